@@ -4,8 +4,8 @@ use super::{exists, no_such_queue, payload, queues};
 use crate::batches::{find, info};
 use crate::cli::BatchArgs;
 use crate::failure::{Failure, Outcome};
-use crate::message::with_distance;
-use crate::output::Column::{Name, Number, Word};
+use crate::message::field;
+use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::reply::{int, unexpected, Fields};
 use crate::time::{instant, millis};
@@ -21,6 +21,8 @@ const COLUMNS: &[Column] = &[
     Number("cancelled"),
     Word("state"),
     Word("created"),
+    Name("then-id"),
+    Text("then"),
 ];
 
 pub fn batch(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, Failure> {
@@ -47,9 +49,10 @@ fn list(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, F
             continue;
         }
         let mut row = vec![name];
-        row.extend(["left", "total", "acked", "dead", "cancelled"].map(|field| fields.text(field)));
+        row.extend(["left", "total", "acked", "dead", "cancelled"].map(|name| fields.text(name)));
         row.push(state(&fields).to_owned());
         row.push(fields.int("created").map_or_else(String::new, instant));
+        row.extend(["then-id", "then"].map(|name| field(&fields, name)));
         table.row(row);
     }
     if !output.json {
@@ -76,12 +79,11 @@ fn show(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Resul
         output.object(&fields.json())?;
         return Ok(Outcome::Done);
     }
-    let shown = |field: &str| match (field, fields.int(field)) {
-        ("created", Some(ms)) => with_distance(ms),
-        (_, Some(number)) => output.number(number),
-        (_, None) => fields.text(field),
+    let shown = |name: &str| match fields.int(name) {
+        Some(number) if name != "created" => output.number(number),
+        _ => field(&fields, name),
     };
-    output.pairs(&fields.0.iter().map(|(field, _)| (field.clone(), shown(field))).collect::<Vec<_>>())?;
+    output.pairs(&fields.0.iter().map(|(name, _)| (name.clone(), shown(name))).collect::<Vec<_>>())?;
     Ok(Outcome::Done)
 }
 

@@ -23,12 +23,15 @@ fn a_batch_is_pushed_shown_and_closed() {
     assert_eq!(counts, [3, 1, 1, 1, 0, 0]);
     assert!(ok(&server, &["batch", "q", "import"]).contains("left\t1\n"));
     let listed = ok(&server, &["batch", "q"]);
-    let mut lines: Vec<_> = listed.lines().map(|line| line.rsplit_once('\t').unwrap().0).collect();
+    let mut lines: Vec<_> = listed.lines().map(|line| line.rsplitn(4, '\t').last().unwrap()).collect();
     lines.sort_unstable();
     assert_eq!(lines, ["import\t1\t3\t1\t1\t0\topen", "other\t1\t1\t0\t0\t0\topen"]);
+    assert!(listed.lines().all(|line| line.ends_with("Z\t\t")), "nothing follows yet: {listed}");
     let then = ["batch", "q", "import", "--then", "bind", "--id", "bind", "--priority", "7", "--header", "k=v"];
     assert_eq!(ok(&server, &then), "1\n");
     assert_eq!(json(&server, &["batch", "q", "import"])[0]["closed"], 1);
+    assert!(ok(&server, &["batch", "q", "import"]).ends_with("\nthen\tbind\nthen-id\tbind\n"));
+    assert!(ok(&server, &["batch", "q"]).lines().any(|line| line.ends_with("Z\tbind\tbind")));
     server.ask(&["DQ.POP", "q"]);
     ok(&server, &["ack", "q", "c"]);
     let headers = field(&server, "q", "bind", "headers");

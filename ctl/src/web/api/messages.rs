@@ -94,12 +94,12 @@ fn shown(list: Vec<Value>, limit: usize) -> Result<Vec<Json>, Problem> {
     Ok(messages)
 }
 
-/// A message as an object, with the first bytes of its payload and the size of it.
+/// A message as an object, with the first bytes of its payload and the size of it; or a batch, with those of what follows.
 pub fn cut(mut message: Fields, limit: usize) -> Map<String, Json> {
     let mut size = None;
     for (name, value) in &mut message.0 {
-        if let (true, Value::BulkString(payload)) = (name == "payload", value) {
-            size = Some(payload.len());
+        if let ("payload" | "then", Value::BulkString(payload)) = (name.as_str(), value) {
+            size = Some((format!("{name}-size"), payload.len()));
             if payload.len() > limit {
                 payload.truncate(limit);
                 // No character is cut in two, so that text stays valid UTF-8.
@@ -110,8 +110,8 @@ pub fn cut(mut message: Fields, limit: usize) -> Map<String, Json> {
         }
     }
     let mut object = message.json();
-    if let Some(size) = size {
-        object.insert("payload-size".to_owned(), json!(size));
+    if let Some((name, size)) = size {
+        object.insert(name, json!(size));
     }
     object
 }

@@ -1,5 +1,6 @@
 //! The queues: a page of the list, one of them, and its groups and consumers.
 
+use super::messages::{cut, BEGINNING};
 use super::{put, Answer, Api, Params, Problem};
 use crate::advice::for_queue;
 use crate::batches;
@@ -132,7 +133,7 @@ pub fn batches(api: &Api, params: &Params) -> Answer {
         .batches
         .into_iter()
         .map(|(name, fields)| {
-            let mut batch = fields.json();
+            let mut batch = cut(fields, BEGINNING);
             put(&mut batch, "batch", &name);
             batch
         })

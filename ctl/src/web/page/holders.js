@@ -4,6 +4,7 @@ import { read } from "./api.js";
 import { actions } from "./actions.js";
 import { el, list, set, show, text } from "./dom.js";
 import { address, count, distance, instant, many, now, param, shown } from "./format.js";
+import { snippet } from "./payload.js";
 
 /** A table of names with numbers: `cells` are the texts and titles of a row, `make` adds a cell to it, `fill` changes that. */
 function table(kind, noun, headings, link, action = null) {
@@ -73,9 +74,15 @@ function heldBack(item) {
   return at ? [`${words} ${distance(at)}`, instant(at)] : [""];
 }
 
+/** The message that follows a batch: its id, if it has one, and the beginning of its payload. */
+function follower(item) {
+  if (!item.closed) return ["open", `Nothing follows yet: the batch is open. Begun ${instant(item.created)}`];
+  return [[shown(item, "then-id"), snippet(item, "then")].filter(Boolean).join(": "), `Follows when no message is left. Begun ${instant(item.created)}`];
+}
+
 /** The batches of the messages that the queue holds, and how far they are. */
 export function batchList(queue) {
-  const names = table("holders", "Batch", ["Ended", "Left", "Acked", "Dead", "Cancelled", "State"], () => null);
+  const names = table("holders", "Batch", ["Ended", "Left", "Acked", "Dead", "Cancelled", "Then"], () => null);
   names.node.querySelector("tr").append(el("th", { role: "columnheader", scope: "col" }, el("span", { class: "unseen" }, "Progress")));
   const nothing = el("p", { class: "empty", hidden: true }, "No message of the queue belongs to a batch.");
   const more = el("p", { class: "dim" });
@@ -87,7 +94,7 @@ export function batchList(queue) {
   }
 
   function draw() {
-    names.draw(answer.batches, (item) => [[`${count(item.total - item.left)} of ${count(item.total)}`], [count(item.left)], [count(item.acked)], [count(item.dead)], [count(item.cancelled)], item.closed ? ["closed", "What follows was said."] : ["open", `Nobody has said what follows. Begun ${instant(item.created)}`]],
+    names.draw(answer.batches, (item) => [[`${count(item.total - item.left)} of ${count(item.total)}`], [count(item.left)], [count(item.acked)], [count(item.dead)], [count(item.cancelled)], follower(item)],
       () => el("td", { class: "progress", role: "cell" }, el("progress", { max: "1" })),
       (row, item) => {
         const bar = row.lastElementChild.firstElementChild;

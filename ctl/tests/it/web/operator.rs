@@ -294,8 +294,8 @@ fn batches_are_shown_with_their_progress() {
     browser.until("1 of 4");
     browser.until("open");
     browser.until_true("document.querySelector('td progress').value === 0.25");
-    server.ask(&["DQ.BATCH", "q", "import<7>", "THEN", "done"]);
-    browser.until("closed");
+    server.ask(&["DQ.BATCH", "q", "import<7>", "THEN", "<b>bind</b>", "ID", "bind-7"]);
+    browser.until("bind-7: <b>bind</b>");
     assert_eq!(browser.problem(), "");
 }
 

@@ -208,6 +208,7 @@ fn batches_show_how_far_they_are() {
     assert_eq!((names, &answer["limited"]), (vec!["large", "small"], &json!(false)));
     let large = &batches[0];
     assert_eq!(["total", "left", "dead", "closed"].map(|field| large[field].as_i64().unwrap()), [3, 2, 1, 1]);
+    assert_eq!((&large["then"], &large["then-size"]), (&json!("done"), &json!(4)));
     assert_eq!(web.get("/api/batches?queue=none").status, 404);
 }
 
