@@ -1,5 +1,6 @@
 //! Messages as they are printed.
 
+use crate::dead::error_of;
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::reply::{self, Fields};
@@ -40,7 +41,9 @@ pub fn list(messages: &[Fields], output: &Output) -> Result<(), Failure> {
         let due = message.int("due").map_or_else(String::new, instant);
         let mut row: Vec<String> = ["id", "state", "priority"].map(|name| message.text(name)).into();
         row.push(due);
-        row.extend(["attempt", "payload", "error", "group", "result"].map(|name| field(message, name)));
+        let [attempt, payload, group, result] =
+            ["attempt", "payload", "group", "result"].map(|name| field(message, name));
+        row.extend([attempt, payload, error_of(message), group, result]);
         table.row(row);
     }
     output.table(&table)
@@ -77,9 +80,9 @@ pub fn lines(message: &Fields, name: &str, value: &Value) -> Vec<(String, String
     }
 }
 
-/// Whether a field is of no use to a person: no message takes the place of this one.
+/// Whether a field is of no use to a person: no message takes the place of this one, or another field says the same.
 pub fn says_nothing(name: &str, value: &Value) -> bool {
-    name == "next" && reply::int(value) == Some(0)
+    (name == "next" && reply::int(value) == Some(0)) || name == "lease-expired"
 }
 
 /// What a person reads instead of a number that is none. The page has the same words.
@@ -119,6 +122,9 @@ fn reason(message: &Fields) -> String {
     let meaning = match word.as_str() {
         "rejected" if message.int("attempt") == Some(0) => "buried",
         "rejected" => "by its consumer, or buried",
+        "retries" if message.int("lease-expired") == Some(1) => {
+            "all of them are used up; the last lease expired without an ack"
+        }
         "retries" => "all of them are used up",
         "expired" => "its TTL has ended",
         _ => return word,

@@ -13,8 +13,27 @@ const HEX: usize = 8;
 /// Python writes the line that matters last.
 const TRACEBACK: &str = "Traceback ";
 
-/// The cause of the death of a message. If there is no error, its reason in parentheses.
+/// What stands in place of an error if the last delivery was neither acked nor nacked before its lease expired.
+const LEASE: &str = "(lease expired)";
+
+/// The error of a dead message as a list shows it. If its lease expired, that is said before the error of an earlier attempt.
+pub fn error_of(message: &Fields) -> String {
+    match (is_of_lease(message), message.text("error")) {
+        (false, error) => error,
+        (true, error) if error.is_empty() => LEASE.to_owned(),
+        (true, error) => format!("{LEASE} after {error}"),
+    }
+}
+
+fn is_of_lease(message: &Fields) -> bool {
+    message.int("lease-expired") == Some(1)
+}
+
+/// The cause of the death of a message. If there is no error of its last attempt, what ended that in parentheses.
 pub fn cause_of(message: &Fields) -> String {
+    if is_of_lease(message) {
+        return LEASE.to_owned();
+    }
     let error = message.text("error");
     match line_of(&error) {
         Some(line) => normalized(line),

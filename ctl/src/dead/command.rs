@@ -1,6 +1,6 @@
 //! `dqctl dead`.
 
-use super::{cause_of, causes, pages};
+use super::{cause_of, causes, error_of, pages};
 use crate::cli::DeadArgs;
 use crate::daily::{no_such_queue, queues, where_the_dead_are};
 use crate::failure::{Failure, Outcome};
@@ -75,8 +75,8 @@ fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, 
     let mut table = Table::new(MESSAGES);
     for message in &messages {
         let died = message.int("died").map_or_else(String::new, instant);
-        let [id, attempt, reason, error] = ["id", "attempt", "reason", "error"].map(|name| message.text(name));
-        table.row(vec![id, died, attempt, reason, error]);
+        let [id, attempt, reason] = ["id", "attempt", "reason"].map(|name| message.text(name));
+        table.row(vec![id, died, attempt, reason, error_of(message)]);
     }
     output.table(&table)?;
     if selected > messages.len() {

@@ -10,7 +10,7 @@ mod change;
 mod command;
 mod filter;
 
-pub use cause::cause_of;
+pub use cause::{cause_of, error_of};
 pub use causes::causes;
 pub use change::{cancel, count, redrive};
 pub use command::dead;

@@ -4,6 +4,7 @@ use super::app::{App, MessagePage, Prompt, QueuePage, STATES};
 use super::list::{late, queues_page, rate, style};
 use super::queues::Row;
 use super::text::{bytes, count, cut, left, payload, right, shown, shown_bytes, wrapped, Line, Style};
+use crate::dead::error_of;
 use crate::message;
 use crate::reply::{self, Fields};
 use crate::time::span;
@@ -228,7 +229,7 @@ fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
     };
     let due = message.int(instant).map_or_else(|| "-".to_owned(), message::distance);
     let mut text = shown_bytes(message.bytes(if page.state == State::Done { "result" } else { "payload" }));
-    let error = message.text("error");
+    let error = error_of(message);
     if !error.is_empty() {
         // Both are useful, so neither may hide the other.
         text = format!("{}  {}", left(&text, rest / 2), shown(&error));

@@ -213,10 +213,14 @@ fn the_reason_of_a_death_is_explained() {
     ok(&server, &["nack", "q", "rejected", "--dead"]);
     ok(&server, &["push", "q", "x", "--id", "expired", "--ttl", "1ms"]);
     eventually("it has expired", || field(&server, "q", "expired", "state") == "dead");
+    ok(&server, &["push", "q", "x", "--id", "held", "--retries", "0", "--lease", "1ms"]);
+    server.ask(&["DQ.POP", "q"]);
+    eventually("its lease has expired", || field(&server, "q", "held", "state") == "dead");
     for (id, expected) in [
         ("buried", "rejected (buried)"),
         ("rejected", "rejected (by its consumer, or buried)"),
         ("expired", "expired (its TTL has ended)"),
+        ("held", "retries (all of them are used up; the last lease expired without an ack)"),
     ] {
         let shown = ok(&server, &["get", "q", id]);
         assert!(shown.contains(&format!("\nreason\t{expected}\n")), "{shown}");

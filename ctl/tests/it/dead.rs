@@ -33,6 +33,31 @@ fn dead_messages_are_counted_by_their_errors() {
 }
 
 #[test]
+fn a_lease_that_expired_is_a_cause_of_death() {
+    let server = Server::start();
+    ok(&server, &["create", "q", "--lease", "1ms", "--retries", "1", "--backoff", "0s,0s"]);
+    for id in ["held", "failed"] {
+        ok(&server, &["push", "q", "x", "--id", id]);
+        server.ask(&["DQ.POP", "q", "LEASE", "600000"]);
+        if id == "failed" {
+            ok(&server, &["nack", "q", id, "--error", "refused"]);
+        } else {
+            ok(&server, &["nack", "q", id]);
+        }
+        server.ask(&["DQ.POP", "q"]);
+        eventually("its lease has expired", || field(&server, "q", id, "state") == "dead");
+    }
+    let causes = json(&server, &["dead", "q", "--by-error"]);
+    assert_eq!((causes.len(), &causes[0]["cause"], &causes[0]["count"]), (1, &json!("(lease expired)"), &json!(2)));
+    for list in [&["dead", "q"][..], &["peek", "q", "dead"]] {
+        let listed = ok(&server, list);
+        assert!(listed.contains("\t(lease expired) after refused"), "{listed}");
+        assert_eq!(listed.matches("\t(lease expired)").count(), 2, "{listed}");
+    }
+    assert_eq!(ok(&server, &["redrive", "q", "--where", "cause=(lease expired)", "--dry-run"]), "2\n");
+}
+
+#[test]
 fn the_newest_dead_messages_are_listed() {
     let server = with_errors(&["one", "two", "three"]);
     let listed = ok(&server, &["dead", "q", "-n", "2"]);

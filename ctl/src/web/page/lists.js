@@ -72,7 +72,8 @@ export function fillItem(item, message) {
   const [words, at] = when(message);
   text(first.lastElementChild, words);
   set(first.lastElementChild, "title", at ? instant(at) : null);
-  const trouble = [message.reason ? reason(message) : "", oneLine(message)].filter(Boolean).join(": ");
+  const before = message["lease-expired"] ? "; error before: " : ": ";
+  const trouble = [message.reason ? reason(message) : "", oneLine(message)].filter(Boolean).join(before);
   show(error, trouble !== "");
   text(error, trouble);
   text(payload, snippet(message, message.state === "done" ? "result" : "payload"));
@@ -149,7 +150,7 @@ function oneLine(message) {
 
 /** Why a message is dead. A message that was never delivered has no consumer that could have rejected it. */
 export function reason(message) {
-  const words = { rejected: message.attempt === 0 ? "Buried" : "Rejected or buried", expired: "Its TTL has ended", retries: "Retries used up" };
+  const words = { rejected: message.attempt === 0 ? "Buried" : "Rejected or buried", expired: "Its TTL has ended", retries: message["lease-expired"] ? "Retries used up, the last lease expired without an ack" : "Retries used up" };
   return words[message.reason] ?? message.reason;
 }
 

@@ -74,7 +74,7 @@ export function message(params, shared) {
     // The last error is among those of all attempts, if these are kept.
     show(error, !found.errors?.length && ("error" in found || "error-base64" in found));
     text(error.lastElementChild, typeof found.error === "string" ? visible(found.error) : shown(found, "error"));
-    const others = Object.keys(found).map((field) => field.replace(/-base64$/, "")).filter((field) => !FIELDS.includes(field) && !["id", "payload", "payload-size", "error", "result", ...TRAVELLING].includes(field));
+    const others = Object.keys(found).map((field) => field.replace(/-base64$/, "")).filter((field) => !FIELDS.includes(field) && !["id", "payload", "payload-size", "error", "result", "lease-expired", ...TRAVELLING].includes(field));
     const names = [...FIELDS, ...others].filter((field) => field in found || `${field}-base64` in found);
     pairs(fields, names.filter((field) => !(field === "next" && found.next === 0)).map((field) => entry(field, found)));
     const percent = percentOf(found.checkpoint);

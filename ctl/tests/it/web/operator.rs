@@ -169,11 +169,15 @@ fn a_queue_whose_messages_die_opens_at_its_dead() {
         server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
     }
     server.ask(&["DQ.BURY", "q", "dead"]);
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "held", "RETRIES", "0", "PRIORITY", "9"]);
+    server.ask(&["DQ.POP", "q", "LEASE", "1"]);
     let web = Web::start(&server, &[]);
     let mut browser = Browser::start();
     let shows = |tab: &str| format!("document.querySelector('.tabs [aria-current]')?.dataset.key === '{tab}'");
     browser.open(&page(&web, "queue?queue=q"));
     browser.until_true(&shows("dead"));
+    browser.until("(lease expired)");
+    browser.until("Retries used up, the last lease expired without an ack");
     browser.open(&page(&web, "queue?queue=q&tab=ready"));
     browser.until_true(&shows("ready"));
     browser.tab_to("Messages die");
