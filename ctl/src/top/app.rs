@@ -3,6 +3,7 @@
 use super::action::{Action, Kind, Removal};
 use super::queues::Queues;
 use super::source::{Update, Wanted};
+use crate::condition::Condition;
 use crate::reply::Fields;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use dq_client::State;
@@ -221,10 +222,17 @@ impl App {
         match &self.queue {
             None => {
                 if let Some(name) = self.queues.selected().cloned() {
-                    // The most interesting state comes first.
-                    let number = |field: &str| self.queues.row(&name).map_or(0, |row| row.number(field));
+                    // The most interesting state comes first, as on the page.
+                    let row = self.queues.row(&name);
+                    let number = |field: &str| row.map_or(0, |row| row.number(field));
+                    let is_dying = row.is_some_and(|row| row.has(Condition::Dying));
                     let full = [State::Ready, State::Dead, State::Inflight, State::Delayed, State::Done];
-                    let state = full.into_iter().find(|state| number(state.as_str()) > 0).unwrap_or(State::Ready);
+                    let first = if is_dying { State::Dead } else { State::Ready };
+                    let state = [first]
+                        .into_iter()
+                        .chain(full)
+                        .find(|state| number(state.as_str()) > 0)
+                        .unwrap_or(State::Ready);
                     self.queue = Some(QueuePage { name, state, messages: None, place: 0, top: 0 });
                 } else {
                     self.say("there is no queue here");

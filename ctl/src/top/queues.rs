@@ -37,6 +37,10 @@ impl Row {
         u64::try_from(age).ok()
     }
 
+    pub fn has(&self, condition: Condition) -> bool {
+        self.conditions.iter().any(|(one, _)| *one == condition)
+    }
+
     /// The level of the most severe condition.
     pub fn level(&self) -> Option<Level> {
         self.conditions.iter().map(|(_, level)| *level).max()

@@ -293,6 +293,21 @@ fn dead_messages_show_their_death_and_are_deleted() {
 }
 
 #[test]
+fn a_queue_whose_messages_die_opens_at_its_dead() {
+    let server = Server::start();
+    ok(&server, &["create", "q", "--lease", "1ms", "--retries", "0"]);
+    ok(&server, &["push", "q", "x", "--id", "held"]);
+    server.ask(&["DQ.POP", "q"]);
+    eventually("its lease has expired", || server.text(&["DQ.LEN", "q", "dead"]) == "1");
+    ok(&server, &["push", "q", "x", "--id", "next"]);
+    let mut top = Top::start(&server);
+    eventually("it is dying", || top.line("q ").contains("messages die"));
+    top.press(ENTER);
+    top.until("DIED");
+    eventually("its cause is shown", || top.line("held ").contains("(lease expired)"));
+}
+
+#[test]
 fn deaths_before_its_start_are_shown() {
     let server = Server::start();
     for (queue, id) in [("a", "m"), ("q", "m")] {
