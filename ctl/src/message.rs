@@ -85,6 +85,11 @@ pub fn says_nothing(name: &str, value: &Value) -> bool {
     (name == "next" && reply::int(value) == Some(0)) || name == "lease-expired"
 }
 
+/// Whether a message is a schedule.
+pub fn recurs(message: &Fields) -> bool {
+    message.get("every").is_some() || message.get("cron").is_some()
+}
+
 /// What a person reads instead of a number that is none. The page has the same words.
 pub fn meaning(name: &str, number: i64) -> Option<&'static str> {
     match (name, number) {

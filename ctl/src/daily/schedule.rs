@@ -2,14 +2,15 @@
 
 use super::{exists, payload, queue};
 use crate::cli::ScheduleArgs;
+use crate::dead::cause_of;
 use crate::failure::{Failure, Outcome};
-use crate::message;
+use crate::message::{self, recurs};
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::reply::{self, Fields};
 use crate::time::{exact, instant};
 use dq_client::{cmd, Client, Declared, Resend, Value};
-use serde_json::json;
+use serde_json::{Map, Value as Json};
 use std::time::Duration;
 
 const COLUMNS: &[Column] = &[Name("id"), Text("rule"), Word("due"), Number("runs"), Number("failed"), Text("payload")];
@@ -58,13 +59,37 @@ fn declare(client: &Client, args: &ScheduleArgs, id: &str, output: &Output) -> R
     for (name, value) in &args.message.headers {
         schedule = schedule.header(name, value);
     }
+    // What the declaration replaces can be seen only before. A user who may only declare can do that.
+    let get = cmd("DQ.GET").arg(&args.queue).arg(id).clone();
+    let held = client.call(&get, Resend::Harmless).ok().and_then(|reply| Fields::read(reply).ok().flatten());
     let declared = match schedule.declare()? {
         Declared::Created => "created",
         Declared::Changed => "changed",
         Declared::Unchanged => "unchanged",
     };
-    output.result(declared, json!({ "id": id, "schedule": declared }))?;
+    let mut object =
+        Map::from_iter([("id", id), ("schedule", declared)].map(|(name, text)| (name.into(), text.into())));
+    if let Some(message) = held.filter(|message| !recurs(message) && declared != "unchanged") {
+        let state = message.text("state");
+        eprintln!("dqctl: the queue {} held a message {id}, which {}", args.queue, what_became_of(&message, &state));
+        object.insert("was".to_owned(), state.into());
+    }
+    output.result(declared, Json::Object(object))?;
     Ok(Outcome::Done)
+}
+
+/// What a declaration did to the message that had the id of the schedule.
+fn what_became_of(message: &Fields, state: &str) -> String {
+    match state {
+        "dead" => format!("was dead: {}. The schedule took its place, so it cannot be redriven", cause_of(message)),
+        "done" => "was done. The schedule took its id, so its result is no longer kept".to_owned(),
+        // A delivery that has begun is not taken from its consumer, nor is a retry lost.
+        "inflight" => "is in flight. The schedule begins when it has ended".to_owned(),
+        _ if message.int("attempt") > Some(0) => {
+            format!("is {state} and was delivered already. The schedule begins when it has ended")
+        }
+        _ => format!("was {state}. The schedule took its place, so it is not delivered as it was pushed"),
+    }
 }
 
 /// The recurring messages of a queue.

@@ -397,6 +397,38 @@ fn a_schedule_is_declared_once_and_listed() {
 }
 
 #[test]
+fn a_schedule_says_which_message_it_takes_over() {
+    let server = Server::start();
+    let declare =
+        |id: &str, more: &[&str]| dqctl(&server, &[&["schedule", "q", id, "x", "--every", "1h"][..], more].concat());
+    for id in ["dead", "done", "running", "retry", "waiting"] {
+        ok(&server, &["push", "q", "x", "--id", id, "--retain", "1h"]);
+    }
+    ok(&server, &["bury", "q", "dead", "--error", "no such table"]);
+    server.ask(&["DQ.POP", "q", "COUNT", "3"]);
+    ok(&server, &["ack", "q", "done"]);
+    ok(&server, &["nack", "q", "retry", "--in", "1h"]);
+    for (id, answer, expected) in [
+        ("dead", "changed", "was dead: no such table. The schedule took its place, so it cannot be redriven"),
+        ("done", "created", "was done. The schedule took its id, so its result is no longer kept"),
+        ("running", "changed", "is in flight. The schedule begins when it has ended"),
+        ("retry", "changed", "is delayed and was delivered already. The schedule begins when it has ended"),
+        ("waiting", "changed", "was ready. The schedule took its place, so it is not delivered as it was pushed"),
+    ] {
+        let ran = declare(id, &[]);
+        assert_eq!((ran.code, ran.out), (0, format!("{answer}\n")), "{id}");
+        assert_eq!(ran.err, format!("dqctl: the queue q held a message {id}, which {expected}\n"));
+    }
+    assert_eq!(server.text(&["DQ.LEN", "q", "dead"]), "0");
+    let changed = declare("dead", &["--times", "3", "--json"]);
+    assert_eq!((changed.out.as_str(), changed.err.as_str()), ("{\"id\":\"dead\",\"schedule\":\"changed\"}\n", ""));
+    ok(&server, &["push", "q", "x", "--id", "other"]);
+    ok(&server, &["bury", "q", "other"]);
+    let json: serde_json::Value = serde_json::from_str(&declare("other", &["--json"]).out).unwrap();
+    assert_eq!(json["was"], "dead");
+}
+
+#[test]
 fn a_terminal_gets_a_table_and_colors_unless_refused() {
     let server = Server::start();
     ok(&server, &["push", "queue-of-mail", "x"]);
