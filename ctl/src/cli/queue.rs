@@ -207,6 +207,6 @@ pub struct PurgeArgs {
     #[arg(long)]
     pub recurring: bool,
     /// Only count the messages that would be removed
-    #[arg(long, conflicts_with = "older")]
+    #[arg(long)]
     pub dry_run: bool,
 }

@@ -5,14 +5,16 @@
 use super::{no_such_queue, queues, where_the_dead_are};
 use crate::cli::{PromoteArgs, PurgeArgs, RedriveArgs};
 use crate::failure::{Failure, Outcome};
+use crate::message::recurs;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::reply::{int, unexpected, Fields};
 use crate::scan;
-use crate::time::millis;
+use crate::time::{millis, now_ms};
 use dq_client::{cmd, Client, Cmd, Resend, State};
 use serde_json::json;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 /// How many messages one command changes.
 const STEP: u64 = 10_000;
@@ -76,14 +78,15 @@ fn count(
     Ok(Outcome::found(selected > 0))
 }
 
-/// How many messages a purge would remove. The counts of the queue include its recurring messages, and know no groups.
+/// How many messages a purge would remove. The counts of the queue include its recurring messages, and know neither groups nor
+/// ages.
 fn to_purge(client: &Client, args: &PurgeArgs, states: &[State], info: &Fields) -> Result<u64, Failure> {
-    if args.group.is_none() && args.recurring {
+    let counts_suffice = args.group.is_none() && args.older.is_none();
+    if counts_suffice && args.recurring {
         return Ok(held(info, states));
     }
     let mut number = 0;
     for state in State::ALL.into_iter().filter(|state| states.contains(state)) {
-        let recurs = |message: &Fields| message.get("every").is_some() || message.get("cron").is_some();
         let see = |options: &[&str], is_meant: &dyn Fn(&Fields) -> bool| {
             let mut seen = 0;
             scan::pages(client, args.queue.as_bytes(), info, options, |page| {
@@ -92,17 +95,36 @@ fn to_purge(client: &Client, args: &PurgeArgs, states: &[State], info: &Fields) 
             })?;
             Ok::<u64, Failure>(seen)
         };
-        number += match &args.group {
-            Some(group) => see(&["STATE", state.as_str()], &|message| {
-                message.bytes("group") == group.as_bytes() && (args.recurring || !recurs(message))
-            })?,
-            None => {
-                let recurring = see(&["RECURRING"], &|message| message.text("state") == state.as_str())?;
-                held(info, &[state]).saturating_sub(recurring)
-            }
+        number += if counts_suffice {
+            let recurring = see(&["RECURRING"], &|message| message.text("state") == state.as_str())?;
+            held(info, &[state]).saturating_sub(recurring)
+        } else {
+            see(&["STATE", state.as_str()], &|message| {
+                args.group.as_ref().is_none_or(|group| message.bytes("group") == group.as_bytes())
+                    && args.older.is_none_or(|age| is_older(message, age))
+                    && (args.recurring || !recurs(message))
+            })?
         };
     }
     Ok(number)
+}
+
+/// Whether a message has been in its state for at least this time, as `DQ.PURGE` with `OLDER` counts it.
+fn is_older(message: &Fields, age: Duration) -> bool {
+    let since = match message.text("state").as_str() {
+        "delayed" => message.int("created"),
+        "ready" => message.int("due"),
+        "inflight" => delivered(&message.text("receipt")),
+        "dead" => message.int("died"),
+        _ => message.int("done"),
+    };
+    since.is_some_and(|since| u64::try_from(now_ms().saturating_sub(since)).is_ok_and(|passed| passed >= millis(age)))
+}
+
+/// When a delivery began, in Unix ms. The number of its receipt is made of that instant and a count of 20 bits.
+fn delivered(receipt: &str) -> Option<i64> {
+    let (_, number) = receipt.rsplit_once('#')?;
+    Some(number.parse::<i64>().ok()? >> 20)
 }
 
 /// Sends commands until `count` messages, or as many as are in these states now, were changed. What comes later is left

@@ -93,7 +93,6 @@ fn purge_takes_what_has_been_in_its_state_for_long() {
     ok(&server, &["push", "q", "x", "--id", "new"]);
     assert_eq!(ok(&server, &["purge", "q", "ready", "--older", "1d"]), "1\n");
     assert_eq!(field(&server, "q", "new", "state"), "ready");
-    assert_eq!(run(without_server(&["purge", "q", "ready", "--older", "1d", "--dry-run"])).code, 2);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The commands for a whole queue, and those that give messages back.
 
 use crate::dqctl::{dqctl, field, json, ok};
-use crate::support::Server;
+use crate::support::{eventually, Server};
 use serde_json::json;
 
 #[test]
@@ -70,6 +70,44 @@ fn purge_removes_the_states_that_it_names() {
     assert_eq!(dqctl(&server, &["purge", "q", "--all"]).out, "0\n");
     assert_eq!(ok(&server, &["purge", "q", "--all", "--recurring"]), "1\n");
     assert_eq!(dqctl(&server, &["purge", "none", "dead"]).code, 1);
+}
+
+#[test]
+fn a_dry_run_of_a_purge_counts_what_the_purge_removes() {
+    let server = Server::start();
+    let push = |id: &str, more: &[&str]| ok(&server, &[&["push", "q", "x", "--id", id][..], more].concat());
+    push("held", &["--group", "g", "--lease", "1h"]);
+    push("done", &["--retain", "1h"]);
+    server.ask(&["DQ.POP", "q", "COUNT", "2"]);
+    ok(&server, &["ack", "q", "done"]);
+    ok(&server, &["schedule", "q", "tick", "x", "--every", "1h", "--at", "2026-01-01T00:00:00Z"]);
+    push("due", &["--at", "2026-01-01T00:00:00Z", "--group", "h"]);
+    push("ready", &[]);
+    push("delayed", &["--in", "1h", "--group", "g"]);
+    push("dead", &["--group", "g"]);
+    ok(&server, &["bury", "q", "dead"]);
+    let counted = |options: &str| {
+        let args: Vec<&str> = ["purge", "q", "--dry-run"].into_iter().chain(options.split(' ')).collect();
+        dqctl(&server, &args)
+    };
+    eventually("all are a millisecond old", || counted("--all --older 1ms").out == "6\n");
+    for (options, expected) in [
+        ("--all --older 1d", 1),
+        ("ready --older 1d", 1),
+        ("ready --older 1d --recurring", 2),
+        ("ready --older 1d --group g", 0),
+        ("inflight dead --older 1ms", 2),
+        ("inflight --older 1h", 0),
+        ("delayed done --older 1ms", 2),
+        ("--all --older 1ms --group g -n 1", 1),
+        ("--all --older 1ms --group g", 3),
+    ] {
+        let counted = counted(options);
+        assert_eq!((counted.out, counted.code), (format!("{expected}\n"), i32::from(expected == 0)), "{options}");
+        server.ask(&["COPY", "q", "copy", "REPLACE"]);
+        let args: Vec<&str> = ["purge", "copy"].into_iter().chain(options.split(' ')).collect();
+        assert_eq!(dqctl(&server, &args).out, format!("{expected}\n"), "{options}");
+    }
 }
 
 #[test]
