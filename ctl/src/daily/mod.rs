@@ -58,7 +58,7 @@ pub fn where_the_dead_are(queue: &str, info: &Fields) {
     } else {
         String::new()
     };
-    eprintln!("dqctl: the dead of {queue} go to the {kind} {name}{back}");
+    eprintln!("dqctl: the dead messages of {queue} go to the {kind} {name}{back}");
 }
 
 /// Whether the queue in which a command found nothing exists. Reports on standard error if it does not.

@@ -102,7 +102,7 @@ pub fn missed(client: &Client, queue: &[u8], replies: &[Result<Value, Error>], m
         if messages.iter().any(|message| message.id == *id) {
             missed = missed.saturating_sub(1);
         } else {
-            // If this fails, it comes back when its lease ends.
+            // If this fails, it comes back when its lease expires.
             let _ = client.call(cmd("DQ.NACK").arg(queue).arg(receipt).arg("NOCOUNT"), Resend::Harmless);
         }
     }

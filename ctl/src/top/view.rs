@@ -205,18 +205,18 @@ fn empty(state: State, row: &Row) -> String {
 /// The widths of the columns of messages: the id, and what is left for the payload and the error.
 fn message_widths(width: usize) -> (usize, usize) {
     let id = (width / 4).clamp(12, 40);
-    (id, width.saturating_sub(id + 1 + 12 + 1 + 4 + 1))
+    (id, width.saturating_sub(id + 1 + 12 + 1 + 7 + 1))
 }
 
 fn message_heading(width: usize, state: State) -> String {
     let (id, rest) = message_widths(width);
     let (when, what) = match state {
         State::Dead => ("DIED", "PAYLOAD, ERROR"),
-        State::Inflight => ("LEASE ENDS", "PAYLOAD"),
+        State::Inflight => ("EXPIRES", "PAYLOAD"),
         State::Done => ("DONE", "RESULT"),
         _ => ("DUE", "PAYLOAD"),
     };
-    format!("{} {} {} {}", left("ID", id), left(when, 12), right("TRY", 4), left(what, rest))
+    format!("{} {} {} {}", left("ID", id), left(when, 12), right("ATTEMPT", 7), left(what, rest))
 }
 
 fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
@@ -238,7 +238,7 @@ fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
         "{} {} {} {}",
         left(&shown_bytes(message.bytes("id")), id),
         left(&due, 12),
-        right(&message.text("attempt"), 4),
+        right(&message.text("attempt"), 7),
         cut(&text, rest)
     )
 }

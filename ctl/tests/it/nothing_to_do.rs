@@ -116,7 +116,7 @@ fn dead_messages_that_went_elsewhere_are_found_and_sent_back() {
         ok(&server, &["bury", "orders", id, "--error", "refused"]);
     }
     eventually("both are moved", || server.text(&["DQ.LEN", "orders:dead"]) == "2");
-    let hint = "the dead of orders go to the queue orders:dead";
+    let hint = "the dead messages of orders go to the queue orders:dead";
     for args in [
         &["dead", "orders"][..],
         &["dead", "orders", "--by-error"],
@@ -141,5 +141,5 @@ fn dead_messages_that_went_elsewhere_are_found_and_sent_back() {
     // A stream is no queue to look into with dqctl.
     ok(&server, &["create", "logged", "--deadforward", "STREAM log"]);
     let ran = dqctl(&server, &["dead", "logged"]);
-    assert_eq!((ran.code, ran.err.as_str()), (0, "dqctl: the dead of logged go to the stream log\n"));
+    assert_eq!((ran.code, ran.err.as_str()), (0, "dqctl: the dead messages of logged go to the stream log\n"));
 }

@@ -131,7 +131,7 @@ export function actions(shared, queue) {
     changeDead: (what, filter) => changeDead(what, filter).catch((problem) => shared.say(`Not possible: ${problem.message}`)),
     release: (consumer, shownName, messages) => ask({
       title: `Release what ${shownName} holds?`,
-      words: `${many(messages, "message")} of ${title} become ready again at once, as if their leases had ended. Do this only if the consumer is gone: one that still works would do the work twice.`,
+      words: `${many(messages, "message")} of ${title} become ready again at once, as if their leases had expired. Do this only if the consumer is gone: one that still works would do the work twice.`,
       fields: [{ name: "nocount", label: "The attempt", options: [["", "counts: a retry is spent"], ["no", "does not count"]] }],
       confirm: "Release",
       danger: true,

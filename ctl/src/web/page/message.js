@@ -29,7 +29,7 @@ export function message(params, shared) {
   const result = viewer("Result", () => download({ ...queue, ...id }, name));
   const checkpoint = viewer("Checkpoint");
   const headers = el("section", { class: "travelling", hidden: true }, el("h2", {}, "Headers"), el("dl", { class: "pairs" }));
-  const errors = el("section", { class: "trouble", hidden: true }, el("h2", {}, "Errors of all attempts"), el("ol", { class: "errors" }));
+  const errors = el("section", { class: "trouble", hidden: true }, el("h2", {}, "Errors of past attempts"), el("ol", { class: "errors" }));
   let found = {};
   const redrive = button("Redrive…", () => acts.redrive(id, shownId));
   const promote = button("Run now…", () => acts.promote(id, shownId));

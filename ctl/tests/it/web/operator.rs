@@ -204,7 +204,7 @@ fn a_dead_message_is_edited_and_pushed_as_a_new_one() {
     let web = Web::writing(&server);
     let mut browser = Browser::start();
     browser.open(&page(&web, "message?queue=q&id=m"));
-    browser.until("Errors of all attempts");
+    browser.until("Errors of past attempts");
     let shown = browser.text();
     for text in [
         "three",
