@@ -2,7 +2,7 @@
 
 use super::history::{Act, Delivery, Due, Op, Outcome, Span};
 use super::producer::outcome;
-use super::stage::{instant, Link, QUEUE};
+use super::stage::{Link, QUEUE};
 use crate::support::{eventually, Message, Reply};
 use std::collections::VecDeque;
 
@@ -100,8 +100,8 @@ impl<'a> Consumer<'a> {
         };
         let mut deliveries = Vec::new();
         if let Some(reply @ Reply::Array(_)) = popped {
-            let earliest = instant(replies.first()).expect("it was answered before");
-            let latest = self.link.stage.latest(replies.get(2)).unwrap_or(i64::MAX);
+            let (earliest, latest) = self.link.stage.between(&span, &replies);
+            let (earliest, latest) = (earliest.expect("it was answered before"), latest.unwrap_or(i64::MAX));
             let delivery = |message: Message| Delivery {
                 receipt: message.receipt().to_owned(),
                 id: message.id,
@@ -153,7 +153,7 @@ impl<'a> Consumer<'a> {
         line += &delay.map_or(String::new(), |delay| format!(" DELAY {delay}"));
         line += if counts { "" } else { " NOCOUNT" };
         let (span, replies) = self.link.say(&["TIME", &line, "TIME"]);
-        let (earliest, latest) = (instant(replies.first()), self.link.stage.latest(replies.get(2)));
+        let (earliest, latest) = self.link.stage.between(&span, &replies);
         let due = match delay {
             Some(delay) => Some(Due::after(delay, earliest, latest)),
             None if counts => Some(Due::after(BACKOFF, earliest, None)),

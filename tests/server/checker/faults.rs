@@ -1,6 +1,5 @@
 //! The faults of a checker run.
 
-use super::producer::local_time;
 use super::stage::{Stage, WORKER};
 use crate::support::{eventually, Client, Clock, Random, Reply, Server};
 use std::time::Instant;
@@ -70,7 +69,8 @@ pub const CLOCKS: [Fault; 8] =
 pub const SKEWED: [Fault; 4] = [Fault::Stop, Fault::Busy, Fault::Cut, Fault::Skew];
 
 /// How far a clock is set ahead or back, in ms.
-pub const STEPS: [i64; 4] = [100, 5_000, 3_600_000, 3 * 3_600_000];
+pub const STEPS: [i64; 4] = [100, 5_000, HOURS[0], HOURS[1]];
+pub const HOURS: [i64; 2] = [3_600_000, 3 * 3_600_000];
 
 /// The servers of a run, and the faults that they are given.
 pub struct Nemesis<'a> {
@@ -145,7 +145,8 @@ impl Nemesis<'_> {
                 self.set_back(step);
                 self.some_quiet();
                 if fault == Fault::KillBehind {
-                    self.kill();
+                    let stage = self.stage;
+                    stage.rewinding(|| self.kill());
                     self.some_quiet();
                 }
                 self.clock.set(self.ahead);
@@ -160,12 +161,12 @@ impl Nemesis<'_> {
         if self.skew == 0 {
             return;
         }
-        self.fail_over();
         self.ahead += self.skew;
-        self.some_quiet();
-        self.stage.set_ceiling(i64::MAX);
+        self.stage.may_be_ahead(self.ahead);
         self.fail_over();
-        self.stage.set_ceiling(local_time() + self.ahead);
+        self.some_quiet();
+        let stage = self.stage;
+        stage.rewinding(|| self.fail_over());
         self.some_quiet();
         self.clock.set(self.ahead);
         self.skew = 0;
@@ -181,9 +182,7 @@ impl Nemesis<'_> {
     /// Sets the clock back. The time of a queue stands still until the clock has caught up.
     fn set_back(&mut self, ms: i64) {
         let mut c = self.master.client();
-        self.stage.set_ceiling(i64::MAX);
-        self.clock.set(self.ahead - ms);
-        self.stage.set_ceiling(local_time() + self.ahead);
+        self.stage.set_back(&mut c, &self.clock, self.ahead, ms);
         // The server has timeouts on this clock: it would keep clients blocked for as long as the step.
         c.ask("CLIENT KILL TYPE normal").int();
     }

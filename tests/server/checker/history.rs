@@ -212,6 +212,20 @@ pub struct Split {
     pub healed: u64,
 }
 
+/// The time during which a server began to decide whose clock may be behind that of the one before.
+#[derive(Clone, Copy, Debug)]
+pub struct Rewind {
+    pub begun: u64,
+    pub over: u64,
+}
+
+impl Rewind {
+    /// Whether it may lie between two calls, in whichever order they were made.
+    pub fn separates(&self, one: &Span, other: &Span) -> bool {
+        one.called.min(other.called) <= self.over && self.begun <= one.answered.max(other.answered)
+    }
+}
+
 /// Everything that happened in a run.
 #[derive(Default)]
 pub struct History {
@@ -236,6 +250,7 @@ pub struct History {
     /// The instants at which a replica took over from a lost master. The replica lacks what it had not received.
     pub losses: Vec<u64>,
     pub splits: Vec<Split>,
+    pub rewinds: Vec<Rewind>,
     /// What an old master was asked after its replica had taken over.
     pub abandoned: Vec<Op>,
 }

@@ -75,6 +75,7 @@ fn deadline(messages: &Messages<'_>, seen: &Seen, by: u64) -> i64 {
         end = match op.outcome {
             Outcome::Done if !messages.may_be_forgotten(op, by) => deadline,
             Outcome::Done => end.min(deadline),
+            Outcome::Unknown if messages.rewound_between(&seen.op.span, &op.span) => i64::MIN,
             // The extension starts the lease again at an instant after the delivery.
             Outcome::Unknown => end.min(seen.delivery.earliest + lease),
             Outcome::Nothing | Outcome::Refused => end,

@@ -1,6 +1,6 @@
 //! Checks the other promises of the settings of a queue: its rate limit and its deduplication window.
 
-use super::history::{Act, History, Rate};
+use super::history::{Act, History, Op, Rate};
 use super::messages::{Message, Messages};
 use super::report::{Fault, Report};
 
@@ -16,7 +16,8 @@ pub fn check(history: &History, messages: &Messages<'_>, report: &mut Report) {
 }
 
 /// No span of the period holds more deliveries than the rate allows. Deliveries whose instant is not known exactly are
-/// left out, and so are those that a takeover may have lost, because the new master does not know of them.
+/// left out, and so are those that a takeover may have lost, because the new master does not know of them. Deliveries by
+/// different clocks are not compared.
 fn no_burst(messages: &Messages<'_>, rate: Rate, report: &mut Report) {
     let exact = messages.deliveries().filter(|seen| seen.delivery.earliest == seen.delivery.latest);
     let mut begun: Vec<_> = exact.map(|seen| (seen.delivery.earliest, seen.op)).collect();
@@ -24,7 +25,10 @@ fn no_burst(messages: &Messages<'_>, rate: Rate, report: &mut Report) {
     for (nth, (last, op)) in begun.iter().enumerate() {
         let window = begun[..=nth].iter().rev().take_while(|(at, _)| *at > last - rate.period);
         let by = op.span.answered;
-        let count = window.filter(|(_, earlier)| !messages.may_be_forgotten(earlier, by)).count();
+        let counts = |earlier: &Op| {
+            !messages.may_be_forgotten(earlier, by) && !messages.rewound_between(&earlier.span, &op.span)
+        };
+        let count = window.filter(|(_, earlier)| counts(earlier)).count();
         if count > rate.most {
             let Rate { most, period } = rate;
             report.note(Fault::Burst, format!("{count} deliveries in the {period} ms up to {last}, and not {most}"));

@@ -79,11 +79,12 @@ fn look(link: &mut Link<'_>, target: Target, whole: bool) -> Option<Look> {
         found = &both[1];
     }
     let Reply::Array(found) = found else { return None };
-    let latest = link.stage.latest(replies.last()).unwrap_or(i64::MAX);
+    let latest = link.stage.latest_anywhere(replies.last()).unwrap_or(i64::MAX);
     let mut target: Vec<Entry> = found.iter().map(entry).collect();
-    if link.stage.has_been_set_back() {
-        // The time of the queue stands still a little later than that of the stream.
-        target.iter_mut().for_each(|entry| entry.added = None);
+    // The time of the queue stands still a little later than that of the stream.
+    let stands_still = link.stage.has_been_set_back();
+    for entry in &mut target {
+        entry.added = entry.added.filter(|_| !stands_still).map(|at| at + link.stage.error());
     }
     Some(Look { span, latest, queue, target })
 }

@@ -1,6 +1,6 @@
 //! A history grouped by message, and what is known about each.
 
-use super::history::{Act, Delivery, History, Op, Outcome, Span};
+use super::history::{Act, Delivery, History, Op, Outcome, Rewind, Span};
 use std::collections::HashMap;
 
 /// One delivery, and the pop that returned it.
@@ -35,6 +35,7 @@ pub struct Messages<'a> {
     /// The instants at which a replica took over, each with the instant up to which the replica certainly had
     /// everything that was answered.
     losses: Vec<(u64, u64)>,
+    rewinds: &'a [Rewind],
 }
 
 impl<'a> Messages<'a> {
@@ -47,6 +48,7 @@ impl<'a> Messages<'a> {
             namesakes: HashMap::new(),
             hidden: Vec::new(),
             losses: losses(history),
+            rewinds: &history.rewinds,
         };
         let mut places = HashMap::new();
         for op in &history.ops {
@@ -156,6 +158,11 @@ impl<'a> Messages<'a> {
     /// Whether a takeover may have lost anything between two instants.
     pub fn anything_forgotten(&self, after: u64, by: u64) -> bool {
         self.losses.iter().any(|(at, _)| after < *at && *at < by)
+    }
+
+    /// Whether a server whose clock is behind may have begun to decide between two calls.
+    pub fn rewound_between(&self, one: &Span, other: &Span) -> bool {
+        self.rewinds.iter().any(|rewind| rewind.separates(one, other))
     }
 
     /// The largest number of deliveries of one message that no client may have seen between two instants. Each pop

@@ -61,6 +61,8 @@ enum Cast {
     Skewed,
     /// Two masters of a cluster, between which a slot moves. Nothing may be lost.
     Cluster,
+    /// The same, with clocks that differ by hours.
+    SkewedCluster,
 }
 
 /// The queue of a run.
@@ -126,7 +128,8 @@ fn start(cast: Cast, stage: &Stage, mut chance: Random) -> Box<dyn Unrest + '_> 
             other.set(skew);
             (Server::with_clock(&clock, &[]), Some(Server::with_clock(&other, &[])), &SKEWED)
         }
-        Cast::Cluster => return Box::new(Moves::start(stage, chance)),
+        Cast::Cluster => return Box::new(Moves::start(stage, chance, Vec::new())),
+        Cast::SkewedCluster => return Box::new(Moves::start(stage, chance, vec![clock, other])),
     };
     if let Some(replica) = &replica {
         follow(replica, &master);
@@ -156,7 +159,7 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
         let link = |who: usize| Link::new(&stage, chance(who));
         let grouped = queue == Queue::Grouped;
         let confirms = match cast {
-            Cast::Alone | Cast::Clock | Cast::Skewed | Cast::Cluster => Confirms::Nothing,
+            Cast::Alone | Cast::Clock | Cast::Skewed | Cast::Cluster | Cast::SkewedCluster => Confirms::Nothing,
             Cast::Pair => Confirms::Wait(1),
         };
         let habits = Habits { confirms, repeats: limited, groups: grouped };
@@ -224,6 +227,7 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
             Some(target) => history.looks.push(looking::finish(link(63), target)),
         }
         history.losses = nemesis.losses();
+        history.rewinds = stage.rewinds();
         if limited {
             series::finish(link(62), &mut history, created);
             batches::finish(link(61), &mut history);

@@ -4,7 +4,7 @@ mod forwarding;
 mod groups;
 
 use super::check::check;
-use super::history::{Act, Delivery, Due, History, Op, Outcome, Rate, Span};
+use super::history::{Act, Delivery, Due, History, Op, Outcome, Rate, Rewind, Span};
 use super::report::{Fault, Report};
 
 /// A history that a test writes call by call. Each call ends before the next one begins.
@@ -278,6 +278,12 @@ fn a_burst_beyond_the_rate_is_found() {
     let before_the_last = forgotten.time - 7;
     forgotten.history.losses.push(before_the_last);
     assert_eq!(forgotten.check().count(Fault::Burst), 0);
+    // A server whose clock is behind counts what lies in its future from another instant.
+    let mut rewound = burst(99);
+    rewound.history.rewinds.push(Rewind { begun: before_the_last, over: before_the_last });
+    rewound.finds(&[]);
+    rewound.history.rewinds = vec![Rewind { begun: 1_000, over: 1_000 }];
+    rewound.finds(&[Fault::Burst]);
 }
 
 #[test]

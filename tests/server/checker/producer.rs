@@ -1,7 +1,7 @@
 //! The producers of a checker run. They push, push again if a reply was lost, cancel and reschedule.
 
 use super::history::{Act, Due, Op, Outcome, Span};
-use super::stage::{instant, Link, CONFIRM, QUEUE};
+use super::stage::{Link, CONFIRM, QUEUE};
 use crate::support::{sequence, Reply};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -146,7 +146,7 @@ impl<'a> Producer<'a> {
     /// Sends a command that sets a due time. Returns that time and the reply.
     fn say_due(&mut self, when: DueTime, line: String) -> (Span, Due, Option<Reply>) {
         let (span, mut replies) = self.link.say(&["TIME".to_owned(), line, "TIME".to_owned()]);
-        let (earliest, latest) = (instant(replies.first()), self.link.stage.latest(replies.get(2)));
+        let (earliest, latest) = self.link.stage.between(&span, &replies);
         let due = match when {
             DueTime::Now => Due::after(0, earliest, latest),
             DueTime::After(delay) => Due::after(delay, earliest, latest),

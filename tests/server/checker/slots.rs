@@ -2,10 +2,10 @@
 //! work. Between two keys the slot is on both nodes. If the server can move a slot in one go, it does so half of the
 //! time.
 
-use super::faults::Unrest;
+use super::faults::{Unrest, HOURS};
 use super::stage::{Stage, QUEUE};
 use crate::cluster::slots::{move_slot_at_once, slots_can_move_at_once, PATIENT_MS};
-use crate::support::{Client, Cluster, Random, Reply};
+use crate::support::{Client, Clock, Cluster, Random, Reply};
 
 /// How often the slot moves.
 const MOVES: usize = 6;
@@ -27,16 +27,19 @@ pub struct Moves<'a> {
     at_once: bool,
     /// The node that has the slot.
     owner: usize,
+    /// The clocks of the nodes, if they differ, and how far the first of them is ahead of the true time, in ms.
+    clocks: Vec<Clock>,
+    ahead: i64,
 }
 
 impl<'a> Moves<'a> {
-    /// Starts a cluster, and makes clients use it.
-    pub fn start(stage: &'a Stage, chance: Random) -> Moves<'a> {
-        let cluster = Cluster::of(2, PATIENT_MS);
+    /// Starts a cluster whose nodes use these clocks, if there are any, and makes clients use it.
+    pub fn start(stage: &'a Stage, chance: Random, clocks: Vec<Clock>) -> Moves<'a> {
+        let cluster = Cluster::with(2, PATIENT_MS, &clocks, &[]);
         let slot = cluster.client(0).ask(format!("CLUSTER KEYSLOT {QUEUE}")).int() as usize;
         let owner = usize::from(cluster.client(0).ask(format!("DQ.LEN {QUEUE}")).is_error());
         stage.enter(&cluster.nodes[owner]);
-        Moves { stage, chance, cluster, slot, at_once: slots_can_move_at_once(), owner }
+        Moves { stage, chance, cluster, slot, at_once: slots_can_move_at_once(), owner, clocks, ahead: 0 }
     }
 
     fn some_quiet(&mut self, most: usize) {
@@ -82,11 +85,19 @@ impl Unrest for Moves<'_> {
     }
 
     fn rage(&mut self) {
+        if !self.clocks.is_empty() {
+            self.ahead += *self.chance.one_of(&HOURS);
+            self.stage.may_be_ahead(self.ahead);
+            self.chance.one_of(&self.clocks).set(self.ahead);
+        }
         for _ in 0..MOVES {
             self.some_quiet(CALM);
-            self.move_on();
+            let stage = self.stage;
+            stage.rewinding(|| self.move_on());
         }
         self.some_quiet(CALM);
+        // What the node ahead has delayed would otherwise wait for hours on the other one.
+        self.clocks.iter().for_each(|clock| clock.set(self.ahead));
     }
 
     fn losses(&mut self) -> Vec<u64> {

@@ -31,7 +31,7 @@ fn servers_keep_their_promises_through_ever_new_faults() {
     while start.elapsed() < Duration::from_secs(seconds) {
         match faults.as_str() {
             "" => each_queue(&[Cast::Alone, Cast::Pair], first + runs),
-            "clocks" => each_queue(&[Cast::Skewed, Cast::Clock], first + runs),
+            "clocks" => each_queue(&[Cast::Skewed, Cast::Clock, Cast::SkewedCluster], first + runs),
             "slots" => each_queue(&[Cast::Cluster], first + runs),
             "partitions" => partitions::soak(first + runs),
             other => panic!("DQ_FAULTS is partitions, slots, clocks or not set, and not {other}"),

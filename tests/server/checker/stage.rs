@@ -1,7 +1,8 @@
 //! What the clients of a run share: the address of the current server, the clock, and their progress.
 
-use super::history::{Op, Span};
-use crate::support::{eventually, Client, Protocol, Random, Reply, Server};
+use super::history::{Op, Rewind, Span};
+use super::producer::local_time;
+use crate::support::{eventually, Client, Clock, Protocol, Random, Reply, Server};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::time::Instant;
@@ -59,6 +60,22 @@ pub struct Stage {
     allowed: [AtomicUsize; 2],
     /// An instant on the server's clock before it was set back, up to which queues may have seen the time.
     ceiling: AtomicI64,
+    /// The times at which the clock was set back.
+    set_back: Mutex<Vec<SetBack>>,
+    /// How far the clock of any of several servers may be ahead of the true time, in ms.
+    ahead: AtomicI64,
+    /// The times during which a server whose clock is behind may have begun to decide.
+    rewinds: Mutex<Vec<Rewind>>,
+    error: AtomicI64,
+}
+
+/// A step of the server's clock, in the time of [`Stage::now`].
+struct SetBack {
+    begun: u64,
+    /// `None` while it is under way.
+    over: Option<u64>,
+    /// What the clock shows at least, during the step and after it.
+    least: i64,
 }
 
 impl Stage {
@@ -70,6 +87,10 @@ impl Stage {
             answered: Default::default(),
             allowed: [AtomicUsize::new(usize::MAX), AtomicUsize::new(usize::MAX)],
             ceiling: AtomicI64::new(i64::MIN),
+            set_back: Mutex::default(),
+            ahead: AtomicI64::new(0),
+            rewinds: Mutex::default(),
+            error: AtomicI64::new(0),
         }
     }
 
@@ -124,9 +145,18 @@ impl Stage {
         u64::try_from(self.start.elapsed().as_nanos()).expect("a run is shorter than 500 years")
     }
 
-    /// Notes that the time of queues may stand still at this instant at the latest, because the clock is set back.
-    pub fn set_ceiling(&self, at: i64) {
-        self.ceiling.store(at, Ordering::SeqCst);
+    /// Sets the clock of the server back from being `ahead` by these ms. Until it has caught up, the time of a queue stands
+    /// still, at the latest at what the clock has shown.
+    pub fn set_back(&self, server: &mut Client, clock: &Clock, ahead: i64, by: i64) {
+        let step = SetBack { begun: self.now(), over: None, least: local_time() + ahead - by };
+        self.set_back.lock().unwrap().push(step);
+        self.ceiling.store(i64::MAX, Ordering::SeqCst);
+        clock.set(ahead - by);
+        // Valkey 9.1 goes on by its old clock for up to a millisecond: see `error`.
+        eventually("the server has noticed", || server.now() <= local_time() + ahead - by + self.error());
+        self.ceiling.store(local_time() + ahead, Ordering::SeqCst);
+        let over = self.now();
+        self.set_back.lock().unwrap().iter_mut().for_each(|step| _ = step.over.get_or_insert(over));
     }
 
     /// Whether the clock of the server has been set back in this run.
@@ -134,9 +164,49 @@ impl Stage {
         self.ceiling.load(Ordering::SeqCst) > i64::MIN
     }
 
+    /// The times between which a queue carried out a call, given the replies to it and to a `TIME` before and after it.
+    pub fn between(&self, span: &Span, replies: &[Reply]) -> (Option<i64>, Option<i64>) {
+        let steps = self.set_back.lock().unwrap();
+        let meanwhile = |step: &&SetBack| step.begun <= span.answered && step.over.is_none_or(|at| span.called <= at);
+        // If the clock was set back after the first `TIME`, the queue need not have seen what that returned.
+        let least = steps.iter().filter(meanwhile).map(|step| step.least).min().unwrap_or(i64::MAX);
+        (instant(replies.first()).map(|at| at.min(least) - self.error()), self.latest(replies.get(2)))
+    }
+
     /// The latest time that a queue can have seen when a `TIME` was answered.
-    pub fn latest(&self, reply: Option<&Reply>) -> Option<i64> {
-        instant(reply).map(|at| at.max(self.ceiling.load(Ordering::SeqCst)))
+    fn latest(&self, reply: Option<&Reply>) -> Option<i64> {
+        let latest = instant(reply).map(|at| at.max(self.ceiling.load(Ordering::SeqCst)));
+        latest.map(|at| at.saturating_add(self.error()))
+    }
+
+    /// How far two readings of a server's clock may contradict each other, in ms.
+    ///
+    /// Valkey 9.1 reads the time of day only once in a millisecond, and adds what the processor's clock has counted since. If
+    /// the machine suspends it between the two readings, its clock runs ahead for up to a millisecond, and then steps back.
+    pub fn error(&self) -> i64 {
+        self.error.load(Ordering::Relaxed)
+    }
+
+    /// Notes that from now on a server may decide whose clock is so far ahead of the true time.
+    pub fn may_be_ahead(&self, ms: i64) {
+        self.ahead.fetch_max(ms, Ordering::SeqCst);
+    }
+
+    /// Carries out what may leave the decisions to a server whose clock is behind.
+    pub fn rewinding(&self, carry_out: impl FnOnce()) {
+        let begun = self.now();
+        carry_out();
+        self.rewinds.lock().unwrap().push(Rewind { begun, over: self.now() });
+    }
+
+    pub fn rewinds(&self) -> Vec<Rewind> {
+        self.rewinds.lock().unwrap().clone()
+    }
+
+    /// The latest time that a queue can have seen on any server so far when a `TIME` was answered.
+    pub fn latest_anywhere(&self, reply: Option<&Reply>) -> Option<i64> {
+        let ahead = self.ahead.load(Ordering::SeqCst);
+        self.latest(reply).map(|at| if ahead > 0 { at.max(local_time() + ahead) } else { at })
     }
 
     /// Waits until clients have received this many more replies.
@@ -209,6 +279,9 @@ impl<'a> Link<'a> {
             let replies = client.replies_to(&["INFO server".to_owned(), format!("CLIENT SETNAME {WORKER}")]);
             let own = format!("process_id:{process}\r\n");
             if replies.len() == 2 && matches!(&replies[0], Reply::Bulk(_)) && replies[0].text().contains(&own) {
+                if !replies[0].text().contains("monotonic_clock:POSIX") {
+                    self.stage.error.store(1, Ordering::Relaxed);
+                }
                 connected = Some((client, process));
             }
             connected.is_some()
@@ -231,8 +304,10 @@ fn follow<L: AsRef<str>>(client: &mut Client, lines: &[L], replies: &mut Vec<Rep
         replies.iter().enumerate().find_map(|(nth, reply)| Some((nth, redirection(reply)?)))
     {
         let Ok(mut there) = Client::connect(port, Protocol::Resp2) else { return };
+        let is_repeated = !lines[0].as_ref().starts_with("MULTI") && !lines[nth].as_ref().starts_with("DQ.ACKPOP ");
+        // A `TIME` shows the clock of the node that carries out the call.
+        let nth = if lines[0].as_ref() == "TIME" { 0 } else { nth };
         let rest: Vec<&str> = lines[nth..].iter().map(AsRef::as_ref).collect();
-        let is_repeated = !lines[0].as_ref().starts_with("MULTI") && !rest[0].starts_with("DQ.ACKPOP ");
         if is_repeated {
             replies.truncate(nth);
             if asks {
@@ -256,4 +331,23 @@ pub fn instant(reply: Option<&Reply>) -> Option<i64> {
     let Some(Reply::Array(parts)) = reply else { return None };
     let part = |n: usize| parts[n].text().parse::<i64>().expect("a number");
     Some(part(0) * 1000 + part(1) / 1000)
+}
+
+#[test]
+fn a_call_across_a_step_back_is_judged_by_both_clocks() {
+    let clock = Clock::new();
+    let server = Server::with_clock(&clock, &[]);
+    let (stage, mut c) = (Stage::new(), server.client());
+    let calls = |called: u64, answered: u64| Span { called, answered, server: 0 };
+    let (called, before) = (stage.now(), c.ask("TIME"));
+    let early = calls(called, stage.now());
+    stage.set_back(&mut c, &clock, 0, 3_600_000);
+    let (later, after) = (stage.now(), c.ask("TIME"));
+    let at = |reply: &Reply| instant(Some(reply)).expect("a time");
+    // A queue that has seen nothing since goes by the new clock, and one that has seen the old clock stands still.
+    let (earliest, latest) =
+        stage.between(&calls(called, stage.now()), &[before.clone(), before.clone(), after.clone()]);
+    assert!(earliest <= Some(at(&after)) && latest >= Some(at(&before)), "{earliest:?} {latest:?}");
+    assert_eq!(stage.between(&early, std::slice::from_ref(&before)).0, Some(at(&before)));
+    assert_eq!(stage.between(&calls(later, stage.now()), std::slice::from_ref(&after)).0, Some(at(&after)));
 }
