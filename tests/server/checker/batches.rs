@@ -13,6 +13,29 @@ const MEMBERS: i64 = 3;
 /// The lease of each delivery, in ms.
 const LEASE: i64 = 120;
 
+/// What else happens to the queue. Neither the number of members nor what follows depends on it.
+const MORE: &[&str] = &[
+    "DQ.PAUSE {key} OUT FOR 5",
+    "DQ.RESUME {key} OUT",
+    "DQ.RESUME {key} ALL",
+    "DQ.RESUME {key} IN",
+    "DQ.PAUSE {key} GROUP g FOR 5",
+    "DQ.RESUME {key} GROUP g",
+    "DQ.RELEASE {key} w0 COUNT 1 NOCOUNT",
+    "DQ.RELEASE {key} w1",
+    "DQ.PROMOTE {key} COUNT 1 UNTIL 8000000000000",
+    "DQ.REDRIVE {key} COUNT 1 DELAY 1",
+    "DQ.REDRIVE {key} OLDER 1 REASON REJECTED",
+    "DQ.REDRIVE {key} REASON RETRIES",
+    "DQ.REDRIVE {key} REASON EXPIRED",
+    "DQ.PURGE {key} DEAD COUNT 1 OLDER 1",
+    "DQ.PURGE {key} DONE DEAD GROUP g RECURRING",
+    "DQ.ALTER {key} MKQUEUE LEASE 100 RETRIES -1 BACKOFF 1 50 JITTER 50 TTL 600000000 MAXLEN 100000 DELAY 1",
+    "DQ.ALTER {key} MAXINFLIGHT 50 RATE 1000 20 DEADLEN 20 DEADTTL 1000 RETAIN 0 DONELEN 5 MAXPAYLOAD 99 ERRORS 3",
+    "DQ.ALTER {key} GROUPINFLIGHT 2 GROUPRATE 1000 20 GROUPORDER TURN DEDUPE 1000 MAXLEASE 1000",
+    "DQ.ALTER {key} GROUPORDER DUE FORWARD NONE DEADFORWARD NONE",
+];
+
 /// What one process did.
 #[derive(Default)]
 pub struct Done {
@@ -25,21 +48,24 @@ pub fn work(mut link: Link<'_>, who: usize) -> Done {
     let mut done = Done::default();
     while !link.stage.over() {
         let name = format!("b{who}-{}", done.batches.len());
-        let push = format!("DQ.MPUSH {BATCHES} {MEMBERS} m m m BATCH {name} RETRIES -1");
-        let close = format!("DQ.BATCH {BATCHES} {name} THEN {name} RETRIES -1");
-        let (span, replies) = link.say(&[push, close]);
+        let options = format!("RETRIES -1 PRIORITY 1 LEASE {LEASE} HEADERS 1 a b DELAY 1");
+        let push = format!("DQ.MPUSH {BATCHES} {MEMBERS} m m m BATCH {name} TTL 600000000 {options}");
+        let close = format!("DQ.BATCH {BATCHES} {name} THEN {name} {options}");
+        let mut more = || link.chance.one_of(MORE).replace("{key}", BATCHES);
+        let lines = [push, close, more(), more(), more()];
+        let (span, replies) = link.say(&lines);
         let (pushed, closed) = (outcome(replies.first()), outcome(replies.get(1)));
         done.batches.push(Batch { name, span, pushed, closed });
         for _ in 0..=MEMBERS {
-            turn(&mut link, &mut done.followed);
+            turn(&mut link, &mut done.followed, who);
         }
     }
     done
 }
 
 /// Waits for a message, and mostly ends it.
-fn turn(link: &mut Link<'_>, followed: &mut Vec<Followed>) {
-    let (span, replies) = link.say(&[format!("DQ.POP {BATCHES} BLOCK 20 LEASE {LEASE} META")]);
+fn turn(link: &mut Link<'_>, followed: &mut Vec<Followed>, who: usize) {
+    let (span, replies) = link.say(&[format!("DQ.POP {BATCHES} BLOCK 20 LEASE {LEASE} META AS w{who}")]);
     let Some(Reply::Array(messages)) = replies.first() else { return };
     let [id, payload, _, receipt, meta] = messages[0].items() else { panic!("{messages:?}") };
     let (id, payload, receipt) = (id.text(), payload.text(), receipt.text());
@@ -57,7 +83,8 @@ fn turn(link: &mut Link<'_>, followed: &mut Vec<Followed>) {
         0 => return,
         1 if is_member => format!("DQ.CANCEL {BATCHES} {id}"),
         2 if is_member => format!("DQ.NACK {BATCHES} {receipt} DEAD"),
-        3 => format!("DQ.BURY {BATCHES} {id}"),
+        3 => format!("DQ.BURY {BATCHES} {id} ERROR bad"),
+        4..6 => format!("DQ.COMPLETE {BATCHES} {receipt} RESULT r RETAIN 0"),
         _ => format!("DQ.ACK {BATCHES} {receipt}"),
     };
     link.say(&[line]);
@@ -66,7 +93,7 @@ fn turn(link: &mut Link<'_>, followed: &mut Vec<Followed>) {
 /// Works until nothing is left.
 pub fn finish(mut link: Link<'_>, history: &mut History) {
     eventually("all batches end", || {
-        turn(&mut link, &mut history.followed);
+        turn(&mut link, &mut history.followed, 0);
         link.say(&[format!("DQ.LEN {BATCHES}")]).1[0].int() == 0
     });
 }

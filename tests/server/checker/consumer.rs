@@ -71,17 +71,22 @@ impl<'a> Consumer<'a> {
     fn pop(&mut self, count: usize, lease: i64) -> Vec<Delivery> {
         let block = 1 + self.link.chance.below(50);
         let acks = std::mem::take(&mut self.next);
+        let of_several = acks.is_empty() && self.link.chance.below(4) == 0;
         let command = match acks.len() {
+            0 if of_several => format!("DQ.MPOP 1 {QUEUE}"),
             0 => format!("DQ.POP {QUEUE}"),
             n => format!("DQ.ACKPOP {QUEUE} {n} {}", acks.join(" ")),
         };
-        let pop = format!("{command} COUNT {count} LEASE {lease} BLOCK {block}");
+        let gathering = if count > 1 { format!(" MIN {count} LINGER 5") } else { String::new() };
+        let more = *self.link.chance.one_of(&["", "", "", " AS w", &gathering]);
+        let pop = format!("{command} COUNT {count} LEASE {lease} BLOCK {block}{more}");
         let (span, replies) = self.link.say(&["TIME", &pop, "TIME"]);
         let popped = match replies.get(1) {
             Some(Reply::Array(parts)) if !acks.is_empty() => {
                 self.note_acks(span, &acks, acks_outcome(&acks, Some(&parts[0])));
                 parts.get(1)
             }
+            Some(Reply::Array(parts)) if of_several => parts.get(1),
             // The acks of a client that was blocked hold.
             Some(Reply::Error(text))
                 if ["UNBLOCKED ", "MOVED ", "ASK "].iter().any(|start| text.starts_with(start)) =>
@@ -136,7 +141,11 @@ impl<'a> Consumer<'a> {
     }
 
     fn ack(&mut self, receipts: &[String]) {
-        let (span, replies) = self.link.say(&[format!("DQ.ACK {QUEUE} {}", receipts.join(" "))]);
+        let line = match receipts {
+            [receipt] if self.link.chance.below(3) == 0 => format!("DQ.COMPLETE {QUEUE} {receipt} RESULT r RETAIN 0"),
+            _ => format!("DQ.ACK {QUEUE} {}", receipts.join(" ")),
+        };
+        let (span, replies) = self.link.say(&[line]);
         self.note_acks(span, receipts, acks_outcome(receipts, replies.first()));
     }
 
@@ -152,6 +161,7 @@ impl<'a> Consumer<'a> {
         let mut line = format!("DQ.NACK {QUEUE} {receipt}");
         line += &delay.map_or(String::new(), |delay| format!(" DELAY {delay}"));
         line += if counts { "" } else { " NOCOUNT" };
+        line += *self.link.chance.one_of(&["", " ERROR bad", " CHECKPOINT half"]);
         let (span, replies) = self.link.say(&["TIME", &line, "TIME"]);
         let (earliest, latest) = self.link.stage.between(&span, &replies);
         let due = match delay {
@@ -163,12 +173,21 @@ impl<'a> Consumer<'a> {
     }
 
     fn extend(&mut self, receipt: String, lease: i64) {
-        let (span, replies) = self.link.say(&[format!("DQ.EXTEND {QUEUE} {receipt} LEASE {lease}")]);
-        let deadline = match replies.first() {
+        let line = match self.link.chance.below(3) {
+            0 => format!("DQ.MEXTEND {QUEUE} 1 {receipt} LEASE {lease}"),
+            1 => format!("DQ.EXTEND {QUEUE} {receipt} LEASE {lease} CHECKPOINT half"),
+            _ => format!("DQ.EXTEND {QUEUE} {receipt} LEASE {lease}"),
+        };
+        let (span, replies) = self.link.say(&[line]);
+        let reply = replies.first().map(|reply| match reply {
+            Reply::Array(ends) => &ends[0],
+            end => end,
+        });
+        let deadline = match reply {
             Some(Reply::Int(deadline)) => *deadline,
             _ => 0,
         };
-        self.note(span, outcome(replies.first()), Act::Extend { receipt, lease, deadline });
+        self.note(span, outcome(reply), Act::Extend { receipt, lease, deadline });
     }
 
     fn note(&mut self, span: Span, outcome: Outcome, act: Act) {

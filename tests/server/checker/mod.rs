@@ -40,6 +40,7 @@ use self::slots::Moves;
 pub use self::soak::{new_seed, soak_seconds};
 use self::stage::{Link, Stage, QUEUE, SERIES};
 use crate::support::{Clock, Random, Server};
+use std::collections::BTreeSet;
 use std::sync::Barrier;
 
 const PRODUCERS: usize = 3;
@@ -51,6 +52,8 @@ const SEED: u64 = 1;
 /// The servers of a run.
 #[derive(Clone, Copy, Debug)]
 enum Cast {
+    /// One server without faults.
+    Calm,
     /// One server that writes everything to its AOF before it replies, so it must not lose anything.
     Alone,
     /// A master and a replica that takes over. What no `WAIT` confirmed may be lost.
@@ -77,6 +80,8 @@ enum Queue {
     /// It forwards to a stream or to a list.
     Forwarding,
 }
+
+const QUEUES: [Queue; 4] = [Queue::Plain, Queue::Limited, Queue::Grouped, Queue::Forwarding];
 
 /// The number of processes that declare the schedules at once, and of those that go on declaring them.
 const DECLARERS: usize = 20;
@@ -107,7 +112,7 @@ fn settings(queue: Queue, chance: &mut Random) -> (String, History, Option<Targe
         }
         Queue::Grouped => {
             history.group_room = *chance.one_of(&[1, 1, 1, 2]);
-            let order = *chance.one_of(&["due", "turn"]);
+            let order = *chance.one_of(&["DUE", "TURN"]);
             format!("GROUPINFLIGHT {} GROUPORDER {order}", history.group_room)
         }
         Queue::Forwarding => target.insert(Target::any(chance)).setting().to_owned(),
@@ -120,6 +125,7 @@ fn start(cast: Cast, stage: &Stage, mut chance: Random) -> Box<dyn Unrest + '_> 
     let (clock, other) = (Clock::new(), Clock::new());
     let mut skew = 0;
     let (master, replica, faults): (_, _, &[Fault]) = match cast {
+        Cast::Calm => (Server::start(), None, &[]),
         Cast::Alone => (Server::with_aof(&[]), None, &ALONE),
         Cast::Clock => (Server::with_clock(&clock, &["--appendonly", "yes", "--appendfsync", "always"]), None, &CLOCKS),
         Cast::Pair => (Server::start(), Some(Server::start()), &PAIR),
@@ -147,6 +153,7 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
     println!("{settings}");
     let mut nemesis = start(cast, &stage, chance(0));
     let mut c = nemesis.client();
+    stage.say(&format!("DQ.CREATE {QUEUE} {settings}"));
     c.create(format!("{QUEUE} {settings}"));
     if limited {
         c.create(SERIES);
@@ -159,7 +166,9 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
         let link = |who: usize| Link::new(&stage, chance(who));
         let grouped = queue == Queue::Grouped;
         let confirms = match cast {
-            Cast::Alone | Cast::Clock | Cast::Skewed | Cast::Cluster | Cast::SkewedCluster => Confirms::Nothing,
+            Cast::Calm | Cast::Alone | Cast::Clock | Cast::Skewed | Cast::Cluster | Cast::SkewedCluster => {
+                Confirms::Nothing
+            }
             Cast::Pair => Confirms::Wait(1),
         };
         let habits = Habits { confirms, repeats: limited, groups: grouped };
@@ -233,7 +242,13 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
             batches::finish(link(61), &mut history);
         }
     });
-    check::check(&history)
+    Report { said: stage.said(), ..check::check(&history) }
+}
+
+/// The commands, each with the words in capital letters that followed, that clients have sent in a run of each queue.
+pub fn drawn(seed: u64) -> BTreeSet<(String, String)> {
+    let words = |queue: Queue| run(Cast::Calm, queue, seed, 2).said;
+    QUEUES.into_iter().flat_map(words).collect()
 }
 
 /// Carries out a run, and fails unless its history is free of faults.

@@ -122,6 +122,10 @@ impl<'a> Producer<'a> {
         line += &group.map_or(String::new(), |group| format!(" GROUP {group}"));
         line += &name.map_or(String::new(), |id| format!(" ID {id}"));
         line += if replace { " REPLACE" } else { "" };
+        // None of these changes what happens to the message in a run.
+        line +=
+            *self.link.chance.one_of(&["", "", "", " RETRIES -1", " LEASE 300", " TTL 600000000", " HEADERS 1 a b"]);
+        line += if replace && self.link.chance.below(3) == 0 { " MAXWAIT 600000000" } else { "" };
         let (span, due, reply) = self.say_due(when, line);
         let outcome = outcome(reply.as_ref());
         let given = reply.filter(|_| outcome == Outcome::Done).map(|reply| reply.text());
@@ -186,8 +190,12 @@ impl<'a> Producer<'a> {
     }
 
     fn reschedule(&mut self, id: String) {
-        let when = DueTime::After(self.link.chance.below(DELAY) as i64);
-        let (span, due, reply) = self.say_due(when, format!("DQ.RESCHEDULE {QUEUE} {id}{}", when.option()));
+        let when = match self.any_due_time() {
+            DueTime::Now => DueTime::After(self.link.chance.below(DELAY) as i64),
+            later => later,
+        };
+        let priority = *self.link.chance.one_of(&["", "", " PRIORITY 1"]);
+        let (span, due, reply) = self.say_due(when, format!("DQ.RESCHEDULE {QUEUE} {id}{}{priority}", when.option()));
         self.note(span, outcome(reply.as_ref()), Act::Reschedule { id, due });
     }
 

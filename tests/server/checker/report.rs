@@ -1,6 +1,7 @@
 //! What a check found.
 
 use super::messages::{Message, Messages};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The number of findings that are printed in full.
@@ -72,6 +73,8 @@ pub struct Report {
     pub forgotten_pushes: usize,
     pub forgotten_acks: usize,
     pub findings: Vec<(Fault, String)>,
+    /// The commands that clients have sent, each with the words in capital letters that followed.
+    pub said: BTreeSet<(String, String)>,
 }
 
 impl Report {

@@ -32,7 +32,9 @@ pub fn declare(mut link: Link<'_>, boot: &Barrier, goes_on: bool) -> Done {
     boot.wait();
     loop {
         for id in IDS {
-            let line = format!("DQ.SCHEDULE {SERIES} {id} {id} EVERY {EVERY} RETRIES -1");
+            let rule = format!("EVERY {EVERY} UNTIL 8000000000000 TIMES 1000000");
+            let options = format!("RETRIES -1 PRIORITY 1 LEASE {LEASE} TTL 600000000 GROUP {id} HEADERS 1 a b");
+            let line = format!("DQ.SCHEDULE {SERIES} {id} {id} {rule} {options}");
             let (_, replies) = link.say(&[line]);
             let answer = replies.first().filter(|reply| !reply.is_error()).map(Reply::text);
             done.created += usize::from(answer.as_deref() == Some("created"));

@@ -1,6 +1,6 @@
 //! Runs the checker for a given time: `make soak`. `DQ_FAULTS` chooses the faults.
 
-use super::{must_be_clean, partitions, seed, Cast, Queue};
+use super::{must_be_clean, partitions, seed, Cast, QUEUES};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The default duration in seconds, which `DQ_SOAK_SECONDS` overrides.
@@ -44,7 +44,7 @@ fn servers_keep_their_promises_through_ever_new_faults() {
 /// A run of each queue on each of these servers.
 fn each_queue(casts: &[Cast], seed: u64) {
     for cast in casts {
-        for queue in [Queue::Plain, Queue::Limited, Queue::Grouped, Queue::Forwarding] {
+        for queue in QUEUES {
             must_be_clean(*cast, queue, seed, ROUNDS);
         }
     }

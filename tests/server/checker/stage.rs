@@ -3,6 +3,7 @@
 use super::history::{Op, Rewind, Span};
 use super::producer::local_time;
 use crate::support::{eventually, Client, Clock, Protocol, Random, Reply, Server};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::time::Instant;
@@ -67,6 +68,8 @@ pub struct Stage {
     /// The times during which a server whose clock is behind may have begun to decide.
     rewinds: Mutex<Vec<Rewind>>,
     error: AtomicI64,
+    /// The commands that clients have sent, each with the words in capital letters that followed.
+    said: Mutex<BTreeSet<(String, String)>>,
 }
 
 /// A step of the server's clock, in the time of [`Stage::now`].
@@ -91,6 +94,7 @@ impl Stage {
             ahead: AtomicI64::new(0),
             rewinds: Mutex::default(),
             error: AtomicI64::new(0),
+            said: Mutex::default(),
         }
     }
 
@@ -203,6 +207,19 @@ impl Stage {
         self.rewinds.lock().unwrap().clone()
     }
 
+    /// Notes the words in capital letters of a command.
+    pub fn say(&self, line: &str) {
+        let mut words = line.split(' ');
+        let Some(name) = words.next().map(str::to_lowercase).filter(|name| name.starts_with("dq.")) else { return };
+        let words = words.filter(|word| word.bytes().all(|letter| letter.is_ascii_uppercase()));
+        let said = words.chain([""]).map(|word| (name.clone(), word.to_owned()));
+        self.said.lock().unwrap().extend(said);
+    }
+
+    pub fn said(&self) -> BTreeSet<(String, String)> {
+        self.said.lock().unwrap().clone()
+    }
+
     /// The latest time that a queue can have seen on any server so far when a `TIME` was answered.
     pub fn latest_anywhere(&self, reply: Option<&Reply>) -> Option<i64> {
         let ahead = self.ahead.load(Ordering::SeqCst);
@@ -249,6 +266,7 @@ impl<'a> Link<'a> {
     pub fn say<L: AsRef<str>>(&mut self, lines: &[L]) -> (Span, Vec<Reply>) {
         self.stage.until_allowed(self.side);
         let (mut client, server) = self.client.take().unwrap_or_else(|| self.connect());
+        lines.iter().for_each(|line| self.stage.say(line.as_ref()));
         let called = self.stage.now();
         let mut replies = client.replies_to(lines);
         follow(&mut client, lines, &mut replies);

@@ -3,6 +3,11 @@
 mod discovery;
 mod docs;
 mod documents;
+mod drawn;
 mod errors;
+// The histories of the model.
+#[path = "../../../queue/tests/model/history.rs"]
+#[allow(dead_code, reason = "only what is drawn is of interest here")]
+mod history;
 mod loading;
 mod workload;
