@@ -5,7 +5,7 @@
 use super::faults::{Unrest, HOURS};
 use super::stage::{Stage, QUEUE};
 use crate::cluster::slots::{move_slot_at_once, slots_can_move_at_once, PATIENT_MS};
-use crate::support::{Client, Clock, Cluster, Random, Reply};
+use crate::support::{eventually, Client, Clock, Cluster, Random, Reply};
 
 /// How often the slot moves.
 const MOVES: usize = 6;
@@ -73,7 +73,14 @@ impl<'a> Moves<'a> {
         self.settle(to);
     }
 
+    /// Makes clients use the new owner, once both nodes know its epoch. A node that does not know it would take the slot
+    /// back without an epoch of its own, and lose the slot with its keys when it hears of the other one.
     fn settle(&mut self, owner: usize) {
+        let epoch = |node: usize| {
+            let info = self.cluster.client(node).ask("CLUSTER INFO").text();
+            info.lines().find(|line| line.starts_with("cluster_current_epoch:")).map(str::to_owned)
+        };
+        eventually("the nodes know of the move", || epoch(0) == epoch(1));
         self.owner = owner;
         self.stage.enter(&self.cluster.nodes[owner]);
     }

@@ -41,6 +41,9 @@ const TURNED_AWAY: [&str; 10] = [
     "ERR WAITAOF cannot be used with replica",
 ];
 
+/// How often a client follows redirections before it connects anew.
+const HOPS: usize = 16;
+
 /// Where a client is when a partition separates a master from its replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -318,9 +321,10 @@ fn follow<L: AsRef<str>>(client: &mut Client, lines: &[L], replies: &mut Vec<Rep
         }
         _ => None,
     };
-    while let Some((nth, (asks, port))) =
-        replies.iter().enumerate().find_map(|(nth, reply)| Some((nth, redirection(reply)?)))
-    {
+    for _ in 0..HOPS {
+        let mut redirections = replies.iter().enumerate();
+        let first = redirections.find_map(|(nth, reply)| Some((nth, redirection(reply)?)));
+        let Some((nth, (asks, port))) = first else { return };
         let Ok(mut there) = Client::connect(port, Protocol::Resp2) else { return };
         let is_repeated = !lines[0].as_ref().starts_with("MULTI") && !lines[nth].as_ref().starts_with("DQ.ACKPOP ");
         // A `TIME` shows the clock of the node that carries out the call.
