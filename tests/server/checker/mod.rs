@@ -331,3 +331,33 @@ fn a_moving_slot_keeps_the_order_of_groups() {
 fn a_moving_slot_forwards_each_message_once() {
     must_be_clean(Cast::Cluster, Queue::Forwarding, seed(SEED), 1);
 }
+
+#[test]
+fn a_jumping_clock_keeps_every_promise() {
+    must_be_clean(Cast::Clock, Queue::Plain, seed(SEED), 1);
+}
+
+#[test]
+fn a_jumping_clock_keeps_limits_schedules_and_batches() {
+    must_be_clean(Cast::Clock, Queue::Limited, seed(SEED), 1);
+}
+
+#[test]
+fn a_jumping_clock_keeps_the_order_of_groups() {
+    must_be_clean(Cast::Clock, Queue::Grouped, seed(SEED), 1);
+}
+
+#[test]
+fn a_jumping_clock_forwards_each_message_once() {
+    must_be_clean(Cast::Clock, Queue::Forwarding, seed(SEED), 1);
+}
+
+#[test]
+fn servers_whose_clocks_differ_keep_every_promise() {
+    must_be_clean(Cast::Skewed, Queue::Plain, seed(SEED), 1);
+}
+
+#[test]
+fn servers_whose_clocks_differ_keep_limits_schedules_and_batches() {
+    must_be_clean(Cast::Skewed, Queue::Limited, seed(SEED), 1);
+}
