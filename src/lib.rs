@@ -5,10 +5,11 @@
 //! queues in a server, and `commands` has a file for each command. Each room uses only those named before it. This file
 //! is the entry point that the server calls when it loads the module. ARCHITECTURE.md has the map.
 
-mod commands;
-mod host;
-mod module_api;
-mod schedule;
+// Crate-visible for the test module in tests/next, which has this file as a module.
+pub(crate) mod commands;
+pub(crate) mod host;
+pub(crate) mod module_api;
+pub(crate) mod schedule;
 
 #[cfg(feature = "fuzzing")]
 pub use commands::fuzzing;

@@ -49,7 +49,8 @@ impl Retries {
 /// An entry reads `field: Type = default, [rows]`, and a row reads `path code "name", given, unit, range`.
 macro_rules! settings {
     ($($(#[$doc:meta])* $setting:ident: $type:ty = $default:expr, [
-        $($head:ident $(. $tail:ident)* $code:literal $name:literal, $given:expr, $unit:expr, $range:expr;)+
+        $($(#[$known:meta])?
+            $head:ident $(. $tail:ident)* $code:literal $name:literal, $given:expr, $unit:expr, $range:expr;)+
     ])+) => {
         /// The settings of one queue.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +58,14 @@ macro_rules! settings {
 
         impl Settings {
             /// The settings of a queue for which nothing is configured.
-            pub const DEFAULT: Settings = Settings { $($setting: $default,)+ };
+            #[allow(unused_doc_comments)]
+            pub const DEFAULT: Settings = Settings { $($(#[$doc])* $setting: $default,)+ };
         }
 
         /// Every number of the settings, in the order in which `DQ.INFO` shows them. The numbers of one option follow
         /// each other.
         pub const FIELDS: &[Field] = &[$($(
+            $(#[$known])?
             Field {
                 name: $name,
                 code: $code,
@@ -166,6 +169,13 @@ settings! {
     /// How long after its push a message is due whose push says nothing about that.
     delay: DurationMs = DurationMs::ZERO, [
         delay 21 "delay", Given::Option(c"DELAY", c"delay-ms"), Unit::Ms, 0..=DURATION;
+    ]
+    /// A setting without a meaning, in modules that stand for the next version in tests of upgrades. Its code is that of
+    /// the version after the current one.
+    #[cfg(feature = "next-format")]
+    colour: u64 = 0, [
+        #[cfg(feature = "next-format")]
+        colour 100 "colour", Given::Option(c"COLOUR", c"colour"), Unit::Plain, 0..=255;
     ]
 }
 

@@ -23,8 +23,8 @@ use std::fmt;
 /// The first version of the format.
 const FIRST: u8 = 1;
 
-/// The latest version of the format, up to which this module reads and writes.
-pub const VERSION: u8 = 1;
+/// The latest version of the format, up to which this module reads and writes. The feature is for tests of upgrades.
+pub const VERSION: u8 = 1 + cfg!(feature = "next-format") as u8;
 
 /// Why bytes from outside were refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
