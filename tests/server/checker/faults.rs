@@ -7,6 +7,9 @@ use std::time::Instant;
 /// How long a server is suspended, in ms. Some values are longer than the short leases, and some are shorter.
 const PAUSES: [u128; 3] = [50, 250, 600];
 
+/// How long writes wait at most while two servers are compared, in ms.
+const PAUSE_MS: u32 = 600_000;
+
 /// The largest number of replies that clients receive between two faults.
 const CALM: usize = 600;
 
@@ -39,6 +42,9 @@ pub enum Fault {
     /// In planned failovers, the replica takes over, whose clock is ahead, and then the old master, whose clock is
     /// behind until it is set right.
     Skew,
+    /// A server is restarted with the module of the next format, or with that of this one if it has had the other: the
+    /// only one, or the replica, which then takes over in a planned failover.
+    Upgrade,
 }
 
 /// The faults of one server with an AOF, which must not lose anything.
@@ -67,6 +73,23 @@ pub const CLOCKS: [Fault; 8] =
 
 /// The faults of a master and a replica whose clocks differ.
 pub const SKEWED: [Fault; 4] = [Fault::Stop, Fault::Busy, Fault::Cut, Fault::Skew];
+
+/// The faults of a server with an AOF that is upgraded and downgraded twice.
+pub const UPGRADED_ALONE: [Fault; 8] = [
+    Fault::Upgrade,
+    Fault::Upgrade,
+    Fault::Upgrade,
+    Fault::Upgrade,
+    Fault::Kill,
+    Fault::Rewrite,
+    Fault::Rewrite,
+    Fault::Cut,
+];
+
+/// The faults of a master and a replica that are both upgraded and both downgraded, without a takeover that could lose
+/// anything.
+pub const UPGRADED_PAIR: [Fault; 7] =
+    [Fault::Upgrade, Fault::Upgrade, Fault::Upgrade, Fault::Upgrade, Fault::Failover, Fault::Stop, Fault::Cut];
 
 /// How far a clock is set ahead or back, in ms.
 pub const STEPS: [i64; 4] = [100, 5_000, HOURS[0], HOURS[1]];
@@ -152,6 +175,13 @@ impl Nemesis<'_> {
                 self.clock.set(self.ahead);
             }
             Fault::Skew => self.change_clocks(),
+            Fault::Upgrade if self.replica.is_some() => self.upgrade_the_replica(),
+            Fault::Upgrade => {
+                self.stage.leave();
+                self.master.change_module();
+                self.master.restart_from_aof();
+                self.stage.enter(&self.master);
+            }
         }
     }
 
@@ -220,6 +250,15 @@ impl Nemesis<'_> {
         follow(replica, &self.master);
     }
 
+    fn upgrade_the_replica(&mut self) {
+        let replica = self.replica.as_mut().expect("a replica");
+        replica.change_module();
+        replica.restart_from_aof();
+        follow(replica, &self.master);
+        compare(&self.master, replica);
+        self.fail_over();
+    }
+
     /// A planned failover, which must not lose anything.
     fn fail_over(&mut self) {
         let replica = self.replica.as_mut().expect("a replica");
@@ -232,6 +271,14 @@ impl Nemesis<'_> {
         std::mem::swap(&mut self.master, replica);
         eventually("the link is up", || old.info("replication", "master_link_status") == "up");
     }
+}
+
+/// Waits until a master that makes its clients wait and its replica have the same data.
+fn compare(master: &Server, replica: &Server) {
+    let (mut c, mut r) = (master.client(), replica.client());
+    c.ask(format!("CLIENT PAUSE {PAUSE_MS} WRITE")).ok();
+    eventually("the replica equals its master", || c.ask("DEBUG DIGEST") == r.ask("DEBUG DIGEST"));
+    c.ask("CLIENT UNPAUSE").ok();
 }
 
 /// Makes a server a replica of another one, and waits until it has all data.

@@ -31,7 +31,10 @@ mod soak;
 mod stage;
 
 use self::consumer::{Consumer, BACKOFF, LEASES, SHORT_LEASES};
-use self::faults::{follow, until_replicas_have_it, Fault, Nemesis, Unrest, ALONE, CLOCKS, PAIR, SKEWED, STEPS};
+use self::faults::{
+    follow, until_replicas_have_it, Fault, Nemesis, Unrest, ALONE, CLOCKS, PAIR, SKEWED, STEPS, UPGRADED_ALONE,
+    UPGRADED_PAIR,
+};
 use self::history::{History, Rate};
 use self::looking::Target;
 use self::producer::{Confirms, Habits, Producer};
@@ -66,7 +69,15 @@ enum Cast {
     Cluster,
     /// The same, with clocks that differ by hours.
     SkewedCluster,
+    /// The same as `Alone`, with a module that changes to the next format and back.
+    Upgraded,
+    /// A master and a replica with AOFs, which are upgraded one after the other and back, in planned failovers. Nothing
+    /// may be lost.
+    UpgradedPair,
 }
+
+/// The arguments of a server that is upgraded: an AOF of effects alone, which another version of the module reads.
+const EFFECTS_ONLY: [&str; 2] = ["--aof-use-rdb-preamble", "no"];
 
 /// The queue of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +147,8 @@ fn start(cast: Cast, stage: &Stage, mut chance: Random) -> Box<dyn Unrest + '_> 
         }
         Cast::Cluster => return Box::new(Moves::start(stage, chance, Vec::new())),
         Cast::SkewedCluster => return Box::new(Moves::start(stage, chance, vec![clock, other])),
+        Cast::Upgraded => (Server::with_aof(&EFFECTS_ONLY), None, &UPGRADED_ALONE),
+        Cast::UpgradedPair => (Server::with_aof(&EFFECTS_ONLY), Some(Server::with_aof(&EFFECTS_ONLY)), &UPGRADED_PAIR),
     };
     if let Some(replica) = &replica {
         follow(replica, &master);
@@ -158,7 +171,7 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
     if limited {
         c.create(SERIES);
     }
-    if matches!(cast, Cast::Pair | Cast::Skewed) {
+    if matches!(cast, Cast::Pair | Cast::Skewed | Cast::UpgradedPair) {
         until_replicas_have_it(&mut c, 1);
     }
     let (boot, mut created) = (Barrier::new(DECLARERS), 0);
@@ -170,6 +183,7 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
                 Confirms::Nothing
             }
             Cast::Pair => Confirms::Wait(1),
+            Cast::Upgraded | Cast::UpgradedPair => Confirms::Nothing,
         };
         let habits = Habits { confirms, repeats: limited, groups: grouped };
         let leases = if grouped { SHORT_LEASES } else { LEASES };
@@ -360,4 +374,44 @@ fn servers_whose_clocks_differ_keep_every_promise() {
 #[test]
 fn servers_whose_clocks_differ_keep_limits_schedules_and_batches() {
     must_be_clean(Cast::Skewed, Queue::Limited, seed(SEED), 1);
+}
+
+#[test]
+fn a_server_that_is_upgraded_loses_nothing() {
+    must_be_clean(Cast::Upgraded, Queue::Plain, seed(SEED), 1);
+}
+
+#[test]
+fn a_server_that_is_upgraded_keeps_limits_schedules_and_batches() {
+    must_be_clean(Cast::Upgraded, Queue::Limited, seed(SEED), 1);
+}
+
+#[test]
+fn a_server_that_is_upgraded_keeps_the_order_of_groups() {
+    must_be_clean(Cast::Upgraded, Queue::Grouped, seed(SEED), 1);
+}
+
+#[test]
+fn a_server_that_is_upgraded_forwards_each_message_once() {
+    must_be_clean(Cast::Upgraded, Queue::Forwarding, seed(SEED), 1);
+}
+
+#[test]
+fn a_pair_that_is_upgraded_loses_nothing() {
+    must_be_clean(Cast::UpgradedPair, Queue::Plain, seed(SEED), 1);
+}
+
+#[test]
+fn a_pair_that_is_upgraded_keeps_limits_schedules_and_batches() {
+    must_be_clean(Cast::UpgradedPair, Queue::Limited, seed(SEED), 1);
+}
+
+#[test]
+fn a_pair_that_is_upgraded_keeps_the_order_of_groups() {
+    must_be_clean(Cast::UpgradedPair, Queue::Grouped, seed(SEED), 1);
+}
+
+#[test]
+fn a_pair_that_is_upgraded_forwards_each_message_once() {
+    must_be_clean(Cast::UpgradedPair, Queue::Forwarding, seed(SEED), 1);
 }

@@ -33,8 +33,9 @@ fn servers_keep_their_promises_through_ever_new_faults() {
             "" => each_queue(&[Cast::Alone, Cast::Pair], first + runs),
             "clocks" => each_queue(&[Cast::Skewed, Cast::Clock, Cast::SkewedCluster], first + runs),
             "slots" => each_queue(&[Cast::Cluster], first + runs),
+            "upgrades" => each_queue(&[Cast::Upgraded, Cast::UpgradedPair], first + runs),
             "partitions" => partitions::soak(first + runs),
-            other => panic!("DQ_FAULTS is partitions, slots, clocks or not set, and not {other}"),
+            other => panic!("DQ_FAULTS is partitions, slots, upgrades, clocks or not set, and not {other}"),
         }
         runs += 1;
     }

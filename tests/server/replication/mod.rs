@@ -9,3 +9,4 @@ mod raw_writes;
 mod replaying;
 mod replication_ways;
 mod sentinel;
+mod upgrades;

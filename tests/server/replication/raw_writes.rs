@@ -12,7 +12,7 @@ fn raw() -> impl Iterator<Item = &'static str> {
 const PATIENT_MS: u32 = 60_000;
 
 /// The setting with which an operator tells the server to ignore an error in such a stream.
-const GOES_ON: [&str; 2] = ["--propagation-error-behavior", "ignore"];
+pub const GOES_ON: [&str; 2] = ["--propagation-error-behavior", "ignore"];
 
 #[test]
 fn a_replica_refuses_raw_writes_and_keeps_following_its_master() {

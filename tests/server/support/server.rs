@@ -33,6 +33,8 @@ pub struct Server {
     dir: PathBuf,
     args: Vec<String>,
     environment: Vec<(String, String)>,
+    /// The module that it loads at its next start.
+    module: &'static Path,
     /// Whether the test expects an alarm in the log.
     alarm_wanted: bool,
 }
@@ -93,6 +95,15 @@ impl Server {
         )
     }
 
+    /// Starts a server whose module writes the next version of the format when the setting `COLOUR` is used.
+    pub fn of_the_next_format(args: &[&str]) -> Server {
+        let mut server = Server::with(args);
+        server.kill9();
+        server.change_module();
+        server.boot();
+        server
+    }
+
     fn in_environment(environment: Vec<(String, String)>, args: &[&str]) -> Server {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("server-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -101,8 +112,9 @@ impl Server {
         // The file is empty at first; `CONFIG REWRITE` writes to it.
         std::fs::write(dir.join("conf"), "").expect("a file for the configuration");
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let (child, port) = launch(&dir, &args, &environment);
-        Server { child, port, dir, args, environment, alarm_wanted: false }
+        let module = module();
+        let (child, port) = launch(&dir, &args, &environment, module);
+        Server { child, port, dir, args, environment, module, alarm_wanted: false }
     }
 
     /// Starts a server with an AOF, which is synced to disk before each reply.
@@ -186,7 +198,25 @@ impl Server {
 
     /// Starts the server again after it ended.
     pub fn boot(&mut self) {
-        (self.child, self.port) = launch(&self.dir, &self.args, &self.environment);
+        (self.child, self.port) = launch(&self.dir, &self.args, &self.environment, self.module);
+    }
+
+    /// Makes the server load the module of the next format when it starts again, or the module under test if it loads
+    /// that of the next format now.
+    pub fn change_module(&mut self) {
+        self.module = if self.module == module() { next_module() } else { module() };
+    }
+
+    /// Tries to start the server again after it ended, and waits until it has given up.
+    pub fn boot_in_vain(&mut self) {
+        self.child = spawn(&self.dir, free_port(), &self.args, &self.environment, self.module);
+        self.until_it_ends();
+    }
+
+    /// Waits until the process has ended by itself.
+    pub fn until_it_ends(&mut self) {
+        let child = &mut self.child;
+        eventually("the server ends", || child.try_wait().expect("its status").is_some());
     }
 
     fn shut_down(&mut self, how: &str) {
@@ -194,8 +224,7 @@ impl Server {
         if let Ok(reply) = self.client().try_ask(how) {
             panic!("{how}: {reply:?}");
         }
-        let child = &mut self.child;
-        eventually("the server ends", || child.try_wait().expect("its status").is_some());
+        self.until_it_ends();
     }
 }
 
@@ -224,10 +253,10 @@ pub fn in_both_protocols(test: impl Fn(&mut Client)) {
 }
 
 /// Starts a server on a free port and waits until it replies.
-fn launch(dir: &Path, args: &[String], environment: &[(String, String)]) -> (Child, u16) {
+fn launch(dir: &Path, args: &[String], environment: &[(String, String)], module: &Path) -> (Child, u16) {
     for _ in 0..PORT_ATTEMPTS {
         let port = free_port();
-        let mut child = spawn(dir, port, args, environment);
+        let mut child = spawn(dir, port, args, environment, module);
         if answers(&mut child, port, dir) {
             return (child, port);
         }
@@ -246,7 +275,7 @@ fn bus_port(args: &[String]) -> Vec<String> {
     in_cluster.then(|| ["--cluster-port".to_owned(), free_port().to_string()]).into_iter().flatten().collect()
 }
 
-fn spawn(dir: &Path, port: u16, args: &[String], environment: &[(String, String)]) -> Child {
+fn spawn(dir: &Path, port: u16, args: &[String], environment: &[(String, String)], module: &Path) -> Child {
     let out = std::fs::File::create(dir.join("stdout")).expect("a file for the output");
     Command::new(server_binary())
         .arg(dir.join("conf"))
@@ -257,7 +286,7 @@ fn spawn(dir: &Path, port: u16, args: &[String], environment: &[(String, String)
         .args(["--enable-debug-command", "yes"])
         .args(["--propagation-error-behavior", "panic"])
         .args(["--repl-diskless-sync-delay", "0"])
-        .args(["--loadmodule", &module().to_string_lossy()])
+        .args(["--loadmodule", &module.to_string_lossy()])
         .args(bus_port(args))
         .args(args)
         .envs(environment.iter().map(|(name, value)| (name, value)))
@@ -312,21 +341,31 @@ pub fn server_binary() -> String {
 pub fn module() -> &'static Path {
     static MODULE: OnceLock<PathBuf> = OnceLock::new();
     MODULE.get_or_init(|| {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        if let Some(named) = std::env::var_os("DQ_MODULE") {
-            return root.join(named);
-        }
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--locked", "--lib", "--quiet"]).current_dir(root);
-        if !cfg!(debug_assertions) {
-            build.arg("--release");
-        }
-        assert!(build.status().expect("cargo").success(), "the module does not build");
-        // .../target/PROFILE/deps/server-HASH
-        let exe = std::env::current_exe().expect("this test's own path");
-        let folder = exe.ancestors().nth(2).expect("the target directory");
-        folder.join(format!("libdq.{}", if cfg!(target_os = "macos") { "dylib" } else { "so" }))
+        let named = std::env::var_os("DQ_MODULE").map(|named| Path::new(env!("CARGO_MANIFEST_DIR")).join(named));
+        named.unwrap_or_else(|| built(&["--lib"], "libdq"))
     })
+}
+
+/// A module that reads and writes the next version of the format. It is built with the features that the tests have
+/// given to the crates that both use, so that only the module and the core are compiled again.
+fn next_module() -> &'static Path {
+    static MODULE: OnceLock<PathBuf> = OnceLock::new();
+    let target = ["--workspace", "--example", "dq_next", "--features", "dq/next-format"];
+    MODULE.get_or_init(|| built(&target, "examples/libdq_next"))
+}
+
+/// Builds a module. Returns the file, of which cargo makes the name without its ending.
+fn built(target: &[&str], name: &str) -> PathBuf {
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--locked", "--quiet"]).args(target).current_dir(env!("CARGO_MANIFEST_DIR"));
+    if !cfg!(debug_assertions) {
+        build.arg("--release");
+    }
+    assert!(build.status().expect("cargo").success(), "the module does not build");
+    // .../target/PROFILE/deps/server-HASH
+    let exe = std::env::current_exe().expect("this test's own path");
+    let folder = exe.ancestors().nth(2).expect("the target directory");
+    folder.join(format!("{name}.{}", if cfg!(target_os = "macos") { "dylib" } else { "so" }))
 }
 
 /// The first alarm in a log.
