@@ -35,7 +35,7 @@ fn make_uncertain(op: &mut Op) {
 
 /// Checks that nothing of the abandoned calls counts elsewhere, and counts the calls that the servers have forgotten.
 pub fn check(history: &History, messages: &Messages<'_>, report: &mut Report) {
-    report.abandoned = history.abandoned.len();
+    report.abandoned = history.abandoned.iter().filter(|op| op.outcome != Outcome::Refused).count();
     let given: HashSet<&str> = history.abandoned.iter().flat_map(deliveries).map(|d| d.receipt.as_str()).collect();
     for delivery in messages.deliveries().map(|seen| seen.delivery) {
         if given.contains(delivery.receipt.as_str()) {

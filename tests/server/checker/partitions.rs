@@ -1,6 +1,7 @@
-//! Partitions: three servers and three sentinels know each other by proxies, which cut a master off from its replicas
-//! while some clients still reach it. A replica takes over, both accept commands, and the old master follows at last.
-//! Everything that was answered is accounted for, and nothing is lost that replicas had confirmed.
+//! Partitions: a master and its replicas, with three sentinels or in a cluster with two other masters, know each other by
+//! proxies, which cut the master off while some clients still reach it. A replica takes over, both accept commands, and
+//! the old master follows at last. Everything that was answered is accounted for, and nothing is lost that replicas had
+//! confirmed.
 
 use super::branches;
 use super::consumer::{Consumer, LEASES};
@@ -10,15 +11,25 @@ use super::producer::{Confirms, Habits, Producer};
 use super::report::Report;
 use super::stage::{Link, Side, Stage, QUEUE};
 use super::{check, seed, settings, Queue, SEED};
+use crate::support::cluster::{attach, node_args, unite, SLOTS};
 use crate::support::{eventually, Client, Protocol, Proxy, Random, Reply, Sentinels, Server, Traffic, Way};
+use std::net::{IpAddr, Ipv4Addr};
 use Side::{Few, Many};
 
-/// Silence after which the sentinels replace a master by themselves. It is so long that a slow machine does not cause
-/// it: a run tells them when.
+/// Silence after which the sentinels, or the nodes of a cluster, replace a master by themselves. It is so long that a slow
+/// machine does not cause it: a run tells them when. For nodes it is shorter, because those of Valkey 9.1 connect to each
+/// other again only so many times in it.
 const SILENCE_MS: u32 = 600_000;
+const NODE_SILENCE_MS: u32 = 120_000;
+
+/// A key in the slot of the queue, to which the test writes itself.
+const PROBE: &str = "SET {run}probe x";
 
 /// The replicas of a master.
 const REPLICAS: usize = 2;
+
+/// The other masters of a cluster.
+const OTHER_MASTERS: usize = 2;
 
 /// The producers and the consumers, each on a side.
 const PRODUCERS: [Side; 3] = [Many, Many, Few];
@@ -28,6 +39,14 @@ const CONSUMERS: [Side; 4] = [Many, Many, Few, Few];
 /// being changed.
 const CALM: usize = 300;
 const MORE: usize = 100;
+
+/// What knows who the master is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Group {
+    Sentinels,
+    /// A cluster with two other masters.
+    Cluster,
+}
 
 /// What protects the producers of a run from a failover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,37 +111,37 @@ const ALL: [Fault; 7] = [
 /// A server that the other servers, and the clients on the side of most of them, reach only by proxies.
 struct Node {
     server: Server,
+    /// The address from which it connects to the others.
+    source: IpAddr,
     /// What the other servers and the sentinels use.
     peers: Proxy,
+    /// What the other nodes of a cluster use for the cluster bus.
+    bus: Proxy,
     /// What clients use.
     clients: Proxy,
 }
 
 impl Node {
-    fn start(args: &[&str]) -> Node {
-        let (peers, clients) = (Proxy::new(), Proxy::new());
-        let port = peers.port().to_string();
-        let own = ["--replica-announce-ip", "127.0.0.1", "--replica-announce-port", &port];
-        let server = Server::with(&[&own, args].concat());
+    fn start(number: usize, group: Group, args: &[&str]) -> Node {
+        let (peers, bus, clients) = (Proxy::new(), Proxy::new(), Proxy::new());
+        let source = Ipv4Addr::new(127, 0, 0, 2 + u8::try_from(number).expect("few nodes"));
+        let (from, port, bus_port) = (source.to_string(), peers.port().to_string(), bus.port().to_string());
+        let silence = NODE_SILENCE_MS.to_string();
+        let announced = match group {
+            Group::Sentinels => vec!["--replica-announce-ip", "127.0.0.1", "--replica-announce-port", &port],
+            Group::Cluster => {
+                let ports = ["--cluster-announce-port", &port, "--cluster-announce-bus-port", &bus_port];
+                [&node_args(&silence)[..], &["--cluster-announce-ip", "127.0.0.1"], &ports].concat()
+            }
+        };
+        let server = Server::with(&[&["--bind-source-addr", &from], &announced[..], args].concat());
         peers.lead_to(server.port());
         clients.lead_to(server.port());
-        Node { server, peers, clients }
-    }
-
-    fn cut(&self, cut: Cut) {
-        for proxy in [&self.peers, &self.clients] {
-            if cut != Cut::Incoming {
-                proxy.set(Way::Out, Traffic::Dropped);
-            }
-            if cut != Cut::Outgoing {
-                proxy.set(Way::In, Traffic::Dropped);
-            }
+        if group == Group::Cluster {
+            let port = server.client().ask("CONFIG GET cluster-port").items()[1].text();
+            bus.lead_to(port.parse().expect("a port"));
         }
-    }
-
-    fn mend(&self) {
-        self.peers.mend();
-        self.clients.mend();
+        Node { server, source: source.into(), peers, bus, clients }
     }
 
     /// Asks until it answers, because a sentinel that gives a server another role closes its connections.
@@ -133,9 +152,12 @@ impl Node {
         });
     }
 
-    fn follow(&self, master: &Node) {
-        let line = format!("REPLICAOF 127.0.0.1 {}", master.peers.port());
-        self.ask_until("it is told to follow", &line, |reply| !reply.is_error());
+    fn follow(&self, master: &Node, group: Group) {
+        // The nodes of a cluster tell each other.
+        if group == Group::Sentinels {
+            let line = format!("REPLICAOF 127.0.0.1 {}", master.peers.port());
+            self.ask_until("it is told to follow", &line, |reply| !reply.is_error());
+        }
         self.until_it_follows(master);
     }
 
@@ -153,11 +175,11 @@ impl Node {
     }
 
     fn until_it_accepts(&self) {
-        self.ask_until("it accepts writes", "SET probe x", |reply| !reply.is_error());
+        self.ask_until("it accepts writes", PROBE, |reply| !reply.is_error());
     }
 
     fn until_it_refuses(&self) {
-        self.ask_until("it refuses writes", "SET probe x", Reply::is_error);
+        self.ask_until("it refuses writes", PROBE, Reply::is_error);
     }
 }
 
@@ -166,23 +188,76 @@ struct Nemesis<'a> {
     stage: &'a Stage,
     chance: Random,
     guard: Guard,
+    group: Group,
+    /// The master and its replicas, then the other masters of a cluster.
     nodes: Vec<Node>,
-    sentinels: Sentinels,
+    sentinels: Option<Sentinels>,
     /// The number of the master.
     master: usize,
     splits: Vec<Split>,
 }
 
 impl<'a> Nemesis<'a> {
-    fn new(stage: &'a Stage, chance: Random, guard: Guard) -> Nemesis<'a> {
-        let nodes: Vec<Node> = (0..=REPLICAS).map(|_| Node::start(guard.args())).collect();
-        nodes[1..].iter().for_each(|node| node.follow(&nodes[0]));
-        let sentinels = Sentinels::watch_at(&nodes[0].server, nodes[0].peers.port(), REPLICAS, SILENCE_MS);
-        Nemesis { stage, chance, guard, nodes, sentinels, master: 0, splits: Vec::new() }
+    fn new(stage: &'a Stage, chance: Random, group: Group, guard: Guard) -> Nemesis<'a> {
+        let others = if group == Group::Cluster { OTHER_MASTERS } else { 0 };
+        let nodes: Vec<Node> = (0..=REPLICAS + others).map(|n| Node::start(n, group, guard.args())).collect();
+        let (shard, others) = nodes.split_at(1 + REPLICAS);
+        let sentinels = match group {
+            Group::Sentinels => {
+                shard[1..].iter().for_each(|node| node.follow(&shard[0], group));
+                Some(Sentinels::watch_at(&shard[0].server, shard[0].peers.port(), REPLICAS, SILENCE_MS))
+            }
+            Group::Cluster => {
+                let mut masters: Vec<&Server> = others.iter().map(|node| &node.server).collect();
+                let slot = masters[0].client().ask(format!("CLUSTER KEYSLOT {QUEUE}")).int() as usize;
+                masters.insert(slot * (1 + OTHER_MASTERS) / SLOTS, &shard[0].server);
+                let replicas: Vec<&Server> = shard[1..].iter().map(|node| &node.server).collect();
+                unite(&masters, &replicas);
+                attach(&replicas, &shard[0].server, &[masters, replicas.clone()].concat());
+                None
+            }
+        };
+        Nemesis { stage, chance, guard, group, nodes, sentinels, master: 0, splits: Vec::new() }
     }
 
     fn master(&self) -> &Node {
         &self.nodes[self.master]
+    }
+
+    /// Cuts the master off, also from what it has connected to itself.
+    fn cut(&self, cut: Cut) {
+        let master = self.master();
+        // Where others have connected to it, and where it has connected to others.
+        let ways: &[(Way, Way)] = match cut {
+            Cut::Both => &[(Way::In, Way::Out), (Way::Out, Way::In)],
+            Cut::Outgoing => &[(Way::Out, Way::In)],
+            Cut::Incoming => &[(Way::In, Way::Out)],
+        };
+        for (here, there) in ways {
+            for proxy in [&master.peers, &master.bus, &master.clients] {
+                proxy.set(*here, Traffic::Dropped);
+            }
+            for proxy in self.nodes.iter().flat_map(|node| [&node.peers, &node.bus]) {
+                proxy.set_from(master.source, *there, Traffic::Dropped);
+            }
+        }
+    }
+
+    fn mend(&self) {
+        self.nodes.iter().flat_map(|node| [&node.peers, &node.bus, &node.clients]).for_each(Proxy::mend);
+    }
+
+    /// Makes a replica take over. Returns its number.
+    fn replace_master(&mut self) -> usize {
+        let Some(sentinels) = &self.sentinels else {
+            let replicas: Vec<usize> = (0..=REPLICAS).filter(|n| *n != self.master).collect();
+            let chosen = *self.chance.one_of(&replicas);
+            let is_ok = |reply: &Reply| !reply.is_error();
+            self.nodes[chosen].ask_until("a replica takes over", "CLUSTER FAILOVER TAKEOVER", is_ok);
+            return chosen;
+        };
+        let port = sentinels.replace_master();
+        self.nodes.iter().position(|node| node.peers.port() == port).expect("one of the servers")
     }
 
     /// Makes the clients of one side use the current master.
@@ -208,9 +283,9 @@ impl<'a> Nemesis<'a> {
                     self.split(Cut::Both);
                 }
                 Fault::Blip(cut) => {
-                    self.master().cut(cut);
+                    self.cut(cut);
                     self.some_answers(Few);
-                    self.master().mend();
+                    self.mend();
                 }
             }
         }
@@ -233,17 +308,21 @@ impl<'a> Nemesis<'a> {
     /// Cuts the master off, lets a replica take over while it goes on, and makes it follow in the end.
     fn split(&mut self, cut: Cut) {
         let old = self.master;
-        self.master().cut(cut);
+        self.cut(cut);
         self.stage.leave_at(Many);
         if self.guard != Guard::MinReplicas {
             self.some_answers(Few);
         }
-        let port = self.sentinels.replace_master();
-        let is_new = |node: &Node| node.peers.port() == port;
-        self.master = self.nodes.iter().position(is_new).expect("one of the servers");
+        self.master = self.replace_master();
         self.master().until_it_is_master();
         let at = self.stage.now();
-        for (_, node) in self.nodes.iter().enumerate().filter(|(n, _)| *n != old && *n != self.master) {
+        // A node of a cluster that hears the others learns that it has been replaced.
+        let learns = self.group == Group::Cluster && cut == Cut::Outgoing;
+        if learns {
+            self.stage.leave_at(Few);
+        }
+        let shard = self.nodes.iter().take(1 + REPLICAS).enumerate();
+        for (_, node) in shard.filter(|(n, _)| *n != old && *n != self.master) {
             node.until_it_follows(self.master());
         }
         // The clients notice that they have lost the old master, and find the new one.
@@ -255,14 +334,14 @@ impl<'a> Nemesis<'a> {
             self.stage.now()
         });
         self.some_answers(Many);
-        if refused.is_none() {
+        if refused.is_none() && !learns {
             // More than its clients had under way when the replica took over.
             self.stage.allow(MORE);
             self.stage.until_answers_at(Few, 2 * (PRODUCERS.len() + CONSUMERS.len()));
         }
         self.stage.leave_at(Few);
-        self.nodes[old].mend();
-        self.nodes[old].follow(self.master());
+        self.mend();
+        self.nodes[old].follow(self.master(), self.group);
         let old = self.nodes[old].server.process();
         self.splits.push(Split { old, at, refused, healed: self.stage.now() });
         self.enter(Few);
@@ -270,11 +349,11 @@ impl<'a> Nemesis<'a> {
 }
 
 /// Carries out one run: its faults, then the drain, then the check.
-fn run(guard: Guard, faults: &[Fault], seed: u64) -> Report {
+fn run(group: Group, guard: Guard, faults: &[Fault], seed: u64) -> Report {
     let stage = Stage::new();
     let chance = |who: usize| Random::seeded(seed.wrapping_mul(64).wrapping_add(who as u64));
     let (settings, mut history, _) = settings(Queue::Plain, &mut chance(60));
-    let mut nemesis = Nemesis::new(&stage, chance(0), guard);
+    let mut nemesis = Nemesis::new(&stage, chance(0), group, guard);
     nemesis.master().until_it_accepts();
     let mut c = nemesis.master().server.client();
     c.create(format!("{QUEUE} {settings}"));
@@ -310,32 +389,32 @@ fn run(guard: Guard, faults: &[Fault], seed: u64) -> Report {
 }
 
 /// Carries out a run, and fails unless its history is free of faults.
-fn must_be_clean(guard: Guard, faults: &[Fault], seed: u64) -> Report {
-    println!("partitions, {guard:?}, {faults:?}, DQ_SEED={seed}");
-    let report = run(guard, faults, seed);
+fn must_be_clean(group: Group, guard: Guard, faults: &[Fault], seed: u64) -> Report {
+    println!("partitions, {group:?}, {guard:?}, {faults:?}, DQ_SEED={seed}");
+    let report = run(group, guard, faults, seed);
     println!("{report}");
-    assert!(report.findings.is_empty(), "{guard:?}, {faults:?}, DQ_SEED={seed}: {report}");
+    assert!(report.findings.is_empty(), "{group:?}, {guard:?}, {faults:?}, DQ_SEED={seed}: {report}");
     assert!(report.acknowledged > 0 && report.delivered > 0, "the run shows something: {report}");
     report
 }
 
 #[test]
 fn a_master_that_goes_on_in_a_partition_leaves_nothing_behind() {
-    let report = must_be_clean(Guard::Nothing, &[Fault::Split(Cut::Both)], seed(SEED));
+    let report = must_be_clean(Group::Sentinels, Guard::Nothing, &[Fault::Split(Cut::Both)], seed(SEED));
     assert!(report.abandoned > 0, "the old master went on: {report}");
 }
 
 #[test]
 fn what_wait_confirmed_survives_partitions_of_every_kind() {
     let faults = [Fault::LateSplit, Fault::Split(Cut::Outgoing), Fault::Blip(Cut::Both)];
-    let report = must_be_clean(Guard::Wait, &faults, seed(SEED));
+    let report = must_be_clean(Group::Sentinels, Guard::Wait, &faults, seed(SEED));
     assert!(report.abandoned > 0, "the old master went on: {report}");
 }
 
 #[test]
 fn what_waitaof_confirmed_survives_a_partition() {
     if has_waitaof() {
-        must_be_clean(Guard::WaitAof, &[Fault::Split(Cut::Incoming)], seed(SEED));
+        must_be_clean(Group::Sentinels, Guard::WaitAof, &[Fault::Split(Cut::Incoming)], seed(SEED));
     } else {
         eprintln!("skipped: this server has no WAITAOF");
     }
@@ -343,15 +422,42 @@ fn what_waitaof_confirmed_survives_a_partition() {
 
 #[test]
 fn a_master_that_needs_replicas_refuses_writes_in_a_partition() {
-    must_be_clean(Guard::MinReplicas, &[Fault::Split(Cut::Both)], seed(SEED));
+    must_be_clean(Group::Sentinels, Guard::MinReplicas, &[Fault::Split(Cut::Both)], seed(SEED));
 }
 
-/// Goes through all partitions with each protection.
+#[test]
+fn a_cluster_master_that_goes_on_in_a_partition_leaves_nothing_behind() {
+    let report = must_be_clean(Group::Cluster, Guard::Nothing, &[Fault::Split(Cut::Both)], seed(SEED));
+    assert!(report.abandoned > 0, "the old master went on: {report}");
+}
+
+#[test]
+fn what_wait_confirmed_survives_partitions_of_a_cluster() {
+    let faults = [Fault::LateSplit, Fault::Split(Cut::Outgoing), Fault::Split(Cut::Incoming)];
+    let report = must_be_clean(Group::Cluster, Guard::Wait, &faults, seed(SEED));
+    assert!(report.abandoned > 0, "the old master went on: {report}");
+}
+
+#[test]
+fn a_cluster_master_that_needs_replicas_refuses_writes_in_a_partition() {
+    must_be_clean(Group::Cluster, Guard::MinReplicas, &[Fault::Split(Cut::Both)], seed(SEED));
+}
+
+/// Goes through all partitions of servers with sentinels, with each protection.
 pub fn soak(seed: u64) {
+    soak_of(Group::Sentinels, seed);
+}
+
+/// The same for a cluster.
+pub fn soak_of_cluster(seed: u64) {
+    soak_of(Group::Cluster, seed);
+}
+
+fn soak_of(group: Group, seed: u64) {
     let mut guards = vec![Guard::Nothing, Guard::Wait, Guard::MinReplicas];
     guards.extend(has_waitaof().then_some(Guard::WaitAof));
     for guard in guards {
-        must_be_clean(guard, &ALL, seed);
+        must_be_clean(group, guard, &ALL, seed);
     }
 }
 

@@ -35,7 +35,8 @@ fn servers_keep_their_promises_through_ever_new_faults() {
             "slots" => each_queue(&[Cast::Cluster], first + runs),
             "upgrades" => each_queue(&[Cast::Upgraded, Cast::UpgradedPair], first + runs),
             "partitions" => partitions::soak(first + runs),
-            other => panic!("DQ_FAULTS is partitions, slots, upgrades, clocks or not set, and not {other}"),
+            "cluster" => partitions::soak_of_cluster(first + runs),
+            other => panic!("DQ_FAULTS is partitions, cluster, slots, upgrades, clocks or not set, and not {other}"),
         }
         runs += 1;
     }

@@ -251,18 +251,20 @@ pub struct Link<'a> {
     pub chance: Random,
     pub ops: Vec<Op>,
     side: Side,
+    /// Whether it follows redirections. Those of a partition may lead to the other side.
+    roams: bool,
     /// The connection, and the process of the server.
     client: Option<(Client, u32)>,
 }
 
 impl<'a> Link<'a> {
     pub fn new(stage: &'a Stage, chance: Random) -> Link<'a> {
-        Link::at(stage, Side::Many, chance)
+        Link { roams: true, ..Link::at(stage, Side::Many, chance) }
     }
 
     /// A client on one side of partitions.
     pub fn at(stage: &'a Stage, side: Side, chance: Random) -> Link<'a> {
-        Link { stage, chance, ops: Vec::new(), side, client: None }
+        Link { stage, chance, ops: Vec::new(), side, roams: false, client: None }
     }
 
     /// Pipelines commands. If the connection breaks, there are fewer replies than commands.
@@ -272,7 +274,9 @@ impl<'a> Link<'a> {
         lines.iter().for_each(|line| self.stage.say(line.as_ref()));
         let called = self.stage.now();
         let mut replies = client.replies_to(lines);
-        follow(&mut client, lines, &mut replies);
+        if self.roams {
+            follow(&mut client, lines, &mut replies);
+        }
         let span = Span { called, answered: self.stage.now(), server };
         let errors = replies.iter().filter_map(|reply| match reply {
             Reply::Error(text) => Some(text),

@@ -7,7 +7,8 @@ use super::roaming::Roamer;
 use super::server::Server;
 use super::wait::eventually;
 
-const SLOTS: usize = 16_384;
+/// The number of slots of every cluster.
+pub const SLOTS: usize = 16_384;
 
 /// Masters that share the slots evenly, and their replicas.
 pub struct Cluster {
@@ -27,39 +28,19 @@ impl Cluster {
     /// The same as `of`. The first nodes use the given clocks, and all nodes are started with these arguments too.
     pub fn with(masters: usize, node_timeout_ms: u32, clocks: &[Clock], args: &[&'static str]) -> Cluster {
         let mut cluster = Cluster { nodes: Vec::new(), masters, node_timeout_ms, args: args.to_vec() };
-        for n in 0..masters {
-            let node = cluster.node(clocks.get(n));
-            let mut c = node.client();
-            // This is done before the nodes meet, so that their first messages carry it and they do not have to resolve
-            // a conflict of epochs.
-            c.ask(format!("CLUSTER SET-CONFIG-EPOCH {}", n + 1)).ok();
-            let (first, end) = (n * SLOTS / masters, (n + 1) * SLOTS / masters);
-            c.ask(format!("CLUSTER ADDSLOTSRANGE {first} {}", end - 1)).ok();
-            cluster.nodes.push(node);
-        }
-        for node in &cluster.nodes[1..] {
-            cluster.introduce(node);
-        }
-        cluster.until_agreed();
+        cluster.nodes = (0..masters).map(|n| cluster.node(clocks.get(n))).collect();
+        unite(&cluster.all(), &[]);
         cluster
     }
 
     /// Adds a replica of a master. Returns its number.
     pub fn add_replica(&mut self, master: usize) -> usize {
         let replica = self.node(None);
-        self.introduce(&replica);
+        introduce(&replica, &self.all());
         self.nodes.push(replica);
-        let number = self.nodes.len() - 1;
-        let (mut r, id) = (self.client(number), self.id(master));
-        eventually("it knows its master", || r.ask("CLUSTER NODES").text().contains(&id));
-        self.until_agreed();
-        r.ask(format!("CLUSTER REPLICATE {id}")).ok();
-        eventually("the replica's link is up", || r.info("replication", "master_link_status") == "up");
-        for other in 0..self.nodes.len() {
-            let mut c = self.client(other);
-            let following = format!("slave {id}");
-            eventually("all know the replica", || c.ask("CLUSTER NODES").text().contains(&following));
-        }
+        let (nodes, number) = (self.all(), self.nodes.len() - 1);
+        until_agreed(&nodes);
+        attach(&[nodes[number]], nodes[master], &nodes);
         number
     }
 
@@ -75,7 +56,7 @@ impl Cluster {
 
     /// The id by which the nodes know each other.
     pub fn id(&self, number: usize) -> String {
-        self.client(number).ask("CLUSTER MYID").text()
+        id(&self.nodes[number])
     }
 
     /// A hash tag in the slots that a master had at first, and its slot.
@@ -95,30 +76,82 @@ impl Cluster {
         assert_eq!(reply.error(), format!("MOVED {slot} 127.0.0.1:{}", self.nodes[number].port()));
     }
 
+    fn all(&self) -> Vec<&Server> {
+        self.nodes.iter().collect()
+    }
+
     fn node(&self, clock: Option<&Clock>) -> Server {
         let timeout = self.node_timeout_ms.to_string();
-        let args = ["--cluster-enabled", "yes", "--cluster-node-timeout", &timeout];
-        // A replica may take over however long it was disconnected, and slots without a node affect only their own
-        // keys.
-        let more = ["--cluster-replica-validity-factor", "0", "--cluster-require-full-coverage", "no"];
-        let args = [&args, &more, &self.args[..]].concat();
+        let args = [&node_args(&timeout)[..], &self.args].concat();
         clock.map_or_else(|| Server::with(&args), |clock| Server::with_clock(clock, &args))
     }
+}
 
-    fn introduce(&self, node: &Server) {
-        let bus = node.client().ask("CONFIG GET cluster-port").items()[1].text();
-        self.client(0).ask(format!("CLUSTER MEET 127.0.0.1 {} {bus}", node.port())).ok();
+/// The arguments of a node that is marked as failed only after `timeout_ms` of silence.
+pub fn node_args(timeout_ms: &str) -> [&str; 8] {
+    // A replica may take over however long it was disconnected, and slots without a node affect only their own keys.
+    let [validity, coverage] = ["--cluster-replica-validity-factor", "--cluster-require-full-coverage"];
+    ["--cluster-enabled", "yes", "--cluster-node-timeout", timeout_ms, validity, "0", coverage, "no"]
+}
+
+/// Makes a cluster of masters that share the slots evenly, in this order, and of nodes without slots.
+pub fn unite(masters: &[&Server], others: &[&Server]) {
+    for (n, node) in masters.iter().enumerate() {
+        let mut c = node.client();
+        // This is done before the nodes meet, so that their first messages carry it and they do not have to resolve a
+        // conflict of epochs.
+        c.ask(format!("CLUSTER SET-CONFIG-EPOCH {}", n + 1)).ok();
+        let (first, end) = (n * SLOTS / masters.len(), (n + 1) * SLOTS / masters.len());
+        c.ask(format!("CLUSTER ADDSLOTSRANGE {first} {}", end - 1)).ok();
     }
+    let nodes = [masters, others].concat();
+    (1..nodes.len()).for_each(|n| introduce(nodes[n], &nodes[..n]));
+    until_agreed(&nodes);
+}
 
-    /// Waits until every node knows every other one and reports the cluster as ok.
-    fn until_agreed(&self) {
-        let known = format!("cluster_known_nodes:{}\r\n", self.nodes.len());
-        for node in &self.nodes {
+/// Makes nodes of a cluster replicas of another one.
+pub fn attach(replicas: &[&Server], master: &Server, nodes: &[&Server]) {
+    let following = format!("slave {}", id(master));
+    for replica in replicas {
+        replica.client().ask(format!("CLUSTER REPLICATE {}", id(master))).ok();
+    }
+    for replica in replicas {
+        let (mut r, own) = (replica.client(), id(replica));
+        eventually("the replica's link is up", || r.info("replication", "master_link_status") == "up");
+        for node in nodes {
             let mut c = node.client();
-            eventually("the cluster is up", || {
-                let info = c.ask("CLUSTER INFO").text();
-                ["cluster_state:ok", "cluster_slots_ok:16384\r\n", &known].iter().all(|line| info.contains(line))
-            });
+            let knows = |line: &str| line.starts_with(&own) && line.contains(&following);
+            eventually("all know the replica", || c.ask("CLUSTER NODES").text().lines().any(knows));
         }
+    }
+}
+
+fn id(node: &Server) -> String {
+    node.client().ask("CLUSTER MYID").text()
+}
+
+/// Lets a node meet each of the others, because what they tell of each other takes seconds.
+fn introduce(node: &Server, others: &[&Server]) {
+    let mut c = node.client();
+    let mut number = |name: &str| c.ask(format!("CONFIG GET {name}")).items()[1].text();
+    // Others may reach it by proxies.
+    let (port, bus) = match number("cluster-announce-port") {
+        none if none == "0" => (node.port().to_string(), number("cluster-port")),
+        port => (port, number("cluster-announce-bus-port")),
+    };
+    for other in others {
+        other.client().ask(format!("CLUSTER MEET 127.0.0.1 {port} {bus}")).ok();
+    }
+}
+
+/// Waits until every node knows every other one and reports the cluster as ok.
+fn until_agreed(nodes: &[&Server]) {
+    let known = format!("cluster_known_nodes:{}\r\n", nodes.len());
+    for node in nodes {
+        let mut c = node.client();
+        eventually("the cluster is up", || {
+            let info = c.ask("CLUSTER INFO").text();
+            ["cluster_state:ok", "cluster_slots_ok:16384\r\n", &known].iter().all(|line| info.contains(line))
+        });
     }
 }

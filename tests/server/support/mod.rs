@@ -4,7 +4,7 @@ mod aof;
 mod client;
 pub mod clients;
 mod clock;
-mod cluster;
+pub mod cluster;
 mod commands;
 pub mod history;
 mod load;

@@ -1,7 +1,8 @@
 //! A proxy in front of a server, which delays or drops what passes in either direction, as a broken network does.
 
+use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -39,12 +40,15 @@ struct State {
     target: u16,
     /// What happens to traffic in and out.
     traffic: [Traffic; 2],
+    /// What happens instead to the traffic of those who connect from these addresses.
+    of_source: HashMap<IpAddr, [Traffic; 2]>,
     pairs: Vec<Arc<Pair>>,
     over: bool,
 }
 
 /// A connection to the proxy, the one from the proxy to the server, and what has become of them.
 struct Pair {
+    source: IpAddr,
     client: TcpStream,
     server: TcpStream,
     fate: Mutex<Fate>,
@@ -64,7 +68,13 @@ impl Proxy {
     pub fn new() -> Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let port = listener.local_addr().expect("its address").port();
-        let state = State { target: 0, traffic: [Traffic::Passes; 2], pairs: Vec::new(), over: false };
+        let state = State {
+            target: 0,
+            traffic: [Traffic::Passes; 2],
+            of_source: HashMap::new(),
+            pairs: Vec::new(),
+            over: false,
+        };
         let inner = Arc::new(Inner { state: Mutex::new(state), changed: Condvar::new() });
         let accepting = Arc::clone(&inner);
         std::thread::spawn(move || accepting.accept(&listener));
@@ -86,10 +96,17 @@ impl Proxy {
         self.inner.changed.notify_all();
     }
 
+    /// The same for the connections from an address alone.
+    pub fn set_from(&self, source: IpAddr, way: Way, traffic: Traffic) {
+        self.inner.state().of_source.entry(source).or_insert([Traffic::Passes; 2])[way as usize] = traffic;
+        self.inner.changed.notify_all();
+    }
+
     /// Lets all traffic pass again, and closes the connections that have lost bytes.
     pub fn mend(&self) {
         let mut state = self.inner.state();
         state.traffic = [Traffic::Passes; 2];
+        state.of_source.clear();
         let damaged = |pair: &&Arc<Pair>| pair.fate().damaged;
         state.pairs.iter().filter(damaged).for_each(|pair| pair.hang_up());
         self.inner.changed.notify_all();
@@ -124,8 +141,9 @@ impl Inner {
                 return;
             }
             let (Ok(client), Ok(server)) = (client, TcpStream::connect(("127.0.0.1", state.target))) else { continue };
+            let Ok(address) = client.peer_addr() else { continue };
             let _ = (client.set_nodelay(true), server.set_nodelay(true));
-            let pair = Arc::new(Pair { client, server, fate: Mutex::default() });
+            let pair = Arc::new(Pair { source: address.ip(), client, server, fate: Mutex::default() });
             for way in [Way::In, Way::Out] {
                 let (inner, pair) = (Arc::clone(self), Arc::clone(&pair));
                 std::thread::spawn(move || inner.carry(&pair, way));
@@ -168,7 +186,7 @@ impl Inner {
     fn passes(&self, pair: &Pair, way: Way) -> bool {
         let (start, mut state) = (Instant::now(), self.state());
         loop {
-            let left = match state.traffic[way as usize] {
+            let left = match state.traffic(pair, way) {
                 Traffic::Passes => return true,
                 Traffic::Dropped => {
                     pair.fate().damaged = true;
@@ -187,9 +205,15 @@ impl Inner {
     fn until_it_may_end(&self, pair: &Pair, way: Way) {
         let is_hidden = |state: &mut State| {
             let fate = pair.fate();
-            state.traffic[way as usize] == Traffic::Dropped && !fate.hung_up && !state.over
+            state.traffic(pair, way) == Traffic::Dropped && !fate.hung_up && !state.over
         };
         drop(self.changed.wait_while(self.state(), is_hidden).unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl State {
+    fn traffic(&self, pair: &Pair, way: Way) -> Traffic {
+        self.of_source.get(&pair.source).unwrap_or(&self.traffic)[way as usize]
     }
 }
 
