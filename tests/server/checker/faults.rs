@@ -253,6 +253,10 @@ impl Nemesis<'_> {
     fn upgrade_the_replica(&mut self) {
         let replica = self.replica.as_mut().expect("a replica");
         replica.change_module();
+        // A server that is writing its first AOF refuses to shut down.
+        let mut r = replica.client();
+        let rewrites = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"];
+        eventually("no AOF is written", || rewrites.iter().all(|state| r.info("persistence", state) == "0"));
         replica.restart_from_aof();
         follow(replica, &self.master);
         compare(&self.master, replica);

@@ -111,13 +111,17 @@ pub fn unite(masters: &[&Server], others: &[&Server]) {
 
 /// Makes nodes of a cluster replicas of another one.
 pub fn attach(replicas: &[&Server], master: &Server, nodes: &[&Server]) {
-    let following = format!("slave {}", id(master));
+    let of_master = id(master);
+    let following = format!("slave {of_master}");
     for replica in replicas {
-        replica.client().ask(format!("CLUSTER REPLICATE {}", id(master))).ok();
+        replica.client().ask(format!("CLUSTER REPLICATE {of_master}")).ok();
     }
     for replica in replicas {
         let (mut r, own) = (replica.client(), id(replica));
         eventually("the replica's link is up", || r.info("replication", "master_link_status") == "up");
+        // A replica that has no link of the bus to its master refuses a planned failover.
+        let reached = |line: &str| line.starts_with(&of_master) && line.split(' ').nth(7) == Some("connected");
+        eventually("the replica reaches its master", || r.ask("CLUSTER NODES").text().lines().any(reached));
         for node in nodes {
             let mut c = node.client();
             let knows = |line: &str| line.starts_with(&own) && line.contains(&following);
