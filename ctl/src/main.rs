@@ -28,6 +28,7 @@ mod scan;
 mod time;
 mod top;
 mod transfer;
+mod trouble;
 mod visible;
 mod web;
 mod wording;

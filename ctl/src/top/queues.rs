@@ -4,6 +4,7 @@ use super::source::Snapshot;
 use super::text::shown_bytes;
 use crate::condition::{Condition, Deaths, Level};
 use crate::time::now_ms;
+use crate::trouble::Trouble;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub struct Row {
     pub late: Option<Duration>,
     /// The most important one first.
     pub conditions: Vec<(Condition, Level)>,
+    pub trouble: Trouble,
     deaths: Deaths,
 }
 
@@ -62,6 +64,7 @@ impl Row {
         self.late = snapshot.late.or(self.late);
         self.conditions =
             Condition::of(&snapshot.info, self.deaths.note(now_ms(), &snapshot.info, snapshot.newest_death));
+        self.trouble = Trouble::of(&snapshot.info, &self.conditions);
         self.latest = Some(snapshot);
     }
 }
@@ -83,7 +86,7 @@ pub enum Sort {
     Oldest,
     Pushed,
     Completed,
-    /// The most severe conditions first.
+    /// What loses messages first.
     Trouble,
 }
 
@@ -133,7 +136,7 @@ impl Sort {
             Sort::Oldest => b.oldest().cmp(&a.oldest()),
             Sort::Pushed => float(a.pushed, b.pushed),
             Sort::Completed => float(a.completed, b.completed),
-            Sort::Trouble => b.level().cmp(&a.level()),
+            Sort::Trouble => b.trouble.cmp(&a.trouble),
         }
     }
 }
