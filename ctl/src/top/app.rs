@@ -168,7 +168,11 @@ impl App {
             KeyCode::End | KeyCode::Char('G') => self.go(isize::MAX),
             KeyCode::Tab => self.turn(1),
             KeyCode::BackTab => self.turn(STATES.len() - 1),
-            KeyCode::Char('/') if self.queue.is_none() => self.prompt = Prompt::Filter,
+            KeyCode::Char('/') if self.queue.is_none() => {
+                self.queues.filter.clear();
+                self.queues.arrange();
+                self.prompt = Prompt::Filter;
+            }
             KeyCode::Char('s') if self.queue.is_none() => {
                 self.queues.sort = self.queues.sort.next();
                 self.rearrange();
@@ -186,7 +190,7 @@ impl App {
     /// Sorts by what was chosen, and says what that is.
     fn rearrange(&mut self) {
         self.queues.arrange();
-        self.queues.go_to(0);
+        self.queues.go_first();
         let reversed = if self.queues.reverse { ", reversed" } else { "" };
         self.say(&format!("sorted by {}{reversed}", self.queues.sort.name()));
     }
@@ -221,6 +225,7 @@ impl App {
         self.said = None;
         match &self.queue {
             None => {
+                self.queues.hold();
                 if let Some(name) = self.queues.selected().cloned() {
                     // The most interesting state comes first, as on the page.
                     let row = self.queues.row(&name);
@@ -279,6 +284,7 @@ impl App {
 
     /// Asks before something is done.
     fn ask(&mut self, letter: char) {
+        self.queues.hold();
         let queue = self.queue.as_ref().map(|page| page.name.clone()).or_else(|| self.queues.selected().cloned());
         let Some(queue) = queue else {
             if HINTED.contains(letter) {

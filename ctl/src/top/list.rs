@@ -1,8 +1,8 @@
 //! The list of queues as lines.
 
 use super::app::App;
-use super::queues::{Row, Sort};
-use super::text::{count, grouped, left, right, shown, shown_bytes, Line, Style};
+use super::queues::{Queues, Row, Sort};
+use super::text::{count, cut, grouped, left, right, shown, shown_bytes, Line, Style};
 use crate::condition::Level;
 use crate::time::{millis, span};
 use std::time::Duration;
@@ -10,9 +10,9 @@ use unicode_width::UnicodeWidthStr;
 
 /// The last column, which takes the room that is left.
 const STATE: &str = "STATE";
-/// Its width, and the most that it takes from the columns of numbers if conditions are long.
+/// Its least width. It is shown in full if it does not need more than this part of the screen.
 const STATE_WIDTH: usize = 7;
-const LONG_STATE: usize = 12;
+const STATE_PART: usize = 3;
 /// The columns of numbers: name, width and sort key.
 type Column = (&'static str, usize, Option<Sort>);
 const COLUMNS: [Column; 9] = [
@@ -36,21 +36,11 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     app.height = height;
     let queues = &mut app.queues;
     let names = queues.visible(height);
-    let mut title = Line::new(Style::Bold, format!("dq {}", shown(&app.server)));
-    let number = |field: &str| count(queues.sum(field));
-    title.add(Style::Plain, format!("  {} queue{}", grouped(queues.all()), if queues.all() == 1 { "" } else { "s" }));
-    if !queues.filter.is_empty() {
-        title.add(Style::Warning, format!("  {} with {:?}", grouped(queues.len()), shown(&queues.filter)));
-    }
-    let sums = ["ready", "delayed", "inflight", "dead"].map(|field| format!("{field} {}", number(field)));
-    title.add(Style::Plain, format!("  {}", sums.join("  ")));
-    if queues.unread() > 0 && queues.is_known {
-        title.add(Style::Dim, format!("  reading {} more …", grouped(queues.unread())));
-    }
+    let title = title(&app.server, queues, width);
     // As wide as the names need, so that the numbers are near them.
     let longest = names.iter().map(|name| shown_bytes(name).width()).max().unwrap_or(0);
     let state = names.iter().filter_map(|name| Some(cell(STATE, queues.row(name)?).1.width())).max().unwrap_or(0);
-    let columns = columns(width, longest, state);
+    let columns = columns(width, longest, state, queues.sort);
     let mut lines = vec![title, heading(&columns, queues.sort, queues.reverse)];
     let selected = queues.selected().cloned();
     for name in names {
@@ -69,13 +59,48 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     lines
 }
 
-/// The width of the name, and the columns that fit next to it.
-fn columns(width: usize, longest: usize, state: usize) -> (usize, Vec<Column>) {
-    let mut kept = COLUMNS.to_vec();
-    if let Some((STATE, last, _)) = kept.last_mut() {
-        *last = state.clamp(STATE_WIDTH, LONG_STATE);
+/// What there is in all. What does not fit is left out, the least important first.
+fn title(server: &str, queues: &Queues, width: usize) -> Line {
+    let mut parts = Vec::new();
+    // The words of the page.
+    for (level, words) in [(Level::Bad, "in trouble"), (Level::Warning, "to look at")] {
+        let troubled = queues.troubled(level);
+        if troubled > 0 {
+            parts.push((style(Some(level)), format!("{} {words}", grouped(troubled))));
+        }
     }
-    for dispensable in ["LATE", "IN/s", "OUT/s", STATE, "DELAY", "FLIGHT", "OLDEST", "DEAD", "READY"] {
+    let noun = if queues.all() == 1 { "queue" } else { "queues" };
+    parts.push((Style::Plain, format!("{} {noun}", grouped(queues.all()))));
+    if !queues.filter.is_empty() {
+        parts.push((Style::Warning, format!("{} with {:?}", grouped(queues.len()), shown(&queues.filter))));
+    }
+    for field in ["dead", "ready", "inflight", "delayed"] {
+        parts.push((Style::Plain, format!("{field} {}", count(queues.sum(field)))));
+    }
+    if queues.unread() > 0 && queues.is_known {
+        parts.push((Style::Dim, format!("reading {} more …", grouped(queues.unread()))));
+    }
+    let mut line = Line::new(Style::Bold, cut(&format!("dq {}", shown(server)), (width / 3).max(20)));
+    let mut used = line.width();
+    for (style, part) in parts {
+        used += 2 + part.width();
+        if used > width {
+            break;
+        }
+        line.add(style, format!("  {part}"));
+    }
+    line
+}
+
+/// The width of the name, and the columns that fit next to it: the state tells more than any number.
+fn columns(width: usize, longest: usize, state: usize, sort: Sort) -> (usize, Vec<Column>) {
+    // The arrow of the column by which the queues are sorted needs room too.
+    let with_arrow = |(name, width, by): Column| (name, width.max(name.len() + usize::from(by == Some(sort))), by);
+    let mut kept = COLUMNS.map(with_arrow).to_vec();
+    if let Some((STATE, last, _)) = kept.last_mut() {
+        *last = state.clamp(STATE_WIDTH, (width / STATE_PART).max(STATE_WIDTH));
+    }
+    for dispensable in ["LATE", "IN/s", "OUT/s", "DELAY", "FLIGHT", "OLDEST", "READY", "DEAD", STATE] {
         let used: usize = kept.iter().map(|(_, width, _)| width + 1).sum();
         if used + longest.clamp(SHORT_NAME, NAME) <= width {
             let name = (width - used).min(longest.max(SHORT_NAME));
@@ -92,17 +117,17 @@ fn columns(width: usize, longest: usize, state: usize) -> (usize, Vec<Column>) {
 /// The column by which the queues are sorted is marked, with an arrow up if the smallest comes first.
 fn heading((name, columns): &(usize, Vec<Column>), sort: Sort, reverse: bool) -> Line {
     let style = |by: Option<Sort>| if by == Some(sort) { Style::Selected } else { Style::Bold };
-    let is_ascending = (sort == Sort::Name) != reverse;
-    let arrow = |by: Option<Sort>| match (by == Some(sort), is_ascending) {
-        (false, _) => " ",
-        (true, true) => "↑",
-        (true, false) => "↓",
+    let arrow = match (sort == Sort::Name) != reverse {
+        true => "↑",
+        false => "↓",
     };
-    let mut line = Line::new(style(Some(Sort::Name)), left(&format!("QUEUE {}", arrow(Some(Sort::Name))), *name));
+    let title = |name: &str, by: Option<Sort>| format!("{name}{}", if by == Some(sort) { arrow } else { "" });
+    let mut line = Line::new(style(Some(Sort::Name)), left(&title("QUEUE", Some(Sort::Name)), *name));
     for &(column, width, by) in columns {
-        // The arrow has its place in the space before a column that is as wide as its name.
-        let title = format!("{}{column}", arrow(by));
-        line.add(style(by), if column == STATE { left(&title, width + 1) } else { right(&title, width + 1) });
+        let title = title(column, by);
+        let title = if column == STATE { left(&title, width) } else { right(&title, width) };
+        line.add(Style::Plain, " ");
+        line.add(style(by), title);
     }
     line
 }
@@ -148,7 +173,7 @@ fn cell(column: &str, row: &Row) -> (Style, String) {
         },
         "IN/s" => (Style::Plain, rate(row.pushed)),
         "OUT/s" => (Style::Plain, rate(row.completed)),
-        "LATE" => (Style::Plain, late(row.late)),
+        "LATE" => (Style::Plain, late(row.late())),
         _ if !row.conditions.is_empty() => {
             let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.as_str()).collect();
             (style(row.level()), words.join(", "))

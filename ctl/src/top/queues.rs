@@ -7,21 +7,24 @@ use crate::time::now_ms;
 use crate::trouble::Trouble;
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Rates are measured over at least this time.
 const RATE_SPAN: Duration = Duration::from_millis(900);
+/// How long the lateness of the last deliveries is shown.
+const LATE_SPAN: Duration = Duration::from_secs(60);
 
 /// What is known of a queue.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     pub latest: Option<Snapshot>,
     /// When rates were measured last, and the totals of pushes and completions then.
-    base: Option<(std::time::Instant, i64, i64)>,
+    base: Option<(Instant, i64, i64)>,
     /// Messages a second that were pushed, and that were completed.
     pub pushed: Option<f64>,
     pub completed: Option<f64>,
-    pub late: Option<Duration>,
+    /// How late deliveries were in the last second that had any, and when that was read.
+    late: Option<(Instant, Duration)>,
     /// The most important one first.
     pub conditions: Vec<(Condition, Level)>,
     pub trouble: Trouble,
@@ -48,6 +51,12 @@ impl Row {
         self.conditions.iter().map(|(_, level)| *level).max()
     }
 
+    /// How late 99 of 100 deliveries were at most in the last second that had any; `None` if that is long ago.
+    pub fn late(&self) -> Option<Duration> {
+        let now = self.latest.as_ref()?.at;
+        self.late.filter(|(at, _)| now.saturating_duration_since(*at) < LATE_SPAN).map(|(_, late)| late)
+    }
+
     fn take(&mut self, snapshot: Snapshot) {
         let total = |name: &str| snapshot.info.int(name).unwrap_or(0);
         let (pushed, completed) = (total("pushed"), total("acked") + total("forwarded"));
@@ -61,7 +70,7 @@ impl Row {
             }
             None => self.base = Some((snapshot.at, pushed, completed)),
         }
-        self.late = snapshot.late.or(self.late);
+        self.late = snapshot.late.map(|late| (snapshot.at, late)).or(self.late);
         self.conditions =
             Condition::of(&snapshot.info, self.deaths.note(now_ms(), &snapshot.info, snapshot.newest_death));
         self.trouble = Trouble::of(&snapshot.info, &self.conditions);
@@ -78,6 +87,8 @@ fn rate(change: i64, seconds: f64) -> Option<f64> {
 /// A column to sort by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sort {
+    /// What loses messages first.
+    Trouble,
     Name,
     Ready,
     Delayed,
@@ -86,12 +97,11 @@ pub enum Sort {
     Oldest,
     Pushed,
     Completed,
-    /// What loses messages first.
-    Trouble,
 }
 
 impl Sort {
     const ALL: [Sort; 9] = [
+        Sort::Trouble,
         Sort::Name,
         Sort::Ready,
         Sort::Delayed,
@@ -100,12 +110,11 @@ impl Sort {
         Sort::Oldest,
         Sort::Pushed,
         Sort::Completed,
-        Sort::Trouble,
     ];
 
     pub fn next(self) -> Sort {
         let at = Sort::ALL.iter().position(|sort| *sort == self).unwrap_or(0);
-        Sort::ALL.get(at + 1).copied().unwrap_or(Sort::Name)
+        Sort::ALL.get(at + 1).copied().unwrap_or(Sort::Trouble)
     }
 
     /// What the queues are sorted by.
@@ -145,6 +154,7 @@ impl Sort {
 pub struct Queues {
     rows: HashMap<Vec<u8>, Row>,
     order: Vec<Vec<u8>>,
+    /// `None`: the cursor is on the first line, whichever queue that is.
     selected: Option<Vec<u8>>,
     /// The first queue on the screen.
     pub top: usize,
@@ -162,7 +172,7 @@ impl Queues {
             order: Vec::new(),
             selected: None,
             top: 0,
-            sort: Sort::Name,
+            sort: Sort::Trouble,
             reverse: false,
             filter: String::new(),
             is_known: false,
@@ -202,8 +212,8 @@ impl Queues {
             order.reverse();
         }
         self.order = order.into_iter().map(|(name, _)| name.clone()).collect();
-        if !self.selected.as_ref().is_some_and(|name| self.order.contains(name)) {
-            self.selected = self.order.get(place.min(self.order.len().saturating_sub(1))).cloned();
+        if self.selected.as_ref().is_some_and(|name| !self.order.contains(name)) {
+            self.go_to(place);
         }
     }
 
@@ -216,8 +226,18 @@ impl Queues {
         self.rows.len()
     }
 
+    /// The rows that the filter shows.
+    fn listed(&self) -> impl Iterator<Item = &Row> {
+        self.order.iter().filter_map(|name| self.rows.get(name))
+    }
+
     pub fn sum(&self, field: &str) -> i64 {
-        self.rows.values().map(|row| row.number(field)).sum()
+        self.listed().map(|row| row.number(field)).sum()
+    }
+
+    /// How many have a condition of this level as their most severe one.
+    pub fn troubled(&self, level: Level) -> usize {
+        self.listed().filter(|row| row.level() == Some(level)).count()
     }
 
     /// How many have not been read yet.
@@ -230,7 +250,17 @@ impl Queues {
     }
 
     pub fn selected(&self) -> Option<&Vec<u8>> {
-        self.selected.as_ref()
+        self.selected.as_ref().or(self.order.first())
+    }
+
+    /// Keeps the cursor on its queue, also if it is on the first line.
+    pub fn hold(&mut self) {
+        self.selected = self.selected().cloned();
+    }
+
+    /// Puts the cursor on the first line, where it stays when the order changes.
+    pub fn go_first(&mut self) {
+        self.selected = None;
     }
 
     pub fn place(&self) -> usize {
@@ -284,6 +314,8 @@ mod tests {
             (b"a".to_vec(), snapshot(now, &[("dead", 1)])),
         ]);
         assert_eq!(shown(&mut queues, 9), ["a", "b", "c"]);
+        queues.update(vec![(b"c".to_vec(), snapshot(now, &[("closed", 1)]))]);
+        assert_eq!(shown(&mut queues, 9), ["c", "a", "b"]);
         queues.sort = Sort::Dead;
         queues.arrange();
         assert_eq!(shown(&mut queues, 9), ["b", "a", "c"]);
@@ -304,6 +336,33 @@ mod tests {
         assert_eq!(queues.selected(), Some(&b"c".to_vec()));
         queues.update(vec![(b"c".to_vec(), None)]);
         assert_eq!(queues.selected(), Some(&b"b".to_vec()));
+    }
+
+    #[test]
+    fn trouble_is_on_the_screen_until_the_cursor_is_moved() {
+        let mut queues = queues(&["a", "b", "c", "d"]);
+        let close = |name: &str| vec![(name.as_bytes().to_vec(), snapshot(Instant::now(), &[("closed", 1)]))];
+        queues.update(close("c"));
+        assert_eq!((shown(&mut queues, 1), queues.selected()), (vec!["c".to_owned()], Some(&b"c".to_vec())));
+        queues.hold();
+        queues.update(close("a"));
+        assert_eq!((shown(&mut queues, 1), queues.place()), (vec!["c".to_owned()], 1));
+    }
+
+    #[test]
+    fn lateness_is_forgotten_after_a_minute_without_deliveries() {
+        let (mut queues, start) = (queues(&["a"]), Instant::now());
+        let mut at = |seconds, late| {
+            let at = start + Duration::from_secs(seconds);
+            let info = Fields::default();
+            queues.update(vec![(b"a".to_vec(), Some(Snapshot { at, info, late, newest_death: None }))]);
+            queues.row(b"a").unwrap().late()
+        };
+        let late = Some(Duration::from_millis(64));
+        assert_eq!(at(0, None), None);
+        assert_eq!(at(1, late), late);
+        assert_eq!(at(60, None), late);
+        assert_eq!(at(61, None), None);
     }
 
     #[test]

@@ -8,8 +8,9 @@ use crate::condition::newest_death;
 use crate::failure::Failure;
 use crate::queues;
 use crate::reply::{self, Fields};
-use dq_client::{cmd, Client, Error, Queue, Raw, Resend};
-use std::collections::{HashSet, VecDeque};
+use crate::web::latency::Latency;
+use dq_client::{cmd, Client, Error, Resend};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -87,7 +88,7 @@ pub enum Ask {
 pub struct Snapshot {
     pub at: Instant,
     pub info: Fields,
-    /// The lateness that 99 of 100 deliveries stay below; `None` if it was not read, or if there was none.
+    /// How late 99 of 100 deliveries since the last look were at most; `None` if it was not read, or if there were none.
     pub late: Option<Duration>,
     /// When its newest dead message died, in Unix ms, if the queue was read for the first time.
     pub newest_death: Option<i64>,
@@ -118,6 +119,8 @@ pub struct Source {
     found: Option<Instant>,
     /// The queues whose newest death was read.
     mourned: HashSet<Vec<u8>>,
+    /// Of the queues on the screen, how late deliveries were.
+    latency: HashMap<Vec<u8>, Latency>,
 }
 
 impl Source {
@@ -132,6 +135,7 @@ impl Source {
             unread: 0,
             found: None,
             mourned: HashSet::new(),
+            latency: HashMap::new(),
         }
     }
 
@@ -183,6 +187,7 @@ impl Source {
                 self.messages(queue, state, count).map_err(failed)?;
             }
             names.extend(self.wanted.queues.iter().cloned().map(|name| (name, true)));
+            self.latency.retain(|name, _| self.wanted.queues.contains(name));
         }
         if part == Part::Refresh && self.found.is_none_or(|found| found.elapsed() >= FIND) {
             self.find()?;
@@ -226,22 +231,17 @@ impl Source {
         info.0.retain(|(name, _)| place(name).is_some());
         // In this order, because fields are searched from the first.
         info.0.sort_by_key(|(name, _)| place(name));
-        let queue: Queue<Raw> = self.client.queue(name);
-        let late = if with_lateness {
-            let stats = match queue.stats() {
-                Err(Error::NoPermission(_) | Error::WrongType(_)) => None,
-                stats => stats?,
-            };
-            stats.filter(|stats| stats.lateness.count() > 0).map(|stats| {
-                // Beyond the last bound, which is more than an hour.
-                stats.lateness.quantile(0.99).unwrap_or(Duration::from_secs(4_194))
-            })
-        } else {
-            None
-        };
+        let late = if with_lateness { self.late(name)? } else { None };
         let is_new = info.int("dead").is_some_and(|dead| dead > 0) && self.mourned.insert(name.to_vec());
         let newest_death = is_new.then(|| newest_death(&self.client, name)).flatten();
         Ok(Some(Snapshot { at: Instant::now(), info, late, newest_death }))
+    }
+
+    fn late(&mut self, name: &[u8]) -> Result<Option<Duration>, Error> {
+        let stats = granted(self.client.call(cmd("DQ.STATS").arg(name), Resend::Harmless))?;
+        let Some(stats) = stats.and_then(|stats| Fields::read(stats).ok().flatten()) else { return Ok(None) };
+        let late = self.latency.entry(name.to_vec()).or_default().since(&stats).lateness;
+        Ok(late.and_then(|[_, late]| u64::try_from(late).ok()).map(Duration::from_millis))
     }
 
     fn messages(&self, queue: Vec<u8>, state: &'static str, count: usize) -> Result<(), Error> {

@@ -19,7 +19,7 @@ const HELP: &[(&str, &str)] = &[
     ("Enter", "open the queue, then the message"),
     ("Esc", "go back; in the list, forget the filter"),
     ("Tab", "in a queue: the next state"),
-    ("/", "in the list: filter by a part of the name"),
+    ("/", "in the list: filter by a part of the name, anew"),
     ("s S", "in the list: sort by another column; reverse"),
     ("p", "pause the queue, or resume it (also one that is closed)"),
     ("R", "redrive all dead messages of the queue"),
@@ -31,7 +31,7 @@ const HELP: &[(&str, &str)] = &[
     ("", "Each change is done only after a question that is answered with y."),
     ("OLDEST", "how long the oldest ready message has been due"),
     ("IN/s OUT/s", "messages a second that were pushed; completed or forwarded"),
-    ("LATE", "99 of 100 deliveries were at most that late"),
+    ("LATE", "99 of 100 deliveries of the last busy second were at most so late"),
     ("STATE", "forwarding fails, full, no consumer (nobody takes what is ready),"),
     ("", "messages die, late, paused, closed (to pushes), at its rate limit,"),
     ("", "groups held (see dqctl groups), open, or how many clients wait"),
@@ -158,7 +158,7 @@ fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         row.oldest().map_or_else(|| "-".to_owned(), span),
         rate(row.pushed),
         rate(row.completed),
-        late(row.late),
+        late(row.late()),
         row.number("waiting-clients"),
         bytes(row.number("payload-bytes")),
     );
@@ -380,6 +380,49 @@ mod tests {
         assert!(lines[2].starts_with("mail ") && lines[2].contains("1h30m"), "{}", lines[2]);
         for line in ["Enter open", "? keys", "q leave"] {
             assert!(lines[23].contains(line), "{}", lines[23]);
+        }
+    }
+
+    #[test]
+    fn a_long_name_hides_no_state() {
+        let long = "a".repeat(90);
+        for (width, left_out) in [(40, "IN/s"), (80, "LATE"), (160, "")] {
+            let mut app = app(&[&long]);
+            let mut info = Fields(vec![("maxlen".to_owned(), Value::Int(1)), ("ready".to_owned(), Value::Int(3))]);
+            info.0.extend(["paused", "closed"].map(|name| (name.to_owned(), Value::Int(1))));
+            let snapshot = Snapshot { at: Instant::now(), info, late: None, newest_death: None };
+            app.update(Update::Queues(vec![(long.clone().into_bytes(), Some(snapshot))]));
+            let lines = text(&screen(&mut app, width, 24));
+            let state = if width == 40 { "full, paused…" } else { "full, paused, closed" };
+            assert!(lines[2].contains(state), "{}", lines[2]);
+            assert!(lines[0].contains("1 in trouble"), "{}", lines[0]);
+            assert!(left_out.is_empty() || !lines[1].contains(left_out), "{}", lines[1]);
+        }
+    }
+
+    #[test]
+    fn the_head_line_tells_of_trouble_first() {
+        let mut app = app(&["mail:etl", "other"]);
+        let info = Fields([("closed", 1), ("dead", 60)].map(|(name, n)| (name.to_owned(), Value::Int(n))).into());
+        let snapshot = Snapshot { at: Instant::now(), info, late: None, newest_death: None };
+        app.update(Update::Queues(vec![(b"mail:etl".to_vec(), Some(snapshot))]));
+        press(&mut app, &[KeyCode::Char('/'), KeyCode::Char('e'), KeyCode::Char('t'), KeyCode::Enter]);
+        let head = text(&screen(&mut app, 80, 24)).swap_remove(0);
+        let expected = "dq server  1 to look at  2 queues  1 with \"et\"  dead 60  ready 0  inflight 0";
+        assert_eq!(head.trim_end(), expected);
+        // The next filter is a new one.
+        press(&mut app, &[KeyCode::Char('/'), KeyCode::Char('o'), KeyCode::Enter]);
+        assert!(text(&screen(&mut app, 80, 24))[0].contains("1 with \"o\""));
+    }
+
+    #[test]
+    fn an_arrow_follows_its_heading_and_touches_no_other() {
+        let mut app = app(&["mail"]);
+        for heading in ["QUEUE↑", "READY↓", "DELAY↓", "FLIGHT↓", "DEAD↓", "OLDEST↓", "IN/s↓", "OUT/s↓", "STATE↓"]
+        {
+            press(&mut app, &[KeyCode::Char('s')]);
+            let line = text(&screen(&mut app, 80, 24)).swap_remove(1);
+            assert!(line.split_whitespace().any(|word| word == heading), "{heading}: {line}");
         }
     }
 

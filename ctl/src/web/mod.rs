@@ -9,7 +9,7 @@ mod args;
 mod find;
 mod guard;
 mod history;
-mod latency;
+pub mod latency;
 mod page;
 mod refreshed;
 
