@@ -18,6 +18,7 @@ mod generate;
 mod groups;
 mod http;
 mod import;
+mod json;
 mod load;
 mod message;
 mod output;

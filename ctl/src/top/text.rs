@@ -1,5 +1,6 @@
 //! Text on the screen: cut to its width, and without anything that would move the cursor.
 
+use crate::json::indented;
 use crate::output::separated;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -117,6 +118,7 @@ pub fn right(text: &str, width: usize) -> String {
 pub fn payload(bytes: &[u8], width: usize) -> Vec<String> {
     let part = bytes.get(..bytes.len().min(PAYLOAD)).unwrap_or(bytes);
     let mut lines = match std::str::from_utf8(part) {
+        Ok(text) if part.len() == bytes.len() => wrapped(indented(text).as_deref().unwrap_or(text), width),
         Ok(text) => wrapped(text, width),
         // Cut within a character, by us.
         Err(error) if error.error_len().is_none() && part.len() < bytes.len() => {
