@@ -1,6 +1,7 @@
 //! The actions of the screen, each of which asks for confirmation.
 
-use super::text::{cut, grouped, shown_bytes};
+use super::text::{cut, grouped, shown, shown_bytes};
+use crate::dead::{self, Filter};
 use crate::failure::Failure;
 use crate::reply;
 use dq_client::{cmd, Client, Error, Queue, Raw, Resend};
@@ -27,6 +28,10 @@ pub enum Kind {
     Remove(Removal, Vec<u8>),
     Redrive(Vec<u8>),
     RunNow(Vec<u8>),
+    /// The messages that a consumer holds, and how many these are.
+    Release(Vec<u8>, u64),
+    /// The dead messages of a cause: the oldest, as many as there were when the question was asked.
+    RedriveCause(String, u64),
 }
 
 /// What the removal of a message is called, which depends on its state.
@@ -69,8 +74,11 @@ impl Action {
     /// The question, to be answered with `y`. Names take at most `width` columns together.
     pub fn question(&self, width: usize) -> String {
         let width = width.max(20) / 2;
-        let is_of_message = matches!(self.kind, Kind::Remove(..) | Kind::Redrive(_) | Kind::RunNow(_));
-        let queue = cut(&shown_bytes(&self.queue), if is_of_message { width } else { 2 * width });
+        let has_name = !matches!(
+            self.kind,
+            Kind::Pause | Kind::Resume | Kind::RedriveAll(_) | Kind::PromoteAll(_) | Kind::Purge(..)
+        );
+        let queue = cut(&shown_bytes(&self.queue), if has_name { width } else { 2 * width });
         let id = |id: &[u8]| cut(&shown_bytes(id), width);
         match &self.kind {
             Kind::Pause => format!("Pause {queue}? Nothing is delivered until it is resumed."),
@@ -81,7 +89,19 @@ impl Action {
             Kind::Remove(removal, name) => format!("{} {} of {queue} for good?", capital(removal.verb()), id(name)),
             Kind::Redrive(name) => format!("Redrive {} of {queue}?", id(name)),
             Kind::RunNow(name) => format!("Run {} of {queue} now?", id(name)),
+            Kind::Release(name, held) => {
+                format!("Release {} of {queue} from {}?", many(*held, ""), cut(&shown_bytes(name), 2 * width))
+            }
+            Kind::RedriveCause(text, dead) => {
+                format!("Redrive {} of {queue} with {}?", many(*dead, "dead"), cut(&shown(text), 2 * width))
+            }
         }
+    }
+
+    /// The question without its mark and what follows it.
+    pub fn stem(&self) -> String {
+        let question = self.question(usize::from(u8::MAX));
+        question.rsplit_once('?').map_or(question.clone(), |(stem, _)| stem.to_owned())
     }
 }
 
@@ -96,16 +116,15 @@ fn capital(word: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Executes an action. Returns a line that reports its outcome.
-pub fn execute(client: &Client, action: &Action, progress: impl Fn(String)) -> String {
-    match try_execute(client, action, progress) {
-        Ok(said) => said,
-        Err(error @ Error::Lost(_)) => format!("it is unknown whether that was done: {error}"),
-        Err(error) => format!("refused: {}", Failure::from(error).about(Some(&shown_bytes(&action.queue)))),
-    }
+/// Executes an action. Returns a line that reports its outcome, or why it is not known or failed.
+pub fn execute(client: &Client, action: &Action, progress: impl Fn(String)) -> Result<String, String> {
+    try_execute(client, action, progress).map_err(|failure| {
+        let failure = failure.of_write().about(Some(&shown_bytes(&action.queue)));
+        format!("{}: failed: {failure}", action.stem())
+    })
 }
 
-fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> Result<String, Error> {
+fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> Result<String, Failure> {
     let name = shown_bytes(&action.queue);
     let queue: Queue<Raw> = client.queue(&action.queue);
     let one = |done: bool, what: &str, id: &[u8]| {
@@ -142,6 +161,17 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
         Kind::RunNow(id) => {
             let command = cmd("DQ.RESCHEDULE").arg(&action.queue).arg(id).arg("DELAY").arg(0).clone();
             one(counted(client, &command)? > 0, "due now:", id)
+        }
+        Kind::Release(consumer, _) => {
+            format!("released {} of {}", many(queue.release(consumer, None)?, ""), shown_bytes(consumer))
+        }
+        Kind::RedriveCause(cause, limit) => {
+            let condition = format!("cause={cause}").parse().map_err(Failure::usage)?;
+            let oldest = Some(u32::try_from(*limit).unwrap_or(u32::MAX));
+            let filter = Filter { conditions: vec![condition], oldest, ..Filter::default() };
+            let said = |count| progress(format!("{} redriven …", grouped(count)));
+            let redriven = dead::redrive(client, &action.queue, &filter, Duration::ZERO, said)?;
+            format!("redrove {} of {name}", many(redriven.unwrap_or(0), ""))
         }
     })
 }

@@ -1,8 +1,10 @@
 //! The state of the screen, and what keys do to it.
 
 use super::action::{Action, Kind, Removal};
+use super::listing::{clamped, Listing, ListingPage};
 use super::queues::Queues;
 use super::source::{Update, Wanted};
+use super::text::Style;
 use crate::condition::Condition;
 use crate::reply::Fields;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -13,7 +15,7 @@ use std::time::{Duration, Instant};
 const SAID: Duration = Duration::from_secs(10);
 
 /// The keys that need a queue.
-const HINTED: &str = "pRNXcrn";
+const HINTED: &str = "pRNXcrnwe";
 
 /// The states in the order of their tabs.
 pub const STATES: [State; 5] = [State::Delayed, State::Ready, State::Inflight, State::Dead, State::Done];
@@ -22,6 +24,8 @@ pub const STATES: [State; 5] = [State::Delayed, State::Ready, State::Inflight, S
 pub struct QueuePage {
     pub name: Vec<u8>,
     pub state: State,
+    /// Only dead messages of this cause are listed.
+    pub cause: Option<String>,
     /// `None`: they have not been read yet.
     pub messages: Option<Vec<Fields>>,
     pub place: usize,
@@ -47,10 +51,11 @@ pub enum Prompt {
 pub struct App {
     pub queues: Queues,
     pub queue: Option<QueuePage>,
+    pub listing: Option<ListingPage>,
     pub message: Option<MessagePage>,
     pub prompt: Prompt,
     pub help: bool,
-    pub said: Option<(String, Instant)>,
+    pub said: Option<Said>,
     /// Why the server cannot be read.
     pub lost: Option<String>,
     /// The number of lines for the list on the current page.
@@ -60,6 +65,14 @@ pub struct App {
     pub server: String,
     /// Only queues that match it are read.
     pub pattern: Option<String>,
+}
+
+/// What is said on the last lines.
+pub struct Said {
+    pub text: String,
+    pub style: Style,
+    /// When it is removed; `None`: with the next key, because nobody may miss it.
+    until: Option<Instant>,
 }
 
 /// What a key leads to.
@@ -75,6 +88,7 @@ impl App {
         App {
             queues: Queues::new(),
             queue: None,
+            listing: None,
             message: None,
             prompt: Prompt::None,
             help: false,
@@ -94,17 +108,30 @@ impl App {
         };
         let queues = vec![page.name.clone()];
         if let Some(message) = &self.message {
-            return Wanted { queues, message: Some((page.name.clone(), message.id.clone())), messages: None };
+            let message = Some((page.name.clone(), message.id.clone()));
+            return Wanted { queues, message, ..Wanted::default() };
+        }
+        if let Some(listing) = &self.listing {
+            return Wanted { queues, listing: Some((page.name.clone(), listing.listing)), ..Wanted::default() };
         }
         // In steps, so that not every key press reads the list again.
         let count = (page.place.max(page.top) + self.height + 1).next_multiple_of(50);
-        Wanted { queues, messages: Some((page.name.clone(), page.state.as_str(), count)), message: None }
+        let messages = Some((page.name.clone(), page.state.as_str(), count));
+        Wanted { queues, messages, cause: page.cause.clone(), ..Wanted::default() }
     }
 
     pub fn update(&mut self, update: Update) {
         match update {
             Update::Lost(why) => self.lost = Some(why),
-            Update::Said(text) => self.said = Some((text, Instant::now())),
+            Update::Said(Ok(text)) => self.say(&text),
+            Update::Said(Err(text)) => self.keep_saying(text, Style::Bad),
+            Update::Listing(queue, listing, entries) => {
+                let is_shown = self.queue.as_ref().is_some_and(|page| page.name == queue);
+                if let Some(page) = self.listing.as_mut().filter(|page| is_shown && page.listing == listing) {
+                    page.entries = Some(entries);
+                    page.clamp(self.height);
+                }
+            }
             Update::Names(names) => self.queues.names(names),
             Update::Queues(read) => {
                 self.lost = None;
@@ -129,7 +156,7 @@ impl App {
 
     /// Removes an old report. Returns true if that changes the screen.
     pub fn tick(&mut self) -> bool {
-        let is_old = self.said.as_ref().is_some_and(|(_, at)| at.elapsed() > SAID);
+        let is_old = self.said.as_ref().and_then(|said| said.until).is_some_and(|until| until < Instant::now());
         if is_old {
             self.said = None;
         }
@@ -143,13 +170,20 @@ impl App {
         match std::mem::replace(&mut self.prompt, Prompt::None) {
             Prompt::Question(action) => {
                 self.said = None;
-                return if key.code == KeyCode::Char('y') { Next::Do(action) } else { Next::Stay };
+                if key.code != KeyCode::Char('y') {
+                    return Next::Stay;
+                }
+                self.keep_saying(format!("{}: no answer yet", action.stem()), Style::Warning);
+                return Next::Do(action);
             }
             Prompt::Filter => {
                 self.filter_key(key.code);
                 return Next::Stay;
             }
             Prompt::None => {}
+        }
+        if self.said.as_ref().is_some_and(|said| said.until.is_none()) {
+            self.said = None;
         }
         if self.help {
             self.help = false;
@@ -211,7 +245,11 @@ impl App {
 
     fn back(&mut self) {
         self.said = None;
-        if self.message.take().is_some() {
+        if self.message.take().is_some() || self.listing.take().is_some() {
+            return;
+        }
+        if let Some(page) = self.queue.as_mut().filter(|page| page.cause.is_some()) {
+            page.show(page.state, None);
             return;
         }
         if self.queue.take().is_none() {
@@ -238,11 +276,12 @@ impl App {
                         .chain(full)
                         .find(|state| number(state.as_str()) > 0)
                         .unwrap_or(State::Ready);
-                    self.queue = Some(QueuePage { name, state, messages: None, place: 0, top: 0 });
+                    self.queue = Some(QueuePage { name, state, cause: None, messages: None, place: 0, top: 0 });
                 } else {
                     self.say("there is no queue here");
                 }
             }
+            Some(_) if self.listing.is_some() => self.enter_listing(),
             Some(page) if self.message.is_none() => {
                 if let Some(message) = page.selected() {
                     let (id, message) = (message.bytes("id").to_vec(), message.clone());
@@ -255,6 +294,21 @@ impl App {
         }
     }
 
+    /// Shows the dead messages of a cause, or what a consumer may hold.
+    fn enter_listing(&mut self) {
+        let Some(listing) = &self.listing else { return };
+        let cause = listing.selected().map(|entry| String::from_utf8_lossy(&entry.name).into_owned());
+        let (state, cause) = match (listing.listing, cause) {
+            (Listing::Causes, None) => return self.say("there is no cause here"),
+            (Listing::Causes, cause) => (State::Dead, cause),
+            (Listing::Consumers, _) => (State::Inflight, None),
+        };
+        self.listing = None;
+        if let Some(page) = &mut self.queue {
+            page.show(state, cause);
+        }
+    }
+
     fn go(&mut self, by: isize) {
         let moved = |from: usize| match by {
             isize::MIN => 0,
@@ -263,6 +317,9 @@ impl App {
         };
         if let Some(message) = &mut self.message {
             message.scroll = moved(message.scroll).min(self.lines.saturating_sub(self.height));
+        } else if let Some(page) = &mut self.listing {
+            page.place = moved(page.place);
+            page.clamp(self.height);
         } else if let Some(page) = &mut self.queue {
             page.place = moved(page.place);
             page.clamp(self.height);
@@ -274,10 +331,10 @@ impl App {
 
     /// Switches to another state of the queue.
     fn turn(&mut self, by: usize) {
-        if let (Some(page), None) = (&mut self.queue, &self.message) {
+        if let (Some(page), None, None) = (&mut self.queue, &self.message, &self.listing) {
             let at = STATES.iter().position(|state| *state == page.state).unwrap_or(0);
             if let Some(state) = STATES.get((at + by) % STATES.len()) {
-                (page.state, page.messages, page.place, page.top) = (*state, None, 0, 0);
+                page.show(*state, None);
             }
         }
     }
@@ -300,10 +357,21 @@ impl App {
         let kind = match (letter, id) {
             ('p', _) if number("paused") == 1 || number("closed") == 1 => Kind::Resume,
             ('p', _) => Kind::Pause,
+            ('R', _) if self.cause().is_some() => {
+                return self.say("only some of the dead are shown: Esc, then R for all, or e and r for one cause")
+            }
             ('R', _) => Kind::RedriveAll(number("dead")),
             ('N', _) => Kind::PromoteAll(number("delayed")),
+            ('w' | 'e', _) => return self.list(letter),
+            ('r', _) if self.listing.is_some() => match self.of_entry() {
+                Some(kind) => kind,
+                None => return self.say("there is nothing here"),
+            },
+            ('c' | 'n', _) if self.listing.is_some() => return,
             ('X', _) => match &self.queue {
-                Some(page) if self.message.is_none() => Kind::Purge(page.state.as_str(), number(page.state.as_str())),
+                Some(page) if self.message.is_none() && self.listing.is_none() && self.cause().is_none() => {
+                    Kind::Purge(page.state.as_str(), number(page.state.as_str()))
+                }
                 _ => return,
             },
             ('c', Some(id)) => Kind::Remove(self.removal(), id),
@@ -323,8 +391,38 @@ impl App {
         self.prompt = Prompt::Question(Action { queue, kind });
     }
 
+    /// Opens a list of the queue.
+    fn list(&mut self, letter: char) {
+        let listing = if letter == 'w' { Listing::Consumers } else { Listing::Causes };
+        if self.queue.is_none() {
+            self.say("open the queue first, with Enter");
+        } else if self.message.is_none() {
+            self.listing = Some(ListingPage::new(listing));
+        }
+    }
+
+    /// What is done with the consumer or the cause under the cursor.
+    fn of_entry(&self) -> Option<Kind> {
+        let page = self.listing.as_ref()?;
+        let entry = page.selected()?;
+        Some(match page.listing {
+            Listing::Consumers => Kind::Release(entry.name.clone(), entry.messages),
+            Listing::Causes => Kind::RedriveCause(String::from_utf8_lossy(&entry.name).into_owned(), entry.messages),
+        })
+    }
+
     fn say(&mut self, text: &str) {
-        self.said = Some((text.to_owned(), Instant::now()));
+        self.said = Some(Said { text: text.to_owned(), style: Style::Good, until: Some(Instant::now() + SAID) });
+    }
+
+    /// Says what nobody may miss.
+    fn keep_saying(&mut self, text: String, style: Style) {
+        self.said = Some(Said { text, style, until: None });
+    }
+
+    /// The cause of the dead messages that are shown, if these are not all.
+    pub fn cause(&self) -> Option<&String> {
+        self.queue.as_ref()?.cause.as_ref()
     }
 
     /// The state of the message under the cursor.
@@ -342,6 +440,7 @@ impl App {
     /// The message that keys for one message are about.
     pub fn selected_id(&self) -> Option<Vec<u8>> {
         match (&self.message, &self.queue) {
+            (None, _) if self.listing.is_some() => None,
             (Some(message), _) => Some(message.id.clone()),
             (None, Some(page)) => page.selected().map(|message| message.bytes("id").to_vec()),
             (None, None) => None,
@@ -350,6 +449,11 @@ impl App {
 }
 
 impl QueuePage {
+    /// Shows the messages of a state, or the dead ones of a cause.
+    fn show(&mut self, state: State, cause: Option<String>) {
+        (self.state, self.cause, self.messages, self.place, self.top) = (state, cause, None, 0, 0);
+    }
+
     fn selected(&self) -> Option<&Fields> {
         self.messages.as_ref()?.get(self.place)
     }
@@ -357,9 +461,6 @@ impl QueuePage {
     /// Keeps the cursor on a message, and the message on the screen.
     pub fn clamp(&mut self, height: usize) {
         let count = self.messages.as_ref().map_or(0, Vec::len);
-        self.place = self.place.min(count.saturating_sub(1));
-        let height = height.max(1);
-        self.top =
-            self.top.min(count.saturating_sub(height)).min(self.place).max((self.place + 1).saturating_sub(height));
+        (self.place, self.top) = clamped(self.place, self.top, count, height);
     }
 }

@@ -6,6 +6,7 @@
 mod action;
 mod app;
 mod list;
+mod listing;
 mod queues;
 mod source;
 mod terminal;

@@ -4,7 +4,9 @@
 //! sends over a channel what it shows and which actions to execute.
 
 use super::action::{self, Action};
+use super::listing::{self, Entry, Listing};
 use crate::condition::newest_death;
+use crate::dead::cause_of;
 use crate::failure::Failure;
 use crate::queues;
 use crate::reply::{self, Fields};
@@ -73,6 +75,10 @@ pub struct Wanted {
     pub queues: Vec<Vec<u8>>,
     /// The messages of a queue in a state, at least this many.
     pub messages: Option<(Vec<u8>, &'static str, usize)>,
+    /// Of the newest dead messages, only those of this cause.
+    pub cause: Option<String>,
+    /// A queue, and which of its lists.
+    pub listing: Option<(Vec<u8>, Listing)>,
     /// A queue and the id of one of its messages.
     pub message: Option<(Vec<u8>, Vec<u8>)>,
 }
@@ -102,8 +108,9 @@ pub enum Update {
     Queues(Vec<(Vec<u8>, Option<Snapshot>)>),
     Messages(Vec<u8>, &'static str, Vec<Fields>),
     Message(Vec<u8>, Vec<u8>, Option<Fields>),
+    Listing(Vec<u8>, Listing, Result<Vec<Entry>, String>),
     /// The outcome or the progress of an action.
-    Said(String),
+    Said(Result<String, String>),
     /// The server cannot be read.
     Lost(String),
 }
@@ -121,6 +128,8 @@ pub struct Source {
     mourned: HashSet<Vec<u8>>,
     /// Of the queues on the screen, how late deliveries were.
     latency: HashMap<Vec<u8>, Latency>,
+    /// Whether the list on the screen has been read.
+    is_listed: bool,
 }
 
 impl Source {
@@ -136,6 +145,7 @@ impl Source {
             found: None,
             mourned: HashSet::new(),
             latency: HashMap::new(),
+            is_listed: false,
         }
     }
 
@@ -150,7 +160,7 @@ impl Source {
                     Part::Screen
                 }
                 Ok(Ask::Do(action)) => {
-                    let said = action::execute(&self.client, &action, |progress| self.tell(Update::Said(progress)));
+                    let said = action::execute(&self.client, &action, |progress| self.tell(Update::Said(Ok(progress))));
                     self.tell(Update::Said(said));
                     Part::Screen
                 }
@@ -185,6 +195,9 @@ impl Source {
             }
             if let Some((queue, state, count)) = self.wanted.messages.clone() {
                 self.messages(queue, state, count).map_err(failed)?;
+            }
+            if let Some((queue, listing)) = self.wanted.listing.clone() {
+                self.list(queue, listing, part);
             }
             names.extend(self.wanted.queues.iter().cloned().map(|name| (name, true)));
             self.latency.retain(|name, _| self.wanted.queues.contains(name));
@@ -237,6 +250,16 @@ impl Source {
         Ok(Some(Snapshot { at: Instant::now(), info, late, newest_death }))
     }
 
+    /// All dead messages are read for their causes, so only when the list is opened and after a change.
+    fn list(&mut self, queue: Vec<u8>, listing: Listing, part: Part) {
+        if listing == Listing::Causes && part == Part::Refresh && self.is_listed {
+            return;
+        }
+        let read = listing::read(&self.client, &queue, listing).map_err(|failure| failure.to_string());
+        self.is_listed = read.is_ok();
+        self.tell(Update::Listing(queue, listing, read));
+    }
+
     fn late(&mut self, name: &[u8]) -> Result<Option<Duration>, Error> {
         let stats = granted(self.client.call(cmd("DQ.STATS").arg(name), Resend::Harmless))?;
         let Some(stats) = stats.and_then(|stats| Fields::read(stats).ok().flatten()) else { return Ok(None) };
@@ -250,14 +273,18 @@ impl Source {
         let number = |name: &str| info.int(name).unwrap_or(0);
         let held: i64 = ["delayed", "ready", "inflight", "dead"].into_iter().map(number).sum();
         let average = number("payload-bytes") / held.max(1) + 1;
+        // Those of a cause may be far apart.
+        let count = if self.wanted.cause.is_some() { usize::MAX } else { count };
         let count = i64::try_from(count).unwrap_or(MESSAGES).min(MESSAGES).min(BYTES / average).max(1);
         let command = cmd("DQ.PEEK").arg(&queue).arg(state).arg("COUNT").arg(count).clone();
         let Some(reply) = granted(self.client.call(&command, Resend::Harmless))? else {
-            self.tell(Update::Said("the messages cannot be read: the user needs +dq.peek".to_owned()));
+            self.tell(Update::Said(Ok("the messages cannot be read: the user needs +dq.peek".to_owned())));
             return Ok(());
         };
         let messages = reply::list(reply).unwrap_or_default().into_iter();
-        let messages = messages.filter_map(|message| Fields::read(message).ok().flatten()).collect();
+        let cause = self.wanted.cause.as_deref();
+        let is_meant = |message: &Fields| cause.is_none_or(|cause| cause_of(message) == cause);
+        let messages = messages.filter_map(|message| Fields::read(message).ok().flatten()).filter(is_meant).collect();
         self.tell(Update::Messages(queue, state, messages));
         Ok(())
     }

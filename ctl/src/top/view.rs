@@ -2,6 +2,7 @@
 
 use super::app::{App, MessagePage, Prompt, QueuePage, STATES};
 use super::list::{late, queues_page, rate, style};
+use super::listing::{listing_page, Listing};
 use super::queues::Row;
 use super::text::{bytes, count, cut, left, payload, right, shown, shown_bytes, wrapped, Line, Style};
 use crate::dead::error_of;
@@ -26,8 +27,9 @@ const HELP: &[(&str, &str)] = &[
     ("N", "run all delayed messages of the queue now"),
     ("X", "in a queue: purge the messages of the state that is shown"),
     ("c r n", "the message under the cursor: cancel or delete, redrive, run now"),
+    ("w e", "in a queue: who holds messages; the errors of the dead, by cause"),
+    ("r", "there: release what the consumer holds; redrive that cause"),
     ("q", "leave"),
-    ("", ""),
     ("", "Each change is done only after a question that is answered with y."),
     ("OLDEST", "how long the oldest ready message has been due"),
     ("IN/s OUT/s", "messages a second that were pushed; completed or forwarded"),
@@ -44,6 +46,8 @@ pub fn screen(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         help()
     } else if app.message.is_some() {
         message_page(app, width, list)
+    } else if app.listing.is_some() {
+        listing_page(app, width, list)
     } else if app.queue.is_some() {
         queue_page(app, width, list)
     } else {
@@ -74,7 +78,17 @@ fn foot(app: &App, width: usize) -> Vec<Line> {
         let question = Line::new(Style::Warning, action.question(width.saturating_sub(64)));
         return vec![question, Line::new(Style::Bold, "y: yes   any other key: no")];
     }
-    vec![last_line(app)]
+    let mut lines = said(app, width);
+    if lines.is_empty() || app.lost.is_some() {
+        lines.push(last_line(app));
+    }
+    lines
+}
+
+/// What is said is not cut: the end of a line may say whether something was done.
+fn said(app: &App, width: usize) -> Vec<Line> {
+    let Some(said) = app.said.as_ref().filter(|_| app.prompt == Prompt::None) else { return Vec::new() };
+    wrapped(&said.text, width).into_iter().map(|text| Line::new(said.style, text)).collect()
 }
 
 fn last_line(app: &App) -> Line {
@@ -89,9 +103,6 @@ fn last_line(app: &App) -> Line {
     }
     if let Some(why) = &app.lost {
         return Line::new(Style::Bad, format!("The server cannot be read, trying again: {}", shown(why)));
-    }
-    if let Some((said, _)) = &app.said {
-        return Line::new(Style::Good, shown(said));
     }
     let keys = if app.help { vec!["any key: back".to_owned()] } else { keys(app) };
     Line::new(Style::Dim, keys.join("  "))
@@ -111,15 +122,27 @@ fn keys(app: &App) -> Vec<String> {
         ("r redrive", is_there && state == "dead"),
         ("n run now", is_there && state == "delayed"),
     ];
+    let is_of_consumers = app.listing.as_ref().is_some_and(|page| page.listing == Listing::Consumers);
+    let is_entry = app.listing.as_ref().is_some_and(|page| page.selected().is_some());
     let all = match (&app.message, &app.queue) {
+        (None, Some(_)) if app.listing.is_some() => vec![
+            ("Enter messages", is_entry),
+            (if is_of_consumers { "r release" } else { "r redrive" }, is_entry),
+            ("Esc back", true),
+            ("? keys", true),
+            ("q leave", true),
+        ],
         (Some(_), _) => [&of_message[..], &[("Esc back", true), ("? keys", true), ("q leave", true)]].concat(),
         (None, Some(_)) => {
             let whole = [
-                ("R all", state == "dead" && has("dead")),
+                ("R all", state == "dead" && has("dead") && app.cause().is_none()),
                 ("N all", state == "delayed" && has("delayed")),
-                ("X purge", has(&state)),
+                ("X purge", has(&state) && app.cause().is_none()),
                 (pause, true),
-                ("Esc back", true),
+                ("e causes", state == "dead" && has("dead")),
+                ("w consumers", state == "inflight" && has("inflight")),
+                // The line has no room for more.
+                (if state == "dead" { "Esc" } else { "Esc back" }, true),
                 ("? keys", true),
             ];
             [&[("Tab state", true)], &of_message[..], &whole].concat()
@@ -168,12 +191,16 @@ fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         tabs.add(if state == page.state { Style::Selected } else { Style::Plain }, text);
         tabs.add(Style::Plain, " ");
     }
+    if let Some(cause) = &page.cause {
+        tabs.add(Style::Warning, format!(" {}", shown(cause)));
+    }
     let mut lines =
-        vec![title, Line::new(Style::Plain, numbers), tabs, Line::new(Style::Bold, message_heading(width, page.state))];
+        vec![title, Line::new(Style::Plain, numbers), tabs, Line::new(Style::Bold, message_heading(width, page))];
     match &page.messages {
         None => lines.push(Line::new(Style::Dim, "Reading …")),
         Some(messages) if messages.is_empty() => {
-            lines.push(Line::new(Style::Dim, empty(page.state, &row)));
+            let none = || "None of the newest dead messages has this cause.".to_owned();
+            lines.push(Line::new(Style::Dim, page.cause.as_ref().map_or_else(|| empty(page.state, &row), |_| none())));
         }
         Some(messages) => {
             for (place, message) in messages.iter().enumerate().skip(page.top).take(height) {
@@ -208,15 +235,30 @@ fn message_widths(width: usize) -> (usize, usize) {
     (id, width.saturating_sub(id + 1 + 12 + 1 + 7 + 1))
 }
 
-fn message_heading(width: usize, state: State) -> String {
+fn message_heading(width: usize, page: &QueuePage) -> String {
     let (id, rest) = message_widths(width);
-    let (when, what) = match state {
+    let (when, what) = match page.state {
         State::Dead => ("DIED", "PAYLOAD, ERROR"),
         State::Inflight => ("EXPIRES", "PAYLOAD"),
         State::Done => ("DONE", "RESULT"),
         _ => ("DUE", "PAYLOAD"),
     };
-    format!("{} {} {} {}", left("ID", id), left(when, 12), right("ATTEMPT", 7), left(what, rest))
+    format!(
+        "{} {} {} {}",
+        left("ID", id),
+        left(when, 12),
+        right("ATTEMPT", 7),
+        left(&format!("{}{what}", holders(page, rest, |name| name.to_uppercase())), rest)
+    )
+}
+
+/// The columns of those who hold messages in flight, if any is known: the consumer and the group.
+fn holders(page: &QueuePage, rest: usize, cell: impl Fn(&str) -> String) -> String {
+    let messages = page.messages.iter().flatten();
+    let is_known =
+        |name: &&str| page.state == State::Inflight && messages.clone().any(|one| !one.bytes(name).is_empty());
+    let width = (rest / 3).min(20);
+    ["consumer", "group"].into_iter().filter(is_known).map(|name| format!("{} ", left(&cell(name), width))).collect()
 }
 
 fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
@@ -229,6 +271,7 @@ fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
     };
     let due = message.int(instant).map_or_else(|| "-".to_owned(), message::distance);
     let mut text = shown_bytes(message.bytes(if page.state == State::Done { "result" } else { "payload" }));
+    text.insert_str(0, &holders(page, rest, |name| shown_bytes(message.bytes(name))));
     let error = error_of(message);
     if !error.is_empty() {
         // Both are useful, so neither may hide the other.
@@ -443,6 +486,8 @@ mod tests {
             Kind::RedriveAll(u64::from(u32::MAX)),
             Kind::Purge("inflight", 1_000_000),
             Kind::Remove(Removal::Cancel, long.clone()),
+            Kind::Release(long.clone(), u64::from(u32::MAX)),
+            Kind::RedriveCause("x".repeat(200), u64::from(u32::MAX)),
         ] {
             let mut app = app(&["mail"]);
             app.prompt = Prompt::Question(Action { queue: long.clone(), kind });

@@ -320,6 +320,109 @@ fn deaths_before_its_start_are_shown() {
 }
 
 #[test]
+fn who_holds_messages_is_shown_and_released() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m", "GROUP", "g1"]);
+    server.ask(&["DQ.POP", "q", "AS", "encoder-7", "LEASE", "3600000"]);
+    let mut top = Top::start(&server);
+    eventually("it is in flight", || top.line("q ").split_whitespace().nth(3) == Some("1"));
+    top.press(ENTER);
+    top.until_line("m ");
+    assert!(["encoder-7", "g1"].iter().all(|part| top.line("m ").contains(part)), "{}", top.text());
+    top.press("w");
+    top.until("encoder-7");
+    top.until("Enter messages  r release");
+    top.press("r");
+    top.until("Release 1 message of q from encoder-7?");
+    top.press("y");
+    top.until("released 1 message of encoder-7");
+    top.until("No consumer holds a message.");
+    server.ask(&["DQ.POP", "q", "LEASE", "3600000"]);
+    top.until("1 in flight with consumers that have no name");
+}
+
+#[test]
+fn dead_messages_are_counted_and_redriven_by_cause() {
+    let server = Server::start();
+    for (id, error) in [("a", "timeout after 12ms"), ("b", "timeout after 99ms"), ("c", "no such user")] {
+        ok(&server, &["push", "q", "x", "--id", id, "--in", "1h"]);
+        ok(&server, &["bury", "q", id, "--error", error]);
+    }
+    let mut top = Top::start(&server);
+    eventually("they are dead", || top.line("q ").split_whitespace().nth(4) == Some("3"));
+    top.press(ENTER);
+    top.until_line("c ");
+    top.until("e causes");
+    top.press("e");
+    top.until("timeout after #ms");
+    top.press(ENTER);
+    eventually("only those", || !top.line("a ").is_empty() && !top.line("b ").is_empty() && top.line("c ").is_empty());
+    top.press("R");
+    top.until("only some of the dead are shown");
+    // Back to all, and to the causes.
+    top.press(ESCAPE);
+    top.until_line("c ");
+    top.press("e");
+    top.until("timeout after #ms");
+    top.press("r");
+    top.until("Redrive 2 dead messages of q with timeout after #ms?");
+    top.press("y");
+    top.until("redrove 2 messages of q");
+    top.until_gone("timeout after #ms");
+    top.until("no such user");
+    assert!(ok(&server, &["get", "q", "c", "--json"]).contains("\"dead\""));
+}
+
+#[test]
+fn a_change_without_a_server_says_what_became_of_it() {
+    let mut server = Server::with(&["--appendonly", "yes"]);
+    ok(&server, &["create", "q"]);
+    let mut top = Top::start(&server);
+    top.until_line("q ");
+    server.kill();
+    top.until("The server cannot be read");
+    top.press("p");
+    top.until("Pause q?");
+    top.press("y");
+    top.until("Pause q: failed: ");
+    // Also when the server is back, until a key says that it was read.
+    server.boot();
+    top.until_gone("cannot be read");
+    assert!(top.text().contains("Pause q: failed: "), "{}", top.text());
+    top.press("k");
+    top.until("q leave");
+}
+
+#[test]
+fn lateness_is_that_of_the_last_deliveries() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "AT", "1700000000000"]);
+    server.ask(&["DQ.POP", "q", "NOACK"]);
+    let top = Top::start(&server);
+    let late = || top.line("q ").split_whitespace().nth(8).unwrap_or_default().to_owned();
+    eventually("nothing was delivered since", || late() == "-");
+    // What is delivered before the first look is not known to be late.
+    eventually("a prompt delivery is shown", || {
+        server.ask(&["DQ.PUSH", "q", "x"]);
+        server.ask(&["DQ.POP", "q", "NOACK"]);
+        late().ends_with('s')
+    });
+    assert!(!late().contains('h'), "{}", top.text());
+}
+
+#[test]
+fn a_json_payload_is_indented() {
+    let server = Server::start();
+    ok(&server, &["push", "q", r#"{"b":1.50,"a":[2]}"#, "--id", "m"]);
+    let mut top = Top::start(&server);
+    top.until_line("q ");
+    top.press(ENTER);
+    top.until_line("m ");
+    top.press(ENTER);
+    top.until("payload, 18 bytes\n{\n  \"b\": 1.50,\n  \"a\": [\n    2\n  ]\n}");
+}
+
+#[test]
 fn a_closed_queue_is_opened() {
     let server = Server::start();
     ok(&server, &["create", "q"]);
@@ -344,7 +447,7 @@ fn the_last_line_has_the_keys_that_do_something() {
     let mut top = Top::start(&server);
     top.until("R redrive  N run now");
     top.press(ENTER);
-    top.until("c delete  r redrive  R all  X purge  p pause");
+    top.until("c delete  r redrive  R all  X purge  p pause  e causes  Esc  ? keys");
     top.press("n");
     top.until("only delayed messages are run now");
     top.press("\t\t");
