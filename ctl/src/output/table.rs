@@ -5,8 +5,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The longest text that is shown even if there is room for more.
 const TEXT: usize = 60;
-/// To how many columns names and texts are cut at most.
-const SHORTEST: usize = 8;
+/// To how many columns names and texts are cut, one step after the other until all fit. Names come last: they tell rows apart.
+const STEPS: [(usize, usize); 3] = [(40, 16), (40, 8), (8, 8)];
 /// Between two columns.
 const GAP: &str = "  ";
 
@@ -30,8 +30,13 @@ impl Column {
         }
     }
 
-    fn is_cut(self) -> bool {
-        matches!(self, Column::Name(_) | Column::Text(_))
+    /// To how many columns its cells are cut at most, if names and texts may be cut to these.
+    fn shortest(self, (of_names, of_texts): (usize, usize)) -> Option<usize> {
+        match self {
+            Column::Name(_) => Some(of_names),
+            Column::Text(_) => Some(of_texts),
+            Column::Number(_) | Column::Word(_) => None,
+        }
     }
 
     /// A cell that takes at most `width` columns.
@@ -144,12 +149,16 @@ fn natural(column: Column, cells: &[String]) -> usize {
 fn shrink(columns: &[Column], widths: &mut [usize], width: usize) {
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
-    while excess > 0 {
-        let cuttable =
-            columns.iter().zip(widths.iter_mut()).filter(|(column, width)| column.is_cut() && **width > SHORTEST);
-        let Some((_, widest)) = cuttable.max_by_key(|(_, width)| **width) else { return };
-        *widest -= 1;
-        excess -= 1;
+    for step in STEPS {
+        while excess > 0 {
+            let cuttable = columns
+                .iter()
+                .zip(widths.iter_mut())
+                .filter(|(column, width)| column.shortest(step).is_some_and(|shortest| **width > shortest));
+            let Some((_, widest)) = cuttable.max_by_key(|(_, width)| **width) else { break };
+            *widest -= 1;
+            excess -= 1;
+        }
     }
 }
 
@@ -194,6 +203,17 @@ mod tests {
         assert!(shown.lines(200)[1].starts_with(&name), "what fits is not cut");
         let narrow = shown.lines(10);
         assert!(narrow[1].contains("1,234,567") && narrow[1].contains("open"), "numbers and words are never cut");
+    }
+
+    #[test]
+    fn texts_are_cut_before_names() {
+        let mut table = Table::new(COLUMNS);
+        for tenant in ["tenant:0:jobs", "tenant:1:jobs"] {
+            table.row([tenant, "8", "open", "no consumer, messages die", ""].map(str::to_owned).into());
+        }
+        let lines = table.lines(42);
+        assert!(lines[1].starts_with("tenant:0:jobs ") && lines[1].ends_with("…"), "{lines:?}");
+        assert!(lines.iter().all(|line| line.width() <= 42), "{lines:?}");
     }
 
     #[test]
