@@ -28,6 +28,7 @@ pub use state::StateParser;
 pub use work::{header_of, ExportArgs, WorkArgs, MOST_CONCURRENCY};
 
 use crate::connection::Connection;
+use crate::name::QueueName;
 use crate::web::WebArgs;
 use clap::{Args, Parser, Subcommand};
 use std::time::Duration;
@@ -210,7 +211,7 @@ impl Command {
 #[derive(Args, Debug)]
 pub struct GetArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// The id of the message
     pub id: String,
     /// Print the payload alone, byte for byte
@@ -221,7 +222,7 @@ pub struct GetArgs {
 #[derive(Args, Debug)]
 pub struct PeekArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// The state; none: all of them
     #[arg(value_parser = StateParser)]
     pub state: Option<dq_client::State>,
@@ -236,7 +237,7 @@ pub struct PeekArgs {
 #[derive(Args, Debug)]
 pub struct InfoArgs {
     /// The queue
-    pub queue: Option<String>,
+    pub queue: Option<QueueName>,
 }
 
 #[derive(Args, Debug)]
@@ -249,5 +250,5 @@ pub struct LsArgs {
 #[derive(Args, Debug)]
 pub struct QueueArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
 }

@@ -21,6 +21,7 @@ mod import;
 mod json;
 mod load;
 mod message;
+mod name;
 mod output;
 mod progress;
 mod queues;

@@ -140,8 +140,3 @@ pub fn type_of(client: &Client, key: &[u8]) -> Result<String, Failure> {
 pub fn key(name: &OsStr) -> &[u8] {
     name.as_bytes()
 }
-
-/// A name as it is shown in a line of text.
-pub fn shown(name: &[u8]) -> String {
-    crate::visible::visible(&String::from_utf8_lossy(name))
-}

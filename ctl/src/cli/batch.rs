@@ -1,6 +1,7 @@
 //! The options of `dqctl batch`.
 
 use super::push::{parse_header, parse_priority};
+use crate::name::QueueName;
 use crate::time::parse_span;
 use clap::Args;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
     dqctl batch [OPTIONS] <QUEUE> <NAME> --then <PAYLOAD>\n       dqctl batch [OPTIONS] <QUEUE> <NAME> --cancel")]
 pub struct BatchArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// The batch; none: list the batches of the messages that the queue holds
     pub name: Option<String>,
     /// Close the batch: push this payload as soon as all its messages have ended; - reads it from standard input

@@ -2,6 +2,7 @@
 
 use super::push::parse_priority;
 use super::SelectArgs;
+use crate::name::QueueName;
 use crate::time::{parse_instant, parse_span};
 use clap::{ArgGroup, Args, ValueEnum};
 use dq_client::Flow;
@@ -15,7 +16,7 @@ use std::time::{Duration, SystemTime};
 )]
 pub struct CancelArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// The ids of the messages
     #[arg(value_name = "ID", conflicts_with_all = ["conditions", "older"])]
     pub ids: Vec<String>,
@@ -30,7 +31,7 @@ pub struct CancelArgs {
 #[command(group = ArgGroup::new("change").args(["delay", "at", "priority"]).required(true).multiple(true))]
 pub struct RescheduleArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// The id of the message
     pub id: String,
     /// Due after this time, such as 15m; 0: now
@@ -47,7 +48,7 @@ pub struct RescheduleArgs {
 #[derive(Args, Debug)]
 pub struct RedriveArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// The ids of the dead messages; none: all of them
     #[arg(value_name = "ID", conflicts_with_all = ["count", "conditions", "older"])]
     pub ids: Vec<String>,
@@ -67,7 +68,7 @@ pub struct RedriveArgs {
 #[derive(Args, Debug)]
 pub struct ReleaseArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// The name of the consumer, which it gave with AS
     pub consumer: String,
     /// Only those that were delivered first
@@ -81,7 +82,7 @@ pub struct ReleaseArgs {
 #[derive(Args, Debug)]
 pub struct PauseArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// What is suspended: out, what it delivers; in, what is pushed to it, so that it is closed; or all
     #[arg(value_enum, default_value = "out")]
     pub flow: FlowArg,
@@ -96,7 +97,7 @@ pub struct PauseArgs {
 #[derive(Args, Debug)]
 pub struct ResumeArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// What is resumed: out, in or all
     #[arg(value_enum, default_value = "all")]
     pub flow: FlowArg,
@@ -126,7 +127,7 @@ impl From<FlowArg> for Flow {
 #[derive(Args, Debug)]
 pub struct BuryArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// The ids of the messages
     #[arg(required = true, value_name = "ID")]
     pub ids: Vec<String>,
@@ -138,7 +139,7 @@ pub struct BuryArgs {
 #[derive(Args, Debug)]
 pub struct NackArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// The id of the message in flight, or the receipt of its delivery
     pub id: String,
     /// Due again after this time, instead of the queue's backoff

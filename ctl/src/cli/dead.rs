@@ -1,6 +1,7 @@
 //! The options of `dead`, and those that select dead messages.
 
 use crate::dead::{Condition, Filter};
+use crate::name::QueueName;
 use crate::time::parse_span;
 use clap::Args;
 use std::time::Duration;
@@ -10,7 +11,7 @@ const SELECT: &str = "Conditions";
 #[derive(Args, Debug)]
 pub struct DeadArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// Count them by their errors, without the numbers and ids in these
     #[arg(long)]
     pub by_error: bool,

@@ -1,5 +1,6 @@
 //! The options of `complete` and `await`.
 
+use crate::name::QueueName;
 use crate::time::parse_span;
 use clap::Args;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 #[derive(Args, Debug)]
 pub struct CompleteArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// The id of the message in flight, or the receipt of its delivery
     pub id: String,
     /// The result, which is kept with the message; - reads it from standard input
@@ -20,7 +21,7 @@ pub struct CompleteArgs {
 #[derive(Args, Debug)]
 pub struct AwaitArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// The id of the message
     pub id: String,
     /// The longest time to wait

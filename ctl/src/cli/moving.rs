@@ -1,5 +1,6 @@
 //! The options of `dump`, `load` and `import`.
 
+use crate::name::QueueName;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 pub struct DumpArgs {
     /// The queue
-    pub queue: OsString,
+    pub queue: QueueName,
 }
 
 #[derive(Args, Debug)]
@@ -16,7 +17,7 @@ pub struct LoadArgs {
     pub file: Option<PathBuf>,
     /// Load into this queue instead of the one that the lines name
     #[arg(long, value_name = "QUEUE")]
-    pub queue: Option<OsString>,
+    pub queue: Option<QueueName>,
 }
 
 #[derive(Args, Debug)]
@@ -27,7 +28,7 @@ pub struct ImportArgs {
     /// The key of the source; for sidekiq, rq, laravel, celery and bullmq the name of the queue there
     pub source: OsString,
     /// The queue of dq, which is created if it does not exist
-    pub queue: OsString,
+    pub queue: QueueName,
     /// Only count what would be imported
     #[arg(long)]
     pub dry_run: bool,

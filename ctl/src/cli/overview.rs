@@ -1,6 +1,7 @@
 //! The commands in groups: what a bare `dqctl` shows, and the list in its help.
 
 use super::Cli;
+use crate::name::QueueName;
 use clap::{ArgMatches, Command, CommandFactory};
 
 /// Each command is in one group.
@@ -44,7 +45,7 @@ pub fn named() -> Option<String> {
 /// The queue that a command is about.
 pub fn queue_of(matches: &ArgMatches) -> Option<String> {
     let (_, options) = matches.subcommand()?;
-    options.try_get_one("queue").ok().flatten().cloned()
+    options.try_get_one::<QueueName>("queue").ok().flatten().map(ToString::to_string)
 }
 
 fn groups(command: &Command) -> String {

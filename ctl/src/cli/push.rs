@@ -1,5 +1,6 @@
 //! The options of `push` and `schedule`.
 
+use crate::name::QueueName;
 use crate::time::{parse_instant, parse_span};
 use clap::{ArgGroup, Args};
 use std::time::{Duration, SystemTime};
@@ -42,7 +43,7 @@ pub fn parse_header(text: &str) -> Result<(String, String), String> {
 #[derive(Args, Debug)]
 pub struct PushArgs {
     /// The queue, which is created if it does not exist
-    pub queue: String,
+    pub queue: QueueName,
     /// The payload; - or none reads it from standard input
     pub payload: Option<String>,
     /// The message's own id: while the queue holds it, further pushes are duplicates
@@ -82,7 +83,7 @@ pub struct PushArgs {
 // Clap does not ask for what an option requires if that conflicts with another one that is given.
 pub struct ScheduleArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// The id of the recurring message
     #[arg(requires = "rule")]
     pub id: Option<String>,

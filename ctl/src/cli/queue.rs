@@ -1,6 +1,7 @@
 //! The options of the commands for a whole queue: `create`, `alter`, `promote` and `purge`.
 
 use super::StateParser;
+use crate::name::QueueName;
 use crate::time::parse_span;
 use clap::{ArgAction, ArgGroup, Args};
 use dq_client::{Cmd, State};
@@ -9,7 +10,7 @@ use std::time::Duration;
 #[derive(Args, Debug)]
 pub struct CreateArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     #[command(flatten)]
     pub settings: SettingsArgs,
 }
@@ -17,7 +18,7 @@ pub struct CreateArgs {
 #[derive(Args, Debug)]
 pub struct AlterArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// Create the queue if it does not exist
     #[arg(long)]
     pub create: bool,
@@ -171,7 +172,7 @@ fn parse_rate(text: &str) -> Result<(u64, Duration), String> {
 #[derive(Args, Debug)]
 pub struct PromoteArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// Only the next ones
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
@@ -187,7 +188,7 @@ pub struct PromoteArgs {
 )]
 pub struct PurgeArgs {
     /// The queue
-    pub queue: String,
+    pub queue: QueueName,
     /// The states whose messages are removed
     #[arg(value_name = "STATE", value_parser = StateParser, action = ArgAction::Append)]
     pub states: Vec<State>,

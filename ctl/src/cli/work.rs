@@ -1,6 +1,7 @@
 //! The options of `work` and `export`.
 
 use crate::http::parse_listen;
+use crate::name::QueueName;
 use crate::time::parse_span;
 use crate::work::LogFormat;
 use clap::{ArgGroup, Args};
@@ -71,7 +72,7 @@ pub struct ExportArgs {
     pub pattern: Option<String>,
     /// This queue, with zeros while it does not exist; can be repeated. Without --match, no others
     #[arg(short = 'q', long = "queue", value_name = "QUEUE")]
-    pub queues: Vec<String>,
+    pub queues: Vec<QueueName>,
     /// The most queues, besides those of --queue
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub max_queues: usize,

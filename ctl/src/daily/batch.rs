@@ -94,7 +94,7 @@ fn close(client: &Client, args: &BatchArgs, name: &str, then: &str, output: &Out
         return Ok(Outcome::Nothing);
     }
     let mut command = cmd("DQ.BATCH");
-    command.arg(&args.queue).arg(name).arg("THEN").arg(&payload(Some(then))?.0);
+    command.arg(args.queue.as_bytes()).arg(name).arg("THEN").arg(&payload(Some(then))?.0);
     let number = |number: Option<i64>| number.map(|number| number.to_string());
     let time = |time: Option<_>| time.map(|time| millis(time).to_string());
     for (option, value) in [
@@ -130,7 +130,7 @@ fn close(client: &Client, args: &BatchArgs, name: &str, then: &str, output: &Out
 
 fn cancel(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Result<Outcome, Failure> {
     let there = info(client, args.queue.as_bytes(), name.as_bytes())?.is_some();
-    let reply = client.call(cmd("DQ.BATCH").arg(&args.queue).arg(name).arg("CANCEL"), Resend::Never)?;
+    let reply = client.call(cmd("DQ.BATCH").arg(args.queue.as_bytes()).arg(name).arg("CANCEL"), Resend::Never)?;
     let cancelled = int(&reply).ok_or_else(|| unexpected(&reply))?;
     if !there && cancelled == 0 {
         no_such_batch(client, args, name)?;

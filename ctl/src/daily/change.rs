@@ -5,6 +5,7 @@ use super::{many, no_such_queue, queue, queues, where_the_dead_are};
 use crate::cli::{CancelArgs, RedriveArgs, RescheduleArgs};
 use crate::dead;
 use crate::failure::{Failure, Outcome};
+use crate::name::QueueName;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::reply::{int, unexpected, Fields};
@@ -44,7 +45,7 @@ pub fn cancel(client: &Client, args: &CancelArgs, output: &Output) -> Result<Out
 
 pub fn reschedule(client: &Client, args: &RescheduleArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut command = cmd("DQ.RESCHEDULE");
-    command.arg(&args.queue).arg(&args.id);
+    command.arg(args.queue.as_bytes()).arg(&args.id);
     if let Some(delay) = args.delay {
         command.arg("DELAY").arg(millis(delay));
     }
@@ -93,7 +94,13 @@ fn redrive_these(client: &Client, args: &RedriveArgs, output: &Output) -> Result
     let (mut redriven, mut outcome) = (0, Outcome::Done);
     for id in &args.ids {
         let mut command = cmd("DQ.REDRIVE");
-        command.arg(&args.queue).arg("IDS").arg(1).arg(id).arg("DELAY").arg(millis(args.delay.unwrap_or_default()));
+        command
+            .arg(args.queue.as_bytes())
+            .arg("IDS")
+            .arg(1)
+            .arg(id)
+            .arg("DELAY")
+            .arg(millis(args.delay.unwrap_or_default()));
         let sent = client.call(&command, Resend::Never).map_err(Failure::from);
         let reply = sent.map_err(|failure| match redriven {
             0 => failure,
@@ -113,7 +120,7 @@ fn redrive_these(client: &Client, args: &RedriveArgs, output: &Output) -> Result
 /// Prints how many of these messages would be changed.
 fn count(
     client: &Client,
-    queue: &str,
+    queue: &QueueName,
     ids: &[String],
     is_meant: impl Fn(&Fields) -> bool,
     output: &Output,
@@ -136,7 +143,7 @@ enum Selected {
 /// Prints how many messages were selected.
 fn selected(
     client: &Client,
-    queue: &str,
+    queue: &QueueName,
     what: Selected,
     output: &Output,
     act: impl FnOnce(&mut dyn FnMut(u64)) -> Result<Option<u64>, Failure>,

@@ -49,7 +49,7 @@ pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<
         return Ok(Outcome::Done);
     }
     // With the names and the order of the server.
-    let command = cmd("DQ.GET").arg(&args.queue).arg(&args.id).clone();
+    let command = cmd("DQ.GET").arg(args.queue.as_bytes()).arg(&args.id).clone();
     let Some(fields) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
         no_such_id(client, &args.queue, &args.id);
         return Ok(Outcome::Nothing);

@@ -5,6 +5,7 @@ use crate::cli::{FlowArg, PauseArgs, ResumeArgs};
 use crate::failure::{Failure, Outcome};
 use crate::groups::{self, Group};
 use crate::message::with_distance;
+use crate::name::QueueName;
 use crate::output::Output;
 use crate::reply::Fields;
 use crate::time::millis;
@@ -29,13 +30,13 @@ fn parts(flow: FlowArg) -> &'static [Part] {
 }
 
 /// What `--json` prints: whether each part is suspended now.
-fn object(queue: &str, parts: &[Part], is_set: u8) -> Json {
+fn object(queue: &QueueName, parts: &[Part], is_set: u8) -> Json {
     let fields = parts.iter().map(|part| (part.1.to_owned(), Json::from(is_set)));
-    Json::Object([("queue".to_owned(), Json::from(queue))].into_iter().chain(fields).collect())
+    Json::Object([("queue".to_owned(), json!(queue))].into_iter().chain(fields).collect())
 }
 
 /// The fields of the queue. `None` if the user may only change it.
-fn look(client: &Client, name: &str) -> Option<Fields> {
+fn look(client: &Client, name: &QueueName) -> Option<Fields> {
     queues::read(client, name.as_bytes()).ok().flatten()
 }
 
@@ -81,7 +82,7 @@ fn paused(word: &str, was_set: bool, before: Option<i64>, after: Option<i64>, ar
 fn pause_group(client: &Client, args: &PauseArgs, group: &str, output: &Output) -> Result<Outcome, Failure> {
     let before = find(client, &args.queue, group);
     let mut command = cmd("DQ.PAUSE");
-    command.arg(&args.queue).arg("GROUP").arg(group);
+    command.arg(args.queue.as_bytes()).arg("GROUP").arg(group);
     if let Some(time) = args.time {
         command.arg("FOR").arg(millis(time));
     }
@@ -116,9 +117,9 @@ pub fn resume(client: &Client, args: &ResumeArgs, output: &Output) -> Result<Out
     Ok(Outcome::Done)
 }
 
-fn resume_group(client: &Client, name: &str, group: &str, output: &Output) -> Result<Outcome, Failure> {
+fn resume_group(client: &Client, name: &QueueName, group: &str, output: &Output) -> Result<Outcome, Failure> {
     let before = find(client, name, group);
-    client.call(cmd("DQ.RESUME").arg(name).arg("GROUP").arg(group), Resend::Harmless)?;
+    client.call(cmd("DQ.RESUME").arg(name.as_bytes()).arg("GROUP").arg(group), Resend::Harmless)?;
     let text = match before {
         Looked::Missing => {
             eprintln!(
@@ -142,7 +143,7 @@ enum Looked {
 }
 
 /// Looks for a group, among as many as can be read in a moment.
-fn find(client: &Client, name: &str, group: &str) -> Looked {
+fn find(client: &Client, name: &QueueName, group: &str) -> Looked {
     let (mut found, mut read) = (None, 0);
     let looked = groups::each(client, name.as_bytes(), |one| {
         read += 1;

@@ -13,7 +13,7 @@ pub fn bury(client: &Client, args: &BuryArgs, output: &Output) -> Result<Outcome
     let mut outcome = Outcome::Done;
     for id in &args.ids {
         let mut command = cmd("DQ.BURY");
-        command.arg(&args.queue).arg(id);
+        command.arg(args.queue.as_bytes()).arg(id);
         if let Some(error) = &args.error {
             command.arg("ERROR").arg(error);
         }
@@ -29,7 +29,7 @@ pub fn bury(client: &Client, args: &BuryArgs, output: &Output) -> Result<Outcome
 
 pub fn nack(client: &Client, args: &NackArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut command = cmd("DQ.NACK");
-    command.arg(&args.queue).arg(&args.id);
+    command.arg(args.queue.as_bytes()).arg(&args.id);
     if let Some(delay) = args.delay {
         command.arg("DELAY").arg(millis(delay));
     }

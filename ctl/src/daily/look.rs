@@ -10,7 +10,7 @@ use crate::reply::{self, Fields};
 use dq_client::{cmd, Client, Resend, State};
 
 pub fn get(client: &Client, args: &GetArgs, output: &Output) -> Result<Outcome, Failure> {
-    let command = cmd("DQ.GET").arg(&args.queue).arg(&args.id).clone();
+    let command = cmd("DQ.GET").arg(args.queue.as_bytes()).arg(&args.id).clone();
     let Some(message) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
         no_such_id(client, &args.queue, &args.id);
         return Ok(Outcome::Nothing);
@@ -28,7 +28,7 @@ pub fn peek(client: &Client, args: &PeekArgs, output: &Output) -> Result<Outcome
     let mut messages = Vec::new();
     for state in states {
         let mut command = cmd("DQ.PEEK");
-        command.arg(&args.queue).arg(state.as_str()).arg("COUNT").arg(args.count);
+        command.arg(args.queue.as_bytes()).arg(state.as_str()).arg("COUNT").arg(args.count);
         if let Some(group) = &args.group {
             command.arg("GROUP").arg(group);
         }

@@ -6,6 +6,7 @@ use super::{no_such_queue, queues, where_the_dead_are};
 use crate::cli::{PromoteArgs, PurgeArgs, RedriveArgs};
 use crate::failure::{Failure, Outcome};
 use crate::message::recurs;
+use crate::name::QueueName;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::reply::{int, unexpected, Fields};
@@ -24,14 +25,14 @@ pub fn promote(client: &Client, args: &PromoteArgs, output: &Output) -> Result<O
         return count(client, &args.queue, args.count, output, |info| Ok(held(info, &[State::Delayed])));
     }
     in_steps(client, &args.queue, "promoted", args.count, &[State::Delayed], output, |count| {
-        cmd("DQ.PROMOTE").arg(&args.queue).arg("COUNT").arg(count).clone()
+        cmd("DQ.PROMOTE").arg(args.queue.as_bytes()).arg("COUNT").arg(count).clone()
     })
 }
 
 pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<Outcome, Failure> {
     in_steps(client, &args.queue, "redriven", args.count, &[State::Dead], output, |count| {
         let mut command = cmd("DQ.REDRIVE");
-        command.arg(&args.queue).arg("COUNT").arg(count);
+        command.arg(args.queue.as_bytes()).arg("COUNT").arg(count);
         if let Some(delay) = args.delay {
             command.arg("DELAY").arg(millis(delay));
         }
@@ -46,7 +47,7 @@ pub fn purge(client: &Client, args: &PurgeArgs, output: &Output) -> Result<Outco
     }
     in_steps(client, &args.queue, "purged", args.count, &states, output, |count| {
         let mut command = cmd("DQ.PURGE");
-        command.arg(&args.queue).arg(states.iter().map(|state| state.as_str()).collect::<Vec<_>>());
+        command.arg(args.queue.as_bytes()).arg(states.iter().map(|state| state.as_str()).collect::<Vec<_>>());
         command.arg("COUNT").arg(count);
         if let Some(group) = &args.group {
             command.arg("GROUP").arg(group);
@@ -64,7 +65,7 @@ pub fn purge(client: &Client, args: &PurgeArgs, output: &Output) -> Result<Outco
 /// Prints how many messages would be changed, of those that `all` counts.
 fn count(
     client: &Client,
-    queue: &str,
+    queue: &QueueName,
     most: Option<u32>,
     output: &Output,
     all: impl FnOnce(&Fields) -> Result<u64, Failure>,
@@ -131,7 +132,7 @@ fn delivered(receipt: &str) -> Option<i64> {
 /// alone.
 fn in_steps(
     client: &Client,
-    queue: &str,
+    queue: &QueueName,
     verb: &'static str,
     count: Option<u32>,
     states: &[State],

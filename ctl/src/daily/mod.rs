@@ -17,12 +17,13 @@ mod why;
 
 use crate::advice::quoted;
 use crate::failure::Failure;
+use crate::name::QueueName;
 use crate::reply::Fields;
 use dq_client::{Client, Queue, Raw};
 use std::io::{self, IsTerminal, Read};
 
 /// A queue of any payloads.
-fn queue(client: &Client, name: &str) -> Queue<Raw> {
+fn queue(client: &Client, name: &QueueName) -> Queue<Raw> {
     client.queue(name)
 }
 
@@ -40,16 +41,16 @@ fn payload(argument: Option<&str>) -> Result<Raw, Failure> {
 }
 
 /// Reports on standard error that a queue does not exist.
-pub fn no_such_queue(queue: &str) {
+pub fn no_such_queue(queue: &QueueName) {
     eprintln!("dqctl: there is no queue {queue}; dqctl ls lists the queues");
 }
 
 /// Says on standard error where the dead messages of a queue are that moves them away.
-pub fn where_the_dead_are(queue: &str, info: &Fields) {
+pub fn where_the_dead_are(queue: &QueueName, info: &Fields) {
     let target = info.text("deadforward");
     let Some((kind, name)) = target.split_once(' ') else { return };
     let (kind, name) = (kind.to_ascii_lowercase(), name.split(' ').next().unwrap_or_default());
-    let (here, there) = (quoted(queue), quoted(name));
+    let (here, there) = (quoted(&queue.to_string()), quoted(name));
     let back = if kind == "queue" {
         format!(
             ": dqctl peek {there} lists them; after dqctl alter {there} --deadforward 'QUEUE {here}', \
@@ -62,7 +63,7 @@ pub fn where_the_dead_are(queue: &str, info: &Fields) {
 }
 
 /// Whether the queue in which a command found nothing exists. Reports on standard error if it does not.
-fn exists(client: &Client, name: &str) -> Result<bool, Failure> {
+fn exists(client: &Client, name: &QueueName) -> Result<bool, Failure> {
     let exists = queue(client, name).info()?.is_some();
     if !exists {
         no_such_queue(name);

@@ -7,13 +7,13 @@ use crate::condition::Condition;
 use crate::failure::{Failure, Outcome};
 use crate::groups;
 use crate::message::{meaning, with_distance};
-use crate::output::Column::{Name, Number, Word};
+use crate::name::{put, shown};
+use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::queues;
 use crate::reply::Fields;
 use crate::time::{exact, millis, span};
 use dq_client::{cmd, Client, Histogram, Resend};
-use serde_json::Value as Json;
 
 const COLUMNS: &[Column] = &[
     Name("queue"),
@@ -23,7 +23,7 @@ const COLUMNS: &[Column] = &[
     Number("dead"),
     Word("oldest"),
     Number("waiting"),
-    Word("state"),
+    Text("state"),
 ];
 
 /// Fields of `DQ.INFO` that are instants in Unix ms, ages in ms, and lengths of time in ms that somebody has set.
@@ -70,7 +70,7 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
         if field == "blocked" {
             // A user who may not read the groups still sees how many messages they hold.
             let held = groups::held(client, name.as_bytes(), &info).unwrap_or_default();
-            let sentences = groups::sentences(&held).into_iter().map(|text| for_queue(&text, name));
+            let sentences = groups::sentences(&held).into_iter().map(|text| for_queue(&text, &name.to_string()));
             pairs.extend(sentences.map(|text| ("held".to_owned(), text)));
         }
     }
@@ -92,19 +92,18 @@ pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, 
     for name in queues::find(client, args.pattern.as_deref(), usize::MAX)? {
         // A queue that was deleted since is left out.
         let Some(info) = read(client, &name)? else { continue };
-        let (key, name) = (&name, String::from_utf8_lossy(&name).into_owned());
         if output.json {
             let mut object = info.json();
-            object.insert("queue".to_owned(), Json::from(name));
+            put(&mut object, "queue", &name);
             output.object(&object)?;
             continue;
         }
-        let mut row = vec![name];
+        let mut row = vec![shown(&name)];
         row.extend(["ready", "delayed", "inflight", "dead"].map(|field| info.text(field)));
         let oldest = info.int("oldest-ready").and_then(|ms| u64::try_from(ms).ok());
         row.push(oldest.map_or_else(|| "-".to_owned(), span));
         row.push(info.text("waiting-clients"));
-        row.push(state(client, key, &info));
+        row.push(state(client, &name, &info));
         table.row(row);
     }
     if !output.json {
@@ -115,7 +114,7 @@ pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, 
 
 pub fn stats(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outcome, Failure> {
     if output.json {
-        let command = cmd("DQ.STATS").arg(&args.queue).clone();
+        let command = cmd("DQ.STATS").arg(args.queue.as_bytes()).clone();
         let Some(stats) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
             no_such_queue(&args.queue);
             return Ok(Outcome::Nothing);

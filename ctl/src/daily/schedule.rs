@@ -5,6 +5,7 @@ use crate::cli::ScheduleArgs;
 use crate::dead::cause_of;
 use crate::failure::{Failure, Outcome};
 use crate::message::{self, recurs};
+use crate::name::QueueName;
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::reply::{self, Fields};
@@ -60,7 +61,7 @@ fn declare(client: &Client, args: &ScheduleArgs, id: &str, output: &Output) -> R
         schedule = schedule.header(name, value);
     }
     // What the declaration replaces can be seen only before. A user who may only declare can do that.
-    let get = cmd("DQ.GET").arg(&args.queue).arg(id).clone();
+    let get = cmd("DQ.GET").arg(args.queue.as_bytes()).arg(id).clone();
     let held = client.call(&get, Resend::Harmless).ok().and_then(|reply| Fields::read(reply).ok().flatten());
     let declared = match schedule.declare()? {
         Declared::Created => "created",
@@ -93,11 +94,11 @@ fn what_became_of(message: &Fields, state: &str) -> String {
 }
 
 /// The recurring messages of a queue.
-fn list(client: &Client, name: &str, output: &Output) -> Result<Outcome, Failure> {
+fn list(client: &Client, name: &QueueName, output: &Output) -> Result<Outcome, Failure> {
     let (mut table, mut found) = (Table::new(COLUMNS), false);
     let mut cursor = b"0".to_vec();
     loop {
-        let command = cmd("DQ.SCAN").arg(name).arg(&cursor).arg("RECURRING").clone();
+        let command = cmd("DQ.SCAN").arg(name.as_bytes()).arg(&cursor).arg("RECURRING").clone();
         let mut page = reply::list(client.call(&command, Resend::Harmless)?)?.into_iter();
         let Some(Value::BulkString(next)) = page.next() else { break };
         for message in reply::list(page.next().unwrap_or(Value::Nil))? {

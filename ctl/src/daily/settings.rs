@@ -9,7 +9,7 @@ use serde_json::json;
 
 pub fn create(client: &Client, args: &CreateArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut command = cmd("DQ.CREATE");
-    args.settings.write(command.arg(&args.queue));
+    args.settings.write(command.arg(args.queue.as_bytes()));
     // A user who may only create queues is told that it was created.
     let exists = queues::read(client, args.queue.as_bytes()).is_ok_and(|info| info.is_some());
     client.call(&command, Resend::Harmless)?;
@@ -20,7 +20,7 @@ pub fn create(client: &Client, args: &CreateArgs, output: &Output) -> Result<Out
 
 pub fn alter(client: &Client, args: &AlterArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut command = cmd("DQ.ALTER");
-    command.arg(&args.queue);
+    command.arg(args.queue.as_bytes());
     if args.create {
         command.arg("MKQUEUE");
     }

@@ -89,7 +89,7 @@ fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, 
 fn read(client: &Client, args: &DeadArgs) -> Result<Option<(Vec<Fields>, usize)>, Failure> {
     let filter = args.select.filter(None);
     if !filter.has_conditions() {
-        let command = cmd("DQ.PEEK").arg(&args.queue).arg("dead").arg("COUNT").arg(args.count).clone();
+        let command = cmd("DQ.PEEK").arg(args.queue.as_bytes()).arg("dead").arg("COUNT").arg(args.count).clone();
         let mut messages = Vec::new();
         for message in reply::list(client.call(&command, Resend::Harmless)?)? {
             messages.extend(Fields::read(message)?);

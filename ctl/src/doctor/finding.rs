@@ -2,6 +2,7 @@
 
 use crate::advice;
 use crate::failure::{Failure, Outcome};
+use crate::name::{put, shown};
 use crate::output::Output;
 use serde_json::{json, Map, Value as Json};
 
@@ -34,7 +35,7 @@ impl Severity {
 pub enum Subject {
     /// The address of a server.
     Server(String),
-    Queue(String),
+    Queue(Vec<u8>),
     /// Several servers or queues.
     All,
 }
@@ -58,7 +59,7 @@ impl Finding {
         object.insert("check".to_owned(), json!(self.check));
         match &self.subject {
             Subject::Server(server) => drop(object.insert("server".to_owned(), json!(server))),
-            Subject::Queue(queue) => drop(object.insert("queue".to_owned(), json!(queue))),
+            Subject::Queue(queue) => put(&mut object, "queue", queue),
             Subject::All => {}
         }
         object.insert("what".to_owned(), json!(self.what));
@@ -70,7 +71,7 @@ impl Finding {
     fn cells(&self) -> [String; 5] {
         let subject = match &self.subject {
             Subject::Server(server) => format!("server {server}"),
-            Subject::Queue(queue) => format!("queue {queue}"),
+            Subject::Queue(queue) => format!("queue {}", shown(queue)),
             Subject::All => "all".to_owned(),
         };
         [self.severity.as_str().to_owned(), subject, self.what.clone(), self.why.clone(), self.advice.clone()]
@@ -156,7 +157,7 @@ impl About<'_> {
     pub fn add(&mut self, severity: Severity, check: &'static str, what: impl Into<String>, why: &str, advice: &str) {
         let (subject, what) = (self.subject.clone(), what.into());
         let advice = match &subject {
-            Subject::Queue(queue) => advice::for_queue(advice, queue),
+            Subject::Queue(queue) => advice::for_queue(advice, &shown(queue)),
             Subject::Server(_) | Subject::All => advice.to_owned(),
         };
         let why = why.to_owned();

@@ -37,7 +37,7 @@ impl Limits {
 /// Looks at one queue. Returns the total of its deliveries if its messages wait for a consumer: whether there is one
 /// shows only later.
 pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findings) -> Result<Option<i64>, Error> {
-    let about = &mut findings.about(Subject::Queue(String::from_utf8_lossy(name).into_owned()));
+    let about = &mut findings.about(Subject::Queue(name.to_vec()));
     let reply = match client.call(cmd("DQ.INFO").arg(name), Resend::Harmless) {
         Err(Error::NoPermission(_)) => {
             about.not_checked("queues", "the counts of queues", "+dq.info and the keys");
@@ -58,7 +58,7 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
 
 /// Whether messages that `check` saw waiting still wait: nothing was delivered since.
 pub fn check_again(client: &Client, name: &[u8], delivered: i64, findings: &mut Findings) -> Result<(), Error> {
-    let about = &mut findings.about(Subject::Queue(String::from_utf8_lossy(name).into_owned()));
+    let about = &mut findings.about(Subject::Queue(name.to_vec()));
     let reply = client.call(cmd("DQ.INFO").arg(name), Resend::Harmless)?;
     let Ok(Some(info)) = Fields::read(reply) else { return Ok(()) };
     let Some(age) = age(&info) else { return Ok(()) };

@@ -12,14 +12,15 @@ use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
 use crate::reply::Fields;
 use crate::scan;
-use crate::transfer::{key, shown};
+
+use crate::name::shown;
 use dq_client::{cmd, Client, Resend};
 use sort::Sorter;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 
 pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
-    let queue = key(&args.queue);
+    let queue = args.queue.as_bytes();
     let Some(info) = Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)? else {
         eprintln!("dqctl: there is no queue {}; dqctl ls lists the queues", shown(queue));
         return Ok(Outcome::Nothing);

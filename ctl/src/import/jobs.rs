@@ -7,8 +7,9 @@ use super::source::{bytes, fields_as_json, object, Convert, Element, Found, Scor
 use super::Parts;
 use crate::cli::{End, Unit};
 use crate::failure::Failure;
+use crate::name::shown;
 use crate::reply;
-use crate::transfer::{persistently, shown, NewMessage};
+use crate::transfer::{persistently, NewMessage};
 use dq_client::{cmd, Client, Cmd, Value};
 use serde_json::value::RawValue;
 use serde_json::Value as Json;

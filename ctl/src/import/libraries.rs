@@ -178,7 +178,7 @@ impl Unacked {
             parts.as_ref().and_then(|parts| parts.first()),
             parts.as_ref().and_then(|parts| serde_json::from_str::<String>(parts.get(2)?.get()).ok()),
         ) else {
-            return Element::Broken(format!("unacked has a task that cannot be read: {}", crate::transfer::shown(tag)));
+            return Element::Broken(format!("unacked has a task that cannot be read: {}", crate::name::shown(tag)));
         };
         let json = parse(message.get().as_bytes());
         let has_eta = json.get("headers").and_then(|headers| headers.get("eta")).is_some_and(Json::is_string);

@@ -13,11 +13,12 @@ mod source;
 
 use crate::cli::{ImportArgs, Kind};
 use crate::failure::{Failure, Outcome};
+use crate::name::shown;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::queues;
 use crate::reply::Fields;
-use crate::transfer::{get_all, key, push_all, shown, type_of, NewMessage, Pushed, Refused, BATCH, BATCH_BYTES};
+use crate::transfer::{get_all, key, push_all, type_of, NewMessage, Pushed, Refused, BATCH, BATCH_BYTES};
 use dq_client::{Client, Cmd};
 use serde_json::json;
 use source::{exists, Element, Reader};
@@ -29,7 +30,7 @@ const FIRST_PAGE: u64 = 50;
 type Parts = Vec<Box<dyn Reader>>;
 
 pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Outcome, Failure> {
-    let (source, queue) = (key(&args.source), key(&args.queue));
+    let (source, queue) = (key(&args.source), args.queue.as_bytes());
     if source == queue {
         return Err(Failure::usage("a key cannot be both: name another queue than the source"));
     }

@@ -179,7 +179,7 @@ pub fn exists(client: &Client, key: &[u8], wanted: &str) -> Result<bool, Failure
         "none" => Ok(false),
         found if found == wanted => Ok(true),
         found => {
-            let key = crate::transfer::shown(key);
+            let key = crate::name::shown(key);
             Err(Failure::failed(format!("the source {key} is a {found}, and not a {wanted}; name a key that is one")))
         }
     }

@@ -11,10 +11,11 @@ mod ids;
 use crate::cli::LoadArgs;
 use crate::dump::line::{self, Line, QueueLine, What};
 use crate::failure::{Failure, Outcome};
+use crate::name::shown;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::queues;
-use crate::transfer::{get_all, key, shown, type_of, NewMessage, Pushed, Refused, BATCH, BATCH_BYTES};
+use crate::transfer::{get_all, type_of, NewMessage, Pushed, Refused, BATCH, BATCH_BYTES};
 use checkpoints::push_live;
 use dead::{push_dead, Dead};
 use dq_client::{cmd, Client, Error, Resend};
@@ -26,7 +27,7 @@ use std::path::Path;
 pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut lines = open(args.file.as_deref())?;
     queues::check(client)?;
-    let mut load = Load::new(client, args.queue.as_deref().map(|queue| key(queue).to_vec()));
+    let mut load = Load::new(client, args.queue.as_ref().map(|queue| queue.as_bytes().to_vec()));
     let mut text = Vec::new();
     let mut number = 0;
     loop {

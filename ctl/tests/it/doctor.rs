@@ -257,7 +257,7 @@ fn each_finding_is_a_line() {
     let ran = dqctl(&server, &["doctor"]);
     assert_eq!(ran.code, 1);
     assert!(ran.out.lines().count() >= 3 && ran.out.lines().all(|line| line.split('\t').count() == 5), "{ran:?}");
-    assert!(ran.out.contains("queue a\\tb\\n"), "{ran:?}");
+    assert!(ran.out.contains("queue a\\x09b\\x0a"), "{ran:?}");
     let none = crate::dqctl::run(crate::dqctl::without_server(&["doctor", "-u", "redis://127.0.0.1:1"]));
     assert_eq!((none.code, none.err.lines().count()), (3, 1), "{none:?}");
 }

@@ -1,0 +1,134 @@
+//! Names of queues, which may be any bytes, as a person reads and types them.
+
+use base64::prelude::{Engine, BASE64_STANDARD};
+use clap::builder::{TypedValueParser, ValueParserFactory};
+use clap::{Arg, Command};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value as Json};
+use std::ffi::OsStr;
+use std::fmt::{self, Display, Formatter};
+use std::os::unix::ffi::OsStrExt;
+
+/// The name of a queue on the command line. Its `Display` is the form that the command line takes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct QueueName(Vec<u8>);
+
+impl QueueName {
+    /// Reads the bytes as they are, except that `\xff` stands for the byte 255.
+    fn read(typed: &[u8]) -> QueueName {
+        let (mut name, mut rest) = (Vec::with_capacity(typed.len()), typed);
+        while let Some((first, after)) = rest.split_first() {
+            let (byte, after) = escaped(rest).unwrap_or((*first, after));
+            name.push(byte);
+            rest = after;
+        }
+        QueueName(name)
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for QueueName {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// What a program reads of the name that it gave.
+impl Serialize for QueueName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match std::str::from_utf8(&self.0) {
+            Ok(text) => serializer.serialize_str(text),
+            Err(_) => serializer.serialize_str(&shown(&self.0)),
+        }
+    }
+}
+
+impl Display for QueueName {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&shown(&self.0))
+    }
+}
+
+impl ValueParserFactory for QueueName {
+    type Parser = Parser;
+
+    fn value_parser() -> Parser {
+        Parser
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Parser;
+
+impl TypedValueParser for Parser {
+    type Value = QueueName;
+
+    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<QueueName, clap::Error> {
+        Ok(QueueName::read(value.as_bytes()))
+    }
+}
+
+/// A name as text: bytes that are not UTF-8 and control characters are written as `\xff`, and so is a `\` that would
+/// otherwise be read as the beginning of one.
+pub fn shown(name: &[u8]) -> String {
+    let (mut text, mut rest) = (String::with_capacity(name.len()), name);
+    let escape =
+        |text: &mut String, bytes: &[u8]| bytes.iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+    for chunk in name.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let (bytes, after) = rest.split_at(c.len_utf8());
+            if c.is_control() || escaped(rest).is_some() {
+                escape(&mut text, bytes);
+            } else {
+                text.push(c);
+            }
+            rest = after;
+        }
+        escape(&mut text, chunk.invalid());
+        rest = rest.get(chunk.invalid().len()..).unwrap_or_default();
+    }
+    text
+}
+
+/// The byte that the beginning of a text stands for, and what follows: `\xff` and the rest.
+fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
+    let (digits, after) = text.strip_prefix(b"\\x")?.split_at_checked(2)?;
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    Some((byte, after))
+}
+
+/// Adds a name to an object: what can be read of it, and all of its bytes under `NAME-base64` if it is not UTF-8.
+pub fn put(object: &mut Map<String, Json>, field: &str, name: &[u8]) {
+    object.insert(field.to_owned(), String::from_utf8_lossy(name).into());
+    if std::str::from_utf8(name).is_err() {
+        object.insert(format!("{field}-base64"), BASE64_STANDARD.encode(name).into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{shown, QueueName};
+
+    #[test]
+    fn a_name_that_is_shown_is_read_as_the_same_name() {
+        for (name, text) in [
+            (&b"mail"[..], "mail"),
+            (b"images:\xff\xfe", r"images:\xff\xfe"),
+            (b"a\tb\n", r"a\x09b\x0a"),
+            (br"a\xffb", r"a\x5cxffb"),
+            (br"back\slash \x \xg", r"back\slash \x \xg"),
+            ("ü\u{85}\u{1f600}".as_bytes(), "ü\\xc2\\x85\u{1f600}"),
+            (b"\xe2\x82", r"\xe2\x82"),
+        ] {
+            assert_eq!(shown(name), text);
+            assert_eq!(QueueName::read(text.as_bytes()).as_bytes(), name, "{text}");
+            assert_eq!(QueueName::read(name).as_bytes() == name, !text.contains("x5c"), "{text}");
+        }
+    }
+}

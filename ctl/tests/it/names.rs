@@ -1,0 +1,46 @@
+//! Names of queues that are no text.
+
+use crate::dqctl::{command, dqctl, json, ok, on_terminal, run};
+use crate::support::Server;
+use serde_json::json;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+#[test]
+fn a_name_of_any_bytes_is_shown_as_commands_take_it() {
+    let server = Server::start();
+    let mut push = command(&server, &["push"]);
+    push.arg(OsStr::from_bytes(b"images:\xff\xfe")).args(["x", "--id", "m"]);
+    assert_eq!(run(push).out, "m\n");
+    let listed = ok(&server, &["ls"]);
+    let name = listed.split('\t').next().unwrap();
+    assert_eq!(name, r"images:\xff\xfe");
+    for args in [&["info", name][..], &["get", name, "m"], &["peek", name], &["consumers", name], &["dump", name]] {
+        ok(&server, args);
+    }
+    let listed = json(&server, &["ls"]).remove(0);
+    assert_eq!(
+        (&listed["queue"], &listed["queue-base64"]),
+        (&json!("images:\u{fffd}\u{fffd}"), &json!("aW1hZ2VzOv/+"))
+    );
+    ok(&server, &["pause", name]);
+    let found = dqctl(&server, &["doctor"]).out;
+    assert!(found.contains(r"queue images:\xff\xfe") && found.contains(r"dqctl resume 'images:\xff\xfe'"), "{found}");
+    let missing = dqctl(&server, &["info", r"other:\xff"]);
+    assert!(missing.code == 1 && missing.err.contains(r"there is no queue other:\xff"), "{missing:?}");
+}
+
+#[test]
+fn names_of_queues_are_whole_before_their_states_are() {
+    let server = Server::start();
+    for tenant in 0..3 {
+        let queue = format!("tenant:{tenant}:jobs");
+        for id in ["a", "b"] {
+            server.ask(&["DQ.PUSH", &queue, "x", "ID", id, "AT", "1700000000000"]);
+        }
+        server.ask(&["DQ.BURY", &queue, "a"]);
+    }
+    let shown = on_terminal(&server, "ls", true);
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    assert!((0..3).all(|tenant| shown.contains(&format!("tenant:{tenant}:jobs "))), "{shown}");
+}
