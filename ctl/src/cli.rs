@@ -245,6 +245,9 @@ pub struct LsArgs {
     /// Only queues whose name matches this glob
     #[arg(long = "match", value_name = "PATTERN")]
     pub pattern: Option<String>,
+    /// Only queues that something is wrong with; first those that lose messages, then those where most wait
+    #[arg(long)]
+    pub trouble: bool,
 }
 
 #[derive(Args, Debug)]

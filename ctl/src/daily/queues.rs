@@ -3,7 +3,7 @@
 use super::{no_such_queue, queue};
 use crate::advice::for_queue;
 use crate::cli::{InfoArgs, LsArgs, QueueArgs};
-use crate::condition::Condition;
+use crate::condition::{Condition, Level};
 use crate::failure::{Failure, Outcome};
 use crate::groups;
 use crate::message::{meaning, with_distance};
@@ -13,7 +13,9 @@ use crate::output::{Column, Output, Table};
 use crate::queues;
 use crate::reply::Fields;
 use crate::time::{exact, millis, span};
+use crate::trouble::{Kind, Trouble};
 use dq_client::{cmd, Client, Histogram, Resend};
+use std::cmp::Reverse;
 
 const COLUMNS: &[Column] = &[
     Name("queue"),
@@ -45,7 +47,7 @@ const SPANS: [&str; 11] = [
 ];
 
 pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome, Failure> {
-    let Some(name) = &args.queue else { return list(client, &LsArgs { pattern: None }, output) };
+    let Some(name) = &args.queue else { return list(client, &LsArgs { pattern: None, trouble: false }, output) };
     let Some(info) = read(client, name.as_bytes())? else {
         no_such_queue(name);
         return Ok(Outcome::Nothing);
@@ -64,7 +66,7 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
         Some(number) => output.number(number),
         None => info.text(name),
     };
-    let mut pairs = vec![("state".to_owned(), state(client, name.as_bytes(), &info))];
+    let mut pairs = vec![("state".to_owned(), state(&Condition::at_once(client, name.as_bytes(), &info)))];
     for (field, _) in &info.0 {
         pairs.push((field.clone(), shown(field)));
         if field == "blocked" {
@@ -79,8 +81,7 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
 }
 
 /// What is unusual about the queue, the most important first.
-fn state(client: &Client, queue: &[u8], info: &Fields) -> String {
-    let conditions = Condition::at_once(client, queue, info);
+fn state(conditions: &[(Condition, Level)]) -> String {
     if conditions.is_empty() {
         return "open".to_owned();
     }
@@ -88,10 +89,20 @@ fn state(client: &Client, queue: &[u8], info: &Fields) -> String {
 }
 
 pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Failure> {
-    let mut table = Table::new(COLUMNS);
+    let mut listed = Vec::new();
     for name in queues::find(client, args.pattern.as_deref(), usize::MAX)? {
         // A queue that was deleted since is left out.
         let Some(info) = read(client, &name)? else { continue };
+        let is_state_shown = args.trouble || !output.json;
+        let conditions = if is_state_shown { Condition::at_once(client, &name, &info) } else { Vec::new() };
+        listed.push((Trouble::of(&info, &conditions), name, info, state(&conditions)));
+    }
+    if args.trouble {
+        listed.retain(|(trouble, ..)| trouble.kind > Kind::Nothing);
+        listed.sort_by_key(|(trouble, ..)| Reverse(*trouble));
+    }
+    let mut table = Table::new(COLUMNS);
+    for (_, name, info, state) in listed {
         if output.json {
             let mut object = info.json();
             put(&mut object, "queue", &name);
@@ -103,7 +114,7 @@ pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, 
         let oldest = info.int("oldest-ready").and_then(|ms| u64::try_from(ms).ok());
         row.push(oldest.map_or_else(|| "-".to_owned(), span));
         row.push(info.text("waiting-clients"));
-        row.push(state(client, &name, &info));
+        row.push(state);
         table.row(row);
     }
     if !output.json {

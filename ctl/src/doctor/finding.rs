@@ -4,7 +4,13 @@ use crate::advice;
 use crate::failure::{Failure, Outcome};
 use crate::name::{put, shown};
 use crate::output::Output;
+use crate::trouble::Trouble;
 use serde_json::{json, Map, Value as Json};
+
+/// The check for queues that nobody consumes.
+pub const NO_CONSUMER: &str = "no-consumer";
+/// How many of them are named in one line.
+const MOST_NAMED: usize = 3;
 
 /// How much a finding matters. The most important one comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -50,6 +56,8 @@ pub struct Finding {
     pub what: String,
     pub why: String,
     pub advice: String,
+    /// That of the queue it is about.
+    trouble: Trouble,
 }
 
 impl Finding {
@@ -68,11 +76,20 @@ impl Finding {
         object
     }
 
+    /// What it is about.
+    fn name(&self) -> String {
+        match &self.subject {
+            Subject::Server(server) => server.clone(),
+            Subject::Queue(queue) => shown(queue),
+            Subject::All => "all".to_owned(),
+        }
+    }
+
     fn cells(&self) -> [String; 5] {
         let subject = match &self.subject {
-            Subject::Server(server) => format!("server {server}"),
-            Subject::Queue(queue) => format!("queue {}", shown(queue)),
-            Subject::All => "all".to_owned(),
+            Subject::Server(_) => format!("server {}", self.name()),
+            Subject::Queue(_) => format!("queue {}", self.name()),
+            Subject::All => self.name(),
         };
         [self.severity.as_str().to_owned(), subject, self.what.clone(), self.why.clone(), self.advice.clone()]
     }
@@ -85,7 +102,7 @@ pub struct Findings(Vec<Finding>);
 impl Findings {
     /// The findings about one subject.
     pub fn about(&mut self, subject: Subject) -> About<'_> {
-        About { findings: self, subject }
+        About { findings: self, subject, trouble: Trouble::default() }
     }
 
     /// Whether a check found something critical.
@@ -93,8 +110,41 @@ impl Findings {
         self.0.iter().any(|finding| finding.check == check && finding.severity == Severity::Critical)
     }
 
+    /// The most important one first; of queues, the one that loses messages, and the one where most wait.
     fn sort(&mut self) {
-        self.0.sort_by(|a, b| (a.severity, &a.subject).cmp(&(b.severity, &b.subject)));
+        let is_of_server = |finding: &Finding| matches!(finding.subject, Subject::Server(_));
+        self.0.sort_by(|a, b| {
+            (a.severity, !is_of_server(a), b.trouble, &a.subject).cmp(&(
+                b.severity,
+                !is_of_server(b),
+                a.trouble,
+                &b.subject,
+            ))
+        });
+    }
+
+    /// One line for each finding, and one for all queues that nobody consumes if these are many.
+    fn for_people(&self) -> Vec<[String; 5]> {
+        let unserved = |finding: &&Finding| finding.check == NO_CONSUMER;
+        let first = self.0.iter().find(unserved);
+        let many: Vec<&Finding> = self.0.iter().filter(unserved).collect();
+        let (Some(first), true) = (first, many.len() > MOST_NAMED) else {
+            return self.0.iter().map(Finding::cells).collect();
+        };
+        let named: Vec<String> = many.iter().take(MOST_NAMED).map(|finding| finding.name()).collect();
+        let rest = many.len() - MOST_NAMED;
+        let what = format!("messages are ready and nobody takes them: {} and {rest} more", named.join(", "));
+        let advice = "start their consumers; dqctl ls --trouble lists the queues";
+        let all = [
+            first.severity.as_str().to_owned(),
+            format!("{} queues", many.len()),
+            what,
+            first.why.clone(),
+            advice.to_owned(),
+        ];
+        let is_shown = |finding: &&Finding| !unserved(finding) || std::ptr::eq(*finding, first);
+        let cells = |finding: &Finding| if unserved(&finding) { all.clone() } else { finding.cells() };
+        self.0.iter().filter(is_shown).map(cells).collect()
     }
 
     /// The findings as objects, the most important ones first.
@@ -106,12 +156,12 @@ impl Findings {
     /// Prints the findings, the most important ones first. The outcome says whether something is to be done.
     pub fn print(mut self, output: &Output, looked_at: &str) -> Result<Outcome, Failure> {
         self.sort();
-        for finding in &self.0 {
-            if output.json {
-                output.object(&finding.json())?;
-            } else {
-                output.sentence(&finding.cells())?;
-            }
+        if output.json {
+            self.0.iter().try_for_each(|finding| output.object(&finding.json()))?;
+        } else if output.is_for_people() {
+            self.for_people().iter().try_for_each(|cells| output.sentence(cells))?;
+        } else {
+            self.0.iter().try_for_each(|finding| output.sentence(&finding.cells()))?;
         }
         if self.0.is_empty() && !output.json {
             output.remark(&format!("nothing found: {looked_at}"))?;
@@ -125,6 +175,7 @@ impl Findings {
 pub struct About<'a> {
     findings: &'a mut Findings,
     subject: Subject,
+    pub trouble: Trouble,
 }
 
 impl About<'_> {
@@ -161,7 +212,8 @@ impl About<'_> {
             Subject::Server(_) | Subject::All => advice.to_owned(),
         };
         let why = why.to_owned();
-        self.findings.0.push(Finding { severity, subject, check, what, why, advice });
+        let trouble = self.trouble;
+        self.findings.0.push(Finding { severity, subject, check, what, why, advice, trouble });
     }
 }
 

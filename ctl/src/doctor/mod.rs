@@ -96,15 +96,15 @@ fn look_at_queues(client: &Client, args: &DoctorArgs, findings: &mut Findings) -
     let found = names::find(client, args.pattern.as_deref(), usize::MAX)?;
     let mut waiting = Vec::new();
     for name in &found {
-        if let Some(delivered) = queues::check(client, name, &limits, findings)? {
-            waiting.push((name, delivered));
+        if let Some(totals) = queues::check(client, name, &limits, findings)? {
+            waiting.push((name, totals));
         }
     }
     if !waiting.is_empty() {
         thread::sleep(WATCH);
     }
-    for (name, delivered) in waiting {
-        queues::check_again(client, name, delivered, findings)?;
+    for (name, before) in waiting {
+        queues::check_again(client, name, &before, &limits, findings)?;
     }
     Ok(found.len())
 }

@@ -1,12 +1,14 @@
 //! What is wrong with a queue: nobody takes its messages, nobody looks at its dead ones, or it is full.
 
-use super::finding::{About, Findings, Severity, Subject};
+use super::finding::{About, Findings, Severity, Subject, NO_CONSUMER};
 use crate::advice::quoted;
 use crate::batches::find;
 use crate::cli::doctor::DoctorArgs;
+use crate::condition::Condition;
 use crate::groups::{self, Held, Why};
 use crate::reply::{self, Fields};
 use crate::time::{now_ms, span};
+use crate::trouble::Trouble;
 use dq_client::{cmd, Client, Error, Resend};
 use std::time::Duration;
 
@@ -34,9 +36,15 @@ impl Limits {
     }
 }
 
-/// Looks at one queue. Returns the total of its deliveries if its messages wait for a consumer: whether there is one
-/// shows only later.
-pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findings) -> Result<Option<i64>, Error> {
+/// The totals of a queue whose messages wait for a consumer.
+pub struct Waiting {
+    delivered: i64,
+    acked: i64,
+    trouble: Trouble,
+}
+
+/// Looks at one queue. Returns its totals if its messages wait for a consumer: whether there is one shows only later.
+pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findings) -> Result<Option<Waiting>, Error> {
     let about = &mut findings.about(Subject::Queue(name.to_vec()));
     let reply = match client.call(cmd("DQ.INFO").arg(name), Resend::Harmless) {
         Err(Error::NoPermission(_)) => {
@@ -48,32 +56,55 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
         reply => reply?,
     };
     let Ok(Some(info)) = Fields::read(reply) else { return Ok(None) };
+    let conditions = Condition::at_once(client, name, &info);
+    let trouble = Trouble::of(&info, &conditions);
+    about.trouble = trouble;
     settings(&info, about);
+    if conditions.iter().any(|(condition, _)| *condition == Condition::Dying) {
+        let what = format!("messages have died in the last 10 minutes; {} are dead", number(&info, "dead"));
+        about.warning("dying", what, "they are not delivered again", "look with dqctl dead QUEUE --by-error");
+    }
     let waits = delivery(client, name, &info, limits, about)?;
     expiry(client, name, about)?;
     dead(client, name, &info, limits, about)?;
     batches(client, name, &info, limits, about)?;
-    Ok(waits.then(|| number(&info, "delivered")))
+    Ok(waits.then(|| Waiting { delivered: number(&info, "delivered"), acked: number(&info, "acked"), trouble }))
 }
 
 /// Whether messages that `check` saw waiting still wait: nothing was delivered since.
-pub fn check_again(client: &Client, name: &[u8], delivered: i64, findings: &mut Findings) -> Result<(), Error> {
+pub fn check_again(
+    client: &Client,
+    name: &[u8],
+    before: &Waiting,
+    limits: &Limits,
+    findings: &mut Findings,
+) -> Result<(), Error> {
     let about = &mut findings.about(Subject::Queue(name.to_vec()));
+    about.trouble = before.trouble;
     let reply = client.call(cmd("DQ.INFO").arg(name), Resend::Harmless)?;
     let Ok(Some(info)) = Fields::read(reply) else { return Ok(()) };
     let Some(age) = age(&info) else { return Ok(()) };
+    let (inflight, running) = (number(&info, "inflight"), info.int("oldest-inflight").unwrap_or(0));
     let is_served =
-        number(&info, "delivered") > delivered || number(&info, "waiting-clients") > 0 || number(&info, "inflight") > 0;
+        number(&info, "delivered") > before.delivered || number(&info, "waiting-clients") > 0 || inflight > 0;
+    let moves = number(&info, "delivered") > before.delivered || number(&info, "acked") > before.acked;
+    let running = u64::try_from(running).unwrap_or(0);
+    let is_stuck = !moves && inflight > 0 && u128::from(running) >= limits.ready.as_millis();
     let (ready, age) = (number(&info, "ready"), span(age));
     let ready = if ready == 1 { "1 message is ready".to_owned() } else { format!("{ready} messages are ready") };
-    if is_served {
+    if is_stuck {
+        let what = format!("{ready}, the oldest for {age}; {inflight} in flight, the oldest for {}", span(running));
+        let why = "nothing is delivered or completed: consumers that are gone or hang keep their messages";
+        let advice = "dqctl consumers QUEUE shows who holds them; dqctl release QUEUE CONSUMER takes them back";
+        about.warning("stuck", what, why, advice);
+    } else if is_served {
         let what = format!("{ready}, the oldest for {age}, although there are consumers");
         let advice = "add consumers, or look at RATE, MAXINFLIGHT and groups that wait";
         about.warning("behind", what, "messages arrive faster than they are completed", advice);
     } else {
         let what = format!("{ready}, the oldest for {age}, and nobody takes them");
         let why = "no client waits, nothing is in flight, and nothing is delivered";
-        about.critical("no-consumer", what, why, "start its consumers; dqctl info QUEUE shows how many wait");
+        about.critical(NO_CONSUMER, what, why, "start its consumers; dqctl info QUEUE shows how many wait");
     }
     Ok(())
 }

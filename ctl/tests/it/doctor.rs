@@ -1,6 +1,6 @@
 //! `dqctl doctor`.
 
-use crate::dqctl::{command, dqctl, ok, on_terminal, run, Ran};
+use crate::dqctl::{command, dqctl, json, ok, on_terminal, run, Ran};
 use crate::support::{eventually, Cluster, Server};
 use serde_json::Value as Json;
 
@@ -179,8 +179,59 @@ fn dead_messages_that_are_old_are_found() {
     };
     eventually("it is dead", || ok(&server, &["info", "q"]).contains("dead\t2"));
     // A message that was pushed late lives for its TTL from its push on, so it has only just died.
-    assert_eq!(dead(&[]), (0, 0));
+    assert_eq!(dead(&[]).1, 0);
     assert_eq!(dead(&["--max-dead", "0"]), (1, 1));
+}
+
+#[test]
+fn messages_that_have_just_died_are_found() {
+    let server = sound();
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    ok(&server, &["bury", "q", "m"]);
+    let (code, findings) = doctor(&server, &[]);
+    assert_eq!((code, severities(&findings, "dying")), (1, vec!["warning"]), "{findings:?}");
+}
+
+#[test]
+fn messages_that_dead_consumers_hold_are_found() {
+    let server = sound();
+    for id in ["a", "b"] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id, "AT", &old(1)]);
+    }
+    server.ask(&["DQ.POP", "q", "LEASE", "3600000", "AS", "gone"]);
+    eventually("it is held for long enough", || {
+        let (_, findings) = doctor(&server, &["--max-ready", "1ms"]);
+        let found = findings.iter().find(|finding| finding["check"] == "stuck");
+        found.is_some_and(|found| {
+            assert!(found["what"].as_str().unwrap().contains("; 1 in flight, the oldest for "), "{found}");
+            assert!(found["do"].as_str().unwrap().contains("dqctl release q CONSUMER"), "{found}");
+            true
+        })
+    });
+}
+
+#[test]
+fn what_loses_messages_comes_first_and_missing_consumers_are_one_line() {
+    let server = sound();
+    for queue in ["a-idle", "b-idle", "c-idle", "d-idle", "full"] {
+        server.ask(&["DQ.CREATE", queue, "MAXLEN", if queue == "full" { "1" } else { "9" }]);
+        server.ask(&["DQ.PUSH", queue, "x", "AT", &old(1)]);
+    }
+    server.ask(&["DQ.PUSH", "c-idle", "x", "AT", &old(1)]);
+    let (_, findings) = doctor(&server, &[]);
+    let of = |place: usize| (findings[place]["check"].as_str().unwrap(), findings[place]["queue"].as_str().unwrap());
+    let expected = [("full", "full"), ("no-consumer", "full"), ("no-consumer", "c-idle"), ("no-consumer", "a-idle")];
+    assert_eq!([0, 1, 2, 3].map(of), expected, "{findings:?}");
+    let shown = on_terminal(&server, "doctor", true).replace("\n  ", " ");
+    assert!(shown.starts_with("critical: queue full; it is full"), "{shown}");
+    assert!(shown.contains("critical: 5 queues; ") && shown.contains("full, c-idle, a-idle and 2 more"), "{shown}");
+    assert_eq!(shown.matches("critical: ").count(), 2, "{shown}");
+    let listed = ok(&server, &["ls", "--trouble"]);
+    let names: Vec<&str> = listed.lines().map(|line| line.split('\t').next().unwrap()).collect();
+    assert_eq!(names, ["full", "c-idle", "a-idle", "b-idle", "d-idle"]);
+    ok(&server, &["push", "later", "x", "--in", "1h"]);
+    assert_eq!(ok(&server, &["ls", "--trouble"]).lines().count(), 5);
+    assert_eq!(json(&server, &["ls", "--trouble"])[0]["queue"], "full");
 }
 
 #[test]
