@@ -80,6 +80,8 @@ pub enum Command {
     Get(GetArgs),
     /// List the first messages of each state, or of one state
     Peek(PeekArgs),
+    /// Find the messages of an id in all queues
+    Find(FindArgs),
     /// Show the counts, settings and totals of a queue; without a QUEUE, list the queues
     Info(InfoArgs),
     /// List the queues with their counts
@@ -88,7 +90,7 @@ pub enum Command {
     /// Show how late a queue delivers, and how long its consumers take
     Stats(QueueArgs),
     /// List the groups of a queue, and how many of their messages wait
-    Groups(QueueArgs),
+    Groups(GroupsArgs),
     /// List the consumers that hold messages of a queue, and since when
     Consumers(QueueArgs),
     /// Take from a consumer that is gone the messages that it holds
@@ -192,6 +194,7 @@ impl Command {
             | Command::Web(_)
             | Command::Get(_)
             | Command::Peek(_)
+            | Command::Find(_)
             | Command::Info(_)
             | Command::Ls(_)
             | Command::Stats(_)
@@ -232,6 +235,27 @@ pub struct PeekArgs {
     /// Only messages of this group
     #[arg(long, value_name = "NAME")]
     pub group: Option<String>,
+    /// Only messages that this consumer holds, which are in flight
+    #[arg(long, value_name = "NAME")]
+    pub consumer: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct FindArgs {
+    /// The id of the message, or a receipt
+    pub id: String,
+    /// Only in queues whose name matches this glob
+    #[arg(long = "match", value_name = "PATTERN")]
+    pub pattern: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct GroupsArgs {
+    /// The queue
+    pub queue: QueueName,
+    /// The most groups
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
 }
 
 #[derive(Args, Debug)]

@@ -18,6 +18,7 @@ mod generate;
 mod groups;
 mod http;
 mod import;
+mod indent;
 mod json;
 mod load;
 mod message;
@@ -97,6 +98,7 @@ fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome
         Command::Schedule(args) => daily::schedule::schedule(client, &args, output),
         Command::Get(args) => daily::look::get(client, &args, output),
         Command::Peek(args) => daily::look::peek(client, &args, output),
+        Command::Find(args) => daily::look::find(client, &args, output),
         Command::Info(args) => daily::queues::info(client, &args, output),
         Command::Ls(args) => daily::queues::list(client, &args, output),
         Command::Consumers(args) => daily::consumers::consumers(client, &args, output),

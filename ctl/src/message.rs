@@ -1,6 +1,7 @@
 //! Messages as they are printed.
 
 use crate::dead::error_of;
+use crate::indent::indented;
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::reply::{self, Fields};
@@ -19,6 +20,8 @@ const COLUMNS: &[Column] = &[
     Text("error"),
     Name("group"),
     Text("result"),
+    Name("consumer"),
+    Word("lease-ends"),
 ];
 
 /// Fields of `DQ.GET` that are instants in Unix ms, and lengths of time in ms that somebody has set.
@@ -31,6 +34,9 @@ const DIED: &[u8] = b"dq-died";
 /// How many bytes of a payload that is no text are shown.
 const SHOWN_BYTES: usize = 32;
 
+/// How many characters of a value a terminal shows.
+const SHOWN_CHARS: usize = 4_000;
+
 /// Prints a list of messages.
 pub fn list(messages: &[Fields], output: &Output) -> Result<(), Failure> {
     if output.json {
@@ -38,12 +44,13 @@ pub fn list(messages: &[Fields], output: &Output) -> Result<(), Failure> {
     }
     let mut table = Table::new(COLUMNS);
     for message in messages {
-        let due = message.int("due").map_or_else(String::new, instant);
+        let [due, ends] =
+            ["due", "deadline"].map(|name| message.int(name).map_or_else(String::new, |at| output.instant(at)));
         let mut row: Vec<String> = ["id", "state", "priority"].map(|name| message.text(name)).into();
         row.push(due);
         let [attempt, payload, group, result] =
             ["attempt", "payload", "group", "result"].map(|name| field(message, name));
-        row.extend([attempt, payload, error_of(message), group, result]);
+        row.extend([attempt, payload, error_of(message), group, result, message.text("consumer"), ends]);
         table.row(row);
     }
     output.table(&table)
@@ -54,12 +61,34 @@ pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
     if output.json {
         return output.object(&message.json());
     }
-    let fields = message.0.iter().filter(|(name, value)| !output.is_for_people() || !says_nothing(name, value));
     let shown = |(name, value): &(String, Value)| match reply::int(value).and_then(|number| meaning(name, number)) {
-        Some(words) if output.is_for_people() => vec![(name.clone(), words.to_owned())],
-        _ => lines(message, name, value),
+        _ if !output.is_for_people() => lines(message, name, value),
+        _ if says_nothing(name, value) || (name == "error" && is_last_of_errors(message)) => Vec::new(),
+        Some(words) => vec![(name.clone(), words.to_owned())],
+        None => lines(message, name, value).into_iter().map(|(name, text)| (name, for_people(&text))).collect(),
     };
-    output.pairs(&fields.flat_map(shown).collect::<Vec<_>>())
+    output.pairs(&message.0.iter().flat_map(shown).collect::<Vec<_>>())
+}
+
+/// Whether the error is shown as that of the last attempt as well.
+fn is_last_of_errors(message: &Fields) -> bool {
+    let Some(Value::Array(errors)) = message.get("errors") else { return false };
+    match errors.last() {
+        Some(Value::Array(parts)) => parts.get(2) == message.get("error"),
+        _ => false,
+    }
+}
+
+/// JSON on several lines, and the beginning of what would fill several screens.
+fn for_people(text: &str) -> String {
+    let whole = indented(text).unwrap_or_else(|| text.trim_end_matches('\n').to_owned());
+    match whole.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => {
+            let beginning = whole.get(..end).unwrap_or_default();
+            format!("{beginning}…\n({} bytes in all: --payload and --json print them)", text.len())
+        }
+        None => whole,
+    }
 }
 
 /// The lines of a field: one for each header, and for each error of a past attempt.

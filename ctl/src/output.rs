@@ -3,6 +3,8 @@
 mod table;
 
 use crate::failure::Failure;
+use crate::message::distance;
+use crate::time::instant;
 use crate::visible::visible;
 use serde_json::{Map, Value as Json};
 use std::io::{self, IsTerminal, Write};
@@ -76,6 +78,15 @@ impl Output {
         self.is_terminal
     }
 
+    /// An instant in Unix ms: on a terminal how far it is from the present, and in a pipe exactly.
+    pub fn instant(&self, unix_ms: i64) -> String {
+        if self.is_terminal {
+            distance(unix_ms)
+        } else {
+            instant(unix_ms)
+        }
+    }
+
     /// A number: with separators on a terminal.
     pub fn number(&self, number: i64) -> String {
         if self.is_terminal {
@@ -110,11 +121,16 @@ impl Output {
         let mut out = io::stdout().lock();
         let width = pairs.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         for (name, value) in pairs {
-            let value = visible(value);
-            match (self.is_terminal, self.bold) {
-                (false, _) => writeln!(out, "{name}\t{value}")?,
-                (true, false) => writeln!(out, "{name:<width$}  {value}")?,
-                (true, true) => writeln!(out, "\x1b[1m{name:<width$}\x1b[0m  {value}")?,
+            if !self.is_terminal {
+                writeln!(out, "{name}\t{}", visible(value))?;
+                continue;
+            }
+            // On a terminal, the lines of a value stand below each other.
+            let lines: Vec<String> = value.split('\n').map(visible).collect();
+            let value = lines.join(&format!("\n{:width$}  ", ""));
+            match self.bold {
+                false => writeln!(out, "{name:<width$}  {value}")?,
+                true => writeln!(out, "\x1b[1m{name:<width$}\x1b[0m  {value}")?,
             }
         }
         Ok(())

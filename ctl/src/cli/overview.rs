@@ -7,7 +7,7 @@ use clap::{ArgMatches, Command, CommandFactory};
 /// Each command is in one group.
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Look", &["ls", "info", "stats", "top", "doctor"]),
-    ("Messages", &["push", "schedule", "get", "peek", "cancel", "reschedule", "promote", "batch", "await"]),
+    ("Messages", &["push", "schedule", "get", "peek", "find", "cancel", "reschedule", "promote", "batch", "await"]),
     ("Failed and dead messages", &["dead", "redrive", "bury"]),
     ("Deliveries", &["consumers", "release", "complete", "nack", "groups"]),
     ("Queues", &["create", "alter", "pause", "resume", "purge"]),

@@ -8,7 +8,7 @@ use crate::message::field;
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::reply::{int, unexpected, Fields};
-use crate::time::{instant, millis};
+use crate::time::millis;
 use dq_client::{cmd, Client, Resend};
 use serde_json::{json, Value as Json};
 
@@ -51,7 +51,7 @@ fn list(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, F
         let mut row = vec![name];
         row.extend(["left", "total", "acked", "dead", "cancelled"].map(|name| fields.text(name)));
         row.push(state(&fields).to_owned());
-        row.push(fields.int("created").map_or_else(String::new, instant));
+        row.push(fields.int("created").map_or_else(String::new, |at| output.instant(at)));
         row.extend(["then-id", "then"].map(|name| field(&fields, name)));
         table.row(row);
     }

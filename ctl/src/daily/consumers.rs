@@ -1,6 +1,6 @@
 //! `dqctl consumers` and `dqctl release`.
 
-use super::{exists, queue};
+use super::{exists, queue, queues};
 use crate::cli::{QueueArgs, ReleaseArgs};
 use crate::failure::{Failure, Outcome};
 use crate::message::with_distance;
@@ -15,9 +15,13 @@ const COLUMNS: &[Column] = &[Name("consumer"), Number("inflight"), Word("oldest-
 pub fn consumers(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut table = Table::new(COLUMNS);
     let mut found = false;
-    for consumer in queue(client, &args.queue).consumers() {
-        let consumer = consumer?;
+    let mut consumers = queue(client, &args.queue).consumers().collect::<Result<Vec<_>, _>>()?;
+    // The one that has held a message for longest is most likely gone.
+    consumers.sort_by_key(|consumer| consumer.oldest_delivery);
+    let mut named = 0;
+    for consumer in consumers {
         found = true;
+        named += consumer.inflight;
         let name = String::from_utf8_lossy(&consumer.name).into_owned();
         let since = consumer.oldest_delivery.duration_since(UNIX_EPOCH).unwrap_or_default();
         let oldest = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
@@ -25,7 +29,8 @@ pub fn consumers(client: &Client, args: &QueueArgs, output: &Output) -> Result<O
             let object = json!({ "consumer": name, "inflight": consumer.inflight, "oldest-delivery": oldest });
             output.result("", object)?;
         } else {
-            table.row(vec![name, consumer.inflight.to_string(), with_distance(oldest)]);
+            let since = if output.is_for_people() { output.instant(oldest) } else { with_distance(oldest) };
+            table.row(vec![name, consumer.inflight.to_string(), since]);
         }
     }
     if !found && !exists(client, &args.queue)? {
@@ -33,6 +38,15 @@ pub fn consumers(client: &Client, args: &QueueArgs, output: &Output) -> Result<O
     }
     if !output.json {
         output.table(&table)?;
+    }
+    if output.is_for_people() {
+        let inflight = queues::read(client, args.queue.as_bytes()).ok().flatten().and_then(|info| info.int("inflight"));
+        let unnamed = inflight.and_then(|count| u64::try_from(count).ok()).unwrap_or(0).saturating_sub(named);
+        if unnamed > 0 {
+            output.remark(&format!(
+                "{unnamed} more in flight with consumers that have no name: they popped without AS"
+            ))?;
+        }
     }
     Ok(Outcome::Done)
 }

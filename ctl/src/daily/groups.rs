@@ -1,9 +1,10 @@
 //! `dqctl groups`.
 
 use super::exists;
-use crate::cli::QueueArgs;
+use crate::cli::GroupsArgs;
 use crate::failure::{Failure, Outcome};
 use crate::groups::{each, Group};
+use crate::message::distance;
 use crate::output::Column::{Name, Number, Word};
 use crate::output::{Column, Output, Table};
 use crate::time::instant;
@@ -14,18 +15,18 @@ use std::ops::ControlFlow;
 const COLUMNS: &[Column] =
     &[Name("group"), Number("waiting"), Number("occupied"), Word("oldest-due"), Word("paused"), Word("next-delivery")];
 
-pub fn groups(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outcome, Failure> {
-    let (mut table, mut found) = (Table::new(COLUMNS), false);
+pub fn groups(client: &Client, args: &GroupsArgs, output: &Output) -> Result<Outcome, Failure> {
+    let (mut table, mut found) = (Table::new(COLUMNS), 0);
     each(client, args.queue.as_bytes(), |group| {
-        found = true;
+        found += 1;
         if output.json {
             output.result("", json(group))?;
         } else {
-            table.row(cells(group));
+            table.row(cells(group, output));
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(if args.count == Some(found) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
-    if !found && !exists(client, &args.queue)? {
+    if found == 0 && !exists(client, &args.queue)? {
         return Ok(Outcome::Nothing);
     }
     if !output.json {
@@ -34,9 +35,10 @@ pub fn groups(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outc
     Ok(Outcome::Done)
 }
 
-fn cells(group: Group) -> Vec<String> {
+fn cells(group: Group, output: &Output) -> Vec<String> {
     let paused = match group.paused_until {
         Some(0) => String::new(),
+        Some(until) if output.is_for_people() => format!("ends {}", distance(until)),
         Some(until) => format!("until {}", instant(until)),
         None => "until resumed".to_owned(),
     };
@@ -44,9 +46,9 @@ fn cells(group: Group) -> Vec<String> {
         group.name,
         group.waiting.to_string(),
         group.occupied.to_string(),
-        group.oldest_due.map_or_else(|| "-".to_owned(), instant),
+        group.oldest_due.map_or_else(|| "-".to_owned(), |at| output.instant(at)),
         paused,
-        group.next_delivery.map_or_else(String::new, instant),
+        group.next_delivery.map_or_else(String::new, |at| output.instant(at)),
     ]
 }
 

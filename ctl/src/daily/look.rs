@@ -1,13 +1,21 @@
-//! `dqctl get` and `dqctl peek`.
+//! `dqctl get`, `peek` and `find`.
 
-use super::exists;
 use super::why::no_such_id;
-use crate::cli::{GetArgs, PeekArgs};
+use super::{exists, no_such_queue, queues};
+use crate::cli::{FindArgs, GetArgs, PeekArgs};
+use crate::dead::error_of;
 use crate::failure::{Failure, Outcome};
 use crate::message;
-use crate::output::Output;
+use crate::name::{put, shown};
+use crate::output::Column::{Name, Number, Text, Word};
+use crate::output::{Column, Output, Table};
 use crate::reply::{self, Fields};
-use dq_client::{cmd, Client, Resend, State};
+use crate::scan;
+use dq_client::{cmd, Client, Error, Resend, State};
+use std::ops::ControlFlow;
+
+const FOUND: &[Column] =
+    &[Name("queue"), Word("state"), Word("due"), Number("attempt"), Text("payload"), Text("error")];
 
 pub fn get(client: &Client, args: &GetArgs, output: &Output) -> Result<Outcome, Failure> {
     let command = cmd("DQ.GET").arg(args.queue.as_bytes()).arg(&args.id).clone();
@@ -24,6 +32,9 @@ pub fn get(client: &Client, args: &GetArgs, output: &Output) -> Result<Outcome, 
 }
 
 pub fn peek(client: &Client, args: &PeekArgs, output: &Output) -> Result<Outcome, Failure> {
+    if let Some(consumer) = &args.consumer {
+        return held_by(client, args, consumer, output);
+    }
     let states = args.state.map_or_else(|| State::ALL.to_vec(), |state| vec![state]);
     let mut messages = Vec::new();
     for state in states {
@@ -41,4 +52,57 @@ pub fn peek(client: &Client, args: &PeekArgs, output: &Output) -> Result<Outcome
     }
     message::list(&messages, output)?;
     Ok(Outcome::Done)
+}
+
+/// The messages that a consumer holds, those whose leases end first.
+fn held_by(client: &Client, args: &PeekArgs, consumer: &str, output: &Output) -> Result<Outcome, Failure> {
+    if args.state.is_some_and(|state| state != State::Inflight) {
+        return Err(Failure::usage("a consumer holds only messages in flight: leave the state out"));
+    }
+    let Some(info) = queues::read(client, args.queue.as_bytes())? else {
+        no_such_queue(&args.queue);
+        return Ok(Outcome::Nothing);
+    };
+    let mut messages = Vec::new();
+    scan::pages(client, args.queue.as_bytes(), &info, &["STATE", State::Inflight.as_str()], |mut page| {
+        let is_of_group = |message: &Fields| args.group.as_ref().is_none_or(|group| message.text("group") == *group);
+        page.retain(|message| message.text("consumer") == consumer && is_of_group(message));
+        messages.extend(page);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    messages.sort_by_key(|message| message.int("deadline"));
+    messages.truncate(usize::try_from(args.count).unwrap_or(usize::MAX));
+    message::list(&messages, output)?;
+    Ok(Outcome::Done)
+}
+
+/// Looks for an id in all queues.
+pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome, Failure> {
+    // Of a receipt, the id. An id has no #.
+    let id = args.id.split('#').next().unwrap_or_default();
+    let (mut table, mut outcome) = (Table::new(FOUND), Outcome::Nothing);
+    for queue in crate::queues::find(client, args.pattern.as_deref(), usize::MAX)? {
+        let reply = match client.call(cmd("DQ.GET").arg(&queue).arg(id), Resend::Harmless) {
+            // It was replaced since it was found, or the user may not read it.
+            Err(Error::WrongType(_) | Error::NoPermission(_)) => continue,
+            reply => reply?,
+        };
+        let Some(message) = Fields::read(reply)? else { continue };
+        outcome = Outcome::Done;
+        if output.json {
+            let mut object = message.json();
+            put(&mut object, "queue", &queue);
+            output.object(&object)?;
+            continue;
+        }
+        let due = message.int("due").map_or_else(String::new, |at| output.instant(at));
+        let [state, attempt, payload] = ["state", "attempt", "payload"].map(|name| message::field(&message, name));
+        table.row(vec![shown(&queue), state, due, attempt, payload, error_of(&message)]);
+    }
+    match outcome {
+        Outcome::Nothing => eprintln!("dqctl: no queue has a message {id}"),
+        Outcome::Done if !output.json => output.table(&table)?,
+        Outcome::Done => {}
+    }
+    Ok(outcome)
 }

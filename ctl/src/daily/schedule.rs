@@ -9,7 +9,7 @@ use crate::name::QueueName;
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::reply::{self, Fields};
-use crate::time::{exact, instant};
+use crate::time::{exact, now_ms};
 use dq_client::{cmd, Client, Declared, Resend, Value};
 use serde_json::{Map, Value as Json};
 use std::time::Duration;
@@ -95,36 +95,36 @@ fn what_became_of(message: &Fields, state: &str) -> String {
 
 /// The recurring messages of a queue.
 fn list(client: &Client, name: &QueueName, output: &Output) -> Result<Outcome, Failure> {
-    let (mut table, mut found) = (Table::new(COLUMNS), false);
+    let mut messages = Vec::new();
     let mut cursor = b"0".to_vec();
     loop {
         let command = cmd("DQ.SCAN").arg(name.as_bytes()).arg(&cursor).arg("RECURRING").clone();
         let mut page = reply::list(client.call(&command, Resend::Harmless)?)?.into_iter();
         let Some(Value::BulkString(next)) = page.next() else { break };
         for message in reply::list(page.next().unwrap_or(Value::Nil))? {
-            let message = Fields::read(message)?.unwrap_or_default();
-            found = true;
-            if output.json {
-                output.object(&message.json())?;
-            } else {
-                table.row(row(&message));
-            }
+            messages.extend(Fields::read(message)?);
         }
         cursor = next;
         if cursor == b"0" {
             break;
         }
     }
-    if !found && !exists(client, name)? {
+    if messages.is_empty() && !exists(client, name)? {
         return Ok(Outcome::Nothing);
     }
-    if !output.json {
-        output.table(&table)?;
+    // What is late comes first.
+    messages.sort_by_key(|message| message.int("due"));
+    if output.json {
+        messages.iter().try_for_each(|message| output.object(&message.json()))?;
+        return Ok(Outcome::Done);
     }
+    let mut table = Table::new(COLUMNS);
+    messages.iter().for_each(|message| table.row(row(message, output)));
+    output.table(&table)?;
     Ok(Outcome::Done)
 }
 
-fn row(message: &Fields) -> Vec<String> {
+fn row(message: &Fields, output: &Output) -> Vec<String> {
     let every = message.int("every").and_then(|ms| u64::try_from(ms).ok());
     let rule = every.map_or_else(
         || format!("{} {}", message.text("cron"), message.text("tz")),
@@ -133,7 +133,12 @@ fn row(message: &Fields) -> Vec<String> {
             _ => format!("every {}", exact(every)),
         },
     );
-    let due = message.int("due").map_or_else(String::new, instant);
+    let due = match message.int("due") {
+        Some(due) if output.is_for_people() && due < now_ms() && message.text("state") == "ready" => {
+            format!("late: {}", output.instant(due))
+        }
+        due => due.map_or_else(String::new, |due| output.instant(due)),
+    };
     let [runs, failed, payload] = ["runs", "failed-runs", "payload"].map(|name| message::field(message, name));
     vec![message.text("id"), rule, due, runs, failed, payload]
 }

@@ -1,6 +1,7 @@
 //! The cause of a death: the first line of the error, without what differs from message to message.
 
-use crate::reply::Fields;
+use crate::reply::{text, Fields};
+use dq_client::Value;
 
 /// The most characters of a cause.
 const LONGEST: usize = 200;
@@ -19,10 +20,17 @@ const LEASE: &str = "(lease expired)";
 /// The error of a dead message as a list shows it. If its lease expired, that is said before the error of an earlier attempt.
 pub fn error_of(message: &Fields) -> String {
     match (is_of_lease(message), message.text("error")) {
+        (false, error) if error.is_empty() => header(message, "dq-error").unwrap_or_default(),
         (false, error) => error,
         (true, error) if error.is_empty() => LEASE.to_owned(),
         (true, error) => format!("{LEASE} after {error}"),
     }
+}
+
+/// A header, such as those in which `DEADFORWARD QUEUE` notes how a message died in its former queue.
+pub fn header(message: &Fields, name: &str) -> Option<String> {
+    let Some(Value::Map(headers)) = message.get("headers") else { return None };
+    headers.iter().find(|(header, _)| text(header).as_deref() == Some(name)).and_then(|(_, value)| text(value))
 }
 
 fn is_of_lease(message: &Fields) -> bool {

@@ -8,7 +8,6 @@ use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::progress::Progress;
 use crate::reply::{self, Fields};
-use crate::time::instant;
 use dq_client::{cmd, Client, Resend};
 use serde_json::json;
 use std::cmp::Reverse;
@@ -45,7 +44,7 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
                 "last-id": cause.id, "cause": cause.text });
             output.result("", object)?;
         } else {
-            let (newest, oldest) = (instant(cause.newest), instant(cause.oldest));
+            let (newest, oldest) = (output.instant(cause.newest), output.instant(cause.oldest));
             table.row(vec![cause.count.to_string(), newest, oldest, cause.id.clone(), cause.text.clone()]);
         }
     }
@@ -74,7 +73,7 @@ fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, 
     }
     let mut table = Table::new(MESSAGES);
     for message in &messages {
-        let died = message.int("died").map_or_else(String::new, instant);
+        let died = message.int("died").map_or_else(String::new, |at| output.instant(at));
         let [id, attempt, reason] = ["id", "attempt", "reason"].map(|name| message.text(name));
         table.row(vec![id, died, attempt, reason, error_of(message)]);
     }

@@ -28,6 +28,7 @@ mod held;
 mod http;
 mod import;
 mod import_libraries;
+mod look;
 mod names;
 mod no_module;
 mod nothing_to_do;

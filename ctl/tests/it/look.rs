@@ -1,0 +1,111 @@
+//! What a person sees of messages: who holds them, where they are, and what is in them.
+
+use crate::dqctl::{dqctl, json, ok, on_terminal, with_input};
+use crate::support::Server;
+use serde_json::json;
+
+/// A queue whose messages a and b are held by two consumers, and c by one without a name.
+fn held() -> Server {
+    let server = Server::start();
+    for (id, consumer) in [("a", "old"), ("b", "new"), ("c", "")] {
+        ok(&server, &["push", "q", "x", "--id", id]);
+        let mut pop = vec!["DQ.POP", "q", "LEASE", "3600000"];
+        if !consumer.is_empty() {
+            pop.extend(["AS", consumer]);
+        }
+        server.ask(&pop);
+    }
+    server
+}
+
+#[test]
+fn peek_shows_who_holds_a_message_and_until_when() {
+    let server = held();
+    let held = json(&server, &["peek", "q", "inflight", "--consumer", "old"]);
+    assert_eq!((held.len(), &held[0]["id"]), (1, &json!("a")));
+    let line = ok(&server, &["peek", "q", "--consumer", "old"]);
+    let cells: Vec<&str> = line.trim_end().split('\t').collect();
+    let deadline = held[0]["deadline"].as_i64().unwrap();
+    assert_eq!(cells[cells.len() - 2], "old");
+    assert!(cells.last().unwrap().ends_with(&format!(".{:03}Z", deadline % 1_000)), "{line}");
+    let shown = on_terminal(&server, "peek q inflight", true);
+    assert!(shown.contains("CONSUMER") && shown.contains("  in 59m"), "{shown}");
+    assert_eq!(dqctl(&server, &["peek", "q", "ready", "--consumer", "old"]).code, 2);
+}
+
+#[test]
+fn consumers_are_listed_from_the_oldest_delivery_on() {
+    let server = held();
+    let names: Vec<_> = json(&server, &["consumers", "q"]).iter().map(|one| one["consumer"].clone()).collect();
+    assert_eq!(names, ["old", "new"]);
+    let shown = on_terminal(&server, "consumers q", true);
+    assert!(shown.ends_with("1 more in flight with consumers that have no name: they popped without AS\n"), "{shown}");
+}
+
+#[test]
+fn a_message_is_found_in_whichever_queue_it_is() {
+    let server = Server::start();
+    ok(&server, &["push", "mail", "x", "--id", "order-7"]);
+    ok(&server, &["push", r"images:\xff", "x", "--id", "order-7", "--in", "1h"]);
+    ok(&server, &["push", "other", "x"]);
+    let found = ok(&server, &["find", "order-7#17"]);
+    let places: Vec<(&str, &str)> = found
+        .lines()
+        .map(|line| {
+            let mut cells = line.split('\t');
+            (cells.next().unwrap(), cells.next().unwrap())
+        })
+        .collect();
+    assert_eq!(places, [(r"images:\xff", "delayed"), ("mail", "ready")]);
+    assert_eq!(json(&server, &["find", "order-7", "--match", "mail"])[0]["queue"], "mail");
+    let none = dqctl(&server, &["find", "order-8"]);
+    assert!(none.code == 1 && none.err.contains("no queue has a message order-8"), "{none:?}");
+}
+
+#[test]
+fn a_terminal_shows_a_message_on_lines_and_no_more_than_a_few_screens() {
+    let server = Server::start();
+    let error = "Traceback (most recent call last):\n  File\nKeyError: 'a'";
+    ok(&server, &["push", "q", r#"{"to":"ann","n":12345678901234567890}"#, "--id", "m"]);
+    server.ask(&["DQ.POP", "q"]);
+    server.ask(&["DQ.NACK", "q", "m", "DEAD", "ERROR", error]);
+    let shown = on_terminal(&server, "get q m", true);
+    let lines: Vec<&str> = shown.lines().map(str::trim).collect();
+    assert!(lines.contains(&"\"n\": 12345678901234567890"), "{shown}");
+    assert_eq!(lines.iter().filter(|line| **line == "KeyError: 'a'").count(), 1, "{shown}");
+    assert!(ok(&server, &["get", "q", "m"]).contains("\nerror\tTraceback (most recent call last):\\n  File\\n"));
+    with_input(&server, &["push", "q", "-", "--id", "large"], "x".repeat(400_000).as_bytes());
+    let shown = on_terminal(&server, "get q large", true);
+    assert!(shown.len() < 5_000 && shown.contains("(400000 bytes in all: --payload"), "{}", shown.len());
+    assert!(ok(&server, &["get", "q", "large"]).len() > 400_000);
+}
+
+#[test]
+fn a_terminal_gets_ages_and_a_pipe_exact_instants() {
+    let server = Server::start();
+    for (id, due) in [("soon", "1h"), ("m", "0")] {
+        ok(&server, &["push", "q", "x", "--id", id, "--in", due, "--group", id]);
+    }
+    ok(&server, &["bury", "q", "m"]);
+    for (line, age) in
+        [("peek q delayed", "in 59m"), ("dead q", " ago"), ("dead q --by-error", " ago"), ("groups q", "in 59m")]
+    {
+        let shown = on_terminal(&server, line, true);
+        assert!(shown.contains(age) && !shown.contains("Z "), "{line}: {shown}");
+        let args: Vec<&str> = line.split(' ').collect();
+        assert!(ok(&server, &args).contains("Z\t"), "{line}");
+    }
+    assert_eq!(ok(&server, &["groups", "q", "-n", "1"]).lines().count(), 1);
+}
+
+#[test]
+fn a_schedule_that_is_late_comes_first_and_says_so() {
+    let server = Server::start();
+    ok(&server, &["schedule", "q", "next", "x", "--every", "1h"]);
+    ok(&server, &["schedule", "q", "late", "x", "--every", "1h", "--at", "2026-01-01T00:00:00Z"]);
+    ok(&server, &["schedule", "q", "a-later", "x", "--every", "7d"]);
+    let listed = ok(&server, &["schedule", "q"]);
+    assert!(listed.starts_with("late\t"), "{listed}");
+    let shown = on_terminal(&server, "schedule q", true);
+    assert!(shown.lines().nth(1).unwrap().contains("  late: ") && shown.matches("late: ").count() == 1, "{shown}");
+}
