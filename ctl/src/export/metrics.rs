@@ -20,6 +20,8 @@ const OLDEST: Metric = ("dq_oldest_ready_seconds", "gauge", "How long the oldest
 const NEXT_DUE: Metric = ("dq_next_due_timestamp_seconds", "gauge", "When the next delayed message is due.");
 const WAITING: Metric = ("dq_waiting_clients", "gauge", "Clients that are blocked on the queue.");
 const PAUSED: Metric = ("dq_paused", "gauge", "Whether delivery is suspended.");
+const CLOSED: Metric = ("dq_closed", "gauge", "Whether pushes are refused, as somebody asked.");
+const MAXLEN: Metric = ("dq_maxlen", "gauge", "The most messages that are not dead; 0: no limit.");
 const FORWARD: Metric = ("dq_forward_failing", "gauge", "Whether messages cannot be forwarded.");
 const DEADFORWARD: Metric = ("dq_deadforward_failing", "gauge", "Whether dead messages cannot be forwarded.");
 const GROUPS: Metric = ("dq_groups", "gauge", "Groups that have a message which is not dead.");
@@ -165,7 +167,9 @@ impl Exporter {
             text.add(NEXT_DUE, &of_queue, number(due) / 1e3);
         }
         text.add(WAITING, &of_queue, number(info.int("waiting-clients").unwrap_or(0)));
-        text.add(PAUSED, &of_queue, number(info.int("paused").unwrap_or(0)));
+        for (metric, field) in [(PAUSED, "paused"), (CLOSED, "closed"), (MAXLEN, "maxlen")] {
+            text.add(metric, &of_queue, number(info.int(field).unwrap_or(0)));
+        }
         let failing = info.int("forward-failing-since").is_some();
         text.add(FORWARD, &of_queue, f64::from(u8::from(failing)));
         let failing = info.int("deadforward-failing-since").is_some();

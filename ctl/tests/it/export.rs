@@ -68,6 +68,8 @@ fn metrics_say_what_the_server_says() {
         (format!("dq_next_due_timestamp_seconds{{{q}}}"), 4_005_187_200.0),
         (format!("dq_waiting_clients{{{q}}}"), 0.0),
         (format!("dq_paused{{{q}}}"), 1.0),
+        (format!("dq_closed{{{q}}}"), 0.0),
+        (format!("dq_maxlen{{{q}}}"), 0.0),
         (format!("dq_forward_failing{{{q}}}"), 0.0),
         (format!("dq_deadforward_failing{{{q}}}"), 0.0),
         (format!("dq_payload_bytes{{{q}}}"), 12.0),
@@ -125,6 +127,18 @@ fn groups_are_counted_and_never_named() {
     assert_eq!(export.value("dq_messages{queue=\"q\",state=\"done\"}").map(|count| count.to_string()), Some(done));
     let text = export.metrics();
     assert!(!text.contains("tenant"), "{text}");
+}
+
+#[test]
+fn a_closed_queue_and_its_limit_are_metrics() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "MAXLEN", "7"]);
+    server.ask(&["DQ.PAUSE", "q", "IN"]);
+    let export = Export::start(&server, &[]);
+    assert_eq!(
+        ["closed", "maxlen"].map(|name| export.value(&format!("dq_{name}{{queue=\"q\"}}"))),
+        [Some(1.0), Some(7.0)]
+    );
 }
 
 #[test]
