@@ -54,6 +54,13 @@ impl Output {
         }
     }
 
+    /// Prints how many messages were changed or found, and on a terminal what was done to them.
+    pub fn counted<N: Copy + ToString>(&self, number: N, verb: &str, object: Json) -> Result<(), Failure> {
+        let number = number.to_string();
+        let text = if self.is_terminal { format!("{} {verb}", separated(&number)) } else { number };
+        self.result(&text, object)
+    }
+
     /// A list. On a terminal, columns are aligned and fit into its width; in a pipe, cells are whole, with tabs between.
     pub fn table(&self, table: &Table) -> Result<(), Failure> {
         let mut out = io::stdout().lock();

@@ -9,7 +9,7 @@ use dq_client::Value;
 use serde_json::{json, Map, Value as Json};
 
 /// The fields of a reply, in the order of the server.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Fields(pub Vec<(String, Value)>);
 
 impl Fields {

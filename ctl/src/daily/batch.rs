@@ -80,6 +80,8 @@ fn show(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Resul
         return Ok(Outcome::Done);
     }
     let shown = |name: &str| match fields.int(name) {
+        Some(1) if name == "closed" && output.is_for_people() => "yes: it is said what follows".to_owned(),
+        Some(0) if name == "closed" && output.is_for_people() => "no: nothing follows yet; --then says what".to_owned(),
         Some(number) if name != "created" => output.number(number),
         _ => field(&fields, name),
     };
@@ -115,6 +117,9 @@ fn close(client: &Client, args: &BatchArgs, name: &str, then: &str, output: &Out
             command.arg(header).arg(value);
         }
     }
+    // The reply does not tell whether it replaces what was to follow. A user who may only close batches can do that.
+    let before = info(client, args.queue.as_bytes(), name.as_bytes()).ok().flatten();
+    let is_replaced = before.is_some_and(|before| before.int("closed") == Some(1));
     // If the batch has ended meanwhile, the same command would close another one of this name.
     let reply = client.call(&command, Resend::Never)?;
     let left = int(&reply).ok_or_else(|| unexpected(&reply))?;
@@ -124,7 +129,10 @@ fn close(client: &Client, args: &BatchArgs, name: &str, then: &str, output: &Out
             args.queue
         );
     }
-    output.result(&left.to_string(), json!({ "batch": name, "left": left }))?;
+    if is_replaced && left > 0 {
+        eprintln!("dqctl: the batch {name} was closed already: this replaces what was to follow it");
+    }
+    output.counted(left, "left", json!({ "batch": name, "left": left, "replaced": is_replaced }))?;
     Ok(Outcome::Done)
 }
 
@@ -136,7 +144,7 @@ fn cancel(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Res
         no_such_batch(client, args, name)?;
         return Ok(Outcome::Nothing);
     }
-    output.result(&cancelled.to_string(), json!({ "batch": name, "cancelled": cancelled }))?;
+    output.counted(cancelled, "cancelled", json!({ "batch": name, "cancelled": cancelled }))?;
     Ok(Outcome::Done)
 }
 

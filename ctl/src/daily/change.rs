@@ -113,7 +113,7 @@ fn redrive_these(client: &Client, args: &RedriveArgs, output: &Output) -> Result
             outcome = Outcome::Nothing;
         }
     }
-    output.result(&redriven.to_string(), json!({ "redriven": redriven }))?;
+    output.counted(redriven, "redriven", json!({ "redriven": redriven }))?;
     Ok(outcome)
 }
 
@@ -128,7 +128,7 @@ fn count(
     let ids: Vec<&[u8]> = ids.iter().map(String::as_bytes).collect();
     let held = get_all(client, queue.as_bytes(), &ids)?;
     let selected = held.iter().flatten().filter(|message| is_meant(message)).count();
-    output.result(&selected.to_string(), json!({ "selected": selected }))?;
+    output.counted(selected, "selected", json!({ "selected": selected }))?;
     Ok(Outcome::found(selected > 0))
 }
 
@@ -166,7 +166,7 @@ fn selected(
         no_such_queue(queue);
         return Ok(Outcome::Nothing);
     };
-    output.result(&count.to_string(), json!({ verb: count }))?;
+    output.counted(count, verb, json!({ verb: count }))?;
     if count == 0 {
         if let Some(info) = queues::read(client, queue.as_bytes())? {
             where_the_dead_are(queue, &info);

@@ -58,7 +58,7 @@ pub fn release(client: &Client, args: &ReleaseArgs, output: &Output) -> Result<O
     } else {
         queue.release(&args.consumer, args.count)?
     };
-    output.result(&released.to_string(), json!({ "released": released }))?;
+    output.counted(released, "released", json!({ "released": released }))?;
     if released == 0 {
         exists(client, &args.queue)?;
     }

@@ -75,7 +75,7 @@ fn count(
         return Ok(Outcome::Nothing);
     };
     let selected = all(&info)?.min(most.map_or(u64::MAX, u64::from));
-    output.result(&selected.to_string(), json!({ "selected": selected }))?;
+    output.counted(selected, "selected", json!({ "selected": selected }))?;
     Ok(Outcome::found(selected > 0))
 }
 
@@ -160,7 +160,7 @@ fn in_steps(
         }
     }
     drop(progress);
-    output.result(&total.to_string(), json!({ verb: total }))?;
+    output.counted(total, verb, json!({ verb: total }))?;
     if total == 0 && states.contains(&State::Dead) {
         where_the_dead_are(queue, &info);
     }

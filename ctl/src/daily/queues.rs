@@ -28,6 +28,10 @@ const COLUMNS: &[Column] = &[
     Text("state"),
 ];
 
+/// The counts that are always shown.
+const STATES: [&str; 4] = ["delayed", "ready", "inflight", "dead"];
+/// The first fields of the settings and of the totals of `DQ.INFO`.
+const SECTIONS: [(&str, &str); 2] = [("lease", "settings"), ("pushed", "totals")];
 /// Fields of `DQ.INFO` that are instants in Unix ms, ages in ms, and lengths of time in ms that somebody has set.
 const INSTANTS: [&str; 6] =
     ["next-due", "paused-until", "closed-until", "next-delivery", "forward-failing-since", "deadforward-failing-since"];
@@ -56,19 +60,16 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
         output.object(&info.json())?;
         return Ok(Outcome::Done);
     }
-    let shown = |name: &String| match info.int(name) {
-        Some(number) if output.is_for_people() && meaning(name, number).is_some() => {
-            meaning(name, number).unwrap_or_default().to_owned()
-        }
-        Some(ms) if INSTANTS.contains(&name.as_str()) => with_distance(ms),
-        Some(ms) if AGES.contains(&name.as_str()) => span(u64::try_from(ms).unwrap_or(0)),
-        Some(ms) if SPANS.contains(&name.as_str()) => exact(u64::try_from(ms).unwrap_or(0)),
-        Some(number) => output.number(number),
-        None => info.text(name),
-    };
     let mut pairs = vec![("state".to_owned(), state(&Condition::at_once(client, name.as_bytes(), &info)))];
     for (field, _) in &info.0 {
-        pairs.push((field.clone(), shown(field)));
+        if let (true, Some((_, heading))) = (output.is_for_people(), SECTIONS.iter().find(|(first, _)| first == field))
+        {
+            output.pairs(&std::mem::take(&mut pairs))?;
+            output.remark(&format!("-- {heading}"))?;
+        }
+        if !output.is_for_people() || STATES.contains(&field.as_str()) || !is_unset(&info, field) {
+            pairs.push((field.clone(), value(&info, field, output)));
+        }
         if field == "blocked" {
             // A user who may not read the groups still sees how many messages they hold.
             let held = groups::held(client, name.as_bytes(), &info).unwrap_or_default();
@@ -78,6 +79,35 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
     }
     output.pairs(&pairs)?;
     Ok(Outcome::Done)
+}
+
+/// Whether a field is zero, empty or without a limit, which a terminal does not show.
+fn is_unset(info: &Fields, name: &str) -> bool {
+    match info.int(name) {
+        Some(number) => number == 0 || meaning(name, number).is_some(),
+        None => matches!(info.text(name).as_str(), "" | "NONE"),
+    }
+}
+
+/// A field as it is printed.
+pub fn value(info: &Fields, name: &str, output: &Output) -> String {
+    match info.int(name) {
+        Some(number) if output.is_for_people() && meaning(name, number).is_some() => {
+            meaning(name, number).unwrap_or_default().to_owned()
+        }
+        Some(ms) if INSTANTS.contains(&name) => with_distance(ms),
+        Some(ms) if AGES.contains(&name) => span(u64::try_from(ms).unwrap_or(0)),
+        Some(ms) if SPANS.contains(&name) => exact(u64::try_from(ms).unwrap_or(0)),
+        Some(number) => output.number(number),
+        None => info.text(name),
+    }
+}
+
+/// The settings among the fields of a queue.
+pub fn settings(info: Fields) -> Fields {
+    let [(first, _), (end, _)] = SECTIONS;
+    let settings = info.0.into_iter().skip_while(|(name, _)| name != first).take_while(|(name, _)| name != end);
+    Fields(settings.filter(|(name, _)| !name.contains("failing-since") && !name.ends_with("-error")).collect())
 }
 
 /// What is unusual about the queue, the most important first.

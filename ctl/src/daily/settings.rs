@@ -1,6 +1,6 @@
 //! `dqctl create` and `dqctl alter`.
 
-use super::{queue, queues};
+use super::queues;
 use crate::cli::{AlterArgs, CreateArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
@@ -30,11 +30,19 @@ pub fn alter(client: &Client, args: &AlterArgs, output: &Output) -> Result<Outco
         return Err(Failure::usage("nothing to change: give a setting, such as --lease 1m; see dqctl alter --help"));
     }
     // A user who may only alter queues is told that it was altered.
-    let settings = || queue(client, &args.queue).info().ok().flatten().map(|info| info.settings);
+    let settings = || queues::read(client, args.queue.as_bytes()).ok().flatten().map(queues::settings);
     let before = settings();
     client.call(&command, Resend::Harmless)?;
-    let is_same = before.is_some() && before == settings();
+    let after = settings();
+    let is_same = before.is_some() && before == after;
     let text = if is_same { "has these settings already" } else { "altered" };
     output.result(text, json!({ "queue": args.queue, "altered": !is_same }))?;
+    if let (Some(before), Some(after), false) = (before, after, output.json) {
+        let differ = after.0.iter().filter(|(name, value)| before.get(name).is_some_and(|old| old != value));
+        for (name, _) in differ {
+            let [old, new] = [&before, &after].map(|settings| queues::value(settings, name, output));
+            output.remark(&format!("{name}: {old} -> {new}"))?;
+        }
+    }
     Ok(Outcome::Done)
 }

@@ -32,6 +32,11 @@ fn a_batch_is_pushed_shown_and_closed() {
     assert_eq!(json(&server, &["batch", "q", "import"])[0]["closed"], 1);
     assert!(ok(&server, &["batch", "q", "import"]).ends_with("\nthen\tbind\nthen-id\tbind\n"));
     assert!(ok(&server, &["batch", "q"]).lines().any(|line| line.ends_with("Z\tbind\tbind")));
+    let shown = crate::dqctl::on_terminal(&server, "batch q import", true);
+    assert!(shown.contains("closed     yes: it is said what follows\n"), "{shown}");
+    let again = dqctl(&server, &[&then[..], &["--retries", "2"]].concat());
+    assert_eq!((again.code, again.out.as_str()), (0, "1\n"));
+    assert_eq!(again.err, "dqctl: the batch import was closed already: this replaces what was to follow it\n");
     server.ask(&["DQ.POP", "q"]);
     ok(&server, &["ack", "q", "c"]);
     let headers = field(&server, "q", "bind", "headers");

@@ -440,12 +440,20 @@ fn a_terminal_gets_a_table_and_colors_unless_refused() {
     assert!(lines[0].starts_with("QUEUE          READY  DELAYED"), "{plain}");
     assert!(lines[1].starts_with("queue-of-mail      1        0"), "{plain}");
     let info = on_terminal(&server, "info queue-of-mail", true);
-    let period = info.lines().find(|line| line.starts_with("rate-period"));
-    assert!(period.is_some_and(|line| line.ends_with("no limit")), "{info}");
-    let line =
-        |name: &str| info.lines().find(|line| line.starts_with(name)).unwrap().split_once("  ").unwrap().1.trim();
-    assert_eq!((line("ready "), line("maxlen "), line("deadlen ")), ("1", "no limit", "all"));
-    assert!(ok(&server, &["info", "queue-of-mail"]).contains("\nmaxlen\t0\n"));
+    let line = |name: &str| {
+        info.lines().find(|line| line.starts_with(name)).map(|line| line.split_once("  ").unwrap().1.trim())
+    };
+    assert_eq!(
+        [line("ready "), line("dead "), line("maxlen "), line("lease ")],
+        [Some("1"), Some("0"), None, Some("30s")]
+    );
+    assert!(info.contains("\n-- settings\nlease ") && info.contains("\n-- totals\npushed "), "{info}");
+    assert!(info.lines().count() < 30, "{info}");
+    let altered = on_terminal(&server, "alter queue-of-mail --lease 1m --maxlen 1000", true);
+    assert_eq!(altered, "altered\nlease: 30s -> 1m\nmaxlen: no limit -> 1,000\n");
+    let purged = on_terminal(&server, "purge queue-of-mail --all", true);
+    assert!(purged.ends_with("1 purged\n"), "{purged:?}");
+    assert!(ok(&server, &["info", "queue-of-mail"]).contains("\nttl\t0ms\n"));
 }
 
 #[test]
