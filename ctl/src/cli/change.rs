@@ -22,6 +22,9 @@ pub struct CancelArgs {
     pub ids: Vec<String>,
     #[command(flatten)]
     pub select: SelectArgs,
+    /// With conditions: instead of dead messages, those that DEADFORWARD has moved here from other queues
+    #[arg(long, conflicts_with = "ids")]
+    pub letters: bool,
     /// Only count the messages that would be removed
     #[arg(long)]
     pub dry_run: bool,

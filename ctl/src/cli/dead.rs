@@ -18,8 +18,17 @@ pub struct DeadArgs {
     /// The most messages or errors
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub count: u32,
+    /// Instead of dead messages, those that DEADFORWARD has moved here from other queues
+    #[arg(long)]
+    pub letters: bool,
     #[command(flatten)]
     pub select: SelectArgs,
+}
+
+impl DeadArgs {
+    pub fn filter(&self) -> Filter {
+        Filter { letters: self.letters, ..self.select.filter(None) }
+    }
 }
 
 /// Selects dead messages.
@@ -37,7 +46,7 @@ pub struct SelectArgs {
 impl SelectArgs {
     /// `oldest` is how many of the selected messages are meant: those that died first.
     pub fn filter(&self, oldest: Option<u32>) -> Filter {
-        Filter { conditions: self.conditions.clone(), older: self.older, oldest }
+        Filter { conditions: self.conditions.clone(), older: self.older, oldest, letters: false }
     }
 }
 

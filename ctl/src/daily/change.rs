@@ -17,7 +17,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 pub fn cancel(client: &Client, args: &CancelArgs, output: &Output) -> Result<Outcome, Failure> {
     if args.ids.is_empty() {
-        let (queue, filter) = (args.queue.as_bytes(), args.select.filter(None));
+        let filter = dead::Filter { letters: args.letters, ..args.select.filter(None) };
+        let queue = args.queue.as_bytes();
         return if args.dry_run {
             selected(client, &args.queue, Selected::Counted, output, |progress| {
                 dead::count(client, queue, &filter, progress)

@@ -53,7 +53,7 @@ pub fn where_the_dead_are(queue: &QueueName, info: &Fields) {
     let (here, there) = (quoted(&queue.to_string()), quoted(name));
     let back = if kind == "queue" {
         format!(
-            ": dqctl peek {there} lists them; after dqctl alter {there} --deadforward 'QUEUE {here}', \
+            ": dqctl dead {there} --letters lists them; after dqctl alter {there} --deadforward 'QUEUE {here}', \
              dqctl bury {there} ID sends one back"
         )
     } else {

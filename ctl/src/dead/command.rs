@@ -1,6 +1,6 @@
 //! `dqctl dead`.
 
-use super::{cause_of, causes, error_of, pages};
+use super::{cause_of, causes, error_of, pages, Filter};
 use crate::cli::DeadArgs;
 use crate::daily::{no_such_queue, queues, where_the_dead_are};
 use crate::failure::{Failure, Outcome};
@@ -27,7 +27,7 @@ pub fn dead(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
 /// The errors, the most frequent first.
 fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut progress = Progress::new("read");
-    let found = causes(client, args.queue.as_bytes(), &args.select.filter(None), |count| progress.at(count))?;
+    let found = causes(client, args.queue.as_bytes(), &args.filter(), |count| progress.at(count))?;
     drop(progress);
     let Some(causes) = found else {
         no_such_queue(&args.queue);
@@ -35,6 +35,7 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
     };
     if let (true, Some(info)) = (causes.is_empty(), queues::read(client, args.queue.as_bytes())?) {
         where_the_dead_are(&args.queue, &info);
+        where_letters_are(client, args);
     }
     let mut table = Table::new(BY_CAUSE);
     let most = usize::try_from(args.count).unwrap_or(usize::MAX);
@@ -84,9 +85,22 @@ fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, 
     Ok(Outcome::Done)
 }
 
+/// Says on standard error how the dead messages of other queues are seen, if the first messages of this one are such.
+fn where_letters_are(client: &Client, args: &DeadArgs) {
+    let (filter, mut found) = (Filter { letters: true, ..Filter::default() }, false);
+    let looked = pages(client, args.queue.as_bytes(), &filter, |page| {
+        found = !page.is_empty();
+        Ok(ControlFlow::Break(()))
+    });
+    // A user may be allowed only to read dead messages.
+    if let (Ok(true), true, false) = (looked, found, args.letters) {
+        eprintln!("dqctl: {} has messages that died in other queues: dqctl dead {0} --letters", args.queue);
+    }
+}
+
 /// The newest messages, and how many there are in all, as far as that is known. `None` if the queue does not exist.
 fn read(client: &Client, args: &DeadArgs) -> Result<Option<(Vec<Fields>, usize)>, Failure> {
-    let filter = args.select.filter(None);
+    let filter = args.filter();
     if !filter.has_conditions() {
         let command = cmd("DQ.PEEK").arg(args.queue.as_bytes()).arg("dead").arg("COUNT").arg(args.count).clone();
         let mut messages = Vec::new();
@@ -97,6 +111,7 @@ fn read(client: &Client, args: &DeadArgs) -> Result<Option<(Vec<Fields>, usize)>
             let info = queues::read(client, args.queue.as_bytes())?;
             if let Some(info) = &info {
                 where_the_dead_are(&args.queue, info);
+                where_letters_are(client, args);
             }
             return Ok(info.map(|_| (messages, 0)));
         }

@@ -41,6 +41,8 @@ enum Test {
 /// Selects dead messages.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Filter {
+    /// Instead of the dead messages of the queue, those that died in other queues and were moved here.
+    pub letters: bool,
     pub conditions: Vec<Condition>,
     /// Only messages that have been dead for at least this time.
     pub older: Option<Duration>,
@@ -83,7 +85,7 @@ impl Condition {
 impl Filter {
     /// Whether messages must be read to see which are meant.
     pub fn has_conditions(&self) -> bool {
-        !self.conditions.is_empty() || self.older.is_some()
+        self.letters || !self.conditions.is_empty() || self.older.is_some()
     }
 
     /// Whether a dead message is selected, however many there are. `now` is in Unix ms.
@@ -134,7 +136,7 @@ mod tests {
         let filter = |older, conditions: &[&str]| Filter {
             older: Some(Duration::from_secs(older)),
             conditions: conditions.iter().map(|text| text.parse().unwrap()).collect(),
-            oldest: None,
+            ..Filter::default()
         };
         assert!(filter(5, &["error~timeout", "id=m-1"]).selects(&message(), 15_000));
         assert!(!filter(5, &["error~timeout", "id=m-2"]).selects(&message(), 15_000));

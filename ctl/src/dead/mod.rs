@@ -10,7 +10,7 @@ mod change;
 mod command;
 mod filter;
 
-pub use cause::{cause_of, error_of};
+pub use cause::{cause_of, error_of, header};
 pub use causes::causes;
 pub use change::{cancel, count, redrive};
 pub use command::dead;
@@ -20,8 +20,27 @@ use crate::failure::Failure;
 use crate::reply::Fields;
 use crate::scan;
 use crate::time::now_ms;
-use dq_client::{cmd, Client, Resend};
+use dq_client::{cmd, Client, Resend, Value};
 use std::ops::ControlFlow;
+
+/// A message that `DEADFORWARD QUEUE` has moved, with the fields that it had in its former queue. `None` if it was not moved,
+/// or has died in this queue as well.
+fn as_it_died(mut message: Fields) -> Option<Fields> {
+    let reason = header(&message, "dq-reason").filter(|_| message.text("state") != "dead")?;
+    let [error, died, attempts] = ["dq-error", "dq-died", "dq-attempts"].map(|name| header(&message, name));
+    let text = |text: Option<String>| text.map(|text| Value::BulkString(text.into_bytes()));
+    let number = |text: Option<String>| text.and_then(|text| text.parse().ok()).map(Value::Int);
+    for (name, value) in [
+        ("reason", text(Some(reason))),
+        ("error", text(error.filter(|error| !error.is_empty()))),
+        ("died", number(died)),
+        ("attempt", number(attempts)),
+    ] {
+        message.0.retain(|(field, _)| field != name);
+        message.0.extend(value.map(|value| (name.to_owned(), value)));
+    }
+    Some(message)
+}
 
 /// Calls `visit` with the selected dead messages of each page, until it breaks. Returns whether the queue exists.
 pub fn pages(
@@ -32,8 +51,12 @@ pub fn pages(
 ) -> Result<bool, Failure> {
     let info = Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)?;
     let Some(info) = info else { return Ok(false) };
-    scan::pages(client, queue, &info, &["STATE", "dead"], |mut page| {
+    let options: &[&str] = if filter.letters { &[] } else { &["STATE", "dead"] };
+    scan::pages(client, queue, &info, options, |mut page| {
         let now = now_ms();
+        if filter.letters {
+            page = page.into_iter().filter_map(as_it_died).collect();
+        }
         page.retain(|message| filter.selects(message, now));
         visit(page)
     })?;

@@ -124,12 +124,26 @@ fn dead_messages_that_went_elsewhere_are_found_and_sent_back() {
         &["redrive", "orders", "--where", "error~refused"],
     ] {
         let ran = dqctl(&server, args);
-        assert!(ran.err.contains(hint) && ran.err.contains("dqctl peek orders:dead"), "{args:?}: {ran:?}");
+        assert!(ran.err.contains(hint) && ran.err.contains("dqctl dead orders:dead --letters"), "{args:?}: {ran:?}");
         assert_eq!((ran.err.lines().count(), ran.code), (1, i32::from(args[0] == "redrive")), "{ran:?}");
     }
     let shown = ok(&server, &["get", "orders:dead", "a"]);
     let died = shown.lines().find(|line| line.starts_with("header dq-died\t")).unwrap();
     assert!(died.contains(" (20") && died.contains(" ago"), "{shown}");
+    let hinted = dqctl(&server, &["dead", "orders:dead"]);
+    assert!(hinted.err.contains("dqctl dead orders:dead --letters"), "{hinted:?}");
+    assert!(ok(&server, &["peek", "orders:dead"]).contains("\trefused\t"));
+    let causes = crate::dqctl::json(&server, &["dead", "orders:dead", "--letters", "--by-error"]);
+    assert_eq!((causes.len(), &causes[0]["count"], &causes[0]["cause"]), (1, &2.into(), &"refused".into()));
+    assert_eq!(ok(&server, &["dead", "orders:dead", "--letters", "--where", "id=a"]).lines().count(), 1);
+    ok(&server, &["push", "orders:dead", "x", "--id", "other"]);
+    let cancel = ["cancel", "orders:dead", "--letters", "--where"];
+    assert_eq!(ok(&server, &[&cancel[..], &["reason=rejected", "--dry-run"]].concat()), "2\n");
+    ok(&server, &["push", "orders", "x", "--id", "c"]);
+    ok(&server, &["bury", "orders", "c", "--error", "wrong"]);
+    eventually("it is moved", || server.text(&["DQ.LEN", "orders:dead"]) == "4");
+    assert_eq!(ok(&server, &[&cancel[..], &["error~wrong"]].concat()), "1\n");
+    assert_eq!(server.text(&["DQ.LEN", "orders:dead"]), "3");
     // What the hint says.
     ok(&server, &["alter", "orders:dead", "--deadforward", "QUEUE orders"]);
     ok(&server, &["bury", "orders:dead", "a"]);
