@@ -34,7 +34,7 @@ fn a_name_of_any_bytes_is_shown_as_commands_take_it() {
 fn names_of_queues_are_whole_before_their_states_are() {
     let server = Server::start();
     for tenant in 0..3 {
-        let queue = format!("tenant:{tenant}:jobs");
+        let queue = format!("tenant:{tenant}:images-jobs");
         for id in ["a", "b"] {
             server.ask(&["DQ.PUSH", &queue, "x", "ID", id, "AT", "1700000000000"]);
         }
@@ -42,5 +42,5 @@ fn names_of_queues_are_whole_before_their_states_are() {
     }
     let shown = on_terminal(&server, "ls", true);
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
-    assert!((0..3).all(|tenant| shown.contains(&format!("tenant:{tenant}:jobs "))), "{shown}");
+    assert!((0..3).all(|tenant| shown.contains(&format!("tenant:{tenant}:images-jobs "))), "{shown}");
 }
