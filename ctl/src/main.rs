@@ -18,7 +18,6 @@ mod generate;
 mod groups;
 mod http;
 mod import;
-mod indent;
 mod json;
 mod load;
 mod message;

@@ -1,7 +1,7 @@
 //! Messages as they are printed.
 
 use crate::dead::error_of;
-use crate::indent::indented;
+use crate::json::indented;
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::reply::{self, Fields};
