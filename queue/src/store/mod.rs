@@ -100,7 +100,8 @@ impl Store {
             Some(bytes.payload)
         };
         let entry = NewEntry { name: bytes.name, group, batch, headers: bytes.headers, inline };
-        if !self.segments.last_mut().is_some_and(|last| last.has_room(record, &entry)) {
+        let size = self.segments.last_mut().and_then(|last| last.room_for(record, &entry));
+        if size.is_none() {
             let fresh = match self.segments.last_mut() {
                 Some(last) => {
                     last.seal();
@@ -111,7 +112,8 @@ impl Store {
             self.segments.push(record.sequence, fresh);
         }
         if let Some(last) = self.segments.last_mut() {
-            last.append(record, &entry, delivery_of(record));
+            let size = size.unwrap_or_else(|| last.size_of(record, &entry));
+            last.append(record, &entry, size, delivery_of(record));
             if let Some(errors) = bytes.errors {
                 self.attachments.get_or_insert_default().errors.insert(record.sequence, errors.block().into());
                 last.set_error(last.headers.len() - 1, true);

@@ -123,15 +123,18 @@ impl Segment {
         next
     }
 
-    /// Whether another message fits.
-    pub fn has_room(&self, record: &Record, entry: &NewEntry<'_>) -> bool {
-        self.headers.len() < SEGMENT_HEADERS
-            && self.data.len() + self.size_of(record, entry) <= SEGMENT_BYTES
+    /// How many bytes another message takes, if it fits.
+    pub fn room_for(&self, record: &Record, entry: &NewEntry<'_>) -> Option<usize> {
+        let size = self.size_of(record, entry);
+        let fits = self.headers.len() < SEGMENT_HEADERS
+            && self.data.len() + size <= SEGMENT_BYTES
             && (self.era == Era::of(record.sequence) || self.headers.is_empty())
-            && (self.headers.len() < self.headers.capacity() || self.data.len() < NEARLY_FULL_BYTES)
+            && (self.headers.len() < self.headers.capacity() || self.data.len() < NEARLY_FULL_BYTES);
+        fits.then_some(size)
     }
 
-    fn size_of(&self, record: &Record, NewEntry { name, group, batch, headers, inline }: &NewEntry<'_>) -> usize {
+    /// How many bytes a message takes here.
+    pub fn size_of(&self, record: &Record, NewEntry { name, group, batch, headers, inline }: &NewEntry<'_>) -> usize {
         name.map_or(0, |name| 1 + name.len())
             + if record.retries == self.retries.get() { 0 } else { size_of::<i32>() }
             + if record.lease.is_some() { size_of::<u64>() } else { 0 }
@@ -141,9 +144,8 @@ impl Segment {
             + inline.map_or(0, |payload| headers.map_or(0, Headers::stored_len) + payload.len())
     }
 
-    /// Adds a message.
-    pub fn append(&mut self, record: &Record, entry: &NewEntry<'_>, delivery: Option<Delivery>) {
-        let size = self.size_of(record, entry);
+    /// Adds a message, which takes `size` bytes.
+    pub fn append(&mut self, record: &Record, entry: &NewEntry<'_>, size: usize, delivery: Option<Delivery>) {
         let NewEntry { name, group, batch, headers, inline } = *entry;
         self.make_room(size);
         if self.headers.is_empty() {
