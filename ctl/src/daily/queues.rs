@@ -61,13 +61,18 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
         return Ok(Outcome::Done);
     }
     let mut pairs = vec![("state".to_owned(), state(&Condition::at_once(client, name.as_bytes(), &info)))];
+    let mut section = None;
     for (field, _) in &info.0 {
         if let (true, Some((_, heading))) = (output.is_for_people(), SECTIONS.iter().find(|(first, _)| first == field))
         {
+            section = Some(*heading);
             output.pairs(&std::mem::take(&mut pairs))?;
             output.remark(&format!("-- {heading}"))?;
         }
-        if !output.is_for_people() || STATES.contains(&field.as_str()) || !is_unset(&info, field) {
+        if !output.is_for_people()
+            || STATES.contains(&field.as_str())
+            || !is_unset(&info, field, section == Some("settings"))
+        {
             pairs.push((field.clone(), value(&info, field, output)));
         }
         if field == "blocked" {
@@ -81,10 +86,12 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
     Ok(Outcome::Done)
 }
 
-/// Whether a field is zero, empty or without a limit, which a terminal does not show.
-fn is_unset(info: &Fields, name: &str) -> bool {
+/// Whether a field is empty, a count of zero, or a setting without effect, which a terminal does not show. A setting that is
+/// zero can have one, such as no retries.
+fn is_unset(info: &Fields, name: &str, is_setting: bool) -> bool {
     match info.int(name) {
-        Some(number) => number == 0 || meaning(name, number).is_some(),
+        Some(number) if is_setting => meaning(name, number).is_some() && name != "retries",
+        Some(number) => number == 0,
         None => matches!(info.text(name).as_str(), "" | "NONE"),
     }
 }

@@ -61,7 +61,7 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
     about.trouble = trouble;
     settings(&info, about);
     if conditions.iter().any(|(condition, _)| *condition == Condition::Dying) {
-        let what = format!("messages have died in the last 10 minutes; {} are dead", number(&info, "dead"));
+        let what = format!("messages have died in the last 10 minutes; it has {} dead", number(&info, "dead"));
         about.warning("dying", what, "they are not delivered again", "look with dqctl dead QUEUE --by-error");
     }
     let waits = delivery(client, name, &info, limits, about)?;
