@@ -1,14 +1,12 @@
 // Everything that changes something: a question, then the request, then a line about its outcome.
 
 import { read, write } from "./api.js";
-import { el, refocus, set, text } from "./dom.js";
-import { count, exactSpan, many, now, parseSpan, shown } from "./format.js";
+import { ask, headers, moment, number, SPAN_HINT, time } from "./ask.js";
+import { count, exactSpan, many, now, shown } from "./format.js";
 
 /** How many messages one request redrives, promotes or purges, so that there is progress to show. */
 const STEP = 10000;
-const dialog = document.getElementById("dialog");
 const STATES = [["dead", "dead"], ["ready", "ready"], ["delayed", "delayed"], ["inflight", "in flight"], ["done", "done"]];
-const SPAN_HINT = "A time with a unit: 30s, 15m, 1h30m, 2d.";
 const DELAY = { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time };
 
 /** The actions on a queue, which is a parameter of the API; `{}` if the question asks for it. */
@@ -236,101 +234,4 @@ function given(values) {
 
 function howMany(total) {
   return { name: "count", label: "How many", type: "number", value: total, hint: `All are ${count(total)}.`, required: true, parse: number(1, total) };
-}
-
-// Readers of fields: the value, or null if it is empty. An error says what would be right.
-
-function time(words) {
-  if (words.trim() === "") return null;
-  const ms = parseSpan(words);
-  if (ms === null) throw new Error(SPAN_HINT);
-  return ms;
-}
-
-function moment(words) {
-  if (words === "") return null;
-  const at = new Date(words).getTime();
-  if (!Number.isFinite(at)) throw new Error("A date and a time.");
-  return at;
-}
-
-function headers(words) {
-  if (words.trim() === "") return null;
-  let value = null;
-  try {
-    value = JSON.parse(words);
-  } catch {
-    // Reported below.
-  }
-  if (value === null || Array.isArray(value) || typeof value !== "object" || Object.values(value).some((text) => typeof text !== "string")) throw new Error('A JSON object of texts, such as {"trace": "1f"}.');
-  return value;
-}
-
-function number(least, most) {
-  return (words) => {
-    if (words.trim() === "") return null;
-    const value = Number(words.replace("−", "-"));
-    if (!Number.isInteger(value) || value < least || value > most) throw new Error(`A whole number from ${count(least)} to ${count(most)}.`);
-    return value;
-  };
-}
-
-/** Asks a question, and then runs the action. Errors are shown in the question, so that it can be answered again. */
-function ask({ title, words, fields = [], confirm, danger = false, run }) {
-  const error = el("p", { class: "dialog-error", role: "alert" });
-  const inputs = fields.map(input);
-  const more = inputs.filter(({ field }) => field.more);
-  const yes = el("button", { type: "submit", class: danger ? "danger primary" : "primary" }, confirm);
-  const no = el("button", { type: "button", click: () => dialog.close() }, "Back");
-  const submit = async (event) => {
-    event.preventDefault();
-    const values = {};
-    for (const { field, control } of inputs) {
-      try {
-        if (field.required && control.value.trim() === "") throw new Error("This is needed.");
-        values[field.name] = field.parse ? field.parse(control.value) : control.value;
-        set(control, "aria-invalid", null);
-      } catch (problem) {
-        set(control, "aria-invalid", "true");
-        text(error, `${field.label}: ${problem.message}`);
-        set(control.closest("details") ?? control, "open", field.more);
-        control.focus();
-        return;
-      }
-    }
-    yes.disabled = true;
-    text(error, "");
-    try {
-      await run(values, (progress) => text(yes, progress));
-      dialog.close();
-    } catch (problem) {
-      text(error, problem.message);
-      text(yes, confirm);
-      yes.disabled = false;
-    }
-  };
-  const asker = document.activeElement;
-  dialog.replaceChildren(el("form", { submit, novalidate: true },
-    el("h2", { id: "dialog-title" }, title), words ? el("p", {}, words) : null,
-    inputs.filter(({ field }) => !field.more).map(({ node }) => node), more.length > 0 ? el("details", {}, el("summary", {}, "More options"), more.map(({ node }) => node)) : null, error, el("div", { class: "buttons" }, no, yes)));
-  dialog.showModal();
-  const first = inputs[0]?.control ?? (danger ? no : yes);
-  first.focus();
-  dialog.addEventListener("close", () => refocus(asker), { once: true });
-}
-
-function input(field) {
-  const id = `field-${field.name}`;
-  const hint = field.hint ? el("p", { class: "hint", id: `${id}-hint` }, field.hint) : null;
-  const common = { id, name: field.name, "aria-describedby": hint ? `${id}-hint` : null, required: Boolean(field.required) };
-  const plain = { autocomplete: "off", autocapitalize: "none", spellcheck: "false" };
-  let control;
-  if (field.options) {
-    control = el("select", common, field.options.map(([value, words]) => el("option", { value, selected: value === field.value }, words)));
-  } else if (field.type === "textarea") {
-    control = el("textarea", { ...common, ...plain, rows: Math.min(14, Math.max(field.name === "payload" ? 5 : 2, String(field.value ?? "").split("\n").length)) }, field.value ?? "");
-  } else {
-    control = el("input", { ...common, ...plain, type: field.type === "number" ? "text" : field.type ?? "text", inputmode: field.type === "number" ? "numeric" : null, value: field.value ?? "" });
-  }
-  return { field, control, node: el("div", { class: "field" }, el("label", { for: id }, field.label), control, hint) };
 }
