@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::queues;
 use crate::reply::Fields;
 use crate::time::now_ms;
+use crate::trouble::Trouble;
 use dq_client::{cmd, Client, Error, Resend};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,7 +35,8 @@ const NUMBERS: [&str; 5] = ["ready", "delayed", "inflight", "dead", "oldest-read
 struct Ranked {
     at: i64,
     /// The most severe condition, if there is one that is worth a look.
-    trouble: Option<Level>,
+    level: Option<Level>,
+    trouble: Trouble,
     numbers: [i64; NUMBERS.len()],
     pushed: i64,
     completed: i64,
@@ -49,7 +51,7 @@ type Survey = HashMap<Vec<u8>, Ranked>;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     Name,
-    /// The most severe conditions first.
+    /// What refuses or loses messages first.
     Trouble,
     /// The greatest first, by a number of `DQ.INFO`.
     Most(usize),
@@ -77,7 +79,7 @@ impl Order {
 pub struct Sorted {
     /// `false` if the numbers are not known yet, so that it is sorted by name.
     pub is_done: bool,
-    /// How many queues have a bad condition, and how many only a warning, if all were looked at.
+    /// How many of these queues have a bad condition, and how many only a warning, if all were looked at.
     pub troubled: Option<[usize; 2]>,
 }
 
@@ -150,16 +152,18 @@ impl Find {
         }
         let Some(survey) = self.survey.get()? else { return Ok(Sorted { is_done: false, troubled: None }) };
         let by = |name: &Vec<u8>| {
-            let Some(queue) = survey.get(name) else { return -1 };
+            let Some(queue) = survey.get(name) else { return (Trouble::default(), -1) };
+            let most = |number: Option<i64>| (Trouble::default(), number.unwrap_or(-1));
             match order {
-                Order::Name => 0,
-                Order::Trouble => queue.trouble.map_or(-1, |level| level as i64),
-                Order::Most(number) => queue.numbers.get(number).copied().unwrap_or(-1),
-                Order::Rate(place) => queue.rates.and_then(|rates| rates.get(place).copied()).unwrap_or(-1),
+                Order::Name => most(None),
+                Order::Trouble => (queue.trouble, 0),
+                Order::Most(number) => most(queue.numbers.get(number).copied()),
+                Order::Rate(place) => most(queue.rates.and_then(|rates| rates.get(place).copied())),
             }
         };
         names.sort_by_cached_key(|name| std::cmp::Reverse(by(name)));
-        let count = |level| survey.values().filter(|queue| queue.trouble == Some(level)).count();
+        let levels: Vec<_> = names.iter().filter_map(|name| survey.get(*name)?.level).collect();
+        let count = |level| levels.iter().filter(|found| **found == level).count();
         Ok(Sorted { is_done: true, troubled: Some([Level::Bad, Level::Warning].map(count)) })
     }
 
@@ -224,15 +228,16 @@ fn survey(
 impl Ranked {
     fn new(info: &Fields, dead: Dead, before: Option<&Ranked>) -> Ranked {
         let number = |name: &str| info.int(name).unwrap_or(-1);
-        let trouble = Condition::of(info, dead).into_iter().map(|(_, level)| level).max();
+        let conditions = Condition::of(info, dead);
+        let level = conditions.iter().map(|(_, level)| *level).max().filter(|level| *level >= Level::Warning);
+        let trouble = Trouble::of(info, &conditions);
         let (at, pushed, completed) = (now_ms(), number("pushed"), history::completed(info));
         // In messages per million seconds, which is exact enough for an order.
         let rates = before.filter(|before| before.at < at).map(|before| {
             let rate = |now: i64, then: i64| (now - then).max(0).saturating_mul(1_000_000_000) / (at - before.at);
             [rate(pushed, before.pushed), rate(completed, before.completed)]
         });
-        let trouble = trouble.filter(|level| *level >= Level::Warning);
-        Ranked { at, trouble, numbers: NUMBERS.map(number), pushed, completed, rates }
+        Ranked { at, level, trouble, numbers: NUMBERS.map(number), pushed, completed, rates }
     }
 }
 
