@@ -4,10 +4,12 @@ use super::queues::no_queue;
 use super::{Answer, Api, Params, Problem};
 use crate::http::Response;
 use crate::reply::{self, Fields};
+use crate::scan;
 use crate::time::now_ms;
 use crate::web::find;
 use dq_client::{cmd, Resend, Value};
 use serde_json::{json, Map, Value as Json};
+use std::ops::ControlFlow;
 
 /// The most messages of one answer.
 const MESSAGES: i64 = 500;
@@ -18,10 +20,15 @@ const WHOLE: usize = 1024 * 1024;
 const LISTED_BYTES: i64 = 8 * 1024 * 1024;
 /// The most messages in flight that are looked at to find those of a consumer.
 const OF_CONSUMER: i64 = 10_000;
+/// The most messages that are looked at to find those of a batch.
+const OF_BATCH: usize = 50_000;
 
 pub fn messages(api: &Api, params: &Params) -> Answer {
-    params.only(&["queue", "state", "count", "group", "consumer"])?;
+    params.only(&["queue", "state", "count", "group", "consumer", "batch"])?;
     let name = params.needed("queue")?;
+    if let Some(batch) = params.bytes("batch")? {
+        return of_batch(api, params, &name, &batch);
+    }
     let state = state(params)?.unwrap_or_else(|| "ready".to_owned());
     let shown_most = params.int("count", 1, MESSAGES)?.unwrap_or(50);
     let consumer = params.bytes("consumer")?;
@@ -45,6 +52,22 @@ pub fn messages(api: &Api, params: &Params) -> Answer {
     let messages: Vec<Json> =
         messages.into_iter().take(shown_most).map(|message| Json::Object(cut(message, BEGINNING))).collect();
     Ok(json!({ "state": state, "total": info.int(&state), "messages": messages, "now": now_ms() }))
+}
+
+/// The messages of a batch that have not ended, in no particular order. Dead ones have left it.
+fn of_batch(api: &Api, params: &Params, queue: &[u8], batch: &[u8]) -> Answer {
+    let most = params.int("count", 1, MESSAGES)?.and_then(|count| usize::try_from(count).ok()).unwrap_or(50);
+    let Some(info) = find::read(&api.client, queue)? else { return Err(no_queue()) };
+    let (mut messages, mut looked, mut is_limited) = (Vec::new(), 0, false);
+    scan::pages(&api.client, queue, &info, &[], |page| {
+        looked += page.len();
+        let members = page.into_iter().filter(|message| message.bytes("batch") == batch);
+        messages.extend(members.map(|message| Json::Object(cut(message, BEGINNING))));
+        is_limited = messages.len() > most || looked >= OF_BATCH;
+        Ok(if is_limited { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    messages.truncate(most);
+    Ok(json!({ "messages": messages, "limited": is_limited, "looked": looked, "now": now_ms() }))
 }
 
 pub fn message(api: &Api, params: &Params) -> Answer {

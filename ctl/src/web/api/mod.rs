@@ -54,7 +54,7 @@ const READS: [(&str, Read); 12] = [
     ("search", search::search),
 ];
 
-const WRITES: [(&str, Read); 10] = [
+const WRITES: [(&str, Read); 15] = [
     ("pause", writes::pause),
     ("resume", writes::resume),
     ("redrive", writes::redrive),
@@ -64,6 +64,11 @@ const WRITES: [(&str, Read); 10] = [
     ("reschedule", writes::reschedule),
     ("push", writes::push),
     ("release", writes::release),
+    ("nack", writes::nack),
+    ("bury", writes::bury),
+    ("cancel-batch", writes::cancel_batch),
+    ("schedule", writes::schedule),
+    ("alter", writes::alter),
     ("dead", dead::change_dead),
 ];
 

@@ -115,6 +115,19 @@ impl Params {
         }
     }
 
+    /// The names and values of an object of whole numbers.
+    pub fn numbers(&self, name: &str) -> Result<Vec<(String, i64)>, Problem> {
+        let wrong = || Problem::wrong(format!("{name} must be an object of whole numbers"));
+        let Params::Body(fields) = self else { return Ok(Vec::new()) };
+        match fields.get(name) {
+            None | Some(Json::Null) => Ok(Vec::new()),
+            Some(Json::Object(numbers)) => {
+                numbers.iter().map(|(key, value)| Ok((key.clone(), value.as_i64().ok_or_else(wrong)?))).collect()
+            }
+            Some(_) => Err(wrong()),
+        }
+    }
+
     /// `id` and the ids of the arrays `ids` and `ids-base64`.
     pub fn ids(&self) -> Result<Vec<Vec<u8>>, Problem> {
         let mut ids: Vec<Vec<u8>> = self.bytes("id")?.into_iter().collect();

@@ -143,6 +143,124 @@ pub fn release(api: &Api, params: &Params) -> Answer {
     Ok(json!({ "released": number(send(api, &command)?)? }))
 }
 
+/// Gives a delivery back: `id` is the message, or the receipt of one delivery of it.
+pub fn nack(api: &Api, params: &Params) -> Answer {
+    params.only(&["queue", "id", "delay", "error", "nocount"])?;
+    let mut command = command("DQ.NACK", params)?;
+    command.arg(params.needed("id")?);
+    if let Some(ms) = params.int("delay", 0, LONGEST)? {
+        command.arg("DELAY").arg(ms);
+    }
+    add_error(&mut command, params)?;
+    if params.flag("nocount")? {
+        command.arg("NOCOUNT");
+    }
+    let state = text(&send(api, &command)?);
+    let state = state.ok_or_else(|| Problem::new(404, "the queue has no such delivery: it has ended meanwhile"))?;
+    Ok(json!({ "state": state }))
+}
+
+pub fn bury(api: &Api, params: &Params) -> Answer {
+    params.only(&["queue", "id", "error"])?;
+    let mut command = command("DQ.BURY", params)?;
+    command.arg(params.needed("id")?);
+    add_error(&mut command, params)?;
+    let was = text(&send(api, &command)?);
+    let was = was.ok_or_else(|| Problem::new(404, "the queue has no message of this id that is not dead"))?;
+    Ok(json!({ "was": was }))
+}
+
+fn add_error(command: &mut Cmd, params: &Params) -> Result<(), Problem> {
+    if let Some(error) = params.bytes("error")? {
+        command.arg("ERROR").arg(error);
+    }
+    Ok(())
+}
+
+/// Cancels a batch with its messages.
+pub fn cancel_batch(api: &Api, params: &Params) -> Answer {
+    params.only(&["queue", "batch"])?;
+    let mut command = command("DQ.BATCH", params)?;
+    command.arg(params.needed("batch")?).arg("CANCEL");
+    Ok(json!({ "cancelled": number(send(api, &command)?)? }))
+}
+
+pub fn schedule(api: &Api, params: &Params) -> Answer {
+    params.only(&["queue", "id", "payload", "every", "cron", "tz"])?;
+    let queue = params.needed("queue")?;
+    let mut command = command("DQ.SCHEDULE", params)?;
+    command.arg(params.needed("id")?).arg(params.needed("payload")?);
+    if let Some(ms) = params.int("every", 1, LONGEST)? {
+        command.arg("EVERY").arg(ms);
+    }
+    if params.int("every", 1, LONGEST)?.is_some() == params.bytes("cron")?.is_some() {
+        return Err(Problem::wrong("give every or cron, one of them"));
+    }
+    for name in ["cron", "tz"] {
+        if let Some(words) = params.bytes(name)? {
+            command.arg(name.to_ascii_uppercase()).arg(words);
+        }
+    }
+    let declared = text(&send(api, &command)?);
+    api.find.learn(&queue, true);
+    Ok(json!({ "schedule": declared }))
+}
+
+/// The settings that are one number, by their names in `DQ.INFO`, and those that are two.
+const SETTINGS: [&str; 15] = [
+    "lease",
+    "maxlease",
+    "delay",
+    "retries",
+    "ttl",
+    "maxlen",
+    "maxinflight",
+    "maxpayload",
+    "deadlen",
+    "deadttl",
+    "retain",
+    "donelen",
+    "groupinflight",
+    "errors",
+    "dedupe",
+];
+const PAIRS: [(&str, [&str; 2]); 3] = [
+    ("BACKOFF", ["backoff-base", "backoff-max"]),
+    ("RATE", ["rate", "rate-period"]),
+    ("GROUPRATE", ["grouprate", "grouprate-period"]),
+];
+
+/// Changes settings that are numbers.
+pub fn alter(api: &Api, params: &Params) -> Answer {
+    params.only(&["queue", "settings"])?;
+    let settings = params.numbers("settings")?;
+    let value = |name: &str| settings.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
+    let is_known = |name: &str| SETTINGS.contains(&name) || PAIRS.iter().any(|(_, pair)| pair.contains(&name));
+    if let Some((name, _)) = settings.iter().find(|(name, _)| !is_known(name)) {
+        return Err(Problem::wrong(format!("{name} is no setting that is changed here")));
+    }
+    if settings.is_empty() {
+        return Err(Problem::wrong("settings is missing: {\"retries\": 3}"));
+    }
+    let mut command = command("DQ.ALTER", params)?;
+    for name in SETTINGS {
+        if let Some(number) = value(name) {
+            command.arg(name.to_ascii_uppercase()).arg(number);
+        }
+    }
+    for (option, pair) in PAIRS {
+        match pair.map(value) {
+            [None, None] => {}
+            [Some(first), Some(second)] => drop(command.arg(option).arg(first).arg(second)),
+            [Some(_), None] | [None, Some(_)] => {
+                return Err(Problem::wrong(format!("give both {}", pair.join(" and "))))
+            }
+        }
+    }
+    send(api, &command)?;
+    Ok(json!({ "altered": settings.len() }))
+}
+
 pub fn reschedule(api: &Api, params: &Params) -> Answer {
     params.only(&["queue", "id", "delay", "at", "priority"])?;
     let mut command = command("DQ.RESCHEDULE", params)?;

@@ -57,9 +57,31 @@ pub fn each_action(web: &Web, server: &Server) {
         (state("h"), web.read("/api/message?queue=work&id=h")["message"]["attempt"].clone()),
         (json!("ready"), json!(0))
     );
-    server.ask(&["DQ.BURY", "work", "h", "ERROR", "no"]);
+    server.ask(&["DQ.POP", "work"]);
+    let receipt = web.read("/api/message?queue=work&id=h")["message"]["receipt"].clone();
+    let give_back = json!({ "queue": "work", "id": receipt, "delay": 0, "error": "hung", "nocount": true });
+    assert_eq!(web.act("nack", give_back.clone())["state"], "ready");
+    // The delivery has ended.
+    assert_eq!(web.post("nack", &give_back).status, 404);
+    let h = web.read("/api/message?queue=work&id=h")["message"].clone();
+    assert_eq!((&h["error"], &h["attempt"]), (&json!("hung"), &json!(0)));
+    assert_eq!(web.act("bury", json!({ "queue": "work", "id": "h", "error": "no" }))["was"], "ready");
+    assert_eq!(state("h"), "dead");
     assert_eq!(web.act("dead", json!({ "queue": "work", "do": "redrive", "text": "no" }))["changed"], 1);
     assert_eq!(state("h"), "ready");
+
+    server.ask(&["DQ.PUSH", "work", "x", "ID", "member", "BATCH", "import"]);
+    assert_eq!(web.act("cancel-batch", json!({ "queue": "work", "batch": "import" }))["cancelled"], 1);
+    let nightly =
+        json!({ "queue": "work", "id": "nightly", "payload": "{}", "cron": "0 3 * * *", "tz": "Europe/Berlin" });
+    assert_eq!(web.act("schedule", nightly.clone())["schedule"], "created");
+    assert_eq!(web.act("schedule", nightly)["schedule"], "unchanged");
+    assert_eq!(web.read("/api/schedules?queue=work")["messages"][0]["tz"], "Europe/Berlin");
+    let settings = json!({ "retries": 3, "lease": 60_000, "rate": 5, "rate-period": 1_000 });
+    web.act("alter", json!({ "queue": "work", "settings": settings }));
+    let info = web.read("/api/queue?queue=work")["info"].clone();
+    assert_eq!((&info["retries"], &info["lease"]), (&json!(3), &json!(60_000)));
+    assert_eq!((&info["rate"], &info["rate-period"]), (&json!(5), &json!(1_000)));
 }
 
 #[test]
@@ -140,6 +162,13 @@ fn wrong_requests_change_nothing_and_say_why() {
         ("push", json!({ "queue": "q", "payload": "x", "headers": { "a": 1 } }), 400),
         ("release", json!({ "queue": "q" }), 400),
         ("reschedule", json!({ "queue": "q", "id": "m" }), 400),
+        ("nack", json!({ "queue": "q", "id": "m" }), 404),
+        ("bury", json!({ "queue": "q", "id": "none" }), 404),
+        ("schedule", json!({ "queue": "q", "id": "s", "payload": "x" }), 400),
+        ("alter", json!({ "queue": "q" }), 400),
+        ("alter", json!({ "queue": "q", "settings": { "rate": 5 } }), 400),
+        ("alter", json!({ "queue": "q", "settings": { "retries": "5" } }), 400),
+        ("alter", json!({ "queue": "q", "settings": { "forward": 5 } }), 400),
         ("reschedule", json!({ "queue": "q", "id": "m", "at": 1_763_700_000 }), 400),
         ("reschedule", json!({ "queue": "q", "id": "none", "delay": 0 }), 404),
         ("queues", json!({}), 405),
