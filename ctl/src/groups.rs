@@ -5,13 +5,14 @@ use crate::reply::{int, list, text, Fields};
 use crate::time::{instant, now_ms};
 use crate::Failure;
 use dq_client::{cmd, Client, Resend, Value};
+use serde_json::{json, Value as Json};
 use std::ops::ControlFlow;
 
 /// How many groups are read at a time.
 const PAGE: u32 = 100;
 /// The most groups that are read to find those that hold messages back, and the most of these that are named.
 const MOST_READ: usize = 5_000;
-const MOST_NAMED: usize = 3;
+pub const MOST_NAMED: usize = 3;
 
 /// A row of `DQ.GROUPS`.
 pub struct Group {
@@ -108,6 +109,16 @@ impl Held {
             Why::Rate(_) => 1,
             Why::Limit => 2,
         }
+    }
+
+    /// For the page, which has its own words: `until` is null if the cause has no end.
+    pub fn json(&self) -> Json {
+        let (why, until) = match self.why {
+            Why::Paused(until) => ("paused", until),
+            Why::Rate(next) => ("rate", Some(next)),
+            Why::Limit => ("limit", None),
+        };
+        json!({ "group": self.group, "why": why, "until": until })
     }
 
     /// One sentence, with a command of `dqctl` on `QUEUE` if there is one that fits.

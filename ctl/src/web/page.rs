@@ -14,7 +14,7 @@ const SVG: &str = "image/svg+xml";
 
 type File = (&'static str, &'static str, &'static str);
 
-const FILES: [File; 20] = [
+const FILES: [File; 21] = [
     ("/", HTML, include_str!("page/index.html")),
     ("/app.css", CSS, include_str!("page/app.css")),
     ("/icon.svg", SVG, include_str!("page/icon.svg")),
@@ -29,6 +29,7 @@ const FILES: [File; 20] = [
     ("/queue.js", SCRIPT, include_str!("page/queue.js")),
     ("/condition.js", SCRIPT, include_str!("page/condition.js")),
     ("/findings.js", SCRIPT, include_str!("page/findings.js")),
+    ("/batch.js", SCRIPT, include_str!("page/batch.js")),
     ("/dead.js", SCRIPT, include_str!("page/dead.js")),
     ("/holders.js", SCRIPT, include_str!("page/holders.js")),
     ("/search.js", SCRIPT, include_str!("page/search.js")),

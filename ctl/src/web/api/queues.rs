@@ -2,11 +2,10 @@
 
 use super::messages::{cut, BEGINNING};
 use super::{put, Answer, Api, Params, Problem};
-use crate::advice::for_queue;
 use crate::batches;
 use crate::condition::{Condition, Level};
 use crate::failure::Failure;
-use crate::groups as of_groups;
+use crate::groups::{self as of_groups, Held};
 use crate::reply::{self, Fields};
 use crate::time::now_ms;
 use crate::web::find::{self, Order};
@@ -94,9 +93,8 @@ pub fn queue(api: &Api, params: &Params) -> Answer {
     answer.insert("conditions".to_owned(), conditions(api, &name, &info));
     // A user who may not read the groups still sees how many messages they hold.
     let held = of_groups::held(&api.client, &name, &info).unwrap_or_default();
-    let shown_name = String::from_utf8_lossy(&name);
-    let sentences = of_groups::sentences(&held).into_iter().map(|text| for_queue(&text, &shown_name));
-    answer.insert("held".to_owned(), sentences.collect());
+    answer.insert("held".to_owned(), held.iter().take(of_groups::MOST_NAMED).map(Held::json).collect());
+    answer.insert("held-groups".to_owned(), json!(held.len()));
     answer.insert("info".to_owned(), Json::Object(info.json()));
     answer.insert("stats".to_owned(), stats.map_or(Json::Null, |stats| Json::Object(stats.json())));
     answer.insert("rates".to_owned(), api.history.rates(Some(&name)));
@@ -127,8 +125,18 @@ pub fn consumers(api: &Api, params: &Params) -> Answer {
 
 /// The batches of the messages of a queue, those with the most messages left first.
 pub fn batches(api: &Api, params: &Params) -> Answer {
-    params.only(&["queue"])?;
-    let found = batches::find(&api.client, &params.needed("queue")?, READ_MESSAGES)?.ok_or_else(no_queue)?;
+    params.only(&["queue", "batch"])?;
+    let queue = params.needed("queue")?;
+    let found = match params.bytes("batch")? {
+        None => batches::find(&api.client, &queue, READ_MESSAGES)?.ok_or_else(no_queue)?,
+        Some(name) => {
+            let fields = batches::info(&api.client, &queue, &name)?;
+            batches::Found {
+                batches: fields.into_iter().map(|fields| (name.clone(), fields)).collect(),
+                is_limited: false,
+            }
+        }
+    };
     let mut batches: Vec<Map<String, Json>> = found
         .batches
         .into_iter()

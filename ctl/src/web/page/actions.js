@@ -7,6 +7,9 @@ import { count, exactSpan, many, now, shown } from "./format.js";
 /** How many messages one request redrives, promotes or purges, so that there is progress to show. */
 const STEP = 10000;
 const STATES = [["dead", "dead"], ["ready", "ready"], ["delayed", "delayed"], ["inflight", "in flight"], ["done", "done"]];
+const PAUSE_FOR = { name: "for", label: "For (optional)", hint: `${SPAN_HINT} Empty: until it is resumed.`, parse: time };
+/** Settings that are given together. */
+const PAIRS = [["backoff-base", "backoff-max"], ["rate", "rate-period"], ["grouprate", "grouprate-period"]];
 const DELAY = { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time };
 
 /** The actions on a queue, which is a parameter of the API; `{}` if the question asks for it. */
@@ -70,9 +73,9 @@ export function actions(shared, queue) {
     pause: () => ask({
       title: `Pause ${title}?`,
       words: "Nothing is delivered until the queue is resumed. Pushes, retries and leases go on.",
-      fields: [{ name: "for", label: "For (optional)", hint: `${SPAN_HINT} Empty: until it is resumed.`, parse: time }],
+      fields: [PAUSE_FOR],
       confirm: "Pause",
-      run: (values) => act("pause", values.for === null ? {} : { for: values.for }, `Paused ${title}.`),
+      run: (values) => act("pause", given(values), `Paused ${title}.`),
     }),
     resume: () => ask({ title: `Resume ${title}?`, words: "Consumers get messages again, at once.", confirm: "Resume", run: () => act("resume", { flow: "out" }, `Resumed ${title}.`) }),
     close: () => ask({
@@ -86,9 +89,17 @@ export function actions(shared, queue) {
     pauseGroup: (group, shownGroup) => ask({
       title: `Pause the group ${shownGroup}?`,
       words: `No message of this group of ${title} is delivered until it is resumed. Other groups go on.`,
-      fields: [{ name: "for", label: "For (optional)", hint: `${SPAN_HINT} Empty: until it is resumed.`, parse: time }],
+      fields: [PAUSE_FOR],
       confirm: "Pause",
-      run: (values) => act("pause", { ...group, ...(values.for === null ? {} : { for: values.for }) }, `Paused the group ${shownGroup}.`),
+      run: (values) => act("pause", { ...group, ...given(values) }, `Paused the group ${shownGroup}.`),
+    }),
+    // A group without messages can be paused too: those that come wait.
+    pauseNamedGroup: () => ask({
+      title: `Pause a group of ${title}`,
+      words: "No message of this group is delivered until it is resumed, also of those that are pushed later.",
+      fields: [{ name: "group", label: "Group", required: true }, PAUSE_FOR],
+      confirm: "Pause",
+      run: (values) => act("pause", given(values), `Paused the group ${values.group}.`),
     }),
     resumeGroup: (group, shownGroup) => ask({ title: `Resume the group ${shownGroup}?`, words: "Its messages are delivered again, at once.", confirm: "Resume", run: () => act("resume", group, `Resumed the group ${shownGroup}.`) }),
     redrive: (id, shownId) => ask({
@@ -134,6 +145,60 @@ export function actions(shared, queue) {
       confirm: "Release",
       danger: true,
       run: ({ nocount }) => act("release", { ...consumer, nocount: nocount === "no" }, (answer) => `Released: ${many(answer.released, "message")}.`),
+    }),
+    // The receipt names the delivery that was looked at: a later one is left alone.
+    giveBack: (receipt, shownId) => ask({
+      title: `Give ${shownId} back?`,
+      words: "Its consumer loses it, and it is delivered again. Do this only if the consumer is gone or hangs: one that still works would do the work twice.",
+      fields: [
+        { ...DELAY, hint: `${SPAN_HINT} 0: now. Empty: after the backoff of the queue.` },
+        { name: "error", label: "Error (optional)", hint: "Why, for whoever looks at the message later." },
+        { name: "nocount", label: "The attempt", options: [["", "counts: a retry is spent"], ["no", "does not count"]] },
+      ],
+      confirm: "Give back",
+      danger: true,
+      run: ({ nocount, ...values }) => act("nack", { id: receipt.receipt, "id-base64": receipt["receipt-base64"], ...given(values), nocount: nocount === "no" }, (answer) => `Given back: ${shownId} is ${answer.state}.`),
+    }),
+    bury: (id, shownId, found) => ask({
+      title: `Bury ${shownId}?`,
+      words: `The message becomes dead: it is kept, and can be redriven.${found.state === "inflight" ? " A consumer is working on it; its ack will have no effect." : ""}`,
+      fields: [{ name: "error", label: "Error (optional)", hint: "Why, for whoever looks at the message later." }],
+      confirm: "Bury",
+      run: (values) => act("bury", { ...id, ...given(values) }, `Buried: ${shownId}.`),
+    }),
+    cancelBatch: (batch, shownBatch, left) => ask({
+      title: `Cancel the batch ${shownBatch}?`,
+      words: `${many(left, "message")} of it ${left === 1 ? "has" : "have"} not ended and ${left === 1 ? "is" : "are"} removed for good, also from their consumers. Dead ones stay. Nothing follows.`,
+      confirm: "Cancel the batch",
+      danger: true,
+      run: () => act("cancel-batch", batch, (answer) => `Cancelled the batch ${shownBatch}: ${many(answer.cancelled, "message")} removed.`),
+    }),
+    schedule: () => ask({
+      title: `Declare a schedule of ${title}`,
+      words: "A schedule of the same id is replaced, and so is a message of that id that waits.",
+      fields: [
+        { name: "id", label: "Id", required: true },
+        { name: "payload", label: "Payload", type: "textarea" },
+        { name: "every", label: "Every", hint: `${SPAN_HINT} Counted from the Unix epoch.`, parse: time },
+        { name: "cron", label: "Or by cron", hint: "Minute, hour, day of month, month, weekday: 0 3 * * *, or @daily." },
+        { name: "tz", label: "Time zone of cron (optional)", hint: "As in Europe/Berlin. Empty: UTC." },
+      ],
+      confirm: "Declare",
+      run: (values) => act("schedule", { ...given(values), payload: values.payload }, (answer) => `Schedule ${values.id}: ${answer.schedule}.`),
+    }),
+    alter: (fields) => ask({
+      title: `Settings of ${title}`,
+      words: "They apply at once; docs/settings.md says what each means for messages that are already there.",
+      fields,
+      confirm: "Change",
+      run: (values) => {
+        const was = Object.fromEntries(fields.map((field) => [field.name, field.was]));
+        const isChanged = (name) => values[name] !== null && values[name] !== was[name];
+        const partner = (name) => PAIRS.find((pair) => pair.includes(name)) ?? [name];
+        const changed = Object.keys(values).filter((name) => partner(name).some(isChanged));
+        if (changed.length === 0) throw new Error("Nothing is changed.");
+        return act("alter", { settings: Object.fromEntries(changed.map((name) => [name, values[name] ?? was[name]])) }, `Changed: ${changed.join(", ")}.`);
+      },
     }),
     cancel: (id, shownId, found) => {
       const verb = removal(found.state);

@@ -5,6 +5,10 @@ import { address, distance, many, param, span } from "./format.js";
 
 /** The condition whose messages are worth a look: those that are dead. */
 export const DYING = "messages die";
+const HELD = "groups held";
+/** The tab that shows what a condition is about. */
+const TABS = { [DYING]: "dead", [HELD]: "groups" };
+const WHY = { paused: ["is paused until it is resumed", "is paused, resumes"], rate: ["", "is at its rate, delivers again"], limit: ["is at its limit of messages in flight or waiting for a retry"] };
 
 /** More about a condition than its name. */
 const MORE = {
@@ -15,9 +19,15 @@ const MORE = {
   late: (info) => `the oldest ready message waits for ${span(info["oldest-ready"])}`,
   paused: (info) => (Number.isFinite(info["paused-until"]) ? `resumes ${distance(info["paused-until"])}` : "until it is resumed"),
   closed: (info) => (Number.isFinite(info["closed-until"]) ? `accepts messages again ${distance(info["closed-until"])}` : "pushes are refused until it is opened"),
-  "groups held": (info) => info.held?.join("; ") || `${many(info.ready, "ready message")} of groups that are paused, at their rate or at their limit`,
+  [HELD]: (info) => heldGroups(info) || `${many(info.ready, "ready message")} of groups that are paused, at their rate or at their limit`,
   "at its rate limit": (info) => `delivers again ${distance(info["next-delivery"])}`,
 };
+
+/** Which groups hold messages back, the paused ones first. */
+function heldGroups({ held = [], "held-groups": number }) {
+  const words = held.map(({ group, why, until }) => `group ${group} ${until === null ? WHY[why][0] : `${WHY[why][1]} ${distance(until)}`}`);
+  return [...words, ...(number > held.length ? [`${number - held.length} more`] : [])].join("; ");
+}
 
 function conditionsOf(row) {
   if (row.error) return [[row.error, "bad"]];
@@ -32,7 +42,7 @@ export function levelOf(row) {
 
 /** An item for a condition of a queue: a link, if there is something to see. */
 export function mark(name, queue) {
-  return el("li", {}, name === DYING ? el("a", { href: address("queue", { ...queue, tab: "dead" }) }) : null);
+  return el("li", {}, TABS[name] ? el("a", { href: address("queue", { ...queue, tab: TABS[name] }) }) : null);
 }
 
 /** Fills a list with a mark for each condition. */

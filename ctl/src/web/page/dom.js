@@ -68,16 +68,19 @@ export function list(container, items, key, make, update) {
   }
 }
 
-/** A definition list of names and values; values are texts or nodes. */
+/** A definition list of names and values, which are texts; those with an address are links. */
 export function pairs(container, entries) {
   list(
     container,
     entries,
     ([name]) => name,
     ([name]) => el("div", {}, el("dt", {}, name), el("dd")),
-    (node, [, value, title]) => {
-      text(node.lastElementChild, value);
-      set(node.lastElementChild, "title", title);
+    (node, [, value, title, href]) => {
+      const place = node.lastElementChild;
+      if (href && !place.firstElementChild) place.replaceChildren(el("a"));
+      text(href ? place.firstElementChild : place, value);
+      if (href) set(place.firstElementChild, "href", href);
+      set(place, "title", title);
     },
   );
 }

@@ -6,12 +6,23 @@ import { address, many } from "./format.js";
 
 /** How often it is asked for, in ms: the server of the page looks every half minute. */
 const EVERY = 15000;
+/** Findings that are shown until somebody asks for all: more would leave no room for the queues. */
+const FEW = 3;
+/** What the page can do about a check, and in which tab. */
+const HERE = {
+  paused: ["Resume it here"], closed: ["Open it here"], dead: ["Its dead messages", "dead"], "dead-full": ["Its dead messages", "dead"],
+  "group-paused": ["Resume it here", "groups"], "group-rate": ["Its groups", "groups"], "group-limit": ["Its groups", "groups"],
+  full: ["Its limits", "details"], refused: ["Its limits", "details"], forward: ["Its settings", "details"], batch: ["Its batches", "batches"],
+};
 const SEVERITIES = [["critical", "bad"], ["warning", "warning"], ["note", "note"], ["not checked", "note"]];
 
-export function findings() {
+export function findings(shared) {
   const summary = el("summary");
   const items = el("ul");
-  const node = el("details", { class: "findings", hidden: true }, summary, items);
+  const more = el("button", { type: "button", class: "quiet", click: () => { showsAll = true; draw(all); items.children[FEW]?.querySelector("a")?.focus(); } });
+  const node = el("details", { class: "findings", hidden: true }, summary, items, more);
+  let showsAll = false;
+  let all = [];
   let asked = 0;
   let isNew = true;
 
@@ -28,6 +39,7 @@ export function findings() {
   }
 
   function draw(found) {
+    all = found;
     const numbers = SEVERITIES.map(([severity]) => [found.filter((one) => one.severity === severity).length, severity]);
     const worst = SEVERITIES.find(([severity]) => found.some((one) => one.severity === severity))?.[1] ?? "note";
     show(node, found.length > 0);
@@ -37,21 +49,29 @@ export function findings() {
     if (isNew && found.length > 0) node.open = worst === "bad" && !matchMedia("(max-width: 680px)").matches;
     isNew = false;
     const shown = found.filter((one) => one.severity !== "not checked");
-    list(items, shown.map((one, nth) => [`${nth} ${one.server ?? ""} ${one.queue ?? ""}`, one]), ([key]) => key, ([, one]) => make(one), (item, [, one]) => fill(item, one));
+    const few = showsAll ? shown : shown.slice(0, FEW);
+    show(more, few.length < shown.length);
+    text(more, `${shown.length - few.length} more`);
+    list(items, few.map((one, nth) => [`${nth} ${one.server ?? ""} ${one.queue ?? ""}`, one]), ([key]) => key, ([, one]) => make(one), (item, [, one]) => fill(item, one));
   }
 
   function make(one) {
     const subject = one.queue !== undefined ? el("a", { href: address("queue", { queue: one.queue }) }, one.queue) : el("span", {}, one.server ?? "All servers");
-    return el("li", {}, el("b", {}), " ", subject, ": ", el("span", {}), " ", el("span", { class: "dim" }));
+    return el("li", {}, el("b", {}), " ", subject, ": ", el("span", {}), " ", el("span", { class: "dim" }), " ", el("a", { hidden: true }));
   }
 
   function fill(item, one) {
-    const [severity, , what, advice] = item.children;
+    const [severity, , what, advice, here] = item.children;
     const sentence = (words) => `${words.replace(/^./, (letter) => letter.toUpperCase())}.`;
     text(severity, sentence(one.severity).slice(0, -1));
     set(severity, "class", SEVERITIES.find(([known]) => known === one.severity)[1]);
     text(what, `${one.what}.`);
-    text(advice, `${sentence(one.why)} ${sentence(one.do)}`);
+    const fix = shared.writes && one.queue !== undefined ? HERE[one.check] : null;
+    text(advice, fix ? sentence(one.why) : `${sentence(one.why)} ${sentence(one.do)}`);
+    show(here, Boolean(fix));
+    if (!fix) return;
+    text(here, fix[0]);
+    set(here, "href", address("queue", { queue: one.queue, ...(fix[1] ? { tab: fix[1] } : {}) }));
   }
   return { node, read: refresh };
 }

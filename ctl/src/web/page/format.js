@@ -63,6 +63,11 @@ export function exactSpan(ms) {
   return parts.filter(Boolean).join(" ");
 }
 
+/** Milliseconds as they are typed: what `parseSpan` reads. */
+export function typedSpan(ms) {
+  return ms > 0 ? exactSpan(ms).replace(/min/g, "m").replace(/[ ,]/g, "") : "0";
+}
+
 /** `in 5 min`, or `5 min ago`. */
 export function distance(at) {
   if (!Number.isFinite(at)) return "–";

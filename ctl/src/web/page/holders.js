@@ -2,9 +2,9 @@
 
 import { read } from "./api.js";
 import { actions } from "./actions.js";
+import { follower } from "./batch.js";
 import { el, list, set, show, text } from "./dom.js";
-import { address, count, distance, instant, many, now, param, shown } from "./format.js";
-import { snippet } from "./payload.js";
+import { address, count, distance, instant, many, now, param, shown, span } from "./format.js";
 
 /** A table of names with numbers: `cells` are the texts and titles of a row, `make` adds a cell to it, `fill` changes that. */
 function table(kind, noun, headings, link, action = null) {
@@ -70,19 +70,14 @@ function isPaused(item) {
 /** Why no message of a group is delivered, and until when. */
 function heldBack(item) {
   if (item["paused-until"] === null) return ["paused until it is resumed"];
-  const [words, at] = item["paused-until"] > 0 ? ["paused, resumes", item["paused-until"]] : ["at its rate,", item["next-delivery"]];
-  return at ? [`${words} ${distance(at)}`, instant(at)] : [""];
-}
-
-/** The message that follows a batch: its id, if it has one, and the beginning of its payload. */
-function follower(item) {
-  if (!item.closed) return ["open", `Nothing follows yet: the batch is open. Begun ${instant(item.created)}`];
-  return [[shown(item, "then-id"), snippet(item, "then")].filter(Boolean).join(": "), `Follows when no message is left. Begun ${instant(item.created)}`];
+  if (item["paused-until"] > 0) return [`paused, resumes ${distance(item["paused-until"])}`, instant(item["paused-until"])];
+  const at = item["next-delivery"];
+  return at > now() ? [`at its rate for ${span(at - now())}`, `The next delivery is at ${instant(at)}`] : [""];
 }
 
 /** The batches of the messages that the queue holds, and how far they are. */
 export function batchList(queue) {
-  const names = table("holders", "Batch", ["Ended", "Left", "Acked", "Dead", "Cancelled", "Then"], () => null);
+  const names = table("holders", "Batch", ["Ended", "Left", "Acked", "Dead", "Cancelled", "Then"], (item) => address("queue", { ...queue, tab: "batches", ...param(item, "batch") }));
   names.node.querySelector("tr").append(el("th", { role: "columnheader", scope: "col" }, el("span", { class: "unseen" }, "Progress")));
   const nothing = el("p", { class: "empty", hidden: true }, "No message of the queue belongs to a batch.");
   const more = el("p", { class: "dim" });
@@ -94,7 +89,7 @@ export function batchList(queue) {
   }
 
   function draw() {
-    names.draw(answer.batches, (item) => [[`${count(item.total - item.left)} of ${count(item.total)}`], [count(item.left)], [count(item.acked)], [count(item.dead)], [count(item.cancelled)], follower(item)],
+    names.draw(answer.batches, (item) => [[`${count(item.total - item.left)} of ${count(item.total)}`], [count(item.left)], [count(item.acked)], [count(item.dead)], [count(item.cancelled)], [follower(item) ?? "open", item.closed ? "Follows when no message is left" : "Nobody has said which message follows"]],
       () => el("td", { class: "progress", role: "cell" }, el("progress", { max: "1" })),
       (row, item) => {
         const bar = row.lastElementChild.firstElementChild;
@@ -112,9 +107,10 @@ export function groupList(queue, shared) {
   // To where its first messages are.
   const tabOf = (item) => (item["oldest-due"] > now() ? "delayed" : item.waiting > 0 ? "ready" : "inflight");
   const names = table("holders groups", "Group", ["Waiting", "Occupied by", "Oldest due", "Held back"], (item) => address("queue", { ...queue, tab: tabOf(item), ...param(item, "group") }), "Pause or resume");
-  const nothing = el("p", { class: "empty", hidden: true }, "No group has a message that is not dead.");
+  const nothing = el("p", { class: "empty", hidden: true }, "No group has a message that is not dead, and none is paused.");
   const more = el("p", { class: "dim" });
-  const node = el("section", { "aria-label": "groups" }, names.node, nothing, more);
+  const pause = el("button", { type: "button", class: "write above", click: () => actions(shared, queue).pauseNamedGroup() }, "Pause a group by name…");
+  const node = el("section", { "aria-label": "groups" }, pause, names.node, nothing, more);
   let answer = { groups: [] };
 
   async function refresh() {

@@ -89,8 +89,9 @@ export function scheduleList(queue, shared) {
   const nothing = el("p", { class: "empty", hidden: true });
   const range = el("p", { class: "dim", role: "status" });
   const filter = el("input", { type: "search", id: "schedule-filter", placeholder: "Part of an id or a rule", autocomplete: "off", autocapitalize: "none", spellcheck: "false", input: () => draw() });
+  const declare = el("button", { type: "button", class: "write above", click: () => actions(shared, queue).schedule() }, "Declare a schedule…");
   const tools = el("div", { class: "tools" }, el("div", { class: "field" }, el("label", { for: "schedule-filter" }, "Filter"), filter), range);
-  const node = el("section", { "aria-label": "schedules" }, tools, items, nothing);
+  const node = el("section", { "aria-label": "schedules" }, declare, tools, items, nothing);
 
   function make(message) {
     const id = param(message, "id");
@@ -114,7 +115,7 @@ export function scheduleList(queue, shared) {
     });
     show(tools, answer.messages.length > 0);
     show(nothing, messages.length === 0);
-    text(nothing, answer.searching ? "Searching all messages of the queue…" : part ? `No schedule has “${part}” in its id or rule.` : "No message of this queue recurs. dqctl schedule declares one.");
+    text(nothing, answer.searching ? "Searching all messages of the queue…" : part ? `No schedule has “${part}” in its id or rule.` : "No message of this queue recurs.");
     const cut = messages.length < chosen.length ? `The next ${count(messages.length)} of ` : "";
     text(range, `${cut}${many(chosen.length, "schedule")}${answer.searching ? ", searching…" : ""}`);
   }

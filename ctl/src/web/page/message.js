@@ -34,9 +34,11 @@ export function message(params, shared) {
   const redrive = button("Redrive…", () => acts.redrive(id, shownId));
   const promote = button("Run now…", () => acts.promote(id, shownId));
   const reschedule = button("Reschedule…", () => acts.reschedule(id, shownId, found));
+  const giveBack = button("Give back…", () => acts.giveBack(found, shownId));
+  const bury = button("Bury…", () => acts.bury(id, shownId, found));
   const cancel = button("Cancel…", () => acts.cancel(id, shownId, found), "danger");
   const again = button("Edit and push again…", () => acts.pushAgain(shownId, found));
-  const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this message" }, redrive, promote, reschedule, again, cancel);
+  const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this message" }, redrive, promote, giveBack, reschedule, again, bury, cancel);
   const gone = el("p", { class: "empty", hidden: true }, "The queue has no message of this id now: it was completed or removed, or never pushed.");
   const there = el("div", {}, bar, error, errors, progress, payload.node, result.node, headers, checkpoint.node, fields);
   const node = el("div", { class: "message" },
@@ -67,6 +69,8 @@ export function message(params, shared) {
     show(redrive, found.state === "dead");
     show(promote, found.state === "delayed");
     show(reschedule, waits);
+    show(giveBack, found.state === "inflight");
+    show(bury, waits || found.state === "inflight");
     show(again, found.payload !== undefined || found["payload-base64"] !== undefined);
     again.disabled = found["payload-size"] > WHOLE;
     set(again, "title", again.disabled ? "The payload is too large to be edited here: dqctl get QUEUE ID --payload prints it." : null);
@@ -76,7 +80,7 @@ export function message(params, shared) {
     text(error.lastElementChild, typeof found.error === "string" ? visible(found.error) : shown(found, "error"));
     const others = Object.keys(found).map((field) => field.replace(/-base64$/, "")).filter((field) => !FIELDS.includes(field) && !["id", "payload", "payload-size", "error", "result", "lease-expired", ...TRAVELLING].includes(field));
     const names = [...FIELDS, ...others].filter((field) => field in found || `${field}-base64` in found);
-    pairs(fields, names.filter((field) => !(field === "next" && found.next === 0)).map((field) => entry(field, found)));
+    pairs(fields, names.filter((field) => !(field === "next" && found.next === 0)).map((field) => linked(field) ?? entry(field, found)));
     const percent = percentOf(found.checkpoint);
     show(progress, percent !== null);
     set(progress, "value", percent);
@@ -84,6 +88,12 @@ export function message(params, shared) {
     result.update(found, "result");
     checkpoint.update(found, "checkpoint");
     drawTravelling();
+  }
+
+  /** A consumer, a group or a batch leads to its messages. */
+  function linked(field) {
+    const tab = { consumer: "inflight", batch: "batches", group: ["done", "inflight", "delayed", "dead"].find((state) => state === found.state) ?? "ready" }[field];
+    return tab && [field, shown(found, field), null, address("queue", { ...queue, tab, ...param(found, field) })];
   }
 
   function drawTravelling() {

@@ -18,7 +18,7 @@ const COLUMNS = [["Queue", "name", "name"], ["State", "state", "trouble"], ["Dep
 
 export function overview(params, shared) {
   const state = { contains: params.contains ?? "", sort: SORTS.some(([sort]) => sort === params.sort) ? params.sort : "trouble", reverse: params.reverse === "1" ? 1 : 0, offset: Number(params.offset) || 0 };
-  const found = findings();
+  const found = findings(shared);
   const totals = el("dl", { class: "totals" });
   const depth = chart("Messages", count, "No message in the time that is known.");
   const flow = chart("Messages per second", rate, "Nothing was pushed or delivered in the time that is known.");

@@ -2,16 +2,18 @@
 
 import { read } from "./api.js";
 import { actions } from "./actions.js";
+import { batchView } from "./batch.js";
 import { chart } from "./chart.js";
 import { DYING, levelOf, mark, sentences } from "./condition.js";
 import { deadList } from "./dead.js";
 import { el, list, pairs, set, show, text, whole } from "./dom.js";
-import { address, bytes, count, distance, exactSpan, learnClock, many, param, rate, shown, span } from "./format.js";
+import { address, bytes, count, distance, exactSpan, learnClock, many, param, rate, shown, span, typedSpan } from "./format.js";
+import { number, SPAN_HINT, time } from "./ask.js";
 import { batchList, consumerList, groupList } from "./holders.js";
 import { messageList, scheduleList } from "./lists.js";
 import { depths, flows } from "./overview.js";
 
-const TABS = [["ready", "Ready"], ["delayed", "Delayed"], ["inflight", "In flight"], ["dead", "Dead"], ["done", "Done"], ["consumers", "Consumers"], ["schedules", "Schedules"], ["groups", "Groups"], ["batches", "Batches"], ["details", "Details"]];
+const TABS = [["ready", "Ready"], ["delayed", "Delayed"], ["inflight", "In flight"], ["dead", "Dead"], ["consumers", "Consumers"], ["done", "Done"], ["schedules", "Schedules"], ["groups", "Groups"], ["batches", "Batches"], ["details", "Details"]];
 const GROUPED = new Set(["ready", "delayed", "inflight", "dead"]);
 const TIMES = new Set(["lease", "maxlease", "delay", "ttl", "backoff-base", "backoff-max", "rate-period", "grouprate-period", "deadttl", "dedupe", "retain"]);
 const SETTINGS = ["lease", "delay", "retries", "backoff-base", "backoff-max", "backoff-jitter", "ttl", "maxlen", "maxinflight", "maxpayload", "deadlen", "deadttl", "dedupe", "rate", "rate-period", "groupinflight", "grouporder", "grouprate", "grouprate-period", "errors", "forward", "deadforward", "retain", "donelen", "maxlease"];
@@ -39,7 +41,8 @@ export function queue(params, shared) {
   const content = el("div");
   const node = el("div", { class: "queue" },
     el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: "#/" }, "Queues")),
-    el("div", { class: "head" }, el("h1", { class: "name" }, whole(shownName))), conditions, state, bar,
+    // What comes and goes stands below the buttons, so that these do not move.
+    el("div", { class: "head" }, el("h1", { class: "name" }, whole(shownName))), bar, conditions, state,
     el("div", { class: "charts" }, depth.node, flow.node, late.node, run.node), tabs, content);
   let info = {};
   let tab;
@@ -48,12 +51,13 @@ export function queue(params, shared) {
   let chosen;
   let body;
   let isPlaced = false;
+  const shownTabs = new Set();
   choose(params);
 
   /** Shows a tab. The rest of the view stays as it is, with the focus. */
   function choose(params) {
     tab = TABS.some(([known]) => known === params.tab) ? params.tab : "ready";
-    only = onlyOf(params);
+    only = onlyOf(params, tab);
     chosen = params;
     body = bodyOf();
     content.replaceChildren(body.node);
@@ -71,9 +75,9 @@ export function queue(params, shared) {
 
   function bodyOf() {
     switch (tab) {
-      case "details": return details();
+      case "details": return details(acts);
       case "groups": return groupList(name, shared);
-      case "batches": return batchList(name);
+      case "batches": return only ? batchView(name, only, shared) : batchList(name);
       case "consumers": return consumerList(name, shared);
       case "schedules": return scheduleList(name, shared);
       case "dead": return deadList(name, shared, chosen);
@@ -97,11 +101,12 @@ export function queue(params, shared) {
     const [answer] = await Promise.all([read("queue", name), shownBody.read()]);
     info = answer.info;
     learnClock(answer.now);
-    const said = { ...info, held: answer.held, conditions: answer.conditions };
+    const said = { ...info, held: answer.held, "held-groups": answer["held-groups"], conditions: answer.conditions };
     list(conditions, sentences(said), ([words]) => words.split(":")[0], ([, , condition]) => mark(condition, name), (item, [words, level]) => {
       text(item.firstElementChild ?? item, words);
       set(item, "class", level);
     });
+    keepHeight(conditions);
     const parts = [];
     if (Number.isFinite(info["oldest-ready"])) parts.push(`oldest ready message due ${span(info["oldest-ready"])} ago`);
     if (Number.isFinite(info["next-due"])) parts.push(`next delayed message ${distance(info["next-due"])}`);
@@ -126,8 +131,10 @@ export function queue(params, shared) {
   }
 
   function drawTabs() {
-    const isUsed = { groups: info.groups > 0, batches: info.batches > 0, done: info.done > 0 || info.retain > 0, consumers: info.inflight > 0 };
-    const kept = TABS.filter(([key]) => key === tab || (isUsed[key] ?? true));
+    const isUsed = { batches: info.batches > 0, done: info.done > 0 || info.retain > 0 };
+    // A tab that was there stays, so that the others do not move.
+    for (const [key] of TABS) if (key === tab || (isUsed[key] ?? true)) shownTabs.add(key);
+    const kept = TABS.filter(([key]) => shownTabs.has(key));
     list(tabs, kept, ([key]) => key,
       ([key, words]) => el("a", { "aria-current": key === tab ? "page" : null }, words, el("span", { class: "badge" })),
       (link, [key]) => {
@@ -143,9 +150,9 @@ export function queue(params, shared) {
   return { kind: `queue ${JSON.stringify(name)}`, title: shownName, node, read: refresh, accept };
 }
 
-/** Whose messages are shown, if not all: those of a group or of a consumer. */
-function onlyOf(params) {
-  const named = ["group", "consumer"].find((field) => params[field] !== undefined || params[`${field}-base64`] !== undefined);
+/** Whose messages are shown, if not all: those of a group, of a consumer or of a batch. */
+function onlyOf(params, tab) {
+  const named = (tab === "batches" ? ["batch"] : ["group", "consumer"]).find((field) => params[field] !== undefined || params[`${field}-base64`] !== undefined);
   return named ? { field: named, words: `${named} ${shown(params, named)}`, param: param(params, named) } : null;
 }
 
@@ -157,13 +164,21 @@ function times(samples, column) {
   });
 }
 
+/** A part that has been high stays so, so that what is below does not move each time that it changes. */
+function keepHeight(node) {
+  node.style.minHeight = `${Math.max(Number.parseFloat(node.style.minHeight) || 0, node.offsetHeight)}px`;
+}
+
 /** Settings, totals, and how long deliveries take. */
-function details() {
+function details(acts) {
   const parts = ["Settings", "Totals since its creation", "Times since the server started"].map((title) => [title, el("dl", { class: "pairs" })]);
   const node = el("div", { class: "details" }, parts.map(([title, container]) => el("section", {}, el("h2", {}, title), container)));
   const [settings, totals, times] = parts.map(([, container]) => container);
+  let altered = {};
+  settings.before(el("button", { type: "button", class: "write", click: () => acts.alter(settingFields(altered)) }, "Change…"));
 
   function draw({ info, stats }) {
+    altered = info;
     const known = Object.keys(info);
     const others = known.filter((field) => !SETTINGS.includes(field) && !TOTALS.includes(field) && !COUNTS.has(field));
     const value = (field) => (TIMES.has(field) ? exactSpan(info[field]) : typeof info[field] === "number" ? count(info[field]) : String(info[field] ?? "–"));
@@ -172,6 +187,17 @@ function details() {
     pairs(times, stats ? [...quantiles("delivered late by", stats.lateness), ...quantiles("run time", stats.runtime), ["pops without a message", count(stats["pops-empty"])], ["held back by the rate", span(stats["rate-limited-ms"] ?? 0)]] : []);
   }
   return { node, read: async () => undefined, draw };
+}
+
+/** The settings that are numbers as fields of a question, the frequent ones first. */
+function settingFields(info) {
+  const frequent = ["retries", "lease", "maxlen", "rate", "rate-period"];
+  const texts = ["backoff-jitter", "grouporder", "forward", "deadforward"];
+  const others = SETTINGS.filter((name) => !frequent.includes(name) && !texts.includes(name));
+  return [...frequent, ...others].filter((name) => Number.isFinite(info[name])).map((name) => ({
+    name, label: name, was: info[name], more: !frequent.includes(name),
+    ...(TIMES.has(name) ? { value: typedSpan(info[name]), hint: SPAN_HINT, parse: time } : { value: info[name], parse: number(-1, Number.MAX_SAFE_INTEGER) }),
+  }));
 }
 
 /** Settings for which a number means none or all. */

@@ -12,7 +12,7 @@ const QUEUES = 20;
 export function search(params) {
   const queues = el("ol", { class: "messages" });
   const items = el("ol", { class: "messages" });
-  const status = el("p", { role: "status" }, "Searching…");
+  const status = el("p", { class: "searching", role: "status" }, "Searching…");
   const named = el("section", { hidden: true }, el("h2", {}, "Queues"), queues);
   const found = el("section", { hidden: true }, el("h2", {}, "Messages"), items);
   const node = el("div", { class: "search-view" }, el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: "#/" }, "Queues")),

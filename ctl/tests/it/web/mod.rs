@@ -1,6 +1,7 @@
 //! `dqctl web`: what it reads, what it changes, and whom it refuses.
 
 mod browser;
+mod changes;
 mod chrome;
 mod dead;
 mod operator;

@@ -39,7 +39,7 @@ fn the_page_has_all_it_needs_and_nothing_from_elsewhere() {
             }
         }
     }
-    assert_eq!(paths.len(), 20, "{paths:?}");
+    assert_eq!(paths.len(), 21, "{paths:?}");
     assert_eq!(web.get("/other").status, 404);
     assert_eq!(web.request("HEAD", "/", &[], "").body, "");
 }
@@ -210,6 +210,17 @@ fn batches_show_how_far_they_are() {
     assert_eq!(["total", "left", "dead", "closed"].map(|field| large[field].as_i64().unwrap()), [3, 2, 1, 1]);
     assert_eq!((&large["then"], &large["then-size"]), (&json!("done"), &json!(4)));
     assert_eq!(web.get("/api/batches?queue=none").status, 404);
+    let one = web.read("/api/batches?queue=q&batch=small");
+    assert_eq!((&one["batches"][0]["batch"], &one["batches"][1]), (&json!("small"), &json!(null)));
+    // Its messages, of which the dead one is no more.
+    server.ask(&["DQ.RESCHEDULE", "q", "c", "DELAY", "3600000"]);
+    let members = web.read("/api/messages?queue=q&batch=large");
+    let mut states: Vec<_> =
+        members["messages"].as_array().unwrap().iter().map(|one| [&one["id"], &one["state"]]).collect();
+    states.sort_by_key(|[id, _]| id.as_str());
+    assert_eq!(states, [["c", "delayed"], ["d", "ready"]]);
+    assert_eq!(members["limited"], false);
+    assert_eq!(web.read("/api/messages?queue=q&batch=large&count=1")["limited"], true);
 }
 
 #[test]

@@ -101,8 +101,9 @@ fn groups_that_hold_all_messages_are_a_condition() {
     assert_eq!(conditions(&web, "q"), json!([]));
     web.act("pause", json!({ "queue": "q", "group": "g" }));
     assert_eq!(conditions(&web, "q"), json!([["groups held", "note"]]));
-    let held = web.read("/api/queue?queue=q")["held"].clone();
-    assert_eq!(held, json!(["group g is paused until it is resumed: dqctl resume q --group g"]));
+    let held = web.read("/api/queue?queue=q");
+    assert_eq!(held["held"], json!([{ "group": "g", "why": "paused", "until": null }]));
+    assert_eq!(held["held-groups"], 1);
 }
 
 #[test]

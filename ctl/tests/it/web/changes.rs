@@ -1,0 +1,238 @@
+//! What is changed from the page, and what stays where it is meanwhile, in a headless Chromium, `make test-web`.
+
+use super::chrome::{Browser, Scheme, Screen};
+use super::Web;
+use crate::support::Server;
+
+fn page(web: &Web, view: &str) -> String {
+    format!("http://127.0.0.1:{}/#/{view}", web.port)
+}
+
+/// Fills in a field of the question that is open.
+fn fill(browser: &mut Browser, field: &str, value: &str) {
+    browser.eval(&format!("document.getElementById('field-{field}').value = '{value}'"));
+}
+
+fn confirm(browser: &mut Browser) {
+    browser.eval("document.querySelector('dialog button.primary').click()");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_batch_leads_to_its_messages_and_is_cancelled() {
+    let server = Server::start();
+    for id in ["a", "b", "c"] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id, "BATCH", "import"]);
+    }
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "other"]);
+    server.ask(&["DQ.POP", "q"]);
+    server.ask(&["DQ.BATCH", "q", "import", "THEN", "bind", "ID", "bind-7"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q&tab=batches"));
+    browser.until("0 of 3");
+    browser.tab_to("import");
+    browser.press("Enter");
+    browser.until("Only messages of batch import.");
+    browser.until("Then: bind-7: bind");
+    let rows = "[...document.querySelectorAll('.messages .line-one')].map((row) => row.innerText.split(' · ')[0].replace(/\\s+/g, ' ')).sort().join()";
+    assert_eq!(browser.eval(rows), "a in flight,b ready,c ready");
+    browser.tab_to("Cancel the batch…");
+    browser.press("Enter");
+    browser.until("3 messages of it have not ended");
+    confirm(&mut browser);
+    browser.until("Cancelled the batch import: 3 messages removed.");
+    browser.until("The batch has ended, or was never begun.");
+    assert_eq!(server.text(&["DQ.LEN", "q"]), "1");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_message_in_flight_is_given_back_then_buried() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m", "GROUP", "ann"]);
+    server.ask(&["DQ.POP", "q", "LEASE", "3600000", "AS", "worker-1"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "message?queue=q&id=m"));
+    browser.until("worker-1");
+    let links = "[...document.querySelectorAll('.message-fields a')].map((link) => link.innerText).join()";
+    assert_eq!(browser.eval(links), "ann,worker-1");
+    browser.tab_to("Give back…");
+    browser.press("Enter");
+    browser.until("would do the work twice");
+    fill(&mut browser, "delay", "0");
+    fill(&mut browser, "error", "hung");
+    fill(&mut browser, "nocount", "no");
+    // Its lease ends and another consumer has it: that delivery is not the one that was looked at.
+    server.ask(&["DQ.NACK", "q", "m", "DELAY", "0"]);
+    server.ask(&["DQ.POP", "q", "LEASE", "3600000", "AS", "worker-2"]);
+    confirm(&mut browser);
+    browser.until("it has ended meanwhile");
+    browser.press("Escape");
+    browser.until("worker-2");
+    browser.tab_to("Give back…");
+    browser.press("Enter");
+    browser.until("would do the work twice");
+    fill(&mut browser, "delay", "0");
+    confirm(&mut browser);
+    browser.until("Given back: m is ready.");
+    browser.tab_to("Bury…");
+    browser.press("Enter");
+    browser.until("The message becomes dead");
+    fill(&mut browser, "error", "no such user");
+    confirm(&mut browser);
+    browser.until("Buried: m.");
+    browser.until("no such user");
+    assert_eq!(server.text(&["DQ.LEN", "q", "dead"]), "1");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn settings_schedules_and_pauses_of_groups_are_declared() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "RETRIES", "5", "LEASE", "90000"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q&tab=details"));
+    browser.tab_to("Change…");
+    browser.press("Enter");
+    browser.until("Settings of q");
+    assert_eq!(browser.eval("document.getElementById('field-lease').value"), "1m30s");
+    confirm(&mut browser);
+    browser.until("Nothing is changed.");
+    fill(&mut browser, "retries", "2");
+    fill(&mut browser, "rate", "7");
+    fill(&mut browser, "rate-period", "1s");
+    confirm(&mut browser);
+    browser.until("Changed: retries, rate, rate-period.");
+    let info = web.read("/api/queue?queue=q")["info"].clone();
+    let changed = ["retries", "rate", "rate-period", "lease"].map(|field| info[field].as_i64().unwrap());
+    assert_eq!(changed, [2, 7, 1_000, 90_000]);
+
+    browser.open(&page(&web, "queue?queue=q&tab=schedules"));
+    browser.until("No message of this queue recurs.");
+    browser.tab_to("Declare a schedule…");
+    browser.press("Enter");
+    browser.until("Declare a schedule of q");
+    fill(&mut browser, "id", "nightly");
+    confirm(&mut browser);
+    browser.until("give every or cron");
+    fill(&mut browser, "cron", "0 3 * * *");
+    confirm(&mut browser);
+    browser.until("Schedule nightly: created.");
+    browser.until("0 3 * * *");
+
+    browser.open(&page(&web, "queue?queue=q&tab=groups"));
+    browser.until("No group has a message");
+    browser.tab_to("Pause a group by name…");
+    browser.press("Enter");
+    browser.until("also of those that are pushed later");
+    fill(&mut browser, "group", "ann");
+    confirm(&mut browser);
+    browser.until("Paused the group ann.");
+    browser.until("paused until it is resumed");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn buttons_and_tabs_of_a_live_queue_do_not_move() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "GROUP", "ann"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q&tab=ready"));
+    browser.until("clients waiting");
+    let bar = "JSON.stringify(document.querySelector('.queue > .buttons').getBoundingClientRect())";
+    let tabs = "[...document.querySelectorAll('.tabs a')].map((tab) => tab.dataset.key).join()";
+    let height = "document.querySelector('.tabs').getBoundingClientRect().top";
+    let (bar_at, tabs_shown) = (browser.eval(bar), browser.eval(tabs));
+    server.ask(&["DQ.PAUSE", "q", "GROUP", "ann"]);
+    server.ask(&["DQ.PAUSE", "q", "IN"]);
+    browser.until("Groups held");
+    browser.until("pushes are refused until it is opened");
+    let below = browser.eval(height);
+    assert_eq!((browser.eval(bar), browser.eval(tabs)), (bar_at.clone(), tabs_shown.clone()));
+    server.ask(&["DQ.RESUME", "q", "ALL"]);
+    server.ask(&["DQ.RESUME", "q", "GROUP", "ann"]);
+    server.ask(&["DQ.POP", "q", "AS", "worker-1"]);
+    browser.until_true("!document.body.innerText.includes('Groups held')");
+    assert_eq!((browser.eval(bar), browser.eval(tabs)), (bar_at, tabs_shown));
+    assert_eq!(browser.eval(height), below, "what has been high stays so");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn three_findings_leave_room_for_the_queues() {
+    let server = Server::start();
+    for number in 0..7 {
+        let queue = format!("closed:{number}");
+        server.ask(&["DQ.CREATE", &queue]);
+        server.ask(&["DQ.PAUSE", &queue, "IN"]);
+    }
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, ""));
+    browser.until("Doctor:");
+    browser.eval("document.querySelector('.findings').open = true");
+    let shown = "document.querySelectorAll('.findings li').length";
+    assert_eq!(browser.eval(shown), 3);
+    let number = browser.eval("parseInt(document.querySelector('.findings button').innerText)").as_i64().unwrap();
+    browser.eval("document.querySelector('.findings button').click()");
+    assert_eq!(browser.eval(shown), 3 + number);
+    // What the page can do is no advice for a terminal.
+    let closed =
+        "[...document.querySelectorAll('.findings li')].find((one) => one.innerText.includes('closed:0')).innerText";
+    let closed = browser.eval(closed).as_str().unwrap().to_owned();
+    assert!(closed.contains("Open it here") && !closed.contains("dqctl"), "{closed}");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn cards_and_causes_of_long_words_fit_a_phone() {
+    let server = Server::start();
+    let long = "a-name-that-has-no-end-".repeat(8);
+    for _ in 0..12 {
+        server.ask(&["DQ.PUSH", &long, "x", "AT", "1700000000000"]);
+    }
+    server.ask(&["DQ.CREATE", "q", "DEADLEN", "-1"]);
+    let error = "connect to the database server of the northern region: timed out";
+    for (id, error) in [("a", error), ("b", error), ("c", "another one")] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
+        server.ask(&["DQ.BURY", "q", id, "ERROR", error]);
+    }
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.show(Screen::Phone, Scheme::Light);
+    browser.open(&page(&web, ""));
+    browser.until("messages die");
+    let beyond = "[...document.querySelectorAll('.queues td')].filter((cell) => { const card = cell.parentElement.getBoundingClientRect(); return cell.getBoundingClientRect().right > card.right || cell.scrollWidth > cell.clientWidth + 1; }).map((cell) => cell.innerText).join()";
+    browser.until_true("document.querySelectorAll('.queues tbody tr').length === 2");
+    assert_eq!(browser.eval(beyond), "");
+    assert_eq!(browser.eval("document.documentElement.scrollWidth"), 390);
+    browser.open(&page(&web, "queue?queue=q&tab=dead"));
+    browser.until(error);
+    let cut = "[...document.querySelectorAll('.cause')].filter((cause) => cause.scrollHeight > cause.clientHeight || cause.scrollWidth > cause.clientWidth).length";
+    assert_eq!(browser.eval(cut), 0);
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_search_says_that_it_is_under_way() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, ""));
+    browser.until("1 queue");
+    browser.eval("const ask = window.fetch; window.fetch = async (path, options) => { if (path.startsWith('/api/search')) await new Promise((go) => { window.answerNow = go; }); return ask(path, options); }");
+    browser.open(&page(&web, "search?id=m"));
+    browser.until("Searching…");
+    browser.until_true("typeof window.answerNow === 'function'");
+    browser.eval("window.answerNow()");
+    browser.until("1 message found.");
+}
