@@ -42,7 +42,7 @@ use self::report::Report;
 use self::slots::Moves;
 pub use self::soak::{new_seed, soak_seconds};
 use self::stage::{Link, Stage, QUEUE, SERIES};
-use crate::support::{Clock, Random, Server};
+use crate::support::{next_module, Clock, Random, Server};
 use std::collections::BTreeSet;
 use std::sync::Barrier;
 
@@ -135,6 +135,10 @@ fn settings(queue: Queue, chance: &mut Random) -> (String, History, Option<Targe
 fn start(cast: Cast, stage: &Stage, mut chance: Random) -> Box<dyn Unrest + '_> {
     let (clock, other) = (Clock::new(), Clock::new());
     let mut skew = 0;
+    if matches!(cast, Cast::Upgraded | Cast::UpgradedPair) {
+        // It may have to be built. That takes a minute, in which clients would do more than the checker can judge.
+        next_module();
+    }
     let (master, replica, faults): (_, _, &[Fault]) = match cast {
         Cast::Calm => (Server::start(), None, &[]),
         Cast::Alone => (Server::with_aof(&[]), None, &ALONE),

@@ -41,7 +41,7 @@ pub use reply::{Fields, Reply};
 pub use roaming::Roamer;
 pub use scenario::{every_command, every_state, known_of_every_command, sequence};
 pub use sentinel::Sentinels;
-pub use server::{in_both_protocols, module, server_binary, Server};
+pub use server::{in_both_protocols, module, next_module, server_binary, Server};
 pub use transcript::Transcript;
 pub use trouble::NoSave;
 pub use wait::{eventually, expect_line, late_ms};

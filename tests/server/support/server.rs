@@ -348,7 +348,7 @@ pub fn module() -> &'static Path {
 
 /// A module that reads and writes the next version of the format. It is built with the features that the tests have
 /// given to the crates that both use, so that only the module and the core are compiled again.
-fn next_module() -> &'static Path {
+pub fn next_module() -> &'static Path {
     static MODULE: OnceLock<PathBuf> = OnceLock::new();
     let target = ["--workspace", "--example", "dq_next", "--features", "dq/next-format"];
     MODULE.get_or_init(|| built(&target, "examples/libdq_next"))
