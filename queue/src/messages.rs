@@ -58,11 +58,7 @@ impl Messages {
 
     /// Adds a message behind all others, and returns its place. Its sequence must be above theirs, and no other may
     /// have its name. O(log n).
-    pub fn add(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<Membership<'_>>) -> At {
-        self.add_member(record, bytes, group, None)
-    }
-
-    fn add_member(
+    pub fn add(
         &mut self,
         record: &Record,
         bytes: Bytes<'_>,
@@ -90,9 +86,9 @@ impl Messages {
         self.store.append(record, bytes, group, batch)
     }
 
-    /// [`Messages::add`] for a whole message, which is a member of `batch`.
+    /// [`Messages::add`] for a whole message.
     pub fn add_image(&mut self, image: &Image<'_>, group: Option<Membership<'_>>, batch: Option<BatchId>) -> At {
-        let at = self.add_member(&image.record, Bytes::from(image), group, batch);
+        let at = self.add(&image.record, Bytes::from(image), group, batch);
         self.add_attachments(at, image);
         at
     }

@@ -244,7 +244,7 @@ impl Queue {
 
     /// Adds a message behind all others. O(log n).
     pub(super) fn insert(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<&[u8]>, now: UnixMs) {
-        let at = self.messages.add(record, bytes, self.membership(group, now));
+        let at = self.messages.add(record, bytes, self.membership(group, now), None);
         self.view.place(&mut self.messages, at, record, now);
     }
 

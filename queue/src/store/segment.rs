@@ -2,8 +2,8 @@
 //!
 //! The bytes of a message start at the offset in its header. They consist of these parts, each only if it is present:
 //! the name (after a length byte), the retries, the lease, the TTL, the group, the batch, the headers, and last the
-//! payload, which ends where the next message begins. Retries that equal those of the segment's first message are left out, since all
-//! messages of most queues have the same.
+//! payload, which ends where the next message begins. Retries that equal those of the segment's first message are left
+//! out, since all messages of most queues have the same.
 
 // Indices are those of headers that the caller found in this segment; offsets are written by `append` only.
 #![allow(clippy::indexing_slicing)]
@@ -336,9 +336,13 @@ impl Segment {
     /// Where the number of the batch of a message is.
     fn batch_span(&self, index: usize) -> Option<std::ops::Range<usize>> {
         let header = self.headers.get(index).filter(|header| header.is_batched())?;
-        let name = self.behind_name(index).0.map_or(0, |name| 1 + name.len());
-        let end = self.span(index).start + name + header.options_len() + header.numbers_len();
+        let end = self.options_start(index) + header.options_len() + header.numbers_len();
         Some(end - size_of::<u32>()..end)
+    }
+
+    /// Where the options of a message begin, behind its name.
+    fn options_start(&self, index: usize) -> usize {
+        self.span(index).start + self.behind_name(index).0.map_or(0, |name| 1 + name.len())
     }
 
     /// The length of a payload that is stored in the segment.
@@ -419,9 +423,7 @@ impl Segment {
         header.set_phase(record.phase.into());
         let header = *header;
         if let (true, Some(ttl)) = (header.has(TTL), record.ttl) {
-            let name = self.behind_name(index).0.map_or(0, |name| 1 + name.len());
-            let start = self.span(index).start
-                + name
+            let start = self.options_start(index)
                 + if header.has(RETRIES) { size_of::<i32>() } else { 0 }
                 + if header.has(LEASE) { size_of::<u64>() } else { 0 };
             if let Some(end) = self.data.get_mut(start..start + size_of::<u64>()) {
