@@ -190,10 +190,11 @@ pub fn schedule(api: &Api, params: &Params) -> Answer {
     let queue = params.needed("queue")?;
     let mut command = command("DQ.SCHEDULE", params)?;
     command.arg(params.needed("id")?).arg(params.needed("payload")?);
-    if let Some(ms) = params.int("every", 1, LONGEST)? {
+    let every = params.int("every", 1, LONGEST)?;
+    if let Some(ms) = every {
         command.arg("EVERY").arg(ms);
     }
-    if params.int("every", 1, LONGEST)?.is_some() == params.bytes("cron")?.is_some() {
+    if every.is_some() == params.bytes("cron")?.is_some() {
         return Err(Problem::wrong("give every or cron, one of them"));
     }
     for name in ["cron", "tz"] {
