@@ -97,7 +97,7 @@ func At(t time.Time) interface {
 	ScheduleOption
 	RescheduleOption
 } {
-	return words("AT", t.UnixMilli())
+	return words("AT", unixMs(t))
 }
 
 // Priority is from -128 to 127. Among ready messages, a higher one is delivered first.
@@ -209,7 +209,7 @@ func Until(t time.Time) interface {
 	ScheduleOption
 	PromoteOption
 } {
-	return words("UNTIL", t.UnixMilli())
+	return words("UNTIL", unixMs(t))
 }
 
 // Times ends the series after this many runs.

@@ -36,6 +36,10 @@ func TestAMessageIsNeverDueTooEarly(t *testing.T) {
 	if m.Due.Sub(m.Created) < 2*time.Millisecond {
 		t.Error(m.Due.Sub(m.Created))
 	}
+	at := time.Now().Truncate(time.Second).Add(time.Hour + time.Microsecond)
+	if due := must(s.queue("q").Get(background, must(s.queue("q").Push(background, nil, dq.At(at))))).Due; due.Before(at) {
+		t.Errorf("%v is before %v", due, at)
+	}
 }
 
 func TestADuplicateIsAnErrorWithItsID(t *testing.T) {

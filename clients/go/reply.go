@@ -85,6 +85,9 @@ func ms(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
+// unixMs returns a time in the unit of the server, rounded up.
+func unixMs(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }
+
 func duration(reply any) time.Duration { return time.Duration(integer(reply)) * time.Millisecond }
 
 func instant(reply any) time.Time {

@@ -36,6 +36,16 @@ def test_a_batch_is_pushed(app, server):
     assert queue.push_many_sync([b"a"], ids=["one"]) == [None]
 
 
+def test_a_message_is_never_due_too_early(app):
+    queue = app.queue("q")
+    at = datetime(2200, 1, 1, 0, 0, 0, 1, tzinfo=timezone.utc)
+    queue.push_sync(b"x", id="at", at=at)
+    queue.push_sync(b"x", id="delayed", delay=0.0015)
+    assert queue.get_sync("at")["due"] == at.timestamp() // 0.001 + 1
+    delayed = queue.get_sync("delayed")
+    assert delayed["due"] - delayed["created"] == 2
+
+
 def test_operators_have_their_commands(app):
     queue = app.queue("q")
     assert queue.info_sync() is None

@@ -177,16 +177,16 @@ def info(reply: Any) -> Optional[Dict[str, Any]]:
 
 
 def milliseconds(duration: Duration) -> int:
-    """Returns a duration in the unit of the server."""
-    seconds = duration.total_seconds() if isinstance(duration, timedelta) else duration
-    return round(seconds * 1000)
+    """Returns a duration in the unit of the server, rounded up, so that nothing is due too early."""
+    exact = duration if isinstance(duration, timedelta) else timedelta(seconds=duration)
+    return -(-exact // timedelta(milliseconds=1))
 
 
 def unix_milliseconds(at: datetime) -> int:
-    """Returns a time in the unit of the server."""
+    """Returns a time in the unit of the server, rounded up."""
     if at.tzinfo is None:
         raise ValueError("the time has no time zone: give an aware datetime, such as datetime.now(timezone.utc)")
-    return (at - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(milliseconds=1)
+    return milliseconds(at - datetime(1970, 1, 1, tzinfo=timezone.utc))
 
 
 def _one(value: Any) -> List[Word]:
