@@ -131,6 +131,15 @@ impl Floor {
         self.sequence = raised(self.sequence, sequence.0);
         self.receipt = raised(self.receipt, receipt.0);
     }
+
+    /// Passes over the numbers that another process may have given out after the last ones that are known here, before its
+    /// writes were lost. If the clock is ahead of the known numbers, the next ones are beyond these anyway; if it is
+    /// behind, they begin at [`Floor::start`] of the millisecond after the last known one.
+    pub fn pass_over_lost(&mut self) {
+        let beyond = |last: u64| next_tick(last, UnixMs::new((last >> COUNT_BITS) + 1), u64::from(self.start));
+        self.sequence = beyond(self.sequence).unwrap_or(self.sequence);
+        self.receipt = beyond(self.receipt).unwrap_or(self.receipt);
+    }
 }
 
 /// A client's reference to a message.
@@ -383,6 +392,17 @@ mod tests {
         let in_1970 = Sequence::next(Sequence::ZERO, UnixMs::new(7)).unwrap();
         assert_eq!(in_1970.to_string(), "100000000000-0", "an id has 12 digits whatever the clock shows");
         assert_eq!(Sequence::next(Sequence(u64::MAX), UnixMs::MAX), None);
+    }
+
+    #[test]
+    fn numbers_that_were_lost_are_passed_over() {
+        let known = Sequence::next(Sequence::ZERO, UnixMs::new(1_760_000_000_050)).unwrap();
+        let mut floor = Floor { start: 300, ..Floor::default() };
+        floor.raise(known, Receipt(known.0));
+        floor.pass_over_lost();
+        let next = |ms| Sequence::next(Sequence(floor.sequence), UnixMs::new(ms)).unwrap().to_string();
+        assert_eq!((next(1_760_000_000_040), floor.receipt), ("1760000000051-301".to_owned(), floor.sequence));
+        assert_eq!(next(1_760_000_000_052), "1760000000052-0", "a clock that is ahead needs no gap");
     }
 
     #[test]

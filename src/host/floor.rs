@@ -27,6 +27,18 @@ pub fn floor() -> Floor {
 pub fn raise_floor((sequence, receipt): (Sequence, Receipt)) {
     let mut floor = floor();
     floor.raise(sequence, receipt);
+    store(floor);
+}
+
+/// Passes over the numbers that the former master, or the process before this one, may have given out and that were lost
+/// with it.
+pub fn pass_over_lost() {
+    let mut floor = floor();
+    floor.pass_over_lost();
+    store(floor);
+}
+
+fn store(floor: Floor) {
     LAST_SEQUENCE.store(floor.sequence, Relaxed);
     LAST_RECEIPT.store(floor.receipt, Relaxed);
 }

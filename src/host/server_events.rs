@@ -5,15 +5,14 @@ use std::ffi::c_void;
 
 use redis_module::raw;
 
-use super::{awaited, gauges, imports, listeners};
+use super::{awaited, floor, gauges, imports, listeners};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::guard;
 use crate::schedule::{timer, walk};
 
 /// The events that may add a listener, or after which the last one may have gone. See [`listeners`].
-const LISTENERS: [u64; 6] = [
+const LISTENERS: [u64; 5] = [
     raw::REDISMODULE_EVENT_CONFIG,
-    raw::REDISMODULE_EVENT_LOADING,
     raw::REDISMODULE_EVENT_FORK_CHILD,
     raw::REDISMODULE_EVENT_PERSISTENCE,
     raw::REDISMODULE_EVENT_REPLICA_CHANGE,
@@ -23,7 +22,8 @@ const LISTENERS: [u64; 6] = [
 /// Subscribes to all events. Returns an error if the server does not know one without which an answer could be wrong.
 pub fn watch(ctx: Ctx) -> Result<(), String> {
     let role = ctx.subscribe(raw::REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, on_role);
-    if !(role && LISTENERS.iter().all(|event| ctx.subscribe(*event, on_listener))) {
+    let load = ctx.subscribe(raw::REDISMODULE_EVENT_LOADING, on_load);
+    if !(role && load && LISTENERS.iter().all(|event| ctx.subscribe(*event, on_listener))) {
         return Err("the server does not tell of its forks, saves and replicas".to_owned());
     }
     ctx.subscribe(raw::REDISMODULE_EVENT_SWAPDB, on_swap);
@@ -45,8 +45,17 @@ extern "C" fn on_role(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _
     let ctx = unsafe { Ctx::from_raw(ctx) };
     guard("a change of role", (), || {
         imports::forget();
+        floor::pass_over_lost();
         walk::start(ctx);
     });
+}
+
+/// The data of this server was loaded, perhaps without the last writes.
+extern "C" fn on_load(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, stage: u64, _: *mut c_void) {
+    listeners::forget();
+    if stage == raw::REDISMODULE_SUBEVENT_LOADING_ENDED {
+        guard("a load", (), floor::pass_over_lost);
+    }
 }
 
 /// A slot migration has reached another stage. From the first import on, commands may come from another node.
