@@ -74,7 +74,7 @@ miri: ## run the unit tests of the core under Miri, which needs a nightly toolch
 	cargo +nightly miri test -p dq-queue --lib
 
 explore: ## carry out every history of a master and a replica up to a bound; DQ_DEPTH=1 adds an act
-	cargo test --locked -p dq-queue --test explore -- --ignored --nocapture
+	cargo test --locked --release -p dq-queue --test explore -- --ignored --nocapture
 
 soak: deps ## check the guarantees on failing servers and power cuts for DQ_SOAK_SECONDS (600), with a new seed or with DQ_SEED; DQ_FAULTS=partitions, cluster, slots, upgrades or clocks
 	cargo test --locked --test server servers_keep_their_promises -- --ignored --nocapture

@@ -5,14 +5,14 @@
 
 use super::branches;
 use super::consumer::{Consumer, LEASES};
-use super::faults::until_replicas_have_it;
+use super::faults::{until_replicas_have_it, STEPS};
 use super::history::Split;
 use super::producer::{Confirms, Habits, Producer};
 use super::report::Report;
 use super::stage::{Link, Side, Stage, QUEUE};
 use super::{check, seed, settings, Queue, SEED};
 use crate::support::cluster::{attach, node_args, unite, SLOTS};
-use crate::support::{eventually, Client, Protocol, Proxy, Random, Reply, Sentinels, Server, Traffic, Way};
+use crate::support::{eventually, Client, Clock, Protocol, Proxy, Random, Reply, Sentinels, Server, Traffic, Way};
 use std::net::{IpAddr, Ipv4Addr};
 use Side::{Few, Many};
 
@@ -46,6 +46,14 @@ enum Group {
     Sentinels,
     /// A cluster with two other masters.
     Cluster,
+}
+
+/// The clocks of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Clocks {
+    True,
+    /// Those of the servers that take each other's place differ, by 100 ms to six hours.
+    Differ,
 }
 
 /// What protects the producers of a run from a failover.
@@ -111,6 +119,7 @@ const ALL: [Fault; 7] = [
 /// A server that the other servers, and the clients on the side of most of them, reach only by proxies.
 struct Node {
     server: Server,
+    clock: Clock,
     /// The address from which it connects to the others.
     source: IpAddr,
     /// What the other servers and the sentinels use.
@@ -134,14 +143,15 @@ impl Node {
                 [&node_args(&silence)[..], &["--cluster-announce-ip", "127.0.0.1"], &ports].concat()
             }
         };
-        let server = Server::with(&[&["--bind-source-addr", &from], &announced[..], args].concat());
+        let clock = Clock::new();
+        let server = Server::with_clock(&clock, &[&["--bind-source-addr", &from], &announced[..], args].concat());
         peers.lead_to(server.port());
         clients.lead_to(server.port());
         if group == Group::Cluster {
             let port = server.client().ask("CONFIG GET cluster-port").items()[1].text();
             bus.lead_to(port.parse().expect("a port"));
         }
-        Node { server, source: source.into(), peers, bus, clients }
+        Node { server, clock, source: source.into(), peers, bus, clients }
     }
 
     /// Asks until it answers, because a sentinel that gives a server another role closes its connections.
@@ -194,6 +204,8 @@ struct Nemesis<'a> {
     sentinels: Option<Sentinels>,
     /// The number of the master.
     master: usize,
+    /// How far the clock of any server is ahead of the true time, in ms.
+    ahead: i64,
     splits: Vec<Split>,
 }
 
@@ -217,7 +229,7 @@ impl<'a> Nemesis<'a> {
                 None
             }
         };
-        Nemesis { stage, chance, guard, group, nodes, sentinels, master: 0, splits: Vec::new() }
+        Nemesis { stage, chance, guard, group, nodes, sentinels, master: 0, ahead: 0, splits: Vec::new() }
     }
 
     fn master(&self) -> &Node {
@@ -270,6 +282,22 @@ impl<'a> Nemesis<'a> {
         self.stage.enter_at(side, port, &node.server);
     }
 
+    /// Makes the clocks of the master and its replicas differ from each other by a step or two.
+    fn set_clocks_apart(&mut self) {
+        let step = *self.chance.one_of(&STEPS);
+        let mut steps = vec![0, step, 2 * step];
+        for node in &self.nodes[..=REPLICAS] {
+            node.clock.set(steps.swap_remove(self.chance.below(steps.len())));
+        }
+        self.ahead = 2 * step;
+        self.stage.may_be_ahead(self.ahead);
+    }
+
+    /// Sets all clocks to the one that was ahead: what that had delayed would otherwise wait for hours.
+    fn set_clocks_right(&self) {
+        self.nodes.iter().for_each(|node| node.clock.set(self.ahead));
+    }
+
     fn rage(&mut self, faults: &[Fault]) {
         let mut left = faults.to_vec();
         while !left.is_empty() {
@@ -313,8 +341,11 @@ impl<'a> Nemesis<'a> {
         if self.guard != Guard::MinReplicas {
             self.some_answers(Few);
         }
-        self.master = self.replace_master();
-        self.master().until_it_is_master();
+        let stage = self.stage;
+        stage.rewinding(|| {
+            self.master = self.replace_master();
+            self.master().until_it_is_master();
+        });
         let at = self.stage.now();
         // A node of a cluster that hears the others learns that it has been replaced.
         let learns = self.group == Group::Cluster && cut == Cut::Outgoing;
@@ -349,11 +380,14 @@ impl<'a> Nemesis<'a> {
 }
 
 /// Carries out one run: its faults, then the drain, then the check.
-fn run(group: Group, guard: Guard, faults: &[Fault], seed: u64) -> Report {
+fn run(group: Group, guard: Guard, clocks: Clocks, faults: &[Fault], seed: u64) -> Report {
     let stage = Stage::new();
     let chance = |who: usize| Random::seeded(seed.wrapping_mul(64).wrapping_add(who as u64));
     let (settings, mut history, _) = settings(Queue::Plain, &mut chance(60));
     let mut nemesis = Nemesis::new(&stage, chance(0), group, guard);
+    if clocks == Clocks::Differ {
+        nemesis.set_clocks_apart();
+    }
     nemesis.master().until_it_accepts();
     let mut c = nemesis.master().server.client();
     c.create(format!("{QUEUE} {settings}"));
@@ -380,41 +414,50 @@ fn run(group: Group, guard: Guard, faults: &[Fault], seed: u64) -> Report {
         // The drain needs no protection.
         let unprotect = "CONFIG SET min-replicas-to-write 0";
         nemesis.master().ask_until("it needs no replicas", unprotect, |reply| !reply.is_error());
+        nemesis.set_clocks_right();
         let drain = Consumer::new(Link::at(&stage, Few, chance(63)), LEASES);
         history.ops.extend(drain.drain());
     });
     history.splits = std::mem::take(&mut nemesis.splits);
+    history.rewinds = stage.rewinds();
     branches::separate(&mut history);
     check::check(&history)
 }
 
 /// Carries out a run, and fails unless its history is free of faults.
-fn must_be_clean(group: Group, guard: Guard, faults: &[Fault], seed: u64) -> Report {
-    println!("partitions, {group:?}, {guard:?}, {faults:?}, DQ_SEED={seed}");
-    let report = run(group, guard, faults, seed);
+fn must_be_clean(group: Group, guard: Guard, clocks: Clocks, faults: &[Fault], seed: u64) -> Report {
+    println!("partitions, {group:?}, {guard:?}, {clocks:?}, {faults:?}, DQ_SEED={seed}");
+    let report = run(group, guard, clocks, faults, seed);
     println!("{report}");
-    assert!(report.findings.is_empty(), "{group:?}, {guard:?}, {faults:?}, DQ_SEED={seed}: {report}");
+    assert!(report.findings.is_empty(), "{group:?}, {guard:?}, {clocks:?}, {faults:?}, DQ_SEED={seed}: {report}");
     assert!(report.acknowledged > 0 && report.delivered > 0, "the run shows something: {report}");
     report
 }
 
 #[test]
 fn a_master_that_goes_on_in_a_partition_leaves_nothing_behind() {
-    let report = must_be_clean(Group::Sentinels, Guard::Nothing, &[Fault::Split(Cut::Both)], seed(SEED));
+    let report = must_be_clean(Group::Sentinels, Guard::Nothing, Clocks::True, &[Fault::Split(Cut::Both)], seed(SEED));
     assert!(report.abandoned > 0, "the old master went on: {report}");
 }
 
 #[test]
 fn what_wait_confirmed_survives_partitions_of_every_kind() {
     let faults = [Fault::LateSplit, Fault::Split(Cut::Outgoing), Fault::Blip(Cut::Both)];
-    let report = must_be_clean(Group::Sentinels, Guard::Wait, &faults, seed(SEED));
+    let report = must_be_clean(Group::Sentinels, Guard::Wait, Clocks::True, &faults, seed(SEED));
+    assert!(report.abandoned > 0, "the old master went on: {report}");
+}
+
+#[test]
+fn a_partition_between_servers_whose_clocks_differ_is_like_any_other() {
+    let faults = [Fault::Split(Cut::Both), Fault::LateSplit, Fault::Split(Cut::Incoming)];
+    let report = must_be_clean(Group::Sentinels, Guard::Wait, Clocks::Differ, &faults, seed(SEED));
     assert!(report.abandoned > 0, "the old master went on: {report}");
 }
 
 #[test]
 fn what_waitaof_confirmed_survives_a_partition() {
     if has_waitaof() {
-        must_be_clean(Group::Sentinels, Guard::WaitAof, &[Fault::Split(Cut::Incoming)], seed(SEED));
+        must_be_clean(Group::Sentinels, Guard::WaitAof, Clocks::True, &[Fault::Split(Cut::Incoming)], seed(SEED));
     } else {
         eprintln!("skipped: this server has no WAITAOF");
     }
@@ -422,25 +465,25 @@ fn what_waitaof_confirmed_survives_a_partition() {
 
 #[test]
 fn a_master_that_needs_replicas_refuses_writes_in_a_partition() {
-    must_be_clean(Group::Sentinels, Guard::MinReplicas, &[Fault::Split(Cut::Both)], seed(SEED));
+    must_be_clean(Group::Sentinels, Guard::MinReplicas, Clocks::True, &[Fault::Split(Cut::Both)], seed(SEED));
 }
 
 #[test]
 fn a_cluster_master_that_goes_on_in_a_partition_leaves_nothing_behind() {
-    let report = must_be_clean(Group::Cluster, Guard::Nothing, &[Fault::Split(Cut::Both)], seed(SEED));
+    let report = must_be_clean(Group::Cluster, Guard::Nothing, Clocks::True, &[Fault::Split(Cut::Both)], seed(SEED));
     assert!(report.abandoned > 0, "the old master went on: {report}");
 }
 
 #[test]
 fn what_wait_confirmed_survives_partitions_of_a_cluster() {
     let faults = [Fault::LateSplit, Fault::Split(Cut::Outgoing), Fault::Split(Cut::Incoming)];
-    let report = must_be_clean(Group::Cluster, Guard::Wait, &faults, seed(SEED));
+    let report = must_be_clean(Group::Cluster, Guard::Wait, Clocks::True, &faults, seed(SEED));
     assert!(report.abandoned > 0, "the old master went on: {report}");
 }
 
 #[test]
 fn a_cluster_master_that_needs_replicas_refuses_writes_in_a_partition() {
-    must_be_clean(Group::Cluster, Guard::MinReplicas, &[Fault::Split(Cut::Both)], seed(SEED));
+    must_be_clean(Group::Cluster, Guard::MinReplicas, Clocks::True, &[Fault::Split(Cut::Both)], seed(SEED));
 }
 
 /// Goes through all partitions of servers with sentinels, with each protection.
@@ -457,7 +500,10 @@ fn soak_of(group: Group, seed: u64) {
     let mut guards = vec![Guard::Nothing, Guard::Wait, Guard::MinReplicas];
     guards.extend(has_waitaof().then_some(Guard::WaitAof));
     for guard in guards {
-        must_be_clean(group, guard, &ALL, seed);
+        must_be_clean(group, guard, Clocks::True, &ALL, seed);
+        if group == Group::Sentinels {
+            must_be_clean(group, guard, Clocks::Differ, &ALL, seed);
+        }
     }
 }
 
