@@ -4,7 +4,7 @@
 //! confirmed.
 
 use super::branches;
-use super::consumer::{Consumer, LEASES};
+use super::consumer::{Consumer, LEASES, SHORT_LEASES};
 use super::faults::{until_replicas_have_it, STEPS};
 use super::history::Split;
 use super::producer::{Confirms, Habits, Producer};
@@ -83,6 +83,22 @@ impl Guard {
             Guard::Wait => Confirms::Wait(REPLICAS as i64),
             Guard::WaitAof => Confirms::WaitAof(REPLICAS as i64),
         }
+    }
+}
+
+/// What a run has.
+#[derive(Clone, Copy, Debug)]
+struct Cast {
+    group: Group,
+    guard: Guard,
+    clocks: Clocks,
+    queue: Queue,
+}
+
+impl Cast {
+    /// True clocks, and a queue with default settings.
+    fn new(group: Group, guard: Guard) -> Cast {
+        Cast { group, guard, clocks: Clocks::True, queue: Queue::Plain }
     }
 }
 
@@ -380,10 +396,11 @@ impl<'a> Nemesis<'a> {
 }
 
 /// Carries out one run: its faults, then the drain, then the check.
-fn run(group: Group, guard: Guard, clocks: Clocks, faults: &[Fault], seed: u64) -> Report {
+fn run(cast: Cast, faults: &[Fault], seed: u64) -> Report {
+    let Cast { group, guard, clocks, queue } = cast;
     let stage = Stage::new();
     let chance = |who: usize| Random::seeded(seed.wrapping_mul(64).wrapping_add(who as u64));
-    let (settings, mut history, _) = settings(Queue::Plain, &mut chance(60));
+    let (settings, mut history, _) = settings(queue, &mut chance(60));
     let mut nemesis = Nemesis::new(&stage, chance(0), group, guard);
     if clocks == Clocks::Differ {
         nemesis.set_clocks_apart();
@@ -394,14 +411,16 @@ fn run(group: Group, guard: Guard, clocks: Clocks, faults: &[Fault], seed: u64) 
     until_replicas_have_it(&mut c, REPLICAS as i64);
     [Many, Few].iter().for_each(|side| nemesis.enter(*side));
     std::thread::scope(|scope| {
-        let habits = Habits { confirms: guard.confirms(), repeats: false, groups: false };
+        let grouped = queue == Queue::Grouped;
+        let habits = Habits { confirms: guard.confirms(), repeats: queue == Queue::Limited, groups: grouped };
+        let leases = if grouped { SHORT_LEASES } else { LEASES };
         let mut workers = Vec::new();
         for (n, side) in PRODUCERS.into_iter().enumerate() {
             let producer = Producer::new(Link::at(&stage, side, chance(1 + n)), n, habits);
             workers.push(scope.spawn(move || producer.work()));
         }
         for (n, side) in CONSUMERS.into_iter().enumerate() {
-            let consumer = Consumer::new(Link::at(&stage, side, chance(1 + PRODUCERS.len() + n)), LEASES);
+            let consumer = Consumer::new(Link::at(&stage, side, chance(1 + PRODUCERS.len() + n)), leases);
             workers.push(scope.spawn(move || consumer.work()));
         }
         // The clients must end even if something fails here.
@@ -415,7 +434,7 @@ fn run(group: Group, guard: Guard, clocks: Clocks, faults: &[Fault], seed: u64) 
         let unprotect = "CONFIG SET min-replicas-to-write 0";
         nemesis.master().ask_until("it needs no replicas", unprotect, |reply| !reply.is_error());
         nemesis.set_clocks_right();
-        let drain = Consumer::new(Link::at(&stage, Few, chance(63)), LEASES);
+        let drain = Consumer::new(Link::at(&stage, Few, chance(63)), leases);
         history.ops.extend(drain.drain());
     });
     history.splits = std::mem::take(&mut nemesis.splits);
@@ -425,39 +444,54 @@ fn run(group: Group, guard: Guard, clocks: Clocks, faults: &[Fault], seed: u64) 
 }
 
 /// Carries out a run, and fails unless its history is free of faults.
-fn must_be_clean(group: Group, guard: Guard, clocks: Clocks, faults: &[Fault], seed: u64) -> Report {
-    println!("partitions, {group:?}, {guard:?}, {clocks:?}, {faults:?}, DQ_SEED={seed}");
-    let report = run(group, guard, clocks, faults, seed);
+fn must_be_clean(cast: Cast, faults: &[Fault], seed: u64) -> Report {
+    println!("partitions, {cast:?}, {faults:?}, DQ_SEED={seed}");
+    let report = run(cast, faults, seed);
     println!("{report}");
-    assert!(report.findings.is_empty(), "{group:?}, {guard:?}, {clocks:?}, {faults:?}, DQ_SEED={seed}: {report}");
+    assert!(report.findings.is_empty(), "{cast:?}, {faults:?}, DQ_SEED={seed}: {report}");
     assert!(report.acknowledged > 0 && report.delivered > 0, "the run shows something: {report}");
     report
 }
 
 #[test]
 fn a_master_that_goes_on_in_a_partition_leaves_nothing_behind() {
-    let report = must_be_clean(Group::Sentinels, Guard::Nothing, Clocks::True, &[Fault::Split(Cut::Both)], seed(SEED));
+    let report = must_be_clean(Cast::new(Group::Sentinels, Guard::Nothing), &[Fault::Split(Cut::Both)], seed(SEED));
     assert!(report.abandoned > 0, "the old master went on: {report}");
 }
 
 #[test]
 fn what_wait_confirmed_survives_partitions_of_every_kind() {
     let faults = [Fault::LateSplit, Fault::Split(Cut::Outgoing), Fault::Blip(Cut::Both)];
-    let report = must_be_clean(Group::Sentinels, Guard::Wait, Clocks::True, &faults, seed(SEED));
+    let report = must_be_clean(Cast::new(Group::Sentinels, Guard::Wait), &faults, seed(SEED));
     assert!(report.abandoned > 0, "the old master went on: {report}");
 }
 
 #[test]
 fn a_partition_between_servers_whose_clocks_differ_is_like_any_other() {
     let faults = [Fault::Split(Cut::Both), Fault::LateSplit, Fault::Split(Cut::Incoming)];
-    let report = must_be_clean(Group::Sentinels, Guard::Wait, Clocks::Differ, &faults, seed(SEED));
+    let cast = Cast { clocks: Clocks::Differ, ..Cast::new(Group::Sentinels, Guard::Wait) };
+    let report = must_be_clean(cast, &faults, seed(SEED));
+    assert!(report.abandoned > 0, "the old master went on: {report}");
+}
+
+#[test]
+fn a_partition_keeps_the_limits_of_groups() {
+    let cast = Cast { queue: Queue::Grouped, ..Cast::new(Group::Sentinels, Guard::Wait) };
+    let report = must_be_clean(cast, &[Fault::Split(Cut::Both), Fault::LateSplit], seed(SEED));
+    assert!(report.abandoned > 0 && report.grouped > 0, "the old master went on: {report}");
+}
+
+#[test]
+fn a_partition_keeps_the_rate_and_the_deduplication_of_a_queue() {
+    let cast = Cast { queue: Queue::Limited, ..Cast::new(Group::Sentinels, Guard::Wait) };
+    let report = must_be_clean(cast, &[Fault::Split(Cut::Both), Fault::LateSplit], seed(SEED));
     assert!(report.abandoned > 0, "the old master went on: {report}");
 }
 
 #[test]
 fn what_waitaof_confirmed_survives_a_partition() {
     if has_waitaof() {
-        must_be_clean(Group::Sentinels, Guard::WaitAof, Clocks::True, &[Fault::Split(Cut::Incoming)], seed(SEED));
+        must_be_clean(Cast::new(Group::Sentinels, Guard::WaitAof), &[Fault::Split(Cut::Incoming)], seed(SEED));
     } else {
         eprintln!("skipped: this server has no WAITAOF");
     }
@@ -465,25 +499,25 @@ fn what_waitaof_confirmed_survives_a_partition() {
 
 #[test]
 fn a_master_that_needs_replicas_refuses_writes_in_a_partition() {
-    must_be_clean(Group::Sentinels, Guard::MinReplicas, Clocks::True, &[Fault::Split(Cut::Both)], seed(SEED));
+    must_be_clean(Cast::new(Group::Sentinels, Guard::MinReplicas), &[Fault::Split(Cut::Both)], seed(SEED));
 }
 
 #[test]
 fn a_cluster_master_that_goes_on_in_a_partition_leaves_nothing_behind() {
-    let report = must_be_clean(Group::Cluster, Guard::Nothing, Clocks::True, &[Fault::Split(Cut::Both)], seed(SEED));
+    let report = must_be_clean(Cast::new(Group::Cluster, Guard::Nothing), &[Fault::Split(Cut::Both)], seed(SEED));
     assert!(report.abandoned > 0, "the old master went on: {report}");
 }
 
 #[test]
 fn what_wait_confirmed_survives_partitions_of_a_cluster() {
     let faults = [Fault::LateSplit, Fault::Split(Cut::Outgoing), Fault::Split(Cut::Incoming)];
-    let report = must_be_clean(Group::Cluster, Guard::Wait, Clocks::True, &faults, seed(SEED));
+    let report = must_be_clean(Cast::new(Group::Cluster, Guard::Wait), &faults, seed(SEED));
     assert!(report.abandoned > 0, "the old master went on: {report}");
 }
 
 #[test]
 fn a_cluster_master_that_needs_replicas_refuses_writes_in_a_partition() {
-    must_be_clean(Group::Cluster, Guard::MinReplicas, Clocks::True, &[Fault::Split(Cut::Both)], seed(SEED));
+    must_be_clean(Cast::new(Group::Cluster, Guard::MinReplicas), &[Fault::Split(Cut::Both)], seed(SEED));
 }
 
 /// Goes through all partitions of servers with sentinels, with each protection.
@@ -500,9 +534,12 @@ fn soak_of(group: Group, seed: u64) {
     let mut guards = vec![Guard::Nothing, Guard::Wait, Guard::MinReplicas];
     guards.extend(has_waitaof().then_some(Guard::WaitAof));
     for guard in guards {
-        must_be_clean(group, guard, Clocks::True, &ALL, seed);
+        let cast = Cast::new(group, guard);
+        for queue in [Queue::Plain, Queue::Grouped, Queue::Limited] {
+            must_be_clean(Cast { queue, ..cast }, &ALL, seed);
+        }
         if group == Group::Sentinels {
-            must_be_clean(group, guard, Clocks::Differ, &ALL, seed);
+            must_be_clean(Cast { clocks: Clocks::Differ, ..cast }, &ALL, seed);
         }
     }
 }
