@@ -102,7 +102,7 @@ impl Disk {
     pub fn cut(&mut self, server: &mut Server, random: &mut Random) {
         server.kill9();
         let (written, dir) = (self.written(), server.dir().canonicalize().expect("its whole path"));
-        // A child of the server may still be writing to the old folder.
+        // A child of the server may still be writing to the old folder, and remove files there.
         self.cuts += 1;
         let old = self.kept.join(format!("before-{}", self.cuts));
         fs::rename(&dir, &old).expect("the old folder");
@@ -112,7 +112,7 @@ impl Disk {
             fs::create_dir_all(folder).expect("a folder");
             let live: HashMap<u64, PathBuf> = files_of(&old.join(inner))
                 .into_values()
-                .map(|path| (fs::metadata(&path).unwrap().ino(), path))
+                .filter_map(|path| Some((fs::metadata(&path).ok()?.ino(), path)))
                 .collect();
             for (name, inode) in &states[random.below(states.len())] {
                 let kept = self.kept.join(inode.to_string());
@@ -121,7 +121,7 @@ impl Disk {
                     fs::write(folder.join(name), "").expect("an empty file");
                     continue;
                 };
-                let bytes = fs::read(from).expect("the file");
+                let bytes = fs::read(from).unwrap_or_default();
                 let synced = written.files.get(inode).map_or(0, |length| *length as usize).min(bytes.len());
                 let more = bytes.len() - synced;
                 let torn = random.below(more + 1);
