@@ -1,6 +1,6 @@
 //! The actions of the screen, each of which asks for confirmation.
 
-use super::text::{cut, grouped, shown, shown_bytes};
+use super::text::{cut, grouped, named, shown};
 use crate::dead::{self, Filter};
 use crate::failure::Failure;
 use crate::reply;
@@ -78,8 +78,8 @@ impl Action {
             self.kind,
             Kind::Pause | Kind::Resume | Kind::RedriveAll(_) | Kind::PromoteAll(_) | Kind::Purge(..)
         );
-        let queue = cut(&shown_bytes(&self.queue), if has_name { width } else { 2 * width });
-        let id = |id: &[u8]| cut(&shown_bytes(id), width);
+        let queue = cut(&named(&self.queue), if has_name { width } else { 2 * width });
+        let id = |id: &[u8]| cut(&named(id), width);
         match &self.kind {
             Kind::Pause => format!("Pause {queue}? Nothing is delivered until it is resumed."),
             Kind::Resume => format!("Resume {queue}?"),
@@ -90,7 +90,7 @@ impl Action {
             Kind::Redrive(name) => format!("Redrive {} of {queue}?", id(name)),
             Kind::RunNow(name) => format!("Run {} of {queue} now?", id(name)),
             Kind::Release(name, held) => {
-                format!("Release {} of {queue} from {}?", many(*held, ""), cut(&shown_bytes(name), 2 * width))
+                format!("Release {} of {queue} from {}?", many(*held, ""), cut(&named(name), 2 * width))
             }
             Kind::RedriveCause(text, dead) => {
                 format!("Redrive {} of {queue} with {}?", many(*dead, "dead"), cut(&shown(text), 2 * width))
@@ -119,19 +119,19 @@ fn capital(word: &str) -> String {
 /// Executes an action. Returns a line that reports its outcome, or why it is not known or failed.
 pub fn execute(client: &Client, action: &Action, progress: impl Fn(String)) -> Result<String, String> {
     try_execute(client, action, progress).map_err(|failure| {
-        let failure = failure.of_write().about(Some(&shown_bytes(&action.queue)));
+        let failure = failure.of_write().about(Some(&named(&action.queue)));
         format!("{}: failed: {failure}", action.stem())
     })
 }
 
 fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> Result<String, Failure> {
-    let name = shown_bytes(&action.queue);
+    let name = named(&action.queue);
     let queue: Queue<Raw> = client.queue(&action.queue);
     let one = |done: bool, what: &str, id: &[u8]| {
         if done {
-            format!("{what} {}", shown_bytes(id))
+            format!("{what} {}", named(id))
         } else {
-            format!("{} no longer exists, or is in another state", shown_bytes(id))
+            format!("{} no longer exists, or is in another state", named(id))
         }
     };
     Ok(match &action.kind {
@@ -163,7 +163,7 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
             one(counted(client, &command)? > 0, "due now:", id)
         }
         Kind::Release(consumer, _) => {
-            format!("released {} of {}", many(queue.release(consumer, None)?, ""), shown_bytes(consumer))
+            format!("released {} of {}", many(queue.release(consumer, None)?, ""), named(consumer))
         }
         Kind::RedriveCause(cause, limit) => {
             let condition = format!("cause={cause}").parse().map_err(Failure::usage)?;

@@ -2,7 +2,7 @@
 
 use super::app::App;
 use super::queues::{Queues, Row, Sort};
-use super::text::{count, cut, grouped, left, right, shown, shown_bytes, Line, Style};
+use super::text::{count, cut, grouped, left, named, right, shown, Line, Style};
 use crate::condition::Level;
 use crate::time::{millis, span};
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let names = queues.visible(height);
     let title = title(&app.server, queues, width);
     // As wide as the names need, so that the numbers are near them.
-    let longest = names.iter().map(|name| shown_bytes(name).width()).max().unwrap_or(0);
+    let longest = names.iter().map(|name| named(name).width()).max().unwrap_or(0);
     let state = names.iter().filter_map(|name| Some(cell(STATE, queues.row(name)?).1.width())).max().unwrap_or(0);
     let columns = columns(width, longest, state, queues.sort);
     let mut lines = vec![title, heading(&columns, queues.sort, queues.reverse)];
@@ -133,7 +133,7 @@ fn heading((name, columns): &(usize, Vec<Column>), sort: Sort, reverse: bool) ->
 }
 
 fn queue_line(name: &[u8], row: &Row, (name_width, columns): &(usize, Vec<Column>)) -> Line {
-    let mut line = Line::new(Style::Plain, left(&shown_bytes(name), *name_width));
+    let mut line = Line::new(Style::Plain, left(&named(name), *name_width));
     for &(column, width, _) in columns {
         let (style, text) = cell(column, row);
         let text = if column == STATE { left(&text, width) } else { right(&text, width) };

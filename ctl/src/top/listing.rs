@@ -1,7 +1,7 @@
 //! What a queue has besides its messages: the consumers that hold some, and the causes of its dead ones.
 
 use super::app::App;
-use super::text::{count, cut, grouped, left, right, shown_bytes, Line, Style};
+use super::text::{count, cut, grouped, left, named, right, Line, Style};
 use crate::dead::{causes, Filter};
 use crate::failure::Failure;
 use crate::message::distance;
@@ -93,14 +93,14 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         Listing::Consumers => ("consumers that hold messages", "OLDEST SINCE", "CONSUMER"),
         Listing::Causes => ("causes of the dead messages", "NEWEST", "CAUSE"),
     };
-    let mut title = Line::new(Style::Bold, cut(&shown_bytes(&queue.name), width.saturating_sub(32).max(8)));
+    let mut title = Line::new(Style::Bold, cut(&named(&queue.name), width.saturating_sub(32).max(8)));
     title.add(Style::Plain, format!("  {what}"));
     let rest = width.saturating_sub(8 + 1 + 12 + 1);
     let heading = format!("{} {} {}", right("MESSAGES", 8), left(when, 12), left(noun, rest));
     let mut lines = vec![title, Line::new(Style::Bold, heading)];
     for (place, entry) in page.rows().iter().enumerate().skip(page.top).take(height) {
         let messages = count(i64::try_from(entry.messages).unwrap_or(i64::MAX));
-        let name = left(&shown_bytes(&entry.name), rest);
+        let name = left(&named(&entry.name), rest);
         let line = Line::new(Style::Plain, format!("{} {} {name}", right(&messages, 8), left(&distance(entry.at), 12)));
         lines.push(if place == page.place { line.fitted(width).selected() } else { line });
     }

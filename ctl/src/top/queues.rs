@@ -1,7 +1,7 @@
 //! The list of queues: their numbers, their order, and the filter.
 
 use super::source::Snapshot;
-use super::text::shown_bytes;
+use super::text::named;
 use crate::condition::{Condition, Deaths, Level};
 use crate::time::now_ms;
 use crate::trouble::Trouble;
@@ -204,7 +204,7 @@ impl Queues {
     pub fn arrange(&mut self) {
         let place = self.place();
         let filter = self.filter.to_lowercase();
-        let fits = |name: &[u8]| filter.is_empty() || shown_bytes(name).to_lowercase().contains(&filter);
+        let fits = |name: &[u8]| filter.is_empty() || named(name).to_lowercase().contains(&filter);
         let mut order: Vec<(&Vec<u8>, &Row)> = self.rows.iter().filter(|(name, _)| fits(name)).collect();
         let sort = self.sort;
         order.sort_by(|(a_name, a), (b_name, b)| sort.compare(a, b).then_with(|| a_name.cmp(b_name)));

@@ -1,6 +1,7 @@
 //! Text on the screen: cut to its width, and without anything that would move the cursor.
 
 use crate::json::indented;
+use crate::name;
 use crate::output::separated;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -75,9 +76,9 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
-/// Bytes as text: those that are not UTF-8 become the replacement character.
-pub fn shown_bytes(bytes: &[u8]) -> String {
-    shown(&String::from_utf8_lossy(bytes))
+/// The name of a queue, a message, a group or a consumer, as the command line takes that of a queue.
+pub fn named(name: &[u8]) -> String {
+    shown(&name::shown(name))
 }
 
 /// The first columns of a text, with an ellipsis if there were more.

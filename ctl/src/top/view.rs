@@ -4,7 +4,7 @@ use super::app::{App, MessagePage, Prompt, QueuePage, STATES};
 use super::list::{late, queues_page, rate, style};
 use super::listing::{listing_page, Listing};
 use super::queues::Row;
-use super::text::{bytes, count, cut, left, payload, right, shown, shown_bytes, wrapped, Line, Style};
+use super::text::{bytes, count, cut, left, named, payload, right, shown, wrapped, Line, Style};
 use crate::dead::error_of;
 use crate::message;
 use crate::reply::{self, Fields};
@@ -168,7 +168,7 @@ fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let row = app.queue.as_ref().and_then(|page| app.queues.row(&page.name)).cloned().unwrap_or_default();
     let Some(page) = app.queue.as_mut() else { return Vec::new() };
     page.clamp(height);
-    let mut title = Line::new(Style::Bold, cut(&shown_bytes(&page.name), width.saturating_sub(24).max(8)));
+    let mut title = Line::new(Style::Bold, cut(&named(&page.name), width.saturating_sub(24).max(8)));
     for (condition, level) in &row.conditions {
         title.add(style(Some(*level)), format!("  {}", condition.as_str()));
     }
@@ -270,8 +270,9 @@ fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
         _ => "due",
     };
     let due = message.int(instant).map_or_else(|| "-".to_owned(), message::distance);
-    let mut text = shown_bytes(message.bytes(if page.state == State::Done { "result" } else { "payload" }));
-    text.insert_str(0, &holders(page, rest, |name| shown_bytes(message.bytes(name))));
+    let mut text =
+        shown(&String::from_utf8_lossy(message.bytes(if page.state == State::Done { "result" } else { "payload" })));
+    text.insert_str(0, &holders(page, rest, |name| named(message.bytes(name))));
     let error = error_of(message);
     if !error.is_empty() {
         // Both are useful, so neither may hide the other.
@@ -279,7 +280,7 @@ fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
     }
     format!(
         "{} {} {} {}",
-        left(&shown_bytes(message.bytes("id")), id),
+        left(&named(message.bytes("id")), id),
         left(&due, 12),
         right(&message.text("attempt"), 7),
         cut(&text, rest)
@@ -288,8 +289,8 @@ fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
 
 fn message_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let (Some(page), Some(queue)) = (app.message.as_mut(), app.queue.as_ref()) else { return Vec::new() };
-    let mut title = Line::new(Style::Bold, cut(&shown_bytes(&page.id), width / 2));
-    title.add(Style::Plain, format!("  of {}", shown_bytes(&queue.name)));
+    let mut title = Line::new(Style::Bold, cut(&named(&page.id), width / 2));
+    title.add(Style::Plain, format!("  of {}", named(&queue.name)));
     let lines = message_lines(page, width);
     app.lines = lines.len();
     app.height = height;

@@ -195,7 +195,7 @@ fn payloads_and_names_cannot_control_the_terminal() {
     server.ask(&["DQ.PUSH", &format!("q{evil}"), &format!("p{evil}"), "ID", &format!("i{evil}")]);
     server.ask(&["DQ.BURY", &format!("q{evil}"), &format!("i{evil}"), "ERROR", &format!("e{evil}")]);
     let mut top = Top::start(&server);
-    top.until("q\\u{1b}]0;evil");
+    top.until(r"q\x1b]0;evil");
     // Its numbers are read after its name, and say which messages are shown first.
     top.until("messages die");
     top.press(ENTER);
@@ -206,9 +206,27 @@ fn payloads_and_names_cannot_control_the_terminal() {
     top.until("y: yes");
     let written = String::from_utf8(top.bytes()).unwrap();
     for raw in ["\x1b]", "\x07", "31;1m", "\u{9b}", "\u{202e}"] {
-        let found = written.match_indices(raw).find(|(at, _)| !written[..*at].ends_with("\\u{1b}["));
+        let found = written
+            .match_indices(raw)
+            .find(|(at, _)| !["1b}[", "x1b["].iter().any(|escaped| written[..*at].ends_with(escaped)));
         assert!(found.is_none(), "{raw:?}");
     }
+}
+
+#[test]
+fn binary_names_are_shown_as_the_command_line_takes_them() {
+    let server = Server::start();
+    let name = r"images:\xff\xfe";
+    ok(&server, &["push", name, "x"]);
+    let mut top = Top::start(&server);
+    top.until_line(name);
+    top.press("p");
+    top.until(&format!("Pause {name}?"));
+    top.press("y");
+    top.until(&format!("paused {name}"));
+    top.press("/\\xfe\r");
+    top.until_line(name);
+    assert!(ok(&server, &["info", name]).contains("paused\t1"));
 }
 
 #[test]
