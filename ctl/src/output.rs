@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json};
 use std::io::{self, IsTerminal, Write};
 use unicode_width::UnicodeWidthStr;
 
-pub use table::{separated, Column, Table};
+pub use table::{cut_in_the_middle, separated, Column, Table};
 
 /// How to print, which depends on where the output goes.
 pub struct Output {

@@ -43,15 +43,21 @@ impl Column {
     fn cut(self, cell: &str, width: usize) -> String {
         match self {
             _ if cell.width() <= width => cell.to_owned(),
-            Column::Name(_) => {
-                let end = width.saturating_sub(1) / 2;
-                let tail: String = fitting(cell.chars().rev(), end).chars().rev().collect();
-                format!("{}…{tail}", fitting(cell.chars(), width.saturating_sub(1 + end)))
-            }
+            Column::Name(_) => cut_in_the_middle(cell, width),
             Column::Text(_) => format!("{}…", fitting(cell.chars(), width.saturating_sub(1))),
             Column::Number(_) | Column::Word(_) => cell.to_owned(),
         }
     }
+}
+
+/// The beginning and the end of a name, in at most `width` columns.
+pub fn cut_in_the_middle(name: &str, width: usize) -> String {
+    if name.width() <= width {
+        return name.to_owned();
+    }
+    let end = width.saturating_sub(1) / 2;
+    let tail: String = fitting(name.chars().rev(), end).chars().rev().collect();
+    format!("{}…{tail}", fitting(name.chars(), width.saturating_sub(1 + end)))
 }
 
 /// The first characters that take at most `width` columns.

@@ -1,6 +1,6 @@
 //! The actions of the screen, each of which asks for confirmation.
 
-use super::text::{cut, grouped, named, shown};
+use super::text::{cut, grouped, named, named_in, shown};
 use crate::dead::{self, Filter};
 use crate::failure::Failure;
 use crate::reply;
@@ -78,8 +78,8 @@ impl Action {
             self.kind,
             Kind::Pause | Kind::Resume | Kind::RedriveAll(_) | Kind::PromoteAll(_) | Kind::Purge(..)
         );
-        let queue = cut(&named(&self.queue), if has_name { width } else { 2 * width });
-        let id = |id: &[u8]| cut(&named(id), width);
+        let queue = named_in(if has_name { width } else { 2 * width }, &self.queue);
+        let id = |id: &[u8]| named_in(width, id);
         match &self.kind {
             Kind::Pause => format!("Pause {queue}? Nothing is delivered until it is resumed."),
             Kind::Resume => format!("Resume {queue}?"),
@@ -90,7 +90,7 @@ impl Action {
             Kind::Redrive(name) => format!("Redrive {} of {queue}?", id(name)),
             Kind::RunNow(name) => format!("Run {} of {queue} now?", id(name)),
             Kind::Release(name, held) => {
-                format!("Release {} of {queue} from {}?", many(*held, ""), cut(&named(name), 2 * width))
+                format!("Release {} of {queue} from {}?", many(*held, ""), named_in(2 * width, name))
             }
             Kind::RedriveCause(text, dead) => {
                 format!("Redrive {} of {queue} with {}?", many(*dead, "dead"), cut(&shown(text), 2 * width))

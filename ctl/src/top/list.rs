@@ -2,50 +2,55 @@
 
 use super::app::App;
 use super::queues::{Queues, Row, Sort};
-use super::text::{count, cut, grouped, left, named, right, shown, Line, Style};
+use super::text::{count, cut, grouped, left, named, named_in, right, shown, Line, Style};
 use crate::condition::Level;
 use crate::time::{millis, span};
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
-/// The last column, which takes the room that is left.
+/// The last column.
 const STATE: &str = "STATE";
-/// Its least width. It is shown in full if it does not need more than this part of the screen.
-const STATE_WIDTH: usize = 7;
-const STATE_PART: usize = 3;
-/// The columns of numbers: name, width and sort key.
+/// The columns: name, least width and sort key.
 type Column = (&'static str, usize, Option<Sort>);
 const COLUMNS: [Column; 9] = [
-    ("READY", 6, Some(Sort::Ready)),
-    ("DELAY", 6, Some(Sort::Delayed)),
+    ("READY", 5, Some(Sort::Ready)),
+    ("DELAY", 5, Some(Sort::Delayed)),
     ("FLIGHT", 6, Some(Sort::Inflight)),
-    ("DEAD", 6, Some(Sort::Dead)),
+    ("DEAD", 5, Some(Sort::Dead)),
     ("OLDEST", 6, Some(Sort::Oldest)),
-    ("IN/s", 6, Some(Sort::Pushed)),
-    ("OUT/s", 6, Some(Sort::Completed)),
+    ("IN/s", 5, Some(Sort::Pushed)),
+    ("OUT/s", 5, Some(Sort::Completed)),
     ("LATE", 6, None),
-    (STATE, STATE_WIDTH, Some(Sort::Trouble)),
+    (STATE, 7, Some(Sort::Trouble)),
 ];
-/// The narrowest column of names. If there is no room for it, columns of numbers are left out.
-const NAME: usize = 16;
-/// The same if all names are shorter: the state needs the room.
-const SHORT_NAME: usize = 8;
+/// The least width of the names.
+const NAME: usize = 8;
+/// To how many columns names and states are cut, one step after the other until all fit. Then columns of numbers are left out.
+const STEPS: [(usize, usize); 2] = [(16, 12), (NAME, 7)];
 
 /// The page with the list of queues.
 pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
-    app.height = height;
+    let has_total = app.queues.len() > 1;
+    app.height = height.saturating_sub(usize::from(has_total));
     let queues = &mut app.queues;
-    let names = queues.visible(height);
+    let names = queues.visible(app.height);
     let title = title(&app.server, queues, width);
     // As wide as the names need, so that the numbers are near them.
     let longest = names.iter().map(|name| named(name).width()).max().unwrap_or(0);
-    let state = names.iter().filter_map(|name| Some(cell(STATE, queues.row(name)?).1.width())).max().unwrap_or(0);
-    let columns = columns(width, longest, state, queues.sort);
-    let mut lines = vec![title, heading(&columns, queues.sort, queues.reverse)];
-    let selected = queues.selected().cloned();
-    for name in names {
-        let line = queues.row(&name).map_or_else(Line::default, |row| queue_line(&name, row, &columns));
-        lines.push(if Some(&name) == selected.as_ref() { line.fitted(width).selected() } else { line });
+    let total = queues.total();
+    let rows: Vec<&Row> = names.iter().filter_map(|name| queues.row(name)).chain([&total]).collect();
+    let (name_width, columns) = columns(width, longest, &rows, queues.sort);
+    let mut lines = vec![title, heading(name_width, &columns, queues.sort, queues.reverse)];
+    if has_total {
+        // Neither is a sum.
+        let sums: Vec<Column> = columns.iter().copied().filter(|(name, ..)| !["LATE", STATE].contains(name)).collect();
+        lines.push(queue_line(Line::new(Style::Bold, left("TOTAL", name_width)), &total, &sums));
+    }
+    let selected = queues.selected();
+    for name in &names {
+        let start = Line::new(Style::Plain, left(&named_in(name_width, name), name_width));
+        let line = queues.row(name).map_or_else(Line::default, |row| queue_line(start, row, &columns));
+        lines.push(if Some(name) == selected { line.fitted(width).selected() } else { line });
     }
     if queues.len() == 0 {
         let text = match &app.pattern {
@@ -74,9 +79,6 @@ fn title(server: &str, queues: &Queues, width: usize) -> Line {
     if !queues.filter.is_empty() {
         parts.push((Style::Warning, format!("{} with {:?}", grouped(queues.len()), shown(&queues.filter))));
     }
-    for field in ["dead", "ready", "inflight", "delayed"] {
-        parts.push((Style::Plain, format!("{field} {}", count(queues.sum(field)))));
-    }
     if queues.unread() > 0 && queues.is_known {
         parts.push((Style::Dim, format!("reading {} more …", grouped(queues.unread()))));
     }
@@ -92,22 +94,31 @@ fn title(server: &str, queues: &Queues, width: usize) -> Line {
     line
 }
 
-/// The width of the name, and the columns that fit next to it: the state tells more than any number.
-fn columns(width: usize, longest: usize, state: usize, sort: Sort) -> (usize, Vec<Column>) {
-    // The arrow of the column by which the queues are sorted needs room too.
-    let with_arrow = |(name, width, by): Column| (name, width.max(name.len() + usize::from(by == Some(sort))), by);
-    let mut kept = COLUMNS.map(with_arrow).to_vec();
-    if let Some((STATE, last, _)) = kept.last_mut() {
-        *last = state.clamp(STATE_WIDTH, (width / STATE_PART).max(STATE_WIDTH));
-    }
+/// The width of the name, and the columns that fit next to it.
+fn columns(width: usize, longest: usize, rows: &[&Row], sort: Sort) -> (usize, Vec<Column>) {
+    let natural = |(name, least, by): Column| {
+        let cells = rows.iter().map(|row| cell(name, row, usize::MAX).1.width());
+        // The arrow of the column by which the queues are sorted needs room too.
+        let heading = name.len() + usize::from(by == Some(sort));
+        (name, cells.fold(least.max(heading), usize::max), by)
+    };
+    let mut kept = COLUMNS.map(natural).to_vec();
     for dispensable in ["LATE", "IN/s", "OUT/s", "DELAY", "FLIGHT", "OLDEST", "READY", "DEAD", STATE] {
-        let used: usize = kept.iter().map(|(_, width, _)| width + 1).sum();
-        if used + longest.clamp(SHORT_NAME, NAME) <= width {
-            let name = (width - used).min(longest.max(SHORT_NAME));
-            if let Some((STATE, last, _)) = kept.last_mut() {
-                *last += width - used - name;
+        let mut fitting = kept.clone();
+        let used: usize = fitting.iter().map(|(_, width, _)| width + 1).sum();
+        let (mut name, mut excess) = (longest.max(NAME), (used + longest.max(NAME)).saturating_sub(width));
+        let mut shrink = |column: &mut usize, least: usize| {
+            let less = excess.min(column.saturating_sub(least));
+            (*column, excess) = (*column - less, excess - less);
+        };
+        for (least, least_of_state) in STEPS {
+            shrink(&mut name, least);
+            if let Some((STATE, state, _)) = fitting.last_mut() {
+                shrink(state, least_of_state);
             }
-            return (name, kept);
+        }
+        if excess == 0 {
+            return (name, fitting);
         }
         kept.retain(|(name, ..)| *name != dispensable);
     }
@@ -115,14 +126,14 @@ fn columns(width: usize, longest: usize, state: usize, sort: Sort) -> (usize, Ve
 }
 
 /// The column by which the queues are sorted is marked, with an arrow up if the smallest comes first.
-fn heading((name, columns): &(usize, Vec<Column>), sort: Sort, reverse: bool) -> Line {
+fn heading(name: usize, columns: &[Column], sort: Sort, reverse: bool) -> Line {
     let style = |by: Option<Sort>| if by == Some(sort) { Style::Selected } else { Style::Bold };
     let arrow = match (sort == Sort::Name) != reverse {
         true => "↑",
         false => "↓",
     };
     let title = |name: &str, by: Option<Sort>| format!("{name}{}", if by == Some(sort) { arrow } else { "" });
-    let mut line = Line::new(style(Some(Sort::Name)), left(&title("QUEUE", Some(Sort::Name)), *name));
+    let mut line = Line::new(style(Some(Sort::Name)), left(&title("QUEUE", Some(Sort::Name)), name));
     for &(column, width, by) in columns {
         let title = title(column, by);
         let title = if column == STATE { left(&title, width) } else { right(&title, width) };
@@ -132,10 +143,10 @@ fn heading((name, columns): &(usize, Vec<Column>), sort: Sort, reverse: bool) ->
     line
 }
 
-fn queue_line(name: &[u8], row: &Row, (name_width, columns): &(usize, Vec<Column>)) -> Line {
-    let mut line = Line::new(Style::Plain, left(&named(name), *name_width));
+/// Adds the columns to a line that begins with the name.
+fn queue_line(mut line: Line, row: &Row, columns: &[Column]) -> Line {
     for &(column, width, _) in columns {
-        let (style, text) = cell(column, row);
+        let (style, text) = cell(column, row, width);
         let text = if column == STATE { left(&text, width) } else { right(&text, width) };
         line.add(style, format!(" {text}"));
     }
@@ -152,11 +163,13 @@ pub fn rate(rate: Option<f64>) -> String {
     }
 }
 
+/// It is known only between which powers of two it is.
 pub fn late(late: Option<Duration>) -> String {
-    late.map_or_else(|| "-".to_owned(), |late| span(millis(late)))
+    late.map_or_else(|| "-".to_owned(), |late| format!("≤{}", span(millis(late))))
 }
 
-fn cell(column: &str, row: &Row) -> (Style, String) {
+/// A cell, of which only the state is ever wider than `width`.
+fn cell(column: &str, row: &Row, width: usize) -> (Style, String) {
     if row.latest.is_none() {
         return (Style::Dim, if column == STATE { String::new() } else { "…".to_owned() });
     }
@@ -176,11 +189,24 @@ fn cell(column: &str, row: &Row) -> (Style, String) {
         "LATE" => (Style::Plain, late(row.late())),
         _ if !row.conditions.is_empty() => {
             let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.as_str()).collect();
-            (style(row.level()), words.join(", "))
+            (style(row.level()), in_short(&words, width))
         }
         _ if row.number("waiting-clients") > 0 => (Style::Good, format!("wait {}", number("waiting-clients"))),
         _ => (Style::Plain, "open".to_owned()),
     }
+}
+
+/// Words in at most `width` columns. Of those that do not fit it is said how many there are.
+fn in_short(words: &[&str], width: usize) -> String {
+    let with_rest = |kept: usize| {
+        let rest = words.len() - kept;
+        let rest = if rest == 0 { String::new() } else { format!(" +{rest}") };
+        (words.get(..kept).unwrap_or_default().join(", "), rest)
+    };
+    let mut all = (1..=words.len()).rev().map(with_rest);
+    let fitting = all.find(|(words, rest)| words.width() + rest.len() <= width);
+    let (words, rest) = fitting.unwrap_or_else(|| with_rest(1));
+    format!("{}{rest}", cut(&words, width.saturating_sub(rest.len())))
 }
 
 /// How a condition of a level looks.

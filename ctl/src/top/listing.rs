@@ -1,7 +1,7 @@
 //! What a queue has besides its messages: the consumers that hold some, and the causes of its dead ones.
 
 use super::app::App;
-use super::text::{count, cut, grouped, left, named, right, Line, Style};
+use super::text::{count, grouped, left, named, named_in, right, Line, Style};
 use crate::dead::{causes, Filter};
 use crate::failure::Failure;
 use crate::message::distance;
@@ -93,7 +93,7 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         Listing::Consumers => ("consumers that hold messages", "OLDEST SINCE", "CONSUMER"),
         Listing::Causes => ("causes of the dead messages", "NEWEST", "CAUSE"),
     };
-    let mut title = Line::new(Style::Bold, cut(&named(&queue.name), width.saturating_sub(32).max(8)));
+    let mut title = Line::new(Style::Bold, named_in(width.saturating_sub(32).max(8), &queue.name));
     title.add(Style::Plain, format!("  {what}"));
     let rest = width.saturating_sub(8 + 1 + 12 + 1);
     let heading = format!("{} {} {}", right("MESSAGES", 8), left(when, 12), left(noun, rest));

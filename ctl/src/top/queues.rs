@@ -3,8 +3,10 @@
 use super::source::Snapshot;
 use super::text::named;
 use crate::condition::{Condition, Deaths, Level};
+use crate::reply::Fields;
 use crate::time::now_ms;
 use crate::trouble::Trouble;
+use dq_client::Value;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -231,8 +233,16 @@ impl Queues {
         self.order.iter().filter_map(|name| self.rows.get(name))
     }
 
-    pub fn sum(&self, field: &str) -> i64 {
-        self.listed().map(|row| row.number(field)).sum()
+    /// The sums over the rows that the filter shows.
+    pub fn total(&self) -> Row {
+        let number = |field: &'static str| self.listed().map(move |row| row.number(field));
+        let sums = ["ready", "delayed", "inflight", "dead"].map(|field| (field, number(field).sum()));
+        let oldest = number("oldest-ready").max().filter(|age| *age > 0).map(|age| ("oldest-ready", age));
+        let fields = sums.into_iter().chain(oldest).map(|(name, number)| (name.to_owned(), Value::Int(number)));
+        let latest = Snapshot { at: Instant::now(), info: Fields(fields.collect()), late: None, newest_death: None };
+        let pushed = self.listed().map(|row| row.pushed.unwrap_or(0.0)).sum();
+        let completed = self.listed().map(|row| row.completed.unwrap_or(0.0)).sum();
+        Row { latest: Some(latest), pushed: Some(pushed), completed: Some(completed), ..Row::default() }
     }
 
     /// How many have a condition of this level as their most severe one.

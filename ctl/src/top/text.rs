@@ -2,7 +2,7 @@
 
 use crate::json::indented;
 use crate::name;
-use crate::output::separated;
+use crate::output::{cut_in_the_middle, separated};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The most bytes of a payload that are shown.
@@ -79,6 +79,16 @@ pub fn shown(text: &str) -> String {
 /// The name of a queue, a message, a group or a consumer, as the command line takes that of a queue.
 pub fn named(name: &[u8]) -> String {
     shown(&name::shown(name))
+}
+
+/// The same in at most `width` columns. The end of a name is what tells it from others.
+pub fn named_in(width: usize, name: &[u8]) -> String {
+    // Without a column there is no room for the ellipsis either.
+    if width == 0 {
+        String::new()
+    } else {
+        cut_in_the_middle(&named(name), width)
+    }
 }
 
 /// The first columns of a text, with an ellipsis if there were more.

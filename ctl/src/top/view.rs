@@ -4,7 +4,7 @@ use super::app::{App, MessagePage, Prompt, QueuePage, STATES};
 use super::list::{late, queues_page, rate, style};
 use super::listing::{listing_page, Listing};
 use super::queues::Row;
-use super::text::{bytes, count, cut, left, named, payload, right, shown, wrapped, Line, Style};
+use super::text::{bytes, count, cut, left, named, named_in, payload, right, shown, wrapped, Line, Style};
 use crate::dead::error_of;
 use crate::message;
 use crate::reply::{self, Fields};
@@ -36,7 +36,7 @@ const HELP: &[(&str, &str)] = &[
     ("LATE", "99 of 100 deliveries of the last busy second were at most so late"),
     ("STATE", "forwarding fails, full, no consumer (nobody takes what is ready),"),
     ("", "messages die, late, paused, closed (to pushes), at its rate limit,"),
-    ("", "groups held (see dqctl groups), open, or how many clients wait"),
+    ("", "groups held, open, or how many clients wait; +2: two more states"),
 ];
 
 /// All lines of the screen.
@@ -168,7 +168,7 @@ fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let row = app.queue.as_ref().and_then(|page| app.queues.row(&page.name)).cloned().unwrap_or_default();
     let Some(page) = app.queue.as_mut() else { return Vec::new() };
     page.clamp(height);
-    let mut title = Line::new(Style::Bold, cut(&named(&page.name), width.saturating_sub(24).max(8)));
+    let mut title = Line::new(Style::Bold, named_in(width.saturating_sub(24).max(8), &page.name));
     for (condition, level) in &row.conditions {
         title.add(style(Some(*level)), format!("  {}", condition.as_str()));
     }
@@ -280,7 +280,7 @@ fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
     }
     format!(
         "{} {} {} {}",
-        left(&named(message.bytes("id")), id),
+        left(&named_in(id, message.bytes("id")), id),
         left(&due, 12),
         right(&message.text("attempt"), 7),
         cut(&text, rest)
@@ -289,7 +289,7 @@ fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
 
 fn message_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let (Some(page), Some(queue)) = (app.message.as_mut(), app.queue.as_ref()) else { return Vec::new() };
-    let mut title = Line::new(Style::Bold, cut(&named(&page.id), width / 2));
+    let mut title = Line::new(Style::Bold, named_in(width / 2, &page.id));
     title.add(Style::Plain, format!("  of {}", named(&queue.name)));
     let lines = message_lines(page, width);
     app.lines = lines.len();
@@ -427,21 +427,46 @@ mod tests {
         }
     }
 
+    /// Two queues, one of which has a long name and all of these conditions.
+    fn in_trouble(fields: &[&str]) -> App {
+        let long = format!("{}:emails:eu", "a-very-long-prefix".repeat(5));
+        let mut app = app(&[&long, "mail"]);
+        let info = Fields(fields.iter().map(|name| ((*name).to_owned(), Value::Int(1))).collect());
+        let snapshot = Snapshot { at: Instant::now(), info, late: None, newest_death: None };
+        app.update(Update::Queues(vec![(long.into_bytes(), Some(snapshot))]));
+        app
+    }
+
     #[test]
-    fn a_long_name_hides_no_state() {
-        let long = "a".repeat(90);
-        for (width, left_out) in [(40, "IN/s"), (80, "LATE"), (160, "")] {
-            let mut app = app(&[&long]);
-            let mut info = Fields(vec![("maxlen".to_owned(), Value::Int(1)), ("ready".to_owned(), Value::Int(3))]);
-            info.0.extend(["paused", "closed"].map(|name| (name.to_owned(), Value::Int(1))));
-            let snapshot = Snapshot { at: Instant::now(), info, late: None, newest_death: None };
-            app.update(Update::Queues(vec![(long.clone().into_bytes(), Some(snapshot))]));
-            let lines = text(&screen(&mut app, width, 24));
-            let state = if width == 40 { "full, paused…" } else { "full, paused, closed" };
-            assert!(lines[2].contains(state), "{}", lines[2]);
-            assert!(lines[0].contains("1 in trouble"), "{}", lines[0]);
-            assert!(left_out.is_empty() || !lines[1].contains(left_out), "{}", lines[1]);
+    fn a_long_name_or_state_hides_no_number() {
+        let all = ["READY", "DELAY", "FLIGHT", "DEAD", "OLDEST", "IN/s", "OUT/s", "LATE", "STATE"];
+        let fields = ["maxlen", "ready", "paused", "closed", "forward-failing-since"];
+        for (width, name, state) in [
+            (80, "a-very-l…ails:eu ", " forwardi… +3"),
+            (90, "a-very-l…ails:eu ", " forwarding fails +3"),
+            (180, "a-very-long-prefixa-very-long-prefixa-very-", " forwarding fails, full, paused, closed"),
+        ] {
+            let lines = text(&screen(&mut in_trouble(&fields), width, 24));
+            for column in all {
+                assert!(lines[1].contains(column), "{width}: {}", lines[1]);
+            }
+            assert!(lines[3].starts_with(name) && lines[3].trim_end().ends_with(state), "{width}: {}", lines[3]);
+            assert!(lines[0].contains("2 in trouble"), "{}", lines[0]);
         }
+        // Too narrow for all: the state and what waits stay.
+        let lines = text(&screen(&mut in_trouble(&fields[..4]), 40, 24));
+        assert!(["READY", "DEAD", "STATE"].iter().all(|column| lines[1].contains(column)), "{}", lines[1]);
+        assert!(lines[3].trim_end().ends_with(" full +2"), "{}", lines[3]);
+    }
+
+    #[test]
+    fn sums_are_shown_above_the_queues() {
+        let mut app = app(&["a", "b", "c"]);
+        let lines = text(&screen(&mut app, 80, 24));
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&lines[2]), ["TOTAL", "9", "0", "0", "3", "1h30m", "0.0", "0.0"]);
+        press(&mut app, &[KeyCode::Char('/'), KeyCode::Char('b'), KeyCode::Enter]);
+        assert!(text(&screen(&mut app, 80, 24))[2].starts_with("b "), "one queue needs no sum");
     }
 
     #[test]
@@ -452,8 +477,7 @@ mod tests {
         app.update(Update::Queues(vec![(b"mail:etl".to_vec(), Some(snapshot))]));
         press(&mut app, &[KeyCode::Char('/'), KeyCode::Char('e'), KeyCode::Char('t'), KeyCode::Enter]);
         let head = text(&screen(&mut app, 80, 24)).swap_remove(0);
-        let expected = "dq server  1 to look at  2 queues  1 with \"et\"  dead 60  ready 0  inflight 0";
-        assert_eq!(head.trim_end(), expected);
+        assert_eq!(head.trim_end(), "dq server  1 to look at  2 queues  1 with \"et\"");
         // The next filter is a new one.
         press(&mut app, &[KeyCode::Char('/'), KeyCode::Char('o'), KeyCode::Enter]);
         assert!(text(&screen(&mut app, 80, 24))[0].contains("1 with \"o\""));
