@@ -30,6 +30,8 @@ pub enum Kind {
     RunNow(Vec<u8>),
     /// The messages that a consumer holds, and how many these are.
     Release(Vec<u8>, u64),
+    PauseGroup(Vec<u8>),
+    ResumeGroup(Vec<u8>),
     /// The dead messages of a cause: the oldest, as many as there were when the question was asked.
     RedriveCause(String, u64),
 }
@@ -92,6 +94,10 @@ impl Action {
             Kind::Release(name, held) => {
                 format!("Release {} of {queue} from {}?", many(*held, ""), named_in(2 * width, name))
             }
+            Kind::PauseGroup(group) => {
+                format!("Pause group {} of {queue}? Its messages wait until it is resumed.", id(group))
+            }
+            Kind::ResumeGroup(group) => format!("Resume group {} of {queue}?", id(group)),
             Kind::RedriveCause(text, dead) => {
                 format!("Redrive {} of {queue} with {}?", many(*dead, "dead"), cut(&shown(text), 2 * width))
             }
@@ -164,6 +170,14 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
         }
         Kind::Release(consumer, _) => {
             format!("released {} of {}", many(queue.release(consumer, None)?, ""), named(consumer))
+        }
+        Kind::PauseGroup(group) => {
+            queue.group(group).pause(None)?;
+            format!("paused group {} of {name}", named(group))
+        }
+        Kind::ResumeGroup(group) => {
+            queue.group(group).resume()?;
+            format!("resumed group {} of {name}", named(group))
         }
         Kind::RedriveCause(cause, limit) => {
             let condition = format!("cause={cause}").parse().map_err(Failure::usage)?;

@@ -1,7 +1,7 @@
 //! The state of the screen, and what keys do to it.
 
 use super::action::{Action, Kind, Removal};
-use super::listing::{clamped, Listing, ListingPage};
+use super::listing::{clamped, Listing, ListingPage, Only};
 use super::queues::Queues;
 use super::source::{Update, Wanted};
 use super::text::Style;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const SAID: Duration = Duration::from_secs(10);
 
 /// The keys that need a queue.
-const HINTED: &str = "pRNXcrnwe";
+const HINTED: &str = "pRNXcrnweo";
 
 /// The states in the order of their tabs.
 pub const STATES: [State; 5] = [State::Delayed, State::Ready, State::Inflight, State::Dead, State::Done];
@@ -24,8 +24,8 @@ pub const STATES: [State; 5] = [State::Delayed, State::Ready, State::Inflight, S
 pub struct QueuePage {
     pub name: Vec<u8>,
     pub state: State,
-    /// Only dead messages of this cause are listed.
-    pub cause: Option<String>,
+    /// `None`: all messages of the state are listed.
+    pub only: Option<Only>,
     /// `None`: they have not been read yet.
     pub messages: Option<Vec<Fields>>,
     pub place: usize,
@@ -117,7 +117,7 @@ impl App {
         // In steps, so that not every key press reads the list again.
         let count = (page.place.max(page.top) + self.height + 1).next_multiple_of(50);
         let messages = Some((page.name.clone(), page.state.as_str(), count));
-        Wanted { queues, messages, cause: page.cause.clone(), ..Wanted::default() }
+        Wanted { queues, messages, only: page.only.clone(), ..Wanted::default() }
     }
 
     pub fn update(&mut self, update: Update) {
@@ -248,7 +248,7 @@ impl App {
         if self.message.take().is_some() || self.listing.take().is_some() {
             return;
         }
-        if let Some(page) = self.queue.as_mut().filter(|page| page.cause.is_some()) {
+        if let Some(page) = self.queue.as_mut().filter(|page| page.only.is_some()) {
             page.show(page.state, None);
             return;
         }
@@ -276,7 +276,7 @@ impl App {
                         .chain(full)
                         .find(|state| number(state.as_str()) > 0)
                         .unwrap_or(State::Ready);
-                    self.queue = Some(QueuePage { name, state, cause: None, messages: None, place: 0, top: 0 });
+                    self.queue = Some(QueuePage { name, state, only: None, messages: None, place: 0, top: 0 });
                 } else {
                     self.say("there is no queue here");
                 }
@@ -294,19 +294,19 @@ impl App {
         }
     }
 
-    /// Shows the dead messages of a cause, or what a consumer may hold.
+    /// Shows the dead messages of a cause, those of a group, or what a consumer may hold.
     fn enter_listing(&mut self) {
-        let Some(listing) = &self.listing else { return };
-        let cause = listing.selected().map(|entry| String::from_utf8_lossy(&entry.name).into_owned());
-        let (state, cause) = match (listing.listing, cause) {
-            (Listing::Causes, None) => return self.say("there is no cause here"),
-            (Listing::Causes, cause) => (State::Dead, cause),
-            (Listing::Consumers, _) => (State::Inflight, None),
-        };
-        self.listing = None;
-        if let Some(page) = &mut self.queue {
-            page.show(state, cause);
+        let (Some(listing), Some(page)) = (&self.listing, &mut self.queue) else { return };
+        match (listing.listing, listing.selected()) {
+            (Listing::Consumers, _) => page.show(State::Inflight, None),
+            (Listing::Groups, Some(entry)) if entry.messages == 0 => {
+                page.show(State::Inflight, Some(Only::Group(entry.name.clone())));
+            }
+            (Listing::Groups, Some(entry)) => page.show(State::Ready, Some(Only::Group(entry.name.clone()))),
+            (Listing::Causes, Some(entry)) => page.show(State::Dead, Some(Only::Cause(entry.text()))),
+            (Listing::Groups | Listing::Causes, None) => return self.say("there is nothing here"),
         }
+        self.listing = None;
     }
 
     fn go(&mut self, by: isize) {
@@ -329,12 +329,13 @@ impl App {
         }
     }
 
-    /// Switches to another state of the queue.
+    /// Switches to another state of the queue, or of the group that is shown.
     fn turn(&mut self, by: usize) {
         if let (Some(page), None, None) = (&mut self.queue, &self.message, &self.listing) {
             let at = STATES.iter().position(|state| *state == page.state).unwrap_or(0);
             if let Some(state) = STATES.get((at + by) % STATES.len()) {
-                page.show(*state, None);
+                let group = page.only.take().filter(|only| matches!(only, Only::Group(_)));
+                page.show(*state, group);
             }
         }
     }
@@ -355,21 +356,21 @@ impl App {
         };
         let id = self.selected_id();
         let kind = match (letter, id) {
+            _ if self.listing.as_ref().is_some_and(|page| page.listing.key() == letter) => match self.of_entry() {
+                Some(kind) => kind,
+                None => return self.say("there is nothing here"),
+            },
             ('p', _) if number("paused") == 1 || number("closed") == 1 => Kind::Resume,
             ('p', _) => Kind::Pause,
-            ('R', _) if self.cause().is_some() => {
+            ('R', _) if self.only().is_some() => {
                 return self.say("only some of the dead are shown: Esc, then R for all, or e and r for one cause")
             }
             ('R', _) => Kind::RedriveAll(number("dead")),
             ('N', _) => Kind::PromoteAll(number("delayed")),
-            ('w' | 'e', _) => return self.list(letter),
-            ('r', _) if self.listing.is_some() => match self.of_entry() {
-                Some(kind) => kind,
-                None => return self.say("there is nothing here"),
-            },
-            ('c' | 'n', _) if self.listing.is_some() => return,
+            ('w' | 'e' | 'o', _) => return self.list(letter),
+            ('c' | 'n' | 'r', _) if self.listing.is_some() => return,
             ('X', _) => match &self.queue {
-                Some(page) if self.message.is_none() && self.listing.is_none() && self.cause().is_none() => {
+                Some(page) if self.message.is_none() && self.listing.is_none() && self.only().is_none() => {
                     Kind::Purge(page.state.as_str(), number(page.state.as_str()))
                 }
                 _ => return,
@@ -393,7 +394,11 @@ impl App {
 
     /// Opens a list of the queue.
     fn list(&mut self, letter: char) {
-        let listing = if letter == 'w' { Listing::Consumers } else { Listing::Causes };
+        let listing = match letter {
+            'w' => Listing::Consumers,
+            'o' => Listing::Groups,
+            _ => Listing::Causes,
+        };
         if self.queue.is_none() {
             self.say("open the queue first, with Enter");
         } else if self.message.is_none() {
@@ -401,13 +406,15 @@ impl App {
         }
     }
 
-    /// What is done with the consumer or the cause under the cursor.
+    /// What is done with the consumer, the group or the cause under the cursor.
     fn of_entry(&self) -> Option<Kind> {
         let page = self.listing.as_ref()?;
         let entry = page.selected()?;
         Some(match page.listing {
             Listing::Consumers => Kind::Release(entry.name.clone(), entry.messages),
-            Listing::Causes => Kind::RedriveCause(String::from_utf8_lossy(&entry.name).into_owned(), entry.messages),
+            Listing::Groups if entry.is_paused() => Kind::ResumeGroup(entry.name.clone()),
+            Listing::Groups => Kind::PauseGroup(entry.name.clone()),
+            Listing::Causes => Kind::RedriveCause(entry.text(), entry.messages),
         })
     }
 
@@ -420,9 +427,9 @@ impl App {
         self.said = Some(Said { text, style, until: None });
     }
 
-    /// The cause of the dead messages that are shown, if these are not all.
-    pub fn cause(&self) -> Option<&String> {
-        self.queue.as_ref()?.cause.as_ref()
+    /// Which messages are shown, if these are not all of the state.
+    pub fn only(&self) -> Option<&Only> {
+        self.queue.as_ref()?.only.as_ref()
     }
 
     /// The state of the message under the cursor.
@@ -449,9 +456,9 @@ impl App {
 }
 
 impl QueuePage {
-    /// Shows the messages of a state, or the dead ones of a cause.
-    fn show(&mut self, state: State, cause: Option<String>) {
-        (self.state, self.cause, self.messages, self.place, self.top) = (state, cause, None, 0, 0);
+    /// Shows the messages of a state, or some of them.
+    fn show(&mut self, state: State, only: Option<Only>) {
+        (self.state, self.only, self.messages, self.place, self.top) = (state, only, None, 0, 0);
     }
 
     fn selected(&self) -> Option<&Fields> {

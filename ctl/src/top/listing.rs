@@ -1,29 +1,65 @@
-//! What a queue has besides its messages: the consumers that hold some, and the causes of its dead ones.
+//! What a queue has besides its messages: the consumers that hold some, its groups, and the causes of its dead ones.
 
 use super::app::App;
-use super::text::{count, grouped, left, named, named_in, right, Line, Style};
+use super::text::{count, grouped, left, named_in, right, Line, Style};
 use crate::dead::{causes, Filter};
 use crate::failure::Failure;
 use crate::message::distance;
-use dq_client::{Client, Queue, Raw};
-use std::time::UNIX_EPOCH;
+use dq_client::{Client, GroupInfo, GroupPause, Queue, Raw};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The most rows of a list.
+/// The most rows of a list, and the most groups of which these are chosen.
 const ROWS: usize = 500;
+const GROUPS: usize = 5_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Listing {
     Consumers,
+    Groups,
     Causes,
 }
 
-/// A consumer, or a cause.
+/// The messages that are shown, if these are not all of a state.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Only {
+    /// The dead ones of this cause.
+    Cause(String),
+    Group(Vec<u8>),
+}
+
+/// A consumer, a group or a cause.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
     pub name: Vec<u8>,
     pub messages: u64,
-    /// When the oldest message was delivered, or when the newest died, in Unix ms.
-    pub at: i64,
+    /// When the oldest message was delivered, or is due, or when the newest died, in Unix ms.
+    pub at: Option<i64>,
+    pub group: Option<GroupInfo>,
+}
+
+impl Listing {
+    /// The key that does something with an entry.
+    pub fn key(self) -> char {
+        match self {
+            Listing::Groups => 'p',
+            Listing::Consumers | Listing::Causes => 'r',
+        }
+    }
+}
+
+impl Entry {
+    fn new(name: Vec<u8>, messages: u64, at: Option<i64>) -> Entry {
+        Entry { name, messages, at, group: None }
+    }
+
+    /// Its name, if that is a text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.name).into_owned()
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.group.as_ref().is_some_and(|group| group.pause != GroupPause::Off)
+    }
 }
 
 /// The page of such a list.
@@ -63,9 +99,10 @@ pub fn clamped(place: usize, top: usize, count: usize, height: usize) -> (usize,
 pub fn read(client: &Client, queue: &[u8], listing: Listing) -> Result<Vec<Entry>, Failure> {
     match listing {
         Listing::Consumers => consumers(&client.queue(queue)),
+        Listing::Groups => groups(&client.queue(queue)),
         Listing::Causes => {
             let found = causes(client, queue, &Filter::default(), |_| {})?.unwrap_or_default().into_iter().take(ROWS);
-            Ok(found.map(|cause| Entry { name: cause.text.into(), messages: cause.count, at: cause.newest }).collect())
+            Ok(found.map(|cause| Entry::new(cause.text.into(), cause.count, Some(cause.newest))).collect())
         }
     }
 }
@@ -75,37 +112,67 @@ fn consumers(queue: &Queue<Raw>) -> Result<Vec<Entry>, Failure> {
     let mut entries = Vec::new();
     for consumer in queue.consumers().take(ROWS) {
         let consumer = consumer?;
-        let since = consumer.oldest_delivery.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let at = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-        entries.push(Entry { name: consumer.name, messages: consumer.inflight, at });
+        entries.push(Entry::new(consumer.name, consumer.inflight, Some(unix_ms(consumer.oldest_delivery))));
     }
     entries.sort_by_key(|entry| entry.at);
     Ok(entries)
 }
 
+/// Those that are paused come first, then those at their rate, each by how long their messages have been due.
+fn groups(queue: &Queue<Raw>) -> Result<Vec<Entry>, Failure> {
+    let mut groups = queue.groups().take(GROUPS).collect::<Result<Vec<_>, _>>()?;
+    let is_free = |group: &GroupInfo| (group.pause == GroupPause::Off, group.next_delivery.is_none());
+    groups.sort_by_cached_key(|group| (is_free(group), group.oldest_due.is_none(), group.oldest_due));
+    let entry = |group: GroupInfo| {
+        let entry = Entry::new(group.name.clone(), group.waiting, group.oldest_due.map(unix_ms));
+        Entry { group: Some(group), ..entry }
+    };
+    Ok(groups.into_iter().take(ROWS).map(entry).collect())
+}
+
+fn unix_ms(instant: SystemTime) -> i64 {
+    i64::try_from(instant.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
+}
+
+/// What holds a group back. `limit` is the queue's `GROUPINFLIGHT`.
+fn restraint(group: &GroupInfo, limit: i64) -> (Style, String) {
+    match (group.pause, group.next_delivery) {
+        (GroupPause::Endless, _) => (Style::Warning, "paused".to_owned()),
+        (GroupPause::Until(end), _) => (Style::Warning, format!("paused, ends {}", distance(unix_ms(end)))),
+        (GroupPause::Off, Some(next)) => (Style::Plain, format!("rate, next {}", distance(unix_ms(next)))),
+        (GroupPause::Off, None) if limit > 0 && i64::try_from(group.occupied).is_ok_and(|now| now >= limit) => {
+            (Style::Plain, "at its limit".to_owned())
+        }
+        (GroupPause::Off, None) => (Style::Plain, "open".to_owned()),
+    }
+}
+
 pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     app.height = height;
-    let inflight =
-        app.queue.as_ref().and_then(|page| app.queues.row(&page.name)).map_or(0, |row| row.number("inflight"));
     let (Some(queue), Some(page)) = (app.queue.as_ref(), app.listing.as_mut()) else { return Vec::new() };
+    let number = |field: &str| app.queues.row(&queue.name).map_or(0, |row| row.number(field));
     page.clamp(height);
-    let (what, when, noun) = match page.listing {
-        Listing::Consumers => ("consumers that hold messages", "OLDEST SINCE", "CONSUMER"),
-        Listing::Causes => ("causes of the dead messages", "NEWEST", "CAUSE"),
+    let (what, first, when, noun) = match page.listing {
+        Listing::Consumers => ("consumers that hold messages", "MESSAGES", "OLDEST SINCE", "CONSUMER"),
+        Listing::Groups => ("groups", "WAITING", "FIRST DUE", "OCCUPIED STATE                GROUP"),
+        Listing::Causes => ("causes of the dead messages", "MESSAGES", "NEWEST", "CAUSE"),
     };
     let mut title = Line::new(Style::Bold, named_in(width.saturating_sub(32).max(8), &queue.name));
     title.add(Style::Plain, format!("  {what}"));
-    let rest = width.saturating_sub(8 + 1 + 12 + 1);
-    let heading = format!("{} {} {}", right("MESSAGES", 8), left(when, 12), left(noun, rest));
-    let mut lines = vec![title, Line::new(Style::Bold, heading)];
+    let mut lines = vec![title, Line::new(Style::Bold, format!("{} {} {noun}", right(first, 8), left(when, 12)))];
     for (place, entry) in page.rows().iter().enumerate().skip(page.top).take(height) {
-        let messages = count(i64::try_from(entry.messages).unwrap_or(i64::MAX));
-        let name = left(&named(&entry.name), rest);
-        let line = Line::new(Style::Plain, format!("{} {} {name}", right(&messages, 8), left(&distance(entry.at), 12)));
+        let at = entry.at.map_or_else(|| "-".to_owned(), distance);
+        let mut line = Line::new(Style::Plain, format!("{} {} ", right(&short(entry.messages), 8), left(&at, 12)));
+        if let Some(group) = &entry.group {
+            let (style, state) = restraint(group, number("groupinflight"));
+            line.add(Style::Plain, format!("{} ", right(&short(group.occupied), 8)));
+            line.add(style, format!("{} ", left(&state, 20)));
+        }
+        line.add(Style::Plain, named_in(width.saturating_sub(line.width()), &entry.name));
         lines.push(if place == page.place { line.fitted(width).selected() } else { line });
     }
     let held: u64 = page.rows().iter().map(|entry| entry.messages).sum();
-    let unnamed = u64::try_from(inflight).unwrap_or(0).saturating_sub(held);
+    let unnamed = u64::try_from(number("inflight")).unwrap_or(0).saturating_sub(held);
     let remark = match (&page.entries, page.listing) {
         (None, _) => "Reading …".to_owned(),
         (Some(Err(why)), _) => why.clone(),
@@ -113,9 +180,14 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
             format!("{} in flight with consumers that have no name: they pop without AS.", grouped(unnamed))
         }
         (Some(Ok(rows)), Listing::Consumers) if rows.is_empty() => "No consumer holds a message.".to_owned(),
+        (Some(Ok(rows)), Listing::Groups) if rows.is_empty() => "No message has a group.".to_owned(),
         (Some(Ok(rows)), Listing::Causes) if rows.is_empty() => "There are no dead messages.".to_owned(),
         (Some(Ok(_)), _) => return lines,
     };
     lines.push(Line::new(Style::Dim, remark));
     lines
+}
+
+fn short(messages: u64) -> String {
+    count(i64::try_from(messages).unwrap_or(i64::MAX))
 }

@@ -4,7 +4,7 @@
 //! sends over a channel what it shows and which actions to execute.
 
 use super::action::{self, Action};
-use super::listing::{self, Entry, Listing};
+use super::listing::{self, Entry, Listing, Only};
 use crate::condition::newest_death;
 use crate::dead::cause_of;
 use crate::failure::Failure;
@@ -29,7 +29,7 @@ const MESSAGES: i64 = 500;
 const BYTES: i64 = 4 * 1024 * 1024;
 
 /// The fields of `DQ.INFO` that are shown. The others are dropped, because there may be thousands of queues.
-const FIELDS: [&str; 25] = [
+const FIELDS: [&str; 28] = [
     "ready",
     "delayed",
     "inflight",
@@ -55,6 +55,9 @@ const FIELDS: [&str; 25] = [
     "next-due",
     "retain",
     "paused-until",
+    "delivered",
+    "groups",
+    "groupinflight",
 ];
 
 /// What is read in a turn.
@@ -75,8 +78,8 @@ pub struct Wanted {
     pub queues: Vec<Vec<u8>>,
     /// The messages of a queue in a state, at least this many.
     pub messages: Option<(Vec<u8>, &'static str, usize)>,
-    /// Of the newest dead messages, only those of this cause.
-    pub cause: Option<String>,
+    /// Only some of these messages, of a cause among the newest ones.
+    pub only: Option<Only>,
     /// A queue, and which of its lists.
     pub listing: Option<(Vec<u8>, Listing)>,
     /// A queue and the id of one of its messages.
@@ -274,16 +277,21 @@ impl Source {
         let held: i64 = ["delayed", "ready", "inflight", "dead"].into_iter().map(number).sum();
         let average = number("payload-bytes") / held.max(1) + 1;
         // Those of a cause may be far apart.
-        let count = if self.wanted.cause.is_some() { usize::MAX } else { count };
+        let count = if matches!(self.wanted.only, Some(Only::Cause(_))) { usize::MAX } else { count };
         let count = i64::try_from(count).unwrap_or(MESSAGES).min(MESSAGES).min(BYTES / average).max(1);
-        let command = cmd("DQ.PEEK").arg(&queue).arg(state).arg("COUNT").arg(count).clone();
+        let mut command = cmd("DQ.PEEK").arg(&queue).arg(state).arg("COUNT").arg(count).clone();
+        if let Some(Only::Group(group)) = &self.wanted.only {
+            command.arg("GROUP").arg(group);
+        }
         let Some(reply) = granted(self.client.call(&command, Resend::Harmless))? else {
             self.tell(Update::Said(Ok("the messages cannot be read: the user needs +dq.peek".to_owned())));
             return Ok(());
         };
         let messages = reply::list(reply).unwrap_or_default().into_iter();
-        let cause = self.wanted.cause.as_deref();
-        let is_meant = |message: &Fields| cause.is_none_or(|cause| cause_of(message) == cause);
+        let is_meant = |message: &Fields| match &self.wanted.only {
+            Some(Only::Cause(cause)) => cause_of(message) == *cause,
+            Some(Only::Group(_)) | None => true,
+        };
         let messages = messages.filter_map(|message| Fields::read(message).ok().flatten()).filter(is_meant).collect();
         self.tell(Update::Messages(queue, state, messages));
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::app::{App, MessagePage, Prompt, QueuePage, STATES};
 use super::list::{late, queues_page, rate, style};
-use super::listing::{listing_page, Listing};
+use super::listing::{listing_page, Listing, Only};
 use super::queues::Row;
 use super::text::{bytes, count, cut, left, named, named_in, payload, right, shown, wrapped, Line, Style};
 use crate::dead::error_of;
@@ -27,8 +27,8 @@ const HELP: &[(&str, &str)] = &[
     ("N", "run all delayed messages of the queue now"),
     ("X", "in a queue: purge the messages of the state that is shown"),
     ("c r n", "the message under the cursor: cancel or delete, redrive, run now"),
-    ("w e", "in a queue: who holds messages; the errors of the dead, by cause"),
-    ("r", "there: release what the consumer holds; redrive that cause"),
+    ("w o e", "in a queue: who holds messages; groups; why messages died"),
+    ("r, p", "there: release what it holds, redrive the cause; pause the group"),
     ("q", "leave"),
     ("", "Each change is done only after a question that is answered with y."),
     ("OLDEST", "how long the oldest ready message has been due"),
@@ -36,7 +36,7 @@ const HELP: &[(&str, &str)] = &[
     ("LATE", "99 of 100 deliveries of the last busy second were at most so late"),
     ("STATE", "forwarding fails, full, no consumer (nobody takes what is ready),"),
     ("", "messages die, late, paused, closed (to pushes), at its rate limit,"),
-    ("", "groups held, open, or how many clients wait; +2: two more states"),
+    ("", "groups held (o), open, or how many clients wait; +2: two more"),
 ];
 
 /// All lines of the screen.
@@ -122,12 +122,17 @@ fn keys(app: &App) -> Vec<String> {
         ("r redrive", is_there && state == "dead"),
         ("n run now", is_there && state == "delayed"),
     ];
-    let is_of_consumers = app.listing.as_ref().is_some_and(|page| page.listing == Listing::Consumers);
-    let is_entry = app.listing.as_ref().is_some_and(|page| page.selected().is_some());
+    let entry = app.listing.as_ref().and_then(|page| Some((page.listing, page.selected()?)));
+    let of_entry = match entry {
+        Some((Listing::Groups, group)) if group.is_paused() => "p resume",
+        Some((Listing::Groups, _)) => "p pause",
+        Some((Listing::Consumers, _)) => "r release",
+        Some((Listing::Causes, _)) | None => "r redrive",
+    };
     let all = match (&app.message, &app.queue) {
         (None, Some(_)) if app.listing.is_some() => vec![
-            ("Enter messages", is_entry),
-            (if is_of_consumers { "r release" } else { "r redrive" }, is_entry),
+            ("Enter messages", entry.is_some()),
+            (of_entry, entry.is_some()),
             ("Esc back", true),
             ("? keys", true),
             ("q leave", true),
@@ -135,14 +140,15 @@ fn keys(app: &App) -> Vec<String> {
         (Some(_), _) => [&of_message[..], &[("Esc back", true), ("? keys", true), ("q leave", true)]].concat(),
         (None, Some(_)) => {
             let whole = [
-                ("R all", state == "dead" && has("dead") && app.cause().is_none()),
+                ("R all", state == "dead" && has("dead") && app.only().is_none()),
                 ("N all", state == "delayed" && has("delayed")),
-                ("X purge", has(&state) && app.cause().is_none()),
+                ("X purge", has(&state) && app.only().is_none()),
                 (pause, true),
                 ("e causes", state == "dead" && has("dead")),
                 ("w consumers", state == "inflight" && has("inflight")),
+                ("o groups", state != "dead" && has("groups")),
                 // The line has no room for more.
-                (if state == "dead" { "Esc" } else { "Esc back" }, true),
+                (if state == "dead" || state == "delayed" { "Esc" } else { "Esc back" }, true),
                 ("? keys", true),
             ];
             [&[("Tab state", true)], &of_message[..], &whole].concat()
@@ -191,16 +197,22 @@ fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         tabs.add(if state == page.state { Style::Selected } else { Style::Plain }, text);
         tabs.add(Style::Plain, " ");
     }
-    if let Some(cause) = &page.cause {
-        tabs.add(Style::Warning, format!(" {}", shown(cause)));
+    match &page.only {
+        Some(Only::Cause(cause)) => tabs.add(Style::Warning, format!(" {}", shown(cause))),
+        Some(Only::Group(group)) => tabs.add(Style::Warning, format!(" group {}", named(group))),
+        None => {}
     }
     let mut lines =
         vec![title, Line::new(Style::Plain, numbers), tabs, Line::new(Style::Bold, message_heading(width, page))];
     match &page.messages {
         None => lines.push(Line::new(Style::Dim, "Reading …")),
         Some(messages) if messages.is_empty() => {
-            let none = || "None of the newest dead messages has this cause.".to_owned();
-            lines.push(Line::new(Style::Dim, page.cause.as_ref().map_or_else(|| empty(page.state, &row), |_| none())));
+            let why = match page.only {
+                Some(Only::Cause(_)) => "None of the newest dead messages has this cause.".to_owned(),
+                Some(Only::Group(_)) => format!("The group has no {} messages.", page.state.as_str()),
+                None => empty(page.state, &row),
+            };
+            lines.push(Line::new(Style::Dim, why));
         }
         Some(messages) => {
             for (place, message) in messages.iter().enumerate().skip(page.top).take(height) {
@@ -512,6 +524,7 @@ mod tests {
             Kind::Purge("inflight", 1_000_000),
             Kind::Remove(Removal::Cancel, long.clone()),
             Kind::Release(long.clone(), u64::from(u32::MAX)),
+            Kind::PauseGroup(long.clone()),
             Kind::RedriveCause("x".repeat(200), u64::from(u32::MAX)),
         ] {
             let mut app = app(&["mail"]);

@@ -360,6 +360,53 @@ fn who_holds_messages_is_shown_and_released() {
 }
 
 #[test]
+fn groups_are_shown_paused_and_resumed() {
+    let server = Server::start();
+    for (id, group) in [("a1", "a"), ("b1", "b"), ("b2", "b"), ("c1", "c")] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id, "GROUP", group]);
+    }
+    server.ask(&["DQ.POP", "q", "LEASE", "3600000"]);
+    server.ask(&["DQ.PAUSE", "q", "GROUP", "b", "FOR", "3600000"]);
+    let mut top = Top::start(&server);
+    eventually("they are counted", || top.line("q ").split_whitespace().nth(1) == Some("3"));
+    top.press(ENTER);
+    top.until("o groups");
+    top.press("o");
+    // What somebody has to resume comes first; then what waits longest.
+    let row = |place| top.text().lines().nth(place).unwrap_or_default().split_whitespace().map(str::to_owned).collect();
+    let words = |place| -> Vec<String> { row(place) };
+    eventually("the paused one comes first", || words(2).last().is_some_and(|name| name == "b"));
+    assert!(words(2).join(" ").contains("0 paused, ends in 59m"), "{}", top.text());
+    assert_eq!((&words(2)[0][..], &words(3)[0][..]), ("2", "1"), "{}", top.text());
+    assert!(words(3).ends_with(&["0", "open", "c"].map(str::to_owned)), "{}", top.text());
+    assert_eq!(words(4), ["0", "-", "1", "at", "its", "limit", "a"], "{}", top.text());
+    // The messages of one.
+    top.until("Enter messages  p resume");
+    top.press(ENTER);
+    top.until_line("b2 ");
+    assert!(top.line("c1 ").is_empty() && top.text().contains("group b"), "{}", top.text());
+    top.press(TAB);
+    top.until("The group has no inflight messages.");
+    top.press(ESCAPE);
+    top.until_line("a1 ");
+    // Changes.
+    top.press("o");
+    top.until("p resume");
+    top.press("p");
+    top.until("Resume group b of q?");
+    top.press("y");
+    top.until("resumed group b of q");
+    top.until_gone("paused, ends");
+    top.press("p");
+    top.until("Pause group b of q?");
+    top.press("y");
+    top.until("paused group b of q");
+    assert!(
+        ok(&server, &["groups", "q"]).contains("b\t2\t0\t") && ok(&server, &["groups", "q"]).contains("until resumed")
+    );
+}
+
+#[test]
 fn dead_messages_are_counted_and_redriven_by_cause() {
     let server = Server::start();
     for (id, error) in [("a", "timeout after 12ms"), ("b", "timeout after 99ms"), ("c", "no such user")] {
