@@ -35,7 +35,7 @@ use std::time::Duration;
 
 /// How long an ordinary command tries to reach the server.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The same for the page: long enough to reopen a connection that the server has closed.
+/// The same for the page and for `top`: long enough to reopen a connection that the server has closed.
 const PAGE_PATIENCE: Duration = Duration::from_millis(500);
 
 const EXIT_CODES: &str = "\
@@ -148,7 +148,7 @@ impl Command {
     pub fn patience(&self) -> Duration {
         match self {
             // A page that shows that the server is down is better than one that waits for it.
-            Command::Web(_) => PAGE_PATIENCE,
+            Command::Web(_) | Command::Top(_) => PAGE_PATIENCE,
             _ => PATIENCE,
         }
     }

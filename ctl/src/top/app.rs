@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// How long the outcome of an action is shown.
 const SAID: Duration = Duration::from_secs(10);
 
+/// What was read before this time is old: something is read each second.
+const SILENT: Duration = Duration::from_secs(3);
+
 /// The keys that need a queue.
 const HINTED: &str = "pRNXcrnweo";
 
@@ -58,6 +61,8 @@ pub struct App {
     pub said: Option<Said>,
     /// Why the server cannot be read.
     pub lost: Option<String>,
+    /// When queues were read last.
+    read: Option<Instant>,
     /// The number of lines for the list on the current page.
     pub height: usize,
     /// The last line to which a message can be scrolled; computed by the view.
@@ -94,6 +99,7 @@ impl App {
             help: false,
             said: None,
             lost: None,
+            read: None,
             height: 20,
             lines: 0,
             server,
@@ -134,7 +140,7 @@ impl App {
             }
             Update::Names(names) => self.queues.names(names),
             Update::Queues(read) => {
-                self.lost = None;
+                (self.lost, self.read) = (None, Some(Instant::now()));
                 self.queues.update(read);
             }
             Update::Messages(queue, state, messages) => {
@@ -152,6 +158,12 @@ impl App {
                 }
             }
         }
+    }
+
+    /// The age of what is shown, if the server cannot be read, or if its answer takes long.
+    pub fn age(&self) -> Option<Duration> {
+        let age = self.read?.elapsed();
+        (self.lost.is_some() || age >= SILENT).then_some(age)
     }
 
     /// Removes an old report. Returns true if that changes the screen.

@@ -8,7 +8,7 @@ use super::text::{bytes, count, cut, left, named, named_in, payload, right, show
 use crate::dead::error_of;
 use crate::message;
 use crate::reply::{self, Fields};
-use crate::time::span;
+use crate::time::{millis, span};
 use dq_client::State;
 use unicode_width::UnicodeWidthStr;
 
@@ -79,7 +79,7 @@ fn foot(app: &App, width: usize) -> Vec<Line> {
         return vec![question, Line::new(Style::Bold, "y: yes   any other key: no")];
     }
     let mut lines = said(app, width);
-    if lines.is_empty() || app.lost.is_some() {
+    if lines.is_empty() || app.lost.is_some() || app.age().is_some() {
         lines.push(last_line(app));
     }
     lines
@@ -101,8 +101,12 @@ fn last_line(app: &App) -> Line {
         }
         Prompt::Question(_) | Prompt::None => {}
     }
+    let age = app.age().map(|age| format!("All this is {} old. ", span(millis(age)))).unwrap_or_default();
     if let Some(why) = &app.lost {
-        return Line::new(Style::Bad, format!("The server cannot be read, trying again: {}", shown(why)));
+        return Line::new(Style::Bad, format!("The server cannot be read. {age}Trying again: {}", shown(why)));
+    }
+    if !age.is_empty() {
+        return Line::new(Style::Bad, format!("Waiting for the server. {age}"));
     }
     let keys = if app.help { vec!["any key: back".to_owned()] } else { keys(app) };
     Line::new(Style::Dim, keys.join("  "))

@@ -143,6 +143,10 @@ fn size(size: u16) -> NonZero<u16> {
     NonZero::new(size).unwrap()
 }
 
+fn signal(name: &str, pid: &str) {
+    assert!(Command::new("kill").args([name, pid]).status().unwrap().success());
+}
+
 const ENTER: &str = "\r";
 const ESCAPE: &str = "\x1b";
 const DOWN: &str = "\x1b[B";
@@ -661,7 +665,7 @@ fn a_lost_server_is_shown_and_recovers() {
     let mut top = Top::start(&server);
     top.until("before");
     server.kill();
-    top.until("The server cannot be read");
+    top.until("The server cannot be read. All this is ");
     // Keys are answered meanwhile.
     top.press("?");
     top.until("Keys");
@@ -676,14 +680,28 @@ fn a_lost_server_is_shown_and_recovers() {
 }
 
 #[test]
+fn what_a_silent_server_told_last_is_shown_with_its_age() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x"]);
+    let top = Top::start(&server);
+    top.until_line("q ");
+    let pid = server.info("server", "process_id");
+    signal("-STOP", &pid);
+    top.until("Waiting for the server. All this is ");
+    assert!(!top.line("q ").is_empty(), "{}", top.text());
+    signal("-CONT", &pid);
+    top.until_gone("All this is ");
+    top.until("q leave");
+}
+
+#[test]
 fn the_terminal_is_given_back() {
     let server = Server::start();
     for end in ["q", "\x03", "TERM", "HUP"] {
         let mut top = Top::start(&server);
         assert!(top.screen.lock().unwrap().0.screen().alternate_screen());
         if end.len() > 1 {
-            let killed = Command::new("kill").args([&format!("-{end}"), top.read("pid").trim()]).status();
-            assert!(killed.unwrap().success());
+            signal(&format!("-{end}"), top.read("pid").trim());
         } else {
             top.press(end);
         }
@@ -753,9 +771,6 @@ fn sigterm_ends_it_though_the_terminal_takes_no_output() {
     let server = Server::start();
     let top = Top::with(&server, (200, 60), "");
     let (pid, script) = (top.read("pid").trim().to_owned(), top.child.id().to_string());
-    let signal = |name: &str, pid: &str| {
-        assert!(Command::new("kill").args([name, pid]).status().unwrap().success());
-    };
     // The reader of the terminal stops.
     signal("-STOP", &script);
     let count = || {
