@@ -1,12 +1,13 @@
 //! The state of the screen, and what keys do to it.
 
 use super::action::{Action, Kind, Removal};
-use super::listing::{clamped, Listing, ListingPage, Only};
+use super::listing::{Listing, ListingPage, Only};
+use super::message::MessagePage;
+use super::queue::{QueuePage, STATES};
 use super::queues::Queues;
 use super::source::{Update, Wanted};
 use super::text::Style;
 use crate::condition::Condition;
-use crate::reply::Fields;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use dq_client::State;
 use std::time::{Duration, Instant};
@@ -19,29 +20,6 @@ const SILENT: Duration = Duration::from_secs(3);
 
 /// The keys that need a queue.
 const HINTED: &str = "pRNXcrnweo";
-
-/// The states in the order of their tabs.
-pub const STATES: [State; 5] = [State::Delayed, State::Ready, State::Inflight, State::Dead, State::Done];
-
-/// The page of a queue: its messages in one state.
-pub struct QueuePage {
-    pub name: Vec<u8>,
-    pub state: State,
-    /// `None`: all messages of the state are listed.
-    pub only: Option<Only>,
-    /// `None`: they have not been read yet.
-    pub messages: Option<Vec<Fields>>,
-    pub place: usize,
-    pub top: usize,
-}
-
-/// The page of a message.
-pub struct MessagePage {
-    pub id: Vec<u8>,
-    /// `None`: it has not been read yet. `Some(None)`: the message no longer exists.
-    pub message: Option<Option<Fields>>,
-    pub scroll: usize,
-}
 
 /// What the last line is used for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -464,22 +442,5 @@ impl App {
             (None, Some(page)) => page.selected().map(|message| message.bytes("id").to_vec()),
             (None, None) => None,
         }
-    }
-}
-
-impl QueuePage {
-    /// Shows the messages of a state, or some of them.
-    fn show(&mut self, state: State, only: Option<Only>) {
-        (self.state, self.only, self.messages, self.place, self.top) = (state, only, None, 0, 0);
-    }
-
-    fn selected(&self) -> Option<&Fields> {
-        self.messages.as_ref()?.get(self.place)
-    }
-
-    /// Keeps the cursor on a message, and the message on the screen.
-    pub fn clamp(&mut self, height: usize) {
-        let count = self.messages.as_ref().map_or(0, Vec::len);
-        (self.place, self.top) = clamped(self.place, self.top, count, height);
     }
 }

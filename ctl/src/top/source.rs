@@ -42,6 +42,7 @@ const FIELDS: [&str; 28] = [
     "deadforward-error",
     "waiting-clients",
     "pushed",
+    "delivered",
     "acked",
     "forwarded",
     "done",
@@ -55,7 +56,6 @@ const FIELDS: [&str; 28] = [
     "next-due",
     "retain",
     "paused-until",
-    "delivered",
     "groups",
     "groupinflight",
 ];

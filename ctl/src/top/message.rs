@@ -1,0 +1,69 @@
+//! The page of a message.
+
+use super::app::App;
+use super::text::{bytes, left, named, named_in, payload, wrapped, Line, Style};
+use crate::message;
+use crate::reply::{self, Fields};
+use unicode_width::UnicodeWidthStr;
+
+pub struct MessagePage {
+    pub id: Vec<u8>,
+    /// `None`: it has not been read yet. `Some(None)`: the message no longer exists.
+    pub message: Option<Option<Fields>>,
+    pub scroll: usize,
+}
+
+pub fn message_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
+    let (Some(page), Some(queue)) = (app.message.as_mut(), app.queue.as_ref()) else { return Vec::new() };
+    let mut title = Line::new(Style::Bold, named_in(width / 2, &page.id));
+    title.add(Style::Plain, format!("  of {}", named(&queue.name)));
+    let lines = message_lines(page, width);
+    app.lines = lines.len();
+    app.height = height;
+    page.scroll = page.scroll.min(lines.len().saturating_sub(height));
+    let mut below = Line::default();
+    if lines.len() > height {
+        let last = (page.scroll + height).min(lines.len());
+        below.add(Style::Dim, format!("lines {} to {last} of {}", page.scroll + 1, lines.len()));
+    }
+    let mut shown = vec![title, below];
+    shown.extend(lines.into_iter().skip(page.scroll).take(height));
+    shown
+}
+
+fn message_lines(page: &MessagePage, width: usize) -> Vec<Line> {
+    let message = match &page.message {
+        None => return vec![Line::new(Style::Dim, "Reading …")],
+        Some(None) => {
+            return vec![Line::new(Style::Warning, "The message no longer exists: it was completed or cancelled.")]
+        }
+        Some(Some(message)) => message,
+    };
+    let mut lines = Vec::new();
+    let is_long = |name: &str| name == "payload" || name == "result";
+    let fields = message.0.iter().filter(|(name, _)| !is_long(name) && name != "id");
+    let fields = fields.filter(|(name, value)| !message::says_nothing(name, value));
+    let fields =
+        fields.flat_map(|(name, value)| match reply::int(value).and_then(|number| message::meaning(name, number)) {
+            Some(words) => vec![(name.clone(), words.to_owned())],
+            None => message::lines(message, name, value),
+        });
+    let fields: Vec<_> = fields.collect();
+    let column = (fields.iter().map(|(name, _)| name.width()).max().unwrap_or(0) + 2).min(width / 2);
+    for (name, value) in fields {
+        let parts = wrapped(&value, width.saturating_sub(column).max(8));
+        for (number, part) in parts.into_iter().enumerate() {
+            let mut line = Line::new(Style::Bold, left(if number == 0 { &name } else { "" }, column));
+            line.add(Style::Plain, part);
+            lines.push(line);
+        }
+    }
+    for (name, _) in message.0.iter().filter(|(name, _)| is_long(name)) {
+        let whole = message.bytes(name);
+        lines.push(Line::default());
+        lines
+            .push(Line::new(Style::Bold, format!("{name}, {}", bytes(i64::try_from(whole.len()).unwrap_or(i64::MAX)))));
+        lines.extend(payload(whole, width).into_iter().map(|text| Line::new(Style::Plain, text)));
+    }
+    lines
+}
