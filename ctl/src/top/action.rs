@@ -95,9 +95,9 @@ impl Action {
                 format!("Release {} of {queue} from {}?", many(*held, ""), named_in(2 * width, name))
             }
             Kind::PauseGroup(group) => {
-                format!("Pause group {} of {queue}? Its messages wait until it is resumed.", id(group))
+                format!("Pause group {} of {queue}? Its messages wait meanwhile.", named_in(2 * width, group))
             }
-            Kind::ResumeGroup(group) => format!("Resume group {} of {queue}?", id(group)),
+            Kind::ResumeGroup(group) => format!("Resume group {} of {queue}?", named_in(2 * width, group)),
             Kind::RedriveCause(text, dead) => {
                 format!("Redrive {} of {queue} with {}?", many(*dead, "dead"), cut(&shown(text), 2 * width))
             }

@@ -16,17 +16,17 @@ const COLUMNS: [Column; 9] = [
     ("READY", 5, Some(Sort::Ready)),
     ("DELAY", 5, Some(Sort::Delayed)),
     ("FLIGHT", 6, Some(Sort::Inflight)),
-    ("DEAD", 5, Some(Sort::Dead)),
+    ("DEAD", 4, Some(Sort::Dead)),
     ("OLDEST", 6, Some(Sort::Oldest)),
     ("IN/s", 5, Some(Sort::Pushed)),
     ("OUT/s", 5, Some(Sort::Completed)),
-    ("LATE", 6, None),
+    ("LATE", 5, None),
     (STATE, 7, Some(Sort::Trouble)),
 ];
 /// The least width of the names.
 const NAME: usize = 8;
 /// To how many columns names and states are cut, one step after the other until all fit. Then columns of numbers are left out.
-const STEPS: [(usize, usize); 2] = [(16, 12), (NAME, 7)];
+const STEPS: [(usize, usize); 2] = [(20, 12), (NAME, 7)];
 
 /// The page with the list of queues.
 pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {

@@ -154,7 +154,7 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     page.clamp(height);
     let (what, first, when, noun) = match page.listing {
         Listing::Consumers => ("consumers that hold messages", "MESSAGES", "OLDEST SINCE", "CONSUMER"),
-        Listing::Groups => ("groups", "WAITING", "FIRST DUE", "OCCUPIED STATE                GROUP"),
+        Listing::Groups => ("groups", "WAITING", "FIRST DUE", "OCCUPIED STATE                 GROUP"),
         Listing::Causes => ("causes of the dead messages", "MESSAGES", "NEWEST", "CAUSE"),
     };
     let mut title = Line::new(Style::Bold, named_in(width.saturating_sub(32).max(8), &queue.name));
@@ -166,7 +166,7 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         if let Some(group) = &entry.group {
             let (style, state) = restraint(group, number("groupinflight"));
             line.add(Style::Plain, format!("{} ", right(&short(group.occupied), 8)));
-            line.add(style, format!("{} ", left(&state, 20)));
+            line.add(style, format!("{} ", left(&state, 21)));
         }
         line.add(Style::Plain, named_in(width.saturating_sub(line.width()), &entry.name));
         lines.push(if place == page.place { line.fitted(width).selected() } else { line });

@@ -135,17 +135,21 @@ fn message_heading(width: usize, page: &QueuePage) -> String {
         left("ID", id),
         left(when, 12),
         right("ATTEMPT", 7),
-        left(&format!("{}{what}", holders(page, rest, |name| name.to_uppercase())), rest)
+        left(&format!("{}{what}", holders(page, rest, |name, _| name.to_uppercase())), rest)
     )
 }
 
 /// The columns of those who hold messages in flight, if any is known: the consumer and the group.
-fn holders(page: &QueuePage, rest: usize, cell: impl Fn(&str) -> String) -> String {
+fn holders(page: &QueuePage, rest: usize, cell: impl Fn(&str, usize) -> String) -> String {
     let messages = page.messages.iter().flatten();
     let is_known =
         |name: &&str| page.state == State::Inflight && messages.clone().any(|one| !one.bytes(name).is_empty());
     let width = (rest / 3).min(20);
-    ["consumer", "group"].into_iter().filter(is_known).map(|name| format!("{} ", left(&cell(name), width))).collect()
+    ["consumer", "group"]
+        .into_iter()
+        .filter(is_known)
+        .map(|name| format!("{} ", left(&cell(name, width), width)))
+        .collect()
 }
 
 fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
@@ -159,7 +163,7 @@ fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
     let due = message.int(instant).map_or_else(|| "-".to_owned(), message::distance);
     let mut text =
         shown(&String::from_utf8_lossy(message.bytes(if page.state == State::Done { "result" } else { "payload" })));
-    text.insert_str(0, &holders(page, rest, |name| named(message.bytes(name))));
+    text.insert_str(0, &holders(page, rest, |name, width| named_in(width, message.bytes(name))));
     let error = error_of(message);
     if !error.is_empty() {
         // Both are useful, so neither may hide the other.

@@ -267,8 +267,8 @@ mod tests {
         let all = ["READY", "DELAY", "FLIGHT", "DEAD", "OLDEST", "IN/s", "OUT/s", "LATE", "STATE"];
         let fields = ["maxlen", "ready", "paused", "closed", "forward-failing-since"];
         for (width, name, state) in [
-            (80, "a-very-l…ails:eu ", " forwardi… +3"),
-            (90, "a-very-l…ails:eu ", " forwarding fails +3"),
+            (80, "a-very-lo…mails:eu ", " forwardi… +3"),
+            (90, "a-very-lon…emails:eu ", " forwarding fails +3"),
             (180, "a-very-long-prefixa-very-long-prefixa-very-", " forwarding fails, full, paused, closed"),
         ] {
             let lines = text(&screen(&mut in_trouble(&fields), width, 24));
