@@ -112,7 +112,7 @@ impl App {
             Update::Listing(queue, listing, entries) => {
                 let is_shown = self.queue.as_ref().is_some_and(|page| page.name == queue);
                 if let Some(page) = self.listing.as_mut().filter(|page| is_shown && page.listing == listing) {
-                    page.entries = Some(entries);
+                    page.take(entries);
                     page.clamp(self.height);
                 }
             }

@@ -163,7 +163,7 @@ pub fn rate(rate: Option<f64>) -> String {
     }
 }
 
-/// It is known only between which powers of two it is.
+/// A limit: the server counts times by powers of two.
 pub fn late(late: Option<Duration>) -> String {
     late.map_or_else(|| "-".to_owned(), |late| format!("≤{}", span(millis(late))))
 }

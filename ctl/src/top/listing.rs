@@ -84,6 +84,14 @@ impl ListingPage {
         self.rows().get(self.place)
     }
 
+    /// Shows what was read. The cursor stays on its entry, wherever that is now.
+    pub fn take(&mut self, entries: Result<Vec<Entry>, String>) {
+        let selected = self.selected().map(|entry| entry.name.clone());
+        self.entries = Some(entries);
+        let place = self.rows().iter().position(|entry| Some(&entry.name) == selected.as_ref());
+        self.place = place.unwrap_or(self.place);
+    }
+
     pub fn clamp(&mut self, height: usize) {
         (self.place, self.top) = clamped(self.place, self.top, self.rows().len(), height);
     }

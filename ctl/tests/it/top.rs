@@ -411,6 +411,30 @@ fn groups_are_shown_paused_and_resumed() {
 }
 
 #[test]
+fn the_cursor_stays_on_a_group_that_moves_up() {
+    let server = Server::start();
+    for group in ["a", "b"] {
+        server.ask(&["DQ.PUSH", "q", "x", "GROUP", group]);
+    }
+    let mut top = Top::start(&server);
+    eventually("they are counted", || top.line("q ").split_whitespace().nth(1) == Some("2"));
+    top.press(ENTER);
+    top.until("o groups");
+    top.press("o");
+    let ends = |place: usize, end: &str| top.text().lines().nth(place).is_some_and(|line| line.ends_with(end));
+    eventually("both are listed", || ends(2, " a") && ends(3, " b"));
+    top.press(DOWN);
+    top.press("p");
+    top.until("Pause group b of q?");
+    top.press("y");
+    top.until("paused group b of q");
+    let ends = |place: usize, end: &str| top.text().lines().nth(place).is_some_and(|line| line.ends_with(end));
+    eventually("it comes first", || ends(2, " b"));
+    top.press("p");
+    top.until("Resume group b of q?");
+}
+
+#[test]
 fn dead_messages_are_counted_and_redriven_by_cause() {
     let server = Server::start();
     for (id, error) in [("a", "timeout after 12ms"), ("b", "timeout after 99ms"), ("c", "no such user")] {
