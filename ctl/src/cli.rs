@@ -269,7 +269,7 @@ pub struct LsArgs {
     /// Only queues whose name matches this glob
     #[arg(long = "match", value_name = "PATTERN")]
     pub pattern: Option<String>,
-    /// Only queues that something is wrong with; first those that lose messages, then those where most wait
+    /// Only queues that something is wrong with; red before amber, then those that lose messages
     #[arg(long)]
     pub trouble: bool,
 }

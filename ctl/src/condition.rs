@@ -3,7 +3,7 @@
 //! A queue can have several conditions at once, such as paused and full.
 
 use crate::reply::{self, Fields};
-use crate::time::now_ms;
+use crate::time::{now_ms, span};
 use dq_client::{cmd, Client, Resend};
 
 /// Ready messages of which the oldest waits for longer are late, in ms. The alert `DqLate` has the same limit.
@@ -12,6 +12,8 @@ const LATE: i64 = 60_000;
 const UNSERVED: i64 = 5_000;
 /// The same is severe after this time, in ms, as in `dqctl doctor`.
 const UNSERVED_LONG: i64 = 15 * 60_000;
+/// A queue has a consumer for this time after a delivery, in ms, although nobody waits: consumers can poll without `BLOCK`.
+const POLLED: i64 = 60_000;
 /// For how long the dead count as growing after one has died, in ms.
 const RECENT: i64 = 10 * 60_000;
 
@@ -41,7 +43,7 @@ pub enum Condition {
     Failing,
     /// Pushes are refused.
     Full,
-    /// Messages are ready, no client waits for one, and none is in flight.
+    /// Messages are ready, no client waits for one, none is in flight, and no delivery was seen.
     Unserved,
     /// More messages have died in the last minutes.
     Dying,
@@ -56,39 +58,55 @@ pub enum Condition {
     Limited,
 }
 
-/// Whether messages have died in the last minutes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Dead {
-    Grow,
-    Stay,
+/// What has happened in a queue in the last minutes, as far as somebody has looked at it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Recent {
+    pub dies: bool,
+    pub delivers: bool,
 }
 
-/// The deaths in one queue: the total that was seen last, and when it grew, in Unix ms.
+/// The totals of one queue that tell what happens in it between two looks.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Deaths {
-    total: Option<i64>,
+pub struct Looks {
+    died: Total,
+    delivered: Total,
+}
+
+/// A total that was seen last, and when it grew, in Unix ms.
+#[derive(Clone, Copy, Default, Debug)]
+struct Total {
+    seen: Option<i64>,
     grew: Option<i64>,
 }
 
-impl Deaths {
+impl Total {
+    fn note(&mut self, now: i64, total: i64) {
+        if self.seen.is_some_and(|seen| total > seen) {
+            self.grew = Some(now);
+        }
+        self.seen = Some(total);
+    }
+
+    fn has_grown(&self, now: i64, within: i64) -> bool {
+        self.grew.is_some_and(|at| now.saturating_sub(at) < within)
+    }
+}
+
+impl Looks {
     /// Whether the instant of the newest death is still to be read: the totals do not say when it was.
     pub fn is_new(&self, info: &Fields) -> bool {
-        self.total.is_none() && info.int("dead").is_some_and(|dead| dead > 0)
+        self.died.seen.is_none() && info.int("dead").is_some_and(|dead| dead > 0)
     }
 
     /// Notes the fields of `DQ.INFO`, and with the first ones [`newest_death`].
-    pub fn note(&mut self, now: i64, info: &Fields, newest: Option<i64>) -> Dead {
-        let died = info.int("died").unwrap_or(0);
-        match self.total {
-            None => self.grew = newest,
-            Some(total) if died > total => self.grew = Some(now),
-            Some(_) => {}
+    pub fn note(&mut self, now: i64, info: &Fields, newest: Option<i64>) -> Recent {
+        let total = |name: &str| info.int(name).unwrap_or(0);
+        if self.died.seen.is_none() {
+            self.died.grew = newest;
         }
-        self.total = Some(died);
-        match self.grew {
-            Some(at) if now.saturating_sub(at) < RECENT => Dead::Grow,
-            _ => Dead::Stay,
-        }
+        self.died.note(now, total("died"));
+        self.delivered.note(now, total("delivered"));
+        Recent { dies: self.died.has_grown(now, RECENT), delivers: self.delivered.has_grown(now, POLLED) }
     }
 }
 
@@ -102,13 +120,13 @@ pub fn newest_death(client: &Client, queue: &[u8]) -> Option<i64> {
 impl Condition {
     /// The conditions of a queue that is looked at once.
     pub fn at_once(client: &Client, queue: &[u8], info: &Fields) -> Vec<(Condition, Level)> {
-        let mut deaths = Deaths::default();
-        let newest = if deaths.is_new(info) { newest_death(client, queue) } else { None };
-        Condition::of(info, deaths.note(now_ms(), info, newest))
+        let mut looks = Looks::default();
+        let newest = if looks.is_new(info) { newest_death(client, queue) } else { None };
+        Condition::of(info, looks.note(now_ms(), info, newest))
     }
 
     /// The conditions of a queue; none if nothing is unusual.
-    pub fn of(info: &Fields, dead: Dead) -> Vec<(Condition, Level)> {
+    pub fn of(info: &Fields, recent: Recent) -> Vec<(Condition, Level)> {
         let number = |name: &str| info.int(name).unwrap_or(0);
         let is_paused = number("paused") == 1;
         let is_limited = info.int("next-delivery").is_some();
@@ -117,7 +135,7 @@ impl Condition {
         let limit = number("maxlen");
         let waited = info.int("oldest-ready").unwrap_or(0);
         let is_alone = number("waiting-clients") == 0 && number("inflight") == 0 && number("ready") > number("blocked");
-        let is_served = !is_alone || is_paused || is_limited || is_forwarded;
+        let is_served = !is_alone || recent.delivers || is_paused || is_limited || is_forwarded;
         // Of a group that holds nothing back, those that wait for their turn are blocked as well, but not the first one.
         let is_held = number("blocked") > 0 && number("blocked") >= number("ready");
         let held = if waited >= LATE { Level::Warning } else { Level::Note };
@@ -130,7 +148,7 @@ impl Condition {
                 limit > 0 && number("ready") + number("delayed") + number("inflight") >= limit,
             ),
             (Condition::Unserved, unserved, !is_served && waited >= UNSERVED),
-            (Condition::Dying, Level::Warning, dead == Dead::Grow && number("dead") > 0),
+            (Condition::Dying, Level::Warning, recent.dies && number("dead") > 0),
             (Condition::Late, Level::Warning, waited >= LATE && is_served && !is_paused && !is_limited && !is_held),
             (Condition::Paused, Level::Warning, is_paused),
             (Condition::Closed, Level::Warning, number("closed") == 1),
@@ -154,17 +172,28 @@ impl Condition {
             Condition::Limited => "at its rate limit",
         }
     }
+
+    /// The same for a queue that was looked at once. Whether a consumer polls it is not to be seen then.
+    pub fn words(self, info: &Fields) -> String {
+        let waited = info.int("oldest-ready").and_then(|ms| u64::try_from(ms).ok());
+        match (self, waited) {
+            (Condition::Unserved, Some(waited)) if info.int("delivered").is_some_and(|total| total > 0) => {
+                format!("ready for {}, nobody waits", span(waited))
+            }
+            _ => self.as_str().to_owned(),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Condition, Dead, Deaths, Level, RECENT};
+    use super::{Condition, Level, Looks, Recent, POLLED, RECENT};
     use crate::reply::Fields;
     use dq_client::Value;
 
     fn conditions(numbers: &[(&str, i64)]) -> Vec<(Condition, Level)> {
         let fields = numbers.iter().map(|(name, number)| ((*name).to_owned(), Value::Int(*number))).collect();
-        Condition::of(&Fields(fields), Dead::Stay)
+        Condition::of(&Fields(fields), Recent::default())
     }
 
     #[test]
@@ -199,32 +228,59 @@ mod tests {
 
     #[test]
     fn the_dead_grow_for_minutes_after_one_has_died() {
-        let mut deaths = Deaths::default();
-        let mut at = |now, died| deaths.note(now, &Fields(vec![("died".to_owned(), Value::Int(died))]), None);
-        assert_eq!(at(0, 5), Dead::Stay);
-        assert_eq!(at(10, 6), Dead::Grow);
-        assert_eq!(at(RECENT, 6), Dead::Grow);
-        assert_eq!(at(RECENT + 10, 6), Dead::Stay);
+        let mut looks = Looks::default();
+        let mut dies = |now, died| looks.note(now, &Fields(vec![("died".to_owned(), Value::Int(died))]), None).dies;
+        assert!(!dies(0, 5));
+        assert!(dies(10, 6));
+        assert!(dies(RECENT, 6));
+        assert!(!dies(RECENT + 10, 6));
         // It was created again.
-        assert_eq!(at(RECENT + 20, 0), Dead::Stay);
-        assert_eq!(at(RECENT + 30, 1), Dead::Grow);
+        assert!(!dies(RECENT + 20, 0));
+        assert!(dies(RECENT + 30, 1));
     }
 
     #[test]
     fn a_death_before_the_first_look_counts_for_as_long() {
         let info = Fields(["dead", "died"].map(|name| (name.to_owned(), Value::Int(5))).into());
-        for (newest, expected) in [(Some(1_000), Dead::Grow), (Some(999), Dead::Stay), (None, Dead::Stay)] {
-            let mut deaths = Deaths::default();
-            assert!(deaths.is_new(&info));
-            assert_eq!(deaths.note(RECENT + 999, &info, newest), expected);
-            assert!(!deaths.is_new(&info));
+        for (newest, expected) in [(Some(1_000), true), (Some(999), false), (None, false)] {
+            let mut looks = Looks::default();
+            assert!(looks.is_new(&info));
+            assert_eq!(looks.note(RECENT + 999, &info, newest).dies, expected);
+            assert!(!looks.is_new(&info));
         }
+    }
+
+    #[test]
+    fn a_consumer_that_polls_is_seen_by_its_deliveries() {
+        let mut looks = Looks::default();
+        let mut at = |now, delivered, waited| {
+            let numbers = [("ready", 2), ("oldest-ready", waited), ("delivered", delivered)];
+            let info = Fields(numbers.map(|(name, number)| (name.to_owned(), Value::Int(number))).into());
+            Condition::of(&info, looks.note(now, &info, None))
+        };
+        let (unserved, late) = ((Condition::Unserved, Level::Warning), (Condition::Late, Level::Warning));
+        assert_eq!(at(0, 7, 9_000), [unserved], "the first look shows no delivery");
+        assert_eq!(at(1_000, 8, 9_000), []);
+        assert_eq!(at(2_000, 8, 70_000), [late]);
+        assert_eq!(at(1_000 + POLLED, 8, 70_000), [unserved]);
+    }
+
+    #[test]
+    fn one_look_says_no_more_than_it_shows() {
+        let words = |delivered| {
+            let numbers = [("oldest-ready", 180_000), ("delivered", delivered)];
+            let info = Fields(numbers.map(|(name, number)| (name.to_owned(), Value::Int(number))).into());
+            Condition::Unserved.words(&info)
+        };
+        assert_eq!(words(0), "no consumer");
+        assert_eq!(words(1), "ready for 3m, nobody waits");
     }
 
     #[test]
     fn dead_messages_matter_while_they_grow() {
         let info = Fields(vec![("dead".to_owned(), Value::Int(3))]);
-        assert_eq!(Condition::of(&info, Dead::Stay), []);
-        assert_eq!(Condition::of(&info, Dead::Grow), [(Condition::Dying, Level::Warning)]);
+        assert_eq!(Condition::of(&info, Recent::default()), []);
+        let dies = Recent { dies: true, ..Recent::default() };
+        assert_eq!(Condition::of(&info, dies), [(Condition::Dying, Level::Warning)]);
     }
 }

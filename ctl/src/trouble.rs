@@ -6,44 +6,52 @@ use crate::reply::Fields;
 /// How soon somebody should look at a queue: the greatest comes first. Queues of the same trouble are in order of name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Trouble {
-    pub kind: Kind,
+    /// The worst level of its conditions; `None` if all is as it should be, or as the settings intend it.
+    level: Option<Level>,
+    harm: Harm,
     /// How many messages are concerned: those that wait, and the dead ones if they are the trouble.
     messages: i64,
 }
 
 /// From the least to the worst.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Kind {
-    /// As it should be, or as the settings intend it.
+enum Harm {
+    /// Messages wait, or nobody counts what is refused, as when somebody has closed a queue.
     #[default]
-    Nothing,
-    /// Messages wait.
     Stuck,
-    /// Messages are refused or die. The server does not count what a closed queue refuses, so each closed one is of this kind.
+    /// Messages are refused or die.
     Loses,
 }
 
 impl Trouble {
     /// The trouble of a queue with these conditions.
     pub fn of(info: &Fields, conditions: &[(Condition, Level)]) -> Trouble {
-        let kind = conditions.iter().map(|(condition, level)| Kind::of(*condition, *level)).max().unwrap_or_default();
+        let troubling = conditions.iter().filter(|(_, level)| *level > Level::Note);
+        let Some(level) = troubling.clone().map(|(_, level)| *level).max() else { return Trouble::default() };
+        let harm = troubling.map(|(condition, _)| Harm::of(*condition)).max().unwrap_or_default();
         let is_of_dead =
             |(condition, _): &(Condition, Level)| matches!(condition, Condition::Failing | Condition::Dying);
         let number = |name: &str| info.int(name).unwrap_or(0);
         let dead = if conditions.iter().any(is_of_dead) { number("dead") } else { 0 };
-        let messages = if kind == Kind::Nothing { 0 } else { number("ready") + dead };
-        Trouble { kind, messages }
+        Trouble { level: Some(level), harm, messages: number("ready") + dead }
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_none(self) -> bool {
+        self.level.is_none()
     }
 }
 
-impl Kind {
-    fn of(condition: Condition, level: Level) -> Kind {
+impl Harm {
+    fn of(condition: Condition) -> Harm {
         match condition {
-            _ if level == Level::Note => Kind::Nothing,
-            Condition::Failing | Condition::Full | Condition::Dying | Condition::Closed => Kind::Loses,
-            Condition::Unserved | Condition::Late | Condition::Paused | Condition::Held | Condition::Limited => {
-                Kind::Stuck
-            }
+            Condition::Failing | Condition::Full | Condition::Dying => Harm::Loses,
+            Condition::Unserved
+            | Condition::Late
+            | Condition::Paused
+            | Condition::Closed
+            | Condition::Held
+            | Condition::Limited => Harm::Stuck,
         }
     }
 }
@@ -51,33 +59,35 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::Trouble;
-    use crate::condition::{Condition, Dead};
+    use crate::condition::{Condition, Recent};
     use crate::reply::Fields;
     use dq_client::Value;
 
-    fn trouble(dead: Dead, numbers: &[(&str, i64)]) -> Trouble {
+    fn trouble(recent: Recent, numbers: &[(&str, i64)]) -> Trouble {
         let info = Fields(numbers.iter().map(|(name, number)| ((*name).to_owned(), Value::Int(*number))).collect());
-        Trouble::of(&info, &Condition::of(&info, dead))
+        Trouble::of(&info, &Condition::of(&info, recent))
     }
 
     #[test]
-    fn what_loses_messages_comes_before_what_is_stuck_then_more_before_fewer() {
-        let stay = |numbers| trouble(Dead::Stay, numbers);
+    fn red_comes_before_amber_then_what_loses_messages_then_more() {
+        let quiet = |numbers| trouble(Recent::default(), numbers);
+        let dying = |numbers| trouble(Recent { dies: true, ..Recent::default() }, numbers);
         let from_the_worst = [
-            trouble(Dead::Grow, &[("dead", 321)]),
-            stay(&[("maxlen", 200), ("ready", 200), ("waiting-clients", 1)]),
-            stay(&[("forward-failing-since", 1), ("ready", 6)]),
-            stay(&[("closed", 1)]),
-            stay(&[("paused", 1), ("ready", 9_000)]),
-            // The level is worse, but fewer messages wait.
-            stay(&[("ready", 2), ("oldest-ready", 20 * 60_000)]),
-            stay(&[("paused", 1)]),
-            stay(&[("dead", 50), ("ready", 99), ("waiting-clients", 1)]),
+            quiet(&[("maxlen", 200), ("ready", 200), ("waiting-clients", 1)]),
+            quiet(&[("forward-failing-since", 1), ("ready", 6)]),
+            // Nobody has taken them for long.
+            quiet(&[("ready", 2), ("oldest-ready", 20 * 60_000)]),
+            dying(&[("dead", 321)]),
+            dying(&[("dead", 3)]),
+            quiet(&[("paused", 1), ("ready", 9_000)]),
+            quiet(&[("closed", 1), ("ready", 5), ("waiting-clients", 1)]),
+            quiet(&[("closed", 1)]),
+            quiet(&[("dead", 50), ("ready", 99), ("waiting-clients", 1)]),
         ];
         for pair in from_the_worst.windows(2) {
             assert!(pair[0] > pair[1], "{pair:?}");
         }
         // A limit that works as it was set is no trouble, however much it holds back.
-        assert_eq!(stay(&[("ready", 5), ("next-delivery", 9)]), Trouble::default());
+        assert_eq!(quiet(&[("ready", 5), ("next-delivery", 9)]), Trouble::default());
     }
 }

@@ -13,7 +13,7 @@ use crate::output::{Column, Output, Table};
 use crate::queues;
 use crate::reply::Fields;
 use crate::time::{exact, millis, span};
-use crate::trouble::{Kind, Trouble};
+use crate::trouble::Trouble;
 use dq_client::{cmd, Client, Histogram, Resend};
 use std::cmp::Reverse;
 
@@ -60,7 +60,7 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
         output.object(&info.json())?;
         return Ok(Outcome::Done);
     }
-    let mut pairs = vec![("state".to_owned(), state(&Condition::at_once(client, name.as_bytes(), &info)))];
+    let mut pairs = vec![("state".to_owned(), state(&info, &Condition::at_once(client, name.as_bytes(), &info)))];
     let mut section = None;
     for (field, _) in &info.0 {
         if let (true, Some((_, heading))) = (output.is_for_people(), SECTIONS.iter().find(|(first, _)| first == field))
@@ -118,11 +118,11 @@ pub fn settings(info: Fields) -> Fields {
 }
 
 /// What is unusual about the queue, the most important first.
-fn state(conditions: &[(Condition, Level)]) -> String {
+fn state(info: &Fields, conditions: &[(Condition, Level)]) -> String {
     if conditions.is_empty() {
         return "open".to_owned();
     }
-    conditions.iter().map(|(condition, _)| condition.as_str()).collect::<Vec<_>>().join(", ")
+    conditions.iter().map(|(condition, _)| condition.words(info)).collect::<Vec<_>>().join(", ")
 }
 
 pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Failure> {
@@ -132,10 +132,11 @@ pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, 
         let Some(info) = read(client, &name)? else { continue };
         let is_state_shown = args.trouble || !output.json;
         let conditions = if is_state_shown { Condition::at_once(client, &name, &info) } else { Vec::new() };
-        listed.push((Trouble::of(&info, &conditions), name, info, state(&conditions)));
+        let state = state(&info, &conditions);
+        listed.push((Trouble::of(&info, &conditions), name, info, state));
     }
     if args.trouble {
-        listed.retain(|(trouble, ..)| trouble.kind > Kind::Nothing);
+        listed.retain(|(trouble, ..)| !trouble.is_none());
         listed.sort_by_key(|(trouble, ..)| Reverse(*trouble));
     }
     let mut table = Table::new(COLUMNS);

@@ -102,7 +102,8 @@ pub fn check_again(
         let advice = "add consumers, or look at RATE, MAXINFLIGHT and groups that wait";
         about.warning("behind", what, "messages arrive faster than they are completed", advice);
     } else {
-        let what = format!("{ready}, the oldest for {age}, and nobody takes them");
+        let since = if before.delivered > 0 { "nobody waits" } else { "none was ever taken" };
+        let what = format!("{ready}, the oldest for {age}, and {since}");
         let why = "no client waits, nothing is in flight, and nothing is delivered";
         about.critical(NO_CONSUMER, what, why, "start its consumers; dqctl info QUEUE shows how many wait");
     }

@@ -2,7 +2,7 @@
 
 use super::source::Snapshot;
 use super::text::named;
-use crate::condition::{Condition, Deaths, Level};
+use crate::condition::{Condition, Level, Looks};
 use crate::reply::Fields;
 use crate::time::now_ms;
 use crate::trouble::Trouble;
@@ -30,7 +30,7 @@ pub struct Row {
     /// The most important one first.
     pub conditions: Vec<(Condition, Level)>,
     pub trouble: Trouble,
-    deaths: Deaths,
+    looks: Looks,
 }
 
 impl Row {
@@ -74,7 +74,7 @@ impl Row {
         }
         self.late = snapshot.late.map(|late| (snapshot.at, late)).or(self.late);
         self.conditions =
-            Condition::of(&snapshot.info, self.deaths.note(now_ms(), &snapshot.info, snapshot.newest_death));
+            Condition::of(&snapshot.info, self.looks.note(now_ms(), &snapshot.info, snapshot.newest_death));
         self.trouble = Trouble::of(&snapshot.info, &self.conditions);
         self.latest = Some(snapshot);
     }
@@ -89,7 +89,7 @@ fn rate(change: i64, seconds: f64) -> Option<f64> {
 /// A column to sort by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sort {
-    /// What loses messages first.
+    /// The worst first.
     Trouble,
     Name,
     Ready,

@@ -5,7 +5,7 @@
 
 use super::history;
 use super::refreshed::Refreshed;
-use crate::condition::{newest_death, Condition, Dead, Deaths, Level};
+use crate::condition::{newest_death, Condition, Level, Looks, Recent};
 use crate::failure::Failure;
 use crate::queues;
 use crate::reply::Fields;
@@ -92,11 +92,11 @@ pub struct Find {
 /// The deaths in each queue.
 struct Graveyard {
     client: Client,
-    deaths: Mutex<HashMap<Vec<u8>, Deaths>>,
+    deaths: Mutex<HashMap<Vec<u8>, Looks>>,
 }
 
 impl Graveyard {
-    fn note(&self, name: &[u8], info: &Fields) -> Dead {
+    fn note(&self, name: &[u8], info: &Fields) -> Recent {
         let is_new = self.lock().get(name).copied().unwrap_or_default().is_new(info);
         let newest = is_new.then(|| newest_death(&self.client, name)).flatten();
         self.lock().entry(name.to_vec()).or_default().note(now_ms(), info, newest)
@@ -107,7 +107,7 @@ impl Graveyard {
         self.lock().retain(|name, _| names.binary_search(name).is_ok());
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Deaths>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Looks>> {
         self.deaths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -226,9 +226,9 @@ fn survey(
 }
 
 impl Ranked {
-    fn new(info: &Fields, dead: Dead, before: Option<&Ranked>) -> Ranked {
+    fn new(info: &Fields, recent: Recent, before: Option<&Ranked>) -> Ranked {
         let number = |name: &str| info.int(name).unwrap_or(-1);
-        let conditions = Condition::of(info, dead);
+        let conditions = Condition::of(info, recent);
         let level = conditions.iter().map(|(_, level)| *level).max().filter(|level| *level >= Level::Warning);
         let trouble = Trouble::of(info, &conditions);
         let (at, pushed, completed) = (now_ms(), number("pushed"), history::completed(info));

@@ -335,9 +335,15 @@ fn ls_says_what_is_unusual_about_a_queue() {
     ok(&server, &["create", "full", "--maxlen", "1"]);
     ok(&server, &["push", "full", "x", "--in", "1h"]);
     ok(&server, &["pause", "full", "all"]);
+    // Somebody has taken one, and may come again.
+    for _ in 0..2 {
+        server.ask(&["DQ.PUSH", "polled", "x", "AT", "1700000000000"]);
+    }
+    server.ask(&["DQ.POP", "polled", "NOACK"]);
     let listed = ok(&server, &["list"]);
     let states: Vec<&str> = listed.lines().map(|line| line.split('\t').next_back().unwrap()).collect();
-    assert_eq!(states, ["no consumer", "messages die", "open", "full, paused, closed"]);
+    assert_eq!(states[..4], ["no consumer", "messages die", "open", "full, paused, closed"]);
+    assert!(states[4].starts_with("ready for ") && states[4].ends_with(", nobody waits"), "{states:?}");
 }
 
 #[test]

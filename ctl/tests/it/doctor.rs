@@ -312,3 +312,19 @@ fn each_finding_is_a_line() {
     let none = crate::dqctl::run(crate::dqctl::without_server(&["doctor", "-u", "redis://127.0.0.1:1"]));
     assert_eq!((none.code, none.err.lines().count()), (3, 1), "{none:?}");
 }
+
+#[test]
+fn a_missing_consumer_is_told_from_one_that_may_poll() {
+    let server = sound();
+    for queue in ["never", "polled", "polled"] {
+        server.ask(&["DQ.PUSH", queue, "x", "AT", &old(1)]);
+    }
+    server.ask(&["DQ.POP", "polled", "NOACK"]);
+    let (_, findings) = doctor(&server, &[]);
+    let what = |queue: &str| {
+        let found = findings.iter().find(|found| found["queue"] == queue && found["check"] == "no-consumer");
+        found.unwrap()["what"].as_str().unwrap().to_owned()
+    };
+    assert!(what("never").ends_with(", and none was ever taken"), "{findings:?}");
+    assert!(what("polled").ends_with(", and nobody waits"), "{findings:?}");
+}

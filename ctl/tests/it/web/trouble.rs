@@ -45,15 +45,15 @@ fn queues_in_trouble_come_first() {
     server.ask(&["DQ.PUSH", "e-dying", "x", "ID", "m"]);
     server.ask(&["DQ.BURY", "e-dying", "m"]);
     let web = Web::start(&server, &[]);
-    // What loses messages, by how many it concerns, then what is stuck: whatever their colours are.
-    let expected = ["e-dying", "d-full", "c-unserved", "b-paused", "a-fine"];
+    // Red before amber, and in each colour what loses messages before what is stuck.
+    let expected = ["d-full", "c-unserved", "e-dying", "b-paused", "a-fine"];
     eventually("they are sorted", || names(&web.read("/api/queues")) == expected);
     let answer = web.read("/api/queues");
     assert_eq!((&answer["troubled"], &answer["sorted"]), (&json!([2, 2]), &json!(true)));
     let filtered = web.read("/api/queues?contains=d");
     assert_eq!((&filtered["total"], &filtered["troubled"]), (&json!(4), &json!([2, 2])));
     assert_eq!(web.read("/api/queues?contains=-p")["troubled"], json!([0, 1]));
-    assert_eq!(answer["queues"][2]["conditions"], json!([["no consumer", "bad"]]));
+    assert_eq!(answer["queues"][1]["conditions"], json!([["no consumer", "bad"]]));
     let mut reversed = names(&web.read("/api/queues?sort=trouble&reverse=1"));
     reversed.reverse();
     assert_eq!(reversed, expected);
