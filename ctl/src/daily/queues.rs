@@ -1,6 +1,6 @@
 //! `dqctl info`, `ls` and `stats`.
 
-use super::{no_such_queue, queue};
+use super::no_such_queue;
 use crate::advice::for_queue;
 use crate::cli::{InfoArgs, LsArgs, QueueArgs};
 use crate::condition::{Condition, Level};
@@ -12,9 +12,10 @@ use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::queues;
 use crate::reply::Fields;
-use crate::time::{exact, millis, span};
+use crate::time::{exact, span};
 use crate::trouble::Trouble;
-use dq_client::{cmd, Client, Histogram, Resend};
+use crate::web::latency::Histogram;
+use dq_client::{cmd, Client, Resend};
 use std::cmp::Reverse;
 
 const COLUMNS: &[Column] = &[
@@ -162,41 +163,30 @@ pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, 
 }
 
 pub fn stats(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outcome, Failure> {
-    if output.json {
-        let command = cmd("DQ.STATS").arg(args.queue.as_bytes()).clone();
-        let Some(stats) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
-            no_such_queue(&args.queue);
-            return Ok(Outcome::Nothing);
-        };
-        output.object(&stats.json())?;
-        return Ok(Outcome::Done);
-    }
-    let Some(stats) = queue(client, &args.queue).stats()? else {
+    let command = cmd("DQ.STATS").arg(args.queue.as_bytes()).clone();
+    let Some(stats) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
         no_such_queue(&args.queue);
         return Ok(Outcome::Nothing);
     };
-    let mut pairs = Vec::new();
-    for (name, histogram) in [("lateness", &stats.lateness), ("runtime", &stats.runtime)] {
-        pairs.push((format!("{name}-count"), histogram.count().to_string()));
-        pairs.extend(
-            [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)]
-                .map(|(share, quantile)| (format!("{name}-{share}"), at_most(histogram, quantile))),
-        );
+    if output.json {
+        output.object(&stats.json())?;
+        return Ok(Outcome::Done);
     }
-    pairs.push(("pops-empty".to_owned(), stats.pops_empty.to_string()));
-    pairs.push(("waiting-clients".to_owned(), stats.waiting_clients.to_string()));
-    pairs.push(("rate-limited".to_owned(), span(millis(stats.rate_limited))));
+    let mut pairs = Vec::new();
+    for name in ["lateness", "runtime"] {
+        let times = Histogram::read(&stats, name);
+        pairs.push((format!("{name}-count"), times.count().to_string()));
+        pairs.extend([50, 95, 99].map(|percent| {
+            let bound = times.at_most(percent).and_then(|bound| u64::try_from(bound).ok());
+            let shown = bound.map_or_else(|| "-".to_owned(), |ms| format!("<={}", exact(ms)));
+            (format!("{name}-p{percent}"), shown)
+        }));
+    }
+    pairs.extend(["pops-empty", "waiting-clients"].map(|name| (name.to_owned(), stats.text(name))));
+    let limited = stats.int("rate-limited-ms").and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0);
+    pairs.push(("rate-limited".to_owned(), span(limited)));
     output.pairs(&pairs)?;
     Ok(Outcome::Done)
-}
-
-/// The upper bound of the bucket that a quantile is in.
-fn at_most(histogram: &Histogram, quantile: f64) -> String {
-    if histogram.count() == 0 {
-        return "-".to_owned();
-    }
-    let bound = histogram.quantile(quantile).and_then(|bound| u64::try_from(bound.as_millis()).ok());
-    bound.map_or_else(|| "beyond the last bound".to_owned(), |ms| format!("<={}", exact(ms)))
 }
 
 /// The fields of `DQ.INFO`.

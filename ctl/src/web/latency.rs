@@ -8,9 +8,6 @@ use dq_client::Value;
 /// What a median and 99 of 100 were at most, in ms.
 type Quantiles = [i64; 2];
 
-/// The bound that stands for what is beyond the last one, in ms.
-const BEYOND: i64 = 1 << 23;
-
 /// What was measured in a while; `None` if there was nothing to measure.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Times {
@@ -29,71 +26,134 @@ impl Times {
 /// The histograms that were read last.
 #[derive(Default)]
 pub struct Latency {
-    last: Option<[Vec<(i64, i64)>; 2]>,
+    last: Option<[Histogram; 2]>,
 }
 
 impl Latency {
     /// What was measured since the last call; nothing at the first one.
     pub fn since(&mut self, stats: &Fields) -> Times {
-        let now = ["lateness", "runtime"].map(|name| histogram(stats.get(name)));
+        let now = ["lateness", "runtime"].map(|name| Histogram::read(stats, name));
         let last = self.last.replace(now.clone());
         let Some([late, run]) = last else { return Times::default() };
         let [late_now, run_now] = now;
-        Times { lateness: quantiles(&late, &late_now), runtime: quantiles(&run, &run_now) }
+        Times { lateness: quantiles(&late_now.since(&late)), runtime: quantiles(&run_now.since(&run)) }
     }
 }
 
-/// Pairs of a bound and a cumulative count.
-fn histogram(value: Option<&Value>) -> Vec<(i64, i64)> {
-    let Some(Value::Array(pairs)) = value else { return Vec::new() };
-    let pair = |pair: &Value| match pair {
-        Value::Array(parts) => match parts.as_slice() {
-            [bound, count] => Some((int(bound).unwrap_or(BEYOND), int(count)?)),
-            _ => None,
-        },
-        _ => None,
-    };
-    pairs.iter().filter_map(pair).collect()
+fn quantiles(times: &Histogram) -> Option<Quantiles> {
+    Some([times.at_most(50)?, times.at_most(99)?])
 }
 
-fn quantiles(last: &[(i64, i64)], now: &[(i64, i64)]) -> Option<Quantiles> {
-    // The server was restarted, so that it counts from zero again.
-    let is_reset = last.iter().zip(now).any(|((_, then), (_, now))| now < then);
-    let then = |at: usize| last.get(at).filter(|_| !is_reset).map_or(0, |(_, count)| *count);
-    let counts: Vec<(i64, i64)> =
-        now.iter().enumerate().map(|(at, (bound, count))| (*bound, count - then(at))).collect();
-    let all = counts.last().map(|(_, count)| *count).filter(|all| *all > 0)?;
-    let quantile = |percent: i64| {
-        let bound = counts.iter().find(|(_, count)| count.saturating_mul(100) >= all.saturating_mul(percent));
-        bound.map_or(BEYOND, |(bound, _)| *bound)
-    };
-    Some([quantile(50), quantile(99)])
+/// Times in ms, as `DQ.STATS` counts them.
+#[derive(Clone, Default)]
+pub struct Histogram {
+    /// Upper bounds, and how many of the times do not exceed them. The last one is that of all.
+    buckets: Vec<(i64, i64)>,
+    sum: i64,
+}
+
+impl Histogram {
+    /// `name` is `lateness` or `runtime`.
+    pub fn read(stats: &Fields, name: &str) -> Histogram {
+        let pair = |pair: &Value| match pair {
+            Value::Array(parts) => match parts.as_slice() {
+                [bound, count] => Some((int(bound).unwrap_or(i64::MAX), int(count)?)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let pairs = match stats.get(name) {
+            Some(Value::Array(pairs)) => pairs.as_slice(),
+            _ => &[],
+        };
+        let sum = stats.int(&format!("{name}-sum-ms")).unwrap_or(i64::MAX);
+        Histogram { buckets: pairs.iter().filter_map(pair).collect(), sum }
+    }
+
+    pub fn count(&self) -> i64 {
+        self.buckets.last().map_or(0, |(_, count)| *count)
+    }
+
+    /// What was measured after `last`.
+    fn since(self, last: &Histogram) -> Histogram {
+        // The server was restarted, so that it counts from zero again.
+        let is_reset = last.buckets.iter().zip(&self.buckets).any(|((_, then), (_, now))| now < then);
+        if is_reset || last.buckets.is_empty() {
+            return self;
+        }
+        let pairs = self.buckets.iter().zip(&last.buckets);
+        let buckets = pairs.map(|((bound, now), (_, then))| (*bound, now - then)).collect();
+        Histogram { buckets, sum: self.sum.saturating_sub(last.sum) }
+    }
+
+    /// What `percent` of the times are at most; `None` if there are none. It is the bound of a bucket, or what the sum leaves
+    /// if all other times are as short as their buckets allow. So the bound of a single time is that time.
+    pub fn at_most(&self, percent: i64) -> Option<i64> {
+        let all = self.count();
+        let rank = ((all.saturating_mul(percent) + 99) / 100).max(1);
+        let mut others = 0_i64;
+        let (mut shortest, mut below, mut found) = (0, 0, None);
+        for (bound, up_to) in &self.buckets {
+            let count = up_to - below;
+            // Those of the bucket of that rank that are not shorter than it.
+            let longer = match found {
+                None if *up_to >= rank => up_to - rank + 1,
+                _ => 0,
+            };
+            if longer > 0 {
+                found = Some((*bound, longer));
+            }
+            others = others.saturating_add((count - longer).saturating_mul(shortest));
+            (shortest, below) = (bound.saturating_add(1), *up_to);
+        }
+        found.map(|(bound, longer)| bound.min((self.sum - others).max(0) / longer))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Latency, Times, BEYOND};
+    use super::{Histogram, Latency, Times};
     use crate::reply::Fields;
     use dq_client::Value;
 
-    fn stats(lateness: [i64; 3]) -> Fields {
-        let bounds = [Value::Int(1), Value::Int(2), Value::Nil];
-        let pair = |(bound, count)| Value::Array(vec![bound, Value::Int(count)]);
-        let histogram = |counts: [i64; 3]| Value::Array(bounds.clone().into_iter().zip(counts).map(pair).collect());
-        let fields = [("lateness", histogram(lateness)), ("runtime", histogram([0, 0, 0]))];
+    /// Times in ms, in buckets up to 1, 2, 4 and 8.
+    fn stats(times: &[i64]) -> Fields {
+        let up_to = |bound: i64| times.iter().filter(|time| **time <= bound).count() as i64;
+        let pair = |bound, count| Value::Array(vec![bound, Value::Int(count)]);
+        let bounds = [1, 2, 4, 8].map(|bound| pair(Value::Int(bound), up_to(bound)));
+        let buckets = bounds.into_iter().chain([pair(Value::Nil, up_to(i64::MAX))]).collect();
+        let fields = [("lateness", Value::Array(buckets)), ("lateness-sum-ms", Value::Int(times.iter().sum()))];
         Fields(fields.map(|(name, value)| (name.to_owned(), value)).into())
     }
 
     #[test]
     fn quantiles_are_those_of_the_time_between_two_reads() {
         let mut latency = Latency::default();
-        let mut late = |counts| latency.since(&stats(counts)).lateness;
-        assert_eq!(late([100, 100, 100]), None);
-        assert_eq!(late([110, 111, 112]), Some([1, BEYOND]));
-        assert_eq!(late([110, 111, 112]), None);
-        assert_eq!(late([110, 211, 212]), Some([2, 2]));
+        let mut late = |times: &[i64]| latency.since(&stats(times)).lateness;
+        assert_eq!(late(&[1, 1, 1]), None);
+        assert_eq!(late(&[1, 1, 1, 2, 3_000]), Some([2, 3_000]));
+        assert_eq!(late(&[1, 1, 1, 2, 3_000]), None);
+        assert_eq!(late(&[1, 1, 1, 2, 3_000, 5]), Some([5, 5]));
         // After a restart.
-        assert_eq!(late([3, 3, 3]), Some([1, 1]));
+        assert_eq!(late(&[1, 1]), Some([1, 1]));
         assert_eq!(Latency::default().since(&Fields::default()), Times::default());
+    }
+
+    #[test]
+    fn a_bound_is_no_shorter_than_the_quantile_nor_longer_than_its_bucket() {
+        let at_most = |times: &[i64], percent| Histogram::read(&stats(times), "lateness").at_most(percent);
+        assert_eq!(at_most(&[], 50), None);
+        for (times, percent, bound) in [
+            (&[5][..], 99, 5),
+            (&[0, 0, 5], 99, 5),
+            (&[5, 6], 50, 5),
+            (&[5, 6], 99, 6),
+            (&[9_999], 50, 9_999),
+            (&[0, 5, 9_999], 50, 8),
+            (&[5, 5, 5, 8], 25, 5),
+            (&[3, 3, 3, 3], 99, 3),
+        ] {
+            assert_eq!(at_most(times, percent), Some(bound), "{times:?} {percent}");
+        }
     }
 }

@@ -377,9 +377,19 @@ fn stats_show_how_late_a_queue_delivers() {
     let server = Server::start();
     ok(&server, &["push", "q", "x"]);
     assert!(ok(&server, &["stats", "q"]).contains("lateness-p99\t-\n"));
-    server.ask(&["DQ.POP", "q"]);
+    server.ask(&["DQ.POP", "q", "NOACK"]);
     let stats = ok(&server, &["stats", "q"]);
     assert!(stats.contains("lateness-count\t1\n") && stats.contains("lateness-p99\t<="), "{stats}");
+    // The bound of one time is that time, however wide its bucket is, and even beyond the last one.
+    server.ask(&["DQ.PUSH", "old", "x", "AT", "1700000000000"]);
+    server.ask(&["DQ.POP", "old", "NOACK"]);
+    let bound = |name: &str| {
+        ok(&server, &["stats", "old"])
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix("\t<=").map(str::to_owned))
+    };
+    let (p50, p99) = (bound("lateness-p50").unwrap(), bound("lateness-p99").unwrap());
+    assert!(p50 == p99 && p50.contains('w'), "{p50}");
 }
 
 #[test]

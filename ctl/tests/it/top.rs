@@ -576,6 +576,19 @@ fn empty_lists_say_why() {
 }
 
 #[test]
+fn a_consumer_that_polls_is_known_by_its_deliveries() {
+    let server = Server::start();
+    for _ in 0..3 {
+        server.ask(&["DQ.PUSH", "polled", "x", "AT", "1700000000000"]);
+    }
+    let mut top = Top::with(&server, (100, 24), "");
+    eventually("nobody waits for them", || top.line("polled ").ends_with("no consumer"));
+    server.ask(&["DQ.POP", "polled", "NOACK"]);
+    eventually("one was taken", || top.line("polled ").ends_with("late"));
+    top.press("q");
+}
+
+#[test]
 fn queues_in_trouble_say_all_of_it() {
     let server = Server::start();
     server.ask(&["DQ.CREATE", "q", "MAXLEN", "1"]);
