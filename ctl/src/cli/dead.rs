@@ -2,10 +2,13 @@
 
 use crate::dead::{Condition, Filter};
 use crate::name::QueueName;
+use crate::output::Output;
 use crate::time::parse_span;
 use clap::Args;
 use std::time::Duration;
 
+/// How many messages or errors are shown if nobody says how many.
+const SHOWN: u32 = 10;
 const SELECT: &str = "Conditions";
 
 #[derive(Args, Debug)]
@@ -15,9 +18,9 @@ pub struct DeadArgs {
     /// Count them by their errors, without the numbers and ids in these
     #[arg(long)]
     pub by_error: bool,
-    /// The most messages or errors
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
-    pub count: u32,
+    /// The most messages or errors; 10 if it is not given, but with --by-error all in a pipe
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
     /// Instead of dead messages, those that DEADFORWARD has moved here from other queues
     #[arg(long)]
     pub letters: bool,
@@ -26,6 +29,12 @@ pub struct DeadArgs {
 }
 
 impl DeadArgs {
+    /// The most messages or errors that are shown.
+    pub fn most(&self, output: &Output) -> u32 {
+        let is_all = self.by_error && !output.is_for_people();
+        self.count.unwrap_or(if is_all { u32::MAX } else { SHOWN })
+    }
+
     pub fn filter(&self) -> Filter {
         Filter { letters: self.letters, ..self.select.filter(None) }
     }

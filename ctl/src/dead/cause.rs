@@ -7,8 +7,17 @@ use dq_client::Value;
 const LONGEST: usize = 200;
 /// What stands for a number, an id or an address.
 const BLANK: char = '#';
-/// A number of at most this many digits that stands alone is kept: it is the code of an answer or of an exit.
+/// A code of an answer or of an exit has at most this many digits. Codes are kept, because they tell causes apart.
 const CODE: usize = 3;
+/// A number is a code after one of these words: `HTTP 503`, `exit status: 1`. Others count or name something: `order 7`.
+const OF_CODES: [&str; 10] = ["code", "errno", "error", "exit", "exited", "http", "https", "signal", "smtp", "status"];
+/// After these, and at the beginning of the line, a number of three digits is a code: `550 no such user`.
+const OF_ANSWERS: [&str; 11] = [
+    "answer", "answered", "failed", "got", "received", "refused", "rejected", "reply", "replied", "response",
+    "returned",
+];
+/// Words that can stand between such a word and its code: `a status of 503`.
+const BETWEEN: [&str; 6] = ["a", "by", "is", "of", "was", "with"];
 /// A word of at least this many hexadecimal digits is an id.
 const HEX: usize = 8;
 /// Python writes the line that matters last.
@@ -59,15 +68,21 @@ fn line_of(error: &str) -> Option<&str> {
     Some(first)
 }
 
-/// Replaces long numbers, numbers with a unit, dotted numbers, ids and addresses of e-mail.
+/// Replaces numbers that are no codes, numbers with a unit, dotted numbers, ids and addresses of e-mail.
 fn normalized(line: &str) -> String {
-    let mut cause = String::new();
+    let (mut cause, mut code) = (String::new(), Some(CODE));
     let mut rest = line;
     while let Some(start) = rest.find(is_of_word) {
         let (between, after) = rest.split_at(start);
-        cause.push_str(between);
+        let is_numbered = between.ends_with(BLANK);
+        cause.push_str(between.strip_suffix(BLANK).unwrap_or(between));
         let (word, after) = after.split_at(after.find(|c| !is_of_word(c)).unwrap_or(after.len()));
-        write_word(word, &mut cause);
+        let at = cause.len();
+        write_word(word, code.filter(|_| !is_numbered), &mut cause);
+        if is_numbered && !cause.get(at..).is_some_and(|written| written.starts_with(BLANK)) {
+            cause.insert(at, BLANK);
+        }
+        code = code_after(word, code);
         rest = after;
     }
     cause.push_str(rest);
@@ -77,18 +92,35 @@ fn normalized(line: &str) -> String {
     }
 }
 
+/// How many digits a number after this word has at least if it is a code; `None` if it is none. `code` is the same for the
+/// word itself.
+fn code_after(word: &str, code: Option<usize>) -> Option<usize> {
+    let name: String = word.chars().filter(|c| c.is_alphabetic()).collect::<String>().to_lowercase();
+    match name.as_str() {
+        // One code only, as in `exit status 1 of 3`; but in `HTTP/1.1 404` the version is none.
+        "" if word.chars().any(|c| c.is_ascii_digit()) && !word.contains('.') => None,
+        "" => code,
+        name if OF_CODES.contains(&name) => Some(1),
+        name if OF_ANSWERS.contains(&name) => Some(CODE),
+        name if BETWEEN.contains(&name) => code,
+        _ => None,
+    }
+}
+
 /// Words include what joins the parts of addresses, times and ids.
 fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || "_-.:@+".contains(c)
 }
 
-fn write_word(word: &str, cause: &mut String) {
+/// Writes a word. A number that stands alone is kept if it is a code: if it has at least as many digits as `code` says.
+fn write_word(word: &str, code: Option<usize>, cause: &mut String) {
     let inner = word.trim_end_matches(['.', ':', '-', '+']);
     let end = word.get(inner.len()..).unwrap_or_default();
     let (is_digit, is_hex) = (|c: char| c.is_ascii_digit(), |c: char| c.is_ascii_hexdigit() || c == '-');
+    let is_code = code.is_some_and(|least| (least..=CODE).contains(&inner.len()));
     if inner.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.')) {
         cause.push(BLANK);
-    } else if !inner.contains(is_digit) || (inner.len() <= CODE && inner.chars().all(is_digit)) {
+    } else if !inner.contains(is_digit) || (is_code && inner.chars().all(is_digit)) {
         cause.push_str(inner);
     } else if inner.len() >= HEX && inner.chars().all(is_hex) {
         cause.push(BLANK);
@@ -121,10 +153,15 @@ mod tests {
         for (error, cause) in [
             ("connect to 10.0.0.5:5432: refused", "connect to #: refused"),
             ("timeout after 523ms", "timeout after #ms"),
-            ("timeout after 30 s", "timeout after 30 s"),
-            ("503 Service Unavailable", "503 Service Unavailable"),
-            ("exit status: 1", "exit status: 1"),
+            ("timeout after 30 s", "timeout after # s"),
             ("order 48213 not found", "order # not found"),
+            ("order 7 not found", "order # not found"),
+            ("order #7 not found", "order # not found"),
+            ("order #48213 not found", "order # not found"),
+            ("no row with id=12, of 3", "no row with id=#, of #"),
+            ("3 items missing", "# items missing"),
+            ("no issue in #general", "no issue in #general"),
+            ("a # b", "a # b"),
             ("no user bob@example.com", "no user #"),
             ("job 550e8400-e29b-41d4-a716-446655440000 failed.", "job # failed."),
             ("key deadbeef01 is gone", "key # is gone"),
@@ -136,6 +173,25 @@ mod tests {
             assert_eq!(normalized(error), cause);
         }
         assert_eq!(normalized(&"ü".repeat(300)).chars().count(), 201);
+    }
+
+    #[test]
+    fn codes_of_answers_are_kept() {
+        for error in [
+            "503 Service Unavailable",
+            "exit status: 1",
+            "Request failed with status code 404",
+            "Client error '404 Not Found' for url",
+            "[Errno 111] Connection refused",
+            "a status of 503",
+            "status=500",
+            "got 429",
+            "killed by signal 9",
+        ] {
+            assert_eq!(normalized(error), error);
+        }
+        assert_eq!(normalized("HTTP/1.1 404 for order 7"), "HTTP/# 404 for order #");
+        assert_eq!(normalized("exit status 1 of 3"), "exit status 1 of #");
     }
 
     #[test]

@@ -38,7 +38,7 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
         where_letters_are(client, args);
     }
     let mut table = Table::new(BY_CAUSE);
-    let most = usize::try_from(args.count).unwrap_or(usize::MAX);
+    let most = usize::try_from(args.most(output)).unwrap_or(usize::MAX);
     for cause in causes.iter().take(most) {
         if output.json {
             let object = json!({ "count": cause.count, "newest": cause.newest, "oldest": cause.oldest,
@@ -51,16 +51,16 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
     }
     if !output.json {
         output.table(&table)?;
-        if causes.len() > most {
-            output.remark(&format!("{} more errors: -n {} shows all", causes.len() - most, causes.len()))?;
-        }
+    }
+    if causes.len() > most {
+        left_out(args, &format!("{} more errors: -n {} shows all", causes.len() - most, causes.len()), output)?;
     }
     Ok(Outcome::Done)
 }
 
 /// The messages that died last.
 fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, Failure> {
-    let Some((messages, selected)) = read(client, args)? else {
+    let Some((messages, selected)) = read(client, args, args.most(output))? else {
         no_such_queue(&args.queue);
         return Ok(Outcome::Nothing);
     };
@@ -70,7 +70,6 @@ fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, 
             object.insert("cause".to_owned(), cause_of(message).into());
             output.object(&object)
         })?;
-        return Ok(Outcome::Done);
     }
     let mut table = Table::new(MESSAGES);
     for message in &messages {
@@ -78,11 +77,23 @@ fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, 
         let [id, attempt, reason] = ["id", "attempt", "reason"].map(|name| message.text(name));
         table.row(vec![id, died, attempt, reason, error_of(message)]);
     }
-    output.table(&table)?;
+    if !output.json {
+        output.table(&table)?;
+    }
     if selected > messages.len() {
-        output.remark(&format!("{} more: -n {selected} shows all", selected - messages.len()))?;
+        left_out(args, &format!("{} more: -n {selected} shows all", selected - messages.len()), output)?;
     }
     Ok(Outcome::Done)
+}
+
+/// Says what a list leaves out; in a pipe only if nobody asked for so few.
+fn left_out(args: &DeadArgs, text: &str, output: &Output) -> Result<(), Failure> {
+    if output.is_for_people() && !output.json {
+        output.line(text)?;
+    } else if args.count.is_none() {
+        eprintln!("dqctl: {text}");
+    }
+    Ok(())
 }
 
 /// Says on standard error how the dead messages of other queues are seen, if the first messages of this one are such.
@@ -99,10 +110,10 @@ fn where_letters_are(client: &Client, args: &DeadArgs) {
 }
 
 /// The newest messages, and how many there are in all, as far as that is known. `None` if the queue does not exist.
-fn read(client: &Client, args: &DeadArgs) -> Result<Option<(Vec<Fields>, usize)>, Failure> {
+fn read(client: &Client, args: &DeadArgs, most: u32) -> Result<Option<(Vec<Fields>, usize)>, Failure> {
     let filter = args.filter();
     if !filter.has_conditions() {
-        let command = cmd("DQ.PEEK").arg(args.queue.as_bytes()).arg("dead").arg("COUNT").arg(args.count).clone();
+        let command = cmd("DQ.PEEK").arg(args.queue.as_bytes()).arg("dead").arg("COUNT").arg(most).clone();
         let mut messages = Vec::new();
         for message in reply::list(client.call(&command, Resend::Harmless)?)? {
             messages.extend(Fields::read(message)?);
@@ -120,7 +131,7 @@ fn read(client: &Client, args: &DeadArgs) -> Result<Option<(Vec<Fields>, usize)>
         let dead = info.and_then(|info| usize::try_from(info.int("dead")?).ok());
         return Ok(Some((messages, dead.unwrap_or(0))));
     }
-    let most = usize::try_from(args.count).unwrap_or(usize::MAX);
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
     let (mut messages, mut selected): (Vec<Fields>, usize) = (Vec::new(), 0);
     let exists = pages(client, args.queue.as_bytes(), &filter, |page| {
         selected += page.len();

@@ -33,6 +33,22 @@ fn dead_messages_are_counted_by_their_errors() {
 }
 
 #[test]
+fn a_pipe_gets_all_errors_or_hears_what_is_left_out() {
+    let errors: Vec<String> = ('a'..='l').map(|letter| format!("no {letter}")).collect();
+    let server = with_errors(&errors.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(ok(&server, &["dead", "q", "--by-error"]).lines().count(), 12);
+    assert_eq!(json(&server, &["dead", "q", "--by-error"]).len(), 12);
+    assert_eq!(ok(&server, &["dead", "q", "--by-error", "-n", "11"]).lines().count(), 11);
+    let shown = on_terminal(&server, "dead q --by-error", true);
+    assert!(shown.ends_with("2 more errors: -n 12 shows all\n"), "{shown}");
+    for args in [&["dead", "q"][..], &["dead", "q", "--json"], &["dead", "q", "--where", "error~no"]] {
+        let ran = dqctl(&server, args);
+        assert_eq!((ran.out.lines().count(), ran.err.as_str()), (10, "dqctl: 2 more: -n 12 shows all\n"), "{args:?}");
+    }
+    assert_eq!(ok(&server, &["dead", "q", "-n", "3"]).lines().count(), 3);
+}
+
+#[test]
 fn a_lease_that_expired_is_a_cause_of_death() {
     let server = Server::start();
     ok(&server, &["create", "q", "--lease", "1ms", "--retries", "1", "--backoff", "0s,0s"]);
