@@ -16,7 +16,8 @@ mod work;
 
 pub use batch::BatchArgs;
 pub use change::{
-    BuryArgs, CancelArgs, FlowArg, NackArgs, PauseArgs, RedriveArgs, ReleaseArgs, RescheduleArgs, ResumeArgs,
+    BuryArgs, CancelArgs, ConfirmArgs, FlowArg, NackArgs, PauseArgs, RedriveArgs, ReleaseArgs, RescheduleArgs,
+    ResumeArgs,
 };
 pub use dead::{DeadArgs, SelectArgs};
 pub use done::{AwaitArgs, CompleteArgs};

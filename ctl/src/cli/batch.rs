@@ -1,5 +1,6 @@
 //! The options of `dqctl batch`.
 
+use super::change::ConfirmArgs;
 use super::push::{parse_header, parse_priority};
 use crate::name::QueueName;
 use crate::time::parse_span;
@@ -21,6 +22,8 @@ pub struct BatchArgs {
     /// Remove its messages that are not dead, and the batch; nothing follows
     #[arg(long, requires = "name", conflicts_with = "then")]
     pub cancel: bool,
+    #[command(flatten)]
+    pub confirm: ConfirmArgs,
     /// With --then: the id of the message that follows
     #[arg(long, requires = "then", conflicts_with = "cancel")]
     pub id: Option<String>,

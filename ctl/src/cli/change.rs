@@ -8,18 +8,29 @@ use clap::{ArgGroup, Args, ValueEnum};
 use dq_client::Flow;
 use std::time::{Duration, SystemTime};
 
+/// For the commands that change many messages.
+#[derive(Args, Debug)]
+pub struct ConfirmArgs {
+    /// Change the messages without asking, as in a pipe; a terminal asks, with their number
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
 #[derive(Args, Debug)]
 #[command(
     group = ArgGroup::new("which").args(["ids", "conditions", "older"]).required(true).multiple(true),
     override_usage = "dqctl cancel [OPTIONS] <QUEUE> <ID>...\n       \
-        dqctl cancel [OPTIONS] <QUEUE> [--where <CONDITION>]... [--older <TIME>]"
+        dqctl cancel [OPTIONS] <QUEUE> [--where <CONDITION>]... [--older <TIME>] [-n <N>]"
 )]
 pub struct CancelArgs {
     /// The queue
     pub queue: QueueName,
     /// The ids of the messages
-    #[arg(value_name = "ID", conflicts_with_all = ["conditions", "older"])]
+    #[arg(value_name = "ID", conflicts_with_all = ["count", "conditions", "older"])]
     pub ids: Vec<String>,
+    /// With conditions: at most so many, those that died first
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
     #[command(flatten)]
     pub select: SelectArgs,
     /// With conditions: instead of dead messages, those that DEADFORWARD has moved here from other queues
@@ -28,6 +39,8 @@ pub struct CancelArgs {
     /// Only count the messages that would be removed
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub confirm: ConfirmArgs,
 }
 
 #[derive(Args, Debug)]
@@ -66,6 +79,8 @@ pub struct RedriveArgs {
     /// Only count the messages that would be redriven
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub confirm: ConfirmArgs,
 }
 
 #[derive(Args, Debug)]
@@ -80,6 +95,11 @@ pub struct ReleaseArgs {
     /// Do not count the attempts
     #[arg(long)]
     pub no_count: bool,
+    /// Only count the messages that would be released
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub confirm: ConfirmArgs,
 }
 
 #[derive(Args, Debug)]

@@ -1,5 +1,6 @@
 //! The options of the commands for a whole queue: `create`, `alter`, `promote` and `purge`.
 
+use super::change::ConfirmArgs;
 use super::StateParser;
 use crate::name::QueueName;
 use crate::time::parse_span;
@@ -179,6 +180,8 @@ pub struct PromoteArgs {
     /// Only count the messages that would be due now
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub confirm: ConfirmArgs,
 }
 
 #[derive(Args, Debug)]
@@ -210,4 +213,6 @@ pub struct PurgeArgs {
     /// Only count the messages that would be removed
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub confirm: ConfirmArgs,
 }

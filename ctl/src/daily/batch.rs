@@ -1,5 +1,6 @@
 //! `dqctl batch`.
 
+use super::confirm::agrees;
 use super::{exists, no_such_queue, payload, queues};
 use crate::batches::{find, info};
 use crate::cli::BatchArgs;
@@ -137,10 +138,14 @@ fn close(client: &Client, args: &BatchArgs, name: &str, then: &str, output: &Out
 }
 
 fn cancel(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Result<Outcome, Failure> {
-    let there = info(client, args.queue.as_bytes(), name.as_bytes())?.is_some();
+    let fields = info(client, args.queue.as_bytes(), name.as_bytes())?;
+    let left = || Ok(fields.as_ref().and_then(|fields| u64::try_from(fields.int("left")?).ok()));
+    if !agrees(&args.confirm, output, &args.queue, "Cancel", left)? {
+        return Ok(Outcome::Nothing);
+    }
     let reply = client.call(cmd("DQ.BATCH").arg(args.queue.as_bytes()).arg(name).arg("CANCEL"), Resend::Never)?;
     let cancelled = int(&reply).ok_or_else(|| unexpected(&reply))?;
-    if !there && cancelled == 0 {
+    if fields.is_none() && cancelled == 0 {
         no_such_batch(client, args, name)?;
         return Ok(Outcome::Nothing);
     }

@@ -1,5 +1,6 @@
 //! `dqctl cancel`, `reschedule` and `redrive`.
 
+use super::confirm::agrees;
 use super::why::{no_such_id, not_in};
 use super::{many, no_such_queue, queue, queues, where_the_dead_are};
 use crate::cli::{CancelArgs, RedriveArgs, RescheduleArgs};
@@ -17,16 +18,20 @@ use std::time::{Duration, UNIX_EPOCH};
 
 pub fn cancel(client: &Client, args: &CancelArgs, output: &Output) -> Result<Outcome, Failure> {
     if args.ids.is_empty() {
-        let filter = dead::Filter { letters: args.letters, ..args.select.filter(None) };
+        let filter = dead::Filter { letters: args.letters, ..args.select.filter(args.count) };
         let queue = args.queue.as_bytes();
-        return if args.dry_run {
-            selected(client, &args.queue, Selected::Counted, output, |progress| {
+        if args.dry_run {
+            return selected(client, &args.queue, Selected::Counted, output, |progress| {
                 dead::count(client, queue, &filter, progress)
-            })
-        } else {
-            let cancelled = Selected::Changed("cancelled");
-            selected(client, &args.queue, cancelled, output, |progress| dead::cancel(client, queue, &filter, progress))
-        };
+            });
+        }
+        if !agrees(&args.confirm, output, &args.queue, "Cancel", || count_selected(client, &args.queue, &filter))? {
+            return Ok(Outcome::Nothing);
+        }
+        let cancelled = Selected::Changed("cancelled");
+        return selected(client, &args.queue, cancelled, output, |progress| {
+            dead::cancel(client, queue, &filter, progress)
+        });
     }
     if args.dry_run {
         return count(client, &args.queue, &args.ids, |_| true, output);
@@ -73,16 +78,18 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
     let filter = args.select.filter(args.count);
     if args.dry_run || filter.has_conditions() {
         let (queue, delay) = (args.queue.as_bytes(), args.delay.unwrap_or(Duration::ZERO));
-        return if args.dry_run {
-            selected(client, &args.queue, Selected::Counted, output, |progress| {
+        if args.dry_run {
+            return selected(client, &args.queue, Selected::Counted, output, |progress| {
                 dead::count(client, queue, &filter, progress)
-            })
-        } else {
-            let redriven = Selected::Changed("redriven");
-            selected(client, &args.queue, redriven, output, |progress| {
-                dead::redrive(client, queue, &filter, delay, progress)
-            })
-        };
+            });
+        }
+        if !agrees(&args.confirm, output, &args.queue, "Redrive", || count_selected(client, &args.queue, &filter))? {
+            return Ok(Outcome::Nothing);
+        }
+        let redriven = Selected::Changed("redriven");
+        return selected(client, &args.queue, redriven, output, |progress| {
+            dead::redrive(client, queue, &filter, delay, progress)
+        });
     }
     many::redrive(client, args, output)
 }
@@ -131,6 +138,12 @@ fn count(
     let selected = held.iter().flatten().filter(|message| is_meant(message)).count();
     output.counted(selected, "selected", json!({ "selected": selected }))?;
     Ok(Outcome::found(selected > 0))
+}
+
+/// How many messages conditions select. `None` if the queue does not exist.
+fn count_selected(client: &Client, queue: &QueueName, filter: &dead::Filter) -> Result<Option<u64>, Failure> {
+    let mut progress = Progress::new("selected");
+    dead::count(client, queue.as_bytes(), filter, |count| progress.at(count))
 }
 
 /// What is done to the messages that conditions select.

@@ -1,6 +1,7 @@
 //! `dqctl consumers` and `dqctl release`.
 
-use super::{exists, queue, queues};
+use super::confirm::agrees;
+use super::{exists, many, queue, queues};
 use crate::cli::{QueueArgs, ReleaseArgs};
 use crate::failure::{Failure, Outcome};
 use crate::message::with_distance;
@@ -52,6 +53,12 @@ pub fn consumers(client: &Client, args: &QueueArgs, output: &Output) -> Result<O
 }
 
 pub fn release(client: &Client, args: &ReleaseArgs, output: &Output) -> Result<Outcome, Failure> {
+    if args.dry_run {
+        return many::count(&args.queue, output, || held(client, args));
+    }
+    if !agrees(&args.confirm, output, &args.queue, "Release", || held(client, args))? {
+        return Ok(Outcome::Nothing);
+    }
     let queue = queue(client, &args.queue);
     let released = if args.no_count {
         queue.release_uncounted(&args.consumer, args.count)?
@@ -63,4 +70,15 @@ pub fn release(client: &Client, args: &ReleaseArgs, output: &Output) -> Result<O
         exists(client, &args.queue)?;
     }
     Ok(Outcome::found(released > 0))
+}
+
+/// How many messages a release would take. `None` if the queue does not exist.
+fn held(client: &Client, args: &ReleaseArgs) -> Result<Option<u64>, Failure> {
+    for consumer in queue(client, &args.queue).consumers() {
+        let consumer = consumer?;
+        if consumer.name == args.consumer.as_bytes() {
+            return Ok(Some(consumer.inflight.min(args.count.map_or(u64::MAX, u64::from))));
+        }
+    }
+    Ok(queues::read(client, args.queue.as_bytes())?.map(|_| 0))
 }

@@ -2,6 +2,7 @@
 //!
 //! The server answers nobody else while it executes a command, so many messages are changed in steps.
 
+use super::confirm::agrees;
 use super::{no_such_queue, queues, where_the_dead_are};
 use crate::cli::{PromoteArgs, PurgeArgs, RedriveArgs};
 use crate::failure::{Failure, Outcome};
@@ -22,14 +23,25 @@ const STEP: u64 = 10_000;
 
 pub fn promote(client: &Client, args: &PromoteArgs, output: &Output) -> Result<Outcome, Failure> {
     if args.dry_run {
-        return count(client, &args.queue, args.count, output, |info| Ok(held(info, &[State::Delayed])));
+        return count(&args.queue, output, || delayed(client, args));
+    }
+    if !agrees(&args.confirm, output, &args.queue, "Promote", || delayed(client, args))? {
+        return Ok(Outcome::Nothing);
     }
     in_steps(client, &args.queue, "promoted", args.count, &[State::Delayed], output, |count| {
         cmd("DQ.PROMOTE").arg(args.queue.as_bytes()).arg("COUNT").arg(count).clone()
     })
 }
 
+fn delayed(client: &Client, args: &PromoteArgs) -> Result<Option<u64>, Failure> {
+    meant(client, &args.queue, args.count, |info| Ok(held(info, &[State::Delayed])))
+}
+
 pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<Outcome, Failure> {
+    let dead = || meant(client, &args.queue, args.count, |info| Ok(held(info, &[State::Dead])));
+    if !agrees(&args.confirm, output, &args.queue, "Redrive", dead)? {
+        return Ok(Outcome::Nothing);
+    }
     in_steps(client, &args.queue, "redriven", args.count, &[State::Dead], output, |count| {
         let mut command = cmd("DQ.REDRIVE");
         command.arg(args.queue.as_bytes()).arg("COUNT").arg(count);
@@ -42,8 +54,12 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
 
 pub fn purge(client: &Client, args: &PurgeArgs, output: &Output) -> Result<Outcome, Failure> {
     let states = if args.all { State::ALL.to_vec() } else { args.states.clone() };
+    let all = || meant(client, &args.queue, args.count, |info| to_purge(client, args, &states, info));
     if args.dry_run {
-        return count(client, &args.queue, args.count, output, |info| to_purge(client, args, &states, info));
+        return count(&args.queue, output, all);
+    }
+    if !agrees(&args.confirm, output, &args.queue, "Purge", all)? {
+        return Ok(Outcome::Nothing);
     }
     in_steps(client, &args.queue, "purged", args.count, &states, output, |count| {
         let mut command = cmd("DQ.PURGE");
@@ -62,21 +78,29 @@ pub fn purge(client: &Client, args: &PurgeArgs, output: &Output) -> Result<Outco
     })
 }
 
-/// Prints how many messages would be changed, of those that `all` counts.
-fn count(
-    client: &Client,
+/// Prints how many messages would be changed.
+pub fn count(
     queue: &QueueName,
-    most: Option<u32>,
     output: &Output,
-    all: impl FnOnce(&Fields) -> Result<u64, Failure>,
+    meant: impl FnOnce() -> Result<Option<u64>, Failure>,
 ) -> Result<Outcome, Failure> {
-    let Some(info) = queues::read(client, queue.as_bytes())? else {
+    let Some(selected) = meant()? else {
         no_such_queue(queue);
         return Ok(Outcome::Nothing);
     };
-    let selected = all(&info)?.min(most.map_or(u64::MAX, u64::from));
     output.counted(selected, "selected", json!({ "selected": selected }))?;
     Ok(Outcome::found(selected > 0))
+}
+
+/// How many messages would be changed: at most `most` of those that `all` counts. `None` if the queue does not exist.
+fn meant(
+    client: &Client,
+    queue: &QueueName,
+    most: Option<u32>,
+    all: impl FnOnce(&Fields) -> Result<u64, Failure>,
+) -> Result<Option<u64>, Failure> {
+    let Some(info) = queues::read(client, queue.as_bytes())? else { return Ok(None) };
+    Ok(Some(all(&info)?.min(most.map_or(u64::MAX, u64::from))))
 }
 
 /// How many messages a purge would remove. The counts of the queue include its recurring messages, and know neither groups nor

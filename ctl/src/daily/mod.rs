@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod change;
+mod confirm;
 pub mod consumers;
 pub mod done;
 pub mod flow;

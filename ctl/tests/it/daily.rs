@@ -467,7 +467,7 @@ fn a_terminal_gets_a_table_and_colors_unless_refused() {
     assert!(info.lines().count() < 35, "{info}");
     let altered = on_terminal(&server, "alter queue-of-mail --lease 1m --maxlen 1000", true);
     assert_eq!(altered, "altered\nlease: 30s -> 1m\nmaxlen: no limit -> 1,000\n");
-    let purged = on_terminal(&server, "purge queue-of-mail --all", true);
+    let purged = on_terminal(&server, "purge queue-of-mail --all --yes", true);
     assert!(purged.ends_with("1 purged\n"), "{purged:?}");
     assert!(ok(&server, &["info", "queue-of-mail"]).contains("\nttl\t0ms\n"));
 }

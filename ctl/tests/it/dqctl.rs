@@ -64,13 +64,22 @@ pub fn with_input(server: &Server, args: &[&str], input: &[u8]) -> Ran {
 
 /// Runs it on a terminal, with `script`, and returns what the terminal got.
 pub fn on_terminal(server: &Server, args: &str, no_color: bool) -> String {
+    answering(server, args, no_color, "")
+}
+
+/// The same with what somebody types.
+pub fn answering(server: &Server, args: &str, no_color: bool, typed: &str) -> String {
     let line = format!("'{}' {args}", env!("CARGO_BIN_EXE_dqctl"));
     let mut command = Command::new("script");
     command.args(["-qec", &line, "/dev/null"]).env("DQ_URL", server.url()).env("TERM", "xterm").env_remove("NO_COLOR");
     if no_color {
         command.env("NO_COLOR", "1");
     }
-    let output = command.stdin(Stdio::null()).output().expect("script, of util-linux");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("script, of util-linux");
+    // What ends without a question does not read it.
+    let _ = child.stdin.take().expect("its input").write_all(typed.as_bytes());
+    let output = child.wait_with_output().expect("it ends");
     String::from_utf8(output.stdout).expect("text").replace("\r\n", "\n")
 }
 

@@ -14,6 +14,7 @@
 mod support;
 
 mod batches;
+mod confirm;
 mod contrib;
 mod daily;
 mod dead;

@@ -1,0 +1,90 @@
+//! Commands that change many messages ask on a terminal, and never in a pipe.
+
+use crate::dqctl::{answering, dqctl, field, json, ok, on_terminal};
+use crate::support::Server;
+use serde_json::json;
+
+/// A queue with two messages that are dead, two delayed, one in a batch, and two in flight with the consumer `w`.
+fn every_kind() -> Server {
+    let server = Server::start();
+    for id in ["held-1", "held-2"] {
+        ok(&server, &["push", "q", "x", "--id", id]);
+    }
+    server.ask(&["DQ.POP", "q", "COUNT", "2", "LEASE", "600000", "AS", "w"]);
+    for id in ["dead-1", "dead-2", "later-1", "later-2"] {
+        ok(&server, &["push", "q", "x", "--id", id, "--in", "1h"]);
+    }
+    ok(&server, &["bury", "q", "dead-1", "dead-2", "--error", "timeout"]);
+    ok(&server, &["push", "q", "x", "--id", "member", "--batch", "b", "--in", "1h"]);
+    server
+}
+
+#[test]
+fn a_terminal_asks_with_the_number_before_many_are_changed() {
+    for (args, question, done) in [
+        ("cancel q --where error~timeout", "Cancel 2 messages", "2 cancelled"),
+        ("cancel q --where error~timeout -n 1", "Cancel 1 message", "1 cancelled"),
+        ("redrive q --where error~timeout", "Redrive 2 messages", "2 redriven"),
+        ("redrive q", "Redrive 2 messages", "2 redriven"),
+        ("redrive q -n 1", "Redrive 1 message", "1 redriven"),
+        ("promote q", "Promote 3 messages", "3 promoted"),
+        ("purge q delayed dead", "Purge 5 messages", "5 purged"),
+        ("release q w", "Release 2 messages", "2 released"),
+        ("batch q b --cancel", "Cancel 1 message", "1 cancelled"),
+    ] {
+        let server = every_kind();
+        let before = json(&server, &["info", "q"]);
+        for typed in ["n\n", "\n", "\u{4}"] {
+            let shown = answering(&server, args, true, typed);
+            assert!(shown.contains(&format!("{question} of the queue q? [y/N] ")), "{args}: {shown}");
+            assert!(shown.ends_with("dqctl: nothing was changed\n"), "{args}: {shown}");
+        }
+        let after = json(&server, &["info", "q"]);
+        for count in ["ready", "delayed", "inflight", "dead"] {
+            assert_eq!(after[0][count], before[0][count], "{args}: {count}");
+        }
+        let shown = answering(&server, args, true, "y\n");
+        assert!(shown.contains(question) && shown.ends_with(&format!("{done}\n")), "{args}: {shown}");
+    }
+}
+
+#[test]
+fn nobody_is_asked_in_a_pipe_or_with_yes_or_by_ids_or_for_nothing() {
+    let server = every_kind();
+    for (args, done) in
+        [("promote q --yes", "3 promoted\n"), ("promote q", "0 promoted\n"), ("redrive q dead-1", "1 redriven\n")]
+    {
+        let shown = on_terminal(&server, args, true);
+        assert!(shown.ends_with(done) && !shown.contains('?'), "{args}: {shown}");
+    }
+    assert!(on_terminal(&server, "purge none --all", true).contains("there is no queue none"));
+    assert_eq!(ok(&server, &["redrive", "q"]), "1\n");
+    assert_eq!(ok(&server, &["purge", "q", "ready"]), "5\n");
+}
+
+#[test]
+fn a_release_is_counted_before_and_after_it() {
+    let server = every_kind();
+    assert_eq!(json(&server, &["release", "q", "w", "--dry-run"]), [json!({ "selected": 2 })]);
+    assert_eq!(ok(&server, &["release", "q", "w", "--dry-run", "-n", "1"]), "1\n");
+    assert_eq!(field(&server, "q", "held-1", "state"), "inflight");
+    ok(&server, &["release", "q", "w", "-n", "1"]);
+    ok(&server, &["release", "q", "w", "--no-count"]);
+    let info = json(&server, &["info", "q"]).remove(0);
+    assert_eq!((&info["lease-expired"], &info["given-back"]), (&json!(1), &json!(1)));
+    let nobody = dqctl(&server, &["release", "q", "nobody", "--dry-run"]);
+    assert_eq!((nobody.code, nobody.out.as_str()), (1, "0\n"));
+    let missing = dqctl(&server, &["release", "none", "w", "--dry-run"]);
+    assert!(missing.code == 1 && missing.err.contains("there is no queue none"), "{missing:?}");
+}
+
+#[test]
+fn a_limited_cancel_takes_those_that_died_first() {
+    let server = every_kind();
+    assert_eq!(ok(&server, &["cancel", "q", "--where", "error~timeout", "-n", "1", "--dry-run"]), "1\n");
+    assert_eq!(ok(&server, &["cancel", "q", "--where", "error~timeout", "-n", "1"]), "1\n");
+    assert_eq!(dqctl(&server, &["get", "q", "dead-1"]).code, 1);
+    assert_eq!(field(&server, "q", "dead-2", "state"), "dead");
+    assert_eq!(dqctl(&server, &["cancel", "q", "dead-2", "-n", "1"]).code, 2);
+    assert_eq!(dqctl(&server, &["cancel", "q", "-n", "1"]).code, 2);
+}
