@@ -4,7 +4,7 @@ use crate::advice;
 use crate::queues;
 use crate::time::parse_span;
 use crate::visible::visible;
-use crate::wording::{is_of_value, of_dqctl};
+use crate::wording::{is_of_value, messages, of_dqctl};
 use clap::error::{ContextKind, ContextValue};
 use dq_client::Client;
 use std::fmt::{self, Display};
@@ -164,8 +164,18 @@ impl Failure {
 
     /// The same failure, after something else.
     #[must_use]
-    pub fn after(self, text: impl Display) -> Failure {
+    fn after(self, text: impl Display) -> Failure {
         Failure { text: format!("{text}, then: {}", self.text), ..self }
+    }
+
+    /// The same failure, after so many messages were changed. `verb` says how, such as `redriven`.
+    #[must_use]
+    pub fn after_change(self, number: u64, verb: &str) -> Failure {
+        let was = if number == 1 { "was" } else { "were" };
+        match number {
+            0 => self,
+            _ => self.after(format!("{} {was} {verb}", messages(number))),
+        }
     }
 
     /// Writes the line to standard error. The result is the exit code.

@@ -123,11 +123,10 @@ pub fn recurs(message: &Fields) -> bool {
 pub fn meaning(name: &str, number: i64) -> Option<&'static str> {
     match (name, number) {
         ("ttl" | "maxlen" | "maxinflight" | "maxpayload" | "rate" | "grouprate" | "groupinflight" | "maxlease", 0)
-        | ("rate-period" | "grouprate-period", 0)
         | ("retries", -1) => Some("no limit"),
         ("deadlen" | "donelen", -1) => Some("all"),
         ("deadttl", 0) => Some("for ever"),
-        ("dedupe" | "retain" | "delay", 0) => Some("none"),
+        ("dedupe" | "retain" | "delay" | "rate-period" | "grouprate-period", 0) => Some("none"),
         _ => None,
     }
 }

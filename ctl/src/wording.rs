@@ -1,5 +1,6 @@
 //! The texts of the server in the words of the command line: its options, and its commands.
 
+use crate::output::separated;
 use crate::time::exact;
 
 /// Texts that name commands or words of the server, by how they begin, and what dqctl says instead.
@@ -44,6 +45,12 @@ pub fn is_of_value(text: &str) -> bool {
         || text.contains("DB index is out of range")
 }
 
+/// A number of messages: `1 message`, `1,200 messages`.
+pub fn messages(number: u64) -> String {
+    let noun = if number == 1 { "message" } else { "messages" };
+    format!("{} {noun}", separated(&number.to_string()))
+}
+
 /// What dqctl says for an error of the server.
 pub fn of_dqctl(text: &str) -> String {
     let text = text.strip_prefix("ERR ").unwrap_or(text);
@@ -78,7 +85,12 @@ fn in_units(rule: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::of_dqctl;
+    use super::{messages, of_dqctl};
+
+    #[test]
+    fn one_message_is_singular() {
+        assert_eq!([1, 0, 1_200].map(messages), ["1 message", "0 messages", "1,200 messages"]);
+    }
 
     #[test]
     fn options_of_the_server_are_named_as_those_of_dqctl() {

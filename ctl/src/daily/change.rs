@@ -110,10 +110,7 @@ fn redrive_these(client: &Client, args: &RedriveArgs, output: &Output) -> Result
             .arg("DELAY")
             .arg(millis(args.delay.unwrap_or_default()));
         let sent = client.call(&command, Resend::Never).map_err(Failure::from);
-        let reply = sent.map_err(|failure| match redriven {
-            0 => failure,
-            _ => failure.after(format!("{redriven} messages were redriven")),
-        })?;
+        let reply = sent.map_err(|failure| failure.after_change(redriven, "redriven"))?;
         if int(&reply).ok_or_else(|| unexpected(&reply))? == 1 {
             redriven += 1;
         } else {
@@ -172,9 +169,9 @@ fn selected(
         progress.at(count);
     });
     drop(progress);
-    let acted = acted.map_err(|failure| match (what, before) {
-        (Selected::Changed(verb), 1..) => failure.after(format!("{before} messages were {verb}")),
-        (Selected::Counted | Selected::Changed(_), _) => failure,
+    let acted = acted.map_err(|failure| match what {
+        Selected::Changed(verb) => failure.after_change(before, verb),
+        Selected::Counted => failure,
     })?;
     let Some(count) = acted else {
         no_such_queue(queue);

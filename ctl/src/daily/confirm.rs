@@ -3,7 +3,8 @@
 use crate::cli::ConfirmArgs;
 use crate::failure::Failure;
 use crate::name::QueueName;
-use crate::output::{separated, Output};
+use crate::output::Output;
+use crate::wording::messages;
 use std::io::{self, IsTerminal, Write};
 
 /// Asks on a terminal whether to go on, with the number of messages. `verb` is what is done to them, such as `Purge`. `count`
@@ -20,8 +21,7 @@ pub fn agrees(
     }
     let number = match count() {
         Ok(Some(0) | None) => return Ok(true),
-        Ok(Some(1)) => "1 message".to_owned(),
-        Ok(Some(number)) => format!("{} messages", separated(&number.to_string())),
+        Ok(Some(number)) => messages(number),
         // A user may be allowed the change alone.
         Err(_) => "messages, which could not be counted,".to_owned(),
     };

@@ -4,7 +4,6 @@ use super::confirm::agrees;
 use super::{exists, many, queue, queues};
 use crate::cli::{QueueArgs, ReleaseArgs};
 use crate::failure::{Failure, Outcome};
-use crate::message::with_distance;
 use crate::output::Column::{Name, Number, Word};
 use crate::output::{Column, Output, Table};
 use dq_client::Client;
@@ -30,8 +29,7 @@ pub fn consumers(client: &Client, args: &QueueArgs, output: &Output) -> Result<O
             let object = json!({ "consumer": name, "inflight": consumer.inflight, "oldest-delivery": oldest });
             output.result("", object)?;
         } else {
-            let since = if output.is_for_people() { output.instant(oldest) } else { with_distance(oldest) };
-            table.row(vec![name, consumer.inflight.to_string(), since]);
+            table.row(vec![name, consumer.inflight.to_string(), output.instant(oldest)]);
         }
     }
     if !found && !exists(client, &args.queue)? {

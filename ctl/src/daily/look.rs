@@ -64,14 +64,17 @@ fn held_by(client: &Client, args: &PeekArgs, consumer: &str, output: &Output) ->
         return Ok(Outcome::Nothing);
     };
     let mut messages = Vec::new();
-    scan::pages(client, args.queue.as_bytes(), &info, &["STATE", State::Inflight.as_str()], |mut page| {
+    let options = ["STATE", State::Inflight.as_str(), "SEQUENCE"];
+    scan::pages(client, args.queue.as_bytes(), &info, &options, |mut page| {
         let is_of_group = |message: &Fields| args.group.as_ref().is_none_or(|group| message.text("group") == *group);
         page.retain(|message| message.text("consumer") == consumer && is_of_group(message));
         messages.extend(page);
         Ok(ControlFlow::Continue(()))
     })?;
-    messages.sort_by_key(|message| message.int("deadline"));
+    // In the order of DQ.PEEK, whose messages have no such field.
+    messages.sort_by_key(|message| (message.int("deadline"), message.int("sequence")));
     messages.truncate(usize::try_from(args.count).unwrap_or(usize::MAX));
+    messages.iter_mut().for_each(|message| message.0.retain(|(name, _)| name != "sequence"));
     message::list(&messages, output)?;
     Ok(Outcome::Done)
 }

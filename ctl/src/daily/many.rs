@@ -172,10 +172,7 @@ fn in_steps(
     while total < limit {
         let wanted = STEP.min(limit - total);
         let sent = client.call(&step(wanted), Resend::Never).map_err(Failure::from);
-        let reply = sent.map_err(|failure| match total {
-            0 => failure,
-            _ => failure.after(format!("{total} messages were {verb}")),
-        })?;
+        let reply = sent.map_err(|failure| failure.after_change(total, verb))?;
         let changed = int(&reply).and_then(|count| u64::try_from(count).ok()).ok_or_else(|| unexpected(&reply))?;
         total += changed;
         progress.at(total);

@@ -14,6 +14,7 @@ use crate::reply::Fields;
 use crate::scan;
 
 use crate::name::shown;
+use crate::wording::messages;
 use dq_client::{cmd, Client, Resend};
 use sort::Sorter;
 use std::io::{self, BufWriter, Write};
@@ -37,7 +38,7 @@ pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
         _ => Failure::failed(format!("standard output, or a temporary file in TMPDIR: {error}; the dump is not complete: free space, and dump again")),
     })?;
     if lost > 0 {
-        eprintln!("dqctl: not dumped: {lost} messages that wait for the end of a delivery (REPLACE LATER)");
+        eprintln!("dqctl: not dumped, because they wait for the end of a delivery (REPLACE LATER): {}", messages(lost));
     }
     Ok(Outcome::Done)
 }

@@ -16,6 +16,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::queues;
 use crate::transfer::{get_all, type_of, NewMessage, Pushed, Refused, BATCH, BATCH_BYTES};
+use crate::wording::messages;
 use checkpoints::push_live;
 use dead::{push_dead, Dead};
 use dq_client::{cmd, Client, Error, Resend};
@@ -53,16 +54,16 @@ pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome
     let (loaded, held) = (load.loaded, load.held);
     if load.lost > 0 {
         eprintln!(
-            "dqctl: loaded without their checkpoints and errors: {} messages, because their queue delivers nothing now (it is paused, \
+            "dqctl: loaded without their checkpoints and errors: {}, because their queue delivers nothing now (it is paused, \
              forwards, or is at a limit)",
-            load.lost
+            messages(load.lost)
         );
     }
     if load.trimmed > 0 {
         eprintln!(
-            "dqctl: loaded without some of their headers: {} messages, because a push takes at most 64, of 16384 bytes \
+            "dqctl: loaded without some of their headers: {}, because a push takes at most 64, of 16384 bytes \
              together; those that the server had added (dq-…) were left out first",
-            load.trimmed
+            messages(load.trimmed)
         );
     }
     let known = if held > 0 { format!("; {held} were there already") } else { String::new() };
@@ -221,8 +222,8 @@ impl<'a> Load<'a> {
 
     fn stopped(&self, line: u64, why: &dyn std::fmt::Display) -> Failure {
         Failure::failed(format!(
-            "line {line}: {why}; {} messages were loaded before it; repeat the load to continue",
-            self.loaded
+            "line {line}: {why}; loaded before it: {}; repeat the load to continue",
+            messages(self.loaded)
         ))
     }
 

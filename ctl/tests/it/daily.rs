@@ -467,6 +467,8 @@ fn a_terminal_gets_a_table_and_colors_unless_refused() {
     assert!(info.lines().count() < 35, "{info}");
     let altered = on_terminal(&server, "alter queue-of-mail --lease 1m --maxlen 1000", true);
     assert_eq!(altered, "altered\nlease: 30s -> 1m\nmaxlen: no limit -> 1,000\n");
+    let limited = on_terminal(&server, "alter queue-of-mail --rate 5/1m", true);
+    assert_eq!(limited, "altered\nrate: no limit -> 5\nrate-period: none -> 1m\n");
     let purged = on_terminal(&server, "purge queue-of-mail --all --yes", true);
     assert!(purged.ends_with("1 purged\n"), "{purged:?}");
     assert!(ok(&server, &["info", "queue-of-mail"]).contains("\nttl\t0ms\n"));

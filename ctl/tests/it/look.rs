@@ -34,6 +34,18 @@ fn peek_shows_who_holds_a_message_and_until_when() {
 }
 
 #[test]
+fn messages_of_a_consumer_with_one_deadline_are_in_the_order_of_peek() {
+    let server = Server::start();
+    let ids: Vec<String> = (0..30).map(|number| format!("m{number}")).collect();
+    for id in &ids {
+        ok(&server, &["push", "q", "x", "--id", id]);
+    }
+    server.ask(&["DQ.POP", "q", "COUNT", "30", "LEASE", "600000", "AS", "w"]);
+    let peeked = json(&server, &["peek", "q", "inflight", "-n", "30"]);
+    assert_eq!(json(&server, &["peek", "q", "--consumer", "w", "-n", "30"]), peeked);
+}
+
+#[test]
 fn consumers_are_listed_from_the_oldest_delivery_on() {
     let server = held();
     let names: Vec<_> = json(&server, &["consumers", "q"]).iter().map(|one| one["consumer"].clone()).collect();
@@ -87,6 +99,8 @@ fn a_terminal_gets_ages_and_a_pipe_exact_instants() {
         ok(&server, &["push", "q", "x", "--id", id, "--in", due, "--group", id]);
     }
     ok(&server, &["bury", "q", "m"]);
+    server.ask(&["DQ.PUSH", "q", "x"]);
+    server.ask(&["DQ.POP", "q", "LEASE", "600000", "AS", "w"]);
     for (line, age) in
         [("peek q delayed", "in 59m"), ("dead q", " ago"), ("dead q --by-error", " ago"), ("groups q", "in 59m")]
     {
@@ -95,6 +109,9 @@ fn a_terminal_gets_ages_and_a_pipe_exact_instants() {
         let args: Vec<&str> = line.split(' ').collect();
         assert!(ok(&server, &args).contains("Z\t"), "{line}");
     }
+    let held = ok(&server, &["consumers", "q"]);
+    assert!(held.ends_with("Z\n"), "{held}");
+    assert!(on_terminal(&server, "consumers q", true).ends_with(" ago\n"));
     assert_eq!(ok(&server, &["groups", "q", "-n", "1"]).lines().count(), 1);
 }
 
