@@ -115,7 +115,7 @@ pub enum Command {
     Nack(NackArgs),
     /// Make delayed messages due now: all, or the next ones
     Promote(PromoteArgs),
-    /// Show how far a batch of messages is, say what follows it, or cancel it
+    /// Show or watch how far a batch of messages is, say what follows it, or cancel it
     Batch(BatchArgs),
     /// Create a queue with its own settings
     Create(CreateArgs),

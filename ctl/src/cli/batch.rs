@@ -10,7 +10,8 @@ use std::time::Duration;
 // Clap does not ask for what an option requires if that conflicts with another one that is given, such as --cancel.
 #[derive(Args, Debug)]
 #[command(override_usage = "dqctl batch [OPTIONS] <QUEUE> [NAME]\n       \
-    dqctl batch [OPTIONS] <QUEUE> <NAME> --then <PAYLOAD>\n       dqctl batch [OPTIONS] <QUEUE> <NAME> --cancel")]
+    dqctl batch [OPTIONS] <QUEUE> <NAME> --then <PAYLOAD>\n       dqctl batch [OPTIONS] <QUEUE> <NAME> --cancel\n       \
+    dqctl batch [OPTIONS] <QUEUE> <NAME> --watch")]
 pub struct BatchArgs {
     /// The queue
     pub queue: QueueName,
@@ -22,6 +23,9 @@ pub struct BatchArgs {
     /// Remove its messages that are not dead, and the batch; nothing follows
     #[arg(long, requires = "name", conflicts_with = "then")]
     pub cancel: bool,
+    /// Show how far it is whenever that changes, until it has ended
+    #[arg(long, requires = "name", conflicts_with_all = ["then", "cancel"])]
+    pub watch: bool,
     #[command(flatten)]
     pub confirm: ConfirmArgs,
     /// With --then: the id of the message that follows

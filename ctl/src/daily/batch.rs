@@ -12,6 +12,8 @@ use crate::reply::{int, unexpected, Fields};
 use crate::time::millis;
 use dq_client::{cmd, Client, Resend};
 use serde_json::{json, Value as Json};
+use std::thread;
+use std::time::Duration;
 
 const COLUMNS: &[Column] = &[
     Name("batch"),
@@ -26,11 +28,18 @@ const COLUMNS: &[Column] = &[
     Text("then"),
 ];
 
+/// The counts of a batch, as the lists show them.
+const COUNTS: [&str; 5] = ["left", "total", "acked", "dead", "cancelled"];
+
+/// How often a batch is looked at that is watched.
+const WATCH: Duration = Duration::from_secs(1);
+
 pub fn batch(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, Failure> {
     match (&args.name, &args.then) {
         (None, _) => list(client, args, output),
         (Some(name), Some(then)) => close(client, args, name, then, output),
         (Some(name), None) if args.cancel => cancel(client, args, name, output),
+        (Some(name), None) if args.watch => watch(client, args, name, output),
         (Some(name), None) => show(client, args, name, output),
     }
 }
@@ -50,7 +59,7 @@ fn list(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, F
             continue;
         }
         let mut row = vec![name];
-        row.extend(["left", "total", "acked", "dead", "cancelled"].map(|name| fields.text(name)));
+        row.extend(COUNTS.map(|name| fields.text(name)));
         row.push(state(&fields).to_owned());
         row.push(fields.int("created").map_or_else(String::new, |at| output.instant(at)));
         row.extend(["then-id", "then"].map(|name| field(&fields, name)));
@@ -88,6 +97,39 @@ fn show(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Resul
     };
     output.pairs(&fields.0.iter().map(|(name, _)| (name.clone(), shown(name))).collect::<Vec<_>>())?;
     Ok(Outcome::Done)
+}
+
+/// Prints a line for each change, and one when the batch has ended.
+fn watch(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Result<Outcome, Failure> {
+    let mut last: Option<Fields> = None;
+    loop {
+        let Some(fields) = info(client, args.queue.as_bytes(), name.as_bytes())? else {
+            if last.is_none() {
+                no_such_batch(client, args, name)?;
+                return Ok(Outcome::Nothing);
+            }
+            if !exists(client, &args.queue)? {
+                return Ok(Outcome::Nothing);
+            }
+            output.result("ended", json!({ "batch": name, "ended": true }))?;
+            return Ok(Outcome::Done);
+        };
+        if last.as_ref() != Some(&fields) {
+            let numbers = COUNTS.map(|count| fields.text(count));
+            if output.json {
+                let mut object = fields.json();
+                object.insert("batch".to_owned(), Json::from(name));
+                output.object(&object)?;
+            } else if output.is_for_people() {
+                let of = |(name, number): (&str, &String)| format!("{number} {name}");
+                output.line(&COUNTS.into_iter().zip(&numbers).map(of).collect::<Vec<_>>().join(", "))?;
+            } else {
+                output.raw(format!("{}\n", numbers.join("\t")).as_bytes())?;
+            }
+            last = Some(fields);
+        }
+        thread::sleep(WATCH);
+    }
 }
 
 fn close(client: &Client, args: &BatchArgs, name: &str, then: &str, output: &Output) -> Result<Outcome, Failure> {

@@ -1,8 +1,10 @@
 //! Batches: pushes into them, how far they are, and what follows.
 
-use crate::dqctl::{dqctl, field, json, ok};
+use crate::dqctl::{command, dqctl, field, json, ok};
 use crate::support::Server;
 use serde_json::json;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 #[test]
 fn a_batch_is_pushed_shown_and_closed() {
@@ -76,4 +78,26 @@ fn a_batch_is_closed_only_in_a_queue_that_exists() {
     assert_eq!((ran.code, ran.out.as_str()), (0, "0\n"));
     assert_eq!(ran.err, "dqctl: no message of the batch b1 is left in the queue q: the payload was pushed at once\n");
     assert_eq!(server.text(&["DQ.LEN", "q", "ready"]), "1");
+}
+
+#[test]
+fn a_batch_is_watched_until_it_has_ended() {
+    let server = Server::start();
+    for id in ["a", "b"] {
+        ok(&server, &["push", "q", "x", "--id", id, "--batch", "import"]);
+    }
+    ok(&server, &["batch", "q", "import", "--then", "bind"]);
+    server.ask(&["DQ.POP", "q", "COUNT", "2", "LEASE", "600000"]);
+    let mut watch = command(&server, &["batch", "q", "import", "--watch"]);
+    let mut child = watch.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.next().unwrap(), "2\t2\t0\t0\t0");
+    ok(&server, &["ack", "q", "a"]);
+    assert_eq!(lines.next().unwrap(), "1\t2\t1\t0\t0");
+    ok(&server, &["ack", "q", "b"]);
+    assert_eq!((lines.next().unwrap().as_str(), lines.next()), ("ended", None));
+    assert!(child.wait().unwrap().success());
+    let typo = dqctl(&server, &["batch", "q", "imprt", "--watch"]);
+    assert!(typo.code == 1 && typo.err.contains("has no batch imprt: it has ended, or was never begun"), "{typo:?}");
+    assert_eq!(dqctl(&server, &["batch", "q", "--watch"]).code, 2);
 }
