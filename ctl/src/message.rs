@@ -49,7 +49,7 @@ pub fn list(messages: &[Fields], output: &Output) -> Result<(), Failure> {
         let mut row: Vec<String> = ["id", "state", "priority"].map(|name| message.text(name)).into();
         row.push(due);
         let [attempt, payload, group, result] =
-            ["attempt", "payload", "group", "result"].map(|name| field(message, name));
+            ["attempt", "payload", "group", "result"].map(|name| field(message, name, output));
         row.extend([attempt, payload, error_of(message), group, result, message.text("consumer"), ends]);
         table.row(row);
     }
@@ -62,7 +62,7 @@ pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
         return output.object(&message.json());
     }
     let shown = |(name, value): &(String, Value)| match reply::int(value).and_then(|number| meaning(name, number)) {
-        _ if !output.is_for_people() => lines(message, name, value),
+        _ if !output.is_for_people() => lines_with(message, name, value, &instant),
         _ if says_nothing(name, value) || (name == "error" && is_last_of_errors(message)) => Vec::new(),
         Some(words) => vec![(name.clone(), words.to_owned())],
         None => lines(message, name, value).into_iter().map(|(name, text)| (name, for_people(&text))).collect(),
@@ -91,21 +91,26 @@ fn for_people(text: &str) -> String {
     }
 }
 
-/// The lines of a field: one for each header, and for each error of a past attempt.
+/// The lines of a field as a terminal shows them: one for each header, and for each error of a past attempt.
 pub fn lines(message: &Fields, name: &str, value: &Value) -> Vec<(String, String)> {
+    lines_with(message, name, value, &with_distance)
+}
+
+/// The same, with instants as `when` writes them.
+fn lines_with(message: &Fields, name: &str, value: &Value, when: &dyn Fn(i64) -> String) -> Vec<(String, String)> {
     let shown = |value: &Value| as_text(value).unwrap_or_default();
     match (name, value) {
         ("headers", Value::Map(headers)) => {
             // The names are not our own.
             let name = |name: &Value| format!("header {}", visible(&shown(name)));
             let value = |header: &Value, value: &Value| match (header, shown(value).parse()) {
-                (Value::BulkString(name), Ok(at)) if name == DIED => format!("{at} ({})", with_distance(at)),
+                (Value::BulkString(name), Ok(at)) if name == DIED => format!("{at} ({})", when(at)),
                 _ => shown(value),
             };
             headers.iter().map(|(header, text)| (name(header), value(header, text))).collect()
         }
-        ("errors", Value::Array(errors)) => errors.iter().filter_map(past_error).collect(),
-        _ => vec![(name.to_owned(), field(message, name))],
+        ("errors", Value::Array(errors)) => errors.iter().filter_map(|error| past_error(error, when)).collect(),
+        _ => vec![(name.to_owned(), field_with(message, name, when))],
     }
 }
 
@@ -132,17 +137,21 @@ pub fn meaning(name: &str, number: i64) -> Option<&'static str> {
 }
 
 /// The error of a past attempt: `attempt 2`, and when and why it failed.
-fn past_error(error: &Value) -> Option<(String, String)> {
+fn past_error(error: &Value, when: &dyn Fn(i64) -> String) -> Option<(String, String)> {
     let Value::Array(parts) = error else { return None };
     let [attempt, at, text] = parts.as_slice() else { return None };
-    let at = with_distance(reply::int(at)?);
+    let at = when(reply::int(at)?);
     Some((format!("attempt {}", reply::text(attempt)?), format!("{at}: {}", reply::text(text)?)))
 }
 
-/// A field of a message as a person reads it.
-pub fn field(message: &Fields, name: &str) -> String {
+/// A field of a message as it is printed.
+pub fn field(message: &Fields, name: &str, output: &Output) -> String {
+    field_with(message, name, &|at| output.moment(at))
+}
+
+fn field_with(message: &Fields, name: &str, when: &dyn Fn(i64) -> String) -> String {
     match message.int(name) {
-        Some(ms) if INSTANTS.contains(&name) => with_distance(ms),
+        Some(ms) if INSTANTS.contains(&name) => when(ms),
         Some(ms) if SPANS.contains(&name) => exact(u64::try_from(ms).unwrap_or(0)),
         _ if name == "reason" => reason(message),
         _ => message.get(name).and_then(as_text).unwrap_or_default(),

@@ -3,7 +3,7 @@
 mod table;
 
 use crate::failure::Failure;
-use crate::message::distance;
+use crate::message::{distance, with_distance};
 use crate::time::instant;
 use crate::visible::visible;
 use serde_json::{Map, Value as Json};
@@ -89,6 +89,15 @@ impl Output {
     pub fn instant(&self, unix_ms: i64) -> String {
         if self.is_terminal {
             distance(unix_ms)
+        } else {
+            instant(unix_ms)
+        }
+    }
+
+    /// The same for an instant that stands alone: on a terminal, how far it is from the present is added.
+    pub fn moment(&self, unix_ms: i64) -> String {
+        if self.is_terminal {
+            with_distance(unix_ms)
         } else {
             instant(unix_ms)
         }

@@ -62,7 +62,7 @@ fn list(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, F
         row.extend(COUNTS.map(|name| fields.text(name)));
         row.push(state(&fields).to_owned());
         row.push(fields.int("created").map_or_else(String::new, |at| output.instant(at)));
-        row.extend(["then-id", "then"].map(|name| field(&fields, name)));
+        row.extend(["then-id", "then"].map(|name| field(&fields, name, output)));
         table.row(row);
     }
     if !output.json {
@@ -93,7 +93,7 @@ fn show(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Resul
         Some(1) if name == "closed" && output.is_for_people() => "yes: it is said what follows".to_owned(),
         Some(0) if name == "closed" && output.is_for_people() => "no: nothing follows yet; --then says what".to_owned(),
         Some(number) if name != "created" => output.number(number),
-        _ => field(&fields, name),
+        _ => field(&fields, name, output),
     };
     output.pairs(&fields.0.iter().map(|(name, _)| (name.clone(), shown(name))).collect::<Vec<_>>())?;
     Ok(Outcome::Done)

@@ -4,7 +4,6 @@ use super::{queue, queues};
 use crate::cli::{FlowArg, PauseArgs, ResumeArgs};
 use crate::failure::{Failure, Outcome};
 use crate::groups::{self, Group};
-use crate::message::with_distance;
 use crate::name::QueueName;
 use crate::output::Output;
 use crate::reply::Fields;
@@ -61,20 +60,27 @@ pub fn pause(client: &Client, args: &PauseArgs, output: &Output) -> Result<Outco
     for part in parts {
         let end = |info: &Option<Fields>| info.as_ref().and_then(|info| end(info, *part));
         let was = before.as_ref().is_some_and(|info| is_set(info, *part));
-        said.push(paused(part.0, was, end(&before), end(&after), args));
+        said.push(paused(part.0, was, end(&before), end(&after), args, output));
     }
     output.result(&said.join(", "), object(&args.queue, parts, 1))?;
     Ok(Outcome::Done)
 }
 
 /// What a pause has done. A pause that lasts longer stays.
-fn paused(word: &str, was_set: bool, before: Option<i64>, after: Option<i64>, args: &PauseArgs) -> String {
+fn paused(
+    word: &str,
+    was_set: bool,
+    before: Option<i64>,
+    after: Option<i64>,
+    args: &PauseArgs,
+    output: &Output,
+) -> String {
     match after {
         _ if was_set && before == after => match after {
-            Some(until) => format!("was {word} already, until {}", with_distance(until)),
+            Some(until) => format!("was {word} already, until {}", output.moment(until)),
             None => format!("was {word} already, until it is resumed"),
         },
-        Some(until) if args.time.is_some() => format!("{word} until {}", with_distance(until)),
+        Some(until) if args.time.is_some() => format!("{word} until {}", output.moment(until)),
         Some(_) | None => word.to_owned(),
     }
 }
@@ -98,7 +104,7 @@ fn pause_group(client: &Client, args: &PauseArgs, group: &str, output: &Output) 
     if is_empty {
         eprintln!("dqctl: no message of the group {group} waits in the queue {} now", args.queue);
     }
-    let text = paused("paused", was.is_some(), was.flatten(), after, args);
+    let text = paused("paused", was.is_some(), was.flatten(), after, args, output);
     output.result(&text, json!({ "queue": args.queue, "group": group, "paused": 1 }))?;
     Ok(Outcome::Done)
 }

@@ -99,7 +99,8 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
             continue;
         }
         let due = message.int("due").map_or_else(String::new, |at| output.instant(at));
-        let [state, attempt, payload] = ["state", "attempt", "payload"].map(|name| message::field(&message, name));
+        let [state, attempt, payload] =
+            ["state", "attempt", "payload"].map(|name| message::field(&message, name, output));
         table.row(vec![shown(&queue), state, due, attempt, payload, error_of(&message)]);
     }
     match outcome {

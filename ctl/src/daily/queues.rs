@@ -6,7 +6,7 @@ use crate::cli::{InfoArgs, LsArgs, QueueArgs};
 use crate::condition::{Condition, Level};
 use crate::failure::{Failure, Outcome};
 use crate::groups;
-use crate::message::{meaning, with_distance};
+use crate::message::meaning;
 use crate::name::{put, shown};
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
@@ -103,7 +103,7 @@ pub fn value(info: &Fields, name: &str, output: &Output) -> String {
         Some(number) if output.is_for_people() && meaning(name, number).is_some() => {
             meaning(name, number).unwrap_or_default().to_owned()
         }
-        Some(ms) if INSTANTS.contains(&name) => with_distance(ms),
+        Some(ms) if INSTANTS.contains(&name) => output.moment(ms),
         Some(ms) if AGES.contains(&name) => span(u64::try_from(ms).unwrap_or(0)),
         Some(ms) if SPANS.contains(&name) => exact(u64::try_from(ms).unwrap_or(0)),
         Some(number) => output.number(number),

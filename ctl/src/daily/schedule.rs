@@ -139,6 +139,6 @@ fn row(message: &Fields, output: &Output) -> Vec<String> {
         }
         due => due.map_or_else(String::new, |due| output.instant(due)),
     };
-    let [runs, failed, payload] = ["runs", "failed-runs", "payload"].map(|name| message::field(message, name));
+    let [runs, failed, payload] = ["runs", "failed-runs", "payload"].map(|name| message::field(message, name, output));
     vec![message.text("id"), rule, due, runs, failed, payload]
 }

@@ -109,6 +109,12 @@ fn a_terminal_gets_ages_and_a_pipe_exact_instants() {
         let args: Vec<&str> = line.split(' ').collect();
         assert!(ok(&server, &args).contains("Z\t"), "{line}");
     }
+    for args in ["get q soon", "info q", "pause q --for 1h"] {
+        let shown = on_terminal(&server, args, true);
+        assert!(shown.contains("Z (in "), "{args}: {shown}");
+        let piped = ok(&server, &args.split(' ').collect::<Vec<_>>());
+        assert!(piped.contains("Z\n") && !piped.contains('('), "{args}: {piped}");
+    }
     let held = ok(&server, &["consumers", "q"]);
     assert!(held.ends_with("Z\n"), "{held}");
     assert!(on_terminal(&server, "consumers q", true).ends_with(" ago\n"));
