@@ -29,7 +29,7 @@ pub use state::StateParser;
 pub use work::{header_of, ExportArgs, WorkArgs, MOST_CONCURRENCY};
 
 use crate::connection::Connection;
-use crate::name::QueueName;
+use crate::name::{MessageId, QueueName};
 use crate::web::WebArgs;
 use clap::{Args, Parser, Subcommand};
 use std::time::Duration;
@@ -217,7 +217,7 @@ pub struct GetArgs {
     /// The queue
     pub queue: QueueName,
     /// The id of the message
-    pub id: String,
+    pub id: MessageId,
     /// Print the payload alone, byte for byte
     #[arg(long, conflicts_with = "json")]
     pub payload: bool,
@@ -244,7 +244,7 @@ pub struct PeekArgs {
 #[derive(Args, Debug)]
 pub struct FindArgs {
     /// The id of the message, or a receipt
-    pub id: String,
+    pub id: MessageId,
     /// Only in queues whose name matches this glob
     #[arg(long = "match", value_name = "PATTERN")]
     pub pattern: Option<String>,

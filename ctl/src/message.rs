@@ -2,6 +2,7 @@
 
 use crate::dead::error_of;
 use crate::json::indented;
+use crate::name::shown;
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::reply::{self, Fields};
@@ -46,7 +47,7 @@ pub fn list(messages: &[Fields], output: &Output) -> Result<(), Failure> {
     for message in messages {
         let [due, ends] =
             ["due", "deadline"].map(|name| message.int(name).map_or_else(String::new, |at| output.instant(at)));
-        let mut row: Vec<String> = ["id", "state", "priority"].map(|name| message.text(name)).into();
+        let mut row = vec![shown(message.bytes("id")), message.text("state"), message.text("priority")];
         row.push(due);
         let [attempt, payload, group, result] =
             ["attempt", "payload", "group", "result"].map(|name| field(message, name, output));
@@ -153,6 +154,7 @@ fn field_with(message: &Fields, name: &str, when: &dyn Fn(i64) -> String) -> Str
     match message.int(name) {
         Some(ms) if INSTANTS.contains(&name) => when(ms),
         Some(ms) if SPANS.contains(&name) => exact(u64::try_from(ms).unwrap_or(0)),
+        _ if name == "id" => shown(message.bytes(name)),
         _ if name == "reason" => reason(message),
         _ => message.get(name).and_then(as_text).unwrap_or_default(),
     }

@@ -1,4 +1,4 @@
-//! Names of queues, which may be any bytes, as a person reads and types them.
+//! Names of queues and ids of messages, which may be any bytes, as a person reads and types them.
 
 use base64::prelude::{Engine, BASE64_STANDARD};
 use clap::builder::{TypedValueParser, ValueParserFactory};
@@ -9,35 +9,45 @@ use std::ffi::OsStr;
 use std::fmt::{self, Display, Formatter};
 use std::os::unix::ffi::OsStrExt;
 
-/// The name of a queue on the command line. Its `Display` is the form that the command line takes.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct QueueName(Vec<u8>);
+/// The name of a queue on the command line.
+pub type QueueName = Typed;
+/// The id of a message on the command line, or a receipt.
+pub type MessageId = Typed;
 
-impl QueueName {
+/// Any bytes on the command line. Its `Display` is the form that the command line takes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Typed(Vec<u8>);
+
+impl Typed {
     /// Reads the bytes as they are, except that `\xff` stands for the byte 255.
-    fn read(typed: &[u8]) -> QueueName {
+    fn read(typed: &[u8]) -> Typed {
         let (mut name, mut rest) = (Vec::with_capacity(typed.len()), typed);
         while let Some((first, after)) = rest.split_first() {
             let (byte, after) = escaped(rest).unwrap_or((*first, after));
             name.push(byte);
             rest = after;
         }
-        QueueName(name)
+        Typed(name)
     }
 
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
+
+    /// Of a receipt, the id. An id has no #.
+    pub fn id(&self) -> MessageId {
+        Typed(self.0.split(|byte| *byte == b'#').next().unwrap_or_default().to_vec())
+    }
 }
 
-impl AsRef<[u8]> for QueueName {
+impl AsRef<[u8]> for Typed {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }
 
 /// What a program reads of the name that it gave.
-impl Serialize for QueueName {
+impl Serialize for Typed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match std::str::from_utf8(&self.0) {
             Ok(text) => serializer.serialize_str(text),
@@ -46,13 +56,13 @@ impl Serialize for QueueName {
     }
 }
 
-impl Display for QueueName {
+impl Display for Typed {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter.write_str(&shown(&self.0))
     }
 }
 
-impl ValueParserFactory for QueueName {
+impl ValueParserFactory for Typed {
     type Parser = Parser;
 
     fn value_parser() -> Parser {
@@ -64,10 +74,10 @@ impl ValueParserFactory for QueueName {
 pub struct Parser;
 
 impl TypedValueParser for Parser {
-    type Value = QueueName;
+    type Value = Typed;
 
-    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<QueueName, clap::Error> {
-        Ok(QueueName::read(value.as_bytes()))
+    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<Typed, clap::Error> {
+        Ok(Typed::read(value.as_bytes()))
     }
 }
 
@@ -113,7 +123,7 @@ pub fn put(object: &mut Map<String, Json>, field: &str, name: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{shown, QueueName};
+    use super::{shown, Typed};
 
     #[test]
     fn a_name_that_is_shown_is_read_as_the_same_name() {
@@ -127,8 +137,8 @@ mod tests {
             (b"\xe2\x82", r"\xe2\x82"),
         ] {
             assert_eq!(shown(name), text);
-            assert_eq!(QueueName::read(text.as_bytes()).as_bytes(), name, "{text}");
-            assert_eq!(QueueName::read(name).as_bytes() == name, !text.contains("x5c"), "{text}");
+            assert_eq!(Typed::read(text.as_bytes()).as_bytes(), name, "{text}");
+            assert_eq!(Typed::read(name).as_bytes() == name, !text.contains("x5c"), "{text}");
         }
     }
 }

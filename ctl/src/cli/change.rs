@@ -2,7 +2,7 @@
 
 use super::push::parse_priority;
 use super::SelectArgs;
-use crate::name::QueueName;
+use crate::name::{MessageId, QueueName};
 use crate::time::{parse_instant, parse_span};
 use clap::{ArgGroup, Args, ValueEnum};
 use dq_client::Flow;
@@ -27,7 +27,7 @@ pub struct CancelArgs {
     pub queue: QueueName,
     /// The ids of the messages
     #[arg(value_name = "ID", conflicts_with_all = ["count", "conditions", "older"])]
-    pub ids: Vec<String>,
+    pub ids: Vec<MessageId>,
     /// With conditions: at most so many, those that died first
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
@@ -49,7 +49,7 @@ pub struct RescheduleArgs {
     /// The queue
     pub queue: QueueName,
     /// The id of the message
-    pub id: String,
+    pub id: MessageId,
     /// Due after this time, such as 15m; 0: now
     #[arg(long = "in", alias = "delay", value_name = "TIME", value_parser = parse_span, conflicts_with = "at")]
     pub delay: Option<Duration>,
@@ -67,7 +67,7 @@ pub struct RedriveArgs {
     pub queue: QueueName,
     /// The ids of the dead messages; none: all of them
     #[arg(value_name = "ID", conflicts_with_all = ["count", "conditions", "older"])]
-    pub ids: Vec<String>,
+    pub ids: Vec<MessageId>,
     /// At most so many, those that died first, whereas dqctl purge -n takes the newest
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
@@ -156,7 +156,7 @@ pub struct BuryArgs {
     pub queue: QueueName,
     /// The ids of the messages
     #[arg(required = true, value_name = "ID")]
-    pub ids: Vec<String>,
+    pub ids: Vec<MessageId>,
     /// The error that is kept with them
     #[arg(long, value_name = "TEXT")]
     pub error: Option<String>,
@@ -167,7 +167,7 @@ pub struct NackArgs {
     /// The queue
     pub queue: QueueName,
     /// The id of the message in flight, or the receipt of its delivery
-    pub id: String,
+    pub id: MessageId,
     /// Due again after this time, instead of the queue's backoff
     #[arg(long = "in", alias = "delay", value_name = "TIME", value_parser = parse_span)]
     pub delay: Option<Duration>,

@@ -1,6 +1,6 @@
 //! The options of `complete` and `await`.
 
-use crate::name::QueueName;
+use crate::name::{MessageId, QueueName};
 use crate::time::parse_span;
 use clap::Args;
 use std::time::Duration;
@@ -10,7 +10,7 @@ pub struct CompleteArgs {
     /// The queue
     pub queue: QueueName,
     /// The id of the message in flight, or the receipt of its delivery
-    pub id: String,
+    pub id: MessageId,
     /// The result, which is kept with the message; - reads it from standard input
     pub result: Option<String>,
     /// How long the message is kept as done, instead of its own or the queue's time
@@ -23,7 +23,7 @@ pub struct AwaitArgs {
     /// The queue
     pub queue: QueueName,
     /// The id of the message
-    pub id: String,
+    pub id: MessageId,
     /// The longest time to wait
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span, default_value = "30s")]
     pub time: Duration,

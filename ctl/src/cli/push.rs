@@ -1,6 +1,6 @@
 //! The options of `push` and `schedule`.
 
-use crate::name::QueueName;
+use crate::name::{MessageId, QueueName};
 use crate::time::{parse_instant, parse_span};
 use clap::{ArgGroup, Args};
 use std::time::{Duration, SystemTime};
@@ -48,7 +48,7 @@ pub struct PushArgs {
     pub payload: Option<String>,
     /// The message's own id: while the queue holds it, further pushes are duplicates
     #[arg(long)]
-    pub id: Option<String>,
+    pub id: Option<MessageId>,
     /// Due after this time, such as 15m or 1h30m
     #[arg(long = "in", alias = "delay", value_name = "TIME", value_parser = parse_span, conflicts_with = "at")]
     pub delay: Option<Duration>,

@@ -7,7 +7,7 @@ use crate::advice::quoted;
 use crate::cli::{CancelArgs, RedriveArgs, RescheduleArgs};
 use crate::dead;
 use crate::failure::{Failure, Outcome};
-use crate::name::QueueName;
+use crate::name::{MessageId, QueueName};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::reply::{int, unexpected, Fields};
@@ -41,7 +41,7 @@ pub fn cancel(client: &Client, args: &CancelArgs, output: &Output) -> Result<Out
     let mut outcome = Outcome::Done;
     for id in &args.ids {
         if queue.cancel(id)? {
-            output.result(id, json!({ "id": id, "cancelled": true }))?;
+            output.result(&id.to_string(), json!({ "id": id, "cancelled": true }))?;
         } else {
             no_such_id(client, &args.queue, id);
             outcome = Outcome::Nothing;
@@ -52,7 +52,7 @@ pub fn cancel(client: &Client, args: &CancelArgs, output: &Output) -> Result<Out
 
 pub fn reschedule(client: &Client, args: &RescheduleArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut command = cmd("DQ.RESCHEDULE");
-    command.arg(args.queue.as_bytes()).arg(&args.id);
+    command.arg(args.queue.as_bytes()).arg(args.id.as_bytes());
     if let Some(delay) = args.delay {
         command.arg("DELAY").arg(millis(delay));
     }
@@ -65,7 +65,7 @@ pub fn reschedule(client: &Client, args: &RescheduleArgs, output: &Output) -> Re
     // A delay counts from the server's present, so repeating the command would move the message a little.
     let reply = client.call(&command, if args.delay.is_some() { Resend::Never } else { Resend::Harmless })?;
     if int(&reply).ok_or_else(|| unexpected(&reply))? == 1 {
-        output.result(&args.id, json!({ "id": args.id, "rescheduled": true }))?;
+        output.result(&args.id.to_string(), json!({ "id": args.id, "rescheduled": true }))?;
         return Ok(Outcome::Done);
     }
     not_in(client, &args.queue, &args.id, "delayed or ready");
@@ -131,7 +131,7 @@ fn redrive_these(client: &Client, args: &RedriveArgs, output: &Output) -> Result
             .arg(args.queue.as_bytes())
             .arg("IDS")
             .arg(1)
-            .arg(id)
+            .arg(id.as_bytes())
             .arg("DELAY")
             .arg(millis(args.delay.unwrap_or_default()));
         let sent = client.call(&command, Resend::Never).map_err(Failure::from);
@@ -151,11 +151,11 @@ fn redrive_these(client: &Client, args: &RedriveArgs, output: &Output) -> Result
 fn count(
     client: &Client,
     queue: &QueueName,
-    ids: &[String],
+    ids: &[MessageId],
     is_meant: impl Fn(&Fields) -> bool,
     output: &Output,
 ) -> Result<Outcome, Failure> {
-    let ids: Vec<&[u8]> = ids.iter().map(String::as_bytes).collect();
+    let ids: Vec<&[u8]> = ids.iter().map(MessageId::as_bytes).collect();
     let held = get_all(client, queue.as_bytes(), &ids)?;
     let selected = held.iter().flatten().filter(|message| is_meant(message)).count();
     output.counted(selected, "selected", json!({ "selected": selected }))?;

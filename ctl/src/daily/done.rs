@@ -20,7 +20,7 @@ pub fn complete(client: &Client, args: &CompleteArgs, output: &Output) -> Result
         complete = complete.retain(time);
     }
     if complete.send()? {
-        output.result(&args.id, json!({ "id": args.id, "completed": true }))?;
+        output.result(&args.id.to_string(), json!({ "id": args.id, "completed": true }))?;
         return Ok(Outcome::Done);
     }
     not_in(client, &args.queue, &args.id, "in flight");
@@ -49,7 +49,7 @@ pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<
         return Ok(Outcome::Done);
     }
     // With the names and the order of the server.
-    let command = cmd("DQ.GET").arg(args.queue.as_bytes()).arg(&args.id).clone();
+    let command = cmd("DQ.GET").arg(args.queue.as_bytes()).arg(args.id.as_bytes()).clone();
     let Some(fields) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
         no_such_id(client, &args.queue, &args.id);
         return Ok(Outcome::Nothing);

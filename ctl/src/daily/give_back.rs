@@ -13,12 +13,12 @@ pub fn bury(client: &Client, args: &BuryArgs, output: &Output) -> Result<Outcome
     let mut outcome = Outcome::Done;
     for id in &args.ids {
         let mut command = cmd("DQ.BURY");
-        command.arg(args.queue.as_bytes()).arg(id);
+        command.arg(args.queue.as_bytes()).arg(id.as_bytes());
         if let Some(error) = &args.error {
             command.arg("ERROR").arg(error);
         }
         if let Some(was) = reply::text(&client.call(&command, Resend::Harmless)?) {
-            output.result(id, json!({ "id": id, "was": was }))?;
+            output.result(&id.to_string(), json!({ "id": id, "was": was }))?;
         } else {
             not_in(client, &args.queue, id, ALIVE);
             outcome = Outcome::Nothing;
@@ -29,7 +29,7 @@ pub fn bury(client: &Client, args: &BuryArgs, output: &Output) -> Result<Outcome
 
 pub fn nack(client: &Client, args: &NackArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut command = cmd("DQ.NACK");
-    command.arg(args.queue.as_bytes()).arg(&args.id);
+    command.arg(args.queue.as_bytes()).arg(args.id.as_bytes());
     if let Some(delay) = args.delay {
         command.arg("DELAY").arg(millis(delay));
     }

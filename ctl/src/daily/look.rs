@@ -18,7 +18,7 @@ const FOUND: &[Column] =
     &[Name("queue"), Word("state"), Word("due"), Number("attempt"), Text("payload"), Text("error")];
 
 pub fn get(client: &Client, args: &GetArgs, output: &Output) -> Result<Outcome, Failure> {
-    let command = cmd("DQ.GET").arg(args.queue.as_bytes()).arg(&args.id).clone();
+    let command = cmd("DQ.GET").arg(args.queue.as_bytes()).arg(args.id.as_bytes()).clone();
     let Some(message) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
         no_such_id(client, &args.queue, &args.id);
         return Ok(Outcome::Nothing);
@@ -81,11 +81,10 @@ fn held_by(client: &Client, args: &PeekArgs, consumer: &str, output: &Output) ->
 
 /// Looks for an id in all queues.
 pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome, Failure> {
-    // Of a receipt, the id. An id has no #.
-    let id = args.id.split('#').next().unwrap_or_default();
+    let id = args.id.id();
     let (mut table, mut outcome) = (Table::new(FOUND), Outcome::Nothing);
     for queue in crate::queues::find(client, args.pattern.as_deref(), usize::MAX)? {
-        let reply = match client.call(cmd("DQ.GET").arg(&queue).arg(id), Resend::Harmless) {
+        let reply = match client.call(cmd("DQ.GET").arg(&queue).arg(id.as_bytes()), Resend::Harmless) {
             // It was replaced since it was found, or the user may not read it.
             Err(Error::WrongType(_) | Error::NoPermission(_)) => continue,
             reply => reply?,

@@ -3,6 +3,7 @@
 use super::{payload, queue};
 use crate::cli::PushArgs;
 use crate::failure::{Failure, Outcome};
+use crate::name::shown;
 use crate::output::Output;
 use dq_client::{Client, Pushed};
 use serde_json::json;
@@ -52,11 +53,12 @@ pub fn push(client: &Client, args: &PushArgs, output: &Output) -> Result<Outcome
     }
     match push.send()? {
         Pushed::New(id) => {
-            output.result(&id.to_string(), json!({ "id": id.to_string() }))?;
+            let text = shown(id.as_ref());
+            output.result(&text, json!({ "id": args.id.as_ref().map_or(json!(text), |id| json!(id)) }))?;
             Ok(Outcome::Done)
         }
         Pushed::Duplicate => {
-            let id = args.id.as_deref().unwrap_or_default();
+            let id = args.id.as_ref().map(ToString::to_string).unwrap_or_default();
             eprintln!(
                 "dqctl: a duplicate: the queue {} has accepted {id} already; --replace takes its place",
                 args.queue

@@ -5,7 +5,7 @@ use crate::cli::ScheduleArgs;
 use crate::dead::cause_of;
 use crate::failure::{Failure, Outcome};
 use crate::message::{self, recurs};
-use crate::name::QueueName;
+use crate::name::{shown, QueueName};
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::reply::{self, Fields};
@@ -140,5 +140,5 @@ fn row(message: &Fields, output: &Output) -> Vec<String> {
         due => due.map_or_else(String::new, |due| output.instant(due)),
     };
     let [runs, failed, payload] = ["runs", "failed-runs", "payload"].map(|name| message::field(message, name, output));
-    vec![message.text("id"), rule, due, runs, failed, payload]
+    vec![shown(message.bytes("id")), rule, due, runs, failed, payload]
 }

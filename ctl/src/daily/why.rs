@@ -1,7 +1,7 @@
 //! Why a command left a message as it was: the message, or its queue, does not exist, or it is in another state.
 
 use super::exists;
-use crate::name::QueueName;
+use crate::name::{MessageId, QueueName};
 use crate::reply::Fields;
 use dq_client::{cmd, Client, Resend};
 
@@ -10,9 +10,9 @@ pub const ALIVE: &str = "alive";
 
 /// Reports that a message is in none of the states that a command needs, such as `in flight`. The message is named by its id
 /// or by a receipt.
-pub fn not_in(client: &Client, queue: &QueueName, message: &str, needed: &str) {
-    let (id, receipt) = message.split_once('#').map_or((message, None), |(id, _)| (id, Some(message)));
-    let command = cmd("DQ.GET").arg(queue.as_bytes()).arg(id).clone();
+pub fn not_in(client: &Client, queue: &QueueName, message: &MessageId, needed: &str) {
+    let (id, receipt) = (&message.id(), Some(message).filter(|message| message.id() != **message));
+    let command = cmd("DQ.GET").arg(queue.as_bytes()).arg(id.as_bytes()).clone();
     // A user who may not look has already been answered by the command itself.
     let Ok(held) = client.call(&command, Resend::Harmless).map(|reply| Fields::read(reply).ok().flatten()) else {
         eprintln!("dqctl: the queue {queue} has no such message that is {needed}: {message}");
@@ -36,7 +36,7 @@ pub fn not_in(client: &Client, queue: &QueueName, message: &str, needed: &str) {
 }
 
 /// Reports that a queue does not know an id, or that there is no such queue.
-pub fn no_such_id(client: &Client, queue: &QueueName, id: &str) {
+pub fn no_such_id(client: &Client, queue: &QueueName, id: &MessageId) {
     if exists(client, queue).unwrap_or(true) {
         eprintln!("dqctl: the queue {queue} has no such message: {id}");
     }

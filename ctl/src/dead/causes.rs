@@ -3,6 +3,7 @@
 use super::cause::cause_of;
 use super::{pages, Filter};
 use crate::failure::Failure;
+use crate::name::shown;
 use dq_client::Client;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -51,7 +52,7 @@ pub fn causes(
             cause.count += 1;
             cause.oldest = cause.oldest.min(died);
             if died >= cause.newest {
-                (cause.newest, cause.id) = (died, message.text("id"));
+                (cause.newest, cause.id) = (died, shown(message.bytes("id")));
             }
             counted += 1;
         }

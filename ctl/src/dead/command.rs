@@ -4,6 +4,7 @@ use super::{cause_of, causes, error_of, pages, Filter};
 use crate::cli::DeadArgs;
 use crate::daily::{no_such_queue, queues, where_the_dead_are};
 use crate::failure::{Failure, Outcome};
+use crate::name::shown;
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::progress::Progress;
@@ -74,8 +75,8 @@ fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, 
     let mut table = Table::new(MESSAGES);
     for message in &messages {
         let died = message.int("died").map_or_else(String::new, |at| output.instant(at));
-        let [id, attempt, reason] = ["id", "attempt", "reason"].map(|name| message.text(name));
-        table.row(vec![id, died, attempt, reason, error_of(message)]);
+        let [attempt, reason] = ["attempt", "reason"].map(|name| message.text(name));
+        table.row(vec![shown(message.bytes("id")), died, attempt, reason, error_of(message)]);
     }
     if !output.json {
         output.table(&table)?;

@@ -1,4 +1,4 @@
-//! Names of queues that are no text.
+//! Names of queues and ids that are no text.
 
 use crate::dqctl::{command, dqctl, json, ok, on_terminal, run};
 use crate::support::Server;
@@ -43,4 +43,28 @@ fn names_of_queues_are_whole_before_their_states_are() {
     let shown = on_terminal(&server, "ls", true);
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     assert!((0..3).all(|tenant| shown.contains(&format!("tenant:{tenant}:images-jobs "))), "{shown}");
+}
+
+#[test]
+fn an_id_of_any_bytes_is_shown_as_it_is_typed() {
+    let server = Server::start();
+    let id = r"m-\xff";
+    let same = |args: &[&str]| assert_eq!(ok(&server, args), format!("{id}\n"), "{args:?}");
+    same(&["push", "q", "x", "--id", id, "--in", "1h"]);
+    // JSON has the bytes: m, -, and 255.
+    assert_eq!(json(&server, &["get", "q", id])[0]["id-base64"], "bS3/");
+    for args in [&["peek", "q"][..], &["get", "q", id]] {
+        assert!(ok(&server, args).contains(id), "{args:?}");
+    }
+    ok(&server, &["find", id]);
+    same(&["reschedule", "q", id, "--in", "2h"]);
+    same(&["bury", "q", id]);
+    assert!(ok(&server, &["dead", "q"]).starts_with(id));
+    assert!(ok(&server, &["dead", "q", "--by-error"]).contains(id));
+    assert_eq!(ok(&server, &["redrive", "q", id]), "1\n");
+    server.ask(&["DQ.POP", "q"]);
+    assert_eq!(ok(&server, &["nack", "q", id, "--in", "1h"]), "delayed\n");
+    let none = dqctl(&server, &["complete", "q", id]);
+    assert!(none.code == 1 && none.err.contains(&format!("the message {id} of the queue q is delayed")), "{none:?}");
+    same(&["cancel", "q", id]);
 }
