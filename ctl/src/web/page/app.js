@@ -4,6 +4,7 @@
 // with the names that the API has.
 
 import { read, setToken, Problem } from "./api.js";
+import { serverIsBack } from "./ask.js";
 import { canFocus, el, refocus, set, text } from "./dom.js";
 import { address, clock, learnClock } from "./format.js";
 import { overview } from "./overview.js";
@@ -31,7 +32,7 @@ let focused = null;
 /** Reports the outcome of an action. */
 function say(words) {
   text(done, "");
-  if (words) done.replaceChildren(el("p", {}, words, " ", el("button", { type: "button", class: "quiet", click: () => say("") }, "Dismiss")));
+  if (words) done.replaceChildren(el("p", {}, words, " ", el("button", { type: "button", class: "quiet", click: () => { say(""); refocus(focused); } }, "Dismiss")));
 }
 
 function route() {
@@ -61,11 +62,11 @@ async function refresh() {
     await view.read();
     if (view !== current) return;
     good();
-    keepFocus();
   } catch (error) {
     if (view !== current) return;
     bad(error);
   }
+  keepFocus();
   clearTimeout(timer);
   if (!document.hidden && !view.once && !main.querySelector("#token")) timer = setTimeout(refresh, EVERY);
 }
@@ -90,6 +91,7 @@ function learn(answer) {
 function good() {
   current.node.classList.remove("unread");
   lastGood = Date.now();
+  if (problem.hasChildNodes()) serverIsBack();
   problem.replaceChildren();
   main.classList.remove("stale");
 }

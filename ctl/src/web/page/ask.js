@@ -5,6 +5,8 @@ import { count, parseSpan } from "./format.js";
 
 export const SPAN_HINT = "A time with a unit: 30s, 15m, 1h30m, 2d.";
 const dialog = document.getElementById("dialog");
+/** The error of the question that is open, and the status of the API that it comes from, if it comes from there. */
+let failure = { node: null };
 
 // Readers of fields: the value, or null if it is empty. An error says what would be right.
 
@@ -43,6 +45,13 @@ export function number(least, most) {
   };
 }
 
+/** Takes back that the server could not be reached, since it answers again. Whether the change was made is not known. */
+export function serverIsBack() {
+  if (![0, 501, 503].includes(failure.status)) return;
+  set(failure.node, "class", "dim");
+  text(failure.node, "The server answers again. Look whether the change was made before you repeat it.");
+}
+
 /** Asks a question, and then runs the action. Errors are shown in the question, so that it can be answered again. */
 export function ask({ title, words, fields = [], confirm, danger = false, run }) {
   const error = el("p", { class: "dialog-error", role: "alert" });
@@ -50,8 +59,15 @@ export function ask({ title, words, fields = [], confirm, danger = false, run })
   const more = inputs.filter(({ field }) => field.more);
   const yes = el("button", { type: "submit", class: danger ? "danger primary" : "primary" }, confirm);
   const no = el("button", { type: "button", click: () => dialog.close() }, "Back");
+  const fail = (words, status) => {
+    failure = { node: error, status };
+    set(error, "class", "dialog-error");
+    text(error, words);
+  };
   const submit = async (event) => {
     event.preventDefault();
+    // The button is not disabled, so that it keeps the focus.
+    if (yes.ariaDisabled) return;
     const values = {};
     for (const { field, control } of inputs) {
       try {
@@ -60,21 +76,21 @@ export function ask({ title, words, fields = [], confirm, danger = false, run })
         set(control, "aria-invalid", null);
       } catch (problem) {
         set(control, "aria-invalid", "true");
-        text(error, `${field.label}: ${problem.message}`);
+        fail(`${field.label}: ${problem.message}`);
         set(control.closest("details") ?? control, "open", field.more);
         control.focus();
         return;
       }
     }
-    yes.disabled = true;
-    text(error, "");
+    set(yes, "aria-disabled", "true");
+    fail("");
     try {
       await run(values, (progress) => text(yes, progress));
       dialog.close();
     } catch (problem) {
-      text(error, problem.message);
+      fail(problem.message, problem.status);
       text(yes, confirm);
-      yes.disabled = false;
+      set(yes, "aria-disabled", null);
     }
   };
   const asker = document.activeElement;

@@ -139,6 +139,40 @@ fn settings_schedules_and_pauses_of_groups_are_declared() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn a_change_that_failed_is_repeated_by_keyboard() {
+    let mut server = Server::start();
+    server.ask(&["DQ.CREATE", "q"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q"));
+    browser.until("clients waiting");
+    browser.tab_to("Pause…");
+    browser.press("Enter");
+    browser.until("Nothing is delivered until");
+    browser.tab_to("Pause");
+    server.kill();
+    browser.press("Enter");
+    browser.until_true("document.querySelector('.dialog-error').innerText !== ''");
+    let focused = "document.activeElement.innerText";
+    assert_eq!(browser.eval(focused), "Pause");
+    browser.until_true("document.getElementById('problem').innerText !== ''");
+    server.boot();
+    server.ask(&["DQ.CREATE", "q"]);
+    // The error is no longer true, so it goes.
+    browser.until("The server answers again.");
+    assert_eq!(browser.eval("document.querySelector('.dialog-error')"), serde_json::Value::Null);
+    browser.press("Enter");
+    browser.until("Paused q.");
+    browser.until_true(&format!("{focused} === 'Resume…'"));
+    // What is said of it is dismissed, and the focus is back again.
+    browser.eval("document.querySelector('#done button').focus()");
+    browser.press("Enter");
+    assert_eq!(browser.eval(focused), "Resume…");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn buttons_and_tabs_of_a_live_queue_do_not_move() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "q", "x", "GROUP", "ann"]);
