@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 /// How many groups are read at a time.
 const PAGE: u32 = 100;
 /// The most groups that are read to find those that hold messages back, and the most of these that are named.
-const MOST_READ: usize = 5_000;
+pub const MOST_READ: usize = 5_000;
 pub const MOST_NAMED: usize = 3;
 
 /// A row of `DQ.GROUPS`.

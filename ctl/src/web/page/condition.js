@@ -1,13 +1,14 @@
 // What is unusual about a queue, in words. The server of the page decides what is: a queue can have several conditions.
 
 import { el, list, set, text } from "./dom.js";
-import { address, distance, many, param, span } from "./format.js";
+import { address, count, distance, many, param, span } from "./format.js";
 
 /** The condition whose messages are worth a look: those that are dead. */
 export const DYING = "messages die";
 const HELD = "groups held";
+const PAUSED = "groups paused";
 /** The tab that shows what a condition is about. */
-const TABS = { [DYING]: "dead", [HELD]: "groups" };
+const TABS = { [DYING]: "dead", [HELD]: "groups", [PAUSED]: "groups" };
 const WHY = { paused: ["is paused until it is resumed", "is paused, resumes"], rate: ["", "is at its rate, delivers again"], limit: ["is at its limit of messages in flight or waiting for a retry"] };
 
 /** More about a condition than its name. */
@@ -20,6 +21,7 @@ const MORE = {
   paused: (info) => (Number.isFinite(info["paused-until"]) ? `resumes ${distance(info["paused-until"])}` : "until it is resumed"),
   closed: (info) => (Number.isFinite(info["closed-until"]) ? `accepts messages again ${distance(info["closed-until"])}` : "pushes are refused until it is opened"),
   [HELD]: (info) => heldGroups(info) || `${many(info.ready, "ready message")} of groups that are paused, at their rate or at their limit`,
+  [PAUSED]: (info) => count(info["paused-groups"]),
   "at its rate limit": (info) => `delivers again ${distance(info["next-delivery"])}`,
 };
 
@@ -54,9 +56,9 @@ export function chips(node, row) {
   });
 }
 
-/** One sentence for each condition. */
+/** One sentence for each condition, and one for groups that are paused, since these need not hold a message back. */
 export function sentences(row) {
-  return conditionsOf(row).map(([name, level]) => {
+  return [...conditionsOf(row), ...(row["paused-groups"] > 0 ? [[PAUSED, "note"]] : [])].map(([name, level]) => {
     const more = MORE[name]?.(row);
     return [`${name.replace(/^./, (letter) => letter.toUpperCase())}${more ? `: ${more}` : ""}`, level, name];
   });

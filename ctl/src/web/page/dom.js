@@ -44,8 +44,13 @@ export function show(node, visible) {
  * one for a key, and `update` fills it in.
  */
 export function list(container, items, key, make, update) {
-  const kept = new Map();
-  for (const child of [...container.children]) kept.set(child.dataset.key, child);
+  const wanted = new Set(items.map(key));
+  const stays = (child) => wanted.has(child.dataset.key);
+  const before = [...container.children];
+  const active = document.activeElement;
+  const focused = before.findIndex((child) => child.contains(active));
+  const kept = new Map(before.filter(stays).map((child) => [child.dataset.key, child]));
+  for (const child of before) if (kept.get(child.dataset.key) !== child) child.remove();
   let place = container.firstElementChild;
   for (const item of items) {
     const name = key(item);
@@ -59,13 +64,10 @@ export function list(container, items, key, make, update) {
     else container.insertBefore(node, place);
     update(node, item);
   }
-  for (const node of kept.values()) {
-    // The focus goes on to the item that takes the place of one that is gone.
-    const next = node.contains(document.activeElement) ? node.nextElementSibling ?? node.previousElementSibling : null;
-    const tag = next && document.activeElement.tagName;
-    node.remove();
-    (next?.querySelector(tag) ?? next?.querySelector("a, button"))?.focus();
-  }
+  if (focused < 0 || document.activeElement === active) return;
+  // What was moved has lost the focus. If it is gone, the focus goes on to the item that takes its place.
+  const next = before.slice(focused + 1).find(stays) ?? before.slice(0, focused).findLast(stays) ?? container.firstElementChild;
+  (active.isConnected ? active : next?.querySelector(active.tagName) ?? next?.querySelector("a, button"))?.focus({ preventScroll: true });
 }
 
 /** A definition list of names and values, which are texts; those with an address are links. */

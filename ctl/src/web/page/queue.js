@@ -101,7 +101,7 @@ export function queue(params, shared) {
     const [answer] = await Promise.all([read("queue", name), shownBody.read()]);
     info = answer.info;
     learnClock(answer.now);
-    const said = { ...info, held: answer.held, "held-groups": answer["held-groups"], conditions: answer.conditions };
+    const said = { ...info, held: answer.held, "held-groups": answer["held-groups"], "paused-groups": answer["paused-groups"], conditions: answer.conditions };
     list(conditions, sentences(said), ([words]) => words.split(":")[0], ([, , condition]) => mark(condition, name), (item, [words, level]) => {
       text(item.firstElementChild ?? item, words);
       set(item, "class", level);

@@ -87,6 +87,31 @@ fn a_queue_says_which_group_holds_its_messages() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn a_queue_says_how_many_of_its_groups_are_paused() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x"]);
+    server.ask(&["DQ.PAUSE", "q", "GROUP", "ann"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q&tab=ready"));
+    browser.until("Groups paused: 1");
+    browser.tab_to("Groups paused: 1");
+    server.ask(&["DQ.PAUSE", "q", "GROUP", "ben"]);
+    browser.until("Groups paused: 2");
+    // Another condition takes the place of the one above. The link is still the same one, with the focus.
+    server.ask(&["DQ.PAUSE", "q"]);
+    browser.until("Paused: until it is resumed");
+    browser.press("Enter");
+    browser.until_true("document.querySelector('.tabs [aria-current]')?.dataset.key === 'groups'");
+    for group in ["ann", "ben"] {
+        server.ask(&["DQ.RESUME", "q", "GROUP", group]);
+    }
+    browser.until_true("!document.body.innerText.includes('Groups paused')");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn a_queue_opens_at_the_messages_that_it_has() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "dying", "x", "ID", "m"]);

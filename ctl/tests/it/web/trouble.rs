@@ -103,7 +103,20 @@ fn groups_that_hold_all_messages_are_a_condition() {
     assert_eq!(conditions(&web, "q"), json!([["groups held", "note"]]));
     let held = web.read("/api/queue?queue=q");
     assert_eq!(held["held"], json!([{ "group": "g", "why": "paused", "until": null }]));
-    assert_eq!(held["held-groups"], 1);
+    assert_eq!((&held["held-groups"], &held["paused-groups"]), (&json!(1), &json!(1)));
+}
+
+#[test]
+fn groups_that_are_paused_are_counted_although_they_hold_nothing_back() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "GROUP", "later", "DELAY", "3600000"]);
+    let web = Web::start(&server, &[]);
+    let paused = || web.read("/api/queue?queue=q")["paused-groups"].clone();
+    assert_eq!(paused(), 0);
+    for group in ["later", "empty"] {
+        server.ask(&["DQ.PAUSE", "q", "GROUP", group]);
+    }
+    assert_eq!((paused(), conditions(&web, "q")), (json!(2), json!([])));
 }
 
 #[test]
