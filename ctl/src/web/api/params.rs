@@ -115,16 +115,13 @@ impl Params {
         }
     }
 
-    /// The names and values of an object of whole numbers.
-    pub fn numbers(&self, name: &str) -> Result<Vec<(String, i64)>, Problem> {
-        let wrong = || Problem::wrong(format!("{name} must be an object of whole numbers"));
-        let Params::Body(fields) = self else { return Ok(Vec::new()) };
+    /// The fields of an object.
+    pub fn object(&self, name: &str) -> Result<Map<String, Json>, Problem> {
+        let Params::Body(fields) = self else { return Ok(Map::new()) };
         match fields.get(name) {
-            None | Some(Json::Null) => Ok(Vec::new()),
-            Some(Json::Object(numbers)) => {
-                numbers.iter().map(|(key, value)| Ok((key.clone(), value.as_i64().ok_or_else(wrong)?))).collect()
-            }
-            Some(_) => Err(wrong()),
+            None | Some(Json::Null) => Ok(Map::new()),
+            Some(Json::Object(object)) => Ok(object.clone()),
+            Some(_) => Err(Problem::wrong(format!("{name} must be an object"))),
         }
     }
 

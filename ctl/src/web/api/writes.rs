@@ -207,8 +207,9 @@ pub fn schedule(api: &Api, params: &Params) -> Answer {
     Ok(json!({ "schedule": declared }))
 }
 
-/// The settings that are one number, by their names in `DQ.INFO`, and those that are two.
-const SETTINGS: [&str; 15] = [
+/// The settings by their names in `DQ.INFO`: those that are one number, those that are two, the one that can follow the first
+/// of these, and those that are words.
+const NUMBERS: [&str; 15] = [
     "lease",
     "maxlease",
     "delay",
@@ -230,36 +231,48 @@ const PAIRS: [(&str, [&str; 2]); 3] = [
     ("RATE", ["rate", "rate-period"]),
     ("GROUPRATE", ["grouprate", "grouprate-period"]),
 ];
+const JITTER: &str = "backoff-jitter";
+const WORDS: [&str; 3] = ["grouporder", "forward", "deadforward"];
 
-/// Changes settings that are numbers.
+/// Changes settings.
 pub fn alter(api: &Api, params: &Params) -> Answer {
     params.only(&["queue", "settings"])?;
-    let settings = params.numbers("settings")?;
-    let value = |name: &str| settings.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
-    let is_known = |name: &str| SETTINGS.contains(&name) || PAIRS.iter().any(|(_, pair)| pair.contains(&name));
-    if let Some((name, _)) = settings.iter().find(|(name, _)| !is_known(name)) {
-        return Err(Problem::wrong(format!("{name} is no setting that is changed here")));
-    }
-    if settings.is_empty() {
+    let settings = params.object("settings")?;
+    let number = settings.len();
+    if number == 0 {
         return Err(Problem::wrong("settings is missing: {\"retries\": 3}"));
     }
+    let settings = Params::Body(settings);
+    settings.only(&[&NUMBERS[..], &PAIRS.map(|(_, pair)| pair).concat(), &[JITTER], &WORDS].concat())?;
+    let value = |name: &str| settings.int(name, -1, i64::MAX);
     let mut command = command("DQ.ALTER", params)?;
-    for name in SETTINGS {
-        if let Some(number) = value(name) {
+    for name in NUMBERS {
+        if let Some(number) = value(name)? {
             command.arg(name.to_ascii_uppercase()).arg(number);
         }
     }
-    for (option, pair) in PAIRS {
-        match pair.map(value) {
-            [None, None] => {}
-            [Some(first), Some(second)] => drop(command.arg(option).arg(first).arg(second)),
-            [Some(_), None] | [None, Some(_)] => {
-                return Err(Problem::wrong(format!("give both {}", pair.join(" and "))))
+    for (option, [first, second]) in PAIRS {
+        match (value(first)?, value(second)?) {
+            (None, None) => continue,
+            (Some(first), Some(second)) => command.arg(option).arg(first).arg(second),
+            (Some(_), None) | (None, Some(_)) => {
+                return Err(Problem::wrong(format!("give both {first} and {second}")));
             }
+        };
+        if let (Some(jitter), "BACKOFF") = (value(JITTER)?, option) {
+            command.arg("JITTER").arg(jitter);
+        }
+    }
+    if value(JITTER)?.is_some() && value("backoff-base")?.is_none() {
+        return Err(Problem::wrong(format!("give backoff-base and backoff-max with {JITTER}")));
+    }
+    for name in WORDS {
+        if let Some(words) = settings.text(name)? {
+            command.arg(name.to_ascii_uppercase()).arg(words.split_whitespace().collect::<Vec<_>>());
         }
     }
     send(api, &command)?;
-    Ok(json!({ "altered": settings.len() }))
+    Ok(json!({ "altered": number }))
 }
 
 pub fn reschedule(api: &Api, params: &Params) -> Answer {

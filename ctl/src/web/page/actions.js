@@ -9,7 +9,7 @@ const STEP = 10000;
 const STATES = [["dead", "dead"], ["ready", "ready"], ["delayed", "delayed"], ["inflight", "in flight"], ["done", "done"]];
 const PAUSE_FOR = { name: "for", label: "For (optional)", hint: `${SPAN_HINT} Empty: until it is resumed.`, parse: time };
 /** Settings that are given together. */
-const PAIRS = [["backoff-base", "backoff-max"], ["rate", "rate-period"], ["grouprate", "grouprate-period"]];
+const PAIRS = [["backoff-base", "backoff-max", "backoff-jitter"], ["rate", "rate-period"], ["grouprate", "grouprate-period"]];
 const DELAY = { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time };
 
 /** The actions on a queue, which is a parameter of the API; `{}` if the question asks for it. */
@@ -188,7 +188,7 @@ export function actions(shared, queue) {
     }),
     alter: (fields) => ask({
       title: `Settings of ${title}`,
-      words: "They apply at once; docs/settings.md says what each means for messages that are already there.",
+      words: "They apply at once. Messages that are there keep their due times, running leases, retries and TTL. A lower deadlen, deadttl or donelen drops dead or done messages at once; other limits drop none.",
       fields,
       confirm: "Change",
       run: (values) => {

@@ -189,14 +189,20 @@ function details(acts) {
   return { node, read: async () => undefined, draw };
 }
 
-/** The settings that are numbers as fields of a question, the frequent ones first. */
+/** Settings that are texts: what a question about them has besides. */
+const TEXTS = {
+  grouporder: { options: [["due", "due: by due time"], ["turn", "turn: one group after the other"]] },
+  forward: { hint: "STREAM, LIST or CHANNEL with a name, as in STREAM jobs, or NONE. Ready messages go there at once." },
+  deadforward: { hint: "QUEUE, STREAM or LIST with a name, as in QUEUE mail:dead, or NONE. Dead messages go there at once." },
+};
+
+/** The settings as fields of a question, the frequent ones first. */
 function settingFields(info) {
   const frequent = ["retries", "lease", "maxlen", "rate", "rate-period"];
-  const texts = ["backoff-jitter", "grouporder", "forward", "deadforward"];
-  const others = SETTINGS.filter((name) => !frequent.includes(name) && !texts.includes(name));
-  return [...frequent, ...others].filter((name) => Number.isFinite(info[name])).map((name) => ({
+  const others = SETTINGS.filter((name) => !frequent.includes(name));
+  return [...frequent, ...others].filter((name) => Number.isFinite(info[name]) || (TEXTS[name] && typeof info[name] === "string")).map((name) => ({
     name, label: name, was: info[name], more: !frequent.includes(name),
-    ...(TIMES.has(name) ? { value: typedSpan(info[name]), hint: SPAN_HINT, parse: time } : { value: info[name], parse: number(-1, Number.MAX_SAFE_INTEGER) }),
+    ...(TEXTS[name] ? { value: info[name], ...TEXTS[name], parse: (words) => words.trim() || null } : TIMES.has(name) ? { value: typedSpan(info[name]), hint: SPAN_HINT, parse: time } : { value: info[name], parse: number(-1, Number.MAX_SAFE_INTEGER) }),
   }));
 }
 

@@ -111,6 +111,16 @@ fn settings_schedules_and_pauses_of_groups_are_declared() {
     let info = web.read("/api/queue?queue=q")["info"].clone();
     let changed = ["retries", "rate", "rate-period", "lease"].map(|field| info[field].as_i64().unwrap());
     assert_eq!(changed, [2, 7, 1_000, 90_000]);
+    browser.eval("document.querySelector('.details button.write').click()");
+    browser.until("Settings of q");
+    // Whoever uses the page may not have the documentation at hand.
+    assert!(!browser.text().contains("docs/"), "{}", browser.text());
+    fill(&mut browser, "backoff-jitter", "25");
+    fill(&mut browser, "deadforward", "QUEUE q:dead");
+    confirm(&mut browser);
+    browser.until("Changed: backoff-base, backoff-max, backoff-jitter, deadforward.");
+    let info = web.read("/api/queue?queue=q")["info"].clone();
+    assert_eq!((&info["backoff-jitter"], &info["deadforward"]), (&25.into(), &"QUEUE q:dead".into()));
 
     browser.open(&page(&web, "queue?queue=q&tab=schedules"));
     browser.until("No message of this queue recurs.");

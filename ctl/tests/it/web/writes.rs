@@ -85,6 +85,27 @@ pub fn each_action(web: &Web, server: &Server) {
 }
 
 #[test]
+fn every_setting_that_a_queue_shows_is_changed() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q"]);
+    let web = Web::writing(&server);
+    let settings = json!({
+        "backoff-base": 10, "backoff-max": 20, "backoff-jitter": 30, "grouporder": "turn",
+        "forward": "STREAM jobs TRIM 100", "deadforward": "QUEUE q:dead",
+    });
+    assert_eq!(web.act("alter", json!({ "queue": "q", "settings": settings }))["altered"], 6);
+    let info = web.read("/api/queue?queue=q")["info"].clone();
+    for (name, value) in settings.as_object().unwrap() {
+        assert_eq!(&info[name], value, "{name}");
+    }
+    web.act("alter", json!({ "queue": "q", "settings": { "forward": "NONE" } }));
+    assert_eq!(web.read("/api/queue?queue=q")["info"]["forward"], "NONE");
+    for wrong in [json!({ "backoff-jitter": 5 }), json!({ "forward": "" }), json!({ "forward": "elsewhere" })] {
+        assert_eq!(web.post("alter", &json!({ "queue": "q", "settings": wrong })).status, 400, "{wrong}");
+    }
+}
+
+#[test]
 fn a_queue_that_was_pushed_to_is_listed_at_once() {
     let server = Server::start();
     let web = Web::writing(&server);
