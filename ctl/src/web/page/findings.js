@@ -10,10 +10,12 @@ const EVERY = 15000;
 const FEW = 3;
 /** What the page can do about a check, and in which tab. */
 const HERE = {
-  paused: ["Resume it here"], closed: ["Open it here"], dead: ["Its dead messages", "dead"], "dead-full": ["Its dead messages", "dead"],
+  paused: ["Resume it here"], closed: ["Open it here"], dead: ["Its dead messages", "dead"], "dead-full": ["Its dead messages", "dead"], dying: ["Its dead messages", "dead"], stuck: ["Its consumers", "consumers"],
   "group-paused": ["Resume it here", "groups"], "group-rate": ["Its groups", "groups"], "group-limit": ["Its groups", "groups"],
-  full: ["Its limits", "details"], refused: ["Its limits", "details"], forward: ["Its settings", "details"], batch: ["Its batches", "batches"],
+  full: ["Its limits", "details"], refused: ["Its limits", "details"], forward: ["Its settings", "details"], deadforward: ["Its settings", "details"], batch: ["Its batches", "batches"],
 };
+/** Those whose advice is to look at something, which the page shows although it may change nothing. */
+const LOOKS = new Set(["dead", "dead-full", "dying"]);
 const SEVERITIES = [["critical", "bad"], ["warning", "warning"], ["note", "note"], ["not checked", "note"]];
 
 export function findings(shared) {
@@ -66,7 +68,7 @@ export function findings(shared) {
     text(severity, sentence(one.severity).slice(0, -1));
     set(severity, "class", SEVERITIES.find(([known]) => known === one.severity)[1]);
     text(what, `${one.what}.`);
-    const fix = shared.writes && one.queue !== undefined ? HERE[one.check] : null;
+    const fix = one.queue !== undefined && (shared.writes || LOOKS.has(one.check)) ? HERE[one.check] : null;
     text(advice, fix ? sentence(one.why) : `${sentence(one.why)} ${sentence(one.do)}`);
     show(here, Boolean(fix));
     if (!fix) return;

@@ -237,6 +237,27 @@ fn three_findings_leave_room_for_the_queues() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn a_finding_about_dead_messages_leads_to_their_list() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
+    server.ask(&["DQ.BURY", "q", "m", "ERROR", "no such user"]);
+    // Also for somebody who may change nothing.
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, ""));
+    browser.until("Doctor:");
+    browser.eval("document.querySelector('.findings').open = true");
+    let finding = "[...document.querySelectorAll('.findings li')].find((one) => one.innerText.includes('have died'))";
+    let shown = browser.eval(&format!("{finding}.innerText")).as_str().unwrap().to_owned();
+    assert!(!shown.contains("dqctl"), "{shown}");
+    browser.eval(&format!("{finding}.lastElementChild.click()"));
+    browser.until_true("document.querySelector('.tabs [aria-current]')?.dataset.key === 'dead'");
+    browser.until("no such user");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn cards_and_causes_of_long_words_fit_a_phone() {
     let server = Server::start();
     let long = "a-name-that-has-no-end-".repeat(8);
