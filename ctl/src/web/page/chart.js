@@ -10,7 +10,7 @@ const LEAST = 120000;
 /** Samples that are further apart are not joined by a line, in ms. */
 const GAP = 60000;
 
-/** A chart with a title, and what it says if there is nothing to draw. `update` draws series of `{name, points: [[at, value]], value}`; a value may be null. */
+/** A chart with a title, and what it says if there is nothing to draw. `update` draws series of `{name, kind, points: [[at, value]]}` with their last `value`, or `words` for it; the value of a point may be null. */
 export function chart(title, format, nothing) {
   const lines = svg("g");
   const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" },
@@ -23,6 +23,8 @@ export function chart(title, format, nothing) {
     el("div", { class: "times", "aria-hidden": "true" }, from, el("span", {}, "now")));
   // The note stands in place of the lines, so that what is below does not move when they appear.
   const node = el("figure", { class: "chart" }, el("figcaption", {}, title), legend, el("div", { class: "drawing" }, plot, note));
+
+  const latest = ({ value, words }) => words ?? format(value);
 
   function update(series) {
     const all = series.flatMap(({ points }) => points.filter(([, value]) => value !== null));
@@ -44,9 +46,9 @@ export function chart(title, format, nothing) {
       (path, { points }) => set(path, "d", line(points, first, last, top, WIDTH, HEIGHT)));
     list(legend, series, ({ name }) => name,
       ({ name, kind }) => el("li", {}, swatch(kind), `${name} `, el("b")),
-      (item, { value }) => text(item.lastElementChild, format(value)));
-    const words = series.map(({ name, value }) => `${name} ${format(value)}`).join(", ");
-    set(picture, "aria-label", `${title} over the last ${span(last - first)}. Now: ${words}.`);
+      (item, one) => text(item.lastElementChild, latest(one)));
+    const known = series.map((one) => `${one.name} ${latest(one)}`).join(", ");
+    set(picture, "aria-label", `${title} over the last ${span(last - first)}. Now: ${known}.`);
   }
   return { node, update };
 }

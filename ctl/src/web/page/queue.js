@@ -28,8 +28,8 @@ export function queue(params, shared) {
   const state = el("p", { class: "condition" });
   const depth = chart("Messages", count, "No message in the time that is known.");
   const flow = chart("Messages per second", rate, "Nothing was pushed or delivered in the time that is known.");
-  const late = chart("Delivered late by at most", span, "Nothing was delivered for the first time in the time that is known.");
-  const run = chart("Run time at most", span, "Nothing was acked in the time that is known.");
+  const late = chart("Delivered late by", span, "Nothing was delivered for the first time in the time that is known.");
+  const run = chart("Run time", span, "Nothing was acked in the time that is known.");
   // One button for both ways, so that it keeps the focus.
   const pause = button("Pause…", () => (info.paused ? acts.resume() : acts.pause(info)));
   const close = button("Close…", () => (info.closed ? acts.open() : acts.close()));
@@ -160,8 +160,16 @@ function onlyOf(params, tab) {
 function times(samples, column) {
   return [["median", "ready", 0], ["99 %", "inflight", 1]].map(([name, kind, place]) => {
     const points = samples.map((sample) => [sample[0], sample[column]?.[place] ?? null]);
-    return { name, kind, points, value: points.findLast(([, value]) => value !== null)?.[1] };
+    return { name, kind, points, words: atMost(points.findLast(([, value]) => value !== null)?.[1]) };
   });
+}
+
+/** The longest time that the API tells apart, in ms: beyond it there is no bound. */
+const LONGEST = 2 ** 22;
+
+/** A time of which only the bound is known that it does not exceed. */
+function atMost(ms) {
+  return !Number.isFinite(ms) ? "–" : ms > LONGEST ? `> ${span(LONGEST)}` : `≤ ${span(ms)}`;
 }
 
 /** A part that has been high stays so, so that what is below does not move each time that it changes. */
@@ -221,7 +229,7 @@ function quantiles(name, histogram) {
   if (all === 0) return [[name, "–"]];
   return [["median", 0.5], ["95 %", 0.95], ["99 %", 0.99]].map(([words, share]) => {
     const bucket = histogram.find(([, number]) => number >= all * share);
-    return [`${name}, ${words}`, bucket?.[0] == null ? "more than 70 min" : `at most ${span(bucket[0])}`];
+    return [`${name}, ${words}`, atMost(bucket?.[0] ?? LONGEST + 1)];
   });
 }
 

@@ -474,4 +474,8 @@ fn lateness_and_run_time_are_drawn_after_the_second_sample() {
         browser.eval(drawn).as_str().unwrap().starts_with("true,true,true")
     });
     assert_eq!(browser.eval(heights), empty, "what is below does not move");
+    // What was measured is known as a bound only.
+    let legend = "document.querySelectorAll('.chart')[2].querySelector('.legend').innerText.replace(/\\s+/g, ' ')";
+    let shown = browser.eval(legend).as_str().unwrap().to_owned();
+    assert!(shown.starts_with("median ≤ ") && shown.contains("99 % ≤ "), "{shown}");
 }
