@@ -37,7 +37,7 @@ export function queue(params, shared) {
   const promote = button("Run delayed now…", () => acts.promoteMany(info));
   const purge = button("Purge…", () => acts.purge(info, tab), "danger");
   const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this queue" }, button("Push…", () => acts.push()), pause, close, redrive, promote, purge);
-  const tabs = el("nav", { class: "tabs", "aria-label": "Contents of the queue" });
+  const tabs = el("nav", { class: "tabs", "aria-label": "Contents of the queue", scroll: showEdges });
   const content = el("div");
   const node = el("div", { class: "queue" },
     el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: "#/" }, "Queues")),
@@ -145,6 +145,14 @@ export function queue(params, shared) {
         show(link.lastElementChild, Number.isFinite(number));
         text(link.lastElementChild, Number.isFinite(number) ? count(number) : "");
       });
+    showEdges();
+  }
+
+  /** Marks the edges beyond which there are more tabs. */
+  function showEdges() {
+    const beyond = tabs.scrollWidth - tabs.clientWidth - tabs.scrollLeft;
+    tabs.classList.toggle("cut-left", tabs.scrollLeft > 1);
+    tabs.classList.toggle("cut-right", beyond > 1);
   }
 
   return { kind: `queue ${JSON.stringify(name)}`, title: shownName, node, read: refresh, accept };
@@ -156,20 +164,20 @@ function onlyOf(params, tab) {
   return named ? { field: named, words: `${named} ${shown(params, named)}`, param: param(params, named) } : null;
 }
 
-/** The series of what was measured: the median and 99 of 100, of the time between two samples. */
-function times(samples, column) {
-  return [["median", "ready", 0], ["99 %", "inflight", 1]].map(([name, kind, place]) => {
-    const points = samples.map((sample) => [sample[0], sample[column]?.[place] ?? null]);
-    return { name, kind, points, words: atMost(points.findLast(([, value]) => value !== null)?.[1]) };
-  });
-}
-
 /** The longest time that the API tells apart, in ms: beyond it there is no bound. */
 const LONGEST = 2 ** 22;
 
 /** A time of which only the bound is known that it does not exceed. */
 function atMost(ms) {
   return !Number.isFinite(ms) ? "–" : ms > LONGEST ? `> ${span(LONGEST)}` : `≤ ${span(ms)}`;
+}
+
+/** The series of what was measured: the median and 99 of 100, of the time between two samples. */
+function times(samples, column) {
+  return [["median", "ready", 0], ["99 %", "inflight", 1]].map(([name, kind, place]) => {
+    const points = samples.map((sample) => [sample[0], sample[column]?.[place] ?? null]);
+    return { name, kind, points, words: atMost(points.findLast(([, value]) => value !== null)?.[1]) };
+  });
 }
 
 /** A part that has been high stays so, so that what is below does not move each time that it changes. */

@@ -26,6 +26,8 @@ pub struct Browser {
 pub enum Screen {
     Desktop,
     Phone,
+    /// A phone that is held sideways.
+    Sideways,
 }
 
 #[derive(Clone, Copy)]
@@ -89,6 +91,7 @@ impl Browser {
         let (width, height, mobile) = match screen {
             Screen::Desktop => (1280, 900, false),
             Screen::Phone => (390, 844, true),
+            Screen::Sideways => (844, 390, true),
         };
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile });
         self.call("Emulation.setDeviceMetricsOverride", size);

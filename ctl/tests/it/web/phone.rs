@@ -62,6 +62,41 @@ fn every_tab_of_a_queue_fits_a_phone() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn a_phone_shows_messages_before_charts() {
+    let server = full();
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    for screen in [Screen::Phone, Screen::Sideways] {
+        browser.show(screen, Scheme::Light);
+        browser.open(&page(&web, "queue?queue=q&tab=ready"));
+        browser.until_true("document.querySelector('.messages li') !== null");
+        let above = "document.querySelector('.messages').getBoundingClientRect().bottom < document.querySelector('.charts').getBoundingClientRect().top";
+        assert_eq!(browser.eval(above), true);
+        browser.open("about:blank");
+    }
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn tabs_beyond_the_edge_are_hinted_at() {
+    let server = full();
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.show(Screen::Phone, Scheme::Light);
+    let cut = "document.querySelector('.tabs')?.className";
+    for (tab, edges) in [("ready", "cut-right"), ("consumers", "cut-left cut-right"), ("details", "cut-left")] {
+        browser.open(&page(&web, &format!("queue?queue=q&tab={tab}")));
+        browser.until_true(&format!("{cut}.split(' ').slice(1).sort().join(' ') === '{edges}'"));
+        browser.open("about:blank");
+    }
+    browser.show(Screen::Desktop, Scheme::Light);
+    browser.open(&page(&web, "queue?queue=q&tab=details"));
+    browser.until("clients waiting");
+    browser.until_true(&format!("{cut} === 'tabs'"));
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn a_queue_says_which_group_holds_its_messages() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "gp", "x", "GROUP", "ann"]);
