@@ -14,7 +14,7 @@ const SVG: &str = "image/svg+xml";
 
 type File = (&'static str, &'static str, &'static str);
 
-const FILES: [File; 21] = [
+const FILES: [File; 22] = [
     ("/", HTML, include_str!("page/index.html")),
     ("/app.css", CSS, include_str!("page/app.css")),
     ("/icon.svg", SVG, include_str!("page/icon.svg")),
@@ -32,6 +32,7 @@ const FILES: [File; 21] = [
     ("/batch.js", SCRIPT, include_str!("page/batch.js")),
     ("/dead.js", SCRIPT, include_str!("page/dead.js")),
     ("/holders.js", SCRIPT, include_str!("page/holders.js")),
+    ("/selection.js", SCRIPT, include_str!("page/selection.js")),
     ("/search.js", SCRIPT, include_str!("page/search.js")),
     ("/lists.js", SCRIPT, include_str!("page/lists.js")),
     ("/message.js", SCRIPT, include_str!("page/message.js")),

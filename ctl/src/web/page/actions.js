@@ -1,8 +1,8 @@
 // Everything that changes something: a question, then the request, then a line about its outcome.
 
-import { read, write } from "./api.js";
+import { Problem, read, write } from "./api.js";
 import { ask, headers, moment, number, SPAN_HINT, time } from "./ask.js";
-import { count, exactSpan, many, now, shown } from "./format.js";
+import { count, exactSpan, many, now, param, shown } from "./format.js";
 
 /** How many messages one request redrives, promotes or purges, so that there is progress to show. */
 const STEP = 10000;
@@ -10,7 +10,12 @@ const STATES = [["dead", "dead"], ["ready", "ready"], ["delayed", "delayed"], ["
 const PAUSE_FOR = { name: "for", label: "For (optional)", hint: `${SPAN_HINT} Empty: until it is resumed.`, parse: time };
 /** Settings that are given together. */
 const PAIRS = [["backoff-base", "backoff-max", "backoff-jitter"], ["rate", "rate-period"], ["grouprate", "grouprate-period"]];
+const REMOVED = { Cancel: "Cancelled", Delete: "Deleted", Forget: "Forgotten" };
 const DELAY = { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time };
+
+const ERROR = { name: "error", label: "Error (optional)", hint: "Why, for whoever looks at the message later." };
+const ATTEMPT = { name: "nocount", label: "The attempt", options: [["", "counts: a retry is spent"], ["no", "does not count"]] };
+const GIVE_BACK = [{ ...DELAY, hint: `${SPAN_HINT} 0: now. Empty: after the backoff of the queue.` }, ERROR, ATTEMPT];
 
 /** The actions on a queue, which is a parameter of the API; `{}` if the question asks for it. */
 export function actions(shared, queue) {
@@ -40,6 +45,21 @@ export function actions(shared, queue) {
       if (answer[field] < step) break;
     }
     report(words(did));
+  }
+
+  /** Sends an action for one message after the other. Those that are in another state by now are left alone. */
+  async function actOnEach(action, bodies, progress, words) {
+    let did = 0;
+    for (const [nth, body] of bodies.entries()) {
+      try {
+        await write(action, { ...queue, ...body });
+        did += 1;
+      } catch (problem) {
+        if (problem.status !== 404) throw new Problem(problem.status, `${did} of ${many(bodies.length, "message")} done, then: ${problem.message}`);
+      }
+      progress(`${count(nth + 1)} of ${count(bodies.length)}…`);
+    }
+    report(`${words}: ${many(did, "message")}.${did < bodies.length ? ` ${count(bodies.length - did)} had changed meanwhile.` : ""}`);
   }
 
   /** The count is asked for before the question, so that it is one of this moment. */
@@ -123,46 +143,56 @@ export function actions(shared, queue) {
       confirm: "Run now",
       run: ({ count: number }, progress) => actInSteps("promote", {}, "promoted", number, progress, (did) => `Due now: ${many(did, "message")}.`),
     }),
-    redriveSome: (ids) => ask({
-      title: `Redrive ${many(ids.length, "message")} of ${title}?`,
+    redriveSome: (messages) => ask({
+      title: `Redrive ${many(messages.length, "message")} of ${title}?`,
       words: "They become ready again, with no attempts, and their errors are cleared.",
       fields: [DELAY],
       confirm: "Redrive",
-      run: (values) => act("redrive", { ...listOf(ids), ...given(values) }, (answer) => `Redriven: ${many(answer.redriven, "message")}.`),
+      run: (values) => act("redrive", { ...listOf(messages), ...given(values) }, (answer) => `Redriven: ${many(answer.redriven, "message")}.`),
     }),
-    deleteSome: (ids) => ask({
-      title: `Delete ${many(ids.length, "message")} of ${title}?`,
-      words: "They are removed for good.",
-      confirm: "Delete",
+    cancelSome: (messages, state) => ask({
+      title: `${removal(state)} ${many(messages.length, "message")} of ${title}?`,
+      words: `They are removed for good.${state === "inflight" ? " Consumers are working on them; their acks will have no effect." : ""}`,
+      confirm: removal(state),
       danger: true,
-      run: () => act("cancel", listOf(ids), (answer) => `Deleted: ${many(answer.cancelled, "message")}.`),
+      run: () => act("cancel", listOf(messages), (answer) => `${REMOVED[removal(state)]}: ${many(answer.cancelled, "message")}.`),
+    }),
+    promoteSome: (messages) => ask({
+      title: `Run ${many(messages.length, "message")} of ${title} now?`,
+      words: "They become due at once.",
+      confirm: "Run now",
+      run: (values, progress) => actOnEach("promote", messages.map((message) => param(message, "id")), progress, "Due now"),
+    }),
+    giveBackSome: (messages) => ask({
+      title: `Give ${many(messages.length, "message")} of ${title} back?`,
+      words: "Their consumers lose them, and they are delivered again. Do this only if the consumers are gone or hang: one that still works would do the work twice.",
+      fields: GIVE_BACK,
+      confirm: "Give back",
+      danger: true,
+      run: (values, progress) => actOnEach("nack", messages.map((message) => givenBack(message, values)), progress, "Given back"),
     }),
     changeDead: (what, filter) => changeDead(what, filter).catch((problem) => shared.say(`Not possible: ${problem.message}`)),
     release: (consumer, shownName, messages) => ask({
       title: `Release what ${shownName} holds?`,
       words: `${many(messages, "message")} of ${title} become ready again at once, as if their leases had expired. Do this only if the consumer is gone: one that still works would do the work twice.`,
-      fields: [{ name: "nocount", label: "The attempt", options: [["", "counts: a retry is spent"], ["no", "does not count"]] }],
+      fields: [ATTEMPT],
       confirm: "Release",
       danger: true,
       run: ({ nocount }) => act("release", { ...consumer, nocount: nocount === "no" }, (answer) => `Released: ${many(answer.released, "message")}.`),
     }),
     // The receipt names the delivery that was looked at: a later one is left alone.
-    giveBack: (receipt, shownId) => ask({
+    giveBack: (found, shownId) => ask({
       title: `Give ${shownId} back?`,
       words: "Its consumer loses it, and it is delivered again. Do this only if the consumer is gone or hangs: one that still works would do the work twice.",
-      fields: [
-        { ...DELAY, hint: `${SPAN_HINT} 0: now. Empty: after the backoff of the queue.` },
-        { name: "error", label: "Error (optional)", hint: "Why, for whoever looks at the message later." },
-        { name: "nocount", label: "The attempt", options: [["", "counts: a retry is spent"], ["no", "does not count"]] },
-      ],
+      fields: GIVE_BACK,
       confirm: "Give back",
       danger: true,
-      run: ({ nocount, ...values }) => act("nack", { id: receipt.receipt, "id-base64": receipt["receipt-base64"], ...given(values), nocount: nocount === "no" }, (answer) => `Given back: ${shownId} is ${answer.state}.`),
+      run: (values) => act("nack", givenBack(found, values), (answer) => `Given back: ${shownId} is ${answer.state}.`),
     }),
     bury: (id, shownId, found) => ask({
       title: `Bury ${shownId}?`,
       words: `The message becomes dead: it is kept, and can be redriven.${found.state === "inflight" ? " A consumer is working on it; its ack will have no effect." : ""}`,
-      fields: [{ name: "error", label: "Error (optional)", hint: "Why, for whoever looks at the message later." }],
+      fields: [ERROR],
       confirm: "Bury",
       run: (values) => act("bury", { ...id, ...given(values) }, `Buried: ${shownId}.`),
     }),
@@ -288,9 +318,14 @@ function rest(found) {
   ];
 }
 
-/** Ids as the API takes them. */
-function listOf(ids) {
-  return { ids: ids.flatMap((id) => id.id ?? []), "ids-base64": ids.flatMap((id) => id["id-base64"] ?? []) };
+/** The ids of messages as the API takes them. */
+function listOf(messages) {
+  return { ids: messages.flatMap(({ id }) => id ?? []), "ids-base64": messages.flatMap((message) => message["id-base64"] ?? []) };
+}
+
+/** What gives a delivery back: the receipt of the one that was looked at, and the answers to the question. */
+function givenBack(found, { nocount, ...values }) {
+  return { id: found.receipt, "id-base64": found["receipt-base64"], ...given(values), nocount: nocount === "no" };
 }
 
 function given(values) {

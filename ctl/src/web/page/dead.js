@@ -3,8 +3,9 @@
 import { read } from "./api.js";
 import { actions } from "./actions.js";
 import { el, list, set, show, text } from "./dom.js";
-import { address, count, distance, instant, many, param, parseSpan, shown } from "./format.js";
+import { address, count, distance, instant, many, parseSpan } from "./format.js";
 import { fillItem, makeItem } from "./lists.js";
+import { keyOf, selection } from "./selection.js";
 
 /** Messages at first, how many more at a time, and at most. */
 const STEP = 50;
@@ -20,7 +21,6 @@ export function deadList(queue, shared, params) {
   let asked = "";
   let readAt = 0;
   let typing = 0;
-  const selected = new Map();
   const conditions = { cause: params.cause ?? null };
   const fields = {
     text: field("text", "Text", "In id, error, payload or group"),
@@ -31,24 +31,17 @@ export function deadList(queue, shared, params) {
   const wrong = el("p", { class: "dialog-error", role: "alert" });
   const causes = el("ul", { class: "causes", "aria-label": "Causes" });
   const others = el("p", { class: "dim", hidden: true });
-  const all = el("input", { type: "checkbox", id: "all-dead", change: () => selectAll(all.checked) });
-  const summary = el("p", { class: "dim", role: "status" });
-  const some = {
-    redrive: el("button", { type: "button", click: () => acts().redriveSome([...selected.values()]) }),
-    delete: el("button", { type: "button", class: "danger", click: () => acts().deleteSome([...selected.values()]) }),
-  };
   const bulk = {
     redrive: el("button", { type: "button", click: () => acts().changeDead("redrive", filter()) }, "Redrive them…"),
     delete: el("button", { type: "button", class: "danger", click: () => acts().changeDead("delete", filter()) }, "Delete them…"),
   };
-  const bar = el("div", { class: "bulk" },
-    el("label", { class: "write" }, all, " All shown"), summary,
-    el("div", { class: "buttons write", role: "group", "aria-label": "Actions on dead messages" }, some.redrive, some.delete, bulk.redrive, bulk.delete));
+  const choice = selection(queue, "dead", shared, Object.values(bulk));
+  set(choice.summary, "role", "status");
   const items = el("ol", { class: "messages" });
   const nothing = el("p", { class: "empty", hidden: true });
   const more = el("button", { type: "button", hidden: true, click: () => { wanted = Math.min(MOST, wanted + STEP); shared.refresh(); } }, "Show more");
   const tools = el("div", { class: "tools" }, Object.values(fields).map(({ node }) => node));
-  const node = el("section", { class: "dead-list", "aria-label": "dead" }, tools, wrong, causes, others, bar, items, nothing, el("div", { class: "more" }, more));
+  const node = el("section", { class: "dead-list", "aria-label": "dead" }, tools, wrong, causes, others, choice.bar, items, nothing, el("div", { class: "more" }, more));
 
   function acts() {
     return actions(shared, queue);
@@ -116,37 +109,21 @@ export function deadList(queue, shared, params) {
     if (!answer) return;
     const isFiltered = Object.keys(filter() ?? {}).length > 0;
     drawCauses();
-    for (const key of [...selected.keys()]) if (!answer.messages.some((message) => keyOf(message) === key)) selected.delete(key);
-    list(items, answer.messages, keyOf, make, (item, message) => {
+    const part = answer.messages.length < answer.selected ? `The newest ${count(answer.messages.length)} of ` : "";
+    choice.draw(answer.messages, `${part}${many(answer.selected, "message")}${isFiltered ? " that these conditions select" : ""}${answer.partial ? ", and perhaps more: not all were read in time" : ""}`);
+    for (const [name, button] of Object.entries(bulk)) text(button, `${name === "redrive" ? "Redrive" : "Delete"} ${answer.selected === 1 ? "it" : `all ${count(answer.selected)}`}…`);
+    list(items, answer.messages, keyOf, (message) => makeItem(queue, message, choice.box(message)), (item, message) => {
       fillItem(item, message);
-      item.lastElementChild.firstElementChild.checked = selected.has(keyOf(message));
+      choice.fill(item, message);
     });
     show(nothing, answer.messages.length === 0);
     text(nothing, isFiltered ? "No dead message is selected by these conditions." : info.deadforwarded > 0 && info.deadforward !== "NONE" ? `No dead message is here now: they go to ${info.deadforward}.` : info.died > 0 ? "No dead message is here now." : "No message of this queue has died.");
-    show(bar, answer.messages.length > 0);
     show(tools, isFiltered || info.dead > 0 || anyInput());
     show(more, answer.messages.length < answer.selected && wanted < MOST);
-    const part = answer.messages.length < answer.selected ? `The newest ${count(answer.messages.length)} of ` : "";
-    text(summary, `${part}${many(answer.selected, "message")}${isFiltered ? " that these conditions select" : ""}${answer.partial ? ", and perhaps more: not all were read in time" : ""}`);
-    drawSelection();
   }
 
   function anyInput() {
     return Object.values(fields).some(({ input }) => input.value !== "");
-  }
-
-  function drawSelection() {
-    const number = selected.size;
-    all.checked = number > 0 && number === answer.messages.length;
-    all.indeterminate = number > 0 && number < answer.messages.length;
-    for (const [name, button] of Object.entries(some)) {
-      show(button, number > 0);
-      text(button, `${name === "redrive" ? "Redrive" : "Delete"} ${count(number)} selected…`);
-    }
-    for (const [name, button] of Object.entries(bulk)) {
-      show(button, number === 0);
-      text(button, `${name === "redrive" ? "Redrive" : "Delete"} ${answer.selected === 1 ? "it" : `all ${count(answer.selected)}`}…`);
-    }
   }
 
   function drawCauses() {
@@ -170,22 +147,5 @@ export function deadList(queue, shared, params) {
     remember();
     shared.refresh();
   }
-
-  function make(message) {
-    const id = param(message, "id");
-    const check = el("input", { type: "checkbox", "aria-label": `Select ${shown(message, "id")}`, change: () => { if (check.checked) selected.set(keyOf(message), id); else selected.delete(keyOf(message)); drawSelection(); } });
-    return makeItem(queue, message, el("span", { class: "write select" }, check));
-  }
-
-  function selectAll(isOn) {
-    selected.clear();
-    if (isOn) for (const message of answer.messages) selected.set(keyOf(message), param(message, "id"));
-    for (const item of items.children) item.lastElementChild.firstElementChild.checked = isOn;
-    drawSelection();
-  }
   return { node, read: refresh, draw };
-}
-
-function keyOf(message) {
-  return JSON.stringify(param(message, "id"));
 }

@@ -5,6 +5,7 @@ import { actions } from "./actions.js";
 import { el, list, set, show, text } from "./dom.js";
 import { address, bytes, count, distance, exactSpan, instant, many, param, shown } from "./format.js";
 import { snippet } from "./payload.js";
+import { keyOf, selection } from "./selection.js";
 
 /** Messages at first, how many more at a time, and at most. */
 const STEP = 50;
@@ -37,10 +38,10 @@ export function messageList(queue, state, shared, only) {
   let answer = { messages: [] };
   const items = el("ol", { class: "messages" });
   const nothing = el("p", { class: "empty", hidden: true });
-  const range = el("p", { class: "dim" });
+  const choice = selection(queue, state, shared);
   const more = el("button", { type: "button", hidden: true, click: () => { wanted = Math.min(MOST, wanted + STEP); shared.refresh(); } }, "Show more");
   const chosen = only ? el("p", { class: "only" }, `Only messages of ${only.words}. `, el("a", { href: address("queue", { ...queue, tab: state }) }, "Show all")) : null;
-  const node = el("section", { "aria-label": state }, chosen, items, nothing, el("div", { class: "more" }, range, more));
+  const node = el("section", { "aria-label": state }, chosen, choice.bar, items, nothing, el("div", { class: "more" }, more));
 
   async function refresh() {
     answer = await read("messages", { ...queue, ...only?.param, state, count: wanted });
@@ -48,12 +49,17 @@ export function messageList(queue, state, shared, only) {
 
   function draw({ info }) {
     const messages = answer.messages.slice(0, wanted);
-    list(items, messages, (message) => JSON.stringify(param(message, "id")), (message) => makeItem(queue, message), fillItem);
+    // How many messages a group or a consumer has is not known.
+    const hasMore = only ? messages.length === wanted : messages.length < answer.total;
+    const number = many(messages.length, "message");
+    choice.draw(messages, !hasMore ? number : only ? `The first ${number}` : `The first ${count(messages.length)} of ${many(answer.total, "message")}`);
+    list(items, messages, keyOf, (message) => makeItem(queue, message, choice.box(message)), (item, message) => {
+      fillItem(item, message);
+      choice.fill(item, message);
+    });
     show(nothing, messages.length === 0);
     text(nothing, empty(state, info, only));
-    const total = only ? messages.length : answer.total ?? answer.messages.length;
-    show(more, messages.length < total && wanted < MOST);
-    text(range, messages.length < total ? `${count(messages.length)} of ${many(total, "message")}` : "");
+    show(more, hasMore && wanted < MOST);
   }
   return { node, read: refresh, draw };
 }
@@ -109,7 +115,7 @@ export function scheduleList(queue, shared) {
     const fits = (message) => `${shown(message, "id")} ${ruleOf(message)}`.toLowerCase().includes(part);
     const chosen = answer.messages.filter(fits).sort((a, b) => next(a) - next(b));
     const messages = chosen.slice(0, MOST);
-    list(items, messages, (message) => JSON.stringify(param(message, "id")), make, (item, message) => {
+    list(items, messages, keyOf, make, (item, message) => {
       fillItem(item, message);
       show(item.lastElementChild, message.state === "delayed");
     });

@@ -3,6 +3,7 @@
 use super::chrome::{Browser, Scheme, Screen};
 use super::Web;
 use crate::support::Server;
+use serde_json::Value as Json;
 
 fn page(web: &Web, view: &str) -> String {
     format!("http://127.0.0.1:{}/#/{view}", web.port)
@@ -149,6 +150,74 @@ fn settings_schedules_and_pauses_of_groups_are_declared() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn messages_of_every_state_are_selected_and_changed_together() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "RETAIN", "3600000"]);
+    let web = Web::writing(&server);
+    let push = |prefix: &str, options: &[&str]| {
+        for number in 1..=3 {
+            server.ask(&[&["DQ.PUSH", "q", "x", "ID", &format!("{prefix}-{number}")], options].concat());
+        }
+    };
+    push("done", &[]);
+    server.ask(&["DQ.POP", "q", "COUNT", "3", "NOACK"]);
+    push("held", &[]);
+    server.ask(&["DQ.POP", "q", "COUNT", "3", "LEASE", "3600000", "AS", "worker-1"]);
+    push("dead", &[]);
+    (1..=3).for_each(|number| drop(server.ask(&["DQ.BURY", "q", &format!("dead-{number}")])));
+    push("later", &["DELAY", "3600000"]);
+    let mut browser = Browser::start();
+    for (tab, id, button, confirmation, said) in [
+        ("delayed", "later", "Run 2 selected now…", "Run now", "Due now: 2 messages."),
+        ("ready", "later", "Cancel 2 selected…", "Cancel", "Cancelled: 2 messages."),
+        ("inflight", "held", "Give 2 selected back…", "Give back", "Given back: 1 message. 1 had changed meanwhile."),
+        ("dead", "dead", "Redrive 2 selected…", "Redrive", "Redriven: 2 messages."),
+        ("done", "done", "Forget 2 selected…", "Forget", "Forgotten: 2 messages."),
+    ] {
+        browser.open(&page(&web, &format!("queue?queue=q&tab={tab}")));
+        for number in [1, 3] {
+            let name = format!("{id}-{number}");
+            browser.until_true(&format!("document.querySelector('[aria-label=\"Select {name}\"]') !== null"));
+            browser.tab_to(&format!("Select {name}"));
+            browser.press(" ");
+        }
+        browser.tab_to(button);
+        browser.press("Enter");
+        browser.until_true("document.getElementById('dialog').open");
+        if tab == "inflight" {
+            fill(&mut browser, "delay", "1h");
+            // This one has another delivery than the one that is looked at.
+            server.ask(&["DQ.NACK", "q", "held-1", "DELAY", "0"]);
+            server.ask(&["DQ.POP", "q", "LEASE", "3600000", "AS", "worker-2"]);
+            assert_eq!(web.read("/api/message?queue=q&id=held-1")["message"]["consumer"], "worker-2");
+        }
+        browser.tab_to(confirmation);
+        browser.press("Enter");
+        browser.until(said);
+        // What was changed is selected no more, and the focus is not lost.
+        let left = usize::from(tab == "inflight");
+        browser.until_true(&format!("document.querySelectorAll('.select input:checked').length === {left}"));
+        browser.until_true("document.activeElement !== document.body");
+    }
+    let state = |id: &str| web.get(&format!("/api/message?queue=q&id={id}")).json()["message"]["state"].clone();
+    assert_eq!(
+        ["later-1", "later-2", "held-1", "held-2"].map(state),
+        [Json::Null, "delayed".into(), "inflight".into(), "inflight".into()]
+    );
+    assert_eq!(
+        ["held-3", "dead-1", "dead-2", "done-2"].map(state),
+        ["delayed".into(), "ready".into(), "dead".into(), Json::from("done")]
+    );
+    // All that are shown are selected at once.
+    browser.open(&page(&web, "queue?queue=q&tab=ready"));
+    browser.until_true("document.querySelectorAll('[aria-label=ready] .messages li').length === 2");
+    browser.eval("document.querySelector('.bulk label input').click()");
+    browser.until("Cancel 2 selected…");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn a_change_that_failed_is_repeated_by_keyboard() {
     let mut server = Server::start();
     server.ask(&["DQ.CREATE", "q"]);
@@ -170,7 +239,7 @@ fn a_change_that_failed_is_repeated_by_keyboard() {
     server.ask(&["DQ.CREATE", "q"]);
     // The error is no longer true, so it goes.
     browser.until("The server answers again.");
-    assert_eq!(browser.eval("document.querySelector('.dialog-error')"), serde_json::Value::Null);
+    assert_eq!(browser.eval("document.querySelector('.dialog-error')"), Json::Null);
     browser.press("Enter");
     browser.until("Paused q.");
     browser.until_true(&format!("{focused} === 'Resume…'"));
