@@ -46,7 +46,7 @@ export function findings(shared) {
     const worst = SEVERITIES.find(([severity]) => found.some((one) => one.severity === severity))?.[1] ?? "note";
     show(node, found.length > 0);
     set(node, "class", `findings ${worst}`);
-    const words = { critical: (number) => many(number, "critical finding"), warning: (number) => many(number, "warning"), note: (number) => many(number, "note"), "not checked": (number) => `${number} not checked` };
+    const words = { critical: (number) => `${number} critical`, warning: (number) => many(number, "warning"), note: (number) => many(number, "note"), "not checked": (number) => `${number} not checked` };
     text(summary, `Doctor: ${numbers.filter(([number]) => number > 0).map(([number, severity]) => words[severity](number)).join(", ")}`);
     if (isNew && found.length > 0) node.open = worst === "bad" && !matchMedia("(max-width: 680px)").matches;
     isNew = false;
