@@ -62,6 +62,12 @@ export function queue(params, shared) {
     body = bodyOf();
     content.replaceChildren(body.node);
     for (const link of tabs.children) set(link, "aria-current", link.dataset.key === tab ? "page" : null);
+    bringTab();
+  }
+
+  /** On a phone the tab may be beyond the edge. */
+  function bringTab() {
+    tabs.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   }
 
   /** Opens the dead messages if messages die, and else the first tab that has some. */
@@ -125,8 +131,8 @@ export function queue(params, shared) {
     run.update(times(samples, 9));
     drawTabs();
     shownBody.draw?.(answer);
-    // Once it is drawn: on a phone the tab may be beyond the edge.
-    if (!isPlaced) requestAnimationFrame(() => tabs.querySelector("[aria-current]").scrollIntoView({ block: "nearest", inline: "center" }));
+    // Once it is drawn.
+    if (!isPlaced) requestAnimationFrame(bringTab);
     isPlaced = true;
   }
 

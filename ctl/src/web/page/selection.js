@@ -30,7 +30,7 @@ export function selection(queue, state, shared, others = []) {
 
   function box(message) {
     const check = el("input", { type: "checkbox", "aria-label": `Select ${shown(message, "id")}`, change: () => { selected[check.checked ? "add" : "delete"](keyOf(message)); drawBar(); } });
-    return el("span", { class: "write select" }, check);
+    return el("label", { class: "write select" }, check);
   }
 
   /** Shows whether the message of an item is selected. */

@@ -89,6 +89,15 @@ fn tabs_beyond_the_edge_are_hinted_at() {
         browser.until_true(&format!("{cut}.split(' ').slice(1).sort().join(' ') === '{edges}'"));
         browser.open("about:blank");
     }
+    // A tab that a link has chosen is brought into view.
+    for (from, to) in [("details", "inflight"), ("ready", "groups")] {
+        browser.open(&page(&web, &format!("queue?queue=q&tab={from}")));
+        browser.until_true(&format!("document.querySelector('.tabs [aria-current]')?.dataset.key === '{from}'"));
+        browser.eval(&format!("document.querySelector('.tabs').scrollLeft = '{from}' === 'ready' ? 0 : 9999"));
+        browser.open(&page(&web, &format!("queue?queue=q&tab={to}")));
+        browser.until_true(&format!("(() => {{ const tab = document.querySelector('.tabs [aria-current]'); const at = tab.getBoundingClientRect(); return tab.dataset.key === '{to}' && at.left > 0 && at.right < innerWidth; }})()"));
+    }
+    browser.open("about:blank");
     browser.show(Screen::Desktop, Scheme::Light);
     browser.open(&page(&web, "queue?queue=q&tab=details"));
     browser.until("clients waiting");
