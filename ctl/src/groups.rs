@@ -9,7 +9,7 @@ use serde_json::{json, Value as Json};
 use std::ops::ControlFlow;
 
 /// How many groups are read at a time.
-const PAGE: u32 = 100;
+const PAGE: u32 = 1_000;
 /// The most groups that are read to find those that hold messages back, and the most of these that are named.
 pub const MOST_READ: usize = 5_000;
 pub const MOST_NAMED: usize = 3;
