@@ -1,7 +1,7 @@
 // Everything that changes something: a question, then the request, then a line about its outcome.
 
 import { Problem, read, write } from "./api.js";
-import { ask, headers, moment, number, SPAN_HINT, time } from "./ask.js";
+import { ask as question, headers, moment, number, SPAN_HINT, time } from "./ask.js";
 import { count, exactSpan, many, now, param, shown } from "./format.js";
 
 /** How many messages one request redrives, promotes or purges, so that there is progress to show. */
@@ -20,6 +20,11 @@ const GIVE_BACK = [{ ...DELAY, hint: `${SPAN_HINT} 0: now. Empty: after the back
 /** The actions on a queue, which is a parameter of the API; `{}` if the question asks for it. */
 export function actions(shared, queue) {
   const title = shown(queue, "queue");
+
+  /** Asks a question. A change that fails after its question was left is not lost sight of. */
+  function ask(parts) {
+    question({ ...parts, left: (problem) => shared.say(`Failed: ${parts.title.replace(/\?$/, "")}. ${problem.message}`) });
+  }
 
   /** Sends an action and reads the view again. */
   async function act(action, body, words) {

@@ -52,13 +52,17 @@ export function serverIsBack() {
   text(failure.node, "The server answers again. Look whether the change was made before you repeat it.");
 }
 
-/** Asks a question, and then runs the action. Errors are shown in the question, so that it can be answered again. */
-export function ask({ title, words, fields = [], confirm, danger = false, run }) {
+/**
+ * Asks a question, and then runs the action. Errors are shown in the question, so that it can be answered again; `left` is told
+ * those that come after it was left.
+ */
+export function ask({ title, words, fields = [], confirm, danger = false, run, left }) {
   const error = el("p", { class: "dialog-error", role: "alert" });
   const inputs = fields.map(input);
   const more = inputs.filter(({ field }) => field.more);
   const yes = el("button", { type: "submit", class: danger ? "danger primary" : "primary" }, confirm);
   const no = el("button", { type: "button", click: () => dialog.close() }, "Back");
+  const isShown = () => dialog.open && yes.isConnected;
   const fail = (words, status) => {
     failure = { node: error, status };
     set(error, "class", "dialog-error");
@@ -86,8 +90,9 @@ export function ask({ title, words, fields = [], confirm, danger = false, run })
     fail("");
     try {
       await run(values, (progress) => text(yes, progress));
-      dialog.close();
+      if (isShown()) dialog.close();
     } catch (problem) {
+      if (!isShown()) return void left(problem);
       fail(problem.message, problem.status);
       text(yes, confirm);
       set(yes, "aria-disabled", null);

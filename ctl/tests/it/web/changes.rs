@@ -252,6 +252,33 @@ fn a_change_that_failed_is_repeated_by_keyboard() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn a_change_that_fails_after_its_question_was_left_is_reported() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q"));
+    browser.until("clients waiting");
+    browser.eval("const ask = window.fetch; window.fetch = async (path, options) => { if (path !== '/api/pause') return ask(path, options); await new Promise((go) => { window.failNow = go; }); throw new TypeError('lost'); }");
+    browser.tab_to("Pause…");
+    browser.press("Enter");
+    browser.until("Nothing is delivered until");
+    browser.press("Enter");
+    browser.until_true("typeof window.failNow === 'function'");
+    browser.press("Escape");
+    browser.until_true("!document.getElementById('dialog').open");
+    browser.tab_to("Push…");
+    browser.press("Enter");
+    browser.until("Push to q");
+    browser.eval("window.failNow()");
+    browser.until("Failed: Pause q. dqctl web does not answer");
+    // The question that is asked now is another one.
+    assert_eq!(browser.eval("document.getElementById('dialog').open"), true);
+    assert_eq!(browser.eval("document.querySelector('.dialog-error').innerText"), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn buttons_and_tabs_of_a_live_queue_do_not_move() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "q", "x", "GROUP", "ann"]);
