@@ -210,6 +210,7 @@ impl Queue {
     pub(super) fn refresh(&mut self, at: At, now: UnixMs) -> Record {
         let record = self.messages.record(at);
         if let Some(refreshed) = self.view.refresh(&mut self.messages, at, &record, now) {
+            self.tally.uncount(refreshed.uncounted);
             if refreshed.lease_ended {
                 self.tally.others().lease_expired += 1;
             }

@@ -17,6 +17,7 @@ mod holders;
 mod look;
 mod time;
 
+use super::counters::Uncounted;
 use super::delivery_starts::DeliveryStarts;
 use super::effect::Grant;
 use super::groups::GroupView;
@@ -79,6 +80,8 @@ pub(super) struct Refreshed {
     pub lease_ended: bool,
     /// Why it died, if it did.
     pub died: Option<Reason>,
+    /// What was counted of it, if it goes back in time: an effect came late, and the clock of this server had gone on.
+    pub uncounted: Uncounted,
 }
 
 /// The order in which a message stands at an instant, and its key there.

@@ -78,7 +78,8 @@ impl View {
 
     #[cold]
     fn move_to(&mut self, messages: &mut Messages, at: At, record: &Record, is: Placement, now: UnixMs) -> Refreshed {
-        let lease_ended = messages.placement(at) == Placement::InFlight;
+        let was = messages.placement(at);
+        let lease_ended = was == Placement::InFlight;
         self.advance_due(now);
         self.restand(messages, at, record, now);
         self.moved.ready = self.moved.ready.saturating_add(u32::from(lease_ended && is == Placement::Waiting));
@@ -87,7 +88,7 @@ impl View {
             State::Delayed | State::Ready | State::InFlight => None,
         };
         self.moved.died = self.moved.died.saturating_add(u32::from(died.is_some()));
-        Refreshed { lease_ended, died }
+        Refreshed { lease_ended, died, uncounted: uncounted(record, was, is) }
     }
 
     /// The recurring message whose run failed first and was not ended yet; `None` if there is none. O(1).
@@ -122,21 +123,17 @@ impl View {
     /// Takes the view back to `now`, which lies before the instant to which another clock brought it. What time did in
     /// between will happen again, so the totals must subtract what is returned. O(n log n).
     pub fn rewind(&mut self, messages: &mut Messages, now: UnixMs) -> Uncounted {
-        let mut uncounted = Uncounted::default();
+        let mut all = Uncounted::default();
         for at in messages.iter_after(None) {
             let record = messages.record(at);
             let (was, is) = (messages.placement(at), Stand::of(&record, now).placement());
-            if is == Placement::InFlight && was != Placement::InFlight {
-                uncounted.lease_expired += 1;
-            }
-            // Time never revives a dead message, so its reason is the same at every later instant.
-            if let (Placement::Dead, State::Dead { reason, .. }) = (was, record.state_at(UnixMs::MAX)) {
-                uncounted.died += u64::from(is != Placement::Dead);
-                uncounted.expired += u64::from(is != Placement::Dead && reason == Reason::Expired);
-            }
+            let one = uncounted(&record, was, is);
+            all.lease_expired += one.lease_expired;
+            all.died += one.died;
+            all.expired += one.expired;
         }
         self.rebuild(messages, now);
-        uncounted
+        all
     }
 
     /// Rebuilds the whole view for `now`. O(n log n), for a load and for a clock that was corrected.
@@ -181,4 +178,17 @@ impl View {
             self.recount_deliveries(messages);
         }
     }
+}
+
+/// What was counted of a message that stood where it `was`, and goes back in time to where it `is`.
+fn uncounted(record: &Record, was: Placement, is: Placement) -> Uncounted {
+    let lease_expired = u64::from(is == Placement::InFlight && was != Placement::InFlight);
+    // Time never revives a dead message, so its reason is the same at every later instant.
+    let (died, expired) = match record.state_at(UnixMs::MAX) {
+        State::Dead { reason, .. } if was == Placement::Dead && is != Placement::Dead => {
+            (1, u64::from(reason == Reason::Expired))
+        }
+        _ => (0, 0),
+    };
+    Uncounted { lease_expired, died, expired }
 }

@@ -22,7 +22,7 @@ mod belief;
 mod faults;
 mod nodes;
 
-use acts::{Act, Menu};
+use acts::{Act, How, Menu};
 use faults::Fault;
 use nodes::Nodes;
 use stateright::{Checker, Model, Property};
@@ -127,6 +127,21 @@ fn no_longer_history_breaks_a_promise() {
     let more = std::env::var("DQ_DEPTH").ok().and_then(|depth| depth.parse::<usize>().ok()).unwrap_or(0);
     expect_none(Menu::Everything, 5 + more);
     expect_none(Menu::Deliveries, 9 + more);
+}
+
+/// The first of these was found by `DQ_DEPTH=1 make explore`.
+#[test]
+fn a_replica_takes_back_what_it_counted_before_a_late_effect() {
+    use Act::{Arrive, Extend, Pass, Pop, Push, ReplicaTimer};
+    let late_delivery = [Push(0, How::Expiring), Pop, Pass, Arrive, ReplicaTimer, Arrive];
+    let late_extension = [Push(0, How::Now), Pop, Arrive, Arrive, Pass, Extend(0), Pass, ReplicaTimer, Arrive];
+    for path in [&late_delivery[..], &late_extension[..]] {
+        let mut nodes = Nodes::new(None);
+        for act in path {
+            assert!(nodes.carry_out(*act), "{act:?} of {path:?} changes something");
+            assert_eq!(nodes.broken(), None, "after {act:?} of {path:?}");
+        }
+    }
 }
 
 #[test]
