@@ -82,6 +82,17 @@ def test_an_eta_is_the_due_time_to_the_millisecond(shop):
     assert dq_client.celery.cancel(shop.app, id) == {id: "delayed"}
 
 
+def test_a_task_knows_its_eta(own, tmp_path):
+    shop = own()
+    (tmp_path / "etas.py").write_text(
+        "import celery\n@celery.shared_task(bind=True)\ndef eta(self): return self.request.eta"
+    )
+    shop.work("-c", "1", "-I", "etas", PYTHONPATH=str(tmp_path))
+    eta = datetime.now(timezone.utc) + timedelta(seconds=1)
+    assert result(shop.app.send_task("etas.eta", eta=eta)) == eta.isoformat()
+    assert result(shop.app.send_task("etas.eta")) is None
+
+
 def test_a_retry_with_backoff_has_the_same_id(shop):
     promise = shop.tasks.charge.delay(3)
     result(promise)

@@ -18,10 +18,11 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 import celery
 import celery.app.control
 from celery.app.task import Context
+from celery.signals import task_received
 from kombu.serialization import prepare_accept_content
 from kombu.transport import TRANSPORT_ALIASES
 
-from .channel import Channel
+from .channel import ETA, Channel
 
 __all__ = ["Control", "cancel"]
 
@@ -29,6 +30,16 @@ TRANSPORT_ALIASES["dq"] = "dq_client.celery.transport:Transport"
 TRANSPORT_ALIASES["dqs"] = "dq_client.celery.transport:SecureTransport"
 
 _WAITING = ("delayed", "ready")
+
+
+def _restore_eta(request: Any, **_: Any) -> None:
+    """Gives a task its ETA, ``self.request.eta``. Its worker has looked for one before, and does not wait."""
+    properties = request.request_dict["properties"]
+    if ETA in properties:
+        request.request_dict["eta"] = properties.pop(ETA)
+
+
+task_received.connect(_restore_eta)
 
 
 def cancel(

@@ -24,6 +24,8 @@ from ..source import Source
 from .threads import Holder, Listener, ask, logger
 
 DEFAULT_LEASE_SECONDS = 30.0
+# The property of a delivered message that has the ETA of its task.
+ETA = "dq_eta"
 # The latest due time that the server knows.
 _LATEST_MS = 8796093022207
 _NOT_AN_ID = re.compile(r"#|^\d{12,}-\d+$")
@@ -249,7 +251,9 @@ class Channel(virtual.Channel):
     def _message(self, tag: str, payload: bytes, attempt: int) -> Optional[Dict[str, Any]]:
         try:
             message: Dict[str, Any] = loads(payload)
-            message["headers"].pop("eta", None)  # It is due, or the worker would look at its own clock.
+            eta = message["headers"].pop("eta", None)
+            if eta:  # It is due. A worker that saw its ETA would look at its own clock.
+                message["properties"][ETA] = eta
             message["properties"]["delivery_tag"] = tag
             message["properties"].setdefault("delivery_info", {})["redelivered"] = attempt > 1
             return message
