@@ -37,6 +37,6 @@ for version in "${versions[@]}"; do
         here=$PWD
         cd "$directory"
         PYTHONPATH=$here bin/python -m pytest -p upstream_celery -p celery.contrib.pytest -p no:cacheprovider -q --tb=short \
-            t/integration/test_{tasks,inspect}.py
+            -n "${TEST_THREADS:-3}" t/integration/test_{tasks,inspect,canvas}.py
     )
 done
