@@ -18,7 +18,7 @@ for version in "${versions[@]}"; do
     if ! [ -e "$directory/t" ]; then
         rm -rf "$directory"
         python3 -m venv "$directory"
-        "$directory/bin/pip" install -q pytest pytest-xdist pytest-rerunfailures pytest-timeout pydantic \
+        "$directory/bin/pip" install -q pytest pytest-xdist pytest-rerunfailures pytest-timeout pydantic gevent \
             "celery[redis]==$version" "kombu==${version%.*}.*" -e clients/python
         kombu=$("$directory/bin/python" -c 'import kombu; print(kombu.__version__.split("rc")[0])')
         "$directory/bin/pip" download -q --no-binary :all: --no-deps -d "$directory" "kombu==$kombu"

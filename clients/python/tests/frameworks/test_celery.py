@@ -61,7 +61,7 @@ def test_no_worker_holds_a_delayed_task(shop):
     assert id not in shop.worker.text()
     assert shop.server.do("DQ.RESCHEDULE", "celery", id, "DELAY", 0) == 1
     wait("it ran", lambda: "remind 1" in shop.said())
-    assert shop.server.message("celery", id) == {}
+    wait("nothing is left", lambda: shop.server.message("celery", id) == {})
 
 
 def test_a_delayed_task_runs_when_its_hours_have_passed(own):
@@ -175,8 +175,10 @@ def test_higher_priorities_are_delivered_first(own):
     assert shop.said() == ["confirm 9", "confirm 5", "confirm 3", "confirm 0"]
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads"])
+@pytest.mark.parametrize("pool", ["prefork", "threads", "gevent"])
 def test_a_worker_holds_no_more_than_it_prefetches(own, pool):
+    if pool == "gevent":
+        pytest.importorskip("gevent")
     shop = own()
     for order in range(9):
         shop.tasks.convert.delay(order, 0.05 if order < 6 else 600)
