@@ -67,9 +67,9 @@ class Clock:
         self.environment = {"LD_PRELOAD": str(library), "DQ_CLOCK": str(self._file)}
 
     def set(self, hours):
-        """Sets it so many hours ahead of the true time."""
+        """Sets it so many hours ahead of the true time; negative: behind."""
         with open(self._file, "r+b") as file:  # It is overwritten in place, because the server has mapped it.
-            file.write((hours * 3_600_000).to_bytes(8, sys.byteorder))
+            file.write((hours * 3_600_000).to_bytes(8, sys.byteorder, signed=True))
 
 
 class Server:

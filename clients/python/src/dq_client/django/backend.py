@@ -119,6 +119,9 @@ class DqBackend(BaseTaskBackend):
         if "task" not in call:  # Somebody else has acknowledged it.
             raise TaskResultDoesNotExist(result_id)
         call = {"args": [], "kwargs": {}, **call}
+        ended = fields.get("done") or fields.get("died")
+        if ended is not None:  # The server knows milliseconds, by its own clock: no task ends before it has begun.
+            ended = max([ended / 1000, *record.times])
         task = _task(call["task"]).using(
             queue_name=queue_name,
             priority=fields.get("priority", call.get("priority", 0)),
@@ -131,7 +134,7 @@ class DqBackend(BaseTaskBackend):
             kwargs=call["kwargs"],
             status=status,
             enqueued_at=_time(call.get("enqueued_at", fields["created"] / 1000)),
-            finished_at=_milliseconds(fields.get("done") or fields.get("died")),
+            finished_at=_time(ended),
         )
         record.tell(result)
         object.__setattr__(result, "_return_value", call.get("value"))
@@ -262,7 +265,3 @@ def _now() -> datetime:
 
 def _time(seconds: Optional[float]) -> Optional[datetime]:
     return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)
-
-
-def _milliseconds(instant: Optional[int]) -> Optional[datetime]:
-    return None if instant is None else _time(instant / 1000)
