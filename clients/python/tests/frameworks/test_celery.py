@@ -70,7 +70,7 @@ def test_a_delayed_task_runs_when_its_hours_have_passed(own):
     shop.tasks.remind.apply_async((1,), countdown=100 * HOUR)
     shop.clock.set(hours=99)
     shop.tasks.confirm.delay(2)
-    wait("another one ran", lambda: shop.said() == ["confirm 2"])
+    wait("another one is completed", lambda: shop.said() == ["confirm 2"] and shop.number("inflight") == 0)
     shop.clock.set(hours=100)
     wait("it ran", lambda: shop.said() == ["confirm 2", "remind 1"])
 

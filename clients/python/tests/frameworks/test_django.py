@@ -46,11 +46,14 @@ def test_no_worker_holds_a_task_that_is_delayed(server, clock, start, produce, d
         "confirm.enqueue(2)",
     )
     assert said == "READY True True None"
-    wait("another one ran", lambda: done() == ["confirm 2"])
+    wait("another one is completed", lambda: done() == ["confirm 2"] and server.do("DQ.LEN", QUEUE, "inflight") == 0)
     assert server.do("DQ.LEN", QUEUE, "delayed") == 1
     clock.set(hours=23_999)
     in_shop(produce, "confirm.enqueue(3)")
-    wait("another one ran", lambda: done() == ["confirm 2", "confirm 3"])
+    wait(
+        "another one is completed",
+        lambda: done() == ["confirm 2", "confirm 3"] and server.do("DQ.LEN", QUEUE, "inflight") == 0,
+    )
     clock.set(hours=24_000)
     wait("it ran", lambda: done() == ["confirm 2", "confirm 3", "confirm 1"])
 

@@ -29,12 +29,15 @@ def test_no_worker_holds_a_message_that_is_delayed(server, clock, start, produce
     produce(
         "dramatiq", f"import shop; shop.remind.send_with_options(args=(1,), delay={1000 * HOUR}); shop.confirm.send(2)"
     )
-    wait("another one ran", lambda: done() == ["confirm 2"])
+    wait("another one is completed", lambda: done() == ["confirm 2"] and server.do("DQ.LEN", QUEUE, "inflight") == 0)
     [message] = server.do("DQ.PEEK", QUEUE, "delayed")
     assert message[b"due"] - message[b"created"] >= 1000 * HOUR
     clock.set(hours=999)
     produce("dramatiq", "import shop; shop.confirm.send(3)")
-    wait("another one ran", lambda: done() == ["confirm 2", "confirm 3"])
+    wait(
+        "another one is completed",
+        lambda: done() == ["confirm 2", "confirm 3"] and server.do("DQ.LEN", QUEUE, "inflight") == 0,
+    )
     clock.set(hours=1000)
     wait("it ran", lambda: done() == ["confirm 2", "confirm 3", "remind 1"])
 
