@@ -76,9 +76,6 @@ pub struct RedriveArgs {
     pub delay: Option<Duration>,
     #[command(flatten)]
     pub select: SelectArgs,
-    /// Instead of dead messages, send those back that DEADFORWARD has moved here, to the queue that DEADFORWARD names here
-    #[arg(long, conflicts_with_all = ["ids", "delay"])]
-    pub letters: bool,
     /// Only count the messages that would be redriven
     #[arg(long)]
     pub dry_run: bool,

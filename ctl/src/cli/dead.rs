@@ -55,7 +55,7 @@ pub struct SelectArgs {
 impl SelectArgs {
     /// `oldest` is how many of the selected messages are meant: those that died first.
     pub fn filter(&self, oldest: Option<u32>) -> Filter {
-        Filter { conditions: self.conditions.clone(), older: self.older, oldest, ..Filter::default() }
+        Filter { conditions: self.conditions.clone(), older: self.older, oldest, letters: false }
     }
 }
 

@@ -3,7 +3,6 @@
 use super::confirm::agrees;
 use super::why::{no_such_id, not_in};
 use super::{many, no_such_queue, queue, queues, where_the_dead_are};
-use crate::advice::quoted;
 use crate::cli::{CancelArgs, RedriveArgs, RescheduleArgs};
 use crate::dead;
 use crate::failure::{Failure, Outcome};
@@ -76,14 +75,7 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
     if !args.ids.is_empty() {
         return redrive_these(client, args, output);
     }
-    let mut filter = args.select.filter(args.count);
-    if args.letters {
-        let Some(info) = queues::read(client, args.queue.as_bytes())? else {
-            no_such_queue(&args.queue);
-            return Ok(Outcome::Nothing);
-        };
-        filter = dead::Filter { letters: true, from: Some(home(&args.queue, &info)?), ..filter };
-    }
+    let filter = args.select.filter(args.count);
     if args.dry_run || filter.has_conditions() {
         let (queue, delay) = (args.queue.as_bytes(), args.delay.unwrap_or(Duration::ZERO));
         if args.dry_run {
@@ -96,27 +88,10 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
         }
         let redriven = Selected::Changed("redriven");
         return selected(client, &args.queue, redriven, output, |progress| {
-            if args.letters {
-                dead::send_back(client, queue, &filter, progress)
-            } else {
-                dead::redrive(client, queue, &filter, delay, progress)
-            }
+            dead::redrive(client, queue, &filter, delay, progress)
         });
     }
     many::redrive(client, args, output)
-}
-
-/// The queue to which letters go back: the one to which this queue moves what is dead.
-fn home(queue: &QueueName, info: &Fields) -> Result<String, Failure> {
-    let target = info.text("deadforward");
-    let home = target.strip_prefix("QUEUE ").map(str::to_owned);
-    home.ok_or_else(|| {
-        Failure::failed(format!(
-            "letters go back to the queue to which {queue} moves its dead messages, and it moves them to none: \
-             dqctl alter {} --deadforward 'QUEUE NAME'",
-            quoted(&queue.to_string())
-        ))
-    })
 }
 
 /// Redrives messages by their ids, one by one, so that it can be said which of them are not dead.

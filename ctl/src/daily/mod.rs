@@ -55,7 +55,7 @@ pub fn where_the_dead_are(queue: &QueueName, info: &Fields) {
     let back = if kind == "queue" {
         format!(
             ": dqctl dead {there} --letters lists them; after dqctl alter {there} --deadforward 'QUEUE {here}', \
-             dqctl redrive {there} --letters sends them back"
+             dqctl bury {there} ID sends one back"
         )
     } else {
         String::new()

@@ -4,7 +4,7 @@ use super::{pages, Filter};
 use crate::failure::Failure;
 use crate::reply::{int, list, text, unexpected, Fields};
 use crate::time::millis;
-use dq_client::{cmd, Client, Resend, Value};
+use dq_client::{cmd, Client, Resend};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -32,22 +32,6 @@ pub fn redrive(
         command.arg(queue).arg("IDS").arg(ids.len()).arg(ids).arg("DELAY").arg(millis(delay));
         let reply = client.call(&command, Resend::Never)?;
         int(&reply).and_then(|count| u64::try_from(count).ok()).ok_or_else(|| unexpected(&reply))
-    })
-}
-
-/// Sends the selected letters to where the dead messages of the queue go: each is made dead, and the server moves it. Returns
-/// how many; `None` if the queue does not exist.
-pub fn send_back(
-    client: &Client,
-    queue: &[u8],
-    filter: &Filter,
-    progress: impl FnMut(u64),
-) -> Result<Option<u64>, Failure> {
-    change(client, queue, filter, progress, |ids| {
-        ids.iter().try_fold(0, |sent, id| {
-            let was = client.call(cmd("DQ.BURY").arg(queue).arg(id), Resend::Never)?;
-            Ok(sent + u64::from(was != Value::Nil))
-        })
     })
 }
 

@@ -1,6 +1,6 @@
 //! Which dead messages are meant: conditions such as `error~timeout`, all of which must hold, and an age.
 
-use super::cause::{cause_of, header};
+use super::cause::cause_of;
 use crate::reply::Fields;
 use crate::time::millis;
 use std::str::FromStr;
@@ -43,8 +43,6 @@ enum Test {
 pub struct Filter {
     /// Instead of the dead messages of the queue, those that died in other queues and were moved here.
     pub letters: bool,
-    /// Of those, only the ones that died in this queue.
-    pub from: Option<String>,
     pub conditions: Vec<Condition>,
     /// Only messages that have been dead for at least this time.
     pub older: Option<Duration>,
@@ -96,8 +94,7 @@ impl Filter {
             let age = i64::try_from(millis(age)).unwrap_or(i64::MAX);
             message.int("died").is_some_and(|died| died <= now.saturating_sub(age))
         });
-        let is_from = self.from.as_ref().is_none_or(|queue| header(message, "dq-queue").as_ref() == Some(queue));
-        is_old && is_from && self.conditions.iter().all(|condition| condition.holds(message))
+        is_old && self.conditions.iter().all(|condition| condition.holds(message))
     }
 }
 

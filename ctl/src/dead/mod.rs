@@ -12,7 +12,7 @@ mod filter;
 
 pub use cause::{cause_of, error_of, header};
 pub use causes::causes;
-pub use change::{cancel, count, redrive, send_back};
+pub use change::{cancel, count, redrive};
 pub use command::dead;
 pub use filter::{Condition, Filter};
 

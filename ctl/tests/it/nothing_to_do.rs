@@ -146,7 +146,7 @@ fn dead_messages_that_went_elsewhere_are_found_and_sent_back() {
     assert_eq!(server.text(&["DQ.LEN", "orders:dead"]), "3");
     // What the hint says.
     ok(&server, &["alter", "orders:dead", "--deadforward", "QUEUE orders"]);
-    ok(&server, &["redrive", "orders:dead", "--letters", "--where", "id=a"]);
+    ok(&server, &["bury", "orders:dead", "a"]);
     eventually("it is back", || server.text(&["DQ.LEN", "orders", "ready"]) == "1");
     assert_eq!(
         (field(&server, "orders", "a", "state"), field(&server, "orders:dead", "b", "state")),
@@ -156,29 +156,4 @@ fn dead_messages_that_went_elsewhere_are_found_and_sent_back() {
     ok(&server, &["create", "logged", "--deadforward", "STREAM log"]);
     let ran = dqctl(&server, &["dead", "logged"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, "dqctl: the dead messages of logged go to the stream log\n"));
-}
-
-#[test]
-fn letters_go_back_to_the_queue_that_they_come_from() {
-    let server = Server::start();
-    for queue in ["orders", "mail"] {
-        ok(&server, &["create", queue, "--deadforward", "QUEUE letters"]);
-        for id in ["1", "2", "3"] {
-            let id = format!("{queue}-{id}");
-            ok(&server, &["push", queue, "x", "--id", &id]);
-            ok(&server, &["bury", queue, &id, "--error", "refused"]);
-        }
-    }
-    eventually("all are moved", || server.text(&["DQ.LEN", "letters"]) == "6");
-    let refused = dqctl(&server, &["redrive", "letters", "--letters"]);
-    assert!(refused.code == 3 && refused.err.contains("dqctl alter letters --deadforward 'QUEUE NAME'"), "{refused:?}");
-    ok(&server, &["alter", "letters", "--deadforward", "QUEUE orders"]);
-    assert_eq!(ok(&server, &["redrive", "letters", "--letters", "--dry-run"]), "3\n");
-    assert_eq!(ok(&server, &["redrive", "letters", "--letters", "--where", "error~refused", "-n", "2"]), "2\n");
-    eventually("two are back", || server.text(&["DQ.LEN", "orders", "ready"]) == "2");
-    assert_eq!(field(&server, "orders", "orders-1", "state"), "ready");
-    assert_eq!(ok(&server, &["redrive", "letters", "--letters"]), "1\n");
-    eventually("those of others stay", || server.text(&["DQ.LEN", "letters"]) == "3");
-    assert_eq!(dqctl(&server, &["redrive", "letters", "orders-1", "--letters"]).code, 2);
-    assert_eq!(dqctl(&server, &["redrive", "none", "--letters"]).code, 1);
 }
