@@ -59,6 +59,8 @@ pub struct Failure {
     is_of_value: bool,
     /// A server has not loaded the module, and it is not said which.
     lacks_module: bool,
+    /// The user may not execute the command.
+    is_denied: bool,
 }
 
 impl Failure {
@@ -76,6 +78,7 @@ impl Failure {
             is_lost: false,
             is_of_value: false,
             lacks_module: false,
+            is_denied: false,
         }
     }
 
@@ -145,6 +148,11 @@ impl Failure {
         }
     }
 
+    /// Whether the user may not execute the command.
+    pub fn is_denied(&self) -> bool {
+        self.is_denied
+    }
+
     /// The failure of a command whose values come from its command line: if the server refused one for what it is, the command
     /// line is wrong.
     #[must_use]
@@ -197,6 +205,7 @@ impl fmt::Display for Failure {
 impl From<dq_client::Error> for Failure {
     fn from(error: dq_client::Error) -> Failure {
         use dq_client::Error;
+        let is_denied = matches!(error, Error::NoPermission(_));
         let advice = match &error {
             Error::Connect(_) => "start the server, or name another one with --url or DQ_URL",
             Error::Lost(_) => return Failure { is_lost: true, ..Failure::failed(error) },
@@ -242,7 +251,7 @@ impl From<dq_client::Error> for Failure {
             }
             _ => return Failure::failed(error),
         };
-        Failure::failed(format!("{error}; {advice}"))
+        Failure { is_denied, ..Failure::failed(format!("{error}; {advice}")) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The question before many messages are changed. A program in a pipe is never asked.
+//! The question before many messages are changed. Without a person at a terminal nobody is asked.
 
 use crate::cli::ConfirmArgs;
 use crate::failure::Failure;
@@ -16,13 +16,15 @@ pub fn agrees(
     verb: &str,
     count: impl FnOnce() -> Result<Option<u64>, Failure>,
 ) -> Result<bool, Failure> {
-    if args.yes || !output.is_for_people() || !io::stdin().is_terminal() {
+    // The question goes to standard error, so it is asked although the answer of the command goes to a file.
+    if args.yes || output.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(true);
     }
     let number = match count() {
         Ok(Some(0) | None) => return Ok(true),
         Ok(Some(number)) => messages(number),
         // A user may be allowed the change alone.
+        Err(failure) if !failure.is_denied() => return Err(failure),
         Err(_) => "messages, which could not be counted,".to_owned(),
     };
     eprint!("{verb} {number} of the queue {queue}? [y/N] ");

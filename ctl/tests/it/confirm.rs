@@ -57,6 +57,10 @@ fn nobody_is_asked_in_a_pipe_or_with_yes_or_by_ids_or_for_nothing() {
         let shown = on_terminal(&server, args, true);
         assert!(shown.ends_with(done) && !shown.contains('?'), "{args}: {shown}");
     }
+    // The question is for the person at the terminal, wherever the answer of the command goes.
+    assert!(answering(&server, "purge q ready > /dev/null", true, "n\n").contains("Purge"));
+    let lost = on_terminal(&server, "-u redis://127.0.0.1:1 purge q --all", true);
+    assert!(lost.contains("start the server") && !lost.contains('?'), "{lost}");
     assert!(on_terminal(&server, "purge none --all", true).contains("there is no queue none"));
     assert_eq!(ok(&server, &["redrive", "q"]), "1\n");
     assert_eq!(ok(&server, &["purge", "q", "ready"]), "5\n");

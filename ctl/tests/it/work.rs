@@ -1,7 +1,8 @@
 //! `dqctl work`: commands that handle messages.
 
 use crate::dqctl::{command, field, ok, run, Ran};
-use crate::support::{eventually, Process, Server};
+use crate::http::get;
+use crate::support::{eventually, free_port, Process, Server};
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -222,14 +223,16 @@ fn a_handler_whose_message_was_cancelled_is_ended() {
 fn sigterm_lets_handlers_end_and_gives_back_the_rest() {
     let server = Server::start();
     let script = "touch $DIR/begun; while [ ! -e $DIR/go ]; do sleep 0.01; done";
-    let work = Work::start(&server, &["-q", "q"], script);
+    let address = format!("127.0.0.1:{}", free_port());
+    let work = Work::start(&server, &["-q", "q", "--listen", &address], script);
     ok(&server, &["push", "q", "x", "--id", "first"]);
     eventually("it runs", || dir(&server).join("begun").exists());
     ok(&server, &["push", "q", "x", "--id", "second"]);
     work.signal("TERM");
+    eventually("it stops", || get(&address, "/metrics").is_none_or(|(_, text)| !text.contains("dq_worker_up{")));
     std::fs::write(server.dir().join("go"), "").unwrap();
     let ran = work.ended();
-    assert_eq!((ran.code, ran.err.lines().count()), (0, 1), "{ran:?}");
+    assert_eq!((ran.code, ran.err.lines().count()), (0, 2), "{ran:?}");
     assert_eq!(crate::dqctl::dqctl(&server, &["get", "q", "first"]).code, 1);
     assert_eq!(
         (field(&server, "q", "second", "state"), field(&server, "q", "second", "attempt")),
