@@ -68,7 +68,7 @@ export function selection(queue, state, shared, others = []) {
   return { bar, summary, box, fill, draw };
 }
 
-/** What tells a message from the others of its queue. */
+/** What tells a message from the others of its queue, and its deliveries from each other. */
 export function keyOf(message) {
-  return JSON.stringify(param(message, "id"));
+  return JSON.stringify([param(message, "id"), message.receipt ?? message["receipt-base64"]]);
 }
