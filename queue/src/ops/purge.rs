@@ -182,8 +182,9 @@ impl Queue {
     /// Removes the messages in `spans` that the queue holds, and returns how many there were. What time has done to
     /// them up to `now` is counted first.
     pub(crate) fn remove_spans(&mut self, spans: &Spans, now: UnixMs, ids: Ids) -> usize {
-        let ends_first = self.view.first_end(now).is_some();
-        if ids == Ids::Forgotten && !ends_first && self.messages.all_in(spans) {
+        // What time did up to `now` was not counted yet, or what it did later was counted by another clock.
+        let is_apart = self.view.first_end(now).is_some() || self.view.is_beyond(now);
+        if ids == Ids::Forgotten && !is_apart && self.messages.all_in(spans) {
             self.end_removed_in(spans, now);
             return self.remove_all();
         }
@@ -205,7 +206,7 @@ impl Queue {
         }
         if !in_bulk {
             self.for_each_refreshed(&doomed, now, |queue, at, record| queue.remove(at, record));
-        } else if ends_first {
+        } else if is_apart {
             self.for_each_refreshed(&doomed, now, |_, _, _| ());
         }
         if in_bulk {

@@ -129,13 +129,14 @@ fn no_longer_history_breaks_a_promise() {
     expect_none(Menu::Deliveries, 9 + more);
 }
 
-/// The first of these was found by `DQ_DEPTH=1 make explore`.
+/// `DQ_DEPTH=1 make explore` found the first and the last of these.
 #[test]
 fn a_replica_takes_back_what_it_counted_before_a_late_effect() {
-    use Act::{Arrive, Extend, Pass, Pop, Push, ReplicaTimer};
+    use Act::{Arrive, Extend, Pass, Pop, Purge, Push, ReplicaTimer};
     let late_delivery = [Push(0, How::Expiring), Pop, Pass, Arrive, ReplicaTimer, Arrive];
     let late_extension = [Push(0, How::Now), Pop, Arrive, Arrive, Pass, Extend(0), Pass, ReplicaTimer, Arrive];
-    for path in [&late_delivery[..], &late_extension[..]] {
+    let late_purge = [Push(0, How::Expiring), Arrive, Purge, Pass, ReplicaTimer, Arrive];
+    for path in [&late_delivery[..], &late_extension[..], &late_purge[..]] {
         let mut nodes = Nodes::new(None);
         for act in path {
             assert!(nodes.carry_out(*act), "{act:?} of {path:?} changes something");
