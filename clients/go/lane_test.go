@@ -2,6 +2,7 @@ package dq
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 )
@@ -52,5 +53,14 @@ func TestALeaseEndsWhereTheLongestLeaseCutsIt(t *testing.T) {
 	end := endAfter(t, 600, 1000, round{300, 301, 302}, round{600, 601, 602}, round{900, 901, 902})
 	if end < 995 || end > 1005 {
 		t.Error(end)
+	}
+}
+
+func TestDurationsAreRoundedUp(t *testing.T) {
+	longest := time.Duration(math.MaxInt64)
+	for d, want := range map[time.Duration]int64{longest: longest.Milliseconds() + 1, -1500 * time.Microsecond: -1, time.Second: 1000} {
+		if got := ms(d); got != want {
+			t.Errorf("%v is %v ms, not %v", d, got, want)
+		}
 	}
 }

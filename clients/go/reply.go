@@ -82,7 +82,11 @@ func texts(reply any) map[string]string {
 
 // ms returns a duration in the unit of the server, rounded up, so that nothing is due too early.
 func ms(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
+	whole := int64(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		whole++
+	}
+	return whole
 }
 
 // unixMs returns a time in the unit of the server, rounded up.

@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 
 import pytest
 from server import eventually
 
 import dq_client
 from dq_client.queue import Queue
+from dq_client.wire import milliseconds
 
 
 def test_each_method_exists_with_and_without_asyncio():
@@ -41,6 +43,12 @@ def test_a_message_is_never_due_too_early(app):
     at = datetime(2200, 1, 1, 0, 0, 0, 1, tzinfo=timezone.utc)
     queue.push_sync(b"x", id="at", at=at)
     queue.push_sync(b"x", id="delayed", delay=0.0015)
+    assert [milliseconds(duration) for duration in (Decimal("1.0004"), 1e14, timedelta.max, -0.0015)] == [
+        1001,
+        10**17,
+        86_400_000 * 10**9,
+        -1,
+    ]
     assert queue.get_sync("at")["due"] == at.timestamp() // 0.001 + 1
     delayed = queue.get_sync("delayed")
     assert delayed["due"] - delayed["created"] == 2

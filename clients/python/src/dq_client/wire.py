@@ -177,9 +177,10 @@ def info(reply: Any) -> Optional[Dict[str, Any]]:
 
 
 def milliseconds(duration: Duration) -> int:
-    """Returns a duration in the unit of the server, rounded up, so that nothing is due too early."""
-    exact = duration if isinstance(duration, timedelta) else timedelta(seconds=duration)
-    return -(-exact // timedelta(milliseconds=1))
+    """Returns a duration in the unit of the server, rounded to a microsecond and then up, so that nothing is due too early."""
+    if isinstance(duration, timedelta):
+        return -(-(duration // timedelta(microseconds=1)) // 1000)
+    return -(-round(duration * 1_000_000) // 1000)
 
 
 def unix_milliseconds(at: datetime) -> int:
