@@ -120,9 +120,15 @@ pub struct Floor {
     /// own, because two masters that a partition separates deliver the same messages at the same instants, and a
     /// receipt of the one must not count on the other.
     pub start: u32,
+    /// How many milliseconds this process leaves out at most, of [`Floor::GAP_BITS`] and drawn as well, if its clock is
+    /// behind the numbers that it knows.
+    pub gap: u32,
 }
 
 impl Floor {
+    /// The bits of [`Floor::gap`]: up to four seconds.
+    pub const GAP_BITS: u32 = 12;
+
     /// Raises the floor to the numbers that a queue has given out. A number that no clock reaches before the year 2248
     /// was forged and is ignored: that queue may exhaust its own numbers, but not those of all others.
     pub fn raise(&mut self, sequence: Sequence, receipt: Receipt) {
@@ -133,12 +139,18 @@ impl Floor {
     }
 
     /// Passes over the numbers that another process may have given out after the last ones that are known here, before its
-    /// writes were lost. If the clock is ahead of the known numbers, the next ones are beyond these anyway; if it is
-    /// behind, they begin at [`Floor::start`] of the millisecond after the last known one.
-    pub fn pass_over_lost(&mut self) {
-        let beyond = |last: u64| next_tick(last, UnixMs::new((last >> COUNT_BITS) + 1), u64::from(self.start));
-        self.sequence = beyond(self.sequence).unwrap_or(self.sequence);
-        self.receipt = beyond(self.receipt).unwrap_or(self.receipt);
+    /// writes were lost. If the clock is ahead of the known numbers, the next ones are beyond those anyway. If it is behind,
+    /// the next ones begin at [`Floor::start`] of a millisecond that [`Floor::gap`] chooses, and that is ahead of the known
+    /// numbers by no more than the clock is behind them.
+    pub fn pass_over_lost(&mut self, now: UnixMs) {
+        let beyond = |last: u64| {
+            let ms = last >> COUNT_BITS;
+            let behind = ms.checked_sub(now.as_ms());
+            let next = behind.map(|behind| ms + 1 + u64::from(self.gap) % (behind + 1));
+            next.map_or(last, |next| next << COUNT_BITS | u64::from(self.start))
+        };
+        self.sequence = beyond(self.sequence);
+        self.receipt = beyond(self.receipt);
     }
 }
 
@@ -397,12 +409,17 @@ mod tests {
     #[test]
     fn numbers_that_were_lost_are_passed_over() {
         let known = Sequence::next(Sequence::ZERO, UnixMs::new(1_760_000_000_050)).unwrap();
-        let mut floor = Floor { start: 300, ..Floor::default() };
-        floor.raise(known, Receipt(known.0));
-        floor.pass_over_lost();
-        let next = |ms| Sequence::next(Sequence(floor.sequence), UnixMs::new(ms)).unwrap().to_string();
-        assert_eq!((next(1_760_000_000_040), floor.receipt), ("1760000000051-301".to_owned(), floor.sequence));
-        assert_eq!(next(1_760_000_000_052), "1760000000052-0", "a clock that is ahead needs no gap");
+        let next = |now| {
+            let mut floor = Floor { start: 300, gap: 7, ..Floor::default() };
+            floor.raise(known, Receipt(known.0));
+            floor.pass_over_lost(UnixMs::new(now));
+            assert_eq!(floor.receipt, floor.sequence);
+            Sequence::next(Sequence(floor.sequence), UnixMs::new(now)).unwrap().to_string()
+        };
+        assert_eq!(next(1_760_000_000_040), "1760000000058-301");
+        assert_eq!(next(1_760_000_000_048), "1760000000052-301", "the gap is not longer than the clock is behind");
+        assert_eq!(next(1_760_000_000_050), "1760000000051-301");
+        assert_eq!(next(1_760_000_000_051), "1760000000051-0", "a clock that is ahead needs no gap");
     }
 
     #[test]

@@ -5,22 +5,27 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use dq_queue::id::{Floor, Receipt, Sequence};
+use dq_queue::time::UnixMs;
+
+use crate::module_api::ctx::now_ms;
 
 static LAST_SEQUENCE: AtomicU64 = AtomicU64::new(0);
 static LAST_RECEIPT: AtomicU64 = AtomicU64::new(0);
 static START: AtomicU32 = AtomicU32::new(0);
+static GAP: AtomicU32 = AtomicU32::new(0);
 
-/// Draws the count at which this process begins the receipts of each millisecond.
-pub fn draw_start() {
+/// Draws what is this process's own: [`Floor::start`] and [`Floor::gap`].
+pub fn draw() {
     // The keys of this hasher are the random numbers of the standard library.
-    let drawn = RandomState::new().hash_one(0) & ((1 << Receipt::START_BITS) - 1);
-    START.store(drawn as u32, Relaxed);
+    let drawn = |bits: u32| (RandomState::new().hash_one(0) & ((1 << bits) - 1)) as u32;
+    START.store(drawn(Receipt::START_BITS), Relaxed);
+    GAP.store(drawn(Floor::GAP_BITS), Relaxed);
 }
 
 /// The last sequence and receipt that this process has issued.
 pub fn floor() -> Floor {
     let (sequence, receipt) = (LAST_SEQUENCE.load(Relaxed), LAST_RECEIPT.load(Relaxed));
-    Floor { sequence, receipt, start: START.load(Relaxed) }
+    Floor { sequence, receipt, start: START.load(Relaxed), gap: GAP.load(Relaxed) }
 }
 
 /// Raises the floor to what a queue has issued.
@@ -34,7 +39,7 @@ pub fn raise_floor((sequence, receipt): (Sequence, Receipt)) {
 /// with it.
 pub fn pass_over_lost() {
     let mut floor = floor();
-    floor.pass_over_lost();
+    floor.pass_over_lost(UnixMs::new(now_ms()));
     store(floor);
 }
 

@@ -43,7 +43,7 @@ pub fn load(
         let ctx = unsafe { Ctx::from_raw(ctx) };
         log::attach(ctx);
         disposal::attach();
-        floor::draw_start();
+        floor::draw();
         if args != 0 {
             return Err("it takes no arguments; its settings are the dq.* lines of redis.conf".to_owned());
         }

@@ -113,7 +113,7 @@ fn ids_and_receipts_do_not_repeat_across_a_crash_that_loses_writes_while_the_clo
     server.client().push("q x");
     server.client().ask("SAVE").ok();
     clock.set(0);
-    crash(server, 1);
+    crash(server, 4);
 }
 
 fn crash(mut server: Server, crashes: usize) {
