@@ -178,7 +178,7 @@ impl Condition {
         let waited = info.int("oldest-ready").and_then(|ms| u64::try_from(ms).ok());
         match (self, waited) {
             (Condition::Unserved, Some(waited)) if info.int("delivered").is_some_and(|total| total > 0) => {
-                format!("ready for {}, nobody waits", span(waited))
+                format!("ready for {} and nobody waits", span(waited))
             }
             _ => self.as_str().to_owned(),
         }
@@ -273,7 +273,7 @@ mod tests {
             Condition::Unserved.words(&info)
         };
         assert_eq!(words(0), "no consumer");
-        assert_eq!(words(1), "ready for 3m, nobody waits");
+        assert_eq!(words(1), "ready for 3m and nobody waits");
     }
 
     #[test]

@@ -26,10 +26,12 @@ const TRACEBACK: &str = "Traceback ";
 /// What stands in place of an error if the last delivery was neither acked nor nacked before its lease expired.
 const LEASE: &str = "(lease expired)";
 
-/// The error of a dead message as a list shows it. If its lease expired, that is said before the error of an earlier attempt.
+/// The error of a dead message as a list shows it, with the line that says most first. If its lease expired, that is said before
+/// the error of an earlier attempt.
 pub fn error_of(message: &Fields) -> String {
     match (is_of_lease(message), message.text("error")) {
         (false, error) if error.is_empty() => header(message, "dq-error").unwrap_or_default(),
+        (false, error) if error.starts_with(TRACEBACK) => format!("{}: {error}", line_of(&error).unwrap_or_default()),
         (false, error) => error,
         (true, error) if error.is_empty() => LEASE.to_owned(),
         (true, error) => format!("{LEASE} after {error}"),
@@ -146,7 +148,9 @@ fn write_numbers(word: &str, cause: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::{line_of, normalized};
+    use super::{error_of, line_of, normalized};
+    use crate::reply::Fields;
+    use dq_client::Value;
 
     #[test]
     fn what_differs_from_message_to_message_is_replaced() {
@@ -199,5 +203,12 @@ mod tests {
         assert_eq!(line_of("\n refused \nmore"), Some("refused"));
         assert_eq!(line_of("Traceback (most recent call last):\n  File\nKeyError: 'a'\n"), Some("KeyError: 'a'"));
         assert_eq!(line_of(" \n"), None);
+    }
+
+    #[test]
+    fn a_list_shows_the_line_of_a_traceback_that_says_most_first() {
+        let error = "Traceback (most recent call last):\n  File\nKeyError: 'a'\n";
+        let message = Fields(vec![("error".to_owned(), Value::BulkString(error.into()))]);
+        assert_eq!(error_of(&message), format!("KeyError: 'a': {error}"));
     }
 }

@@ -4,7 +4,7 @@ use super::finding::{About, Findings, Severity, Subject, NO_CONSUMER};
 use crate::advice::quoted;
 use crate::batches::find;
 use crate::cli::doctor::DoctorArgs;
-use crate::condition::Condition;
+use crate::condition::{Condition, Recent};
 use crate::groups::{self, Held, Why};
 use crate::reply::{self, Fields};
 use crate::time::{now_ms, span};
@@ -90,6 +90,8 @@ pub fn check_again(
     let moves = number(&info, "delivered") > before.delivered || number(&info, "acked") > before.acked;
     let running = u64::try_from(running).unwrap_or(0);
     let is_stuck = !moves && inflight > 0 && u128::from(running) >= limits.ready.as_millis();
+    let conditions = Condition::of(&info, Recent::default());
+    let is_limited = conditions.iter().any(|(condition, _)| *condition == Condition::Limited);
     let (ready, age) = (number(&info, "ready"), span(age));
     let ready = if ready == 1 { "1 message is ready".to_owned() } else { format!("{ready} messages are ready") };
     if is_stuck {
@@ -97,9 +99,13 @@ pub fn check_again(
         let why = "nothing is delivered or completed: consumers that are gone or hang keep their messages";
         let advice = "dqctl consumers QUEUE shows who holds them; dqctl release QUEUE CONSUMER takes them back";
         about.warning("stuck", what, why, advice);
+    } else if is_served && is_limited {
+        let what = format!("{ready}, the oldest for {age}: it is at its RATE");
+        let why = "messages arrived faster than its rate lets them be delivered";
+        about.warning("behind", what, why, "wait, or raise the rate with dqctl alter QUEUE --rate N/TIME");
     } else if is_served {
         let what = format!("{ready}, the oldest for {age}, although there are consumers");
-        let advice = "add consumers, or look at RATE, MAXINFLIGHT and groups that wait";
+        let advice = "add consumers, or look at MAXINFLIGHT and groups that wait";
         about.warning("behind", what, "messages arrive faster than they are completed", advice);
     } else {
         let since = if before.delivered > 0 { "nobody waits" } else { "none was ever taken" };
@@ -175,12 +181,13 @@ fn settings(info: &Fields, about: &mut About) {
         );
     }
     for (name, what, why) in [
-        ("forward", "forwarding", "its messages wait until it works again"),
-        ("deadforward", "forwarding dead messages", "they stay dead in the queue until it works again"),
+        ("forward", "forwarding to", "its messages wait until it works again"),
+        ("deadforward", "forwarding dead messages to", "they stay dead in the queue until it works again"),
     ] {
         if let Some(since) = info.int(&format!("{name}-failing-since")) {
             let length = span(u64::try_from(now_ms().saturating_sub(since)).unwrap_or(0));
-            let what = format!("{what} has failed for {length}: {}", info.text(&format!("{name}-error")));
+            let (target, error) = (info.text(name), info.text(&format!("{name}-error")));
+            let what = format!("{what} {target} has failed for {length}: {error}");
             let advice = format!("repair the target, or choose another one with dqctl alter QUEUE --{name} TARGET");
             about.critical(name, what, why, &advice);
         }

@@ -6,7 +6,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// The longest text that is shown even if there is room for more.
 const TEXT: usize = 60;
 /// To how many columns names and texts are cut, one step after the other until all fit. Names come last: they tell rows apart.
-const STEPS: [(usize, usize); 3] = [(40, 16), (40, 8), (8, 8)];
+const STEPS: [(usize, usize); 4] = [(40, 30), (20, 30), (20, 8), (8, 8)];
 /// Between two columns.
 const GAP: &str = "  ";
 
@@ -220,6 +220,14 @@ mod tests {
         let lines = table.lines(42);
         assert!(lines[1].starts_with("tenant:0:jobs ") && lines[1].ends_with("…"), "{lines:?}");
         assert!(lines.iter().all(|line| line.width() <= 42), "{lines:?}");
+    }
+
+    #[test]
+    fn one_long_name_leaves_room_for_words() {
+        let mut table = Table::new(COLUMNS);
+        table.row([&"n".repeat(180), "8", "open", "no consumer, messages die", ""].map(str::to_owned).into());
+        let lines = table.lines(70);
+        assert!(lines[1].ends_with("no consumer, messages die"), "{lines:?}");
     }
 
     #[test]

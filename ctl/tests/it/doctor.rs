@@ -147,6 +147,8 @@ fn a_dead_forward_that_fails_is_found() {
     eventually("it fails", || ok(&server, &["info", "q"]).contains("deadforward-error\tWRONGTYPE"));
     let (code, findings) = doctor(&server, &[]);
     assert_eq!((code, severities(&findings, "deadforward")), (1, vec!["critical"]), "{findings:?}");
+    let what = findings.iter().find(|found| found["check"] == "deadforward").unwrap()["what"].to_string();
+    assert!(what.contains("to LIST no-list LEFT has failed") || what.contains("to LIST no-list has failed"), "{what}");
 }
 
 #[test]
@@ -327,4 +329,18 @@ fn a_missing_consumer_is_told_from_one_that_may_poll() {
     };
     assert!(what("never").ends_with(", and none was ever taken"), "{findings:?}");
     assert!(what("polled").ends_with(", and nobody waits"), "{findings:?}");
+}
+
+#[test]
+fn a_queue_at_its_rate_does_not_need_consumers() {
+    let server = sound();
+    server.ask(&["DQ.CREATE", "q", "RATE", "1", "3600000"]);
+    for _ in 0..2 {
+        server.ask(&["DQ.PUSH", "q", "x", "AT", &old(1)]);
+    }
+    server.ask(&["DQ.POP", "q", "LEASE", "3600000"]);
+    let (_, findings) = doctor(&server, &[]);
+    let found = findings.iter().find(|found| found["check"] == "behind").expect("it is behind");
+    assert!(found["what"].to_string().contains("it is at its RATE"), "{found}");
+    assert!(found["do"].to_string().contains("--rate"), "{found}");
 }

@@ -154,5 +154,8 @@ document.addEventListener("keydown", (event) => {
   }
 });
 document.addEventListener("visibilitychange", () => document.hidden || (current.once && main.contains(current.node) && !current.node.classList.contains("unread")) || refresh());
-window.addEventListener("hashchange", route);
+window.addEventListener("hashchange", () => {
+  document.getElementById("dialog").close(); // Its question is about the view that is left.
+  route();
+});
 route();

@@ -217,6 +217,27 @@ fn messages_of_every_state_are_selected_and_changed_together() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn a_question_ends_with_the_view_that_it_is_about() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "one", "x"]);
+    server.ask(&["DQ.PUSH", "other", "x"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=one"));
+    browser.until("clients waiting");
+    browser.eval("location.hash = location.hash.replace('one', 'other')");
+    browser.until_true("document.querySelector('h1').innerText.includes('other')");
+    browser.tab_to("Purge…");
+    browser.press("Enter");
+    browser.until_true("document.getElementById('dialog').open");
+    browser.eval("history.back()");
+    browser.until_true("document.querySelector('h1').innerText.includes('one')");
+    browser.until_true("!document.getElementById('dialog').open");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn a_change_that_failed_is_repeated_by_keyboard() {
     let mut server = Server::start();
     server.ask(&["DQ.CREATE", "q"]);
