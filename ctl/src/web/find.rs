@@ -86,16 +86,16 @@ pub struct Sorted {
 pub struct Find {
     names: Arc<Refreshed<Names>>,
     survey: Refreshed<Survey>,
-    graveyard: Arc<Graveyard>,
+    watch: Arc<Watch>,
 }
 
-/// The deaths in each queue.
-struct Graveyard {
+/// What was seen of each queue between two looks.
+struct Watch {
     client: Client,
-    deaths: Mutex<HashMap<Vec<u8>, Looks>>,
+    looks: Mutex<HashMap<Vec<u8>, Looks>>,
 }
 
-impl Graveyard {
+impl Watch {
     fn note(&self, name: &[u8], info: &Fields) -> Recent {
         let is_new = self.lock().get(name).copied().unwrap_or_default().is_new(info);
         let newest = is_new.then(|| newest_death(&self.client, name)).flatten();
@@ -108,7 +108,7 @@ impl Graveyard {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Looks>> {
-        self.deaths.lock().unwrap_or_else(PoisonError::into_inner)
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,10 +116,10 @@ impl Find {
     pub fn new(client: &Client) -> Find {
         let (finder, surveyor) = (client.clone(), client.clone());
         let names = Arc::new(Refreshed::new(move |last| find(&finder, last)));
-        let graveyard = Arc::new(Graveyard { client: client.clone(), deaths: Mutex::default() });
-        let (known, noted) = (Arc::clone(&names), Arc::clone(&graveyard));
+        let watch = Arc::new(Watch { client: client.clone(), looks: Mutex::default() });
+        let (known, noted) = (Arc::clone(&names), Arc::clone(&watch));
         let survey = Refreshed::new(move |last| survey(&surveyor, &known, &noted, last));
-        Find { names, survey, graveyard }
+        Find { names, survey, watch }
     }
 
     /// The same names, for a reader that is not in a hurry.
@@ -132,17 +132,17 @@ impl Find {
         self.names.get()
     }
 
-    /// Notes the deaths in a queue that somebody else has read.
+    /// Notes what somebody else has read of a queue.
     pub fn noter(&self) -> impl Fn(&[u8], &Fields) + Send + 'static {
-        let graveyard = Arc::clone(&self.graveyard);
+        let watch = Arc::clone(&self.watch);
         move |name, info| {
-            graveyard.note(name, info);
+            watch.note(name, info);
         }
     }
 
     /// The conditions of a queue that was just read.
     pub fn conditions(&self, name: &[u8], info: &Fields) -> Vec<(Condition, Level)> {
-        Condition::of(info, self.graveyard.note(name, info))
+        Condition::of(info, self.watch.note(name, info))
     }
 
     /// Sorts names, which are sorted by name already. Every other order needs all queues.
@@ -203,25 +203,20 @@ fn find(client: &Client, last: Option<&Names>) -> Result<Names, Failure> {
     Ok(Names { names: names.into_iter().take(QUEUES).collect(), is_limited, failed })
 }
 
-fn survey(
-    client: &Client,
-    names: &Refreshed<Names>,
-    graveyard: &Graveyard,
-    last: Option<&Survey>,
-) -> Result<Survey, Failure> {
+fn survey(client: &Client, names: &Refreshed<Names>, watch: &Watch, last: Option<&Survey>) -> Result<Survey, Failure> {
     let mut survey = HashMap::new();
     let Some(known) = names.get()? else { return Ok(survey) };
     for name in &known.names {
         match read(client, name) {
             Ok(Some(info)) => {
                 let before = last.and_then(|last| last.get(name));
-                survey.insert(name.clone(), Ranked::new(&info, graveyard.note(name, &info), before));
+                survey.insert(name.clone(), Ranked::new(&info, watch.note(name, &info), before));
             }
             Ok(None) | Err(Error::WrongType(_) | Error::NoPermission(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    graveyard.keep(&known.names);
+    watch.keep(&known.names);
     Ok(survey)
 }
 

@@ -242,6 +242,9 @@ pub fn alter(api: &Api, params: &Params) -> Answer {
     if number == 0 {
         return Err(Problem::wrong("settings is missing: {\"retries\": 3}"));
     }
+    if let Some((name, _)) = settings.iter().find(|(_, value)| value.is_null()) {
+        return Err(Problem::wrong(format!("{name} is null: leave out what is not to be changed")));
+    }
     let settings = Params::Body(settings);
     settings.only(&[&NUMBERS[..], &PAIRS.map(|(_, pair)| pair).concat(), &[JITTER], &WORDS].concat())?;
     let value = |name: &str| settings.int(name, -1, i64::MAX);

@@ -100,7 +100,12 @@ fn every_setting_that_a_queue_shows_is_changed() {
     }
     web.act("alter", json!({ "queue": "q", "settings": { "forward": "NONE" } }));
     assert_eq!(web.read("/api/queue?queue=q")["info"]["forward"], "NONE");
-    for wrong in [json!({ "backoff-jitter": 5 }), json!({ "forward": "" }), json!({ "forward": "elsewhere" })] {
+    for wrong in [
+        json!({ "backoff-jitter": 5 }),
+        json!({ "forward": "" }),
+        json!({ "forward": "elsewhere" }),
+        json!({ "retries": null }),
+    ] {
         assert_eq!(web.post("alter", &json!({ "queue": "q", "settings": wrong })).status, 400, "{wrong}");
     }
 }
