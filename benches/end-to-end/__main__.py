@@ -13,7 +13,6 @@ one at a time and 100 at a time (Python: 64). Late: from the due time of a delay
 import argparse
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -126,9 +125,6 @@ class Python(Node):
         counts = ["--messages", (3000 if self.name == "rq" else 20000) // factor, "--delayed", 1000 // factor]
         said = run(self.python, worker, self.name, "--url", f"redis://127.0.0.1:{port}", *counts, timeout=WORK_SECONDS)
         found = lines_of(said)
-        if not found:  # a sentence instead of JSON
-            rate, late = re.search(r"([\d.]+) messages/s", said), re.findall(r"([\d.]+) ms", said)
-            found = {"rate": float(rate[1]), **dict(zip(("p50", "p99"), map(float, late)))}
         return {"one" if self.name == "rq" else "many": found.pop("rate"), **found}
 
 

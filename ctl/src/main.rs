@@ -19,6 +19,7 @@ mod groups;
 mod http;
 mod import;
 mod json;
+mod latency;
 mod load;
 mod message;
 mod name;

@@ -120,8 +120,8 @@ pub struct Floor {
     /// own, because two masters that a partition separates deliver the same messages at the same instants, and a
     /// receipt of the one must not count on the other.
     pub start: u32,
-    /// How many milliseconds this process leaves out at most, of [`Floor::GAP_BITS`] and drawn as well, if its clock is
-    /// behind the numbers that it knows.
+    /// The most milliseconds that this process leaves out if its clock is behind the numbers that it knows. It has
+    /// [`Floor::GAP_BITS`] bits, and each process draws its own.
     pub gap: u32,
 }
 

@@ -14,7 +14,7 @@ static LAST_RECEIPT: AtomicU64 = AtomicU64::new(0);
 static START: AtomicU32 = AtomicU32::new(0);
 static GAP: AtomicU32 = AtomicU32::new(0);
 
-/// Draws what is this process's own: [`Floor::start`] and [`Floor::gap`].
+/// Draws the numbers that tell this process from others: [`Floor::start`] and [`Floor::gap`].
 pub fn draw() {
     // The keys of this hasher are the random numbers of the standard library.
     let drawn = |bits: u32| (RandomState::new().hash_one(0) & ((1 << bits) - 1)) as u32;

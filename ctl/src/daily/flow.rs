@@ -58,25 +58,18 @@ pub fn pause(client: &Client, args: &PauseArgs, output: &Output) -> Result<Outco
     let after = look(client, &args.queue);
     let mut said = Vec::new();
     for part in parts {
-        let end = |info: &Option<Fields>| info.as_ref().and_then(|info| end(info, *part));
-        let was = before.as_ref().is_some_and(|info| is_set(info, *part));
-        said.push(paused(part.0, was, end(&before), end(&after), args, output));
+        let was = before.as_ref().filter(|info| is_set(info, *part)).map(|info| end(info, *part));
+        let now = after.as_ref().and_then(|info| end(info, *part));
+        said.push(paused(part.0, was, now, args, output));
     }
     output.result(&said.join(", "), object(&args.queue, parts, 1))?;
     Ok(Outcome::Done)
 }
 
-/// What a pause has done. A pause that lasts longer stays.
-fn paused(
-    word: &str,
-    was_set: bool,
-    before: Option<i64>,
-    after: Option<i64>,
-    args: &PauseArgs,
-    output: &Output,
-) -> String {
+/// What a pause has done. A pause that lasts longer stays. `before` and `after` are the ends that it has, if any.
+fn paused(word: &str, before: Option<Option<i64>>, after: Option<i64>, args: &PauseArgs, output: &Output) -> String {
     match after {
-        _ if was_set && before == after => match after {
+        _ if before == Some(after) => match after {
             Some(until) => format!("was {word} already, until {}", output.moment(until)),
             None => format!("was {word} already, until it is resumed"),
         },
@@ -104,7 +97,7 @@ fn pause_group(client: &Client, args: &PauseArgs, group: &str, output: &Output) 
     if is_empty {
         eprintln!("dqctl: no message of the group {group} waits in the queue {} now", args.queue);
     }
-    let text = paused("paused", was.is_some(), was.flatten(), after, args, output);
+    let text = paused("paused", was, after, args, output);
     output.result(&text, json!({ "queue": args.queue, "group": group, "paused": 1 }))?;
     Ok(Outcome::Done)
 }

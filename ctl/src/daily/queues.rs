@@ -6,6 +6,7 @@ use crate::cli::{InfoArgs, LsArgs, QueueArgs};
 use crate::condition::{Condition, Level};
 use crate::failure::{Failure, Outcome};
 use crate::groups;
+use crate::latency::Histogram;
 use crate::message::meaning;
 use crate::name::{put, shown};
 use crate::output::Column::{Name, Number, Text, Word};
@@ -14,7 +15,6 @@ use crate::queues;
 use crate::reply::Fields;
 use crate::time::{exact, span};
 use crate::trouble::Trouble;
-use crate::web::latency::Histogram;
 use dq_client::{cmd, Client, Resend};
 use std::cmp::Reverse;
 

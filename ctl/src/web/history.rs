@@ -4,9 +4,9 @@
 //! Of more queues than there are rings, those have one that somebody has looked at last.
 
 use super::find::{self, Names};
-use super::latency::{Latency, Times};
 use super::refreshed::Refreshed;
 use crate::failure::Failure;
+use crate::latency::{Latency, Times};
 use crate::reply::Fields;
 use crate::time::now_ms;
 use dq_client::Client;

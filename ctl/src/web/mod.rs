@@ -1,15 +1,14 @@
 //! `dqctl web`: the queues in a browser.
 //!
 //! One page, which is part of the program, reads and changes queues by an API of JSON. `guard` decides who is answered,
-//! `page` has the files of the page, `api` the paths of the API, `find` which queues there are, `history` how their
-//! counts developed, and `latency` how late they were.
+//! `page` has the files of the page, `api` the paths of the API, `find` which queues there are, and `history` how their
+//! counts developed.
 
 mod api;
 mod args;
 mod find;
 mod guard;
 mod history;
-pub mod latency;
 mod page;
 mod refreshed;
 
