@@ -2,14 +2,14 @@
 //! the old master was asked after that is abandoned, and the rest is judged like any other history with a takeover. A
 //! receipt of the one never counts in the other.
 
-use super::history::{Act, Delivery, Due, History, Op, Outcome, Span, Split};
+use super::history::{Act, Delivery, Due, History, Op, Outcome, Span, Split, Turn};
 use super::messages::Messages;
 use super::report::{Fault, Report};
 use std::collections::HashSet;
 
 /// Moves what an old master was asked after the takeover to the abandoned calls, and counts each split as a takeover.
 pub fn separate(history: &mut History) {
-    for split in &history.splits {
+    for split in &history.splits.clone() {
         history.losses.push(split.at);
         let asked_it = |op: &Op| op.span.server == split.old && op.span.called < split.healed;
         let (abandoned, kept): (Vec<Op>, Vec<Op>) =
@@ -19,7 +19,23 @@ pub fn separate(history: &mut History) {
         for op in history.ops.iter_mut().filter(|op| asked_it(op) && op.span.answered > split.at) {
             make_uncertain(op);
         }
+        forget_the_rest(history, split);
     }
+}
+
+/// Drops what was seen of schedules, batches and the target of a forwarding on the old master, unless it certainly was
+/// before the takeover. A pop that was under way may have delivered a run before.
+fn forget_the_rest(history: &mut History, split: &Split) {
+    let is_there = |span: &Span| span.server == split.old && span.called < split.healed;
+    let is_abandoned = |span: &Span| is_there(span) && span.called > split.at;
+    let may_be_abandoned = |span: &Span| is_there(span) && span.answered > split.at;
+    let (unsure, sure) = history.series.drain(..).partition(|turn: &Turn| may_be_abandoned(&turn.span));
+    history.series = sure;
+    history.hidden.extend(unsure.into_iter().map(|turn: Turn| turn.span));
+    history.hidden.retain(|span| !is_abandoned(span));
+    history.batches.retain(|batch| !is_abandoned(&batch.span));
+    history.followed.retain(|followed| !may_be_abandoned(&followed.span));
+    history.looks.retain(|look| !may_be_abandoned(&look.span));
 }
 
 /// Makes a call one whose reply nobody saw, because it may have been carried out before the takeover or after it.

@@ -1,5 +1,6 @@
 //! The faults of a checker run.
 
+use super::history::History;
 use super::stage::{Stage, WORKER};
 use crate::support::{eventually, Client, Clock, Random, Reply, Server};
 use std::time::Instant;
@@ -63,8 +64,8 @@ pub trait Unrest {
     /// Gives each of its faults once.
     fn rage(&mut self);
 
-    /// The instants at which a replica took over from a killed master.
-    fn losses(&mut self) -> Vec<u64>;
+    /// Makes the servers well again once the clients have ended, and notes in the history what takeovers may have lost.
+    fn settle(&mut self, history: &mut History);
 }
 
 /// The faults of a server with an AOF whose clock is wrong.
@@ -127,8 +128,8 @@ impl Unrest for Nemesis<'_> {
         self.some_quiet();
     }
 
-    fn losses(&mut self) -> Vec<u64> {
-        std::mem::take(&mut self.losses)
+    fn settle(&mut self, history: &mut History) {
+        history.losses = std::mem::take(&mut self.losses);
     }
 }
 

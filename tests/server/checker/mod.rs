@@ -12,6 +12,7 @@ mod batches;
 mod branches;
 mod check;
 mod consumer;
+mod crew;
 mod faults;
 mod forwarding;
 mod groups;
@@ -30,24 +31,18 @@ mod slots;
 mod soak;
 mod stage;
 
-use self::consumer::{Consumer, BACKOFF, LEASES, SHORT_LEASES};
-use self::faults::{
-    follow, until_replicas_have_it, Fault, Nemesis, Unrest, ALONE, CLOCKS, PAIR, SKEWED, STEPS, UPGRADED_ALONE,
-    UPGRADED_PAIR,
-};
+use self::consumer::BACKOFF;
+use self::crew::Crew;
+use self::faults::{follow, Fault, Nemesis, Unrest, ALONE, CLOCKS, PAIR, SKEWED, STEPS, UPGRADED_ALONE, UPGRADED_PAIR};
 use self::history::{History, Rate};
 use self::looking::Target;
-use self::producer::{Confirms, Habits, Producer};
+use self::producer::Confirms;
 use self::report::Report;
 use self::slots::Moves;
 pub use self::soak::{new_seed, soak_seconds};
-use self::stage::{Link, Stage, QUEUE, SERIES};
+use self::stage::{Link, Stage};
 use crate::support::{next_module, Clock, Random, Server};
 use std::collections::BTreeSet;
-use std::sync::Barrier;
-
-const PRODUCERS: usize = 3;
-const CONSUMERS: usize = 4;
 
 /// The seed of the ordinary runs.
 const SEED: u64 = 1;
@@ -93,17 +88,6 @@ enum Queue {
 }
 
 const QUEUES: [Queue; 4] = [Queue::Plain, Queue::Limited, Queue::Grouped, Queue::Forwarding];
-
-/// The number of processes that declare the schedules at once, and of those that go on declaring them.
-const DECLARERS: usize = 20;
-const DECLARING: usize = 3;
-const SERIES_CONSUMERS: usize = 2;
-
-/// The number of processes that push batches and work on them.
-const BATCHERS: usize = 2;
-
-/// The number of processes that look at the target of a queue that forwards.
-const WATCHERS: usize = 2;
 
 /// The rate limit of a limited queue.
 const RATE: Rate = Rate { most: 50, period: 60 };
@@ -164,103 +148,14 @@ fn start(cast: Cast, stage: &Stage, mut chance: Random) -> Box<dyn Unrest + '_> 
 /// Carries out one run: its faults, `rounds` times, then the drain, then the check.
 fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
     let stage = Stage::new();
-    let limited = queue == Queue::Limited;
     let chance = |who: usize| Random::seeded(seed.wrapping_mul(64).wrapping_add(who as u64));
-    let (settings, mut history, target) = settings(queue, &mut chance(60 + cast as usize));
-    println!("{settings}");
+    let (settings, history, target) = settings(queue, &mut chance(60 + cast as usize));
     let mut nemesis = start(cast, &stage, chance(0));
-    let mut c = nemesis.client();
-    stage.say(&format!("DQ.CREATE {QUEUE} {settings}"));
-    c.create(format!("{QUEUE} {settings}"));
-    if limited {
-        c.create(SERIES);
-    }
-    if matches!(cast, Cast::Pair | Cast::Skewed | Cast::UpgradedPair) {
-        until_replicas_have_it(&mut c, 1);
-    }
-    let (boot, mut created) = (Barrier::new(DECLARERS), 0);
-    std::thread::scope(|scope| {
-        let link = |who: usize| Link::new(&stage, chance(who));
-        let grouped = queue == Queue::Grouped;
-        let confirms = match cast {
-            Cast::Calm | Cast::Alone | Cast::Clock | Cast::Skewed | Cast::Cluster | Cast::SkewedCluster => {
-                Confirms::Nothing
-            }
-            Cast::Pair => Confirms::Wait(1),
-            Cast::Upgraded | Cast::UpgradedPair => Confirms::Nothing,
-        };
-        let habits = Habits { confirms, repeats: limited, groups: grouped };
-        let leases = if grouped { SHORT_LEASES } else { LEASES };
-        let mut workers = Vec::new();
-        for n in 0..PRODUCERS {
-            let producer = Producer::new(link(1 + n), n, habits);
-            workers.push(scope.spawn(move || producer.work()));
-        }
-        let consumers = if target.is_some() { 0 } else { CONSUMERS };
-        for n in 0..consumers {
-            let consumer = Consumer::new(link(1 + PRODUCERS + n), leases);
-            workers.push(scope.spawn(move || consumer.work()));
-        }
-        let mut processes = Vec::new();
-        if limited {
-            for n in 0..DECLARERS {
-                let (link, boot) = (link(20 + n), &boot);
-                processes.push(scope.spawn(move || series::declare(link, boot, n < DECLARING)));
-            }
-            for n in 0..SERIES_CONSUMERS {
-                let link = link(10 + n);
-                processes.push(scope.spawn(move || series::work(link)));
-            }
-        }
-        let mut batchers = Vec::new();
-        for n in 0..if limited { BATCHERS } else { 0 } {
-            let link = link(50 + n);
-            batchers.push(scope.spawn(move || batches::work(link, n)));
-        }
-        let watchers: Vec<_> = target.map_or(Vec::new(), |target| {
-            let watch = |n: usize| {
-                let link = link(40 + n);
-                scope.spawn(move || looking::watch(link, target))
-            };
-            (0..WATCHERS).map(watch).collect()
-        });
-        // The clients must end even if something fails here.
-        let raged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            for _ in 0..rounds {
-                nemesis.rage();
-            }
-        }));
-        stage.end();
-        for worker in workers {
-            history.ops.extend(worker.join().expect("no reply was wrong"));
-        }
-        for process in processes {
-            let mut done = process.join().expect("no reply was wrong");
-            created += done.created;
-            history.series.append(&mut done.turns);
-            history.hidden.append(&mut done.hidden);
-        }
-        for batcher in batchers {
-            let mut done = batcher.join().expect("no reply was wrong");
-            history.batches.append(&mut done.batches);
-            history.followed.append(&mut done.followed);
-        }
-        for watcher in watchers {
-            history.looks.extend(watcher.join().expect("no reply was wrong"));
-        }
-        raged.expect("the servers did as they were told");
-        match target {
-            None => history.ops.extend(Consumer::new(link(63), leases).drain()),
-            Some(target) => history.looks.push(looking::finish(link(63), target)),
-        }
-        history.losses = nemesis.losses();
-        history.rewinds = stage.rewinds();
-        if limited {
-            series::finish(link(62), &mut history, created);
-            batches::finish(link(61), &mut history);
-        }
-    });
-    Report { said: stage.said(), ..check::check(&history) }
+    let confirms = if matches!(cast, Cast::Pair) { Confirms::Wait(1) } else { Confirms::Nothing };
+    let replicas = i64::from(matches!(cast, Cast::Pair | Cast::Skewed | Cast::UpgradedPair));
+    let link = |who: usize| Link::new(&stage, chance(who));
+    let crew = Crew { stage: &stage, link: &link, queue, settings, target, confirms, replicas };
+    crew.work(&mut *nemesis, rounds, history)
 }
 
 /// The commands, each with the words in capital letters that followed, that clients have sent in a run of each queue.

@@ -4,13 +4,13 @@
 //! confirmed.
 
 use super::branches;
-use super::consumer::{Consumer, LEASES, SHORT_LEASES};
-use super::faults::{until_replicas_have_it, STEPS};
-use super::history::Split;
-use super::producer::{Confirms, Habits, Producer};
+use super::crew::{Crew, MOST_CLIENTS};
+use super::faults::{Unrest, STEPS};
+use super::history::{History, Split};
+use super::producer::Confirms;
 use super::report::Report;
 use super::stage::{Link, Side, Stage, QUEUE};
-use super::{check, seed, settings, Queue, SEED};
+use super::{seed, settings, Queue, QUEUES, SEED};
 use crate::support::cluster::{attach, node_args, unite, SLOTS};
 use crate::support::{eventually, Client, Clock, Protocol, Proxy, Random, Reply, Sentinels, Server, Traffic, Way};
 use std::net::{IpAddr, Ipv4Addr};
@@ -30,10 +30,6 @@ const REPLICAS: usize = 2;
 
 /// The other masters of a cluster.
 const OTHER_MASTERS: usize = 2;
-
-/// The producers and the consumers, each on a side.
-const PRODUCERS: [Side; 3] = [Many, Many, Few];
-const CONSUMERS: [Side; 4] = [Many, Many, Few, Few];
 
 /// How many replies clients receive in a quiet phase, at most, and how many more they may receive while the servers are
 /// being changed.
@@ -215,6 +211,7 @@ struct Nemesis<'a> {
     chance: Random,
     guard: Guard,
     group: Group,
+    faults: &'a [Fault],
     /// The master and its replicas, then the other masters of a cluster.
     nodes: Vec<Node>,
     sentinels: Option<Sentinels>,
@@ -226,7 +223,8 @@ struct Nemesis<'a> {
 }
 
 impl<'a> Nemesis<'a> {
-    fn new(stage: &'a Stage, chance: Random, group: Group, guard: Guard) -> Nemesis<'a> {
+    fn new(stage: &'a Stage, chance: Random, cast: Cast, faults: &'a [Fault]) -> Nemesis<'a> {
+        let Cast { group, guard, .. } = cast;
         let others = if group == Group::Cluster { OTHER_MASTERS } else { 0 };
         let nodes: Vec<Node> = (0..=REPLICAS + others).map(|n| Node::start(n, group, guard.args())).collect();
         let (shard, others) = nodes.split_at(1 + REPLICAS);
@@ -245,7 +243,14 @@ impl<'a> Nemesis<'a> {
                 None
             }
         };
-        Nemesis { stage, chance, guard, group, nodes, sentinels, master: 0, ahead: 0, splits: Vec::new() }
+        let mut nemesis =
+            Nemesis { stage, chance, guard, group, faults, nodes, sentinels, master: 0, ahead: 0, splits: Vec::new() };
+        if cast.clocks == Clocks::Differ {
+            nemesis.set_clocks_apart();
+        }
+        nemesis.master().until_it_accepts();
+        [Many, Few].iter().for_each(|side| nemesis.enter(*side));
+        nemesis
     }
 
     fn master(&self) -> &Node {
@@ -314,28 +319,6 @@ impl<'a> Nemesis<'a> {
         self.nodes.iter().for_each(|node| node.clock.set(self.ahead));
     }
 
-    fn rage(&mut self, faults: &[Fault]) {
-        let mut left = faults.to_vec();
-        while !left.is_empty() {
-            self.some_quiet();
-            match left.swap_remove(self.chance.below(left.len())) {
-                Fault::Split(cut) => self.split(cut),
-                Fault::LateSplit => {
-                    let ms = *self.chance.one_of(&[1, 20, 100]);
-                    self.master().peers.set(Way::Out, Traffic::Delayed(ms));
-                    self.some_quiet();
-                    self.split(Cut::Both);
-                }
-                Fault::Blip(cut) => {
-                    self.cut(cut);
-                    self.some_answers(Few);
-                    self.mend();
-                }
-            }
-        }
-        self.some_quiet();
-    }
-
     fn some_quiet(&mut self) {
         let answers = 1 + self.chance.below(CALM);
         self.stage.allow(answers + MORE);
@@ -384,7 +367,7 @@ impl<'a> Nemesis<'a> {
         if refused.is_none() && !learns {
             // More than its clients had under way when the replica took over.
             self.stage.allow(MORE);
-            self.stage.until_answers_at(Few, 2 * (PRODUCERS.len() + CONSUMERS.len()));
+            self.stage.until_answers_at(Few, 2 * MOST_CLIENTS);
         }
         self.stage.leave_at(Few);
         self.mend();
@@ -395,52 +378,55 @@ impl<'a> Nemesis<'a> {
     }
 }
 
-/// Carries out one run: its faults, then the drain, then the check.
-fn run(cast: Cast, faults: &[Fault], seed: u64) -> Report {
-    let Cast { group, guard, clocks, queue } = cast;
-    let stage = Stage::new();
-    let chance = |who: usize| Random::seeded(seed.wrapping_mul(64).wrapping_add(who as u64));
-    let (settings, mut history, _) = settings(queue, &mut chance(60));
-    let mut nemesis = Nemesis::new(&stage, chance(0), group, guard);
-    if clocks == Clocks::Differ {
-        nemesis.set_clocks_apart();
+impl Unrest for Nemesis<'_> {
+    fn client(&self) -> Client {
+        self.master().server.client()
     }
-    nemesis.master().until_it_accepts();
-    let mut c = nemesis.master().server.client();
-    c.create(format!("{QUEUE} {settings}"));
-    until_replicas_have_it(&mut c, REPLICAS as i64);
-    [Many, Few].iter().for_each(|side| nemesis.enter(*side));
-    std::thread::scope(|scope| {
-        let grouped = queue == Queue::Grouped;
-        let habits = Habits { confirms: guard.confirms(), repeats: queue == Queue::Limited, groups: grouped };
-        let leases = if grouped { SHORT_LEASES } else { LEASES };
-        let mut workers = Vec::new();
-        for (n, side) in PRODUCERS.into_iter().enumerate() {
-            let producer = Producer::new(Link::at(&stage, side, chance(1 + n)), n, habits);
-            workers.push(scope.spawn(move || producer.work()));
+
+    fn rage(&mut self) {
+        let mut left = self.faults.to_vec();
+        while !left.is_empty() {
+            self.some_quiet();
+            match left.swap_remove(self.chance.below(left.len())) {
+                Fault::Split(cut) => self.split(cut),
+                Fault::LateSplit => {
+                    let ms = *self.chance.one_of(&[1, 20, 100]);
+                    self.master().peers.set(Way::Out, Traffic::Delayed(ms));
+                    self.some_quiet();
+                    self.split(Cut::Both);
+                }
+                Fault::Blip(cut) => {
+                    self.cut(cut);
+                    self.some_answers(Few);
+                    self.mend();
+                }
+            }
         }
-        for (n, side) in CONSUMERS.into_iter().enumerate() {
-            let consumer = Consumer::new(Link::at(&stage, side, chance(1 + PRODUCERS.len() + n)), leases);
-            workers.push(scope.spawn(move || consumer.work()));
-        }
-        // The clients must end even if something fails here.
-        let raged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| nemesis.rage(faults)));
-        stage.end();
-        for worker in workers {
-            history.ops.extend(worker.join().expect("no reply was wrong"));
-        }
-        raged.expect("the servers did as they were told");
+        self.some_quiet();
+    }
+
+    fn settle(&mut self, history: &mut History) {
         // The drain needs no protection.
         let unprotect = "CONFIG SET min-replicas-to-write 0";
-        nemesis.master().ask_until("it needs no replicas", unprotect, |reply| !reply.is_error());
-        nemesis.set_clocks_right();
-        let drain = Consumer::new(Link::at(&stage, Few, chance(63)), leases);
-        history.ops.extend(drain.drain());
-    });
-    history.splits = std::mem::take(&mut nemesis.splits);
-    history.rewinds = stage.rewinds();
-    branches::separate(&mut history);
-    check::check(&history)
+        self.master().ask_until("it needs no replicas", unprotect, |reply| !reply.is_error());
+        self.set_clocks_right();
+        history.splits = std::mem::take(&mut self.splits);
+        branches::separate(history);
+    }
+}
+
+/// Carries out one run: its faults, then the drain, then the check.
+fn run(cast: Cast, faults: &[Fault], seed: u64) -> Report {
+    let Cast { guard, queue, .. } = cast;
+    let stage = Stage::new();
+    let chance = |who: usize| Random::seeded(seed.wrapping_mul(64).wrapping_add(who as u64));
+    let (settings, history, target) = settings(queue, &mut chance(60));
+    let mut nemesis = Nemesis::new(&stage, chance(0), cast, faults);
+    // Half of the clients of each kind are on each side.
+    let link = |who: usize| Link::at(&stage, [Few, Many][who % 2], chance(who));
+    let (confirms, replicas) = (guard.confirms(), REPLICAS as i64);
+    let crew = Crew { stage: &stage, link: &link, queue, settings, target, confirms, replicas };
+    crew.work(&mut nemesis, 1, history)
 }
 
 /// Carries out a run, and fails unless its history is free of faults.
@@ -449,7 +435,8 @@ fn must_be_clean(cast: Cast, faults: &[Fault], seed: u64) -> Report {
     let report = run(cast, faults, seed);
     println!("{report}");
     assert!(report.findings.is_empty(), "{cast:?}, {faults:?}, DQ_SEED={seed}: {report}");
-    assert!(report.acknowledged > 0 && report.delivered > 0, "the run shows something: {report}");
+    assert!(report.acknowledged > 0 && report.delivered + report.forwarded > 0, "the run shows something: {report}");
+    assert!((report.runs > 0 && report.batches > 0) == (cast.queue == Queue::Limited), "{report}");
     report
 }
 
@@ -482,8 +469,15 @@ fn a_partition_keeps_the_limits_of_groups() {
 }
 
 #[test]
-fn a_partition_keeps_the_rate_and_the_deduplication_of_a_queue() {
+fn a_partition_keeps_limits_schedules_and_batches() {
     let cast = Cast { queue: Queue::Limited, ..Cast::new(Group::Sentinels, Guard::Wait) };
+    let report = must_be_clean(cast, &[Fault::Split(Cut::Both), Fault::LateSplit], seed(SEED));
+    assert!(report.abandoned > 0, "the old master went on: {report}");
+}
+
+#[test]
+fn what_is_forwarded_in_a_partition_is_there_once() {
+    let cast = Cast { queue: Queue::Forwarding, ..Cast::new(Group::Sentinels, Guard::Wait) };
     let report = must_be_clean(cast, &[Fault::Split(Cut::Both), Fault::LateSplit], seed(SEED));
     assert!(report.abandoned > 0, "the old master went on: {report}");
 }
@@ -535,7 +529,7 @@ fn soak_of(group: Group, seed: u64) {
     guards.extend(has_waitaof().then_some(Guard::WaitAof));
     for guard in guards {
         let cast = Cast::new(group, guard);
-        for queue in [Queue::Plain, Queue::Grouped, Queue::Limited] {
+        for queue in QUEUES {
             must_be_clean(Cast { queue, ..cast }, &ALL, seed);
         }
         if group == Group::Sentinels {

@@ -3,7 +3,7 @@
 use crate::support::{eventually, every_command, every_state, known_of_every_command, Client, Server};
 
 /// Waits until a rewrite of the AOF has succeeded.
-fn rewrite_aof(c: &mut Client) {
+pub fn rewrite_aof(c: &mut Client) {
     eventually("no rewrite runs", || c.info("persistence", "aof_rewrite_in_progress") == "0");
     c.ask("BGREWRITEAOF");
     c.until_rewritten();

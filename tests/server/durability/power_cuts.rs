@@ -1,6 +1,6 @@
 //! Power cuts: what no fsync has written to the disk is gone, the names of files as well.
 
-use super::cut_aof::{digest, lasting_command};
+use super::cut_aof::{boot_and_rewrite, digest, lasting_command};
 use crate::checker::{new_seed, soak_seconds};
 use crate::support::{any_call, eventually, Client, Disk, Random, Server};
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ fn cut_with_fsync_always(seed: u64, cuts: usize) {
         let known = ["q", "r"].map(|key| c.digest(key));
         let _noise = make_noise(&server, &mut random);
         disk.cut(&mut server, &mut random);
-        server.boot();
+        boot_and_rewrite(&mut server);
         let mut c = server.client();
         assert_eq!(["q", "r"].map(|key| c.digest(key)), known, "seed {seed}, power cut {cut}");
     }
@@ -66,7 +66,7 @@ fn cut_with_fsync_each_second(seed: u64, cuts: usize) {
         let all = pushed + random.below(COMMANDS);
         c.pipeline((pushed..all).map(|nth| format!("DQ.PUSH q x ID m{nth}")));
         disk.cut(&mut server, &mut random);
-        server.boot();
+        boot_and_rewrite(&mut server);
         pushed = server.client().len("q") as usize;
         assert!((safe..=all).contains(&pushed), "seed {seed}, power cut {cut}: {pushed} of {all}, {safe} were safe");
         let mut c = server.client();
