@@ -205,6 +205,15 @@ impl Node {
     }
 }
 
+/// Makes the clocks of a master and its replicas differ from each other by a step or two. Returns how far one of them is
+/// ahead of the true time at most, in ms.
+fn set_clocks_apart(nodes: &[Node], chance: &mut Random) -> i64 {
+    let step = *chance.one_of(&STEPS);
+    let mut steps = vec![0, step, 2 * step];
+    nodes.iter().for_each(|node| node.clock.set(steps.swap_remove(chance.below(steps.len()))));
+    2 * step
+}
+
 /// The servers of a run, and the partitions that they are given.
 struct Nemesis<'a> {
     stage: &'a Stage,
@@ -223,10 +232,12 @@ struct Nemesis<'a> {
 }
 
 impl<'a> Nemesis<'a> {
-    fn new(stage: &'a Stage, chance: Random, cast: Cast, faults: &'a [Fault]) -> Nemesis<'a> {
+    fn new(stage: &'a Stage, mut chance: Random, cast: Cast, faults: &'a [Fault]) -> Nemesis<'a> {
         let Cast { group, guard, .. } = cast;
         let others = if group == Group::Cluster { OTHER_MASTERS } else { 0 };
         let nodes: Vec<Node> = (0..=REPLICAS + others).map(|n| Node::start(n, group, guard.args())).collect();
+        let ahead = if cast.clocks == Clocks::Differ { set_clocks_apart(&nodes[..=REPLICAS], &mut chance) } else { 0 };
+        stage.may_be_ahead(ahead);
         let (shard, others) = nodes.split_at(1 + REPLICAS);
         let sentinels = match group {
             Group::Sentinels => {
@@ -243,11 +254,8 @@ impl<'a> Nemesis<'a> {
                 None
             }
         };
-        let mut nemesis =
-            Nemesis { stage, chance, guard, group, faults, nodes, sentinels, master: 0, ahead: 0, splits: Vec::new() };
-        if cast.clocks == Clocks::Differ {
-            nemesis.set_clocks_apart();
-        }
+        let nemesis =
+            Nemesis { stage, chance, guard, group, faults, nodes, sentinels, master: 0, ahead, splits: Vec::new() };
         nemesis.master().until_it_accepts();
         [Many, Few].iter().for_each(|side| nemesis.enter(*side));
         nemesis
@@ -301,17 +309,6 @@ impl<'a> Nemesis<'a> {
             Few => node.server.port(),
         };
         self.stage.enter_at(side, port, &node.server);
-    }
-
-    /// Makes the clocks of the master and its replicas differ from each other by a step or two.
-    fn set_clocks_apart(&mut self) {
-        let step = *self.chance.one_of(&STEPS);
-        let mut steps = vec![0, step, 2 * step];
-        for node in &self.nodes[..=REPLICAS] {
-            node.clock.set(steps.swap_remove(self.chance.below(steps.len())));
-        }
-        self.ahead = 2 * step;
-        self.stage.may_be_ahead(self.ahead);
     }
 
     /// Sets all clocks to the one that was ahead: what that had delayed would otherwise wait for hours.
@@ -510,6 +507,13 @@ fn what_wait_confirmed_survives_partitions_of_a_cluster() {
 }
 
 #[test]
+fn a_partition_of_a_cluster_whose_clocks_differ_is_like_any_other() {
+    let cast = Cast { clocks: Clocks::Differ, ..Cast::new(Group::Cluster, Guard::Wait) };
+    let report = must_be_clean(cast, &[Fault::Split(Cut::Both), Fault::LateSplit], seed(SEED));
+    assert!(report.abandoned > 0, "the old master went on: {report}");
+}
+
+#[test]
 fn a_cluster_master_that_needs_replicas_refuses_writes_in_a_partition() {
     must_be_clean(Cast::new(Group::Cluster, Guard::MinReplicas), &[Fault::Split(Cut::Both)], seed(SEED));
 }
@@ -532,8 +536,8 @@ fn soak_of(group: Group, seed: u64) {
         for queue in QUEUES {
             must_be_clean(Cast { queue, ..cast }, &ALL, seed);
         }
-        if group == Group::Sentinels {
-            must_be_clean(Cast { clocks: Clocks::Differ, ..cast }, &ALL, seed);
+        for queue in QUEUES {
+            must_be_clean(Cast { clocks: Clocks::Differ, queue, ..cast }, &ALL, seed);
         }
     }
 }
