@@ -402,7 +402,7 @@ fn receipt_in(reply: &Reply) -> Option<String> {
 /// Checks that a change was seen at or after its time, by the server's clock.
 #[track_caller]
 fn expect_never_early(c: &mut Client, first: &Fields, last: &Fields) {
-    let now = c.now();
+    let now = c.latest_now();
     let instant = match (last.text("state").as_str(), first.text("state").as_str()) {
         ("dead", _) => last.int("died"),
         ("ready", "inflight") => first.int("deadline"),
