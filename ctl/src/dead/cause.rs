@@ -18,6 +18,8 @@ const OF_ANSWERS: [&str; 11] = [
 ];
 /// Words that can stand between such a word and its code: `a status of 503`.
 const BETWEEN: [&str; 6] = ["a", "by", "is", "of", "was", "with"];
+/// A code stands alone or after one of these. A number after another sign, as in `$250` or `error/12`, is none.
+const BEFORE_CODE: &str = "'\"([<=";
 /// A word of at least this many hexadecimal digits is an id.
 const HEX: usize = 8;
 /// Python writes the line that matters last.
@@ -77,10 +79,11 @@ fn normalized(line: &str) -> String {
     while let Some(start) = rest.find(is_of_word) {
         let (between, after) = rest.split_at(start);
         let is_numbered = between.ends_with(BLANK);
+        let may_be_code = between.chars().next_back().is_none_or(|c| c.is_whitespace() || BEFORE_CODE.contains(c));
         cause.push_str(between.strip_suffix(BLANK).unwrap_or(between));
         let (word, after) = after.split_at(after.find(|c| !is_of_word(c)).unwrap_or(after.len()));
         let at = cause.len();
-        write_word(word, code.filter(|_| !is_numbered), &mut cause);
+        write_word(word, code.filter(|_| may_be_code), &mut cause);
         if is_numbered && !cause.get(at..).is_some_and(|written| written.starts_with(BLANK)) {
             cause.insert(at, BLANK);
         }
@@ -164,6 +167,8 @@ mod tests {
             ("order #48213 not found", "order # not found"),
             ("no row with id=12, of 3", "no row with id=#, of #"),
             ("3 items missing", "# items missing"),
+            ("$250 was refused: error ~7", "$# was refused: error ~#"),
+            ("error/12/x, status *404", "error/#/x, status *#"),
             ("no issue in #general", "no issue in #general"),
             ("a # b", "a # b"),
             ("no user bob@example.com", "no user #"),
