@@ -182,7 +182,7 @@ fn close(client: &Client, args: &BatchArgs, name: &str, then: &str, output: &Out
 fn cancel(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Result<Outcome, Failure> {
     let fields = info(client, args.queue.as_bytes(), name.as_bytes())?;
     let left = || Ok(fields.as_ref().and_then(|fields| u64::try_from(fields.int("left")?).ok()));
-    if !agrees(&args.confirm, output, &args.queue, "Cancel", left)? {
+    if agrees(&args.confirm, output, &args.queue, "Cancel", left)?.is_none() {
         return Ok(Outcome::Nothing);
     }
     let reply = client.call(cmd("DQ.BATCH").arg(args.queue.as_bytes()).arg(name).arg("CANCEL"), Resend::Never)?;

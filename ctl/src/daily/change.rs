@@ -3,7 +3,7 @@
 use super::confirm::agrees;
 use super::why::{no_such_id, not_in};
 use super::{many, no_such_queue, queue, queues, where_the_dead_are};
-use crate::cli::{CancelArgs, RedriveArgs, RescheduleArgs};
+use crate::cli::{CancelArgs, ConfirmArgs, RedriveArgs, RescheduleArgs};
 use crate::dead;
 use crate::failure::{Failure, Outcome};
 use crate::name::{MessageId, QueueName};
@@ -25,9 +25,9 @@ pub fn cancel(client: &Client, args: &CancelArgs, output: &Output) -> Result<Out
                 dead::count(client, queue, &filter, progress)
             });
         }
-        if !agrees(&args.confirm, output, &args.queue, "Cancel", || count_selected(client, &args.queue, &filter))? {
+        let Some(filter) = agreed(client, &args.confirm, output, &args.queue, "Cancel", filter)? else {
             return Ok(Outcome::Nothing);
-        }
+        };
         let cancelled = Selected::Changed("cancelled");
         return selected(client, &args.queue, cancelled, output, |progress| {
             dead::cancel(client, queue, &filter, progress)
@@ -83,9 +83,9 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
                 dead::count(client, queue, &filter, progress)
             });
         }
-        if !agrees(&args.confirm, output, &args.queue, "Redrive", || count_selected(client, &args.queue, &filter))? {
+        let Some(filter) = agreed(client, &args.confirm, output, &args.queue, "Redrive", filter)? else {
             return Ok(Outcome::Nothing);
-        }
+        };
         let redriven = Selected::Changed("redriven");
         return selected(client, &args.queue, redriven, output, |progress| {
             dead::redrive(client, queue, &filter, delay, progress)
@@ -137,10 +137,22 @@ fn count(
     Ok(Outcome::found(selected > 0))
 }
 
-/// How many messages conditions select. `None` if the queue does not exist.
-fn count_selected(client: &Client, queue: &QueueName, filter: &dead::Filter) -> Result<Option<u64>, Failure> {
-    let mut progress = Progress::new("selected");
-    dead::count(client, queue.as_bytes(), filter, |count| progress.at(count))
+/// Asks about the messages that conditions select. Returns what selects no more than was agreed on: those that die later
+/// are not among the oldest.
+fn agreed(
+    client: &Client,
+    args: &ConfirmArgs,
+    output: &Output,
+    queue: &QueueName,
+    verb: &str,
+    filter: dead::Filter,
+) -> Result<Option<dead::Filter>, Failure> {
+    let most = agrees(args, output, queue, verb, || {
+        let mut progress = Progress::new("selected");
+        dead::count(client, queue.as_bytes(), &filter, |count| progress.at(count))
+    })?;
+    let limited = |most: u64| dead::Filter { oldest: u32::try_from(most).ok().or(filter.oldest), ..filter };
+    Ok(most.map(limited))
 }
 
 /// What is done to the messages that conditions select.

@@ -9,23 +9,26 @@ use std::io::{self, IsTerminal, Write};
 
 /// Asks on a terminal whether to go on, with the number of messages. `verb` is what is done to them, such as `Purge`. `count`
 /// returns `None` if the queue does not exist: that, and that there is no message, the command says itself.
+///
+/// Returns the most messages that may be changed, because more may have come since they were counted; `None` if the answer
+/// is no.
 pub fn agrees(
     args: &ConfirmArgs,
     output: &Output,
     queue: &QueueName,
     verb: &str,
     count: impl FnOnce() -> Result<Option<u64>, Failure>,
-) -> Result<bool, Failure> {
+) -> Result<Option<u64>, Failure> {
     // The question goes to standard error, so it is asked although the answer of the command goes to a file.
     if args.yes || output.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Ok(true);
+        return Ok(Some(u64::MAX));
     }
-    let number = match count() {
-        Ok(Some(0) | None) => return Ok(true),
-        Ok(Some(number)) => messages(number),
+    let (most, number) = match count() {
+        Ok(Some(0) | None) => return Ok(Some(0)),
+        Ok(Some(number)) => (number, messages(number)),
         // A user may be allowed the change alone.
         Err(failure) if !failure.is_denied() => return Err(failure),
-        Err(_) => "messages, which could not be counted,".to_owned(),
+        Err(_) => (u64::MAX, "messages, which could not be counted,".to_owned()),
     };
     eprint!("{verb} {number} of the queue {queue}? [y/N] ");
     io::stderr().flush()?;
@@ -35,5 +38,5 @@ pub fn agrees(
     if !agrees {
         eprintln!("dqctl: nothing was changed");
     }
-    Ok(agrees)
+    Ok(agrees.then_some(most))
 }

@@ -54,14 +54,15 @@ pub fn release(client: &Client, args: &ReleaseArgs, output: &Output) -> Result<O
     if args.dry_run {
         return many::count(&args.queue, output, || held(client, args));
     }
-    if !agrees(&args.confirm, output, &args.queue, "Release", || held(client, args))? {
+    let Some(most) = agrees(&args.confirm, output, &args.queue, "Release", || held(client, args))? else {
         return Ok(Outcome::Nothing);
-    }
+    };
     let queue = queue(client, &args.queue);
-    let released = if args.no_count {
-        queue.release_uncounted(&args.consumer, args.count)?
-    } else {
-        queue.release(&args.consumer, args.count)?
+    let most = u32::try_from(most).ok().or(args.count);
+    let released = match (most, args.no_count) {
+        (Some(0), _) => 0,
+        (most, true) => queue.release_uncounted(&args.consumer, most)?,
+        (most, false) => queue.release(&args.consumer, most)?,
     };
     output.counted(released, "released", json!({ "released": released }))?;
     if released == 0 {

@@ -25,10 +25,10 @@ pub fn promote(client: &Client, args: &PromoteArgs, output: &Output) -> Result<O
     if args.dry_run {
         return count(&args.queue, output, || delayed(client, args));
     }
-    if !agrees(&args.confirm, output, &args.queue, "Promote", || delayed(client, args))? {
+    let Some(most) = agrees(&args.confirm, output, &args.queue, "Promote", || delayed(client, args))? else {
         return Ok(Outcome::Nothing);
-    }
-    in_steps(client, &args.queue, "promoted", args.count, &[State::Delayed], output, |count| {
+    };
+    in_steps(client, &args.queue, "promoted", (args.count, most), &[State::Delayed], output, |count| {
         cmd("DQ.PROMOTE").arg(args.queue.as_bytes()).arg("COUNT").arg(count).clone()
     })
 }
@@ -39,10 +39,10 @@ fn delayed(client: &Client, args: &PromoteArgs) -> Result<Option<u64>, Failure> 
 
 pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<Outcome, Failure> {
     let dead = || meant(client, &args.queue, args.count, |info| Ok(held(info, &[State::Dead])));
-    if !agrees(&args.confirm, output, &args.queue, "Redrive", dead)? {
+    let Some(most) = agrees(&args.confirm, output, &args.queue, "Redrive", dead)? else {
         return Ok(Outcome::Nothing);
-    }
-    in_steps(client, &args.queue, "redriven", args.count, &[State::Dead], output, |count| {
+    };
+    in_steps(client, &args.queue, "redriven", (args.count, most), &[State::Dead], output, |count| {
         let mut command = cmd("DQ.REDRIVE");
         command.arg(args.queue.as_bytes()).arg("COUNT").arg(count);
         if let Some(delay) = args.delay {
@@ -58,10 +58,10 @@ pub fn purge(client: &Client, args: &PurgeArgs, output: &Output) -> Result<Outco
     if args.dry_run {
         return count(&args.queue, output, all);
     }
-    if !agrees(&args.confirm, output, &args.queue, "Purge", all)? {
+    let Some(most) = agrees(&args.confirm, output, &args.queue, "Purge", all)? else {
         return Ok(Outcome::Nothing);
-    }
-    in_steps(client, &args.queue, "purged", args.count, &states, output, |count| {
+    };
+    in_steps(client, &args.queue, "purged", (args.count, most), &states, output, |count| {
         let mut command = cmd("DQ.PURGE");
         command.arg(args.queue.as_bytes()).arg(states.iter().map(|state| state.as_str()).collect::<Vec<_>>());
         command.arg("COUNT").arg(count);
@@ -152,13 +152,13 @@ fn delivered(receipt: &str) -> Option<i64> {
     Some(number.parse::<i64>().ok()? >> 20)
 }
 
-/// Sends commands until `count` messages, or as many as are in these states now, were changed. What comes later is left
-/// alone.
+/// Sends commands until `count` messages, or as many as are in these states now, were changed, and never more than `most`.
+/// What comes later is left alone.
 fn in_steps(
     client: &Client,
     queue: &QueueName,
     verb: &'static str,
-    count: Option<u32>,
+    (count, most): (Option<u32>, u64),
     states: &[State],
     output: &Output,
     step: impl Fn(u64) -> Cmd,
@@ -167,7 +167,7 @@ fn in_steps(
         no_such_queue(queue);
         return Ok(Outcome::Nothing);
     };
-    let limit = count.map_or_else(|| held(&info, states), u64::from);
+    let limit = count.map_or_else(|| held(&info, states), u64::from).min(most);
     let (mut total, mut progress) = (0, Progress::new(verb));
     while total < limit {
         let wanted = STEP.min(limit - total);

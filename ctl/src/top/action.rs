@@ -168,8 +168,9 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
             let command = cmd("DQ.RESCHEDULE").arg(&action.queue).arg(id).arg("DELAY").arg(0).clone();
             one(counted(client, &command)? > 0, "due now:", id)
         }
-        Kind::Release(consumer, _) => {
-            format!("released {} of {}", many(queue.release(consumer, None)?, ""), named(consumer))
+        Kind::Release(consumer, held) => {
+            let released = queue.release(consumer, u32::try_from(*held).ok())?;
+            format!("released {} of {}", many(released, ""), named(consumer))
         }
         Kind::PauseGroup(group) => {
             queue.group(group).pause(None)?;

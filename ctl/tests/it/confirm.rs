@@ -1,6 +1,6 @@
 //! Commands that change many messages ask on a terminal, and never in a pipe.
 
-use crate::dqctl::{answering, dqctl, field, json, ok, on_terminal};
+use crate::dqctl::{agreeing, answering, dqctl, field, json, ok, on_terminal};
 use crate::support::Server;
 use serde_json::json;
 
@@ -45,6 +45,30 @@ fn a_terminal_asks_with_the_number_before_many_are_changed() {
         }
         let shown = answering(&server, args, true, "y\n");
         assert!(shown.contains(question) && shown.ends_with(&format!("{done}\n")), "{args}: {shown}");
+    }
+}
+
+#[test]
+fn no_more_is_changed_than_was_asked_about() {
+    for (args, done) in [
+        ("cancel q --where error~timeout", "2 cancelled"),
+        ("redrive q --where error~timeout", "2 redriven"),
+        ("redrive q", "2 redriven"),
+        ("promote q", "3 promoted"),
+        ("purge q delayed", "3 purged"),
+        ("release q w", "2 released"),
+    ] {
+        let server = every_kind();
+        let shown = agreeing(&server, args, || {
+            for id in ["dead-3", "later-3", "held-3"] {
+                ok(&server, &["push", "q", "x", "--id", id, "--in", if id == "held-3" { "0" } else { "1h" }]);
+            }
+            ok(&server, &["bury", "q", "dead-3", "--error", "timeout"]);
+            server.ask(&["DQ.POP", "q", "LEASE", "600000", "AS", "w"]);
+        });
+        assert!(shown.ends_with(&format!("{done}\n")), "{args}: {shown}");
+        assert_eq!(field(&server, "q", "dead-3", "state"), "dead", "{args}");
+        assert_eq!(field(&server, "q", "held-3", "state"), "inflight", "{args}");
     }
 }
 

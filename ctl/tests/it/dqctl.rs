@@ -1,7 +1,7 @@
 //! Runs `dqctl` as a shell would.
 
 use crate::support::Server;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
 
 /// What a run of `dqctl` left.
@@ -69,6 +69,14 @@ pub fn on_terminal(server: &Server, args: &str, no_color: bool) -> String {
 
 /// The same with what somebody types.
 pub fn answering(server: &Server, args: &str, no_color: bool, typed: &str) -> String {
+    let mut child = terminal(server, args, no_color).spawn().expect("script, of util-linux");
+    // What ends without a question does not read it.
+    let _ = child.stdin.take().expect("its input").write_all(typed.as_bytes());
+    let output = child.wait_with_output().expect("it ends");
+    String::from_utf8(output.stdout).expect("text").replace("\r\n", "\n")
+}
+
+fn terminal(server: &Server, args: &str, no_color: bool) -> Command {
     let line = format!("'{}' {args}", env!("CARGO_BIN_EXE_dqctl"));
     let mut command = Command::new("script");
     command.args(["-qec", &line, "/dev/null"]).env("DQ_URL", server.url()).env("TERM", "xterm").env_remove("NO_COLOR");
@@ -76,11 +84,23 @@ pub fn answering(server: &Server, args: &str, no_color: bool, typed: &str) -> St
         command.env("NO_COLOR", "1");
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().expect("script, of util-linux");
-    // What ends without a question does not read it.
-    let _ = child.stdin.take().expect("its input").write_all(typed.as_bytes());
-    let output = child.wait_with_output().expect("it ends");
-    String::from_utf8(output.stdout).expect("text").replace("\r\n", "\n")
+    command
+}
+
+/// Runs it on a terminal, and agrees to its question after `meanwhile`.
+pub fn agreeing(server: &Server, args: &str, meanwhile: impl FnOnce()) -> String {
+    let mut child = terminal(server, args, true).spawn().expect("script, of util-linux");
+    let (mut shown, mut out) = (Vec::new(), child.stdout.take().expect("its output"));
+    while !shown.ends_with(b"[y/N] ") {
+        let mut byte = [0];
+        out.read_exact(&mut byte).expect("a question");
+        shown.extend(byte);
+    }
+    meanwhile();
+    child.stdin.take().expect("its input").write_all(b"y\n").expect("it asks");
+    out.read_to_end(&mut shown).expect("its output");
+    child.wait().expect("it ends");
+    String::from_utf8(shown).expect("text").replace("\r\n", "\n")
 }
 
 fn ran(output: &Output) -> Ran {

@@ -356,8 +356,13 @@ fn who_holds_messages_is_shown_and_released() {
     top.until("Enter messages  r release");
     top.press("r");
     top.until("Release 1 message of q from encoder-7?");
+    // What it takes after the question is not meant.
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "later"]);
+    server.ask(&["DQ.POP", "q", "AS", "encoder-7", "LEASE", "3600000"]);
     top.press("y");
     top.until("released 1 message of encoder-7");
+    assert!(ok(&server, &["get", "q", "later"]).contains("inflight"));
+    ok(&server, &["cancel", "q", "later"]);
     top.until("No consumer holds a message.");
     server.ask(&["DQ.POP", "q", "LEASE", "3600000"]);
     top.until("1 in flight with consumers that have no name");
