@@ -154,7 +154,7 @@ fn field_with(message: &Fields, name: &str, when: &dyn Fn(i64) -> String) -> Str
     match message.int(name) {
         Some(ms) if INSTANTS.contains(&name) => when(ms),
         Some(ms) if SPANS.contains(&name) => exact(u64::try_from(ms).unwrap_or(0)),
-        _ if name == "id" => shown(message.bytes(name)),
+        _ if name == "id" || name == "then-id" => shown(message.bytes(name)),
         _ if name == "reason" => reason(message),
         _ => message.get(name).and_then(as_text).unwrap_or_default(),
     }

@@ -19,7 +19,7 @@ pub type MessageId = Typed;
 pub struct Typed(Vec<u8>);
 
 impl Typed {
-    /// Reads the bytes as they are, except that `\xff` stands for the byte 255.
+    /// Reads the escapes that [`shown`] writes, such as `\xff` for the byte 255, and all other bytes as they are.
     fn read(typed: &[u8]) -> Typed {
         let (mut name, mut rest) = (Vec::with_capacity(typed.len()), typed);
         while let Some((first, after)) = rest.split_first() {
@@ -103,14 +103,15 @@ pub fn shown(name: &[u8]) -> String {
     text
 }
 
-/// The byte that the beginning of a text stands for, and what follows: `\xff` and the rest.
+/// The byte that the beginning of a text stands for, and what follows: `\xff` and the rest. `\x41` stands for itself, because
+/// an `A` is never written so: ids that hold it are typed as `--json` prints them.
 fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     let (digits, after) = text.strip_prefix(b"\\x")?.split_at_checked(2)?;
     if !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;
     }
     let byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    Some((byte, after))
+    (byte == b'\\' || !matches!(byte, b' '..=b'~')).then_some((byte, after))
 }
 
 /// Adds a name to an object: what can be read of it, and all of its bytes under `NAME-base64` if it is not UTF-8.
@@ -133,6 +134,8 @@ mod tests {
             (b"a\tb\n", r"a\x09b\x0a"),
             (br"a\xffb", r"a\x5cxffb"),
             (br"back\slash \x \xg", r"back\slash \x \xg"),
+            (br"a\x41", r"a\x41"),
+            (br"a\x5cx41", r"a\x5cx5cx41"),
             ("ü\u{85}\u{1f600}".as_bytes(), "ü\\xc2\\x85\u{1f600}"),
             (b"\xe2\x82", r"\xe2\x82"),
         ] {
