@@ -103,7 +103,7 @@ fn show(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Resul
 fn watch(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Result<Outcome, Failure> {
     let mut last: Option<Fields> = None;
     loop {
-        let Some(fields) = info(client, args.queue.as_bytes(), name.as_bytes())? else {
+        let Some(mut fields) = info(client, args.queue.as_bytes(), name.as_bytes())? else {
             if last.is_none() {
                 no_such_batch(client, args, name)?;
                 return Ok(Outcome::Nothing);
@@ -114,6 +114,8 @@ fn watch(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Resu
             output.result("ended", json!({ "batch": name, "ended": true }))?;
             return Ok(Outcome::Done);
         };
+        // A change of what is not printed, such as what follows, is none.
+        fields.0.retain(|(name, _)| output.json || COUNTS.contains(&name.as_str()));
         if last.as_ref() != Some(&fields) {
             let numbers = COUNTS.map(|count| fields.text(count));
             if output.json {
