@@ -1,13 +1,15 @@
 //! `dqctl pause` and `resume`: what a queue delivers, what it accepts, or what it delivers of one group.
 
 use super::{queue, queues};
+use crate::advice::for_queue;
 use crate::cli::{FlowArg, PauseArgs, ResumeArgs};
 use crate::failure::{Failure, Outcome};
-use crate::groups::{self, Group};
+use crate::groups::{self, Group, Why};
 use crate::name::QueueName;
 use crate::output::Output;
 use crate::reply::Fields;
 use crate::time::millis;
+use crate::visible::visible;
 use dq_client::{cmd, Client, Resend};
 use serde_json::{json, Value as Json};
 use std::ops::ControlFlow;
@@ -109,11 +111,23 @@ pub fn resume(client: &Client, args: &ResumeArgs, output: &Output) -> Result<Out
     let parts = parts(args.flow);
     let before = look(client, &args.queue);
     queue(client, &args.queue).resume_flow(args.flow.into())?;
-    let was = before.is_none_or(|info| parts.iter().any(|part| is_set(&info, *part)));
+    let was = before.as_ref().is_none_or(|info| parts.iter().any(|part| is_set(info, *part)));
+    if let (false, true, Some(info)) = (was, parts.contains(&PAUSED), &before) {
+        paused_groups(client, &args.queue, info);
+    }
     let words: Vec<&str> = parts.iter().map(|part| part.0).collect();
     let text = if was { "resumed".to_owned() } else { format!("was not {}", words.join(" or ")) };
     output.result(&text, object(&args.queue, parts, 0))?;
     Ok(Outcome::Done)
+}
+
+/// Says which groups are paused, if these hold messages back.
+fn paused_groups(client: &Client, name: &QueueName, info: &Fields) {
+    let mut held = groups::held(client, name.as_bytes(), info).unwrap_or_default();
+    held.retain(|held| matches!(held.why, Why::Paused(_)));
+    for sentence in groups::sentences(&held) {
+        eprintln!("dqctl: {}", visible(&for_queue(&sentence, &name.to_string())));
+    }
 }
 
 fn resume_group(client: &Client, name: &QueueName, group: &str, output: &Output) -> Result<Outcome, Failure> {

@@ -266,7 +266,10 @@ fn one_group_of_a_queue_is_paused_and_resumed() {
     let paused = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap().split('\t').nth(4).unwrap();
     assert_eq!((paused("ann"), paused("bob")), ("until resumed", ""));
     assert!(paused("later").starts_with("until 20"), "{shown}");
-    ok(&server, &["resume", "q"]);
+    let whole = dqctl(&server, &["resume", "q"]);
+    assert_eq!((whole.code, whole.out.as_str()), (0, "was not paused or closed\n"));
+    assert_eq!(whole.err, "dqctl: group ann is paused until it is resumed: dqctl resume q --group ann\n");
+    assert_eq!(ok(&server, &["resume", "q", "in"]), "was not closed\n");
     server.ask(&["DQ.POP", "q", "COUNT", "2"]);
     assert_eq!(server.text(&["DQ.LEN", "q", "inflight"]), "1");
     assert_eq!(ok(&server, &["resume", "q", "--group", "ann"]), "resumed\n");
