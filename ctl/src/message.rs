@@ -64,7 +64,7 @@ pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
     }
     let shown = |(name, value): &(String, Value)| match reply::int(value).and_then(|number| meaning(name, number)) {
         _ if !output.is_for_people() => lines_with(message, name, value, &instant),
-        _ if says_nothing(name, value) || (name == "error" && is_last_of_errors(message)) => Vec::new(),
+        _ if says_nothing(message, name, value) => Vec::new(),
         Some(words) => vec![(name.clone(), words.to_owned())],
         None => lines(message, name, value).into_iter().map(|(name, text)| (name, for_people(&text))).collect(),
     };
@@ -116,8 +116,13 @@ fn lines_with(message: &Fields, name: &str, value: &Value, when: &dyn Fn(i64) ->
 }
 
 /// Whether a field is of no use to a person: no message takes the place of this one, or another field says the same.
-pub fn says_nothing(name: &str, value: &Value) -> bool {
-    (name == "next" && reply::int(value) == Some(0)) || name == "lease-expired"
+pub fn says_nothing(message: &Fields, name: &str, value: &Value) -> bool {
+    match name {
+        "next" => reply::int(value) == Some(0),
+        "lease-expired" => true,
+        "error" => is_last_of_errors(message),
+        _ => false,
+    }
 }
 
 /// Whether a message is a schedule.

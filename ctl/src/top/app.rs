@@ -350,6 +350,7 @@ impl App {
                 Some(kind) => kind,
                 None => return self.say("there is nothing here"),
             },
+            ('p' | 'c' | 'n' | 'r', _) if self.listing.is_some() => return,
             ('p', _) if number("paused") == 1 || number("closed") == 1 => Kind::Resume,
             ('p', _) => Kind::Pause,
             ('R', _) if self.only().is_some() => {
@@ -358,7 +359,6 @@ impl App {
             ('R', _) => Kind::RedriveAll(number("dead")),
             ('N', _) => Kind::PromoteAll(number("delayed")),
             ('w' | 'e' | 'o', _) => return self.list(letter),
-            ('c' | 'n' | 'r', _) if self.listing.is_some() => return,
             ('X', _) => match &self.queue {
                 Some(page) if self.message.is_none() && self.listing.is_none() && self.only().is_none() => {
                     Kind::Purge(page.state.as_str(), number(page.state.as_str()))

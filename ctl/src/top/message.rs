@@ -42,7 +42,7 @@ fn message_lines(page: &MessagePage, width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     let is_long = |name: &str| name == "payload" || name == "result";
     let fields = message.0.iter().filter(|(name, _)| !is_long(name) && name != "id");
-    let fields = fields.filter(|(name, value)| !message::says_nothing(name, value));
+    let fields = fields.filter(|(name, value)| !message::says_nothing(message, name, value));
     let fields =
         fields.flat_map(|(name, value)| match reply::int(value).and_then(|number| message::meaning(name, number)) {
             Some(words) => vec![(name.clone(), words.to_owned())],

@@ -126,7 +126,7 @@ fn message_heading(width: usize, page: &QueuePage) -> String {
     let (id, rest) = message_widths(width);
     let (when, what) = match page.state {
         State::Dead => ("DIED", "PAYLOAD, ERROR"),
-        State::Inflight => ("EXPIRES", "PAYLOAD"),
+        State::Inflight => ("LEASE ENDS", "PAYLOAD"),
         State::Done => ("DONE", "RESULT"),
         _ => ("DUE", "PAYLOAD"),
     };

@@ -304,6 +304,11 @@ fn dead_messages_show_their_death_and_are_deleted() {
     top.press(ENTER);
     top.until("DIED");
     eventually("it died just now", || top.line("m ").contains("ago") && top.line("m ").contains("no such user"));
+    top.press(ENTER);
+    top.until("payload, 1 byte");
+    assert_eq!(top.text().matches("no such user").count(), 1, "{}", top.text());
+    top.press(ESCAPE);
+    top.until("DIED");
     top.until("c delete");
     top.press("c");
     top.until("Delete m of q for good?");
@@ -351,6 +356,7 @@ fn who_holds_messages_is_shown_and_released() {
     top.press(ENTER);
     top.until_line("m ");
     assert!(["encoder-7", "g1"].iter().all(|part| top.line("m ").contains(part)), "{}", top.text());
+    top.until("LEASE ENDS");
     top.press("w");
     top.until("encoder-7");
     top.until("Enter messages  r release");
@@ -462,7 +468,8 @@ fn dead_messages_are_counted_and_redriven_by_cause() {
     top.until_line("c ");
     top.press("e");
     top.until("timeout after #ms");
-    top.press("r");
+    // Pausing the queue has no place among the causes.
+    top.press("pr");
     top.until("Redrive 2 dead messages of q with timeout after #ms?");
     top.press("y");
     top.until("redrove 2 messages of q");
