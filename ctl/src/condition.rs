@@ -173,12 +173,17 @@ impl Condition {
         }
     }
 
-    /// The same for a queue that was looked at once. Whether a consumer polls it is not to be seen then.
+    /// The same for a queue that was looked at once. Whether a consumer polls it is not to be seen then. If it is late while
+    /// consumers hold messages for long, that is the likely cause.
     pub fn words(self, info: &Fields) -> String {
-        let waited = info.int("oldest-ready").and_then(|ms| u64::try_from(ms).ok());
-        match (self, waited) {
-            (Condition::Unserved, Some(waited)) if info.int("delivered").is_some_and(|total| total > 0) => {
-                format!("ready for {} and nobody waits", span(waited))
+        let length = |name: &str| info.int(name).and_then(|ms| u64::try_from(ms).ok()).map(span);
+        match self {
+            Condition::Unserved if info.int("delivered").is_some_and(|total| total > 0) => {
+                format!("ready for {} and nobody waits", length("oldest-ready").unwrap_or_default())
+            }
+            Condition::Late if info.int("oldest-inflight").is_some_and(|held| held >= LATE) => {
+                let (held, length) = (info.int("inflight").unwrap_or(0), length("oldest-inflight").unwrap_or_default());
+                format!("late ({held} in flight, the oldest for {length})")
             }
             _ => self.as_str().to_owned(),
         }
@@ -274,6 +279,16 @@ mod tests {
         };
         assert_eq!(words(0), "no consumer");
         assert_eq!(words(1), "ready for 3m and nobody waits");
+    }
+
+    #[test]
+    fn a_late_queue_whose_messages_are_held_for_long_says_so() {
+        let words = |held| {
+            let numbers = [("inflight", 25), ("oldest-inflight", held)];
+            Condition::Late.words(&Fields(numbers.map(|(name, number)| (name.to_owned(), Value::Int(number))).into()))
+        };
+        assert_eq!(words(480_000), "late (25 in flight, the oldest for 8m)");
+        assert_eq!(words(59_999), "late");
     }
 
     #[test]

@@ -94,8 +94,12 @@ pub fn check_again(
     let is_limited = conditions.iter().any(|(condition, _)| *condition == Condition::Limited);
     let (ready, age) = (number(&info, "ready"), span(age));
     let ready = if ready == 1 { "1 message is ready".to_owned() } else { format!("{ready} messages are ready") };
+    let held = match inflight {
+        0 => String::new(),
+        _ => format!("; {inflight} in flight, the oldest for {}", span(running)),
+    };
     if is_stuck {
-        let what = format!("{ready}, the oldest for {age}; {inflight} in flight, the oldest for {}", span(running));
+        let what = format!("{ready}, the oldest for {age}{held}");
         let why = "nothing is delivered or completed: consumers that are gone or hang keep their messages";
         let advice = "dqctl consumers QUEUE shows who holds them; dqctl release QUEUE CONSUMER takes them back";
         about.warning("stuck", what, why, advice);
@@ -104,8 +108,8 @@ pub fn check_again(
         let why = "messages arrived faster than its rate lets them be delivered";
         about.warning("behind", what, why, "wait, or raise the rate with dqctl alter QUEUE --rate N/TIME");
     } else if is_served {
-        let what = format!("{ready}, the oldest for {age}, although there are consumers");
-        let advice = "add consumers, or look at MAXINFLIGHT and groups that wait";
+        let what = format!("{ready}, the oldest for {age}, although there are consumers{held}");
+        let advice = "add consumers, or look at MAXINFLIGHT, groups that wait, and dqctl consumers QUEUE";
         about.warning("behind", what, "messages arrive faster than they are completed", advice);
     } else {
         let since = if before.delivered > 0 { "nobody waits" } else { "none was ever taken" };

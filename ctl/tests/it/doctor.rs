@@ -71,6 +71,9 @@ fn a_queue_that_nobody_consumes_is_found() {
     assert_eq!(severities(&findings, "behind"), ["warning"]);
     let of = |check: &str| findings.iter().find(|finding| finding["check"] == check).unwrap()["queue"].clone();
     assert_eq!((of("no-consumer"), of("behind")), (Json::from("forgotten"), Json::from("served")));
+    let served = findings.iter().find(|finding| finding["check"] == "behind").unwrap();
+    assert!(served["what"].as_str().unwrap().contains("consumers; 1 in flight, the oldest for "), "{served}");
+    assert!(served["do"].as_str().unwrap().contains("dqctl consumers served"), "{served}");
     assert_eq!(doctor(&server, &["--max-ready", "2h"]).0, 0);
     assert_eq!(doctor(&server, &["--match", "other*"]).0, 0);
 }
