@@ -191,7 +191,8 @@ fn settings(info: &Fields, about: &mut About) {
         if let Some(since) = info.int(&format!("{name}-failing-since")) {
             let length = span(u64::try_from(now_ms().saturating_sub(since)).unwrap_or(0));
             let (target, error) = (info.text(name), info.text(&format!("{name}-error")));
-            let what = format!("{what} {target} has failed for {length}: {error}");
+            // A server begins to count anew when it is restarted.
+            let what = format!("{what} {target} has failed for at least {length}: {error}");
             let advice = format!("repair the target, or choose another one with dqctl alter QUEUE --{name} TARGET");
             about.critical(name, what, why, &advice);
         }

@@ -99,6 +99,8 @@ fn what_keeps_messages_of_a_queue_is_found() {
         (1, [vec!["warning"], vec!["critical"], vec!["critical"], vec!["critical"]]),
         "{findings:?}"
     );
+    let forward = findings.iter().find(|finding| finding["check"] == "forward").unwrap()["what"].to_string();
+    assert!(forward.contains("has failed for at least "), "{forward}");
 }
 
 #[test]
