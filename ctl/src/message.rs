@@ -3,16 +3,16 @@
 use crate::dead::error_of;
 use crate::json::indented;
 use crate::name::shown;
-use crate::output::Column::{Name, Number, Text, Word};
+use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::reply::{self, Fields};
 use crate::time::{exact, instant, now_ms, span};
 use crate::visible::visible;
 use crate::Failure;
-use dq_client::Value;
+use dq_client::{State, Value};
 
 const COLUMNS: &[Column] = &[
-    Name("id"),
+    Id("id"),
     Word("state"),
     Number("priority"),
     Word("due"),
@@ -38,8 +38,9 @@ const SHOWN_BYTES: usize = 32;
 /// How many characters of a value a terminal shows.
 const SHOWN_CHARS: usize = 4_000;
 
-/// Prints a list of messages.
-pub fn list(messages: &[Fields], output: &Output) -> Result<(), Failure> {
+/// Prints a list of messages; `asked` is the state that all of them have, if only that one was asked for. A terminal has no
+/// room for what goes without saying.
+pub fn list(messages: &[Fields], asked: Option<State>, output: &Output) -> Result<(), Failure> {
     if output.json {
         return messages.iter().try_for_each(|message| output.object(&message.json()));
     }
@@ -47,8 +48,12 @@ pub fn list(messages: &[Fields], output: &Output) -> Result<(), Failure> {
     for message in messages {
         let [due, ends] =
             ["due", "deadline"].map(|name| message.int(name).map_or_else(String::new, |at| output.instant(at)));
-        let mut row = vec![shown(message.bytes("id")), message.text("state"), message.text("priority")];
-        row.push(due);
+        let (state, priority) = (message.text("state"), message.text("priority"));
+        let unless =
+            |is_known: bool, cell: String| if is_known && output.is_for_people() { String::new() } else { cell };
+        let mut row = vec![shown(message.bytes("id"))];
+        let is_due = state != State::Inflight.as_str();
+        row.extend([unless(asked.is_some(), state), unless(priority == "0", priority.clone()), unless(!is_due, due)]);
         let [attempt, payload, group, result] =
             ["attempt", "payload", "group", "result"].map(|name| field(message, name, output));
         row.extend([attempt, payload, error_of(message), group, result, message.text("consumer"), ends]);

@@ -50,7 +50,7 @@ pub fn peek(client: &Client, args: &PeekArgs, output: &Output) -> Result<Outcome
     if messages.is_empty() && !exists(client, &args.queue)? {
         return Ok(Outcome::Nothing);
     }
-    message::list(&messages, output)?;
+    message::list(&messages, args.state, output)?;
     Ok(Outcome::Done)
 }
 
@@ -75,7 +75,7 @@ fn held_by(client: &Client, args: &PeekArgs, consumer: &str, output: &Output) ->
     messages.sort_by_key(|message| (message.int("deadline"), message.int("sequence")));
     messages.truncate(usize::try_from(args.count).unwrap_or(usize::MAX));
     messages.iter_mut().for_each(|message| message.0.retain(|(name, _)| name != "sequence"));
-    message::list(&messages, output)?;
+    message::list(&messages, Some(State::Inflight), output)?;
     Ok(Outcome::Done)
 }
 

@@ -5,7 +5,7 @@ use crate::cli::DeadArgs;
 use crate::daily::{no_such_queue, queues, where_the_dead_are};
 use crate::failure::{Failure, Outcome};
 use crate::name::shown;
-use crate::output::Column::{Name, Number, Text, Word};
+use crate::output::Column::{Id, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::progress::Progress;
 use crate::reply::{self, Fields};
@@ -14,8 +14,8 @@ use serde_json::json;
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
-const MESSAGES: &[Column] = &[Name("id"), Word("died"), Number("attempt"), Word("reason"), Text("error")];
-const BY_CAUSE: &[Column] = &[Number("count"), Word("newest"), Word("oldest"), Name("last-id"), Text("error")];
+const MESSAGES: &[Column] = &[Id("id"), Word("died"), Number("attempt"), Word("reason"), Text("error")];
+const BY_CAUSE: &[Column] = &[Number("count"), Word("newest"), Word("oldest"), Id("last-id"), Text("error")];
 
 pub fn dead(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, Failure> {
     if args.by_error {

@@ -5,8 +5,12 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The longest text that is shown even if there is room for more.
 const TEXT: usize = 60;
-/// To how many columns names and texts are cut, one step after the other until all fit. Names come last: they tell rows apart.
-const STEPS: [(usize, usize); 4] = [(40, 30), (20, 30), (20, 8), (8, 8)];
+/// To how many columns names, texts and ids are cut, one step after the other until all fit. Names come after texts, because
+/// they tell rows apart, and ids come last, because they are copied.
+const STEPS: [(usize, usize, usize); 6] =
+    [(40, 30, 40), (20, 30, 40), (20, 8, 40), (8, 8, 40), (8, LEAST, 40), (8, LEAST, 8)];
+/// To how many columns texts are cut in favour of ids alone.
+const LEAST: usize = 1;
 /// Between two columns.
 const GAP: &str = "  ";
 
@@ -15,6 +19,8 @@ const GAP: &str = "  ";
 pub enum Column {
     /// Names, whose ends tell them apart: they are cut in the middle.
     Name(&'static str),
+    /// Ids, which are cut like names, but only if nothing else can be.
+    Id(&'static str),
     /// Texts, whose beginnings matter most.
     Text(&'static str),
     /// Numbers.
@@ -26,13 +32,16 @@ pub enum Column {
 impl Column {
     fn name(self) -> &'static str {
         match self {
-            Column::Name(name) | Column::Text(name) | Column::Number(name) | Column::Word(name) => name,
+            Column::Name(name) | Column::Id(name) | Column::Text(name) | Column::Number(name) | Column::Word(name) => {
+                name
+            }
         }
     }
 
-    /// To how many columns its cells are cut at most, if names and texts may be cut to these.
-    fn shortest(self, (of_names, of_texts): (usize, usize)) -> Option<usize> {
+    /// To how many columns its cells are cut at most, if names, texts and ids may be cut to these.
+    fn shortest(self, (of_names, of_texts, of_ids): (usize, usize, usize)) -> Option<usize> {
         match self {
+            Column::Id(_) => Some(of_ids),
             Column::Name(_) => Some(of_names),
             Column::Text(_) => Some(of_texts),
             Column::Number(_) | Column::Word(_) => None,
@@ -43,7 +52,7 @@ impl Column {
     fn cut(self, cell: &str, width: usize) -> String {
         match self {
             _ if cell.width() <= width => cell.to_owned(),
-            Column::Name(_) => cut_in_the_middle(cell, width),
+            Column::Name(_) | Column::Id(_) => cut_in_the_middle(cell, width),
             Column::Text(_) => format!("{}…", fitting(cell.chars(), width.saturating_sub(1))),
             Column::Number(_) | Column::Word(_) => cell.to_owned(),
         }
@@ -155,7 +164,8 @@ fn natural(column: Column, cells: &[String]) -> usize {
 fn shrink(columns: &[Column], widths: &mut [usize], width: usize) {
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
-    for step in STEPS {
+    let has_ids = columns.iter().any(|column| matches!(column, Column::Id(_)));
+    for step in STEPS.into_iter().filter(|(_, of_texts, _)| has_ids || *of_texts > LEAST) {
         while excess > 0 {
             let cuttable = columns
                 .iter()

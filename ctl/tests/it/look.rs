@@ -34,6 +34,24 @@ fn peek_shows_who_holds_a_message_and_until_when() {
 }
 
 #[test]
+fn eighty_columns_hold_an_id_whole() {
+    let server = Server::start();
+    let id = "018f6d3e-7c2a-7b1e-9f50-3a4b5c6d7e8f";
+    ok(&server, &["push", "q", &"{} ".repeat(30), "--id", id, "--group", "customer-4711"]);
+    server.ask(&["DQ.POP", "q", "LEASE", "3600000", "AS", "encoder-on-host-17"]);
+    for list in ["peek q inflight", "peek q --consumer encoder-on-host-17", "dead q", "dead q --by-error"] {
+        if list == "dead q" {
+            ok(&server, &["bury", "q", id, "--error", &"no such user ".repeat(9)]);
+        }
+        let shown = on_terminal(&server, list, true);
+        assert!(shown.contains(id), "{list}: {shown}");
+        // What precedes is the progress.
+        let mut lines = shown.lines().map(|line| line.rsplit("\x1b[K").next().unwrap());
+        assert!(lines.all(|line| line.chars().count() <= 80), "{list}: {shown}");
+    }
+}
+
+#[test]
 fn messages_of_a_consumer_with_one_deadline_are_in_the_order_of_peek() {
     let server = Server::start();
     let ids: Vec<String> = (0..30).map(|number| format!("m{number}")).collect();
