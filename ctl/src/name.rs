@@ -7,47 +7,56 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 use std::ffi::OsStr;
 use std::fmt::{self, Display, Formatter};
+use std::marker::PhantomData;
 use std::os::unix::ffi::OsStrExt;
 
 /// The name of a queue on the command line.
-pub type QueueName = Typed;
+pub type QueueName = Typed<OfQueue>;
 /// The id of a message on the command line, or a receipt.
-pub type MessageId = Typed;
+pub type MessageId = Typed<OfMessage>;
+
+/// What is named: a function that takes both cannot be given one in place of the other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OfQueue {}
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OfMessage {}
 
 /// Any bytes on the command line. Its `Display` is the form that the command line takes.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Typed(Vec<u8>);
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Typed<Of>(Vec<u8>, PhantomData<Of>);
 
-impl Typed {
+impl<Of> Typed<Of> {
     /// Reads the escapes that [`shown`] writes, such as `\xff` for the byte 255, and all other bytes as they are.
-    fn read(typed: &[u8]) -> Typed {
+    fn read(typed: &[u8]) -> Typed<Of> {
         let (mut name, mut rest) = (Vec::with_capacity(typed.len()), typed);
         while let Some((first, after)) = rest.split_first() {
             let (byte, after) = escaped(rest).unwrap_or((*first, after));
             name.push(byte);
             rest = after;
         }
-        Typed(name)
+        Typed(name, PhantomData)
     }
 
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
+}
 
+impl MessageId {
     /// Of a receipt, the id. An id has no #.
     pub fn id(&self) -> MessageId {
-        Typed(self.0.split(|byte| *byte == b'#').next().unwrap_or_default().to_vec())
+        Typed(self.0.split(|byte| *byte == b'#').next().unwrap_or_default().to_vec(), PhantomData)
     }
 }
 
-impl AsRef<[u8]> for Typed {
+impl<Of> AsRef<[u8]> for Typed<Of> {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }
 
 /// What a program reads of the name that it gave.
-impl Serialize for Typed {
+impl<Of> Serialize for Typed<Of> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match std::str::from_utf8(&self.0) {
             Ok(text) => serializer.serialize_str(text),
@@ -56,27 +65,27 @@ impl Serialize for Typed {
     }
 }
 
-impl Display for Typed {
+impl<Of> Display for Typed<Of> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter.write_str(&shown(&self.0))
     }
 }
 
-impl ValueParserFactory for Typed {
-    type Parser = Parser;
+impl<Of: Clone + Send + Sync + 'static> ValueParserFactory for Typed<Of> {
+    type Parser = Parser<Of>;
 
-    fn value_parser() -> Parser {
-        Parser
+    fn value_parser() -> Parser<Of> {
+        Parser(PhantomData)
     }
 }
 
 #[derive(Clone, Debug)]
-pub struct Parser;
+pub struct Parser<Of>(PhantomData<Of>);
 
-impl TypedValueParser for Parser {
-    type Value = Typed;
+impl<Of: Clone + Send + Sync + 'static> TypedValueParser for Parser<Of> {
+    type Value = Typed<Of>;
 
-    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<Typed, clap::Error> {
+    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<Typed<Of>, clap::Error> {
         Ok(Typed::read(value.as_bytes()))
     }
 }
@@ -124,7 +133,7 @@ pub fn put(object: &mut Map<String, Json>, field: &str, name: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{shown, Typed};
+    use super::{shown, MessageId};
 
     #[test]
     fn a_name_that_is_shown_is_read_as_the_same_name() {
@@ -140,8 +149,8 @@ mod tests {
             (b"\xe2\x82", r"\xe2\x82"),
         ] {
             assert_eq!(shown(name), text);
-            assert_eq!(Typed::read(text.as_bytes()).as_bytes(), name, "{text}");
-            assert_eq!(Typed::read(name).as_bytes() == name, !text.contains("x5c"), "{text}");
+            assert_eq!(MessageId::read(text.as_bytes()).as_bytes(), name, "{text}");
+            assert_eq!(MessageId::read(name).as_bytes() == name, !text.contains("x5c"), "{text}");
         }
     }
 }
