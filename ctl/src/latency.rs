@@ -8,6 +8,9 @@ use dq_client::Value;
 /// What a median and 99 of 100 were at most, in ms.
 type Quantiles = [i64; 2];
 
+/// The percentages for which it is told how long so many of the times were at most.
+pub const TOLD: [i64; 3] = [50, 95, 99];
+
 /// What was measured in a while; `None` if there was nothing to measure.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Times {
@@ -86,9 +89,14 @@ impl Histogram {
         Histogram { buckets, sum: self.sum.saturating_sub(last.sum) }
     }
 
+    /// What [`TOLD`] of the times are at most.
+    pub fn told(&self) -> [Option<i64>; 3] {
+        TOLD.map(|percent| self.at_most(percent))
+    }
+
     /// What `percent` of the times are at most; `None` if there are none. It is the bound of a bucket, or what the sum leaves
     /// if all other times are as short as their buckets allow. So the bound of a single time is that time.
-    pub fn at_most(&self, percent: i64) -> Option<i64> {
+    fn at_most(&self, percent: i64) -> Option<i64> {
         let all = self.count();
         let rank = ((all.saturating_mul(percent) + 99) / 100).max(1);
         let mut others = 0_i64;

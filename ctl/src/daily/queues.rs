@@ -6,7 +6,7 @@ use crate::cli::{InfoArgs, LsArgs, QueueArgs};
 use crate::condition::{Condition, Level};
 use crate::failure::{Failure, Outcome};
 use crate::groups;
-use crate::latency::Histogram;
+use crate::latency::{Histogram, TOLD};
 use crate::message::meaning;
 use crate::name::{put, shown};
 use crate::output::Column::{Name, Number, Text, Word};
@@ -176,8 +176,8 @@ pub fn stats(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outco
     for name in ["lateness", "runtime"] {
         let times = Histogram::read(&stats, name);
         pairs.push((format!("{name}-count"), times.count().to_string()));
-        pairs.extend([50, 95, 99].map(|percent| {
-            let bound = times.at_most(percent).and_then(|bound| u64::try_from(bound).ok());
+        pairs.extend(TOLD.into_iter().zip(times.told()).map(|(percent, bound)| {
+            let bound = bound.and_then(|bound| u64::try_from(bound).ok());
             let shown = bound.map_or_else(|| "-".to_owned(), |ms| format!("<={}", exact(ms)));
             (format!("{name}-p{percent}"), shown)
         }));

@@ -6,6 +6,7 @@ use crate::batches;
 use crate::condition::{Condition, Level};
 use crate::failure::Failure;
 use crate::groups::{self as of_groups, Held};
+use crate::latency::Histogram;
 use crate::reply::{self, Fields};
 use crate::time::now_ms;
 use crate::web::find::{self, Order};
@@ -98,6 +99,8 @@ pub fn queue(api: &Api, params: &Params) -> Answer {
     answer.insert("held-groups".to_owned(), json!(held.len()));
     answer.insert("paused-groups".to_owned(), json!(paused_groups(api, &name).unwrap_or(0)));
     answer.insert("info".to_owned(), Json::Object(info.json()));
+    let told = |name| stats.as_ref().map(|stats| Histogram::read(stats, name).told());
+    answer.insert("times".to_owned(), json!({ "lateness": told("lateness"), "runtime": told("runtime") }));
     answer.insert("stats".to_owned(), stats.map_or(Json::Null, |stats| Json::Object(stats.json())));
     answer.insert("rates".to_owned(), api.history.rates(Some(&name)));
     answer.insert("history".to_owned(), api.history.samples(Some(&name)));

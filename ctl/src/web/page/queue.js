@@ -199,14 +199,14 @@ function details(acts) {
   let altered = {};
   settings.before(el("button", { type: "button", class: "write", click: () => acts.alter(settingFields(altered)) }, "Change…"));
 
-  function draw({ info, stats }) {
+  function draw({ info, stats, times: took }) {
     altered = info;
     const known = Object.keys(info);
     const others = known.filter((field) => !SETTINGS.includes(field) && !TOTALS.includes(field) && !COUNTS.has(field));
     const value = (field) => (TIMES.has(field) ? exactSpan(info[field]) : typeof info[field] === "number" ? count(info[field]) : String(info[field] ?? "–"));
     pairs(settings, [...SETTINGS.filter((field) => field in info), ...others].map((field) => [field, meaning(field, info[field]) ?? value(field), String(info[field])]));
     pairs(totals, TOTALS.filter((field) => field in info).map((field) => [field, value(field)]));
-    pairs(times, stats ? [...quantiles("delivered late by", stats.lateness), ...quantiles("run time", stats.runtime), ["pops without a message", count(stats["pops-empty"])], ["held back by the rate", span(stats["rate-limited-ms"] ?? 0)]] : []);
+    pairs(times, stats ? [...quantiles("delivered late by", took.lateness), ...quantiles("run time", took.runtime), ["pops without a message", count(stats["pops-empty"])], ["held back by the rate", span(stats["rate-limited-ms"] ?? 0)]] : []);
   }
   return { node, read: async () => undefined, draw };
 }
@@ -238,12 +238,9 @@ function meaning(field, value) {
   return null;
 }
 
-function quantiles(name, histogram) {
-  const all = histogram?.at(-1)?.[1] ?? 0;
-  if (all === 0) return [[name, "–"]];
-  return [["median", 0.5], ["95 %", 0.95], ["99 %", 0.99]].map(([words, share]) => {
-    const bucket = histogram.find(([, number]) => number >= all * share);
-    return [`${name}, ${words}`, atMost(bucket?.[0] ?? LONGEST + 1)];
-  });
+/** What the median, 95 and 99 of 100 took at most; nothing if nothing was measured. */
+function quantiles(name, bounds) {
+  const [median] = bounds ?? [null];
+  return median === null ? [[name, "–"]] : ["median", "95 %", "99 %"].map((words, place) => [`${name}, ${words}`, atMost(bounds[place])]);
 }
 

@@ -45,6 +45,18 @@ fn the_page_has_all_it_needs_and_nothing_from_elsewhere() {
 }
 
 #[test]
+fn a_queue_shows_how_late_it_delivers_as_the_command_line_does() {
+    let server = Server::start();
+    let web = Web::start(&server, &[]);
+    server.ask(&["DQ.PUSH", "late", "x", "AT", "1000000000000"]);
+    server.ask(&["DQ.POP", "late"]);
+    let late = web.read("/api/queue?queue=late");
+    let ms = late["stats"]["lateness-sum-ms"].as_i64().unwrap();
+    assert!(ms > 4_194_304, "later than any bucket but the last: {late}");
+    assert_eq!(late["times"]["lateness"], json!([ms, ms, ms]), "the only one is as late as all");
+}
+
+#[test]
 fn queues_are_shown_with_the_fields_of_info() {
     let server = Server::start();
     let web = Web::start(&server, &[]);
@@ -61,6 +73,7 @@ fn queues_are_shown_with_the_fields_of_info() {
     let queue = web.read("/api/queue?queue=Web+hooks");
     assert_eq!((&queue["queue"], &queue["info"]["ready"]), (&json!("Web hooks"), &json!(1)), "{queue}");
     assert!(queue["stats"]["pops-empty"].is_number() && queue["history"].is_array(), "{queue}");
+    assert_eq!(queue["times"]["lateness"], json!([null, null, null]), "nothing was delivered");
     let all = web.read("/api/server");
     assert_eq!((&all["totals"]["queues"], &all["writes"], &all["cluster"]), (&json!(2), &json!(false), &json!(false)));
     assert_eq!(all["servers"][0]["server"], format!("127.0.0.1:{}", server.port()));
