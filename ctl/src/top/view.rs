@@ -28,7 +28,7 @@ const HELP: &[(&str, &str)] = &[
     ("q", "leave"),
     ("", "Each change is done only after a question that is answered with y."),
     ("OLDEST", "how long the oldest ready message has been due"),
-    ("IN/s OUT/s", "messages a second that were pushed; completed or forwarded, not taken with NOACK"),
+    ("IN/s OUT/s", "messages a second that were pushed; acked or forwarded"),
     ("LATE", "99 of 100 deliveries of the last busy second were at most so late"),
     ("STATE", "forwarding fails, full, no consumer (nobody takes what is ready),"),
     ("", "messages die, late, paused, closed (to pushes), at its rate limit,"),
