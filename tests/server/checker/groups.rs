@@ -69,7 +69,8 @@ fn group_has_room(
 
 /// Whether the message of an earlier delivery certainly still occupies its group when another one is delivered.
 fn occupies(messages: &Messages<'_>, message: &Message<'_>, held: &Seen<'_>, seen: &Seen<'_>) -> bool {
-    if held.delivery.number() >= seen.delivery.number() {
+    // Numbers tell the order, but not those of different servers.
+    if held.delivery.number() >= seen.delivery.number() || seen.op.span.before(&held.op.span) {
         return false;
     }
     // One pop takes all of its messages at one instant.

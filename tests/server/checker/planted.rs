@@ -12,13 +12,14 @@ use super::report::{Fault, Report};
 struct Script {
     history: History,
     time: u64,
+    server: u32,
 }
 
 const LEASE: i64 = 100;
 
 impl Script {
     fn act(&mut self, outcome: Outcome, act: Act) -> &mut Self {
-        let span = Span { called: self.time + 1, answered: self.time + 2, server: 0 };
+        let span = Span { called: self.time + 1, answered: self.time + 2, server: self.server };
         self.time += 2;
         self.history.ops.push(Op { span, outcome, act });
         self
@@ -50,6 +51,13 @@ impl Script {
     fn takeover(&mut self) -> &mut Self {
         self.time += 1;
         self.history.losses.push(self.time);
+        self
+    }
+
+    /// The same, and the clock of the replica is behind: it does not know the numbers that were lost, and gives lower ones.
+    fn takeover_by_one_behind(&mut self) -> &mut Self {
+        self.takeover().server += 1;
+        self.history.rewinds.push(Rewind { begun: self.time, over: self.time });
         self
     }
 

@@ -174,3 +174,11 @@ fn a_failover_may_forget_what_a_group_had_out() {
     // Nobody of the group is out, but the one whose turn it is was there.
     taken_over(false, &[Fault::Order]);
 }
+
+#[test]
+fn a_delivery_after_a_takeover_does_not_occupy_the_group_before_it() {
+    // The new server has not seen the first delivery, and its clock is behind, so its receipts have lower numbers.
+    let mut s = Script::group(1);
+    s.member(Done, "a", 0).member(Done, "b", 5).deliver(&[("a", 1, 9)]).takeover_by_one_behind();
+    s.deliver(&[("a", 1, 1)]).acked(Done, "a#1").deliver(&[("b", 1, 2)]).acked(Done, "b#2").finds(&[]);
+}
