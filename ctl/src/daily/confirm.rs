@@ -30,8 +30,8 @@ pub fn agrees(
         Err(failure) if !failure.is_denied() => return Err(failure),
         Err(_) => (u64::MAX, "messages, which could not be counted,".to_owned()),
     };
-    eprint!("{verb} {number} of the queue {queue}? [y/N] ");
-    io::stderr().flush()?;
+    // In one piece, so that nothing else comes between.
+    io::stderr().write_all(format!("{verb} {number} of the queue {queue}? [y/N] ").as_bytes())?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     let agrees = matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes");

@@ -38,11 +38,11 @@ export function overview(params, shared) {
 
   const node = el("div", { class: "overview" },
     el("div", { class: "head" }, el("h1", {}, "Queues"), push), warning, found.node, totals,
-    el("div", { class: "charts" }, depth.node, flow.node),
     el("div", { class: "tools" },
       el("div", { class: "field" }, el("label", { for: "contains" }, "Filter"), filter),
       el("div", { class: "field order" }, el("label", { for: "sort" }, "Order"), sort), range),
-    table, nothing, pager);
+    // What is wrong with which queue comes before how they developed.
+    table, nothing, pager, el("div", { class: "charts" }, depth.node, flow.node));
   showOrder();
 
   /** A heading sorts by its column, and the other way round if it does already. */

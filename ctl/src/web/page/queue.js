@@ -42,7 +42,7 @@ export function queue(params, shared) {
   const node = el("div", { class: "queue" },
     el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: "#/" }, "Queues")),
     // What comes and goes stands below the buttons, so that these do not move.
-    el("div", { class: "head" }, el("h1", { class: "name" }, whole(shownName))), bar, conditions, state,
+    el("div", { class: "head" }, el("h1", { class: "name" }, whole(shownName)), bar), conditions, state,
     el("div", { class: "charts" }, depth.node, flow.node, late.node, run.node), tabs, content);
   let info = {};
   let tab;

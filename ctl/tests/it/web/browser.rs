@@ -1,5 +1,7 @@
 //! The page in a headless Chromium, `make test-web`: what it shows, and what foreign pages can do to it.
 
+use super::chrome::Browser;
+use super::pictures::shop;
 use super::Web;
 use crate::support::Server;
 use std::io::{Read, Write};
@@ -132,4 +134,24 @@ fn a_message_shows_what_travels_with_it() {
         let percent = if error == "one" { "value=\"40\"" } else { "value=\"70\"" };
         assert!(shown.contains(percent) && !shown.contains("[object"), "{shown}");
     }
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_laptop_shows_six_queues_below_the_findings_and_the_messages_of_a_queue() {
+    let server = Server::start();
+    shop(&server);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    let page = |view: &str| format!("http://127.0.0.1:{}/#/{view}", web.port);
+    let bottom = "document.querySelector('.queues tbody tr:nth-child(6)').getBoundingClientRect().bottom";
+    browser.open(&page(""));
+    browser.until("Doctor: 3 critical");
+    browser.until_true("document.querySelectorAll('.queues tbody tr').length > 6");
+    let bottom = browser.eval(bottom).as_f64().unwrap();
+    assert!(bottom <= 800.0, "the sixth queue ends at {bottom}");
+    browser.open(&page("queue?queue=payments:capture&tab=inflight"));
+    browser.until("capture-1018");
+    let top = browser.eval("document.querySelector('.messages').getBoundingClientRect().top").as_f64().unwrap();
+    assert!(top <= 540.0, "the first message begins at {top}");
 }

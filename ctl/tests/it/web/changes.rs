@@ -306,7 +306,7 @@ fn buttons_and_tabs_of_a_live_queue_do_not_move() {
     let mut browser = Browser::start();
     browser.open(&page(&web, "queue?queue=q&tab=ready"));
     browser.until("clients waiting");
-    let bar = "JSON.stringify(document.querySelector('.queue > .buttons').getBoundingClientRect())";
+    let bar = "JSON.stringify(document.querySelector('.queue .head .buttons').getBoundingClientRect())";
     let tabs = "[...document.querySelectorAll('.tabs a')].map((tab) => tab.dataset.key).join()";
     let height = "document.querySelector('.tabs').getBoundingClientRect().top";
     let (bar_at, tabs_shown) = (browser.eval(bar), browser.eval(tabs));

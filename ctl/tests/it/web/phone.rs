@@ -205,7 +205,7 @@ fn the_focus_stays_near_a_button_that_has_nothing_left_to_do() {
     browser.open(&page(&web, "queue?queue=q&tab=ready"));
     browser.until("Messages die");
     let redrive =
-        "[...document.querySelectorAll('.queue > .buttons button')].find((one) => one.innerText === 'Redrive…')";
+        "[...document.querySelectorAll('.queue .head .buttons button')].find((one) => one.innerText === 'Redrive…')";
     browser.until_true(&format!("{redrive}.disabled === false"));
     browser.tab_to("Redrive…");
     browser.press("Enter");
