@@ -73,11 +73,11 @@ export function actions(shared, queue) {
     const counted = await read("dead", { ...queue, ...filter, before, count: 1 });
     const number = `${counted.partial ? "At least " : ""}${many(counted.selected, "dead message")}`;
     const redrives = what === "redrive";
-    const doing = { redrive: "become ready again, with no attempts, and their errors are cleared", delete: "are removed for good" }[what];
+    const doing = { redrive: "Ready again, with no attempts and no errors", delete: "Removed for good" }[what];
     const isNone = counted.selected === 0;
     ask({
       title: `${redrives ? "Redrive" : "Delete"} ${many(counted.selected, "dead message")} of ${title}?`,
-      words: isNone ? "No dead message is selected by these conditions any more." : `${[number, ...conditionsOf(filter)].join(" ")} ${doing}.`,
+      words: isNone ? "No dead message is selected by these conditions any more." : `${doing}: ${[number, ...conditionsOf(filter)].join(" ")}.`,
       fields: redrives ? [DELAY] : [],
       confirm: redrives ? "Redrive" : "Delete",
       danger: !redrives,
@@ -135,7 +135,7 @@ export function actions(shared, queue) {
     }),
     redriveMany: (info) => ask({
       title: `Redrive dead messages of ${title}?`,
-      words: `There are ${many(info.dead, "dead message")}. The oldest become ready again first, with no attempts, and their errors are cleared.`,
+      words: `Dead: ${many(info.dead, "message")}. The oldest become ready again first, with no attempts, and their errors are cleared.`,
       fields: [howMany(info.dead), DELAY],
       confirm: "Redrive",
       run: ({ count: number, delay }, progress) => actInSteps("redrive", delay === null ? {} : { delay }, "redriven", number, progress, (did) => `Redriven: ${many(did, "message")}.`),
@@ -143,7 +143,7 @@ export function actions(shared, queue) {
     promote: (id, shownId) => ask({ title: `Run ${shownId} now?`, words: "The delayed message becomes due at once.", confirm: "Run now", run: () => act("promote", id, `Due now: ${shownId}.`) }),
     promoteMany: (info) => ask({
       title: `Run delayed messages of ${title} now?`,
-      words: `There are ${many(info.delayed, "delayed message")}, those that wait for a retry among them. The next ones become due at once.`,
+      words: `Delayed: ${many(info.delayed, "message")}, those that wait for a retry among them. The next ones become due at once.`,
       fields: [howMany(info.delayed)],
       confirm: "Run now",
       run: ({ count: number }, progress) => actInSteps("promote", {}, "promoted", number, progress, (did) => `Due now: ${many(did, "message")}.`),
@@ -179,7 +179,7 @@ export function actions(shared, queue) {
     changeDead: (what, filter) => changeDead(what, filter).catch((problem) => shared.say(`Not possible: ${problem.message}`)),
     release: (consumer, shownName, messages) => ask({
       title: `Release what ${shownName} holds?`,
-      words: `${many(messages, "message")} of ${title} become ready again at once, as if their leases had expired. Do this only if the consumer is gone: one that still works would do the work twice.`,
+      words: `Ready again at once, as if their leases had expired: ${many(messages, "message")} of ${title}. Do this only if the consumer is gone: one that still works would do the work twice.`,
       fields: [ATTEMPT],
       confirm: "Release",
       danger: true,

@@ -5,6 +5,9 @@ const SPANS = { ms: 1, s: 1000, m: 60000, h: 3600000, d: 86400000, w: 604800000 
 /** Controls, and marks that make text look like other text: shown as escapes. */
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
+/** What a name on the command line cannot hold, and a backslash that would be read as the beginning of an escape. */
+const UNTYPED = /[\u0000-\u001f\u007f-\u009f]|\\(?=x(?:[01][0-9a-f]|7f|[89a-f][0-9a-f]|5c))/gi;
+
 /** How far the clock of the server is ahead of this one, in ms. */
 let ahead = 0;
 
@@ -107,19 +110,17 @@ export function bytesOf(object, name) {
   return typeof encoded === "string" ? Uint8Array.from(atob(encoded), (letter) => letter.charCodeAt(0)) : null;
 }
 
-/** A name, an id or an error, as it is shown: bytes that are not UTF-8 as escapes. */
+/** A name, an id or an error, as it is shown: controls and bytes that are not UTF-8 as the escapes that dqctl reads. */
 export function shown(object, name) {
-  if (typeof object[name] === "string") return object[name] === "" ? "(empty)" : visible(object[name]).replace(/\n/g, "\\n").replace(/\t/g, "\\t");
+  if (typeof object[name] === "string") return object[name] === "" ? "(empty)" : visible(object[name].replace(UNTYPED, (mark) => escapes(new TextEncoder().encode(mark))));
   const raw = bytesOf(object, name);
-  return raw ? escaped(raw) : "";
+  if (!raw) return "";
+  const letters = Array.from(raw, (byte) => String.fromCharCode(byte)).join("");
+  return letters.replace(UNTYPED, (mark) => escapes([mark.charCodeAt(0)])).replace(/[^ -~]/g, (mark) => escapes([mark.charCodeAt(0)]));
 }
 
-export function escaped(raw) {
-  let shown = "";
-  for (const byte of raw) {
-    shown += byte >= 32 && byte < 127 ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, "0")}`;
-  }
-  return shown;
+function escapes(bytes) {
+  return Array.from(bytes, (byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
 }
 
 /** The parameter by which the API and the address of a view name a field: `{queue: "mail"}` or `{"queue-base64": "/w=="}`. */

@@ -152,7 +152,7 @@ function seriesOf(queue) {
 
 /** The error, with a mark for each line break. */
 function oneLine(message) {
-  return shown(message, "error").replace(/(\\r)?\\n\s*/g, " ↵ ");
+  return shown(message, "error").replace(/(\\x0d)?\\x0a\s*/g, " ↵ ");
 }
 
 /** Why a message is dead. A message that was never delivered has no consumer that could have rejected it. */

@@ -3,6 +3,7 @@
 use super::chrome::Browser;
 use super::pictures::shop;
 use super::Web;
+use crate::dqctl::ok;
 use crate::support::Server;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -154,4 +155,20 @@ fn a_laptop_shows_six_queues_below_the_findings_and_the_messages_of_a_queue() {
     browser.until("capture-1018");
     let top = browser.eval("document.querySelector('.messages').getBoundingClientRect().top").as_f64().unwrap();
     assert!(top <= 540.0, "the first message begins at {top}");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn names_are_shown_as_the_command_line_takes_them() {
+    let server = Server::start();
+    let names = [r"tab\x09and\x5cx09", r"ends\xff\x5cx09\x0a", r"ü\xc2\x85"];
+    for name in names {
+        ok(&server, &["push", name, "x"]);
+    }
+    let web = Web::start(&server, &[]);
+    let shown = document(&format!("http://127.0.0.1:{}/#/", web.port), &[]);
+    let listed = ok(&server, &["ls"]);
+    for name in names {
+        assert!(listed.contains(name) && shown.contains(name), "{name}: {listed}");
+    }
 }
