@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
-"""Writes the address of the repository into all manifests, where registries and their users look for it.
+"""Writes the address of the repository into all manifests, where registries and their users look for it, and wherever else
+files name it, its owner or its images.
 
     python3 packaging/repository.py https://HOST/OWNER/NAME
 
-It also writes what GitHub wants to know of it: who owns the code, and where questions and vulnerabilities belong.
-
-The manifests name no address as long as the project has no public one. The release workflow writes its own into what it
-packages; once the address is settled, run this and commit the result. It can be run again with another address.
+As long as the project has no public address, the manifests name none, since a registry would publish a wrong one for good;
+other files say OWNER/NAME. Once the address is settled, run this and commit the result: `scripts/check-repository.py --tag`
+demands it. It can be run again with another address.
 """
+import glob
 import json
 import os
 import re
 import sys
 
-ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 CRATES = ["Cargo.toml", "queue/Cargo.toml", "clients/rust/Cargo.toml", "ctl/Cargo.toml"]
+OTHERS = [".github/CODEOWNERS", ".github/ISSUE_TEMPLATE/config.yml", "docs/install.md", "docs/kubernetes.md",
+          *sorted(glob.glob("contrib/kubernetes/*.yaml"))]
+UNKNOWN = "https://github.com/OWNER/NAME"
 
 
 def crate(text, url, is_root):
@@ -41,24 +45,15 @@ def node(text, url):
     return json.dumps(dict(fields[:at] + list(own.items()) + fields[at:]), indent=2) + "\n"
 
 
-OWNERS = """\
-# Who is asked to review a pull request.
-* @{owner}
-"""
-ISSUES = """\
-blank_issues_enabled: false
-contact_links:
-  - name: A question
-    url: {url}/discussions
-    about: How to do something with dq, or whether dq is right for it
-  - name: A vulnerability
-    url: {url}/security/advisories/new
-    about: Report it privately
-"""
+def other(text, url, before):
+    """A file that names the address of before. The names of images are in lower case."""
+    (_, owner, name), (_, old_owner, old_name) = (address.rsplit("/", 2) for address in (url, before))
+    text = text.replace(before, url).replace(f"@{old_owner}\n", f"@{owner}\n")
+    return re.sub(rf"(ghcr\.io/)?\b{old_owner}/{old_name}\b",
+                  lambda found: f"{found[1]}{owner}/{name}".lower() if found[1] else f"{owner}/{name}", text, flags=re.IGNORECASE)
 
 
 def rewrite(path, change, *arguments):
-    path = os.path.join(ROOT, path)
     with open(path, encoding="utf-8") as file:
         text = file.read()
     with open(path, "w", encoding="utf-8") as file:
@@ -68,14 +63,15 @@ def rewrite(path, change, *arguments):
 def main():
     if len(sys.argv) != 2 or not re.fullmatch(r"https://[^/\s\"]+(/[\w.-]+){2}", sys.argv[1]):
         sys.exit("usage: packaging/repository.py https://HOST/OWNER/NAME")
+    url = sys.argv[1]
+    with open("Cargo.toml", encoding="utf-8") as file:
+        known = re.search(r'^repository = "(.+)"$', file.read(), re.MULTILINE)
     for path in CRATES:
-        rewrite(path, crate, sys.argv[1], path == "Cargo.toml")
-    rewrite("clients/python/pyproject.toml", python, sys.argv[1])
-    rewrite("clients/node/package.json", node, sys.argv[1])
-    values = {"url": sys.argv[1], "owner": sys.argv[1].split("/")[3]}
-    for path, text in [(".github/CODEOWNERS", OWNERS), (".github/ISSUE_TEMPLATE/config.yml", ISSUES)]:
-        with open(os.path.join(ROOT, path), "w", encoding="utf-8") as file:
-            file.write(text.format(**values))
+        rewrite(path, crate, url, path == "Cargo.toml")
+    rewrite("clients/python/pyproject.toml", python, url)
+    rewrite("clients/node/package.json", node, url)
+    for path in OTHERS:
+        rewrite(path, other, url, known[1] if known else UNKNOWN)
 
 
 if __name__ == "__main__":

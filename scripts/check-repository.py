@@ -82,14 +82,14 @@ def parts():
 
 def kept_current():
     """The folders of Dependabot have something of that language."""
-    ecosystems = {"cargo": "Cargo.toml", "gomod": "go.mod", "npm": "package.json", "pip": "pyproject.toml",
-                  "docker": "Dockerfile", "github-actions": ".github/workflows"}
+    ecosystems = {"cargo": ["Cargo.toml"], "gomod": ["go.mod"], "npm": ["package.json"], "pip": ["pyproject.toml"],
+                  "docker": ["Dockerfile"], "github-actions": [".github/workflows", "action.yml"]}
     found = re.findall(r"package-ecosystem: (\S+)\n +directories: (.+)\n", read(".github/dependabot.yml"))
     check("dependabot.yml names no ecosystem", found)
     for ecosystem, folders in found:
         for folder in re.findall(r"/[\w./*-]*", folders):
-            path = os.path.join("." + folder, ecosystems[ecosystem])
-            check(f"dependabot.yml: {path} does not exist", glob.glob(path))
+            check(f"dependabot.yml: {folder} has nothing of {ecosystem}",
+                  any(glob.glob(os.path.join("." + folder, name)) for name in ecosystems[ecosystem]))
 
 
 def containers():
@@ -117,18 +117,24 @@ def versions():
     }
 
 
+def addresses():
+    """The address of the repository in each manifest that names it."""
+    found = {}
+    for path in MANIFESTS:
+        text = re.sub(r"^\w+\.workspace = true$", "", read(path), flags=re.MULTILINE)
+        for url in re.findall(r'^ *"?(?:repository|Repository|url)"?(?: =|:) "(?:git\+)?(.+?)(?:\.git)?"', text, re.MULTILINE):
+            found[path] = url
+    return found
+
+
 def manifests():
     """The manifests agree: one version, one oldest Rust, and one address of the repository, or none at all."""
     check(f"the versions differ: {versions()}", len(set(versions().values())) == 1)
     rust = {path: re.findall(r'^rust-version = "(.+)"', read(path), re.MULTILINE) for path in MANIFESTS if "Cargo" in path}
     check(f"the oldest Rust differs: {rust}", len({str(found) for found in rust.values()}) == 1 and all(rust.values()))
-    addresses = {}
-    for path in MANIFESTS:
-        text = re.sub(r"^\w+\.workspace = true$", "", read(path), flags=re.MULTILINE)
-        for url in re.findall(r'^ *"?(?:repository|Repository|url)"?(?: =|:) "(?:git\+)?(.+?)(?:\.git)?"', text, re.MULTILINE):
-            addresses[path] = url
-    check(f"the addresses of the repository differ: {addresses}; use packaging/repository.py",
-          not addresses or (len(set(addresses.values())) == 1 and len(addresses) == 3))
+    found = addresses()
+    check(f"the addresses of the repository differ: {found}; use packaging/repository.py",
+          not found or (len(set(found.values())) == 1 and len(found) == 3))
 
 
 def notes(version):
@@ -147,6 +153,7 @@ def may_be_released(tag):
     date, _ = notes(version)
     check(f"CHANGELOG.md says {date!r} instead of the date of {version}", re.fullmatch(r"\d{4}-\d\d-\d\d", date))
     check(f"tests/golden/{tag} does not exist: scripts/freeze-golden.sh {version}", os.path.isdir(f"tests/golden/{tag}"))
+    check("the manifests name no repository: packaging/repository.py writes its address", addresses())
 
 
 def main():
