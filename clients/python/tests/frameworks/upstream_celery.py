@@ -11,6 +11,7 @@ import pathlib
 import sys
 
 import pytest
+from celery.app.control import Control
 
 import dq_client.celery  # noqa: F401, for its scheme
 
@@ -36,6 +37,15 @@ os.environ.update(
     REDIS_HOST="127.0.0.1",
     REDIS_PORT=str(_server.port),
 )
+_revoke_by_stamped_headers = Control.revoke_by_stamped_headers
+
+
+def _revoke_and_wait(self, headers, **options):
+    """Waits for the worker's answer: with either transport, a task can overtake a broadcast that was sent before it."""
+    return _revoke_by_stamped_headers(self, headers, **{**options, "reply": True, "limit": 1, "timeout": 60})
+
+
+Control.revoke_by_stamped_headers = _revoke_and_wait
 
 
 def pytest_collection_modifyitems(items):
