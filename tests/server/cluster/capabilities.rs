@@ -2,7 +2,7 @@
 //! lost or repeated.
 
 use super::slots::{move_slot, move_slot_at_once, slots_can_move_at_once, PATIENT_MS};
-use crate::support::{eventually, Client, Cluster, Reply};
+use crate::support::{eventually, Client, Cluster, Raised, Reply};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A way to move a slot from one node to another.
@@ -77,6 +77,7 @@ fn expect_each_run_once(move_slot: Move) {
     cluster.client(0).ask(format!("DQ.SCHEDULE {key} s x EVERY {EVERY} RETRIES -1"));
     let (stop, runs) = (AtomicBool::new(false), AtomicUsize::new(0));
     let begun = std::thread::scope(|scope| {
+        let stopping = Raised(&stop);
         let consumer = scope.spawn(|| {
             let (mut c, mut begun) = (cluster.roamer(), Vec::new());
             while !stop.load(Ordering::Relaxed) {
@@ -103,7 +104,7 @@ fn expect_each_run_once(move_slot: Move) {
             move_slot(&cluster, slot, from, to);
         }
         more();
-        stop.store(true, Ordering::Relaxed);
+        drop(stopping);
         consumer.join().expect("every run came once")
     });
     let intervals: Vec<i64> = begun.iter().map(|at| at / EVERY).collect();

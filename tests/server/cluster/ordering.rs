@@ -2,7 +2,7 @@
 //! forwarded once.
 
 use super::slots::{move_slot, move_slot_at_once, slots_can_move_at_once, PATIENT_MS};
-use crate::support::{eventually, Cluster, Reply};
+use crate::support::{eventually, until_counted, Cluster, Reply};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -28,12 +28,10 @@ fn expect_order_to_hold(move_slot: Move) {
         for _ in 0..2 {
             scope.spawn(|| {
                 let mut c = cluster.roamer();
-                while done.load(Ordering::Relaxed) < MESSAGES {
+                until_counted(&done, MESSAGES, || {
                     let reply = c.ask(&format!("DQ.POP {key} COUNT 3 BLOCK 50 LEASE 600000"));
-                    if reply.is_null() {
-                        continue;
-                    }
-                    for message in reply.items() {
+                    let messages = if reply.is_null() { &[] } else { reply.items() };
+                    for message in messages {
                         let [_, payload, attempt, receipt] = message.items() else { panic!("a message: {message:?}") };
                         assert_eq!(attempt.int(), 1, "no message is delivered twice");
                         // This precedes the ack: the next one of the group cannot be delivered yet.
@@ -41,7 +39,7 @@ fn expect_order_to_hold(move_slot: Move) {
                         assert_eq!(c.ask(&format!("DQ.ACK {key} {}", receipt.text())), Reply::Int(1));
                         done.fetch_add(1, Ordering::Relaxed);
                     }
-                }
+                });
             });
         }
         for (nth, (from, to)) in [(0, 1), (1, 0), (0, 1)].into_iter().enumerate() {

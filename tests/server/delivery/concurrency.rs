@@ -1,6 +1,6 @@
 //! Concurrency: with many producers and consumers, each message is delivered to exactly one consumer.
 
-use crate::support::{Client, Server};
+use crate::support::{until_counted, Client, Server};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -20,9 +20,7 @@ fn consumers<T: Send + 'static>(
             let (mut c, completed, consume) = (server.client(), completed.clone(), consume.clone());
             std::thread::spawn(move || {
                 let mut seen = Vec::new();
-                while completed.load(Ordering::Relaxed) < MESSAGES {
-                    seen.push(consume(&mut c, &completed));
-                }
+                until_counted(&completed, MESSAGES, || seen.push(consume(&mut c, &completed)));
                 seen
             })
         })

@@ -1,7 +1,7 @@
 //! Races: whatever happens to a queue while clients are blocked on it, every client is served and no message is lost or
 //! repeated.
 
-use crate::support::{eventually, Client, Reply, Server};
+use crate::support::{eventually, until_counted, Client, Reply, Server};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -380,7 +380,7 @@ fn concurrent_cancel_reschedule_and_consume_agree_on_each_message() {
         let (mut c, gone) = (server.client(), gone.clone());
         std::thread::spawn(move || {
             let mut seen = Vec::new();
-            while gone.load(Ordering::Relaxed) < MESSAGES {
+            until_counted(&gone, MESSAGES, || {
                 for message in c.pop("q COUNT 3 BLOCK 20 LEASE 600000") {
                     if message.attempt == 1 && message.id.ends_with('3') {
                         // Null if it was cancelled in the meantime.
@@ -390,7 +390,7 @@ fn concurrent_cancel_reschedule_and_consume_agree_on_each_message() {
                         seen.push(message.id);
                     }
                 }
-            }
+            });
             seen
         })
     });

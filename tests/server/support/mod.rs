@@ -44,6 +44,6 @@ pub use sentinel::Sentinels;
 pub use server::{in_both_protocols, module, next_module, server_binary, Server};
 pub use transcript::Transcript;
 pub use trouble::NoSave;
-pub use wait::{eventually, expect_line, late_ms};
+pub use wait::{eventually, expect_line, late_ms, until_counted, Raised};
 pub use watching::touches;
 pub use workload::{all_calls, any_call};

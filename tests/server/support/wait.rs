@@ -1,6 +1,7 @@
 //! Waits for conditions. Only this file of the suite sleeps.
 
 use super::server::Server;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -20,13 +21,59 @@ fn factor() -> u32 {
     *FACTOR.get_or_init(|| std::env::var("DQ_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1))
 }
 
+/// How long is left of the patience. A look at the clock uses up `STEP` of it at most: if the machine itself stood still, as a
+/// virtual machine does that is suspended, the clock goes on by more at once, and nobody had a chance to do anything.
+pub struct Waiting {
+    left: Duration,
+    looked: Instant,
+}
+
+impl Waiting {
+    pub const STEP: Duration = Duration::from_secs(1);
+
+    pub fn begin() -> Waiting {
+        Waiting { left: patience(), looked: Instant::now() }
+    }
+
+    /// Whether the patience has come to its end.
+    pub fn is_over(&mut self) -> bool {
+        let now = Instant::now();
+        self.left = self.left.saturating_sub((now - self.looked).min(Waiting::STEP));
+        self.looked = now;
+        self.left.is_zero()
+    }
+}
+
 /// Waits until `condition` is true. Panics with `what` if it does not become true in time.
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + patience();
+    let mut waiting = Waiting::begin();
     while !condition() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        assert!(!waiting.is_over(), "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Repeats `turn` until clients have counted up to `goal` together. Panics if the count stands still, for instance because
+/// a client has failed: the others would wait for it for ever.
+#[track_caller]
+pub fn until_counted(count: &AtomicUsize, goal: usize, mut turn: impl FnMut()) {
+    let mut before = count.load(Ordering::Relaxed);
+    while before < goal {
+        eventually(&format!("more than {before} of {goal} are done"), || {
+            turn();
+            count.load(Ordering::Relaxed) > before
+        });
+        before = count.load(Ordering::Relaxed);
+    }
+}
+
+/// Raises a flag at the end of its scope, so that threads which look at it end after a panic too.
+pub struct Raised<'a>(pub &'a AtomicBool);
+
+impl Drop for Raised<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
