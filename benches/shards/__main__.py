@@ -1,19 +1,27 @@
 """Measures what a message costs all servers of a cluster, with 1, 2, 4 and 8 shards, and prints a table.
 
-    python3 benches/shards [--rounds N] [--server PATH] [--module PATH]
+    python3 benches/shards [--rounds N] [--series N] [--server PATH] [--module PATH]
 
-A topic has 64 partitions, the queues `orders:{0}` to `orders:{63}`, which are spread over the shards. A message lives by a push, a
-pop and an ack, in pipelines of 50 commands for each partition; a round is 3,200 messages. The cost is the CPU time of all servers for a message, because this
-machine has fewer cores than the cluster has servers. What a cluster does anyway, such as its gossip, is part of it.
+The cost is the CPU time of all servers for a message, because this machine has fewer cores than the cluster has servers. What a
+cluster does anyway, such as its gossip, is part of it. The sizes are measured in series that alternate, of which the middle one
+counts.
 
-In the last row each of four shards has a replica. While the messages live, partitions are moved from the first shard to the second
-one, key by key as `redis-cli --cluster reshard` does it, and the replica of the third one takes over. Each message must be
-delivered once and acked once. In that row the CPU of the replicas is part of the cost.
+Pipelines: a topic has 64 partitions, the queues `{orders:0}` to `{orders:63}`, which are spread over the shards. A message lives by
+a push, a pop and an ack, in pipelines of 50 commands for each partition; a round is 3,200 messages.
+
+Workers: the example `partitions` of the Rust client, with 12 partitions, one producer and 16 threads that wait and work. Each
+command is a round trip.
+
+In the last two rows each of four shards has a replica, whose CPU is part of the cost. In the last one, while the messages live,
+partitions are moved from the first shard to the second one, key by key as `redis-cli --cluster reshard` does it, and the replica of
+the third one takes over. Each message must be delivered once and acked once.
 """
 import argparse
 import binascii
 import os
 import re
+import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -26,6 +34,7 @@ from process import RedisServer, free_port, pin_load, stop_all  # noqa: E402
 import steal  # noqa: E402
 import wire  # noqa: E402
 
+SHARDS = (1, 2, 4, 8)
 PARTITIONS = 64
 SLOTS = 16384
 DEPTH = 50
@@ -33,14 +42,16 @@ PAYLOAD = b"x" * 100
 WAIT_SECONDS = 60
 MOVED = 8  # partitions
 WARM_UP = 10  # rounds
+WORKED_ON = 5000  # messages
+EXAMPLE = ["cargo", "run", "--quiet", "--release", "--locked", "-p", "dq-client", "--example", "partitions", "--"]
 
 
 def key(partition):
-    return b"orders:{%d}" % partition
+    return b"{orders:%d}" % partition
 
 
 def slot(partition):
-    return binascii.crc_hqx(b"%d" % partition, 0) % SLOTS
+    return binascii.crc_hqx(b"orders:%d" % partition, 0) % SLOTS
 
 
 def until(what, condition):
@@ -178,6 +189,27 @@ def cost(cluster, client, rounds):
     return us_a_message(cluster.cpu_ns() - before, rounds)
 
 
+def cost_with_workers(cluster):
+    """The cost of a message that a worker of the Rust client waits for."""
+    environment = {**os.environ, "DQ_URL": f"redis+cluster://127.0.0.1:{cluster.nodes[0].port}"}
+    worker = subprocess.Popen([*EXAMPLE, "consume", "16"], cwd=ROOT, env=environment, stdout=subprocess.PIPE)
+
+    def work_on(count):
+        subprocess.run([*EXAMPLE, "produce", str(count)], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=True,
+                       timeout=WAIT_SECONDS)
+        if not all(worker.stdout.readline() for _ in range(count)):
+            raise RuntimeError("the worker has ended")
+
+    try:
+        work_on(100)
+        before = cluster.cpu_ns()
+        work_on(WORKED_ON)
+        return (cluster.cpu_ns() - before) / WORKED_ON / 1000
+    finally:
+        worker.terminate()
+        worker.wait()
+
+
 def move(cluster):
     """Moves partitions from the first shard to the second one, and lets the replica of the third one take over."""
     source, target = cluster.masters[:2]
@@ -225,22 +257,41 @@ def with_changes(lab):
 def main():
     parser = argparse.ArgumentParser(prog="benches/shards", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--series", type=int, default=3)
     add_server_and_module(parser)
     lab = parser.parse_args()
     lab.module = os.path.abspath(lab.module)
+    subprocess.run([*EXAMPLE[:1], "build", *EXAMPLE[2:-1]], cwd=ROOT, check=True)
     pin_load()
-    watched, first = steal.Steal(), None
-    print("| shards | CPU of all servers, µs a message | as a part of that of one shard |\n| ---: | ---: | ---: |")
-    for shards in (1, 2, 4, 8):
-        cluster = Cluster(lab, shards)
-        us = cost(cluster, Client(cluster), lab.rounds)
-        first = first or us
-        print(f"| {shards} | {us:.2f} | {us / first:.2f} |", flush=True)
+    watched = steal.Steal()
+    version = None
+    pipelines, workers, replicas, changes = {n: [] for n in SHARDS}, {n: [] for n in SHARDS}, [], []
+    for _ in range(lab.series):
+        for shards in SHARDS:
+            cluster = Cluster(lab, shards)
+            version = cluster.nodes[0].version()
+            pipelines[shards].append(cost(cluster, Client(cluster), lab.rounds))
+            workers[shards].append(cost_with_workers(cluster))
+            stop_all()
+        cluster = Cluster(lab, 4, with_replicas=True)
+        replicas.append(cost(cluster, Client(cluster), lab.rounds))
         stop_all()
-    us = with_changes(lab)
-    print(f"| 4, with replicas, while {MOVED} partitions move and a replica takes over | {us:.2f} | {us / first:.2f} |")
-    stop_all()
-    print(steal.told(watched.share()))
+        changes.append(with_changes(lab))
+        stop_all()
+        print(f"{pipelines} {workers} {replicas} {changes} {steal.told(watched.share())}", file=sys.stderr, flush=True)
+    if watched.share() > steal.LIMIT:
+        sys.exit(f"dq: no table: {steal.told(watched.share())}")
+    print(f"{version}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}, {steal.told(watched.share())}\n")
+    print("| shards | in pipelines, µs a message | | with workers, µs a message | |\n| --- | ---: | ---: | ---: | ---: |")
+    for shards in SHARDS:
+        print(f"| {shards} | {against(pipelines[shards], pipelines[1])} | {against(workers[shards], workers[1])} |")
+    print(f"| 4, each with a replica | {against(replicas, pipelines[1])} | | |")
+    print(f"| the same, while {MOVED} partitions move and a replica takes over | {against(changes, pipelines[1])} | | |")
+
+
+def against(figures, of_one):
+    """The middle figure, and which part of that of one shard it is."""
+    return f"{statistics.median(figures):.2f} | {statistics.median(figures) / statistics.median(of_one):.2f}"
 
 
 if __name__ == "__main__":
