@@ -298,6 +298,20 @@ def test_a_broadcast_reaches_all_and_again_after_a_restart(server, connect):
     assert server.do("KEYS", "*") == []
 
 
+def test_a_queue_that_is_made_again_hears_a_broadcast_once(connect):
+    exchange, connection, heard = kombu.Exchange("news", type="fanout"), connect(), []
+    queue = kombu.Queue("reader", exchange, auto_delete=True)
+    producer = connect().Producer(exchange=exchange)
+    for _ in range(2):
+        with connection.Consumer(queue, callbacks=[lambda body, message: heard.append(body)], no_ack=True):
+            for body in range(3):
+                producer.publish(body)
+                while body not in heard:
+                    connection.drain_events(timeout=60)
+        said, heard[:] = list(heard), []
+        assert said == [0, 1, 2]
+
+
 def test_cancel_needs_a_broker_of_dq():
     app = dq_client.celery.celery.Celery(broker="memory://")
     with pytest.raises(TypeError, match="memory://.*dq://"):

@@ -321,7 +321,8 @@ class Listener:
             message = self._channels.get_message(timeout=_BLOCK_SECONDS)
             if message is not None:
                 quiet, asked = time.monotonic(), False
-                if message["type"].endswith("message"):
+                # After its end the queue may have another listener, which hears the same.
+                if message["type"].endswith("message") and not self._closed.is_set():
                     self._deliver(message["data"])
             elif time.monotonic() - quiet > _QUIET_SECONDS:
                 if asked:
