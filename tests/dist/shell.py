@@ -63,19 +63,20 @@ class Shell:
         self.port = free_port()
         self.log = os.path.join(self.dir, "server.log")
         self.process = None
-        bin_dir = os.path.join(self.dir, "bin")
-        os.mkdir(bin_dir)
+        self.bin = os.path.join(self.dir, "bin")
+        os.mkdir(self.bin)
         for name in ("redis-server", "valkey-server"):
-            self._script(os.path.join(bin_dir, name), f'exec {shlex.quote(server)} "$@" --port {self.port}')
-        self._script(os.path.join(bin_dir, "sudo"), 'exec "$@"')
+            self.script(name, f'exec {shlex.quote(server)} "$@" --port {self.port}')
+        self.script("sudo", 'exec "$@"')
         self.environment = {
             **os.environ,
-            "PATH": bin_dir + os.pathsep + os.environ["PATH"],
+            "PATH": self.bin + os.pathsep + os.environ["PATH"],
             "DQ_URL": f"redis://127.0.0.1:{self.port}",
         }
 
-    @staticmethod
-    def _script(path, line):
+    def script(self, name, line):
+        """Puts a program into the PATH."""
+        path = os.path.join(self.bin, name)
         with open(path, "w", encoding="utf-8") as script:
             script.write(f"#!/bin/sh\n{line}\n")
         os.chmod(path, 0o755)
