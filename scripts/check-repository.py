@@ -83,7 +83,8 @@ def parts():
 def kept_current():
     """The folders of Dependabot have something of that language."""
     ecosystems = {"cargo": ["Cargo.toml"], "gomod": ["go.mod"], "npm": ["package.json"], "pip": ["pyproject.toml"],
-                  "docker": ["Dockerfile"], "github-actions": [".github/workflows", "action.yml"]}
+                  "docker": ["Dockerfile"], "docker-compose": ["compose.yml"],
+                  "github-actions": [".github/workflows", "action.yml"]}
     found = re.findall(r"package-ecosystem: (\S+)\n +directories: (.+)\n", read(".github/dependabot.yml"))
     check("dependabot.yml names no ecosystem", found)
     for ecosystem, folders in found:
