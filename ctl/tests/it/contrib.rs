@@ -136,12 +136,14 @@ fn units_and_containers_use_options_that_exist() {
         ("systemd/dqctl-work@.service", "work"),
         ("systemd/dqctl-export.service", "export"),
         ("docker/compose.yml", ""),
+        ("kubernetes/worker.yaml", ""),
+        ("kubernetes/export.yaml", ""),
     ] {
         let lines = read(file);
         let lines = lines.lines().filter(|line| !line.starts_with('#'));
-        for line in lines
-            .filter(|line| ["DQ_WORK=", "DQ_EXPORT=", "ExecStart=", "command: ["].iter().any(|key| line.contains(key)))
-        {
+        for line in lines.filter(|line| {
+            ["DQ_WORK=", "DQ_EXPORT=", "ExecStart=", "  command: [", "  args: ["].iter().any(|key| line.contains(key))
+        }) {
             let command =
                 if command.is_empty() { line.split(['[', ',']).nth(1).expect("a command").trim() } else { command };
             let help = run(without_server(&[command, "--help"]));
