@@ -71,10 +71,10 @@ def measure(lab, workloads, contenders, results):
         suited = [one for one in contenders if workload.suits(one) and one.name not in results["skipped"]]
         print(f"{workload.name}: {workload.title}", flush=True)
         for contender in suited:
-            start = time.monotonic()
+            start, watched = time.monotonic(), steal.Steal()
             try:
                 results["workloads"].setdefault(workload.name, {})[contender.name] = workload().run(lab, contender)
-                said = f"{time.monotonic() - start:.1f} s"
+                said = f"{time.monotonic() - start:.1f} s, {steal.told(watched.share())}"
             except Missing as missing:
                 results["skipped"][contender.name] = said = str(missing)
             except Exception as error:  # the others are still measured; the run fails
