@@ -39,6 +39,7 @@ pre > code.syntax { white-space: pre-wrap; }
   table { font-size: 0.85em; }
   table td, table th { min-width: 3em; padding: 4px 6px; }
   table td:last-child { min-width: 9em; }
+  table td code { overflow-wrap: anywhere; white-space: normal; }
   /* A row of a wide table becomes a card, so that nothing of it is beyond the edge: each cell below the name of its column. */
   table.cards, table.cards tbody { display: block; width: auto; }
   table.cards thead { display: none; }
