@@ -196,7 +196,8 @@ fn rearm(ctx: Ctx) {
 }
 
 fn run(ctx: Ctx) {
-    let now = UnixMs::new(ctx.now_ms());
+    // The time of the server's own commands, so that no entry of a stream has an id from before its message was due.
+    let now = UnixMs::new(ctx.began_ms());
     with_schedule(|schedule| schedule.timer.begin_run());
     plant("timer");
     let Some(Callbacks { look_at, budget, is_awaited, .. }) = CALLBACKS.get() else { return };

@@ -1,7 +1,7 @@
 //! Each kind of target gets due messages, in order, in the form that its consumers need.
 
 use super::{elements, entries, ids, until_forwarded};
-use crate::support::{in_both_protocols, late_ms, Protocol, Reply, Server};
+use crate::support::{in_both_protocols, late_ms, Clock, Protocol, Reply, Server};
 
 #[test]
 fn a_stream_gets_what_is_due_in_delivery_order() {
@@ -44,6 +44,22 @@ fn a_consumer_group_works_on_delayed_messages() {
     let written: i64 = id.split('-').next().unwrap().parse().unwrap();
     assert!((due..=due + late_ms()).contains(&written), "{written} for {due}");
     assert_eq!(worker.ask(format!("XACK s workers {id}")), Reply::Int(1));
+}
+
+#[test]
+fn no_entry_of_a_stream_is_older_than_its_due_time() {
+    let clock = Clock::new();
+    let server = Server::with_clock(&clock, &[]);
+    let mut c = server.client();
+    c.create("q FORWARD STREAM s");
+    let due = c.now() + 1_000;
+    c.pipeline((0..5_000).map(|n| format!("DQ.PUSH q x AT {}", due + n)));
+    clock.pass_at_each_reading();
+    until_forwarded(&mut c, "q", 5_000);
+    for entry in c.ask("XRANGE s - +").items() {
+        let (id, due) = (entry.items()[0].text(), entry.items()[1].fields().text("due"));
+        assert!(id.split('-').next() >= Some(due.as_str()), "{id} for {due}");
+    }
 }
 
 #[test]

@@ -21,10 +21,19 @@ impl Clock {
 
     /// Sets the clock this many milliseconds ahead of the true time, or behind it if the number is negative.
     pub fn set(&self, ms: i64) {
+        self.write([ms, 0]);
+    }
+
+    /// Sets the clock to the true time, and lets a millisecond pass each time that a server reads it.
+    pub fn pass_at_each_reading(&self) {
+        self.write([0, 1]);
+    }
+
+    fn write(&self, numbers: [i64; 2]) {
         use std::io::Write;
         // The file is overwritten in place, because servers have mapped it.
         let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(&self.file).unwrap();
-        file.write_all(&ms.to_ne_bytes()).expect("the clock is set");
+        file.write_all(numbers.map(i64::to_ne_bytes).as_flattened()).expect("the clock is set");
     }
 
     /// The environment variables with which a server uses this clock.
