@@ -4,6 +4,7 @@ mod finding;
 mod info;
 mod queues;
 mod servers;
+mod waiting;
 
 use crate::cli::doctor::DoctorArgs;
 use crate::failure::{Failure, Outcome};
@@ -104,7 +105,7 @@ fn look_at_queues(client: &Client, args: &DoctorArgs, findings: &mut Findings) -
         thread::sleep(WATCH);
     }
     for (name, before) in waiting {
-        queues::check_again(client, name, &before, &limits, findings)?;
+        waiting::check_again(client, name, &before, &limits, findings)?;
     }
     Ok(found.len())
 }
