@@ -17,8 +17,8 @@ use serde_json::Value as Json;
 use std::thread;
 use std::time::Duration;
 
-/// How long a queue is watched if its messages seem to have no consumer.
-const WATCH: Duration = Duration::from_secs(1);
+/// How long a queue is watched whose messages wait: whether it has consumers, and whether its backlog shrinks.
+const WATCH: Duration = Duration::from_secs(2);
 
 /// What is found with the default limits, as JSON, the most important first.
 pub fn examine(client: &Client) -> Result<Vec<Json>, Failure> {

@@ -62,7 +62,7 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
     expiry(client, name, about)?;
     dead(client, name, &info, limits, about)?;
     batches(client, name, &info, limits, about)?;
-    Ok(waits.then(|| Waiting { delivered: number(&info, "delivered"), acked: number(&info, "acked"), trouble }))
+    Ok(waits.then(|| Waiting::of(&info, trouble)))
 }
 
 pub fn number(info: &Fields, name: &str) -> i64 {

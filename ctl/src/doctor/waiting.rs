@@ -4,15 +4,50 @@ use super::finding::{Findings, Subject, NO_CONSUMER};
 use super::queues::{age, number, Limits};
 use crate::condition::{Condition, Recent};
 use crate::reply::Fields;
-use crate::time::span;
+use crate::time::{millis, span};
 use crate::trouble::Trouble;
 use dq_client::{cmd, Client, Error, Resend};
+use std::time::{Duration, Instant};
 
 /// The totals of a queue whose messages wait for a consumer.
 pub struct Waiting {
-    pub delivered: i64,
-    pub acked: i64,
-    pub trouble: Trouble,
+    at: Instant,
+    delivered: i64,
+    acked: i64,
+    /// How many have become due, but for those that were cancelled before or failed since.
+    arrived: i64,
+    /// The messages that are due and have not ended.
+    backlog: i64,
+    trouble: Trouble,
+}
+
+impl Waiting {
+    pub fn of(info: &Fields, trouble: Trouble) -> Waiting {
+        Waiting {
+            at: Instant::now(),
+            delivered: number(info, "delivered"),
+            acked: number(info, "acked"),
+            arrived: number(info, "pushed") - number(info, "delayed"),
+            backlog: number(info, "ready") + number(info, "inflight"),
+            trouble,
+        }
+    }
+
+    /// Why messages still wait after `passed` although some are taken.
+    fn why(&self, now: &Waiting, passed: Duration) -> String {
+        let fewer = self.backlog - now.backlog;
+        let (passed, arrives) = (millis(passed), now.arrived > self.arrived);
+        match u64::try_from(fewer) {
+            Err(_) => "messages arrive faster than they are completed".to_owned(),
+            Ok(0) if arrives => "messages arrive as fast as they are completed".to_owned(),
+            Ok(0) => format!("none arrived and none was completed in {}: deliveries take long", span(passed)),
+            Ok(fewer) => {
+                let arriving = if arrives { "fewer messages arrive than are completed" } else { "nothing arrives" };
+                let left = passed.saturating_mul(u64::try_from(now.backlog).unwrap_or(0)) / fewer;
+                format!("{arriving}: at this pace, the backlog is gone in about {}", span(left))
+            }
+        }
+    }
 }
 
 /// Whether messages that were seen waiting still wait: nothing was delivered since.
@@ -54,7 +89,7 @@ pub fn check_again(
     } else if is_served {
         let what = format!("{ready}, the oldest for {age}, although there are consumers{held}");
         let advice = "add consumers, or look at MAXINFLIGHT, groups that wait, and dqctl consumers QUEUE";
-        about.warning("behind", what, "messages arrive faster than they are completed", advice);
+        about.warning("behind", what, &before.why(&Waiting::of(&info, before.trouble), before.at.elapsed()), advice);
     } else {
         let since = if before.delivered > 0 { "nobody waits" } else { "none was ever taken" };
         let what = format!("{ready}, the oldest for {age}, and {since}");
@@ -62,4 +97,37 @@ pub fn check_again(
         about.critical(NO_CONSUMER, what, why, "start its consumers; dqctl info QUEUE shows how many wait");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Waiting;
+    use crate::reply::Fields;
+    use crate::trouble::Trouble;
+    use dq_client::Value;
+    use std::time::Duration;
+
+    #[test]
+    fn the_cause_of_a_backlog_is_what_two_looks_show() {
+        let at = |pushed, delayed, ready| {
+            let numbers = [("pushed", pushed), ("delayed", delayed), ("ready", ready), ("inflight", 1)];
+            let info = numbers.map(|(name, number)| (name.to_owned(), Value::Int(number))).into();
+            Waiting::of(&Fields(info), Trouble::default())
+        };
+        let before = at(2_000, 9, 1_999);
+        for (now, why) in [
+            (at(2_004, 13, 1_995), "nothing arrives: at this pace, the backlog is gone in about 16m38s"),
+            (
+                at(2_002, 9, 1_997),
+                "fewer messages arrive than are completed: at this pace, the backlog is gone in about 33m18s",
+            ),
+            (at(2_000, 9, 1_999), "none arrived and none was completed in 2s: deliveries take long"),
+            (at(2_004, 9, 1_999), "messages arrive as fast as they are completed"),
+            (at(2_004, 9, 2_001), "messages arrive faster than they are completed"),
+            // They were pushed with a delay, and are due now.
+            (at(2_000, 7, 2_001), "messages arrive faster than they are completed"),
+        ] {
+            assert_eq!(before.why(&now, Duration::from_secs(2)), why);
+        }
+    }
 }
