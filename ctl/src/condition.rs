@@ -2,6 +2,7 @@
 //!
 //! A queue can have several conditions at once, such as paused and full.
 
+use crate::dead::is_letter;
 use crate::reply::{self, Fields};
 use crate::time::{now_ms, span};
 use dq_client::{cmd, Client, Resend};
@@ -56,6 +57,8 @@ pub enum Condition {
     Held,
     /// The rate limit holds deliveries back.
     Limited,
+    /// The messages that are ready died in other queues and were moved here, where nobody has ever taken one.
+    Letters,
 }
 
 /// What has happened in a queue in the last minutes, as far as somebody has looked at it.
@@ -63,6 +66,8 @@ pub enum Condition {
 pub struct Recent {
     pub dies: bool,
     pub delivers: bool,
+    /// Nothing was ever delivered, and the first ready message died in another queue.
+    pub letters: bool,
 }
 
 /// The totals of one queue that tell what happens in it between two looks.
@@ -70,6 +75,16 @@ pub struct Recent {
 pub struct Looks {
     died: Total,
     delivered: Total,
+    /// Whether the first ready message died in another queue, if that was read.
+    letters: Option<bool>,
+}
+
+/// What the fields of `DQ.INFO` do not say.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Peeked {
+    /// When the newest dead message died, in Unix ms.
+    newest_death: Option<i64>,
+    letters: Option<bool>,
 }
 
 /// A total that was seen last, and when it grew, in Unix ms.
@@ -93,36 +108,49 @@ impl Total {
 }
 
 impl Looks {
-    /// Whether the instant of the newest death is still to be read: the totals do not say when it was.
-    pub fn is_new(&self, info: &Fields) -> bool {
-        self.died.seen.is_none() && info.int("dead").is_some_and(|dead| dead > 0)
+    /// Reads what is not known yet. What the user may not read stays unknown.
+    pub fn peek(&self, client: &Client, queue: &[u8], info: &Fields) -> Peeked {
+        let is_new = self.died.seen.is_none() && info.int("dead").is_some_and(|dead| dead > 0);
+        let is_untouched =
+            info.int("delivered") == Some(0) && info.int("oldest-ready").is_some_and(|age| age >= UNSERVED);
+        let first = |state: &str| first(client, queue, state);
+        let is_letter = || first("ready").is_some_and(|message| is_letter(&message));
+        Peeked {
+            newest_death: if is_new { first("dead").and_then(|message| message.int("died")) } else { None },
+            letters: self.letters.or_else(|| is_untouched.then(is_letter)),
+        }
     }
 
-    /// Notes the fields of `DQ.INFO`, and with the first ones [`newest_death`].
-    pub fn note(&mut self, now: i64, info: &Fields, newest: Option<i64>) -> Recent {
+    /// Notes the fields of `DQ.INFO`, and what was peeked at with them.
+    pub fn note(&mut self, now: i64, info: &Fields, peeked: Peeked) -> Recent {
         let total = |name: &str| info.int(name).unwrap_or(0);
         if self.died.seen.is_none() {
-            self.died.grew = newest;
+            self.died.grew = peeked.newest_death;
         }
         self.died.note(now, total("died"));
         self.delivered.note(now, total("delivered"));
-        Recent { dies: self.died.has_grown(now, RECENT), delivers: self.delivered.has_grown(now, POLLED) }
+        self.letters = peeked.letters.filter(|_| total("ready") > 0);
+        Recent {
+            dies: self.died.has_grown(now, RECENT),
+            delivers: self.delivered.has_grown(now, POLLED),
+            letters: self.letters == Some(true) && total("delivered") == 0,
+        }
     }
 }
 
-/// When the newest dead message of a queue died, in Unix ms. `None` if there is none, or if the user may not read it.
-pub fn newest_death(client: &Client, queue: &[u8]) -> Option<i64> {
-    let command = cmd("DQ.PEEK").arg(queue).arg("dead").arg("COUNT").arg(1).clone();
-    let newest = reply::list(client.call(&command, Resend::Harmless).ok()?).ok()?.into_iter().next()?;
-    Fields::read(newest).ok()??.int("died")
+/// The first message of a state; of dead ones, the newest. `None` if there is none, or if the user may not read it.
+fn first(client: &Client, queue: &[u8], state: &str) -> Option<Fields> {
+    let command = cmd("DQ.PEEK").arg(queue).arg(state).arg("COUNT").arg(1).clone();
+    let message = reply::list(client.call(&command, Resend::Harmless).ok()?).ok()?.into_iter().next()?;
+    Fields::read(message).ok()?
 }
 
 impl Condition {
     /// The conditions of a queue that is looked at once.
     pub fn at_once(client: &Client, queue: &[u8], info: &Fields) -> Vec<(Condition, Level)> {
         let mut looks = Looks::default();
-        let newest = if looks.is_new(info) { newest_death(client, queue) } else { None };
-        Condition::of(info, looks.note(now_ms(), info, newest))
+        let peeked = looks.peek(client, queue, info);
+        Condition::of(info, looks.note(now_ms(), info, peeked))
     }
 
     /// The conditions of a queue; none if nothing is unusual.
@@ -147,13 +175,14 @@ impl Condition {
                 Level::Bad,
                 limit > 0 && number("ready") + number("delayed") + number("inflight") >= limit,
             ),
-            (Condition::Unserved, unserved, !is_served && waited >= UNSERVED),
+            (Condition::Unserved, unserved, !is_served && waited >= UNSERVED && !recent.letters),
             (Condition::Dying, Level::Warning, recent.dies && number("dead") > 0),
             (Condition::Late, Level::Warning, waited >= LATE && is_served && !is_paused && !is_limited && !is_held),
             (Condition::Paused, Level::Warning, is_paused),
             (Condition::Closed, Level::Warning, number("closed") == 1),
             (Condition::Held, held, is_held && !is_paused),
             (Condition::Limited, Level::Note, is_limited && !is_paused),
+            (Condition::Letters, Level::Note, !is_served && waited >= UNSERVED && recent.letters),
         ];
         all.into_iter().filter(|(.., is_so)| *is_so).map(|(condition, level, _)| (condition, level)).collect()
     }
@@ -170,6 +199,7 @@ impl Condition {
             Condition::Closed => "closed",
             Condition::Held => "groups held",
             Condition::Limited => "at its rate limit",
+            Condition::Letters => "dead letters",
         }
     }
 
@@ -192,7 +222,7 @@ impl Condition {
 
 #[cfg(test)]
 mod tests {
-    use super::{Condition, Level, Looks, Recent, POLLED, RECENT};
+    use super::{Condition, Level, Looks, Peeked, Recent, POLLED, RECENT};
     use crate::reply::Fields;
     use dq_client::Value;
 
@@ -234,7 +264,10 @@ mod tests {
     #[test]
     fn the_dead_grow_for_minutes_after_one_has_died() {
         let mut looks = Looks::default();
-        let mut dies = |now, died| looks.note(now, &Fields(vec![("died".to_owned(), Value::Int(died))]), None).dies;
+        let mut dies = |now, died| {
+            let info = Fields(vec![("died".to_owned(), Value::Int(died))]);
+            looks.note(now, &info, Peeked::default()).dies
+        };
         assert!(!dies(0, 5));
         assert!(dies(10, 6));
         assert!(dies(RECENT, 6));
@@ -247,11 +280,9 @@ mod tests {
     #[test]
     fn a_death_before_the_first_look_counts_for_as_long() {
         let info = Fields(["dead", "died"].map(|name| (name.to_owned(), Value::Int(5))).into());
-        for (newest, expected) in [(Some(1_000), true), (Some(999), false), (None, false)] {
-            let mut looks = Looks::default();
-            assert!(looks.is_new(&info));
-            assert_eq!(looks.note(RECENT + 999, &info, newest).dies, expected);
-            assert!(!looks.is_new(&info));
+        for (newest_death, expected) in [(Some(1_000), true), (Some(999), false), (None, false)] {
+            let peeked = Peeked { newest_death, letters: None };
+            assert_eq!(Looks::default().note(RECENT + 999, &info, peeked).dies, expected);
         }
     }
 
@@ -261,13 +292,25 @@ mod tests {
         let mut at = |now, delivered, waited| {
             let numbers = [("ready", 2), ("oldest-ready", waited), ("delivered", delivered)];
             let info = Fields(numbers.map(|(name, number)| (name.to_owned(), Value::Int(number))).into());
-            Condition::of(&info, looks.note(now, &info, None))
+            Condition::of(&info, looks.note(now, &info, Peeked::default()))
         };
         let (unserved, late) = ((Condition::Unserved, Level::Warning), (Condition::Late, Level::Warning));
         assert_eq!(at(0, 7, 9_000), [unserved], "the first look shows no delivery");
         assert_eq!(at(1_000, 8, 9_000), []);
         assert_eq!(at(2_000, 8, 70_000), [late]);
         assert_eq!(at(1_000 + POLLED, 8, 70_000), [unserved]);
+    }
+
+    #[test]
+    fn letters_that_nobody_has_ever_taken_have_no_missing_consumer() {
+        let at = |delivered| {
+            let numbers = [("ready", 2), ("oldest-ready", 20 * 60_000), ("delivered", delivered)];
+            let info = Fields(numbers.map(|(name, number)| (name.to_owned(), Value::Int(number))).into());
+            let peeked = Peeked { newest_death: None, letters: Some(true) };
+            Condition::of(&info, Looks::default().note(0, &info, peeked))
+        };
+        assert_eq!(at(0), [(Condition::Letters, Level::Note)]);
+        assert_eq!(at(1), [(Condition::Unserved, Level::Bad)]);
     }
 
     #[test]

@@ -51,7 +51,8 @@ impl Harm {
             | Condition::Paused
             | Condition::Closed
             | Condition::Held
-            | Condition::Limited => Harm::Stuck,
+            | Condition::Limited
+            | Condition::Letters => Harm::Stuck,
         }
     }
 }

@@ -23,10 +23,18 @@ use crate::time::now_ms;
 use dq_client::{cmd, Client, Resend, Value};
 use std::ops::ControlFlow;
 
-/// A message that `DEADFORWARD QUEUE` has moved, with the fields that it had in its former queue. `None` if it was not moved,
-/// or has died in this queue as well.
+/// Whether `DEADFORWARD QUEUE` has moved a message from another queue, and it has not died in this one as well.
+pub fn is_letter(message: &Fields) -> bool {
+    reason(message).is_some()
+}
+
+fn reason(message: &Fields) -> Option<String> {
+    header(message, "dq-reason").filter(|_| message.text("state") != "dead")
+}
+
+/// The same message with the fields that it had in its former queue; `None` if it is no letter.
 fn as_it_died(mut message: Fields) -> Option<Fields> {
-    let reason = header(&message, "dq-reason").filter(|_| message.text("state") != "dead")?;
+    let reason = reason(&message)?;
     let [error, died, attempts] = ["dq-error", "dq-died", "dq-attempts"].map(|name| header(&message, name));
     let text = |text: Option<String>| text.map(|text| Value::BulkString(text.into_bytes()));
     let number = |text: Option<String>| text.and_then(|text| text.parse().ok()).map(Value::Int);

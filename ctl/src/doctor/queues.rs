@@ -54,11 +54,18 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
     let trouble = Trouble::of(&info, &conditions);
     about.trouble = trouble;
     settings(&info, about);
-    if conditions.iter().any(|(condition, _)| *condition == Condition::Dying) {
+    let has = |wanted| conditions.iter().any(|(condition, _)| *condition == wanted);
+    if has(Condition::Dying) {
         let what = format!("messages have died in the last 10 minutes; it has {} dead", number(&info, "dead"));
         about.warning("dying", what, "they are not delivered again", "look with dqctl dead QUEUE --by-error");
     }
-    let waits = delivery(client, name, &info, limits, about)?;
+    let are_letters = has(Condition::Letters);
+    if are_letters {
+        let letters = if number(&info, "ready") == 1 { "message" } else { "messages" };
+        let what = format!("{} {letters} that died in other queues were moved here", number(&info, "ready"));
+        about.note("letters", what, "nobody takes them from here", "look with dqctl dead QUEUE --letters");
+    }
+    let waits = delivery(client, name, &info, limits, about)? && !are_letters;
     expiry(client, name, about)?;
     dead(client, name, &info, limits, about)?;
     batches(client, name, &info, limits, about)?;

@@ -2,9 +2,8 @@
 
 use super::source::Snapshot;
 use super::text::named;
-use crate::condition::{Condition, Level, Looks};
+use crate::condition::{Condition, Level, Recent};
 use crate::reply::Fields;
-use crate::time::now_ms;
 use crate::trouble::Trouble;
 use dq_client::Value;
 use std::cmp::Ordering;
@@ -30,7 +29,6 @@ pub struct Row {
     /// The most important one first.
     pub conditions: Vec<(Condition, Level)>,
     pub trouble: Trouble,
-    looks: Looks,
 }
 
 impl Row {
@@ -73,8 +71,7 @@ impl Row {
             None => self.base = Some((snapshot.at, pushed, completed)),
         }
         self.late = snapshot.late.map(|late| (snapshot.at, late)).or(self.late);
-        self.conditions =
-            Condition::of(&snapshot.info, self.looks.note(now_ms(), &snapshot.info, snapshot.newest_death));
+        self.conditions = Condition::of(&snapshot.info, snapshot.recent);
         self.trouble = Trouble::of(&snapshot.info, &self.conditions);
         self.latest = Some(snapshot);
     }
@@ -239,7 +236,8 @@ impl Queues {
         let sums = ["ready", "delayed", "inflight", "dead"].map(|field| (field, number(field).sum()));
         let oldest = number("oldest-ready").max().filter(|age| *age > 0).map(|age| ("oldest-ready", age));
         let fields = sums.into_iter().chain(oldest).map(|(name, number)| (name.to_owned(), Value::Int(number)));
-        let latest = Snapshot { at: Instant::now(), info: Fields(fields.collect()), late: None, newest_death: None };
+        let latest =
+            Snapshot { at: Instant::now(), info: Fields(fields.collect()), late: None, recent: Recent::default() };
         let pushed = self.listed().map(|row| row.pushed.unwrap_or(0.0)).sum();
         let completed = self.listed().map(|row| row.completed.unwrap_or(0.0)).sum();
         Row { latest: Some(latest), pushed: Some(pushed), completed: Some(completed), ..Row::default() }
@@ -295,6 +293,7 @@ impl Queues {
 #[cfg(test)]
 mod tests {
     use super::{Queues, Sort};
+    use crate::condition::Recent;
     use crate::reply::Fields;
     use crate::top::source::Snapshot;
     use dq_client::Value;
@@ -302,7 +301,7 @@ mod tests {
 
     fn snapshot(at: Instant, fields: &[(&str, i64)]) -> Option<Snapshot> {
         let fields = fields.iter().map(|(name, number)| ((*name).to_owned(), Value::Int(*number))).collect();
-        Some(Snapshot { at, info: Fields(fields), late: None, newest_death: None })
+        Some(Snapshot { at, info: Fields(fields), late: None, recent: Recent::default() })
     }
 
     fn queues(names: &[&str]) -> Queues {
@@ -365,7 +364,7 @@ mod tests {
         let mut at = |seconds, late| {
             let at = start + Duration::from_secs(seconds);
             let info = Fields::default();
-            queues.update(vec![(b"a".to_vec(), Some(Snapshot { at, info, late, newest_death: None }))]);
+            queues.update(vec![(b"a".to_vec(), Some(Snapshot { at, info, late, recent: Recent::default() }))]);
             queues.row(b"a").unwrap().late()
         };
         let late = Some(Duration::from_millis(64));

@@ -5,12 +5,13 @@
 
 use super::action::{self, Action};
 use super::listing::{self, Entry, Listing, Only};
-use crate::condition::newest_death;
+use crate::condition::{Looks, Recent};
 use crate::dead::cause_of;
 use crate::failure::Failure;
 use crate::latency::Latency;
 use crate::queues;
 use crate::reply::{self, Fields};
+use crate::time::now_ms;
 use dq_client::{cmd, Client, Error, Resend};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -99,8 +100,7 @@ pub struct Snapshot {
     pub info: Fields,
     /// How late 99 of 100 deliveries since the last look were at most; `None` if it was not read, or if there were none.
     pub late: Option<Duration>,
-    /// When its newest dead message died, in Unix ms, if the queue was read for the first time.
-    pub newest_death: Option<i64>,
+    pub recent: Recent,
 }
 
 /// What was read.
@@ -127,8 +127,8 @@ pub struct Source {
     turn: VecDeque<Vec<u8>>,
     unread: usize,
     found: Option<Instant>,
-    /// The queues whose newest death was read.
-    mourned: HashSet<Vec<u8>>,
+    /// What was seen of each queue so far.
+    looks: HashMap<Vec<u8>, Looks>,
     /// Of the queues on the screen, how late deliveries were.
     latency: HashMap<Vec<u8>, Latency>,
     /// Whether the list on the screen has been read.
@@ -146,7 +146,7 @@ impl Source {
             turn: VecDeque::new(),
             unread: 0,
             found: None,
-            mourned: HashSet::new(),
+            looks: HashMap::new(),
             latency: HashMap::new(),
             is_listed: false,
         }
@@ -232,7 +232,7 @@ impl Source {
         let fresh: Vec<Vec<u8>> = names.iter().filter(|name| !known.contains(name)).cloned().collect();
         let all: HashSet<&Vec<u8>> = names.iter().collect();
         self.turn.retain(|name| all.contains(name));
-        self.mourned.retain(|name| all.contains(name));
+        self.looks.retain(|name, _| all.contains(name));
         self.unread = fresh.len();
         fresh.into_iter().rev().for_each(|name| self.turn.push_front(name));
         self.found = Some(Instant::now());
@@ -248,9 +248,10 @@ impl Source {
         // In this order, because fields are searched from the first.
         info.0.sort_by_key(|(name, _)| place(name));
         let late = if with_lateness { self.late(name)? } else { None };
-        let is_new = info.int("dead").is_some_and(|dead| dead > 0) && self.mourned.insert(name.to_vec());
-        let newest_death = is_new.then(|| newest_death(&self.client, name)).flatten();
-        Ok(Some(Snapshot { at: Instant::now(), info, late, newest_death }))
+        let looks = self.looks.entry(name.to_vec()).or_default();
+        let peeked = looks.peek(&self.client, name, &info);
+        let recent = looks.note(now_ms(), &info, peeked);
+        Ok(Some(Snapshot { at: Instant::now(), info, late, recent }))
     }
 
     /// All dead messages are read for their causes, so only when the list is opened and after a change.

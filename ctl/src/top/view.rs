@@ -173,6 +173,7 @@ mod tests {
     use super::super::app::{App, Prompt};
     use super::super::source::{Snapshot, Update};
     use super::{screen, Line};
+    use crate::condition::Recent;
     use crate::reply::Fields;
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
     use dq_client::Value;
@@ -192,7 +193,8 @@ mod tests {
                 .map(|(name, n)| (name.to_owned(), Value::Int(n)))
                 .into(),
         );
-        let snapshot = || Some(Snapshot { at: Instant::now(), info: info.clone(), late: None, newest_death: None });
+        let snapshot =
+            || Some(Snapshot { at: Instant::now(), info: info.clone(), late: None, recent: Recent::default() });
         app.update(Update::Queues(names.into_iter().map(|name| (name, snapshot())).collect()));
         app
     }
@@ -257,7 +259,7 @@ mod tests {
         let long = format!("{}:emails:eu", "a-very-long-prefix".repeat(5));
         let mut app = app(&[&long, "mail"]);
         let info = Fields(fields.iter().map(|name| ((*name).to_owned(), Value::Int(1))).collect());
-        let snapshot = Snapshot { at: Instant::now(), info, late: None, newest_death: None };
+        let snapshot = Snapshot { at: Instant::now(), info, late: None, recent: Recent::default() };
         app.update(Update::Queues(vec![(long.into_bytes(), Some(snapshot))]));
         app
     }
@@ -298,7 +300,7 @@ mod tests {
     fn the_head_line_tells_of_trouble_first() {
         let mut app = app(&["mail:etl", "other"]);
         let info = Fields([("closed", 1), ("dead", 60)].map(|(name, n)| (name.to_owned(), Value::Int(n))).into());
-        let snapshot = Snapshot { at: Instant::now(), info, late: None, newest_death: None };
+        let snapshot = Snapshot { at: Instant::now(), info, late: None, recent: Recent::default() };
         app.update(Update::Queues(vec![(b"mail:etl".to_vec(), Some(snapshot))]));
         press(&mut app, &[KeyCode::Char('/'), KeyCode::Char('e'), KeyCode::Char('t'), KeyCode::Enter]);
         let head = text(&screen(&mut app, 80, 24)).swap_remove(0);

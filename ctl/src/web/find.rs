@@ -5,7 +5,7 @@
 
 use super::history;
 use super::refreshed::Refreshed;
-use crate::condition::{newest_death, Condition, Level, Looks, Recent};
+use crate::condition::{Condition, Level, Looks, Recent};
 use crate::failure::Failure;
 use crate::queues;
 use crate::reply::Fields;
@@ -97,9 +97,9 @@ struct Watch {
 
 impl Watch {
     fn note(&self, name: &[u8], info: &Fields) -> Recent {
-        let is_new = self.lock().get(name).copied().unwrap_or_default().is_new(info);
-        let newest = is_new.then(|| newest_death(&self.client, name)).flatten();
-        self.lock().entry(name.to_vec()).or_default().note(now_ms(), info, newest)
+        let looks = self.lock().get(name).copied().unwrap_or_default();
+        let peeked = looks.peek(&self.client, name, info);
+        self.lock().entry(name.to_vec()).or_default().note(now_ms(), info, peeked)
     }
 
     /// Forgets queues that no longer exist. The names are sorted.

@@ -349,3 +349,23 @@ fn a_queue_at_its_rate_does_not_need_consumers() {
     assert!(found["what"].to_string().contains("it is at its RATE"), "{found}");
     assert!(found["do"].to_string().contains("--rate"), "{found}");
 }
+
+#[test]
+fn a_dead_letter_queue_that_nobody_pops_needs_no_consumer() {
+    let server = sound();
+    for _ in 0..2 {
+        server.ask(&["DQ.PUSH", "mail:dead", "x", "AT", &old(1), "HEADERS", "1", "dq-reason", "retries"]);
+    }
+    let (code, findings) = doctor(&server, &[]);
+    assert_eq!((code, severities(&findings, "letters")), (0, vec!["note"]), "{findings:?}");
+    assert!(severities(&findings, "no-consumer").is_empty(), "{findings:?}");
+    let found = findings.iter().find(|found| found["check"] == "letters").unwrap();
+    assert_eq!(found["what"], "2 messages that died in other queues were moved here");
+    assert!(found["do"].to_string().contains("dqctl dead mail:dead --letters"), "{found}");
+    assert!(ok(&server, &["ls"]).ends_with("\tdead letters\n"));
+    assert_eq!(ok(&server, &["ls", "--trouble"]), "");
+    // Somebody takes letters, and has gone.
+    server.ask(&["DQ.POP", "mail:dead", "NOACK"]);
+    let (code, findings) = doctor(&server, &[]);
+    assert_eq!((code, severities(&findings, "no-consumer")), (1, vec!["critical"]), "{findings:?}");
+}
