@@ -18,6 +18,9 @@ pub struct Found {
     pub batches: Vec<(Vec<u8>, Fields)>,
     /// Whether the queue has more messages than were looked at.
     pub is_limited: bool,
+    /// How many batches no message belongs to any more, so that their names cannot be found. All of them are open. Zero if
+    /// not all messages were looked at.
+    pub empty: usize,
 }
 
 /// Looks at no more than about `most` messages. `None` if the queue does not exist.
@@ -26,7 +29,8 @@ pub fn find(client: &Client, queue: &[u8], most: usize) -> Result<Option<Found>,
         return Ok(None);
     };
     let (mut names, mut looked, mut is_limited) = (BTreeSet::new(), 0, false);
-    if of_queue.int("batches").unwrap_or(0) > 0 {
+    let all = of_queue.int("batches").and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
+    if all > 0 {
         scan::pages(client, queue, &of_queue, &[], |page| {
             looked += page.len();
             names.extend(page.iter().map(|message| message.bytes("batch").to_vec()).filter(|name| !name.is_empty()));
@@ -41,5 +45,6 @@ pub fn find(client: &Client, queue: &[u8], most: usize) -> Result<Option<Found>,
             batches.push((name, fields));
         }
     }
-    Ok(Some(Found { batches, is_limited }))
+    let empty = if is_limited { 0 } else { all.saturating_sub(batches.len()) };
+    Ok(Some(Found { batches, is_limited, empty }))
 }

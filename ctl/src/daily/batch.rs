@@ -68,6 +68,14 @@ fn list(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, F
     if !output.json {
         output.table(&table)?;
     }
+    if found.empty > 0 {
+        let (are, have) = if found.empty == 1 { ("batch", "has") } else { ("batches", "have") };
+        eprintln!(
+            "dqctl: {} open {are} of {} {have} no message left: who began it knows its name; dqctl batch {1} NAME --then \
+             PAYLOAD closes it, and --cancel removes it",
+            found.empty, args.queue
+        );
+    }
     Ok(Outcome::Done)
 }
 

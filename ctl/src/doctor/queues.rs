@@ -332,7 +332,18 @@ fn batches(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: 
         }
     }
     let found = find(client, name, BATCH_MESSAGES).map_err(|failure| Error::Server(failure.to_string()))?;
-    for (batch, fields) in found.into_iter().flat_map(|found| found.batches) {
+    let Some(found) = found else { return Ok(()) };
+    if found.empty > 0 {
+        let what = format!("{} of its open batches have no message left", found.empty);
+        let why = "nothing follows a batch until it is closed; only who began it knows its name";
+        about.note(
+            "batch",
+            what,
+            why,
+            "close it with dqctl batch QUEUE NAME --then PAYLOAD, or remove it with --cancel",
+        );
+    }
+    for (batch, fields) in found.batches {
         let open = now_ms().saturating_sub(number(&fields, "created"));
         let open = u64::try_from(open).unwrap_or(0);
         if number(&fields, "closed") == 1 || u128::from(open) < limits.open.as_millis() {

@@ -149,6 +149,7 @@ pub fn batches(api: &Api, params: &Params) -> Answer {
             let fields = batches::info(&api.client, &queue, &name)?;
             batches::Found {
                 batches: fields.into_iter().map(|fields| (name.clone(), fields)).collect(),
+                empty: 0,
                 is_limited: false,
             }
         }
