@@ -1,13 +1,14 @@
 //! `dqctl complete` and `dqctl await`.
 
 use super::why::{no_such_id, not_in};
-use super::{exists, payload, queue};
+use super::{no_such_queue, payload, queue, queues};
+use crate::advice::for_queue;
 use crate::cli::{AwaitArgs, CompleteArgs};
 use crate::failure::{Failure, Outcome};
 use crate::message;
 use crate::output::Output;
 use crate::reply::Fields;
-use dq_client::{cmd, Client, Error, Resend, State};
+use dq_client::{cmd, Client, Error, Resend, State, Value};
 use serde_json::json;
 
 pub fn complete(client: &Client, args: &CompleteArgs, output: &Output) -> Result<Outcome, Failure> {
@@ -28,14 +29,13 @@ pub fn complete(client: &Client, args: &CompleteArgs, output: &Output) -> Result
 }
 
 pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<Outcome, Failure> {
+    let get = cmd("DQ.GET").arg(args.queue.as_bytes()).arg(args.id.as_bytes()).clone();
+    // A user who may not look is told less.
+    let was_there = client.call(&get, Resend::Harmless).is_ok_and(|reply| reply != Value::Nil);
     let waited = match queue(client, &args.queue).wait(&args.id, args.time) {
         Ok(waited) => waited,
         Err(Error::Gone(_)) => {
-            // The server does not know which.
-            if exists(client, &args.queue)? {
-                let (id, queue) = (&args.id, &args.queue);
-                eprintln!("dqctl: the queue {queue} has no message {id}: it was never pushed, cancelled, or completed and not kept");
-            }
+            gone(client, args, was_there)?;
             return Ok(Outcome::Nothing);
         }
         Err(error @ Error::TimedOut(_)) => {
@@ -49,8 +49,7 @@ pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<
         return Ok(Outcome::Done);
     }
     // With the names and the order of the server.
-    let command = cmd("DQ.GET").arg(args.queue.as_bytes()).arg(args.id.as_bytes()).clone();
-    let Some(fields) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
+    let Some(fields) = Fields::read(client.call(&get, Resend::Harmless)?)? else {
         no_such_id(client, &args.queue, &args.id);
         return Ok(Outcome::Nothing);
     };
@@ -60,4 +59,25 @@ pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<
         message::details(&fields, output)?;
     }
     Ok(Outcome::found(waited.state == State::Done))
+}
+
+/// Reports that a message that was awaited is not there. The server does not know why.
+fn gone(client: &Client, args: &AwaitArgs, was_there: bool) -> Result<(), Failure> {
+    let (id, queue) = (&args.id, &args.queue);
+    let Some(info) = queues::read(client, queue.as_bytes())? else {
+        no_such_queue(queue);
+        return Ok(());
+    };
+    let hint = match info.int("retain") {
+        Some(0) => for_queue("; dqctl alter QUEUE --retain TIME keeps what is completed", &queue.to_string()),
+        _ => String::new(),
+    };
+    if was_there {
+        eprintln!(
+            "dqctl: the message {id} has left the queue {queue}: it was cancelled, or completed and not kept{hint}"
+        );
+    } else {
+        eprintln!("dqctl: the queue {queue} has no message {id}: it was never pushed, cancelled, or completed and not kept{hint}");
+    }
+    Ok(())
 }
