@@ -76,11 +76,12 @@ pub fn number(info: &Fields, name: &str) -> i64 {
     info.int(name).unwrap_or(0)
 }
 
+/// The AOF does not keep their number, so there may have been more.
 fn refusals(count: i64) -> String {
     if count == 1 {
-        "1 push was refused".to_owned()
+        "at least 1 push was refused".to_owned()
     } else {
-        format!("{count} pushes were refused")
+        format!("at least {count} pushes were refused")
     }
 }
 
@@ -93,7 +94,8 @@ fn settings(info: &Fields, about: &mut About) {
     let held = number(info, "delayed") + number(info, "ready") + number(info, "inflight");
     let (limit, refused) = (number(info, "maxlen"), number(info, "rejected-full"));
     if limit > 0 && held >= limit {
-        let what = format!("it is full: {held} of {limit} messages, and {} so far", refusals(refused));
+        let refused = if refused > 0 { format!(", and {}", refusals(refused)) } else { String::new() };
+        let what = format!("it is full: {held} of {limit} messages{refused}");
         let why = "producers get the error QUEUEFULL, and lose the message if they do not keep it";
         about.critical("full", what, why, "add consumers, or raise the limit with dqctl alter QUEUE --maxlen N");
     } else if limit > 0 && held / 9 >= limit / 10 {
