@@ -18,6 +18,9 @@ const USAGE: u8 = 2;
 /// The server refused, could not be reached, or the system refused something.
 const FAILED: u8 = 3;
 
+/// How the client says that a server has accepted a connection and nothing more.
+const NO_REPLY: &str = ": no reply in time";
+
 /// The outcome of a command that the server answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
@@ -207,6 +210,13 @@ impl From<dq_client::Error> for Failure {
         use dq_client::Error;
         let is_denied = matches!(error, Error::NoPermission(_));
         let advice = match &error {
+            Error::Connect(text) if text.ends_with(NO_REPLY) => {
+                let server = text.trim_end_matches(NO_REPLY);
+                return Failure::failed(format!(
+                    "{server} accepts connections, but does not answer: it is stopped, or busy for seconds; look at its log, or \
+                     name another server with --url or DQ_URL"
+                ));
+            }
             Error::Connect(_) => "start the server, or name another one with --url or DQ_URL",
             Error::Lost(_) => return Failure { is_lost: true, ..Failure::failed(error) },
             Error::Unavailable(_) => "try again later, or name the master with --url",

@@ -263,3 +263,14 @@ fn without_a_command_all_commands_are_shown_in_groups() {
     assert!(commands > 30, "{ran:?}");
     assert!(ran.err.contains("with a result or without (also ack)"), "{ran:?}");
 }
+
+#[test]
+fn a_server_that_hangs_is_not_to_be_started() {
+    let hanging = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}", hanging.local_addr().unwrap());
+    for command in ["ls", "doctor"] {
+        let ran = run(without_server(&["-u", &url, command]));
+        assert!(ran.code == 3 && ran.err.contains("accepts connections, but does not answer"), "{ran:?}");
+        assert!(!ran.err.contains("start the server"), "{ran:?}");
+    }
+}
