@@ -2,7 +2,7 @@
 
 use crate::dead::error_of;
 use crate::json::indented;
-use crate::name::shown;
+use crate::name::{readable, shown};
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::reply::{self, Fields};
@@ -152,7 +152,8 @@ fn past_error(error: &Value, when: &dyn Fn(i64) -> String) -> Option<(String, St
     let Value::Array(parts) = error else { return None };
     let [attempt, at, text] = parts.as_slice() else { return None };
     let at = when(reply::int(at)?);
-    Some((format!("attempt {}", reply::text(attempt)?), format!("{at}: {}", reply::text(text)?)))
+    let Value::BulkString(text) = text else { return None };
+    Some((format!("attempt {}", reply::text(attempt)?), format!("{at}: {}", readable(text))))
 }
 
 /// A field of a message as it is printed.
@@ -167,6 +168,7 @@ fn field_with(message: &Fields, name: &str, when: &dyn Fn(i64) -> String) -> Str
         _ if name == "id" || name == "then-id" => shown(message.bytes(name)),
         _ if name == "reason" => reason(message),
         _ => message.get(name).and_then(as_text).unwrap_or_default(),
+        _ if name == "error" => readable(message.bytes(name)),
     }
 }
 

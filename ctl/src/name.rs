@@ -94,8 +94,6 @@ impl<Of: Clone + Send + Sync + 'static> TypedValueParser for Parser<Of> {
 /// otherwise be read as the beginning of one.
 pub fn shown(name: &[u8]) -> String {
     let (mut text, mut rest) = (String::with_capacity(name.len()), name);
-    let escape =
-        |text: &mut String, bytes: &[u8]| bytes.iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
     for chunk in name.utf8_chunks() {
         for c in chunk.valid().chars() {
             let (bytes, after) = rest.split_at(c.len_utf8());
@@ -110,6 +108,27 @@ pub fn shown(name: &[u8]) -> String {
         rest = rest.get(chunk.invalid().len()..).unwrap_or_default();
     }
     text
+}
+
+/// A text of any bytes, such as an error: bytes that are not UTF-8 and control characters are written as in [`shown`], but for
+/// tabs and the ends of lines.
+pub fn readable(text: &[u8]) -> String {
+    let mut readable = String::with_capacity(text.len());
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c.is_control() && !matches!(c, '\t' | '\n' | '\r') {
+                escape(&mut readable, c.encode_utf8(&mut [0; 4]).as_bytes());
+            } else {
+                readable.push(c);
+            }
+        }
+        escape(&mut readable, chunk.invalid());
+    }
+    readable
+}
+
+fn escape(text: &mut String, bytes: &[u8]) {
+    bytes.iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
 }
 
 /// The byte that the beginning of a text stands for, and what follows: `\xff` and the rest. `\x41` stands for itself, because

@@ -49,15 +49,15 @@ impl Fields {
         }
     }
 
-    /// An object with the server's names. Bytes that are not UTF-8 are under `NAME-base64`.
+    /// An object with the server's names. Bytes that are not UTF-8 are under `NAME-base64`. If an error of a past attempt is not,
+    /// all of them are under `errors-base64` as well.
     pub fn json(&self) -> Map<String, Json> {
         let field = |(name, value): &(String, Value)| match value {
-            Value::BulkString(bytes) if std::str::from_utf8(bytes).is_err() => {
-                (format!("{name}-base64"), Json::from(BASE64_STANDARD.encode(bytes)))
-            }
+            value if !is_utf8(value) => (format!("{name}-base64"), as_base64(value)),
             value => (name.clone(), as_json(value)),
         };
-        self.0.iter().map(field).collect()
+        let lists = self.0.iter().filter(|(_, value)| matches!(value, Value::Array(_)) && !is_utf8(value));
+        self.0.iter().map(field).chain(lists.map(|(name, value)| (name.clone(), as_json(value)))).collect()
     }
 }
 
@@ -111,6 +111,22 @@ fn as_json(value: &Value) -> Json {
             Json::Object(pairs.iter().filter_map(pair).collect())
         }
         other => text(other).map_or(Json::Null, Json::from),
+    }
+}
+
+fn is_utf8(value: &Value) -> bool {
+    match value {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).is_ok(),
+        Value::Array(items) => items.iter().all(is_utf8),
+        _ => true,
+    }
+}
+
+fn as_base64(value: &Value) -> Json {
+    match value {
+        Value::BulkString(bytes) => BASE64_STANDARD.encode(bytes).into(),
+        Value::Array(items) => items.iter().map(as_base64).collect(),
+        other => as_json(other),
     }
 }
 

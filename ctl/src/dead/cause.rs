@@ -1,5 +1,6 @@
 //! The cause of a death: the first line of the error, without what differs from message to message.
 
+use crate::name::readable;
 use crate::reply::{text, Fields};
 use dq_client::Value;
 
@@ -31,7 +32,7 @@ const LEASE: &str = "(lease expired)";
 /// The error of a dead message as a list shows it, with the line that says most first. If its lease expired, that is said before
 /// the error of an earlier attempt.
 pub fn error_of(message: &Fields) -> String {
-    match (is_of_lease(message), message.text("error")) {
+    match (is_of_lease(message), readable(message.bytes("error"))) {
         (false, error) if error.is_empty() => header(message, "dq-error").unwrap_or_default(),
         (false, error) if error.starts_with(TRACEBACK) => format!("{}: {error}", line_of(&error).unwrap_or_default()),
         (false, error) => error,
@@ -55,7 +56,7 @@ pub fn cause_of(message: &Fields) -> String {
     if is_of_lease(message) {
         return LEASE.to_owned();
     }
-    let error = message.text("error");
+    let error = readable(message.bytes("error"));
     match line_of(&error) {
         Some(line) => normalized(line),
         None => format!("({})", message.text("reason")),

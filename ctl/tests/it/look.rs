@@ -2,6 +2,7 @@
 
 use crate::dqctl::{dqctl, json, ok, on_terminal, with_input};
 use crate::support::Server;
+use dq_client::{cmd, Resend};
 use serde_json::json;
 
 /// A queue whose messages a and b are held by two consumers, and c by one without a name.
@@ -150,4 +151,22 @@ fn a_schedule_that_is_late_comes_first_and_says_so() {
     assert_eq!(ids, ["2026", "2040", "2041", "2042", "2043", "2044"]);
     let shown = on_terminal(&server, "schedule q", true);
     assert!(shown.lines().nth(1).unwrap().contains("  late: ") && shown.matches("late: ").count() == 1, "{shown}");
+}
+
+#[test]
+fn errors_of_any_bytes_are_shown_like_names() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    server.ask(&["DQ.POP", "q"]);
+    let nack = cmd("DQ.NACK").arg("q").arg("m").arg("DEAD").arg("ERROR").arg(b"bad \xff\0\nline").clone();
+    server.client().call(&nack, Resend::Never).unwrap();
+    let shown = r"bad \xff\x00\nline";
+    for args in [&["get", "q", "m"][..], &["peek", "q", "dead"], &["dead", "q"], &["find", "m"]] {
+        assert!(ok(&server, args).contains(shown), "{args:?}: {}", ok(&server, args));
+    }
+    assert!(ok(&server, &["dead", "q", "--by-error"]).ends_with("\tbad \\xff\\x#\n"));
+    let message = json(&server, &["get", "q", "m"]).remove(0);
+    assert_eq!(message["error-base64"], "YmFkIP8ACmxpbmU=");
+    assert_eq!(message["errors-base64"][0][2], "YmFkIP8ACmxpbmU=");
+    assert_eq!(message["errors-base64"][0][1], message["errors"][0][1]);
 }

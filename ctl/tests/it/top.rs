@@ -205,7 +205,7 @@ fn payloads_and_names_cannot_control_the_terminal() {
     top.press(ENTER);
     top.until("p\\u{1b}]0;evil");
     top.press(ENTER);
-    top.until("e\\u{1b}]0;evil");
+    top.until("e\\x1b]0;evil");
     top.press("c");
     top.until("y: yes");
     let written = String::from_utf8(top.bytes()).unwrap();
