@@ -16,6 +16,7 @@ const COLUMNS: &[Column] = &[
     Word("state"),
     Number("priority"),
     Word("due"),
+    Word("died"),
     Number("attempt"),
     Text("payload"),
     Text("error"),
@@ -46,14 +47,15 @@ pub fn list(messages: &[Fields], asked: Option<State>, output: &Output) -> Resul
     }
     let mut table = Table::new(COLUMNS);
     for message in messages {
-        let [due, ends] =
-            ["due", "deadline"].map(|name| message.int(name).map_or_else(String::new, |at| output.instant(at)));
+        let [due, died, ends] =
+            ["due", "died", "deadline"].map(|name| message.int(name).map_or_else(String::new, |at| output.instant(at)));
         let (state, priority) = (message.text("state"), message.text("priority"));
         let unless =
             |is_known: bool, cell: String| if is_known && output.is_for_people() { String::new() } else { cell };
         let mut row = vec![shown(message.bytes("id"))];
-        let is_due = state != State::Inflight.as_str();
+        let is_due = ![State::Inflight, State::Dead].iter().any(|other| state == other.as_str());
         row.extend([unless(asked.is_some(), state), unless(priority == "0", priority.clone()), unless(!is_due, due)]);
+        row.push(died);
         let [attempt, payload, group, result] =
             ["attempt", "payload", "group", "result"].map(|name| field(message, name, output));
         row.extend([attempt, payload, error_of(message), group, result, message.text("consumer"), ends]);
@@ -166,9 +168,9 @@ fn field_with(message: &Fields, name: &str, when: &dyn Fn(i64) -> String) -> Str
         Some(ms) if INSTANTS.contains(&name) => when(ms),
         Some(ms) if SPANS.contains(&name) => exact(u64::try_from(ms).unwrap_or(0)),
         _ if name == "id" || name == "then-id" => shown(message.bytes(name)),
+        _ if name == "error" => readable(message.bytes(name)),
         _ if name == "reason" => reason(message),
         _ => message.get(name).and_then(as_text).unwrap_or_default(),
-        _ if name == "error" => readable(message.bytes(name)),
     }
 }
 

@@ -15,7 +15,7 @@ use dq_client::{cmd, Client, Error, Resend, State};
 use std::ops::ControlFlow;
 
 const FOUND: &[Column] =
-    &[Name("queue"), Word("state"), Word("due"), Number("attempt"), Text("payload"), Text("error")];
+    &[Name("queue"), Word("state"), Word("due"), Word("died"), Number("attempt"), Text("payload"), Text("error")];
 
 pub fn get(client: &Client, args: &GetArgs, output: &Output) -> Result<Outcome, Failure> {
     let command = cmd("DQ.GET").arg(args.queue.as_bytes()).arg(args.id.as_bytes()).clone();
@@ -97,10 +97,12 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
             output.object(&object)?;
             continue;
         }
-        let due = message.int("due").map_or_else(String::new, |at| output.instant(at));
+        let [due, died] =
+            ["due", "died"].map(|name| message.int(name).map_or_else(String::new, |at| output.instant(at)));
+        let due = if died.is_empty() || !output.is_for_people() { due } else { String::new() };
         let [state, attempt, payload] =
             ["state", "attempt", "payload"].map(|name| message::field(&message, name, output));
-        table.row(vec![shown(&queue), state, due, attempt, payload, error_of(&message)]);
+        table.row(vec![shown(&queue), state, due, died, attempt, payload, error_of(&message)]);
     }
     match outcome {
         Outcome::Nothing => eprintln!("dqctl: no queue has a message {id}"),

@@ -308,7 +308,7 @@ fn peek_shows_the_messages_of_each_state() {
     assert_eq!(ids(json(&server, &["peek", "q", "dead"])), ["dead"]);
     let line = ok(&server, &["peek", "q", "dead"]);
     let cells: Vec<&str> = line.trim_end().split('\t').collect();
-    assert_eq!((cells[0], cells[1], cells[5], cells[6]), ("dead", "dead", "a\\tb\\u{1b}[2J", "broken"));
+    assert_eq!((cells[0], cells[1], cells[6], cells[7]), ("dead", "dead", "a\\tb\\u{1b}[2J", "broken"));
 }
 
 #[test]

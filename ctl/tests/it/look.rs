@@ -170,3 +170,14 @@ fn errors_of_any_bytes_are_shown_like_names() {
     assert_eq!(message["errors-base64"][0][2], "YmFkIP8ACmxpbmU=");
     assert_eq!(message["errors-base64"][0][1], message["errors"][0][1]);
 }
+
+#[test]
+fn dead_messages_are_listed_with_their_death() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x", "--id", "m", "--in", "1h"]);
+    ok(&server, &["bury", "q", "m"]);
+    for args in ["peek q dead", "peek q", "find m"] {
+        let shown = on_terminal(&server, args, true);
+        assert!(shown.contains("  DIED  ") && !shown.contains("  DUE  ") && shown.contains(" ago"), "{args}: {shown}");
+    }
+}
