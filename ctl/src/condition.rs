@@ -6,6 +6,7 @@ use crate::dead::is_letter;
 use crate::reply::{self, Fields};
 use crate::time::{now_ms, span};
 use dq_client::{cmd, Client, Resend};
+use serde_json::{json, Value as Json};
 
 /// Ready messages of which the oldest waits for longer are late, in ms. The alert `DqLate` has the same limit.
 const LATE: i64 = 60_000;
@@ -185,6 +186,11 @@ impl Condition {
             (Condition::Letters, Level::Note, !is_served && waited >= UNSERVED && recent.letters),
         ];
         all.into_iter().filter(|(.., is_so)| *is_so).map(|(condition, level, _)| (condition, level)).collect()
+    }
+
+    /// The names of conditions and of their levels, in their order: `[["full", "bad"], ["paused", "warning"]]`.
+    pub fn json(conditions: &[(Condition, Level)]) -> Json {
+        conditions.iter().map(|(condition, level)| json!([condition.as_str(), level.as_str()])).collect()
     }
 
     /// Its name, in the terminal and on the page.

@@ -16,6 +16,7 @@ use crate::reply::Fields;
 use crate::time::{exact, span};
 use crate::trouble::Trouble;
 use dq_client::{cmd, Client, Resend};
+use serde_json::{Map, Value as Json};
 use std::cmp::Reverse;
 
 const COLUMNS: &[Column] = &[
@@ -57,11 +58,12 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
         no_such_queue(name);
         return Ok(Outcome::Nothing);
     };
+    let conditions = Condition::at_once(client, name.as_bytes(), &info);
     if output.json {
-        output.object(&info.json())?;
+        output.object(&object(&info, &conditions))?;
         return Ok(Outcome::Done);
     }
-    let mut pairs = vec![("state".to_owned(), state(&info, &Condition::at_once(client, name.as_bytes(), &info)))];
+    let mut pairs = vec![("state".to_owned(), state(&info, &conditions))];
     let mut section = None;
     for (field, _) in &info.0 {
         if let (true, Some((_, heading))) = (output.is_for_people(), SECTIONS.iter().find(|(first, _)| first == field))
@@ -126,24 +128,30 @@ fn state(info: &Fields, conditions: &[(Condition, Level)]) -> String {
     conditions.iter().map(|(condition, _)| condition.words(info)).collect::<Vec<_>>().join(", ")
 }
 
+/// The fields of the server, and what a terminal and the page say of them.
+fn object(info: &Fields, conditions: &[(Condition, Level)]) -> Map<String, Json> {
+    let mut object = info.json();
+    object.insert("state".to_owned(), state(info, conditions).into());
+    object.insert("conditions".to_owned(), Condition::json(conditions));
+    object
+}
+
 pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut listed = Vec::new();
     for name in queues::find(client, args.pattern.as_deref(), usize::MAX)? {
         // A queue that was deleted since is left out.
         let Some(info) = read(client, &name)? else { continue };
-        let is_state_shown = args.trouble || !output.json;
-        let conditions = if is_state_shown { Condition::at_once(client, &name, &info) } else { Vec::new() };
-        let state = state(&info, &conditions);
-        listed.push((Trouble::of(&info, &conditions), name, info, state));
+        let conditions = Condition::at_once(client, &name, &info);
+        listed.push((Trouble::of(&info, &conditions), name, info, conditions));
     }
     if args.trouble {
         listed.retain(|(trouble, ..)| !trouble.is_none());
         listed.sort_by_key(|(trouble, ..)| Reverse(*trouble));
     }
     let mut table = Table::new(COLUMNS);
-    for (_, name, info, state) in listed {
+    for (_, name, info, conditions) in listed {
         if output.json {
-            let mut object = info.json();
+            let mut object = object(&info, &conditions);
             put(&mut object, "queue", &name);
             output.object(&object)?;
             continue;
@@ -153,7 +161,7 @@ pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, 
         let oldest = info.int("oldest-ready").and_then(|ms| u64::try_from(ms).ok());
         row.push(oldest.map_or_else(|| "-".to_owned(), span));
         row.push(info.text("waiting-clients"));
-        row.push(state);
+        row.push(state(&info, &conditions));
         table.row(row);
     }
     if !output.json {

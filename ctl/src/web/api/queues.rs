@@ -3,7 +3,7 @@
 use super::messages::{cut, BEGINNING};
 use super::{put, Answer, Api, Params, Problem};
 use crate::batches;
-use crate::condition::{Condition, Level};
+use crate::condition::Condition;
 use crate::failure::Failure;
 use crate::groups::{self as of_groups, Held};
 use crate::latency::Histogram;
@@ -119,10 +119,9 @@ fn paused_groups(api: &Api, name: &[u8]) -> Result<usize, Failure> {
     Ok(paused)
 }
 
-/// The conditions of a queue, the most important first: `[["full", "bad"], ["paused", "warning"]]`.
+/// The conditions of a queue, the most important first.
 fn conditions(api: &Api, name: &[u8], info: &Fields) -> Json {
-    let pair = |(condition, level): (Condition, Level)| json!([condition.as_str(), level.as_str()]);
-    api.find.conditions(name, info).into_iter().map(pair).collect()
+    Condition::json(&api.find.conditions(name, info))
 }
 
 /// The groups of a queue, those with the most messages that wait first.
@@ -149,8 +148,8 @@ pub fn batches(api: &Api, params: &Params) -> Answer {
             let fields = batches::info(&api.client, &queue, &name)?;
             batches::Found {
                 batches: fields.into_iter().map(|fields| (name.clone(), fields)).collect(),
-                empty: 0,
                 is_limited: false,
+                empty: 0,
             }
         }
     };
