@@ -115,7 +115,8 @@ impl Table {
         &self.rows
     }
 
-    /// The heading and the rows, for a terminal with this many columns. Columns without a value are left out.
+    /// The heading and the rows, for a terminal with this many columns. Columns without a value are left out, and so are those
+    /// of zeros if something would have to be cut.
     pub fn lines(&self, width: usize) -> Vec<String> {
         let cell = |row: &Vec<String>, number: usize| row.get(number).map(|cell| visible(cell)).unwrap_or_default();
         let mut columns: Vec<(Column, Vec<String>)> = Vec::new();
@@ -130,7 +131,10 @@ impl Table {
             cells.insert(0, column.name().to_uppercase());
             columns.push((*column, cells));
         }
-        let mut widths: Vec<usize> = columns.iter().map(|(column, cells)| natural(*column, cells)).collect();
+        if excess(&widths(&columns), width) > 0 {
+            columns.retain(|(_, cells)| !is_zero(cells));
+        }
+        let mut widths = widths(&columns);
         let kinds: Vec<Column> = columns.iter().map(|(column, _)| *column).collect();
         shrink(&kinds, &mut widths, width);
         (0..=self.rows.len())
@@ -150,6 +154,21 @@ impl Table {
     }
 }
 
+fn widths(columns: &[(Column, Vec<String>)]) -> Vec<usize> {
+    columns.iter().map(|(column, cells)| natural(*column, cells)).collect()
+}
+
+/// By how much columns of these widths exceed a terminal.
+fn excess(widths: &[usize], width: usize) -> usize {
+    let gaps = GAP.len() * widths.len().saturating_sub(1);
+    (widths.iter().sum::<usize>() + gaps).saturating_sub(width)
+}
+
+/// Whether a column says nothing but that there is nothing; its first cell is the heading.
+fn is_zero(cells: &[String]) -> bool {
+    cells.len() > 1 && cells.iter().skip(1).all(|cell| cell == "0" || cell == "-")
+}
+
 /// How many columns the cells of a column need.
 fn natural(column: Column, cells: &[String]) -> usize {
     let widest = cells.iter().map(|cell| cell.width()).max().unwrap_or(0);
@@ -162,8 +181,7 @@ fn natural(column: Column, cells: &[String]) -> usize {
 
 /// Makes the widest of the columns that can be cut narrower until all fit, or until none can be cut further.
 fn shrink(columns: &[Column], widths: &mut [usize], width: usize) {
-    let gaps = GAP.len() * widths.len().saturating_sub(1);
-    let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
+    let mut excess = excess(widths, width);
     let has_ids = columns.iter().any(|column| matches!(column, Column::Id(_)));
     for step in STEPS.into_iter().filter(|(_, of_texts, _)| has_ids || *of_texts > LEAST) {
         while excess > 0 {
@@ -238,6 +256,17 @@ mod tests {
         table.row([&"n".repeat(180), "8", "open", "no consumer, messages die", ""].map(str::to_owned).into());
         let lines = table.lines(70);
         assert!(lines[1].ends_with("no consumer, messages die"), "{lines:?}");
+    }
+
+    #[test]
+    fn columns_of_zeros_give_way_to_texts() {
+        let mut table = Table::new(COLUMNS);
+        for ready in ["0", "-"] {
+            table.row(["mail", ready, "paused", "messages die, full", ""].map(str::to_owned).into());
+        }
+        let line = |width| table.lines(width).remove(1);
+        assert_eq!(line(40), "mail       0  paused  messages die, full");
+        assert_eq!(line(39), "mail   paused  messages die, full");
     }
 
     #[test]
