@@ -75,7 +75,12 @@ pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
         Some(words) => vec![(name.clone(), words.to_owned())],
         None => lines(message, name, value).into_iter().map(|(name, text)| (name, for_people(&text))).collect(),
     };
-    output.pairs(&message.0.iter().flat_map(shown).collect::<Vec<_>>())
+    let mut fields: Vec<&(String, Value)> = message.0.iter().collect();
+    if output.is_for_people() {
+        // It may fill screens, above which what happened to the message would be out of sight.
+        fields.sort_by_key(|(name, _)| name == "payload");
+    }
+    output.pairs(&fields.into_iter().flat_map(shown).collect::<Vec<_>>())
 }
 
 /// Whether the error is shown as that of the last attempt as well.

@@ -181,3 +181,12 @@ fn dead_messages_are_listed_with_their_death() {
         assert!(shown.contains("  DIED  ") && !shown.contains("  DUE  ") && shown.contains(" ago"), "{args}: {shown}");
     }
 }
+
+#[test]
+fn a_terminal_shows_the_payload_below_what_happened_to_it() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "hello", "--id", "m"]);
+    ok(&server, &["bury", "q", "m", "--error", "refused"]);
+    let shown = on_terminal(&server, "get q m", true);
+    assert!(shown.lines().last().unwrap().starts_with("payload "), "{shown}");
+}
