@@ -216,7 +216,7 @@ impl Command {
 pub struct GetArgs {
     /// The queue
     pub queue: QueueName,
-    /// The id of the message
+    /// The id of the message, or a receipt
     pub id: MessageId,
     /// Print the payload alone, byte for byte
     #[arg(long, conflicts_with = "json")]

@@ -18,9 +18,10 @@ const FOUND: &[Column] =
     &[Name("queue"), Word("state"), Word("due"), Word("died"), Number("attempt"), Text("payload"), Text("error")];
 
 pub fn get(client: &Client, args: &GetArgs, output: &Output) -> Result<Outcome, Failure> {
-    let command = cmd("DQ.GET").arg(args.queue.as_bytes()).arg(args.id.as_bytes()).clone();
+    let id = args.id.id();
+    let command = cmd("DQ.GET").arg(args.queue.as_bytes()).arg(id.as_bytes()).clone();
     let Some(message) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
-        no_such_id(client, &args.queue, &args.id);
+        no_such_id(client, &args.queue, &id);
         return Ok(Outcome::Nothing);
     };
     if args.payload {

@@ -135,7 +135,7 @@ fn hints_are_in_the_words_of_dqctl() {
         (2, &["schedule", "q", "s", "x", "--cron", "99 * * * *"], "--cron has an invalid minute"),
         (2, &["schedule", "q", "s", "x", "--cron", "0 0 30 2 *"], "--cron never fires: there is no such date"),
         (2, &["schedule", "q", "s", "x", "--cron", "* * * * *", "--tz", "Europe/Berln"], "--tz takes a name such as"),
-        (2, &["get", "q", "m#1"], "a receipt is not an id"),
+        (2, &["bury", "q", "m#1"], "a receipt is not an id"),
     ] {
         let ran = dqctl(&server, args);
         assert!(ran.code == code && ran.err.contains(expected), "{args:?}: {ran:?}");

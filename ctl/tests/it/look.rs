@@ -190,3 +190,10 @@ fn a_terminal_shows_the_payload_below_what_happened_to_it() {
     let shown = on_terminal(&server, "get q m", true);
     assert!(shown.lines().last().unwrap().starts_with("payload "), "{shown}");
 }
+
+#[test]
+fn a_message_is_shown_by_its_receipt() {
+    let server = held();
+    let receipt = crate::dqctl::field(&server, "q", "a", "receipt");
+    assert_eq!(json(&server, &["get", "q", receipt.as_str().unwrap()])[0]["id"], "a");
+}
