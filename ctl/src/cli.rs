@@ -81,7 +81,7 @@ pub enum Command {
     Get(GetArgs),
     /// List the first messages of each state, or of one state
     Peek(PeekArgs),
-    /// Find the messages of an id in all queues
+    /// Find the messages of an id in all queues, or those whose ids begin with it
     Find(FindArgs),
     /// Show the counts, settings and totals of a queue; without a QUEUE, list the queues
     Info(InfoArgs),
@@ -245,6 +245,9 @@ pub struct PeekArgs {
 pub struct FindArgs {
     /// The id of the message, or a receipt
     pub id: MessageId,
+    /// Find all messages whose ids begin with this, for which all messages are read
+    #[arg(long)]
+    pub prefix: bool,
     /// Only in queues whose name matches this glob
     #[arg(long = "match", value_name = "PATTERN")]
     pub pattern: Option<String>,

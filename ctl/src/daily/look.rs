@@ -7,15 +7,23 @@ use crate::dead::error_of;
 use crate::failure::{Failure, Outcome};
 use crate::message;
 use crate::name::{put, shown};
-use crate::output::Column::{Name, Number, Text, Word};
+use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::reply::{self, Fields};
 use crate::scan;
 use dq_client::{cmd, Client, Error, Resend, State};
 use std::ops::ControlFlow;
 
-const FOUND: &[Column] =
-    &[Name("queue"), Word("state"), Word("due"), Word("died"), Number("attempt"), Text("payload"), Text("error")];
+const FOUND: &[Column] = &[
+    Name("queue"),
+    Id("id"),
+    Word("state"),
+    Word("due"),
+    Word("died"),
+    Number("attempt"),
+    Text("payload"),
+    Text("error"),
+];
 
 pub fn get(client: &Client, args: &GetArgs, output: &Output) -> Result<Outcome, Failure> {
     let id = args.id.id();
@@ -80,35 +88,60 @@ fn held_by(client: &Client, args: &PeekArgs, consumer: &str, output: &Output) ->
     Ok(Outcome::Done)
 }
 
-/// Looks for an id in all queues.
+/// Looks for an id in all queues, or for its beginning.
 pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome, Failure> {
     let id = args.id.id();
     let (mut table, mut outcome) = (Table::new(FOUND), Outcome::Nothing);
     for queue in crate::queues::find(client, args.pattern.as_deref(), usize::MAX)? {
-        let reply = match client.call(cmd("DQ.GET").arg(&queue).arg(id.as_bytes()), Resend::Harmless) {
-            // It was replaced since it was found, or the user may not read it.
-            Err(Error::WrongType(_) | Error::NoPermission(_)) => continue,
-            reply => reply?,
+        let found = match args.prefix {
+            true => with_prefix(client, &queue, id.as_bytes()),
+            false => of_id(client, &queue, id.as_bytes()),
         };
-        let Some(message) = Fields::read(reply)? else { continue };
-        outcome = Outcome::Done;
-        if output.json {
-            let mut object = message.json();
-            put(&mut object, "queue", &queue);
-            output.object(&object)?;
-            continue;
+        let found = match found {
+            Err(failure) if failure.is_denied() => continue,
+            found => found?,
+        };
+        for message in found {
+            outcome = Outcome::Done;
+            if output.json {
+                let mut object = message.json();
+                put(&mut object, "queue", &queue);
+                output.object(&object)?;
+                continue;
+            }
+            let [due, died] =
+                ["due", "died"].map(|name| message.int(name).map_or_else(String::new, |at| output.instant(at)));
+            let due = if died.is_empty() || !output.is_for_people() { due } else { String::new() };
+            let [id, state, attempt, payload] =
+                ["id", "state", "attempt", "payload"].map(|name| message::field(&message, name, output));
+            table.row(vec![shown(&queue), id, state, due, died, attempt, payload, error_of(&message)]);
         }
-        let [due, died] =
-            ["due", "died"].map(|name| message.int(name).map_or_else(String::new, |at| output.instant(at)));
-        let due = if died.is_empty() || !output.is_for_people() { due } else { String::new() };
-        let [state, attempt, payload] =
-            ["state", "attempt", "payload"].map(|name| message::field(&message, name, output));
-        table.row(vec![shown(&queue), state, due, died, attempt, payload, error_of(&message)]);
     }
     match outcome {
+        Outcome::Nothing if args.prefix => eprintln!("dqctl: no queue has a message whose id begins with {id}"),
         Outcome::Nothing => eprintln!("dqctl: no queue has a message {id}"),
         Outcome::Done if !output.json => output.table(&table)?,
         Outcome::Done => {}
     }
     Ok(outcome)
+}
+
+fn of_id(client: &Client, queue: &[u8], id: &[u8]) -> Result<Vec<Fields>, Failure> {
+    match client.call(cmd("DQ.GET").arg(queue).arg(id), Resend::Harmless) {
+        // It was replaced since it was found.
+        Err(Error::WrongType(_)) => Ok(Vec::new()),
+        reply => Ok(Fields::read(reply?)?.into_iter().collect()),
+    }
+}
+
+/// The messages whose ids begin with something, in the order of their ids.
+fn with_prefix(client: &Client, queue: &[u8], prefix: &[u8]) -> Result<Vec<Fields>, Failure> {
+    let mut found = Vec::new();
+    let Some(info) = queues::read(client, queue)? else { return Ok(found) };
+    scan::pages(client, queue, &info, &[], |page| {
+        found.extend(page.into_iter().filter(|message| message.bytes("id").starts_with(prefix)));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    found.sort_by(|a, b| a.bytes("id").cmp(b.bytes("id")));
+    Ok(found)
 }

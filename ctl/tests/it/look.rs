@@ -84,7 +84,7 @@ fn a_message_is_found_in_whichever_queue_it_is() {
         .lines()
         .map(|line| {
             let mut cells = line.split('\t');
-            (cells.next().unwrap(), cells.next().unwrap())
+            (cells.next().unwrap(), cells.nth(1).unwrap())
         })
         .collect();
     assert_eq!(places, [(r"images:\xff", "delayed"), ("mail", "ready")]);
@@ -180,6 +180,22 @@ fn dead_messages_are_listed_with_their_death() {
         let shown = on_terminal(&server, args, true);
         assert!(shown.contains("  DIED  ") && !shown.contains("  DUE  ") && shown.contains(" ago"), "{args}: {shown}");
     }
+}
+
+#[test]
+fn messages_are_found_by_the_beginning_of_their_ids() {
+    let server = Server::start();
+    for (queue, id) in [("mail", "order-72"), ("mail", "order-71"), ("bills", "order-7"), ("bills", "order-8")] {
+        ok(&server, &["push", queue, "x", "--id", id]);
+    }
+    server.ask(&["SET", "text", "x"]);
+    let found: Vec<_> = json(&server, &["find", "--prefix", "order-7"]);
+    let ids: Vec<_> = found.iter().map(|one| (one["queue"].as_str().unwrap(), one["id"].as_str().unwrap())).collect();
+    assert_eq!(ids, [("bills", "order-7"), ("mail", "order-71"), ("mail", "order-72")]);
+    let listed = ok(&server, &["find", "order-7", "--prefix", "--match", "mail"]);
+    assert!(listed.starts_with("mail\torder-71\tready\t") && listed.lines().count() == 2, "{listed}");
+    let none = dqctl(&server, &["find", "--prefix", "order-9"]);
+    assert!(none.code == 1 && none.err.contains("no queue has a message whose id begins with order-9"), "{none:?}");
 }
 
 #[test]
