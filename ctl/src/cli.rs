@@ -30,6 +30,7 @@ pub use work::{header_of, ExportArgs, WorkArgs, MOST_CONCURRENCY};
 
 use crate::connection::Connection;
 use crate::name::{MessageId, QueueName};
+use crate::time::parse_span;
 use crate::web::WebArgs;
 use clap::{Args, Parser, Subcommand};
 use std::time::Duration;
@@ -276,6 +277,9 @@ pub struct LsArgs {
     /// Only queues that something is wrong with; red before amber, then those that lose messages
     #[arg(long)]
     pub trouble: bool,
+    /// List them again after each TIME, or every 2 seconds, with the messages a second that are pushed and completed
+    #[arg(long, value_name = "TIME", value_parser = parse_span, num_args = 0..=1, default_missing_value = "2s")]
+    pub watch: Option<Duration>,
 }
 
 #[derive(Args, Debug)]

@@ -8,7 +8,7 @@ mod api;
 mod args;
 mod find;
 mod guard;
-mod history;
+pub mod history;
 mod page;
 mod refreshed;
 
