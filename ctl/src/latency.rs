@@ -30,21 +30,30 @@ impl Times {
 #[derive(Default)]
 pub struct Latency {
     last: Option<[Histogram; 2]>,
+    /// Since when the oldest message was due that was ready then, in Unix ms.
+    due: i64,
 }
 
 impl Latency {
-    /// What was measured since the last call; nothing at the first one.
-    pub fn since(&mut self, stats: &Fields) -> Times {
+    /// What was measured since the last call; nothing at the first one. `info` are the fields of `DQ.INFO`, which were read
+    /// before `stats`.
+    pub fn since(&mut self, info: &Fields, stats: &Fields, now: i64) -> Times {
+        // What has been delivered since was ready then, or became due later.
+        let latest = now.saturating_sub(self.due);
+        self.due = now.saturating_sub(info.int("oldest-ready").unwrap_or(0));
         let now = ["lateness", "runtime"].map(|name| Histogram::read(stats, name));
         let last = self.last.replace(now.clone());
         let Some([late, run]) = last else { return Times::default() };
         let [late_now, run_now] = now;
-        Times { lateness: quantiles(&late_now.since(&late)), runtime: quantiles(&run_now.since(&run)) }
+        Times {
+            lateness: quantiles(&late_now.since(&late), latest),
+            runtime: quantiles(&run_now.since(&run), i64::MAX),
+        }
     }
 }
 
-fn quantiles(times: &Histogram) -> Option<Quantiles> {
-    Some([times.at_most(50)?, times.at_most(99)?])
+fn quantiles(times: &Histogram, longest: i64) -> Option<Quantiles> {
+    Some([times.at_most(50, longest)?, times.at_most(99, longest)?])
 }
 
 /// Times in ms, as `DQ.STATS` counts them.
@@ -91,12 +100,13 @@ impl Histogram {
 
     /// What [`TOLD`] of the times are at most.
     pub fn told(&self) -> [Option<i64>; 3] {
-        TOLD.map(|percent| self.at_most(percent))
+        TOLD.map(|percent| self.at_most(percent, i64::MAX))
     }
 
     /// What `percent` of the times are at most; `None` if there are none. It is the bound of a bucket, or what the sum leaves
-    /// if all other times are as short as their buckets allow. So the bound of a single time is that time.
-    fn at_most(&self, percent: i64) -> Option<i64> {
+    /// if all other times are as short as their buckets allow. So the bound of a single time is that time. `longest` is what none
+    /// should exceed: it is used if the bucket allows it.
+    fn at_most(&self, percent: i64, longest: i64) -> Option<i64> {
         let all = self.count();
         let rank = ((all.saturating_mul(percent) + 99) / 100).max(1);
         let mut others = 0_i64;
@@ -109,7 +119,7 @@ impl Histogram {
                 _ => 0,
             };
             if longer > 0 {
-                found = Some((*bound, longer));
+                found = Some((if longest >= shortest { longest.min(*bound) } else { *bound }, longer));
             }
             others = others.saturating_add((count - longer).saturating_mul(shortest));
             (shortest, below) = (bound.saturating_add(1), *up_to);
@@ -136,20 +146,39 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_time_between_two_reads() {
-        let mut latency = Latency::default();
-        let mut late = |times: &[i64]| latency.since(&stats(times)).lateness;
+        let (mut latency, mut now) = (Latency::default(), 0);
+        let mut late = |times: &[i64]| {
+            now += 10_000;
+            latency.since(&Fields::default(), &stats(times), now).lateness
+        };
         assert_eq!(late(&[1, 1, 1]), None);
         assert_eq!(late(&[1, 1, 1, 2, 3_000]), Some([2, 3_000]));
         assert_eq!(late(&[1, 1, 1, 2, 3_000]), None);
         assert_eq!(late(&[1, 1, 1, 2, 3_000, 5]), Some([5, 5]));
         // After a restart.
         assert_eq!(late(&[1, 1]), Some([1, 1]));
-        assert_eq!(Latency::default().since(&Fields::default()), Times::default());
+        assert_eq!(Latency::default().since(&Fields::default(), &Fields::default(), 0), Times::default());
+    }
+
+    #[test]
+    fn no_delivery_was_later_than_the_oldest_message_has_waited() {
+        let late = |oldest: Option<i64>, times: &[i64]| {
+            let info = Fields(oldest.into_iter().map(|age| ("oldest-ready".to_owned(), Value::Int(age))).collect());
+            let mut latency = Latency::default();
+            latency.since(&info, &stats(&[]), 1_000);
+            latency.since(&info, &stats(times), 1_001).lateness
+        };
+        let times = [5, 5, 7, 7, 7];
+        assert_eq!(late(Some(9), &times), Some([7, 8]));
+        assert_eq!(late(Some(6), &times), Some([7, 7]));
+        // They were pushed as if they had been due for long, so they were not ready at the first look.
+        assert_eq!(late(Some(1), &times), Some([7, 8]));
+        assert_eq!(late(None, &times), Some([7, 8]));
     }
 
     #[test]
     fn a_bound_is_no_shorter_than_the_quantile_nor_longer_than_its_bucket() {
-        let at_most = |times: &[i64], percent| Histogram::read(&stats(times), "lateness").at_most(percent);
+        let at_most = |times: &[i64], percent| Histogram::read(&stats(times), "lateness").at_most(percent, i64::MAX);
         assert_eq!(at_most(&[], 50), None);
         for (times, percent, bound) in [
             (&[5][..], 99, 5),

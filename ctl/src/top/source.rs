@@ -247,7 +247,7 @@ impl Source {
         info.0.retain(|(name, _)| place(name).is_some());
         // In this order, because fields are searched from the first.
         info.0.sort_by_key(|(name, _)| place(name));
-        let late = if with_lateness { self.late(name)? } else { None };
+        let late = if with_lateness { self.late(name, &info)? } else { None };
         let looks = self.looks.entry(name.to_vec()).or_default();
         let peeked = looks.peek(&self.client, name, &info);
         let recent = looks.note(now_ms(), &info, peeked);
@@ -264,10 +264,10 @@ impl Source {
         self.tell(Update::Listing(queue, listing, read));
     }
 
-    fn late(&mut self, name: &[u8]) -> Result<Option<Duration>, Error> {
+    fn late(&mut self, name: &[u8], info: &Fields) -> Result<Option<Duration>, Error> {
         let stats = granted(self.client.call(cmd("DQ.STATS").arg(name), Resend::Harmless))?;
         let Some(stats) = stats.and_then(|stats| Fields::read(stats).ok().flatten()) else { return Ok(None) };
-        let late = self.latency.entry(name.to_vec()).or_default().since(&stats).lateness;
+        let late = self.latency.entry(name.to_vec()).or_default().since(info, &stats, now_ms()).lateness;
         Ok(late.and_then(|[_, late]| u64::try_from(late).ok()).map(Duration::from_millis))
     }
 

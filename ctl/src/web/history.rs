@@ -140,7 +140,7 @@ impl History {
                     note(&name, &info);
                     let mut sample = Sample::of_queue(&info);
                     if let Ok(Some(stats)) = find::read_stats(client, &name) {
-                        sample.times = self.times(&name, &stats);
+                        sample.times = self.times(&name, &info, &stats);
                     }
                     self.add(Some(&name), sample, None);
                 }
@@ -153,8 +153,10 @@ impl History {
     }
 
     /// What was measured since the last time.
-    fn times(&self, name: &[u8], stats: &Fields) -> Times {
-        self.lock().get_mut(&Some(name.to_vec())).map_or_else(Times::default, |ring| ring.latency.since(stats))
+    fn times(&self, name: &[u8], info: &Fields, stats: &Fields) -> Times {
+        self.lock()
+            .get_mut(&Some(name.to_vec()))
+            .map_or_else(Times::default, |ring| ring.latency.since(info, stats, now_ms()))
     }
 
     fn sampled(&self, names: &[Vec<u8>]) -> Vec<Vec<u8>> {
