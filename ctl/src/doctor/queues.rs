@@ -61,8 +61,10 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
     }
     let are_letters = has(Condition::Letters);
     if are_letters {
-        let letters = if number(&info, "ready") == 1 { "message" } else { "messages" };
-        let what = format!("{} {letters} that died in other queues were moved here", number(&info, "ready"));
+        let what = match number(&info, "ready") {
+            1 => "1 message that died in another queue was moved here".to_owned(),
+            ready => format!("{ready} messages that died in other queues were moved here"),
+        };
         about.note("letters", what, "nobody takes them from here", "look with dqctl dead QUEUE --letters");
     }
     let waits = delivery(client, name, &info, limits, about)? && !are_letters;
@@ -336,7 +338,8 @@ fn batches(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: 
     let found = find(client, name, BATCH_MESSAGES).map_err(|failure| Error::Server(failure.to_string()))?;
     let Some(found) = found else { return Ok(()) };
     if found.empty > 0 {
-        let what = format!("{} of its open batches have no message left", found.empty);
+        let have = if found.empty == 1 { "has" } else { "have" };
+        let what = format!("{} of its open batches {have} no message left", found.empty);
         let why = "nothing follows a batch until it is closed; only who began it knows its name";
         about.note(
             "batch",
