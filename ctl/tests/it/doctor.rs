@@ -101,6 +101,8 @@ fn what_keeps_messages_of_a_queue_is_found() {
     );
     let forward = findings.iter().find(|finding| finding["check"] == "forward").unwrap()["what"].to_string();
     assert!(forward.contains("has failed for at least "), "{forward}");
+    let full = findings.iter().find(|finding| finding["check"] == "full").unwrap()["what"].to_string();
+    assert!(full.contains("1 of 1 messages, and at least 1 push was refused"), "{full}");
 }
 
 #[test]
