@@ -1,11 +1,12 @@
 //! `dqctl top`: queues and their messages, live in the terminal.
 //!
-//! `source` reads the server in a thread of its own, `app` has the state and handles keys, `view` renders it as lines with
-//! a file for each page (`list`, `queue`, `listing`, `message`), and `terminal` shows them. Only `terminal` writes to the
-//! terminal, and only text that `text` has escaped.
+//! `source` reads the server in a thread of its own, `app` has the state and handles keys, `ask` those that change something,
+//! `view` renders it as lines with a file for each page (`list`, `queue`, `listing`, `message`), and `terminal` shows them.
+//! Only `terminal` writes to the terminal, and only text that `text` has escaped.
 
 mod action;
 mod app;
+mod ask;
 mod list;
 mod listing;
 mod message;

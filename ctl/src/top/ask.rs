@@ -1,0 +1,88 @@
+//! Which change a key asks for, and why there is none.
+
+use super::action::{Action, Kind};
+use super::app::{App, Prompt};
+use super::listing::{Listing, ListingPage};
+
+/// The keys that need a queue.
+const HINTED: &str = "pRNXcrnweo";
+
+impl App {
+    /// Asks before something is done.
+    pub fn ask(&mut self, letter: char) {
+        self.queues.hold();
+        let queue = self.queue.as_ref().map(|page| page.name.clone()).or_else(|| self.queues.selected().cloned());
+        let Some(queue) = queue else {
+            if HINTED.contains(letter) {
+                self.say("there is no queue here");
+            }
+            return;
+        };
+        let number = |field: &str| {
+            let number = self.queues.row(&queue).map_or(0, |row| row.number(field));
+            u64::try_from(number).unwrap_or(0)
+        };
+        let id = self.selected_id();
+        let kind = match (letter, id) {
+            _ if self.listing.as_ref().is_some_and(|page| page.listing.key() == letter) => match self.of_entry() {
+                Some(kind) => kind,
+                None => return self.say("there is nothing here"),
+            },
+            ('p' | 'c' | 'n' | 'r', _) if self.listing.is_some() => return,
+            ('p', _) if number("paused") == 1 || number("closed") == 1 => Kind::Resume,
+            ('p', _) => Kind::Pause,
+            ('R', _) if self.only().is_some() => {
+                return self.say("only some of the dead are shown: Esc, then R for all, or e and r for one cause")
+            }
+            ('R', _) => Kind::RedriveAll(number("dead")),
+            ('N', _) => Kind::PromoteAll(number("delayed")),
+            ('w' | 'e' | 'o', _) => return self.list(letter),
+            ('X', _) => match &self.queue {
+                Some(page) if self.message.is_none() && self.listing.is_none() && self.only().is_none() => {
+                    Kind::Purge(page.state.as_str(), number(page.state.as_str()))
+                }
+                _ => return,
+            },
+            ('c', Some(id)) => Kind::Remove(self.removal(), id),
+            ('r', Some(id)) if self.state() == "dead" => Kind::Redrive(id),
+            ('n', Some(id)) if self.state() == "delayed" => Kind::RunNow(id),
+            ('c' | 'r' | 'n', None) if self.queue.is_some() => return self.say("there is no message here"),
+            ('c' | 'r' | 'n', None) => {
+                return self.say("open the queue first, with Enter: this key is for one message")
+            }
+            ('r', Some(_)) => return self.say("it is not dead: only dead messages are redriven"),
+            ('n', Some(_)) => return self.say("it is not delayed: only delayed messages are run now"),
+            _ => return,
+        };
+        if let Kind::RedriveAll(0) | Kind::PromoteAll(0) | Kind::Purge(_, 0) = kind {
+            return self.say("there are no such messages");
+        }
+        self.prompt = Prompt::Question(Action { queue, kind });
+    }
+
+    /// Opens a list of the queue.
+    fn list(&mut self, letter: char) {
+        let listing = match letter {
+            'w' => Listing::Consumers,
+            'o' => Listing::Groups,
+            _ => Listing::Causes,
+        };
+        if self.queue.is_none() {
+            self.say("open the queue first, with Enter");
+        } else if self.message.is_none() {
+            self.listing = Some(ListingPage::new(listing));
+        }
+    }
+
+    /// What is done with the consumer, the group or the cause under the cursor.
+    fn of_entry(&self) -> Option<Kind> {
+        let page = self.listing.as_ref()?;
+        let entry = page.selected()?;
+        Some(match page.listing {
+            Listing::Consumers => Kind::Release(entry.name.clone(), entry.messages),
+            Listing::Groups if entry.is_paused() => Kind::ResumeGroup(entry.name.clone()),
+            Listing::Groups => Kind::PauseGroup(entry.name.clone()),
+            Listing::Causes => Kind::RedriveCause(entry.text(), entry.messages),
+        })
+    }
+}
