@@ -67,20 +67,24 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
 /// What there is in all. What does not fit is left out, the least important first.
 fn title(server: &str, queues: &Queues, width: usize) -> Line {
     let mut parts = Vec::new();
-    // The words of the page.
+    let looked = queues.looked();
+    // The words of the page. Before all were looked at, nobody knows how many.
     for (level, words) in [(Level::Bad, "in trouble"), (Level::Warning, "to look at")] {
         let troubled = queues.troubled(level);
-        if troubled > 0 {
+        if troubled > 0 && looked.is_none() {
             parts.push((style(Some(level)), format!("{} {words}", grouped(troubled))));
         }
     }
-    let noun = if queues.all() == 1 { "queue" } else { "queues" };
-    parts.push((Style::Plain, format!("{} {noun}", grouped(queues.all()))));
-    if !queues.filter.is_empty() {
-        parts.push((Style::Warning, format!("{} with {:?}", grouped(queues.len()), shown(&queues.filter))));
-    }
-    if queues.unread() > 0 && queues.is_known {
-        parts.push((Style::Dim, format!("reading {} more …", grouped(queues.unread()))));
+    let (read, style) = match looked {
+        Some(looked) => (format!("read {} of ", grouped(looked)), Style::Warning),
+        None => (String::new(), Style::Plain),
+    };
+    let all = format!("{} {}", grouped(queues.all()), if queues.all() == 1 { "queue" } else { "queues" });
+    if queues.filter.is_empty() {
+        parts.push((style, format!("{read}{all}")));
+    } else {
+        let with = format!("{read}{} with {:?}", grouped(queues.len()), shown(&queues.filter));
+        parts.extend([(Style::Plain, all), (Style::Warning, with)]);
     }
     let mut line = Line::new(Style::Bold, cut(&format!("dq {}", shown(server)), (width / 3).max(20)));
     let mut used = line.width();

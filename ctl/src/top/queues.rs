@@ -15,6 +15,9 @@ const RATE_SPAN: Duration = Duration::from_millis(900);
 /// How long the lateness of the last deliveries is shown.
 const LATE_SPAN: Duration = Duration::from_secs(60);
 
+/// After how many looks at a queue its numbers and rates are known.
+const LOOKS: u8 = 2;
+
 /// What is known of a queue.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
@@ -29,6 +32,8 @@ pub struct Row {
     /// The most important one first.
     pub conditions: Vec<(Condition, Level)>,
     pub trouble: Trouble,
+    /// How many looks at it the sums wait for: the second one gives the rates.
+    awaited: u8,
 }
 
 impl Row {
@@ -67,12 +72,14 @@ impl Row {
                 self.pushed = rate(pushed - pushed_then, seconds);
                 self.completed = rate(completed - completed_then, seconds);
                 self.base = Some((snapshot.at, pushed, completed));
+                self.awaited = 0;
             }
             None => self.base = Some((snapshot.at, pushed, completed)),
         }
         self.late = snapshot.late.map(|late| (snapshot.at, late)).or(self.late);
         self.conditions = Condition::of(&snapshot.info, snapshot.recent);
         self.trouble = Trouble::of(&snapshot.info, &self.conditions);
+        self.awaited = self.awaited.min(1);
         self.latest = Some(snapshot);
     }
 }
@@ -180,8 +187,10 @@ impl Queues {
 
     pub fn names(&mut self, names: Vec<Vec<u8>>) {
         let mut rows = HashMap::with_capacity(names.len());
+        // A queue that is created later does not make the sums unknown again.
+        let awaited = if self.is_known { 0 } else { LOOKS };
         for name in names {
-            let row = self.rows.remove(&name).unwrap_or_default();
+            let row = self.rows.remove(&name).unwrap_or_else(|| Row { awaited, ..Row::default() });
             rows.insert(name, row);
         }
         self.rows = rows;
@@ -230,7 +239,7 @@ impl Queues {
         self.order.iter().filter_map(|name| self.rows.get(name))
     }
 
-    /// The sums over the rows that the filter shows.
+    /// The sums over the rows that the filter shows, as far as they are known.
     pub fn total(&self) -> Row {
         let number = |field: &'static str| self.listed().map(move |row| row.number(field));
         let sums = ["ready", "delayed", "inflight", "dead"].map(|field| (field, number(field).sum()));
@@ -238,19 +247,21 @@ impl Queues {
         let fields = sums.into_iter().chain(oldest).map(|(name, number)| (name.to_owned(), Value::Int(number)));
         let latest =
             Snapshot { at: Instant::now(), info: Fields(fields.collect()), late: None, recent: Recent::default() };
-        let pushed = self.listed().map(|row| row.pushed.unwrap_or(0.0)).sum();
-        let completed = self.listed().map(|row| row.completed.unwrap_or(0.0)).sum();
-        Row { latest: Some(latest), pushed: Some(pushed), completed: Some(completed), ..Row::default() }
+        let has_rates = self.listed().all(|row| row.awaited == 0);
+        let rate = |of: fn(&Row) -> Option<f64>| has_rates.then(|| self.listed().filter_map(of).sum());
+        let latest = self.looked().is_none().then_some(latest);
+        Row { latest, pushed: rate(|row| row.pushed), completed: rate(|row| row.completed), ..Row::default() }
+    }
+
+    /// How many of the queues that the filter shows were looked at, until all were.
+    pub fn looked(&self) -> Option<usize> {
+        let unread = self.listed().filter(|row| row.awaited == LOOKS).count();
+        (unread > 0).then(|| self.len() - unread)
     }
 
     /// How many have a condition of this level as their most severe one.
     pub fn troubled(&self, level: Level) -> usize {
         self.listed().filter(|row| row.level() == Some(level)).count()
-    }
-
-    /// How many have not been read yet.
-    pub fn unread(&self) -> usize {
-        self.rows.values().filter(|row| row.latest.is_none()).count()
     }
 
     pub fn row(&self, name: &[u8]) -> Option<&Row> {
@@ -388,5 +399,24 @@ mod tests {
         assert_eq!(at(2_000, 300, 50), (Some(100.0), Some(25.0)));
         // It was created again.
         assert_eq!(at(4_000, 0, 0), (None, None));
+    }
+
+    #[test]
+    fn sums_are_unknown_until_every_queue_was_looked_at_and_rates_until_twice() {
+        let (mut queues, start) = (queues(&["a", "b"]), Instant::now());
+        let look = |queues: &mut Queues, name: &str, seconds: i64| {
+            let at = start + Duration::from_secs(seconds.unsigned_abs());
+            queues.update(vec![(name.into(), snapshot(at, &[("ready", 2), ("pushed", 10 * seconds)]))]);
+        };
+        look(&mut queues, "a", 0);
+        assert_eq!((queues.looked(), queues.total().latest.is_none()), (Some(1), true));
+        look(&mut queues, "a", 1);
+        look(&mut queues, "b", 1);
+        assert_eq!((queues.looked(), queues.total().number("ready"), queues.total().pushed), (None, 4, None));
+        look(&mut queues, "b", 2);
+        assert_eq!(queues.total().pushed, Some(20.0));
+        // A new queue counts from its first look on.
+        queues.names(["a", "b", "c"].map(|name| name.as_bytes().to_vec()).into());
+        assert_eq!((queues.looked(), queues.total().pushed), (None, Some(20.0)));
     }
 }

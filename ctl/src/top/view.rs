@@ -291,9 +291,28 @@ mod tests {
         let mut app = app(&["a", "b", "c"]);
         let lines = text(&screen(&mut app, 80, 24));
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(words(&lines[2]), ["TOTAL", "9", "0", "0", "3", "1h30m", "0.0", "0.0"]);
+        assert_eq!(words(&lines[2]), ["TOTAL", "9", "0", "0", "3", "1h30m", "-", "-"]);
         press(&mut app, &[KeyCode::Char('/'), KeyCode::Char('b'), KeyCode::Enter]);
         assert!(text(&screen(&mut app, 80, 24))[2].starts_with("b "), "one queue needs no sum");
+    }
+
+    #[test]
+    fn nothing_is_summed_up_before_all_queues_were_looked_at() {
+        let mut app = App::new("server".to_owned(), None);
+        app.update(Update::Names(["a", "b", "c"].map(|name| name.as_bytes().to_vec()).into()));
+        let look = |app: &mut App, name: &str| {
+            let info = Fields([("closed", 1), ("dead", 60)].map(|(name, n)| (name.to_owned(), Value::Int(n))).into());
+            let snapshot = Snapshot { at: Instant::now(), info, late: None, newest_death: None };
+            app.update(Update::Queues(vec![(name.into(), Some(snapshot))]));
+            text(&screen(app, 80, 24))
+        };
+        let lines = look(&mut app, "a");
+        assert_eq!(lines[0].trim_end(), "dq server  read 1 of 3 queues");
+        assert!(lines[2].starts_with("TOTAL") && !lines[2].contains("60"), "{}", lines[2]);
+        look(&mut app, "b");
+        let lines = look(&mut app, "c");
+        assert_eq!(lines[0].trim_end(), "dq server  3 to look at  3 queues");
+        assert!(lines[2].contains("180"), "{}", lines[2]);
     }
 
     #[test]
