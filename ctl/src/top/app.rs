@@ -126,6 +126,11 @@ impl App {
                     page.clamp(self.height);
                 }
             }
+            Update::Holder(queue, holder) => {
+                if let Some(page) = self.queue.as_mut().filter(|page| page.name == queue) {
+                    page.holder = holder;
+                }
+            }
             Update::Message(queue, id, read) => {
                 let is_shown = self.queue.as_ref().is_some_and(|page| page.name == queue);
                 if let Some(page) = self.message.as_mut().filter(|page| is_shown && page.id == id) {
@@ -255,15 +260,19 @@ impl App {
                     // The most interesting state comes first, as on the page.
                     let row = self.queues.row(&name);
                     let number = |field: &str| row.map_or(0, |row| row.number(field));
-                    let is_dying = row.is_some_and(|row| row.has(Condition::Dying));
                     let full = [State::Ready, State::Dead, State::Inflight, State::Delayed, State::Done];
-                    let first = if is_dying { State::Dead } else { State::Ready };
+                    let first = match row {
+                        Some(row) if row.has(Condition::Dying) => State::Dead,
+                        Some(row) if row.hangs() => State::Inflight,
+                        _ => State::Ready,
+                    };
                     let state = [first]
                         .into_iter()
                         .chain(full)
                         .find(|state| number(state.as_str()) > 0)
                         .unwrap_or(State::Ready);
-                    self.queue = Some(QueuePage { name, state, only: None, messages: None, place: 0, top: 0 });
+                    self.queue =
+                        Some(QueuePage { name, state, only: None, messages: None, holder: None, place: 0, top: 0 });
                 } else {
                     self.say("there is no queue here");
                 }

@@ -3,7 +3,7 @@
 use super::app::App;
 use super::queues::{Queues, Row, Sort};
 use super::text::{count, cut, grouped, left, named, named_in, right, shown, Line, Style};
-use crate::condition::Level;
+use crate::condition::{Condition, Level};
 use crate::time::{millis, span};
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
@@ -193,11 +193,21 @@ fn cell(column: &str, row: &Row, width: usize) -> (Style, String) {
         "LATE" => (Style::Plain, late(row.late())),
         _ if !row.conditions.is_empty() => {
             let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.as_str()).collect();
-            (style(row.level()), in_short(&words, width))
+            (
+                style(row.level()),
+                with_age(row, &words).filter(|all| all.width() <= width).unwrap_or_else(|| in_short(&words, width)),
+            )
         }
         _ if row.number("waiting-clients") > 0 => (Style::Good, format!("wait {}", number("waiting-clients"))),
         _ => (Style::Plain, "open".to_owned()),
     }
+}
+
+/// The same words for a queue that hangs, with the age of the oldest message in flight: `late (held 8m)`.
+fn with_age(row: &Row, words: &[&str]) -> Option<String> {
+    let late = Condition::Late.as_str();
+    let age = span(u64::try_from(row.number("oldest-inflight")).unwrap_or(0));
+    row.hangs().then(|| words.join(", ").replace(late, &format!("{late} (held {age})")))
 }
 
 /// Words in at most `width` columns. Of those that do not fit it is said how many there are.

@@ -5,6 +5,7 @@ use super::text::{count, grouped, left, named_in, right, Line, Style};
 use crate::dead::{causes, Filter};
 use crate::failure::Failure;
 use crate::message::distance;
+use crate::time::now_ms;
 use dq_client::{Client, GroupInfo, GroupPause, Queue, Raw};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -55,6 +56,11 @@ impl Entry {
     /// Its name, if that is a text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.name).into_owned()
+    }
+
+    /// For how long it has held its oldest message, in ms.
+    pub fn age(&self) -> i64 {
+        self.at.map_or(0, |at| now_ms().saturating_sub(at))
     }
 
     pub fn is_paused(&self) -> bool {

@@ -2,14 +2,16 @@
 
 use super::app::App;
 use super::list::{late, rate, style};
-use super::listing::{clamped, Only};
+use super::listing::{clamped, Entry, Only};
 use super::queues::Row;
 use super::text::{bytes, count, cut, left, named, named_in, right, shown, Line, Style};
+use crate::condition::Condition;
 use crate::dead::error_of;
 use crate::message;
 use crate::reply::Fields;
 use crate::time::span;
 use dq_client::State;
+use unicode_width::UnicodeWidthStr;
 
 /// The states in the order of their tabs.
 pub const STATES: [State; 5] = [State::Delayed, State::Ready, State::Inflight, State::Dead, State::Done];
@@ -21,6 +23,8 @@ pub struct QueuePage {
     pub only: Option<Only>,
     /// `None`: they have not been read yet.
     pub messages: Option<Vec<Fields>>,
+    /// The consumer that has held a message for longest, if that is long.
+    pub holder: Option<Entry>,
     pub place: usize,
     pub top: usize,
 }
@@ -50,12 +54,15 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let Some(page) = app.queue.as_mut() else { return Vec::new() };
     page.clamp(height);
     let mut title = Line::new(Style::Bold, named_in(width.saturating_sub(24).max(8), &page.name));
-    for (condition, level) in &row.conditions {
-        title.add(style(Some(*level)), format!("  {}", condition.as_str()));
-    }
-    let errors = |info: &Fields| [info.text("forward-error"), info.text("deadforward-error")];
-    for error in row.latest.as_ref().map(|snapshot| errors(&snapshot.info)).into_iter().flatten() {
-        title.add(Style::Bad, if error.is_empty() { error } else { format!(": {}", shown(&error)) });
+    let texts = row.conditions.iter().map(|(condition, level)| {
+        (*condition, style(Some(*level)), format!("  {}", in_full(*condition, &row, page.holder.as_ref())))
+    });
+    let texts: Vec<_> = texts.collect();
+    let excess = (title.width() + texts.iter().map(|(.., text)| text.width()).sum::<usize>()).saturating_sub(width);
+    for (condition, style, text) in texts {
+        // A long error hides no other condition.
+        let most = if condition == Condition::Failing { text.width().saturating_sub(excess) } else { usize::MAX };
+        title.add(style, cut(&text, most));
     }
     let numbers = format!(
         "oldest {}  in {}/s  out {}/s  late {}  waiting clients {}  payloads {}",
@@ -97,6 +104,25 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         }
     }
     lines
+}
+
+/// A condition with what is known of its cause.
+fn in_full(condition: Condition, row: &Row, holder: Option<&Entry>) -> String {
+    let Some(info) = row.latest.as_ref().map(|snapshot| &snapshot.info) else { return String::new() };
+    match (condition, holder) {
+        (Condition::Failing, _) => {
+            let errors = ["forward-error", "deadforward-error"].map(|name| shown(&info.text(name)));
+            let errors: Vec<_> = errors.into_iter().filter(|error| !error.is_empty()).collect();
+            let colon = if errors.is_empty() { "" } else { ": " };
+            format!("{}{colon}{}", condition.as_str(), errors.join("; "))
+        }
+        (Condition::Late, Some(holder)) if row.hangs() => {
+            let age = span(u64::try_from(holder.age()).unwrap_or(0));
+            format!("{}: {} holds one for {age}", condition.words(info), named(&holder.name))
+        }
+        (Condition::Late, _) => condition.words(info),
+        _ => condition.as_str().to_owned(),
+    }
 }
 
 /// Why a list is empty.
@@ -176,4 +202,58 @@ fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
         right(&message.text("attempt"), 7),
         cut(&text, rest)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::reply::Fields;
+    use crate::time::now_ms;
+    use crate::top::app::App;
+    use crate::top::listing::Entry;
+    use crate::top::source::{Snapshot, Update};
+    use crate::top::view::screen;
+    use crate::top::view::tests::{app, press, text};
+    use crossterm::event::KeyCode;
+    use dq_client::{State, Value};
+    use std::time::Instant;
+
+    /// An app with one queue that has these fields.
+    fn with(fields: &[(&str, Value)]) -> App {
+        let mut app = app(&["orders"]);
+        let info = Fields(fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect());
+        let snapshot = Snapshot { at: Instant::now(), info, late: None, newest_death: None };
+        app.update(Update::Queues(vec![(b"orders".to_vec(), Some(snapshot))]));
+        app
+    }
+
+    #[test]
+    fn a_queue_that_hangs_opens_at_what_is_in_flight_and_says_who_holds_it() {
+        let numbers = [("ready", 5), ("inflight", 2), ("oldest-ready", 70_000), ("oldest-inflight", 480_000)];
+        let mut app = with(&numbers.map(|(name, number)| (name, Value::Int(number))));
+        let line = text(&screen(&mut app, 80, 24)).swap_remove(2);
+        assert!(line.contains("late (held 8m)"), "{line}");
+        press(&mut app, &[KeyCode::Enter]);
+        assert_eq!(app.queue.as_ref().map(|page| page.state), Some(State::Inflight));
+        let head = text(&screen(&mut app, 80, 24)).swap_remove(0);
+        assert_eq!(head.trim_end(), "orders  late (2 in flight, the oldest for 8m)");
+        let holder = Entry { name: b"encoder-7".to_vec(), messages: 1, at: Some(now_ms() - 480_500), group: None };
+        app.update(Update::Holder(b"orders".to_vec(), Some(holder)));
+        let head = text(&screen(&mut app, 80, 24)).swap_remove(0);
+        assert_eq!(head.trim_end(), "orders  late (2 in flight, the oldest for 8m): encoder-7 holds one for 8m");
+    }
+
+    #[test]
+    fn an_error_follows_the_condition_that_it_explains() {
+        let error = Value::BulkString(b"WRONGTYPE Operation against a key holding the wrong kind of value".to_vec());
+        let mut app = with(&[
+            ("forward-failing-since", Value::Int(1)),
+            ("forward-error", error),
+            ("ready", Value::Int(1)),
+            ("inflight", Value::Int(1)),
+            ("oldest-ready", Value::Int(70_000)),
+        ]);
+        press(&mut app, &[KeyCode::Enter]);
+        let head = text(&screen(&mut app, 80, 24)).swap_remove(0);
+        assert_eq!(head, "orders  forwarding fails: WRONGTYPE Operation against a key holding the w…  late");
+    }
 }

@@ -18,6 +18,9 @@ const LATE_SPAN: Duration = Duration::from_secs(60);
 /// After how many looks at a queue its numbers and rates are known.
 const LOOKS: u8 = 2;
 
+/// A late queue hangs if its consumers have held a message for this time, in ms: as long as [`Condition::words`] names it.
+pub const HELD: i64 = 60_000;
+
 /// What is known of a queue.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
@@ -49,6 +52,11 @@ impl Row {
 
     pub fn has(&self, condition: Condition) -> bool {
         self.conditions.iter().any(|(one, _)| *one == condition)
+    }
+
+    /// Whether it is late while a consumer has held a message for long.
+    pub fn hangs(&self) -> bool {
+        self.has(Condition::Late) && self.number("oldest-inflight") >= HELD
     }
 
     /// The level of the most severe condition.

@@ -5,6 +5,7 @@
 
 use super::action::{self, Action};
 use super::listing::{self, Entry, Listing, Only};
+use super::queues::HELD;
 use crate::condition::{Looks, Recent};
 use crate::dead::cause_of;
 use crate::failure::Failure;
@@ -30,12 +31,13 @@ const MESSAGES: i64 = 500;
 const BYTES: i64 = 4 * 1024 * 1024;
 
 /// The fields of `DQ.INFO` that are shown. The others are dropped, because there may be thousands of queues.
-const FIELDS: [&str; 28] = [
+const FIELDS: [&str; 29] = [
     "ready",
     "delayed",
     "inflight",
     "dead",
     "oldest-ready",
+    "oldest-inflight",
     "paused",
     "closed",
     "forward-failing-since",
@@ -111,6 +113,8 @@ pub enum Update {
     Queues(Vec<(Vec<u8>, Option<Snapshot>)>),
     Messages(Vec<u8>, &'static str, Vec<Fields>),
     Message(Vec<u8>, Vec<u8>, Option<Fields>),
+    /// The consumer that has held a message of a queue for longest, if it has a name and that is long.
+    Holder(Vec<u8>, Option<Entry>),
     Listing(Vec<u8>, Listing, Result<Vec<Entry>, String>),
     /// The outcome or the progress of an action.
     Said(Result<String, String>),
@@ -275,6 +279,12 @@ impl Source {
         let info = granted(self.client.call(cmd("DQ.INFO").arg(&queue), Resend::Harmless))?;
         let info = info.and_then(|reply| Fields::read(reply).ok().flatten()).unwrap_or_default();
         let number = |name: &str| info.int(name).unwrap_or(0);
+        if number("oldest-inflight") >= HELD {
+            // Who may not read the consumers sees the messages.
+            let consumers = listing::read(&self.client, &queue, Listing::Consumers).unwrap_or_default();
+            let longest = consumers.into_iter().next().filter(|consumer| consumer.age() >= HELD);
+            self.tell(Update::Holder(queue.clone(), longest));
+        }
         let held: i64 = ["delayed", "ready", "inflight", "dead"].into_iter().map(number).sum();
         let average = number("payload-bytes") / held.max(1) + 1;
         // Those of a cause may be far apart.

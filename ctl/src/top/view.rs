@@ -168,7 +168,7 @@ fn keys(app: &App) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::super::action::{Action, Kind, Removal};
     use super::super::app::{App, Prompt};
     use super::super::source::{Snapshot, Update};
@@ -180,11 +180,12 @@ mod tests {
     use std::time::Instant;
     use unicode_width::UnicodeWidthStr;
 
-    fn text(lines: &[Line]) -> Vec<String> {
+    pub fn text(lines: &[Line]) -> Vec<String> {
         lines.iter().map(|line| line.0.iter().map(|(_, text)| text.as_str()).collect()).collect()
     }
 
-    fn app(names: &[&str]) -> App {
+    /// An app with queues that have ready and dead messages.
+    pub fn app(names: &[&str]) -> App {
         let mut app = App::new("server".to_owned(), None);
         let names: Vec<Vec<u8>> = names.iter().map(|name| name.as_bytes().to_vec()).collect();
         app.update(Update::Names(names.clone()));
@@ -199,7 +200,7 @@ mod tests {
         app
     }
 
-    fn press(app: &mut App, keys: &[KeyCode]) {
+    pub fn press(app: &mut App, keys: &[KeyCode]) {
         for key in keys {
             app.key(KeyEvent::new(*key, KeyModifiers::NONE));
         }
