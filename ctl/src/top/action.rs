@@ -73,14 +73,9 @@ impl Removal {
 }
 
 impl Action {
-    /// The question, to be answered with `y`. Names take at most `width` columns together.
+    /// The question, to be answered with `y`. Each name takes at most `width` columns.
     pub fn question(&self, width: usize) -> String {
-        let width = width.max(20) / 2;
-        let has_name = !matches!(
-            self.kind,
-            Kind::Pause | Kind::Resume | Kind::RedriveAll(_) | Kind::PromoteAll(_) | Kind::Purge(..)
-        );
-        let queue = named_in(if has_name { width } else { 2 * width }, &self.queue);
+        let queue = named_in(width, &self.queue);
         let id = |id: &[u8]| named_in(width, id);
         match &self.kind {
             Kind::Pause => format!("Pause {queue}? Nothing is delivered until it is resumed."),
@@ -92,14 +87,14 @@ impl Action {
             Kind::Redrive(name) => format!("Redrive {} of {queue}?", id(name)),
             Kind::RunNow(name) => format!("Run {} of {queue} now?", id(name)),
             Kind::Release(name, held) => {
-                format!("Release {} of {queue} from {}?", many(*held, ""), named_in(2 * width, name))
+                format!("Release {} of {queue} from {}?", many(*held, ""), named_in(width, name))
             }
             Kind::PauseGroup(group) => {
-                format!("Pause group {} of {queue}? Its messages wait meanwhile.", named_in(2 * width, group))
+                format!("Pause group {} of {queue}? Its messages wait meanwhile.", id(group))
             }
-            Kind::ResumeGroup(group) => format!("Resume group {} of {queue}?", named_in(2 * width, group)),
+            Kind::ResumeGroup(group) => format!("Resume group {} of {queue}?", id(group)),
             Kind::RedriveCause(text, dead) => {
-                format!("Redrive {} of {queue} with {}?", many(*dead, "dead"), cut(&shown(text), 2 * width))
+                format!("Redrive {} of {queue} with {}?", many(*dead, "dead"), cut(&shown(text), width))
             }
         }
     }

@@ -49,14 +49,15 @@ pub fn screen(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     } else {
         queues_page(app, width, list)
     };
-    // A question takes two lines, so that neither it nor the answers are cut.
+    // A question and its answers take lines of their own, so that neither is cut.
     let foot = foot(app, width);
     let above = height.saturating_sub(foot.len());
     lines.truncate(above);
     lines.resize(above, Line::default());
     lines.extend(foot);
     // A screen of one line has only the last one.
-    lines.into_iter().take(height).map(|line| line.fitted(width)).collect()
+    let excess = lines.len().saturating_sub(height);
+    lines.into_iter().skip(excess).map(|line| line.fitted(width)).collect()
 }
 
 fn help() -> Vec<Line> {
@@ -71,8 +72,9 @@ fn help() -> Vec<Line> {
 
 fn foot(app: &App, width: usize) -> Vec<Line> {
     if let Prompt::Question(action) = &app.prompt {
-        let question = Line::new(Style::Warning, action.question(width.saturating_sub(64)));
-        return vec![question, Line::new(Style::Bold, "y: yes   any other key: no")];
+        let mut lines = in_lines(&action.question(width), Style::Warning, width);
+        lines.push(Line::new(Style::Bold, "y: yes   any other key: no"));
+        return lines;
     }
     let mut lines = said(app, width);
     if lines.is_empty() || app.lost.is_some() || app.age().is_some() {
@@ -84,7 +86,11 @@ fn foot(app: &App, width: usize) -> Vec<Line> {
 /// What is said is not cut: the end of a line may say whether something was done.
 fn said(app: &App, width: usize) -> Vec<Line> {
     let Some(said) = app.said.as_ref().filter(|_| app.prompt == Prompt::None) else { return Vec::new() };
-    wrapped(&said.text, width).into_iter().map(|text| Line::new(said.style, text)).collect()
+    in_lines(&said.text, said.style, width)
+}
+
+fn in_lines(text: &str, style: Style, width: usize) -> Vec<Line> {
+    wrapped(text, width).into_iter().map(|text| Line::new(style, text)).collect()
 }
 
 fn last_line(app: &App) -> Line {
@@ -365,8 +371,23 @@ pub mod tests {
             let mut app = app(&["mail"]);
             app.prompt = Prompt::Question(Action { queue: long.clone(), kind });
             let lines = text(&screen(&mut app, 80, 24));
-            assert!(!lines[22].trim_end().ends_with('…') && lines[22].contains('?'), "{}", lines[22]);
+            let foot = lines[17..23].concat();
+            assert!(!foot.trim_end().ends_with('…') && foot.contains('?'), "{foot}");
             assert!(lines[23].starts_with("y: yes"), "{}", lines[23]);
+        }
+    }
+
+    #[test]
+    fn a_question_names_its_object_in_full() {
+        let (queue, id) = ("orders:charge:eu-central-1:retries", "1795612345678-123-3:customer-4711");
+        for (kind, question) in [
+            (Kind::Redrive(id.into()), format!("Redrive {id} of {queue}?")),
+            (Kind::RunNow(id.repeat(2).into()), format!("Run {id}{id} of {queue} now?")),
+        ] {
+            let mut app = app(&["mail"]);
+            app.prompt = Prompt::Question(Action { queue: queue.into(), kind });
+            let foot = text(&screen(&mut app, 80, 24)[20..]).concat();
+            assert!(foot.contains(&question), "{foot}");
         }
     }
 
