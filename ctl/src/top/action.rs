@@ -26,6 +26,8 @@ pub enum Kind {
     PromoteAll(u64),
     Purge(&'static str, u64),
     Remove(Removal, Vec<u8>),
+    /// The cancellation of a message in flight, and the name of its consumer, if that has one.
+    CancelHeld(Vec<u8>, Vec<u8>),
     Redrive(Vec<u8>),
     RunNow(Vec<u8>),
     /// The messages that a consumer holds, and how many these are.
@@ -84,6 +86,10 @@ impl Action {
             Kind::PromoteAll(count) => format!("Run {} of {queue} now?", many(*count, "delayed")),
             Kind::Purge(state, count) => format!("Purge {} of {queue} for good?", many(*count, state)),
             Kind::Remove(removal, name) => format!("{} {} of {queue} for good?", capital(removal.verb()), id(name)),
+            Kind::CancelHeld(name, consumer) => {
+                let consumer = if consumer.is_empty() { "a consumer".to_owned() } else { id(consumer) };
+                format!("Cancel {} of {queue} for good, although {consumer} works on it?", id(name))
+            }
             Kind::Redrive(name) => format!("Redrive {} of {queue}?", id(name)),
             Kind::RunNow(name) => format!("Run {} of {queue} now?", id(name)),
             Kind::Release(name, held) => {
@@ -158,6 +164,7 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
             format!("purged {} of {name}", many(in_steps(*limit, "purged", step, progress)?, state))
         }
         Kind::Remove(removal, id) => one(queue.cancel(id)?, removal.past(), id),
+        Kind::CancelHeld(id, _) => one(queue.cancel(id)?, Removal::Cancel.past(), id),
         Kind::Redrive(id) => one(queue.redrive([id])? > 0, "redrove", id),
         Kind::RunNow(id) => {
             let command = cmd("DQ.RESCHEDULE").arg(&action.queue).arg(id).arg("DELAY").arg(0).clone();

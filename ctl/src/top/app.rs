@@ -8,6 +8,7 @@ use super::queues::Queues;
 use super::source::{Update, Wanted};
 use super::text::Style;
 use crate::condition::Condition;
+use crate::reply::Fields;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use dq_client::State;
 use std::time::{Duration, Instant};
@@ -360,6 +361,14 @@ impl App {
     /// What the removal of the message under the cursor is called.
     pub fn removal(&self) -> Removal {
         Removal::of(&self.state())
+    }
+
+    /// The message under the cursor, as it was read last.
+    pub fn selected_message(&self) -> Option<&Fields> {
+        match &self.message {
+            Some(page) => page.message.as_ref()?.as_ref(),
+            None => self.queue.as_ref()?.selected(),
+        }
     }
 
     /// The message that keys for one message are about.

@@ -43,6 +43,10 @@ impl App {
                 }
                 _ => return,
             },
+            ('c', Some(id)) if self.state() == "inflight" => {
+                let consumer = self.selected_message().map_or(Vec::new(), |message| message.bytes("consumer").to_vec());
+                Kind::CancelHeld(id, consumer)
+            }
             ('c', Some(id)) => Kind::Remove(self.removal(), id),
             ('r', Some(id)) if self.state() == "dead" => Kind::Redrive(id),
             ('n', Some(id)) if self.state() == "delayed" => Kind::RunNow(id),

@@ -357,6 +357,9 @@ fn who_holds_messages_is_shown_and_released() {
     top.until_line("m ");
     assert!(["encoder-7", "g1"].iter().all(|part| top.line("m ").contains(part)), "{}", top.text());
     top.until("LEASE ENDS");
+    top.press("c");
+    top.until("Cancel m of q for good, although encoder-7 works on it?");
+    top.press("n");
     top.press("w");
     top.until("encoder-7");
     top.until("Enter messages  r release");
