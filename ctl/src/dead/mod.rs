@@ -33,7 +33,7 @@ fn reason(message: &Fields) -> Option<String> {
 }
 
 /// The same message with the fields that it had in its former queue; `None` if it is no letter.
-fn as_it_died(mut message: Fields) -> Option<Fields> {
+pub fn as_it_died(mut message: Fields) -> Option<Fields> {
     let reason = reason(&message)?;
     let [error, died, attempts] = ["dq-error", "dq-died", "dq-attempts"].map(|name| header(&message, name));
     let text = |text: Option<String>| text.map(|text| Value::BulkString(text.into_bytes()));

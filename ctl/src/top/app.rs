@@ -301,7 +301,8 @@ impl App {
             }
             (Listing::Groups, Some(entry)) => page.show(State::Ready, Some(Only::Group(entry.name.clone()))),
             (Listing::Causes, Some(entry)) => page.show(State::Dead, Some(Only::Cause(entry.text()))),
-            (Listing::Groups | Listing::Causes, None) => return self.say("there is nothing here"),
+            (Listing::Letters, Some(entry)) => page.show(State::Ready, Some(Only::Cause(entry.text()))),
+            (Listing::Groups | Listing::Causes | Listing::Letters, None) => return self.say("there is nothing here"),
         }
         self.listing = None;
     }
@@ -344,6 +345,11 @@ impl App {
     /// Says what nobody may miss.
     fn keep_saying(&mut self, text: String, style: Style) {
         self.said = Some(Said { text, style, until: None });
+    }
+
+    /// Whether the messages that are shown died in other queues and were moved here.
+    pub fn has_letters(&self) -> bool {
+        self.queue.as_ref().is_some_and(QueuePage::has_letters)
     }
 
     /// Which messages are shown, if these are not all of the state.

@@ -24,6 +24,9 @@ impl App {
         };
         let id = self.selected_id();
         let kind = match (letter, id) {
+            ('r', _) if self.listing.as_ref().is_some_and(|page| page.listing == Listing::Letters) => {
+                return self.say("they are not dead in this queue: only dead messages are redriven")
+            }
             _ if self.listing.as_ref().is_some_and(|page| page.listing.key() == letter) => match self.of_entry() {
                 Some(kind) => kind,
                 None => return self.say("there is nothing here"),
@@ -69,6 +72,7 @@ impl App {
         let listing = match letter {
             'w' => Listing::Consumers,
             'o' => Listing::Groups,
+            _ if self.has_letters() => Listing::Letters,
             _ => Listing::Causes,
         };
         if self.queue.is_none() {
@@ -87,6 +91,7 @@ impl App {
             Listing::Groups if entry.is_paused() => Kind::ResumeGroup(entry.name.clone()),
             Listing::Groups => Kind::PauseGroup(entry.name.clone()),
             Listing::Causes => Kind::RedriveCause(entry.text(), entry.messages),
+            Listing::Letters => return None,
         })
     }
 }

@@ -18,12 +18,14 @@ pub enum Listing {
     Consumers,
     Groups,
     Causes,
+    /// The same of messages that died in other queues and were moved to this one.
+    Letters,
 }
 
 /// The messages that are shown, if these are not all of a state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Only {
-    /// The dead ones of this cause.
+    /// Those that died of this cause, here or in another queue.
     Cause(String),
     Group(Vec<u8>),
 }
@@ -43,7 +45,7 @@ impl Listing {
     pub fn key(self) -> char {
         match self {
             Listing::Groups => 'p',
-            Listing::Consumers | Listing::Causes => 'r',
+            Listing::Consumers | Listing::Causes | Listing::Letters => 'r',
         }
     }
 }
@@ -114,8 +116,9 @@ pub fn read(client: &Client, queue: &[u8], listing: Listing) -> Result<Vec<Entry
     match listing {
         Listing::Consumers => consumers(&client.queue(queue)),
         Listing::Groups => groups(&client.queue(queue)),
-        Listing::Causes => {
-            let found = causes(client, queue, &Filter::default(), |_| {})?.unwrap_or_default().into_iter().take(ROWS);
+        Listing::Causes | Listing::Letters => {
+            let filter = Filter { letters: listing == Listing::Letters, ..Filter::default() };
+            let found = causes(client, queue, &filter, |_| {})?.unwrap_or_default().into_iter().take(ROWS);
             Ok(found.map(|cause| Entry::new(cause.text.into(), cause.count, Some(cause.newest))).collect())
         }
     }
@@ -170,6 +173,7 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         Listing::Consumers => ("consumers that hold messages", "MESSAGES", "OLDEST SINCE", "CONSUMER"),
         Listing::Groups => ("groups", "WAITING", "FIRST DUE", "OCCUPIED STATE                 GROUP"),
         Listing::Causes => ("causes of the dead messages", "MESSAGES", "NEWEST", "CAUSE"),
+        Listing::Letters => ("why they died in other queues", "MESSAGES", "NEWEST", "CAUSE"),
     };
     let mut title = Line::new(Style::Bold, named_in(width.saturating_sub(32).max(8), &queue.name));
     title.add(Style::Plain, format!("  {what}"));
@@ -195,7 +199,9 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         }
         (Some(Ok(rows)), Listing::Consumers) if rows.is_empty() => "No consumer holds a message.".to_owned(),
         (Some(Ok(rows)), Listing::Groups) if rows.is_empty() => "No message has a group.".to_owned(),
-        (Some(Ok(rows)), Listing::Causes) if rows.is_empty() => "There are no dead messages.".to_owned(),
+        (Some(Ok(rows)), Listing::Causes | Listing::Letters) if rows.is_empty() => {
+            "There are no dead messages.".to_owned()
+        }
         (Some(Ok(_)), _) => return lines,
     };
     lines.push(Line::new(Style::Dim, remark));

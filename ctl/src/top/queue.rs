@@ -6,7 +6,7 @@ use super::listing::{clamped, Entry, Only};
 use super::queues::Row;
 use super::text::{bytes, count, cut, left, named, named_in, right, shown, Line, Style};
 use crate::condition::Condition;
-use crate::dead::error_of;
+use crate::dead::{error_of, header};
 use crate::message;
 use crate::reply::Fields;
 use crate::time::span;
@@ -37,6 +37,12 @@ impl QueuePage {
 
     pub fn selected(&self) -> Option<&Fields> {
         self.messages.as_ref()?.get(self.place)
+    }
+
+    /// Whether some of its messages died in other queues and were moved here.
+    pub fn has_letters(&self) -> bool {
+        self.state != State::Dead
+            && self.messages.iter().flatten().any(|message| header(message, "dq-reason").is_some())
     }
 
     /// Keeps the cursor on a message, and the message on the screen.
@@ -90,7 +96,7 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         None => lines.push(Line::new(Style::Dim, "Reading …")),
         Some(messages) if messages.is_empty() => {
             let why = match page.only {
-                Some(Only::Cause(_)) => "None of the newest dead messages has this cause.".to_owned(),
+                Some(Only::Cause(_)) => "None of the messages that were read has this cause.".to_owned(),
                 Some(Only::Group(_)) => format!("The group has no {} messages.", page.state.as_str()),
                 None => empty(page.state, &row),
             };

@@ -7,7 +7,7 @@ use super::action::{self, Action};
 use super::listing::{self, Entry, Listing, Only};
 use super::queues::HELD;
 use crate::condition::{Looks, Recent};
-use crate::dead::cause_of;
+use crate::dead::{as_it_died, cause_of};
 use crate::failure::Failure;
 use crate::latency::Latency;
 use crate::queues;
@@ -31,7 +31,7 @@ const MESSAGES: i64 = 500;
 const BYTES: i64 = 4 * 1024 * 1024;
 
 /// The fields of `DQ.INFO` that are shown. The others are dropped, because there may be thousands of queues.
-const FIELDS: [&str; 29] = [
+const FIELDS: [&str; 30] = [
     "ready",
     "delayed",
     "inflight",
@@ -56,6 +56,7 @@ const FIELDS: [&str; 29] = [
     "next-delivery",
     "forward",
     "died",
+    "deadforwarded",
     "next-due",
     "retain",
     "paused-until",
@@ -260,7 +261,7 @@ impl Source {
 
     /// All dead messages are read for their causes, so only when the list is opened and after a change.
     fn list(&mut self, queue: Vec<u8>, listing: Listing, part: Part) {
-        if listing == Listing::Causes && part == Part::Refresh && self.is_listed {
+        if matches!(listing, Listing::Causes | Listing::Letters) && part == Part::Refresh && self.is_listed {
             return;
         }
         let read = listing::read(&self.client, &queue, listing).map_err(|failure| failure.to_string());
@@ -300,7 +301,10 @@ impl Source {
         };
         let messages = reply::list(reply).unwrap_or_default().into_iter();
         let is_meant = |message: &Fields| match &self.wanted.only {
-            Some(Only::Cause(cause)) => cause_of(message) == *cause,
+            Some(Only::Cause(cause)) => {
+                let letter = as_it_died(message.clone());
+                cause_of(letter.as_ref().unwrap_or(message)) == *cause
+            }
             Some(Only::Group(_)) | None => true,
         };
         let messages = messages.filter_map(|message| Fields::read(message).ok().flatten()).filter(is_meant).collect();

@@ -133,12 +133,12 @@ fn keys(app: &App) -> Vec<String> {
         Some((Listing::Groups, group)) if group.is_paused() => "p resume",
         Some((Listing::Groups, _)) => "p pause",
         Some((Listing::Consumers, _)) => "r release",
-        Some((Listing::Causes, _)) | None => "r redrive",
+        Some((Listing::Causes | Listing::Letters, _)) | None => "r redrive",
     };
     let all = match (&app.message, &app.queue) {
         (None, Some(_)) if app.listing.is_some() => vec![
             ("Enter messages", entry.is_some()),
-            (of_entry, entry.is_some()),
+            (of_entry, entry.is_some_and(|(listing, _)| listing != Listing::Letters)),
             ("Esc back", true),
             ("? keys", true),
             ("q leave", true),
@@ -150,7 +150,7 @@ fn keys(app: &App) -> Vec<String> {
                 ("N all", state == "delayed" && has("delayed")),
                 ("X purge", has(&state) && app.only().is_none()),
                 (pause, true),
-                ("e causes", state == "dead" && has("dead")),
+                ("e causes", state == "dead" && has("dead") || app.has_letters()),
                 ("w consumers", state == "inflight" && has("inflight")),
                 ("o groups", state != "dead" && has("groups")),
                 // The line has no room for more.

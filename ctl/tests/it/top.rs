@@ -1,5 +1,7 @@
 //! `dqctl top` on a terminal: `script` makes it, and a parser of its control sequences says what it shows.
 
+mod inside;
+
 use crate::dqctl::{command, ok, run};
 use crate::support::{eventually, patience, Server};
 use std::io::{Read, Write};
