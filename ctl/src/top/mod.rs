@@ -12,6 +12,7 @@ mod listing;
 mod message;
 mod queue;
 mod queues;
+mod sort;
 mod source;
 mod terminal;
 mod text;
