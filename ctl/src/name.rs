@@ -27,7 +27,7 @@ pub struct Typed<Of>(Vec<u8>, PhantomData<Of>);
 
 impl<Of> Typed<Of> {
     /// Reads the escapes that [`shown`] writes, such as `\xff` for the byte 255, and all other bytes as they are.
-    fn read(typed: &[u8]) -> Typed<Of> {
+    pub fn read(typed: &[u8]) -> Typed<Of> {
         let (mut name, mut rest) = (Vec::with_capacity(typed.len()), typed);
         while let Some((first, after)) = rest.split_first() {
             let (byte, after) = escaped(rest).unwrap_or((*first, after));

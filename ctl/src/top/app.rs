@@ -3,6 +3,7 @@
 use super::action::{Action, Removal};
 use super::listing::{Listing, ListingPage, Only};
 use super::message::MessagePage;
+use super::prompt::Prompt;
 use super::queue::{QueuePage, STATES};
 use super::queues::Queues;
 use super::source::{Update, Wanted};
@@ -18,14 +19,6 @@ const SAID: Duration = Duration::from_secs(10);
 
 /// What was read before this time is old: something is read each second.
 const SILENT: Duration = Duration::from_secs(3);
-
-/// What the last line is used for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Prompt {
-    None,
-    Filter,
-    Question(Action),
-}
 
 pub struct App {
     pub queues: Queues,
@@ -61,6 +54,8 @@ pub struct Said {
 pub enum Next {
     Stay,
     Do(Action),
+    /// Looks for a message of this id in all queues.
+    Find(Vec<u8>),
     Leave,
 }
 
@@ -97,7 +92,8 @@ impl App {
             return Wanted { queues, listing: Some((page.name.clone(), listing.listing)), ..Wanted::default() };
         }
         // In steps, so that not every key press reads the list again.
-        let count = (page.place.max(page.top) + self.height + 1).next_multiple_of(50);
+        let all = if page.filter.is_empty() { 0 } else { usize::MAX };
+        let count = (page.place.max(page.top) + self.height + 1).next_multiple_of(50).max(all);
         let messages = Some((page.name.clone(), page.state.as_str(), count));
         Wanted { queues, messages, only: page.only.clone(), ..Wanted::default() }
     }
@@ -123,10 +119,11 @@ impl App {
                 if let Some(page) =
                     self.queue.as_mut().filter(|page| page.name == queue && page.state.as_str() == state)
                 {
-                    page.messages = Some(messages);
+                    page.take(messages);
                     page.clamp(self.height);
                 }
             }
+            Update::Found(id, found) => self.found(id, found),
             Update::Holder(queue, holder) => {
                 if let Some(page) = self.queue.as_mut().filter(|page| page.name == queue) {
                     page.holder = holder;
@@ -173,6 +170,7 @@ impl App {
                 self.filter_key(key.code);
                 return Next::Stay;
             }
+            Prompt::Find(id) => return self.find_key(key.code, id),
             Prompt::None => {}
         }
         if self.said.as_ref().is_some_and(|said| said.until.is_none()) {
@@ -195,11 +193,8 @@ impl App {
             KeyCode::End | KeyCode::Char('G') => self.go(isize::MAX),
             KeyCode::Tab => self.turn(1),
             KeyCode::BackTab => self.turn(STATES.len() - 1),
-            KeyCode::Char('/') if self.queue.is_none() => {
-                self.queues.filter.clear();
-                self.queues.arrange();
-                self.prompt = Prompt::Filter;
-            }
+            KeyCode::Char('/') if self.listing.is_none() && self.message.is_none() => self.filter_anew(),
+            KeyCode::Char('f') => self.prompt = Prompt::Find(String::new()),
             KeyCode::Char('s') if self.queue.is_none() => {
                 self.queues.sort = self.queues.sort.next();
                 self.rearrange();
@@ -222,32 +217,16 @@ impl App {
         self.say(&format!("sorted by {}{reversed}", self.queues.sort.name()));
     }
 
-    fn filter_key(&mut self, code: KeyCode) {
-        match code {
-            KeyCode::Enter => return,
-            KeyCode::Esc => self.queues.filter.clear(),
-            KeyCode::Backspace => drop(self.queues.filter.pop()),
-            KeyCode::Char(letter) => self.queues.filter.push(letter),
-            _ => {}
-        }
-        self.queues.arrange();
-        if code != KeyCode::Esc {
-            self.prompt = Prompt::Filter;
-        }
-    }
-
     fn back(&mut self) {
         self.said = None;
         if self.message.take().is_some() || self.listing.take().is_some() {
             return;
         }
-        if let Some(page) = self.queue.as_mut().filter(|page| page.only.is_some()) {
-            page.show(page.state, None);
-            return;
-        }
-        if self.queue.take().is_none() {
-            self.queues.filter.clear();
-            self.queues.arrange();
+        match &mut self.queue {
+            Some(page) if !page.filter.is_empty() => self.filter(String::clear),
+            Some(page) if page.only.is_some() => page.show(page.state, None),
+            Some(_) => self.queue = None,
+            None => self.filter(String::clear),
         }
     }
 
@@ -272,8 +251,7 @@ impl App {
                         .chain(full)
                         .find(|state| number(state.as_str()) > 0)
                         .unwrap_or(State::Ready);
-                    self.queue =
-                        Some(QueuePage { name, state, only: None, messages: None, holder: None, place: 0, top: 0 });
+                    self.queue = Some(QueuePage::new(name, state));
                 } else {
                     self.say("there is no queue here");
                 }

@@ -1,8 +1,9 @@
 //! Which change a key asks for, and why there is none.
 
 use super::action::{Action, Kind};
-use super::app::{App, Prompt};
+use super::app::App;
 use super::listing::{Listing, ListingPage};
+use super::prompt::Prompt;
 
 /// The keys that need a queue.
 const HINTED: &str = "pRNXcrnweo";

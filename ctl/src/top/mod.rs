@@ -1,6 +1,7 @@
 //! `dqctl top`: queues and their messages, live in the terminal.
 //!
 //! `source` reads the server in a thread of its own, `app` has the state and handles keys, `ask` those that change something,
+//! `prompt` those of the last line,
 //! `view` renders it as lines with a file for each page (`list`, `queue`, `listing`, `message`), and `terminal` shows them.
 //! Only `terminal` writes to the terminal, and only text that `text` has escaped.
 
@@ -10,6 +11,7 @@ mod ask;
 mod list;
 mod listing;
 mod message;
+mod prompt;
 mod queue;
 mod queues;
 mod sort;
@@ -124,6 +126,7 @@ fn run(
                 Event::Key(key) if key.kind != KeyEventKind::Release => match app.key(key) {
                     Next::Leave => return Ok(Outcome::Done),
                     Next::Do(action) => asks.send(Ask::Do(action)).map_err(|_| gone())?,
+                    Next::Find(id) => asks.send(Ask::Find(id)).map_err(|_| gone())?,
                     Next::Stay => {}
                 },
                 _ => {}

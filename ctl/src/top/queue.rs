@@ -4,7 +4,7 @@ use super::app::App;
 use super::list::{late, rate, style};
 use super::listing::{clamped, Entry, Only};
 use super::queues::Row;
-use super::text::{bytes, count, cut, left, named, named_in, right, shown, Line, Style};
+use super::text::{bytes, count, cut, grouped, left, named, named_in, right, shown, Line, Style};
 use crate::condition::Condition;
 use crate::dead::{error_of, header};
 use crate::message;
@@ -22,7 +22,10 @@ pub struct QueuePage {
     /// `None`: all messages of the state are listed.
     pub only: Option<Only>,
     /// `None`: they have not been read yet.
-    pub messages: Option<Vec<Fields>>,
+    messages: Option<Vec<Fields>>,
+    /// Only messages with this in their id, error or payload are shown: of the messages, those at these places.
+    pub filter: String,
+    fitting: Vec<usize>,
     /// The consumer that has held a message for longest, if that is long.
     pub holder: Option<Entry>,
     pub place: usize,
@@ -30,13 +33,44 @@ pub struct QueuePage {
 }
 
 impl QueuePage {
+    pub fn new(name: Vec<u8>, state: State) -> QueuePage {
+        let (filter, fitting) = (String::new(), Vec::new());
+        QueuePage { name, state, only: None, messages: None, filter, fitting, holder: None, place: 0, top: 0 }
+    }
+
     /// Shows the messages of a state, or some of them.
     pub fn show(&mut self, state: State, only: Option<Only>) {
         (self.state, self.only, self.messages, self.place, self.top) = (state, only, None, 0, 0);
+        self.arrange();
+    }
+
+    /// Shows what was read.
+    pub fn take(&mut self, messages: Vec<Fields>) {
+        self.messages = Some(messages);
+        self.arrange();
+    }
+
+    /// Applies the filter, without regard to upper and lower case.
+    pub fn arrange(&mut self) {
+        let filter = self.filter.to_lowercase();
+        let has = |text: &str| text.to_lowercase().contains(&filter);
+        let is_meant = |message: &Fields| {
+            has(&named(message.bytes("id")))
+                || has(&error_of(message))
+                || ["payload", "result"].iter().any(|name| has(&String::from_utf8_lossy(message.bytes(name))))
+        };
+        let messages = self.messages.iter().flatten().enumerate();
+        self.fitting =
+            messages.filter(|(_, message)| filter.is_empty() || is_meant(message)).map(|(place, _)| place).collect();
+    }
+
+    /// The messages that the filter shows.
+    fn rows(&self) -> impl Iterator<Item = &Fields> {
+        self.fitting.iter().filter_map(|place| self.messages.as_ref()?.get(*place))
     }
 
     pub fn selected(&self) -> Option<&Fields> {
-        self.messages.as_ref()?.get(self.place)
+        self.rows().nth(self.place)
     }
 
     /// Whether some of its messages died in other queues and were moved here.
@@ -47,8 +81,7 @@ impl QueuePage {
 
     /// Keeps the cursor on a message, and the message on the screen.
     pub fn clamp(&mut self, height: usize) {
-        let count = self.messages.as_ref().map_or(0, Vec::len);
-        (self.place, self.top) = clamped(self.place, self.top, count, height);
+        (self.place, self.top) = clamped(self.place, self.top, self.fitting.len(), height);
     }
 }
 
@@ -90,20 +123,26 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         Some(Only::Group(group)) => tabs.add(Style::Warning, format!(" group {}", named(group))),
         None => {}
     }
+    let read = page.messages.as_ref().map_or(0, Vec::len);
+    if !page.filter.is_empty() {
+        let found = format!(" {} with {:?} of {} read", page.fitting.len(), shown(&page.filter), grouped(read));
+        tabs.add(Style::Warning, found);
+    }
     let mut lines =
         vec![title, Line::new(Style::Plain, numbers), tabs, Line::new(Style::Bold, message_heading(width, page))];
     match &page.messages {
         None => lines.push(Line::new(Style::Dim, "Reading …")),
-        Some(messages) if messages.is_empty() => {
+        Some(_) if page.fitting.is_empty() => {
             let why = match page.only {
+                _ if read > 0 => "None of those that were read has this in its id, error or payload.".to_owned(),
                 Some(Only::Cause(_)) => "None of the messages that were read has this cause.".to_owned(),
                 Some(Only::Group(_)) => format!("The group has no {} messages.", page.state.as_str()),
                 None => empty(page.state, &row),
             };
             lines.push(Line::new(Style::Dim, why));
         }
-        Some(messages) => {
-            for (place, message) in messages.iter().enumerate().skip(page.top).take(height) {
+        Some(_) => {
+            for (place, message) in page.rows().enumerate().skip(page.top).take(height) {
                 let line = Line::new(Style::Plain, message_line(message, width, page));
                 lines.push(if place == page.place { line.fitted(width).selected() } else { line });
             }

@@ -94,6 +94,8 @@ pub struct Wanted {
 pub enum Ask {
     Show(Wanted),
     Do(Action),
+    /// Looks for a message of this id in all queues.
+    Find(Vec<u8>),
 }
 
 /// A queue at one time.
@@ -114,6 +116,8 @@ pub enum Update {
     Queues(Vec<(Vec<u8>, Option<Snapshot>)>),
     Messages(Vec<u8>, &'static str, Vec<Fields>),
     Message(Vec<u8>, Vec<u8>, Option<Fields>),
+    /// The queues that have a message of this id, and the message.
+    Found(Vec<u8>, Vec<(Vec<u8>, Fields)>),
     /// The consumer that has held a message of a queue for longest, if it has a name and that is long.
     Holder(Vec<u8>, Option<Entry>),
     Listing(Vec<u8>, Listing, Result<Vec<Entry>, String>),
@@ -170,6 +174,13 @@ impl Source {
                 Ok(Ask::Do(action)) => {
                     let said = action::execute(&self.client, &action, |progress| self.tell(Update::Said(Ok(progress))));
                     self.tell(Update::Said(said));
+                    Part::Screen
+                }
+                Ok(Ask::Find(id)) => {
+                    match self.find_message(&id) {
+                        Ok(found) => self.tell(Update::Found(id, found)),
+                        Err(failure) => self.tell(Update::Said(Err(failure.to_string()))),
+                    }
                     Part::Screen
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= refresh => Part::Refresh,
@@ -243,6 +254,16 @@ impl Source {
         self.found = Some(Instant::now());
         self.tell(Update::Names(names));
         Ok(())
+    }
+
+    fn find_message(&self, id: &[u8]) -> Result<Vec<(Vec<u8>, Fields)>, Failure> {
+        let mut found = Vec::new();
+        for queue in queues::find(&self.client, self.pattern.as_deref(), usize::MAX)? {
+            let reply = granted(self.client.call(cmd("DQ.GET").arg(&queue).arg(id), Resend::Harmless))?;
+            let message = reply.map(Fields::read).transpose()?.flatten();
+            found.extend(message.map(|message| (queue, message)));
+        }
+        Ok(found)
     }
 
     fn queue(&mut self, name: &[u8], with_lateness: bool) -> Result<Option<Snapshot>, Error> {

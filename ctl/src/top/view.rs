@@ -1,9 +1,10 @@
 //! The screen as lines: a function of the state and of the size.
 
-use super::app::{App, Prompt};
+use super::app::App;
 use super::list::queues_page;
 use super::listing::{listing_page, Listing};
 use super::message::message_page;
+use super::prompt::Prompt;
 use super::queue::queue_page;
 use super::text::{left, shown, wrapped, Line, Style};
 use crate::time::{millis, span};
@@ -11,16 +12,18 @@ use crate::time::{millis, span};
 /// Lines above the list, and below it.
 const HEAD: usize = 2;
 const FOOT: usize = 1;
+/// The columns for keys on the last line.
+const KEYS: usize = 80;
 const HELP: &[(&str, &str)] = &[
     ("Up Down, j k", "move; PageUp, PageDown, Home, End, g, G too"),
     ("Enter", "open the queue, then the message"),
     ("Esc", "go back; in the list, forget the filter"),
     ("Tab", "in a queue: the next state"),
-    ("/", "in the list: filter by a part of the name, anew"),
+    ("/", "filter queues by name, or messages by id, error or payload; anew"),
+    ("f", "find a message by its id in all queues"),
     ("s S", "in the list: sort by another column; reverse"),
     ("p", "pause the queue, or resume it (also one that is closed)"),
-    ("R", "redrive all dead messages of the queue"),
-    ("N", "run all delayed messages of the queue now"),
+    ("R N", "redrive all dead messages of the queue; run all delayed ones now"),
     ("X", "in a queue: purge the messages of the state that is shown"),
     ("c r n", "the message under the cursor: cancel or delete, redrive, run now"),
     ("w o e", "in a queue: who holds messages; groups; why messages died"),
@@ -96,11 +99,10 @@ fn in_lines(text: &str, style: Style, width: usize) -> Vec<Line> {
 fn last_line(app: &App) -> Line {
     match &app.prompt {
         Prompt::Filter => {
-            let mut line = Line::new(Style::Bold, format!("Filter: {}", shown(&app.queues.filter)));
-            line.add(Style::Selected, " ");
-            line.add(Style::Dim, "  Enter: keep it, Esc: forget it");
-            return line;
+            let filter = app.queue.as_ref().map_or(&app.queues.filter, |page| &page.filter);
+            return typed("Filter", filter, "Enter: keep it, Esc: forget it");
         }
+        Prompt::Find(id) => return typed("Message id", id, "Enter: look for it in all queues, Esc: do not"),
         Prompt::Question(_) | Prompt::None => {}
     }
     let age = app.age().map(|age| format!("All this is {} old. ", span(millis(age)))).unwrap_or_default();
@@ -112,6 +114,14 @@ fn last_line(app: &App) -> Line {
     }
     let keys = if app.help { vec!["any key: back".to_owned()] } else { keys(app) };
     Line::new(Style::Dim, keys.join("  "))
+}
+
+/// A text that is being typed.
+fn typed(what: &str, text: &str, keys: &str) -> Line {
+    let mut line = Line::new(Style::Bold, format!("{what}: {}", shown(text)));
+    line.add(Style::Selected, " ");
+    line.add(Style::Dim, format!("  {keys}"));
+    line
 }
 
 /// The keys that do something now, as many as fit into 80 columns. The help has all.
@@ -170,13 +180,24 @@ fn keys(app: &App) -> Vec<String> {
             ("q leave", true),
         ],
     };
-    all.into_iter().filter(|(_, does)| *does).map(|(key, _)| key.to_owned()).collect()
+    let mut keys: Vec<String> = all.into_iter().filter(|(_, does)| *does).map(|(key, _)| key.to_owned()).collect();
+    let more = match (&app.queue, &app.listing, &app.message) {
+        (None, ..) => Some("f find"),
+        (Some(_), None, None) if is_there => Some("/ filter"),
+        (Some(_), ..) => None,
+    };
+    // If there is room for it.
+    if let Some(key) = more.filter(|key| keys.join("  ").len() + 2 + key.len() <= KEYS) {
+        keys.insert(1, key.to_owned());
+    }
+    keys
 }
 
 #[cfg(test)]
 pub mod tests {
     use super::super::action::{Action, Kind, Removal};
-    use super::super::app::{App, Prompt};
+    use super::super::app::App;
+    use super::super::prompt::Prompt;
     use super::super::source::{Snapshot, Update};
     use super::{screen, Line};
     use crate::condition::Recent;

@@ -38,3 +38,54 @@ fn letters_are_counted_by_the_cause_of_their_death() {
     top.press(&format!("{TAB}{TAB}"));
     top.until("they are moved away, as DEADFORWARD says");
 }
+
+#[test]
+fn the_messages_of_a_queue_are_filtered() {
+    let server = Server::start();
+    for (id, payload, error) in
+        [("a", "{\"mail\":\"Bob\"}", "timeout"), ("b", "x", "no such user"), ("bobs", "x", "refused")]
+    {
+        ok(&server, &["push", "q", payload, "--id", id, "--in", "1h"]);
+        ok(&server, &["bury", "q", id, "--error", error]);
+    }
+    let mut top = Top::start(&server);
+    eventually("they are dead", || top.line("q ").split_whitespace().nth(4) == Some("3"));
+    top.press(ENTER);
+    top.until_line("b ");
+    top.press("/bob");
+    top.until("2 with \"bob\" of 3 read");
+    assert!(!top.line("a ").is_empty() && !top.line("bobs ").is_empty() && top.line("b ").is_empty(), "{}", top.text());
+    top.press(&format!("\x7f\x7f\x7fSUCH{ENTER}"));
+    top.until("1 with \"SUCH\" of 3 read");
+    // Keys are about what is shown.
+    top.press("r");
+    top.until("Redrive b of q?");
+    top.press("y");
+    top.until("redrove b");
+    top.until("None of those that were read has this in its id, error or payload.");
+    top.press(ESCAPE);
+    top.until_line("bobs ");
+}
+
+#[test]
+fn a_message_is_found_by_its_id() {
+    let server = Server::start();
+    ok(&server, &["create", "orders", "--deadforward", "QUEUE letters"]);
+    ok(&server, &["push", "mail", "x", "--id", "other"]);
+    ok(&server, &["push", "orders", "what is wanted", "--id", "order-7"]);
+    let mut top = Top::start(&server);
+    top.until_line("orders ");
+    top.press(&format!("forder-7{ENTER}"));
+    top.until("what is wanted");
+    top.until("order-7  of orders");
+    // It dies, and is followed to where it is now.
+    ok(&server, &["bury", "orders", "order-7"]);
+    top.until("The message no longer exists");
+    top.press(&format!("forder-7#123{ENTER}"));
+    top.until("order-7  of letters");
+    top.press(&format!("fnone{ENTER}"));
+    top.until("no queue has a message none");
+    ok(&server, &["push", "mail", "x", "--id", "order-7"]);
+    top.press(&format!("forder-7{ENTER}"));
+    top.until("there is one of this id in mail, too");
+}

@@ -1,0 +1,96 @@
+//! What is typed on the last line: a filter, or the id of a message to look for.
+
+use super::action::Action;
+use super::app::{App, Next};
+use super::message::MessagePage;
+use super::queue::{QueuePage, STATES};
+use super::text::named;
+use crate::name::MessageId;
+use crate::reply::Fields;
+use crossterm::event::KeyCode;
+use dq_client::State;
+
+/// What the last line is used for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Prompt {
+    None,
+    /// Of the queues, or of the messages that are shown.
+    Filter,
+    /// The id of a message, as far as it was typed.
+    Find(String),
+    Question(Action),
+}
+
+impl App {
+    /// Begins a new filter.
+    pub fn filter_anew(&mut self) {
+        self.filter(String::clear);
+        self.prompt = Prompt::Filter;
+    }
+
+    pub fn filter_key(&mut self, code: KeyCode) {
+        match code {
+            KeyCode::Enter => return,
+            KeyCode::Esc => return self.filter(String::clear),
+            code => self.filter(|filter| edit(filter, code)),
+        }
+        self.prompt = Prompt::Filter;
+    }
+
+    /// Changes the filter of what is shown.
+    pub fn filter(&mut self, change: impl FnOnce(&mut String)) {
+        match &mut self.queue {
+            Some(page) => {
+                change(&mut page.filter);
+                page.arrange();
+                page.clamp(self.height);
+            }
+            None => {
+                change(&mut self.queues.filter);
+                self.queues.arrange();
+            }
+        }
+    }
+
+    pub fn find_key(&mut self, code: KeyCode, mut id: String) -> Next {
+        match code {
+            KeyCode::Esc => {}
+            KeyCode::Enter if id.is_empty() => {}
+            KeyCode::Enter => {
+                let id = MessageId::read(id.as_bytes()).id();
+                self.say(&format!("looking for {id} in all queues …"));
+                return Next::Find(id.as_bytes().to_vec());
+            }
+            code => {
+                edit(&mut id, code);
+                self.prompt = Prompt::Find(id);
+            }
+        }
+        Next::Stay
+    }
+
+    /// Shows a message that was looked for, in the first queue that has it.
+    pub fn found(&mut self, id: Vec<u8>, found: Vec<(Vec<u8>, Fields)>) {
+        let mut found = found.into_iter();
+        let Some((queue, message)) = found.next() else {
+            return self.say(&format!("no queue has a message {}", named(&id)));
+        };
+        let others: Vec<String> = found.map(|(queue, _)| named(&queue)).collect();
+        let state = message.text("state");
+        let state = STATES.into_iter().find(|known| known.as_str() == state).unwrap_or(State::Ready);
+        (self.queue, self.listing) = (Some(QueuePage::new(queue, state)), None);
+        self.message = Some(MessagePage { id, message: Some(Some(message)), scroll: 0 });
+        self.said = None;
+        if !others.is_empty() {
+            self.say(&format!("there is one of this id in {}, too", others.join(", ")));
+        }
+    }
+}
+
+fn edit(text: &mut String, code: KeyCode) {
+    match code {
+        KeyCode::Backspace => drop(text.pop()),
+        KeyCode::Char(letter) => text.push(letter),
+        _ => {}
+    }
+}
