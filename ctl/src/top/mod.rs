@@ -1,13 +1,14 @@
 //! `dqctl top`: queues and their messages, live in the terminal.
 //!
-//! `source` reads the server in a thread of its own, `app` has the state and handles keys, `ask` those that change something,
-//! `prompt` those of the last line,
-//! `view` renders it as lines with a file for each page (`list`, `queue`, `listing`, `message`), and `terminal` shows them.
-//! Only `terminal` writes to the terminal, and only text that `text` has escaped.
+//! `source` reads the server in a thread of its own. `app` has the state and handles keys, `ask` those that change something,
+//! `prompt` those of what is typed. `view` renders the state as lines with a file for each page (`list`, `queue`, `listing`,
+//! `message`) and one for the keys, and `terminal` shows them. Only `terminal` writes to the terminal, and only text that
+//! `text` has escaped.
 
 mod action;
 mod app;
 mod ask;
+mod keys;
 mod list;
 mod listing;
 mod message;

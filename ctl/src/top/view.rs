@@ -1,43 +1,18 @@
 //! The screen as lines: a function of the state and of the size.
 
 use super::app::App;
+use super::keys::{help, keys};
 use super::list::queues_page;
-use super::listing::{listing_page, Listing};
+use super::listing::listing_page;
 use super::message::message_page;
 use super::prompt::Prompt;
 use super::queue::queue_page;
-use super::text::{left, shown, wrapped, Line, Style};
+use super::text::{shown, wrapped, Line, Style};
 use crate::time::{millis, span};
 
 /// Lines above the list, and below it.
 const HEAD: usize = 2;
 const FOOT: usize = 1;
-/// The columns for keys on the last line.
-const KEYS: usize = 80;
-const HELP: &[(&str, &str)] = &[
-    ("Up Down, j k", "move; PageUp, PageDown, Home, End, g, G too"),
-    ("Enter", "open the queue, then the message"),
-    ("Esc", "go back; in the list, forget the filter"),
-    ("Tab", "in a queue: the next state"),
-    ("/", "filter queues by name, or messages by id, error or payload; anew"),
-    ("f", "find a message by its id in all queues"),
-    ("s S", "in the list: sort by another column; reverse"),
-    ("p", "pause the queue, or resume it (also one that is closed)"),
-    ("R N", "redrive all dead messages of the queue; run all delayed ones now"),
-    ("X", "in a queue: purge the messages of the state that is shown"),
-    ("c r n", "the message under the cursor: cancel or delete, redrive, run now"),
-    ("w o e", "in a queue: who holds messages; groups; why messages died"),
-    ("r, p", "there: release what it holds, redrive the cause; pause the group"),
-    ("q", "leave"),
-    ("", "Each change is done only after a question that is answered with y."),
-    ("OLDEST", "how long the oldest ready message has been due"),
-    ("IN/s OUT/s", "messages a second that were pushed; acked or forwarded"),
-    ("LATE", "99 of 100 deliveries of the last busy second were at most so late"),
-    ("STATE", "forwarding fails, full, no consumer (nobody takes what is ready),"),
-    ("", "messages die, late, paused, closed (to pushes), at its rate limit,"),
-    ("", "groups held (o), open, or how many clients wait; +2: two more"),
-];
-
 /// All lines of the screen.
 pub fn screen(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let list = height.saturating_sub(HEAD + FOOT);
@@ -61,16 +36,6 @@ pub fn screen(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     // A screen of one line has only the last one.
     let excess = lines.len().saturating_sub(height);
     lines.into_iter().skip(excess).map(|line| line.fitted(width)).collect()
-}
-
-fn help() -> Vec<Line> {
-    let mut lines = vec![Line::new(Style::Bold, "Keys"), Line::default()];
-    for (keys, text) in HELP {
-        let mut line = Line::new(Style::Bold, left(keys, 14));
-        line.add(Style::Plain, *text);
-        lines.push(line);
-    }
-    lines
 }
 
 fn foot(app: &App, width: usize) -> Vec<Line> {
@@ -122,75 +87,6 @@ fn typed(what: &str, text: &str, keys: &str) -> Line {
     line.add(Style::Selected, " ");
     line.add(Style::Dim, format!("  {keys}"));
     line
-}
-
-/// The keys that do something now, as many as fit into 80 columns. The help has all.
-fn keys(app: &App) -> Vec<String> {
-    let queue = app.queue.as_ref().map(|page| &page.name).or_else(|| app.queues.selected());
-    let row = queue.and_then(|name| app.queues.row(name));
-    let has = |field: &str| row.is_some_and(|row| row.number(field) > 0);
-    let pause = if has("paused") || has("closed") { "p resume" } else { "p pause" };
-    let (state, cancel) = (app.state(), format!("c {}", app.removal().verb()));
-    let is_gone = app.message.as_ref().is_some_and(|page| matches!(page.message, Some(None)));
-    let is_there = app.selected_id().is_some() && !is_gone;
-    let of_message = [
-        (cancel.as_str(), is_there),
-        ("r redrive", is_there && state == "dead"),
-        ("n run now", is_there && state == "delayed"),
-    ];
-    let entry = app.listing.as_ref().and_then(|page| Some((page.listing, page.selected()?)));
-    let of_entry = match entry {
-        Some((Listing::Groups, group)) if group.is_paused() => "p resume",
-        Some((Listing::Groups, _)) => "p pause",
-        Some((Listing::Consumers, _)) => "r release",
-        Some((Listing::Causes | Listing::Letters, _)) | None => "r redrive",
-    };
-    let all = match (&app.message, &app.queue) {
-        (None, Some(_)) if app.listing.is_some() => vec![
-            ("Enter messages", entry.is_some()),
-            (of_entry, entry.is_some_and(|(listing, _)| listing != Listing::Letters)),
-            ("Esc back", true),
-            ("? keys", true),
-            ("q leave", true),
-        ],
-        (Some(_), _) => [&of_message[..], &[("Esc back", true), ("? keys", true), ("q leave", true)]].concat(),
-        (None, Some(_)) => {
-            let whole = [
-                ("R all", state == "dead" && has("dead") && app.only().is_none()),
-                ("N all", state == "delayed" && has("delayed")),
-                ("X purge", has(&state) && app.only().is_none()),
-                (pause, true),
-                ("e causes", state == "dead" && has("dead") || app.has_letters()),
-                ("w consumers", state == "inflight" && has("inflight")),
-                ("o groups", state != "dead" && has("groups")),
-                // The line has no room for more.
-                (if state == "dead" || state == "delayed" { "Esc" } else { "Esc back" }, true),
-                ("? keys", true),
-            ];
-            [&[("Tab state", true)], &of_message[..], &whole].concat()
-        }
-        (None, None) => vec![
-            ("Enter open", row.is_some()),
-            ("/ filter", true),
-            ("s sort", true),
-            (pause, row.is_some()),
-            ("R redrive", has("dead")),
-            ("N run now", has("delayed")),
-            ("? keys", true),
-            ("q leave", true),
-        ],
-    };
-    let mut keys: Vec<String> = all.into_iter().filter(|(_, does)| *does).map(|(key, _)| key.to_owned()).collect();
-    let more = match (&app.queue, &app.listing, &app.message) {
-        (None, ..) => Some("f find"),
-        (Some(_), None, None) if is_there => Some("/ filter"),
-        (Some(_), ..) => None,
-    };
-    // If there is room for it.
-    if let Some(key) = more.filter(|key| keys.join("  ").len() + 2 + key.len() <= KEYS) {
-        keys.insert(1, key.to_owned());
-    }
-    keys
 }
 
 #[cfg(test)]
