@@ -6,6 +6,7 @@ use super::message::MessagePage;
 use super::prompt::Prompt;
 use super::queue::{QueuePage, STATES};
 use super::queues::Queues;
+use super::sort::Sort;
 use super::source::{Update, Wanted};
 use super::text::Style;
 use crate::condition::Condition;
@@ -197,6 +198,10 @@ impl App {
             KeyCode::Char('f') => self.prompt = Prompt::Find(String::new()),
             KeyCode::Char('s') if self.queue.is_none() => {
                 self.queues.sort = self.queues.sort.next();
+                self.rearrange();
+            }
+            KeyCode::Char(digit @ '1'..='9') if self.queue.is_none() => {
+                self.queues.sort = Sort::of(digit).unwrap_or(self.queues.sort);
                 self.rearrange();
             }
             KeyCode::Char('S') if self.queue.is_none() => {

@@ -13,7 +13,7 @@ const HELP: &[(&str, &str)] = &[
     ("Tab", "in a queue: the next state"),
     ("/", "filter queues by name, or messages by id, error or payload; anew"),
     ("f", "find a message by its id in all queues"),
-    ("s S", "in the list: sort by another column; reverse"),
+    ("s S, 1 to 9", "in the list: sort by the next column; reverse; by that column"),
     ("p", "pause the queue, or resume it (also one that is closed)"),
     ("R N", "redrive all dead messages of the queue; run all delayed ones now"),
     ("X", "in a queue: purge the messages of the state that is shown"),

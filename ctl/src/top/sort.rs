@@ -19,8 +19,8 @@ pub enum Sort {
 }
 
 impl Sort {
+    /// In the order of the columns.
     const ALL: [Sort; 9] = [
-        Sort::Trouble,
         Sort::Name,
         Sort::Ready,
         Sort::Delayed,
@@ -29,11 +29,18 @@ impl Sort {
         Sort::Oldest,
         Sort::Pushed,
         Sort::Completed,
+        Sort::Trouble,
     ];
+
+    /// The one of this digit: `1` is the first column.
+    pub fn of(digit: char) -> Option<Sort> {
+        let number = usize::try_from(digit.to_digit(10)?).ok()?;
+        Sort::ALL.get(number.checked_sub(1)?).copied()
+    }
 
     pub fn next(self) -> Sort {
         let at = Sort::ALL.iter().position(|sort| *sort == self).unwrap_or(0);
-        Sort::ALL.get(at + 1).copied().unwrap_or(Sort::Trouble)
+        Sort::ALL.get(at + 1).copied().unwrap_or(Sort::Name)
     }
 
     /// What the queues are sorted by.

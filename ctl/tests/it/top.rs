@@ -864,6 +864,11 @@ fn keys_that_find_nothing_say_so() {
     top.press("S");
     top.until("sorted by READY, reversed");
     top.until("READY↑");
+    top.press("S5");
+    top.until("sorted by DEAD");
+    top.press("9");
+    top.until("sorted by STATE");
+    top.until("STATE↓");
     top.press(ENTER);
     top.until("There are no ready messages");
     // The keys of this page are shown, not what was said of the last one.
