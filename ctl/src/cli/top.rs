@@ -1,10 +1,25 @@
 //! The options of `dqctl top`.
 
+use crate::time::parse_span;
 use clap::Args;
+use std::time::Duration;
 
 #[derive(Args, Debug)]
 pub struct TopArgs {
     /// Only queues whose name matches this glob
     #[arg(long = "match", value_name = "PATTERN")]
     pub pattern: Option<String>,
+    /// How often what is shown is read, from 100ms to 1h
+    #[arg(long, value_name = "TIME", value_parser = parse_every, default_value = "1s")]
+    pub every: Duration,
+}
+
+fn parse_every(text: &str) -> Result<Duration, String> {
+    let (least, most) = (Duration::from_millis(100), Duration::from_secs(3600));
+    let every = parse_span(text)?;
+    if (least..=most).contains(&every) {
+        Ok(every)
+    } else {
+        Err("it takes from 100ms to 1h".to_owned())
+    }
 }

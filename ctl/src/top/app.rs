@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// How long the outcome of an action is shown.
 const SAID: Duration = Duration::from_secs(10);
 
-/// What was read before this time is old: something is read each second.
+/// What was read before this time is old, and at least after three times the time between two looks.
 const SILENT: Duration = Duration::from_secs(3);
 
 pub struct App {
@@ -40,6 +40,8 @@ pub struct App {
     pub server: String,
     /// Only queues that match it are read.
     pub pattern: Option<String>,
+    /// The time between two looks at the server.
+    every: Duration,
 }
 
 /// What is said on the last lines.
@@ -61,7 +63,7 @@ pub enum Next {
 }
 
 impl App {
-    pub fn new(server: String, pattern: Option<String>) -> App {
+    pub fn new(server: String, pattern: Option<String>, every: Duration) -> App {
         App {
             queues: Queues::new(),
             queue: None,
@@ -76,6 +78,7 @@ impl App {
             lines: 0,
             server,
             pattern,
+            every,
         }
     }
 
@@ -142,7 +145,7 @@ impl App {
     /// The age of what is shown, if the server cannot be read, or if its answer takes long.
     pub fn age(&self) -> Option<Duration> {
         let age = self.read?.elapsed();
-        (self.lost.is_some() || age >= SILENT).then_some(age)
+        (self.lost.is_some() || age >= SILENT.max(self.every * 3)).then_some(age)
     }
 
     /// Removes an old report. Returns true if that changes the screen.

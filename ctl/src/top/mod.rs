@@ -62,9 +62,9 @@ pub fn top(client: &Client, args: TopArgs) -> Result<Outcome, Failure> {
     watch(Arc::clone(&stop))?;
     let (asks, asked) = mpsc::channel();
     let (updates, news) = mpsc::channel();
-    let source = Source::new(client.clone(), args.pattern.clone(), updates);
+    let source = Source::new(client.clone(), args.pattern.clone(), args.every, updates);
     thread::Builder::new().name("dq-source".to_owned()).spawn(move || source.run(&asked))?;
-    run(terminal, App::new(server, args.pattern), &asks, &news, &stop)
+    run(terminal, App::new(server, args.pattern, args.every), &asks, &news, &stop)
 }
 
 /// Ends the process if the terminal has gone: reading keys from it would never return, and use a whole core.

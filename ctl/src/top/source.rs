@@ -1,6 +1,6 @@
 //! Reads what the screen shows, in a thread of its own: a server that does not answer must not stop the keys.
 //!
-//! Each second it reads the queues that are visible, and a part of the others, so that they can be sorted. The screen
+//! Each second, or as often as was asked, it reads the queues that are visible, and a part of the others, so that they can be sorted. The screen
 //! sends over a channel what it shows and which actions to execute.
 
 use super::action::{self, Action};
@@ -18,8 +18,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-/// How often what is visible is read.
-const REFRESH: Duration = Duration::from_secs(1);
+/// How soon a server that cannot be read is asked again.
+const RETRY: Duration = Duration::from_secs(1);
 /// How often queues are searched for.
 const FIND: Duration = Duration::from_secs(10);
 /// How many queues that are not visible are read in a refresh; the others have their turn later.
@@ -130,6 +130,8 @@ pub enum Update {
 pub struct Source {
     client: Client,
     pattern: Option<String>,
+    /// How often what is visible is read.
+    every: Duration,
     updates: Sender<Update>,
     wanted: Wanted,
     /// All queues, the one that was not read for longest first.
@@ -145,11 +147,12 @@ pub struct Source {
 }
 
 impl Source {
-    pub fn new(client: Client, pattern: Option<String>, updates: Sender<Update>) -> Source {
+    pub fn new(client: Client, pattern: Option<String>, every: Duration, updates: Sender<Update>) -> Source {
         let wanted = Wanted::default();
         Source {
             client,
             pattern,
+            every,
             updates,
             wanted,
             turn: VecDeque::new(),
@@ -191,9 +194,9 @@ impl Source {
                 // All may have changed when it is back.
                 (self.found, self.unread) = (None, 0);
                 self.tell(Update::Lost(text));
-                refresh = Instant::now() + REFRESH;
+                refresh = Instant::now() + RETRY;
             } else if part == Part::Refresh {
-                refresh = Instant::now() + REFRESH;
+                refresh = Instant::now() + self.every;
             }
         }
     }

@@ -100,7 +100,7 @@ pub mod tests {
     use crate::reply::Fields;
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
     use dq_client::Value;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
     use unicode_width::UnicodeWidthStr;
 
     pub fn text(lines: &[Line]) -> Vec<String> {
@@ -109,7 +109,7 @@ pub mod tests {
 
     /// An app with queues that have ready and dead messages.
     pub fn app(names: &[&str]) -> App {
-        let mut app = App::new("server".to_owned(), None);
+        let mut app = App::new("server".to_owned(), None, Duration::from_secs(1));
         let names: Vec<Vec<u8>> = names.iter().map(|name| name.as_bytes().to_vec()).collect();
         app.update(Update::Names(names.clone()));
         let info = Fields(
@@ -222,7 +222,7 @@ pub mod tests {
 
     #[test]
     fn nothing_is_summed_up_before_all_queues_were_looked_at() {
-        let mut app = App::new("server".to_owned(), None);
+        let mut app = App::new("server".to_owned(), None, Duration::from_secs(1));
         app.update(Update::Names(["a", "b", "c"].map(|name| name.as_bytes().to_vec()).into()));
         let look = |app: &mut App, name: &str| {
             let info = Fields([("closed", 1), ("dead", 60)].map(|(name, n)| (name.to_owned(), Value::Int(n))).into());

@@ -23,15 +23,24 @@ impl Top {
         Top::with(server, (80, 24), "")
     }
 
+    /// With options.
+    fn with_options(server: &Server, options: &str) -> Top {
+        Top::of(server, (80, 24), "", options)
+    }
+
     /// On a terminal of this size, with variables such as `NO_COLOR=1`.
-    fn with(server: &Server, (columns, rows): (u16, u16), variables: &str) -> Top {
+    fn with(server: &Server, size: (u16, u16), variables: &str) -> Top {
+        Top::of(server, size, variables, "")
+    }
+
+    fn of(server: &Server, (columns, rows): (u16, u16), variables: &str, options: &str) -> Top {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("top-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&dir).unwrap();
         let line = format!(
             "cd '{}'; stty rows {rows} cols {columns}; tty > tty; \
-             {variables} sh -c 'echo $$ > pid; exec \"{}\" top'; echo $? > code; stty -a > after",
+             {variables} sh -c 'echo $$ > pid; exec \"{}\" top {options}'; echo $? > code; stty -a > after",
             dir.display(),
             env!("CARGO_BIN_EXE_dqctl")
         );
@@ -165,6 +174,26 @@ fn queues_are_shown_live() {
     ok(&server, &["pause", "mail"]);
     eventually("it is counted again", || top.line("mail").split_whitespace().nth(1) == Some("2"));
     top.until("paused");
+}
+
+#[test]
+fn the_server_is_read_as_often_as_was_asked() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x"]);
+    let calls = || {
+        let line = server.info("commandstats", "cmdstat_DQ.INFO");
+        line.split(['=', ',']).nth(1).and_then(|calls| calls.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let top = Top::with_options(&server, "--every 1h");
+    top.until_line("q ");
+    top.until("q leave");
+    let before = calls();
+    let often = Top::with_options(&server, "--every 100ms");
+    eventually("it is read", || calls() > before + 20);
+    assert!(!often.text().contains("Waiting") && !top.text().contains("Waiting"));
+    let ran = run(command(&server, &["top", "--every", "1ms"]));
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("it takes from 100ms to 1h"), "{ran:?}");
 }
 
 #[test]
