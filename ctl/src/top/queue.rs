@@ -123,13 +123,18 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         Some(Only::Group(group)) => tabs.add(Style::Warning, format!(" group {}", named(group))),
         None => {}
     }
+    let payload = payload_width(width, page, height);
     let read = page.messages.as_ref().map_or(0, Vec::len);
     if !page.filter.is_empty() {
         let found = format!(" {} with {:?} of {} read", page.fitting.len(), shown(&page.filter), grouped(read));
         tabs.add(Style::Warning, found);
     }
-    let mut lines =
-        vec![title, Line::new(Style::Plain, numbers), tabs, Line::new(Style::Bold, message_heading(width, page))];
+    let mut lines = vec![
+        title,
+        Line::new(Style::Plain, numbers),
+        tabs,
+        Line::new(Style::Bold, message_heading(width, page, payload)),
+    ];
     match &page.messages {
         None => lines.push(Line::new(Style::Dim, "Reading …")),
         Some(_) if page.fitting.is_empty() => {
@@ -143,7 +148,7 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         }
         Some(_) => {
             for (place, message) in page.rows().enumerate().skip(page.top).take(height) {
-                let line = Line::new(Style::Plain, message_line(message, width, page));
+                let line = Line::new(Style::Plain, message_line(message, width, page, payload));
                 lines.push(if place == page.place { line.fitted(width).selected() } else { line });
             }
         }
@@ -193,13 +198,24 @@ fn message_widths(width: usize) -> (usize, usize) {
     (id, width.saturating_sub(id + 1 + 12 + 1 + 7 + 1))
 }
 
-fn message_heading(width: usize, page: &QueuePage) -> String {
+/// The width of the payloads before the errors. Both are useful, so neither may hide the other; of the dead, the errors are
+/// whole first.
+fn payload_width(width: usize, page: &QueuePage, height: usize) -> usize {
+    let (_, rest) = message_widths(width);
+    if page.state != State::Dead {
+        return rest / 2;
+    }
+    let errors = page.rows().skip(page.top).take(height).map(|message| shown(&error_of(message)).width());
+    rest.saturating_sub(errors.max().unwrap_or(0).max("ERROR".len()) + 2).max(rest / 4)
+}
+
+fn message_heading(width: usize, page: &QueuePage, payload: usize) -> String {
     let (id, rest) = message_widths(width);
     let (when, what) = match page.state {
-        State::Dead => ("DIED", "PAYLOAD, ERROR"),
-        State::Inflight => ("LEASE ENDS", "PAYLOAD"),
-        State::Done => ("DONE", "RESULT"),
-        _ => ("DUE", "PAYLOAD"),
+        State::Dead => ("DIED", format!("{}  ERROR", left("PAYLOAD", payload))),
+        State::Inflight => ("LEASE ENDS", "PAYLOAD".to_owned()),
+        State::Done => ("DONE", "RESULT".to_owned()),
+        _ => ("DUE", "PAYLOAD".to_owned()),
     };
     format!(
         "{} {} {} {}",
@@ -223,7 +239,7 @@ fn holders(page: &QueuePage, rest: usize, cell: impl Fn(&str, usize) -> String) 
         .collect()
 }
 
-fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
+fn message_line(message: &Fields, width: usize, page: &QueuePage, payload: usize) -> String {
     let (id, rest) = message_widths(width);
     let instant = match page.state {
         State::Dead => "died",
@@ -237,8 +253,7 @@ fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
     text.insert_str(0, &holders(page, rest, |name, width| named_in(width, message.bytes(name))));
     let error = error_of(message);
     if !error.is_empty() {
-        // Both are useful, so neither may hide the other.
-        text = format!("{}  {}", left(&text, rest / 2), shown(&error));
+        text = format!("{}  {}", left(&text, payload), shown(&error));
     }
     format!(
         "{} {} {} {}",
@@ -285,6 +300,22 @@ mod tests {
         app.update(Update::Holder(b"orders".to_vec(), Some(holder)));
         let head = text(&screen(&mut app, 80, 24)).swap_remove(0);
         assert_eq!(head.trim_end(), "orders  late (2 in flight, the oldest for 8m): encoder-7 holds one for 8m");
+    }
+
+    #[test]
+    fn the_errors_of_the_dead_are_whole_first() {
+        let mut app = with(&[("dead", Value::Int(2))]);
+        press(&mut app, &[KeyCode::Enter]);
+        let dead = |id: &str, error: &str| {
+            let fields = [("id", id), ("payload", r#"{"order":4711,"customer":12}"#), ("error", error)];
+            Fields(fields.map(|(name, value)| (name.to_owned(), Value::BulkString(value.into()))).into())
+        };
+        let messages = vec![dead("a", "connection refused by mail"), dead("b", "timeout")];
+        app.update(Update::Messages(b"orders".to_vec(), "dead", messages));
+        let lines = text(&screen(&mut app, 80, 24));
+        assert!(lines[3].trim_end().ends_with("PAYLOAD     ERROR"), "{}", lines[3]);
+        assert!(lines[4].trim_end().ends_with(r#"{"order":…  connection refused by mail"#), "{}", lines[4]);
+        assert!(lines[5].trim_end().ends_with(r#"{"order":…  timeout"#), "{}", lines[5]);
     }
 
     #[test]
