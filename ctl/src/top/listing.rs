@@ -8,10 +8,13 @@ use crate::message::distance;
 use crate::time::now_ms;
 use dq_client::{Client, GroupInfo, GroupPause, Queue, Raw};
 use std::time::{SystemTime, UNIX_EPOCH};
+use unicode_width::UnicodeWidthStr;
 
 /// The most rows of a list, and the most groups of which these are chosen.
 const ROWS: usize = 500;
 const GROUPS: usize = 5_000;
+/// The least width of the states of groups.
+const STATE: usize = 21;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Listing {
@@ -171,10 +174,15 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     page.clamp(height);
     let (what, first, when, noun) = match page.listing {
         Listing::Consumers => ("consumers that hold messages", "MESSAGES", "OLDEST SINCE", "CONSUMER"),
-        Listing::Groups => ("groups", "WAITING", "FIRST DUE", "OCCUPIED STATE                 GROUP"),
+        Listing::Groups => ("groups", "WAITING", "FIRST DUE", "OCCUPIED STATE GROUP"),
         Listing::Causes => ("causes of the dead messages", "MESSAGES", "NEWEST", "CAUSE"),
         Listing::Letters => ("why they died in other queues", "MESSAGES", "NEWEST", "CAUSE"),
     };
+    // The states of the groups on the screen are whole if there is room.
+    let shown = page.rows().iter().skip(page.top).take(height).filter_map(|entry| entry.group.as_ref());
+    let longest = shown.map(|group| restraint(group, number("groupinflight")).1.width()).max().unwrap_or(0);
+    let state_width = longest.clamp(STATE, (width / 3).max(STATE));
+    let noun = noun.replace("STATE", &left("STATE", state_width));
     let mut title = Line::new(Style::Bold, named_in(width.saturating_sub(32).max(8), &queue.name));
     title.add(Style::Plain, format!("  {what}"));
     let mut lines = vec![title, Line::new(Style::Bold, format!("{} {} {noun}", right(first, 8), left(when, 12)))];
@@ -184,7 +192,7 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         if let Some(group) = &entry.group {
             let (style, state) = restraint(group, number("groupinflight"));
             line.add(Style::Plain, format!("{} ", right(&short(group.occupied), 8)));
-            line.add(style, format!("{} ", left(&state, 21)));
+            line.add(style, format!("{} ", left(&state, state_width)));
         }
         line.add(Style::Plain, named_in(width.saturating_sub(line.width()), &entry.name));
         lines.push(if place == page.place { line.fitted(width).selected() } else { line });

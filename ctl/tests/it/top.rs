@@ -426,6 +426,7 @@ fn groups_are_shown_paused_and_resumed() {
     let words = |place| -> Vec<String> { row(place) };
     eventually("the paused one comes first", || words(2).last().is_some_and(|name| name == "b"));
     assert!(words(2).join(" ").contains("0 paused, ends in 59m"), "{}", top.text());
+    assert!(!words(2).join(" ").contains('…'), "{}", top.text());
     assert_eq!((&words(2)[0][..], &words(3)[0][..]), ("2", "1"), "{}", top.text());
     assert!(words(3).ends_with(&["0", "open", "c"].map(str::to_owned)), "{}", top.text());
     assert_eq!(words(4), ["0", "-", "1", "at", "its", "limit", "a"], "{}", top.text());
