@@ -72,14 +72,16 @@ impl Terminal {
     fn write(&self, out: &mut impl Write, style: Style, text: &str) -> io::Result<()> {
         let colour = match style {
             Style::Good => Some(Color::Green),
-            Style::Warning => Some(Color::Yellow),
-            Style::Bad => Some(Color::Red),
+            Style::Warning | Style::SelectedWarning => Some(Color::Yellow),
+            Style::Bad | Style::SelectedBad => Some(Color::Red),
             Style::Plain | Style::Bold | Style::Dim | Style::Selected => None,
         };
         match style {
             Style::Bold | Style::Bad => queue!(out, SetAttribute(Attribute::Bold))?,
             Style::Dim => queue!(out, SetAttribute(Attribute::Dim))?,
-            Style::Selected => queue!(out, SetAttribute(Attribute::Reverse))?,
+            Style::Selected | Style::SelectedWarning | Style::SelectedBad => {
+                queue!(out, SetAttribute(Attribute::Reverse))?
+            }
             Style::Plain | Style::Good | Style::Warning => {}
         }
         if let Some(colour) = colour.filter(|_| self.colours) {

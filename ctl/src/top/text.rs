@@ -16,8 +16,10 @@ pub enum Style {
     Plain,
     Bold,
     Dim,
-    /// The line of the cursor.
+    /// The line of the cursor, and what is a warning or bad in it.
     Selected,
+    SelectedWarning,
+    SelectedBad,
     Good,
     Warning,
     Bad,
@@ -57,7 +59,21 @@ impl Line {
 
     /// The same line as the one of the cursor.
     pub fn selected(self) -> Line {
-        Line(self.0.into_iter().map(|(_, text)| (Style::Selected, text)).collect())
+        let selected = |style| match style {
+            Style::Warning => Style::SelectedWarning,
+            Style::Bad => Style::SelectedBad,
+            _ => Style::Selected,
+        };
+        Line(self.0.into_iter().map(|(style, text)| (selected(style), text)).collect())
+    }
+
+    /// The same line, if it is out of date. The cursor stays visible.
+    pub fn dimmed(self) -> Line {
+        let dimmed = |style| match style {
+            Style::Selected | Style::SelectedWarning | Style::SelectedBad => Style::Selected,
+            _ => Style::Dim,
+        };
+        Line(self.0.into_iter().map(|(style, text)| (dimmed(style), text)).collect())
     }
 }
 

@@ -27,6 +27,12 @@ pub fn screen(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     } else {
         queues_page(app, width, list)
     };
+    if let (Some(mark), false) = (out_of_date(app), app.help) {
+        lines = lines.into_iter().map(Line::dimmed).collect();
+        if let Some(head) = lines.first_mut() {
+            head.0.insert(0, (Style::Bad, mark));
+        }
+    }
     // A question and its answers take lines of their own, so that neither is cut.
     let foot = foot(app, width);
     let above = height.saturating_sub(foot.len());
@@ -36,6 +42,17 @@ pub fn screen(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     // A screen of one line has only the last one.
     let excess = lines.len().saturating_sub(height);
     lines.into_iter().skip(excess).map(|line| line.fitted(width)).collect()
+}
+
+/// What the head says if the server is not read.
+fn out_of_date(app: &App) -> Option<String> {
+    let age = app.age().map(|age| span(millis(age)));
+    match (&app.lost, age) {
+        (Some(_), Some(age)) => Some(format!("server lost, {age} old  ")),
+        (Some(_), None) => Some("server lost  ".to_owned()),
+        (None, Some(age)) => Some(format!("no answer, {age} old  ")),
+        (None, None) => None,
+    }
 }
 
 fn foot(app: &App, width: usize) -> Vec<Line> {
@@ -95,7 +112,7 @@ pub mod tests {
     use super::super::app::App;
     use super::super::prompt::Prompt;
     use super::super::source::{Snapshot, Update};
-    use super::{screen, Line};
+    use super::{screen, Line, Style};
     use crate::condition::Recent;
     use crate::reply::Fields;
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -292,6 +309,24 @@ pub mod tests {
             assert!(!foot.trim_end().ends_with('…') && foot.contains('?'), "{foot}");
             assert!(lines[23].starts_with("y: yes"), "{}", lines[23]);
         }
+    }
+
+    #[test]
+    fn what_a_lost_server_told_is_dim_and_the_head_says_so() {
+        let mut app = app(&["mail", "other"]);
+        app.update(Update::Lost("refused".to_owned()));
+        let lines = screen(&mut app, 80, 24);
+        let (style, mark) = &lines[0].0[0];
+        assert!(*style == Style::Bad && mark.starts_with("server lost, ") && mark.ends_with(" old  "), "{mark}");
+        let parts = lines[2..5].iter().flat_map(|line| &line.0).filter(|(_, text)| !text.trim().is_empty());
+        assert!(parts.into_iter().all(|(style, _)| matches!(style, Style::Dim | Style::Selected)), "{lines:?}");
+    }
+
+    #[test]
+    fn the_line_of_the_cursor_keeps_its_colours() {
+        let lines = screen(&mut app(&["mail"]), 80, 24);
+        let has = |wanted| lines[2].0.iter().any(|(style, _)| *style == wanted);
+        assert!(has(Style::SelectedBad) && has(Style::SelectedWarning) && has(Style::Selected), "{:?}", lines[2]);
     }
 
     #[test]
