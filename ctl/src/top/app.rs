@@ -1,6 +1,7 @@
 //! The state of the screen, and what keys do to it.
 
 use super::action::{Action, Removal};
+use super::details::DetailsPage;
 use super::listing::{Listing, ListingPage, Only};
 use super::message::MessagePage;
 use super::prompt::Prompt;
@@ -26,6 +27,7 @@ pub struct App {
     pub queue: Option<QueuePage>,
     pub listing: Option<ListingPage>,
     pub message: Option<MessagePage>,
+    pub details: Option<DetailsPage>,
     pub prompt: Prompt,
     pub help: bool,
     pub said: Option<Said>,
@@ -69,6 +71,7 @@ impl App {
             queue: None,
             listing: None,
             message: None,
+            details: None,
             prompt: Prompt::None,
             help: false,
             said: None,
@@ -88,6 +91,9 @@ impl App {
             return Wanted { queues: self.queues.visible(self.height), ..Wanted::default() };
         };
         let queues = vec![page.name.clone()];
+        if self.details.is_some() {
+            return Wanted { details: Some(page.name.clone()), queues, ..Wanted::default() };
+        }
         if let Some(message) = &self.message {
             let message = Some((page.name.clone(), message.id.clone()));
             return Wanted { queues, message, ..Wanted::default() };
@@ -128,6 +134,12 @@ impl App {
                 }
             }
             Update::Found(id, found) => self.found(id, found),
+            Update::Details(queue, lines) => {
+                let is_shown = self.queue.as_ref().is_some_and(|page| page.name == queue);
+                if let Some(page) = self.details.as_mut().filter(|_| is_shown) {
+                    page.lines = Some(lines);
+                }
+            }
             Update::Holder(queue, holder) => {
                 if let Some(page) = self.queue.as_mut().filter(|page| page.name == queue) {
                     page.holder = holder;
@@ -197,7 +209,7 @@ impl App {
             KeyCode::End | KeyCode::Char('G') => self.go(isize::MAX),
             KeyCode::Tab => self.turn(1),
             KeyCode::BackTab => self.turn(STATES.len() - 1),
-            KeyCode::Char('/') if self.listing.is_none() && self.message.is_none() => self.filter_anew(),
+            KeyCode::Char('/') if self.queue.is_none() || self.is_listing_messages() => self.filter_anew(),
             KeyCode::Char('f') => self.prompt = Prompt::Find(String::new()),
             KeyCode::Char('s') if self.queue.is_none() => {
                 self.queues.sort = self.queues.sort.next();
@@ -227,7 +239,7 @@ impl App {
 
     fn back(&mut self) {
         self.said = None;
-        if self.message.take().is_some() || self.listing.take().is_some() {
+        if self.details.take().is_some() || self.message.take().is_some() || self.listing.take().is_some() {
             return;
         }
         match &mut self.queue {
@@ -264,6 +276,7 @@ impl App {
                     self.say("there is no queue here");
                 }
             }
+            Some(_) if self.details.is_some() => {}
             Some(_) if self.listing.is_some() => self.enter_listing(),
             Some(page) if self.message.is_none() => {
                 if let Some(message) = page.selected() {
@@ -299,8 +312,11 @@ impl App {
             isize::MAX => usize::MAX,
             by => from.saturating_add_signed(by),
         };
-        if let Some(message) = &mut self.message {
-            message.scroll = moved(message.scroll).min(self.lines.saturating_sub(self.height));
+        let last = self.lines.saturating_sub(self.height);
+        if let Some(details) = &mut self.details {
+            details.scroll = moved(details.scroll).min(last);
+        } else if let Some(message) = &mut self.message {
+            message.scroll = moved(message.scroll).min(last);
         } else if let Some(page) = &mut self.listing {
             page.place = moved(page.place);
             page.clamp(self.height);
@@ -315,7 +331,7 @@ impl App {
 
     /// Switches to another state of the queue, or of the group that is shown.
     fn turn(&mut self, by: usize) {
-        if let (Some(page), None, None) = (&mut self.queue, &self.message, &self.listing) {
+        if let (true, Some(page)) = (self.is_listing_messages(), &mut self.queue) {
             let at = STATES.iter().position(|state| *state == page.state).unwrap_or(0);
             if let Some(state) = STATES.get((at + by) % STATES.len()) {
                 let group = page.only.take().filter(|only| matches!(only, Only::Group(_)));
@@ -331,6 +347,11 @@ impl App {
     /// Says what nobody may miss.
     fn keep_saying(&mut self, text: String, style: Style) {
         self.said = Some(Said { text, style, until: None });
+    }
+
+    /// Whether the page is the one with the messages of a queue.
+    pub fn is_listing_messages(&self) -> bool {
+        self.queue.is_some() && self.message.is_none() && self.listing.is_none() && self.details.is_none()
     }
 
     /// Whether the messages that are shown died in other queues and were moved here.
@@ -366,6 +387,7 @@ impl App {
     /// The message that keys for one message are about.
     pub fn selected_id(&self) -> Option<Vec<u8>> {
         match (&self.message, &self.queue) {
+            _ if self.details.is_some() => None,
             (None, _) if self.listing.is_some() => None,
             (Some(message), _) => Some(message.id.clone()),
             (None, Some(page)) => page.selected().map(|message| message.bytes("id").to_vec()),

@@ -2,11 +2,12 @@
 
 use super::action::{Action, Kind};
 use super::app::App;
+use super::details::DetailsPage;
 use super::listing::{Listing, ListingPage};
 use super::prompt::Prompt;
 
 /// The keys that need a queue.
-const HINTED: &str = "pRNXcrnweo";
+const HINTED: &str = "pRNXcrnweoi";
 
 impl App {
     /// Asks before something is done.
@@ -41,8 +42,13 @@ impl App {
             ('R', _) => Kind::RedriveAll(number("dead")),
             ('N', _) => Kind::PromoteAll(number("delayed")),
             ('w' | 'e' | 'o', _) => return self.list(letter),
+            ('i', _) if self.queue.is_none() => return self.say("open the queue first, with Enter"),
+            ('i', _) => {
+                self.details = Some(DetailsPage::default());
+                return;
+            }
             ('X', _) => match &self.queue {
-                Some(page) if self.message.is_none() && self.listing.is_none() && self.only().is_none() => {
+                Some(page) if self.is_listing_messages() && self.only().is_none() => {
                     Kind::Purge(page.state.as_str(), number(page.state.as_str()))
                 }
                 _ => return,
@@ -78,7 +84,7 @@ impl App {
         };
         if self.queue.is_none() {
             self.say("open the queue first, with Enter");
-        } else if self.message.is_none() {
+        } else if self.message.is_none() && self.details.is_none() {
             self.listing = Some(ListingPage::new(listing));
         }
     }

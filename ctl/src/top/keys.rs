@@ -18,7 +18,7 @@ const HELP: &[(&str, &str)] = &[
     ("R N", "redrive all dead messages of the queue; run all delayed ones now"),
     ("X", "in a queue: purge the messages of the state that is shown"),
     ("c r n", "the message under the cursor: cancel or delete, redrive, run now"),
-    ("w o e", "in a queue: who holds messages; groups; why messages died"),
+    ("w o e i", "in a queue: who holds messages, groups, why they died, details"),
     ("r, p", "there: release what it holds, redrive the cause; pause the group"),
     ("q", "leave"),
     ("", "Each change is done only after a question that is answered with y."),
@@ -62,6 +62,7 @@ pub fn keys(app: &App) -> Vec<String> {
         Some((Listing::Causes | Listing::Letters, _)) | None => "r redrive",
     };
     let all = match (&app.message, &app.queue) {
+        _ if app.details.is_some() => vec![("Esc back", true), ("? keys", true), ("q leave", true)],
         (None, Some(_)) if app.listing.is_some() => vec![
             ("Enter messages", entry.is_some()),
             (of_entry, entry.is_some_and(|(listing, _)| listing != Listing::Letters)),
@@ -99,7 +100,7 @@ pub fn keys(app: &App) -> Vec<String> {
     let mut keys: Vec<String> = all.into_iter().filter(|(_, does)| *does).map(|(key, _)| key.to_owned()).collect();
     let more = match (&app.queue, &app.listing, &app.message) {
         (None, ..) => Some("f find"),
-        (Some(_), None, None) if is_there => Some("/ filter"),
+        (Some(_), None, None) if is_there && app.details.is_none() => Some("/ filter"),
         (Some(_), ..) => None,
     };
     // If there is room for it.

@@ -18,17 +18,36 @@ pub fn message_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let mut title = Line::new(Style::Bold, named_in(width / 2, &page.id));
     title.add(Style::Plain, format!("  of {}", named(&queue.name)));
     let lines = message_lines(page, width);
-    app.lines = lines.len();
-    app.height = height;
-    page.scroll = page.scroll.min(lines.len().saturating_sub(height));
+    (app.lines, app.height) = (lines.len(), height);
+    scrolled(title, lines, &mut page.scroll, height)
+}
+
+/// A title, which of the lines are shown, and these.
+pub fn scrolled(title: Line, lines: Vec<Line>, scroll: &mut usize, height: usize) -> Vec<Line> {
+    *scroll = (*scroll).min(lines.len().saturating_sub(height));
     let mut below = Line::default();
     if lines.len() > height {
-        let last = (page.scroll + height).min(lines.len());
-        below.add(Style::Dim, format!("lines {} to {last} of {}", page.scroll + 1, lines.len()));
+        let last = (*scroll + height).min(lines.len());
+        below.add(Style::Dim, format!("lines {} to {last} of {}", *scroll + 1, lines.len()));
     }
     let mut shown = vec![title, below];
-    shown.extend(lines.into_iter().skip(page.scroll).take(height));
+    shown.extend(lines.into_iter().skip(*scroll).take(height));
     shown
+}
+
+/// Names and values, which continue below each other.
+pub fn pairs(pairs: &[(String, String)], width: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let column = (pairs.iter().map(|(name, _)| name.width()).max().unwrap_or(0) + 2).min(width / 2);
+    for (name, value) in pairs {
+        let parts = wrapped(value, width.saturating_sub(column).max(8));
+        for (number, part) in parts.into_iter().enumerate() {
+            let mut line = Line::new(Style::Bold, left(if number == 0 { name } else { "" }, column));
+            line.add(Style::Plain, part);
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 fn message_lines(page: &MessagePage, width: usize) -> Vec<Line> {
@@ -39,7 +58,6 @@ fn message_lines(page: &MessagePage, width: usize) -> Vec<Line> {
         }
         Some(Some(message)) => message,
     };
-    let mut lines = Vec::new();
     let is_long = |name: &str| name == "payload" || name == "result";
     let fields = message.0.iter().filter(|(name, _)| !is_long(name) && name != "id");
     let fields = fields.filter(|(name, value)| !message::says_nothing(message, name, value));
@@ -48,16 +66,7 @@ fn message_lines(page: &MessagePage, width: usize) -> Vec<Line> {
             Some(words) => vec![(name.clone(), words.to_owned())],
             None => message::lines(message, name, value),
         });
-    let fields: Vec<_> = fields.collect();
-    let column = (fields.iter().map(|(name, _)| name.width()).max().unwrap_or(0) + 2).min(width / 2);
-    for (name, value) in fields {
-        let parts = wrapped(&value, width.saturating_sub(column).max(8));
-        for (number, part) in parts.into_iter().enumerate() {
-            let mut line = Line::new(Style::Bold, left(if number == 0 { &name } else { "" }, column));
-            line.add(Style::Plain, part);
-            lines.push(line);
-        }
-    }
+    let mut lines = pairs(&fields.collect::<Vec<_>>(), width);
     for (name, _) in message.0.iter().filter(|(name, _)| is_long(name)) {
         let whole = message.bytes(name);
         lines.push(Line::default());

@@ -2,12 +2,13 @@
 //!
 //! `source` reads the server in a thread of its own. `app` has the state and handles keys, `ask` those that change something,
 //! `prompt` those of what is typed. `view` renders the state as lines with a file for each page (`list`, `queue`, `listing`,
-//! `message`) and one for the keys, and `terminal` shows them. Only `terminal` writes to the terminal, and only text that
+//! `message`, `details`) and one for the keys, and `terminal` shows them. Only `terminal` writes to the terminal, and only text that
 //! `text` has escaped.
 
 mod action;
 mod app;
 mod ask;
+mod details;
 mod keys;
 mod list;
 mod listing;

@@ -78,7 +78,7 @@ impl App {
         let others: Vec<String> = found.map(|(queue, _)| named(&queue)).collect();
         let state = message.text("state");
         let state = STATES.into_iter().find(|known| known.as_str() == state).unwrap_or(State::Ready);
-        (self.queue, self.listing) = (Some(QueuePage::new(queue, state)), None);
+        (self.queue, self.listing, self.details) = (Some(QueuePage::new(queue, state)), None, None);
         self.message = Some(MessagePage { id, message: Some(Some(message)), scroll: 0 });
         self.said = None;
         if !others.is_empty() {

@@ -4,6 +4,7 @@
 //! sends over a channel what it shows and which actions to execute.
 
 use super::action::{self, Action};
+use super::details::details;
 use super::listing::{self, Entry, Listing, Only};
 use super::queues::HELD;
 use crate::condition::{Looks, Recent};
@@ -86,6 +87,8 @@ pub struct Wanted {
     pub only: Option<Only>,
     /// A queue, and which of its lists.
     pub listing: Option<(Vec<u8>, Listing)>,
+    /// A queue of which all is shown.
+    pub details: Option<Vec<u8>>,
     /// A queue and the id of one of its messages.
     pub message: Option<(Vec<u8>, Vec<u8>)>,
 }
@@ -114,6 +117,7 @@ pub enum Update {
     Names(Vec<Vec<u8>>),
     /// Queues that were read; `None`: the queue no longer exists.
     Queues(Vec<(Vec<u8>, Option<Snapshot>)>),
+    Details(Vec<u8>, Vec<(String, String)>),
     Messages(Vec<u8>, &'static str, Vec<Fields>),
     Message(Vec<u8>, Vec<u8>, Option<Fields>),
     /// The queues that have a message of this id, and the message.
@@ -214,6 +218,15 @@ impl Source {
                 let reply = self.client.call(cmd("DQ.GET").arg(&queue).arg(&id), Resend::Harmless);
                 let message = granted(reply).map_err(failed)?.and_then(|reply| Fields::read(reply).ok().flatten());
                 self.tell(Update::Message(queue, id, message));
+            }
+            if let Some(queue) = self.wanted.details.clone() {
+                let fields = |command| {
+                    let reply =
+                        granted(self.client.call(cmd(command).arg(&queue), Resend::Harmless)).map_err(failed)?;
+                    Ok::<_, String>(reply.and_then(|reply| Fields::read(reply).ok().flatten()).unwrap_or_default())
+                };
+                let lines = details(&fields("DQ.INFO")?, &fields("DQ.STATS")?);
+                self.tell(Update::Details(queue, lines));
             }
             if let Some((queue, state, count)) = self.wanted.messages.clone() {
                 self.messages(queue, state, count).map_err(failed)?;

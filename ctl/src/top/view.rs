@@ -1,6 +1,7 @@
 //! The screen as lines: a function of the state and of the size.
 
 use super::app::App;
+use super::details::details_page;
 use super::keys::{help, keys};
 use super::list::queues_page;
 use super::listing::listing_page;
@@ -18,6 +19,8 @@ pub fn screen(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let list = height.saturating_sub(HEAD + FOOT);
     let mut lines = if app.help {
         help()
+    } else if app.details.is_some() {
+        details_page(app, width, list)
     } else if app.message.is_some() {
         message_page(app, width, list)
     } else if app.listing.is_some() {

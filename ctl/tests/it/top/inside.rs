@@ -89,3 +89,23 @@ fn a_message_is_found_by_its_id() {
     top.press(&format!("forder-7{ENTER}"));
     top.until("there is one of this id in mail, too");
 }
+
+#[test]
+fn the_details_of_a_queue_are_those_of_info_and_stats() {
+    let server = Server::start();
+    ok(&server, &["create", "q", "--lease", "90s"]);
+    server.ask(&["DQ.PUSH", "q", "x"]);
+    server.ask(&["DQ.POP", "q", "NOACK"]);
+    let mut top = Top::with(&server, (80, 40), "");
+    top.until_line("q ");
+    top.press(ENTER);
+    top.until("There are no ready messages");
+    top.press("i");
+    top.until("q  settings, totals and percentiles");
+    eventually("settings", || top.line("lease ").ends_with(" 1m30s") && top.line("maxlen ").ends_with(" no limit"));
+    top.press("\x1b[F");
+    eventually("totals", || top.line("delivered ").ends_with(" 1"));
+    eventually("percentiles", || top.line("lateness-p99").contains('≤') && top.line("runtime-p50").ends_with('-'));
+    top.press(ESCAPE);
+    top.until("There are no ready messages");
+}
