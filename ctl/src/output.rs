@@ -154,7 +154,7 @@ impl Output {
 }
 
 /// A text in lines of at most `width` columns, those after the first one indented. No word is broken.
-fn wrapped(text: &str, width: usize) -> String {
+pub fn wrapped(text: &str, width: usize) -> String {
     let (mut lines, mut used) = (String::new(), 0);
     for word in text.split(' ') {
         if used > 0 && used + 1 + word.width() > width {

@@ -9,6 +9,7 @@ use super::message::message_page;
 use super::prompt::Prompt;
 use super::queue::queue_page;
 use super::text::{shown, wrapped, Line, Style};
+use crate::output::wrapped as by_words;
 use crate::time::{millis, span};
 
 /// Lines above the list, and below it.
@@ -60,7 +61,9 @@ fn out_of_date(app: &App) -> Option<String> {
 
 fn foot(app: &App, width: usize) -> Vec<Line> {
     if let Prompt::Question(action) = &app.prompt {
-        let mut lines = in_lines(&action.question(width), Style::Warning, width);
+        // Lines are indented, and a sign may follow a name.
+        let question = by_words(&action.question(width.saturating_sub(3)), width);
+        let mut lines: Vec<Line> = question.lines().map(|text| Line::new(Style::Warning, text)).collect();
         lines.push(Line::new(Style::Bold, "y: yes   any other key: no"));
         return lines;
     }
@@ -74,11 +77,7 @@ fn foot(app: &App, width: usize) -> Vec<Line> {
 /// What is said is not cut: the end of a line may say whether something was done.
 fn said(app: &App, width: usize) -> Vec<Line> {
     let Some(said) = app.said.as_ref().filter(|_| app.prompt == Prompt::None) else { return Vec::new() };
-    in_lines(&said.text, said.style, width)
-}
-
-fn in_lines(text: &str, style: Style, width: usize) -> Vec<Line> {
-    wrapped(text, width).into_iter().map(|text| Line::new(style, text)).collect()
+    wrapped(&said.text, width).into_iter().map(|text| Line::new(said.style, text)).collect()
 }
 
 fn last_line(app: &App) -> Line {
@@ -342,6 +341,7 @@ pub mod tests {
             let mut app = app(&["mail"]);
             app.prompt = Prompt::Question(Action { queue: queue.into(), kind });
             let foot = text(&screen(&mut app, 80, 24)[20..]).concat();
+            let foot = foot.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(foot.contains(&question), "{foot}");
         }
     }
