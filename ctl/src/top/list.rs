@@ -182,7 +182,7 @@ fn cell(column: &str, row: &Row, width: usize) -> (Style, String) {
     match column {
         "READY" => (Style::Plain, number("ready")),
         "DELAY" => (Style::Plain, number("delayed")),
-        "FLIGHT" => (Style::Plain, number("inflight")),
+        "FLIGHT" => (if row.hangs() { Style::Warning } else { Style::Plain }, number("inflight")),
         "DEAD" if row.number("dead") > 0 => (Style::Bad, number("dead")),
         "DEAD" => (Style::Plain, number("dead")),
         "OLDEST" => match row.oldest() {
