@@ -359,9 +359,9 @@ impl App {
         self.queue.as_ref().is_some_and(QueuePage::has_letters)
     }
 
-    /// Which messages are shown, if these are not all of the state.
-    pub fn only(&self) -> Option<&Only> {
-        self.queue.as_ref()?.only.as_ref()
+    /// Whether only some messages of a state are shown.
+    pub fn is_partial(&self) -> bool {
+        self.queue.as_ref().is_some_and(|page| page.only.is_some() || !page.filter.is_empty())
     }
 
     /// The state of the message under the cursor.

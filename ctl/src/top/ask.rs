@@ -36,8 +36,8 @@ impl App {
             ('p' | 'c' | 'n' | 'r', _) if self.listing.is_some() => return,
             ('p', _) if number("paused") == 1 || number("closed") == 1 => Kind::Resume,
             ('p', _) => Kind::Pause,
-            ('R', _) if self.only().is_some() => {
-                return self.say("only some of the dead are shown: Esc, then R for all, or e and r for one cause")
+            ('R' | 'N' | 'X', _) if self.is_partial() => {
+                return self.say("this key is for all, and only some are shown: Esc, or e and r for one cause")
             }
             ('R', _) => Kind::RedriveAll(number("dead")),
             ('N', _) => Kind::PromoteAll(number("delayed")),
@@ -48,7 +48,7 @@ impl App {
                 return;
             }
             ('X', _) => match &self.queue {
-                Some(page) if self.is_listing_messages() && self.only().is_none() => {
+                Some(page) if self.is_listing_messages() => {
                     Kind::Purge(page.state.as_str(), number(page.state.as_str()))
                 }
                 _ => return,

@@ -73,9 +73,9 @@ pub fn keys(app: &App) -> Vec<String> {
         (Some(_), _) => [&of_message[..], &[("Esc back", true), ("? keys", true), ("q leave", true)]].concat(),
         (None, Some(_)) => {
             let whole = [
-                ("R all", state == "dead" && has("dead") && app.only().is_none()),
-                ("N all", state == "delayed" && has("delayed")),
-                ("X purge", has(&state) && app.only().is_none()),
+                ("R all", state == "dead" && has("dead") && !app.is_partial()),
+                ("N all", state == "delayed" && has("delayed") && !app.is_partial()),
+                ("X purge", has(&state) && !app.is_partial()),
                 (pause, true),
                 ("e causes", state == "dead" && has("dead") || app.has_letters()),
                 ("w consumers", state == "inflight" && has("inflight")),

@@ -497,7 +497,7 @@ fn dead_messages_are_counted_and_redriven_by_cause() {
     top.press(ENTER);
     eventually("only those", || !top.line("a ").is_empty() && !top.line("b ").is_empty() && top.line("c ").is_empty());
     top.press("R");
-    top.until("only some of the dead are shown");
+    top.until("this key is for all, and only some are shown");
     // Back to all, and to the causes.
     top.press(ESCAPE);
     top.until_line("c ");

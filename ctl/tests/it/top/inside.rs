@@ -58,6 +58,8 @@ fn the_messages_of_a_queue_are_filtered() {
     top.press(&format!("\x7f\x7f\x7fSUCH{ENTER}"));
     top.until("1 with \"SUCH\" of 3 read");
     // Keys are about what is shown.
+    top.press("X");
+    top.until("this key is for all, and only some are shown");
     top.press("r");
     top.until("Redrive b of q?");
     top.press("y");
