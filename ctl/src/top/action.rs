@@ -4,7 +4,8 @@ use super::text::{cut, grouped, named, named_in, shown};
 use crate::dead::{self, Filter};
 use crate::failure::Failure;
 use crate::reply;
-use dq_client::{cmd, Client, Error, Queue, Raw, Resend};
+use crate::time::{exact, millis};
+use dq_client::{cmd, Client, Error, Nack, Queue, Raw, Resend};
 use std::time::Duration;
 
 /// How many messages one command changes, so that each command is short.
@@ -20,15 +21,19 @@ pub struct Action {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Kind {
     Pause,
+    PauseFor(Duration),
     Resume,
     /// The most messages to change: as many as there were when the question was asked.
     RedriveAll(u64),
     PromoteAll(u64),
     Purge(&'static str, u64),
     Remove(Removal, Vec<u8>),
-    /// The cancellation of a message in flight, and the name of its consumer, if that has one.
-    CancelHeld(Vec<u8>, Vec<u8>),
+    /// The end of the delivery of a message, and the name of its consumer, if that has one.
+    End(End, Vec<u8>, Vec<u8>),
     Redrive(Vec<u8>),
+    /// Messages that were marked, all in the same state.
+    RemoveMarked(Removal, Vec<Vec<u8>>),
+    RedriveMarked(Vec<Vec<u8>>),
     RunNow(Vec<u8>),
     /// The messages that a consumer holds, and how many these are.
     Release(Vec<u8>, u64),
@@ -38,10 +43,20 @@ pub enum Kind {
     RedriveCause(String, u64),
 }
 
+/// What becomes of a message in flight.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    Cancel,
+    Nack,
+    Bury,
+}
+
 /// What the removal of a message is called, which depends on its state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Removal {
     Cancel,
+    /// Of a message in flight.
+    CancelHeld,
     /// Of a dead message.
     Delete,
     /// Of a done message.
@@ -51,6 +66,7 @@ pub enum Removal {
 impl Removal {
     pub fn of(state: &str) -> Removal {
         match state {
+            "inflight" => Removal::CancelHeld,
             "dead" => Removal::Delete,
             "done" => Removal::Forget,
             _ => Removal::Cancel,
@@ -59,7 +75,7 @@ impl Removal {
 
     pub fn verb(self) -> &'static str {
         match self {
-            Removal::Cancel => "cancel",
+            Removal::Cancel | Removal::CancelHeld => "cancel",
             Removal::Delete => "delete",
             Removal::Forget => "forget",
         }
@@ -67,7 +83,7 @@ impl Removal {
 
     fn past(self) -> &'static str {
         match self {
-            Removal::Cancel => "cancelled",
+            Removal::Cancel | Removal::CancelHeld => "cancelled",
             Removal::Delete => "deleted",
             Removal::Forget => "forgot",
         }
@@ -81,15 +97,29 @@ impl Action {
         let id = |id: &[u8]| named_in(width, id);
         match &self.kind {
             Kind::Pause => format!("Pause {queue}? Nothing is delivered until it is resumed."),
+            Kind::PauseFor(time) => {
+                format!("Pause {queue} for {}? Nothing is delivered meanwhile.", exact(millis(*time)))
+            }
             Kind::Resume => format!("Resume {queue}?"),
             Kind::RedriveAll(count) => format!("Redrive {} of {queue}? They are due now.", many(*count, "dead")),
             Kind::PromoteAll(count) => format!("Run {} of {queue} now?", many(*count, "delayed")),
             Kind::Purge(state, count) => format!("Purge {} of {queue} for good?", many(*count, state)),
             Kind::Remove(removal, name) => format!("{} {} of {queue} for good?", capital(removal.verb()), id(name)),
-            Kind::CancelHeld(name, consumer) => {
+            Kind::End(end, name, consumer) => {
                 let consumer = if consumer.is_empty() { "a consumer".to_owned() } else { id(consumer) };
-                format!("Cancel {} of {queue} for good, although {consumer} works on it?", id(name))
+                let (verb, kind) = match end {
+                    End::Cancel => ("Cancel", " for good"),
+                    End::Nack => ("Nack", ""),
+                    End::Bury => ("Bury", ""),
+                };
+                format!("{verb} {} of {queue}{kind}, although {consumer} works on it?", id(name))
             }
+            Kind::RemoveMarked(removal, ids) => {
+                let held = if *removal == Removal::CancelHeld { ", although consumers work on them" } else { "" };
+                let marked = many(ids.len() as u64, "marked");
+                format!("{} {marked} of {queue} for good{held}?", capital(removal.verb()))
+            }
+            Kind::RedriveMarked(ids) => format!("Redrive {} of {queue}?", many(ids.len() as u64, "marked")),
             Kind::Redrive(name) => format!("Redrive {} of {queue}?", id(name)),
             Kind::RunNow(name) => format!("Run {} of {queue} now?", id(name)),
             Kind::Release(name, held) => {
@@ -146,6 +176,10 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
             queue.pause(None)?;
             format!("paused {name}")
         }
+        Kind::PauseFor(time) => {
+            queue.pause(Some(*time))?;
+            format!("paused {name} for {}", exact(millis(*time)))
+        }
         Kind::Resume => {
             queue.resume()?;
             format!("resumed {name}")
@@ -164,7 +198,13 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
             format!("purged {} of {name}", many(in_steps(*limit, "purged", step, progress)?, state))
         }
         Kind::Remove(removal, id) => one(queue.cancel(id)?, removal.past(), id),
-        Kind::CancelHeld(id, _) => one(queue.cancel(id)?, Removal::Cancel.past(), id),
+        Kind::End(End::Cancel, id, _) => one(queue.cancel(id)?, Removal::Cancel.past(), id),
+        Kind::End(End::Nack, id, _) => one(queue.nack(id, &Nack::retry())?.is_some(), "nacked", id),
+        Kind::End(End::Bury, id, _) => one(queue.bury(id, None)?.is_some(), "buried", id),
+        Kind::RemoveMarked(removal, ids) => {
+            format!("{} {} of {name}", removal.past(), many(queue.cancel_all(ids)? as u64, ""))
+        }
+        Kind::RedriveMarked(ids) => format!("redrove {} of {name}", many(queue.redrive(ids)?, "")),
         Kind::Redrive(id) => one(queue.redrive([id])? > 0, "redrove", id),
         Kind::RunNow(id) => {
             let command = cmd("DQ.RESCHEDULE").arg(&action.queue).arg(id).arg("DELAY").arg(0).clone();

@@ -187,6 +187,10 @@ impl App {
                 return Next::Stay;
             }
             Prompt::Find(id) => return self.find_key(key.code, id),
+            Prompt::Pause(queue, time) => {
+                self.pause_key(key.code, queue, time);
+                return Next::Stay;
+            }
             Prompt::None => {}
         }
         if self.said.as_ref().is_some_and(|said| said.until.is_none()) {
@@ -203,6 +207,7 @@ impl App {
             KeyCode::Enter | KeyCode::Right => self.enter(),
             KeyCode::Down | KeyCode::Char('j') => self.go(1),
             KeyCode::Up | KeyCode::Char('k') => self.go(-1),
+            KeyCode::Char(' ') if self.is_listing_messages() => self.mark(),
             KeyCode::PageDown | KeyCode::Char(' ') => self.go(isize::try_from(self.height).unwrap_or(20)),
             KeyCode::PageUp => self.go(-isize::try_from(self.height).unwrap_or(20)),
             KeyCode::Home | KeyCode::Char('g') => self.go(isize::MIN),
@@ -243,6 +248,7 @@ impl App {
             return;
         }
         match &mut self.queue {
+            Some(page) if !page.marked.is_empty() => page.marked.clear(),
             Some(page) if !page.filter.is_empty() => self.filter(String::clear),
             Some(page) if page.only.is_some() => page.show(page.state, None),
             Some(_) => self.queue = None,

@@ -1,13 +1,13 @@
 //! Which change a key asks for, and why there is none.
 
-use super::action::{Action, Kind};
+use super::action::{Action, End, Kind};
 use super::app::App;
 use super::details::DetailsPage;
 use super::listing::{Listing, ListingPage};
 use super::prompt::Prompt;
 
 /// The keys that need a queue.
-const HINTED: &str = "pRNXcrnweoi";
+const HINTED: &str = "pPRNXcrntbweoi";
 
 impl App {
     /// Asks before something is done.
@@ -33,9 +33,13 @@ impl App {
                 Some(kind) => kind,
                 None => return self.say("there is nothing here"),
             },
-            ('p' | 'c' | 'n' | 'r', _) if self.listing.is_some() => return,
+            ('p' | 'P' | 'c' | 'n' | 'r' | 't' | 'b', _) if self.listing.is_some() => return,
             ('p', _) if number("paused") == 1 || number("closed") == 1 => Kind::Resume,
             ('p', _) => Kind::Pause,
+            ('P', _) => {
+                self.prompt = Prompt::Pause(queue, String::new());
+                return;
+            }
             ('R' | 'N' | 'X', _) if self.is_partial() => {
                 return self.say("this key is for all, and only some are shown: Esc, or e and r for one cause")
             }
@@ -53,15 +57,28 @@ impl App {
                 }
                 _ => return,
             },
-            ('c', Some(id)) if self.state() == "inflight" => {
+            ('c', _) if !self.marked().is_empty() => Kind::RemoveMarked(self.removal(), self.marked()),
+            ('r', _) if !self.marked().is_empty() && self.state() == "dead" => Kind::RedriveMarked(self.marked()),
+            ('n' | 't' | 'b', _) if !self.marked().is_empty() => {
+                return self.say("only c and r are for marked messages: Esc forgets the marks")
+            }
+            ('c' | 't' | 'b', Some(id)) if self.state() == "inflight" => {
                 let consumer = self.selected_message().map_or(Vec::new(), |message| message.bytes("consumer").to_vec());
-                Kind::CancelHeld(id, consumer)
+                let end = match letter {
+                    't' => End::Nack,
+                    'b' => End::Bury,
+                    _ => End::Cancel,
+                };
+                Kind::End(end, id, consumer)
+            }
+            ('t' | 'b', Some(_)) => {
+                return self.say("it is not in flight: only what a consumer holds is nacked or buried")
             }
             ('c', Some(id)) => Kind::Remove(self.removal(), id),
             ('r', Some(id)) if self.state() == "dead" => Kind::Redrive(id),
             ('n', Some(id)) if self.state() == "delayed" => Kind::RunNow(id),
-            ('c' | 'r' | 'n', None) if self.queue.is_some() => return self.say("there is no message here"),
-            ('c' | 'r' | 'n', None) => {
+            ('c' | 'r' | 'n' | 't' | 'b', None) if self.queue.is_some() => return self.say("there is no message here"),
+            ('c' | 'r' | 'n' | 't' | 'b', None) => {
                 return self.say("open the queue first, with Enter: this key is for one message")
             }
             ('r', Some(_)) => return self.say("it is not dead: only dead messages are redriven"),
@@ -72,6 +89,23 @@ impl App {
             return self.say("there are no such messages");
         }
         self.prompt = Prompt::Question(Action { queue, kind });
+    }
+
+    /// Marks the message under the cursor, or forgets its mark, and goes on.
+    pub fn mark(&mut self) {
+        if let (Some(id), Some(page)) = (self.selected_id(), &mut self.queue) {
+            if !page.marked.remove(&id) {
+                page.marked.insert(id);
+            }
+            page.place += 1;
+            page.clamp(self.height);
+        }
+    }
+
+    /// The ids of the messages that are marked, in the list that shows them.
+    fn marked(&self) -> Vec<Vec<u8>> {
+        let page = self.queue.as_ref().filter(|_| self.is_listing_messages());
+        page.map_or(Vec::new(), |page| page.marked.iter().cloned().collect())
     }
 
     /// Opens a list of the queue.

@@ -10,14 +10,14 @@ const HELP: &[(&str, &str)] = &[
     ("Up Down, j k", "move; PageUp, PageDown, Home, End, g, G too"),
     ("Enter", "open the queue, then the message"),
     ("Esc", "go back; in the list, forget the filter"),
-    ("Tab", "in a queue: the next state"),
+    ("Tab, Space", "in a queue: the next state; mark messages, for c and r"),
     ("/", "filter queues by name, or messages by id, error or payload; anew"),
     ("f", "find a message by its id in all queues"),
     ("s S, 1 to 9", "in the list: sort by the next column; reverse; by that column"),
-    ("p", "pause the queue, or resume it (also one that is closed)"),
+    ("p P", "pause the queue, or resume it (a closed one too); pause for a time"),
     ("R N", "redrive all dead messages of the queue; run all delayed ones now"),
     ("X", "in a queue: purge the messages of the state that is shown"),
-    ("c r n", "the message under the cursor: cancel or delete, redrive, run now"),
+    ("c r n, t b", "a message: cancel or delete, redrive, run now; nack, bury"),
     ("w o e i", "in a queue: who holds messages, groups, why they died, details"),
     ("r, p", "there: release what it holds, redrive the cause; pause the group"),
     ("q", "leave"),
@@ -53,6 +53,8 @@ pub fn keys(app: &App) -> Vec<String> {
         (cancel.as_str(), is_there),
         ("r redrive", is_there && state == "dead"),
         ("n run now", is_there && state == "delayed"),
+        ("t nack", is_there && state == "inflight" && app.message.is_some()),
+        ("b bury", is_there && state == "inflight" && app.message.is_some()),
     ];
     let entry = app.listing.as_ref().and_then(|page| Some((page.listing, page.selected()?)));
     let of_entry = match entry {

@@ -1,12 +1,13 @@
 //! What is typed on the last line: a filter, or the id of a message to look for.
 
-use super::action::Action;
+use super::action::{Action, Kind};
 use super::app::{App, Next};
 use super::message::MessagePage;
 use super::queue::{QueuePage, STATES};
 use super::text::named;
 use crate::name::MessageId;
 use crate::reply::Fields;
+use crate::time::parse_span;
 use crossterm::event::KeyCode;
 use dq_client::State;
 
@@ -18,6 +19,8 @@ pub enum Prompt {
     Filter,
     /// The id of a message, as far as it was typed.
     Find(String),
+    /// For how long the queue is to be paused.
+    Pause(Vec<u8>, String),
     Question(Action),
 }
 
@@ -67,6 +70,22 @@ impl App {
             }
         }
         Next::Stay
+    }
+
+    /// The answer is another question.
+    pub fn pause_key(&mut self, code: KeyCode, queue: Vec<u8>, mut time: String) {
+        match (code, parse_span(&time)) {
+            (KeyCode::Esc, _) => {}
+            (KeyCode::Enter, Ok(time)) if !time.is_zero() => {
+                self.prompt = Prompt::Question(Action { queue, kind: Kind::PauseFor(time) });
+            }
+            (KeyCode::Enter, Ok(_)) => {}
+            (KeyCode::Enter, Err(why)) => self.say(&why),
+            (code, _) => {
+                edit(&mut time, code);
+                self.prompt = Prompt::Pause(queue, time);
+            }
+        }
     }
 
     /// Shows a message that was looked for, in the first queue that has it.

@@ -11,6 +11,7 @@ use crate::message;
 use crate::reply::Fields;
 use crate::time::span;
 use dq_client::State;
+use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr;
 
 /// The states in the order of their tabs.
@@ -26,6 +27,8 @@ pub struct QueuePage {
     /// Only messages with this in their id, error or payload are shown: of the messages, those at these places.
     pub filter: String,
     fitting: Vec<usize>,
+    /// The ids of the messages that are marked.
+    pub marked: BTreeSet<Vec<u8>>,
     /// The consumer that has held a message for longest, if that is long.
     pub holder: Option<Entry>,
     pub place: usize,
@@ -34,18 +37,22 @@ pub struct QueuePage {
 
 impl QueuePage {
     pub fn new(name: Vec<u8>, state: State) -> QueuePage {
-        let (filter, fitting) = (String::new(), Vec::new());
-        QueuePage { name, state, only: None, messages: None, filter, fitting, holder: None, place: 0, top: 0 }
+        let (filter, fitting, marked) = (String::new(), Vec::new(), BTreeSet::new());
+        QueuePage { name, state, only: None, messages: None, filter, fitting, marked, holder: None, place: 0, top: 0 }
     }
 
     /// Shows the messages of a state, or some of them.
     pub fn show(&mut self, state: State, only: Option<Only>) {
         (self.state, self.only, self.messages, self.place, self.top) = (state, only, None, 0, 0);
+        self.marked.clear();
         self.arrange();
     }
 
     /// Shows what was read.
     pub fn take(&mut self, messages: Vec<Fields>) {
+        // What is no longer in this state is not meant.
+        let ids: BTreeSet<&[u8]> = messages.iter().map(|message| message.bytes("id")).collect();
+        self.marked.retain(|id| ids.contains(id.as_slice()));
         self.messages = Some(messages);
         self.arrange();
     }
@@ -128,6 +135,9 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     if !page.filter.is_empty() {
         let found = format!(" {} with {:?} of {} read", page.fitting.len(), shown(&page.filter), grouped(read));
         tabs.add(Style::Warning, found);
+    }
+    if !page.marked.is_empty() {
+        tabs.add(Style::Warning, format!(" {} marked", page.marked.len()));
     }
     let mut lines = vec![
         title,
@@ -256,8 +266,9 @@ fn message_line(message: &Fields, width: usize, page: &QueuePage, payload: usize
         text = format!("{}  {}", left(&text, payload), shown(&error));
     }
     format!(
-        "{} {} {} {}",
+        "{}{}{} {} {}",
         left(&named_in(id, message.bytes("id")), id),
+        if page.marked.contains(message.bytes("id")) { '*' } else { ' ' },
         left(&due, 12),
         right(&message.text("attempt"), 7),
         cut(&text, rest)

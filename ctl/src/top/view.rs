@@ -87,6 +87,7 @@ fn last_line(app: &App) -> Line {
             return typed("Filter", filter, "Enter: keep it, Esc: forget it");
         }
         Prompt::Find(id) => return typed("Message id", id, "Enter: look for it in all queues, Esc: do not"),
+        Prompt::Pause(_, time) => return typed("Pause for", time, "such as 15m; Enter: go on, Esc: do not"),
         Prompt::Question(_) | Prompt::None => {}
     }
     let age = app.age().map(|age| format!("All this is {} old. ", span(millis(age)))).unwrap_or_default();
@@ -287,9 +288,11 @@ pub mod tests {
     fn eighty_columns_hold_the_help() {
         let mut app = app(&["mail"]);
         press(&mut app, &[KeyCode::Char('?')]);
-        for line in text(&screen(&mut app, 80, 24)) {
+        let lines = text(&screen(&mut app, 80, 24));
+        for line in &lines {
             assert!(!line.contains('…'), "{line}");
         }
+        assert!(lines[22].contains("+2: two more"), "{}", lines[22]);
     }
 
     #[test]

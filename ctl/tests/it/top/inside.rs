@@ -111,3 +111,78 @@ fn the_details_of_a_queue_are_those_of_info_and_stats() {
     top.press(ESCAPE);
     top.until("There are no ready messages");
 }
+
+#[test]
+fn marked_messages_are_redriven_and_deleted_together() {
+    let server = Server::start();
+    for id in ["a", "b", "c", "d"] {
+        ok(&server, &["push", "q", "x", "--id", id, "--in", "1h"]);
+        ok(&server, &["bury", "q", id]);
+    }
+    let states = || server.text(&["DQ.LEN", "q", "dead"]) + &server.text(&["DQ.LEN", "q", "ready"]);
+    let mut top = Top::start(&server);
+    eventually("they are dead", || top.line("q ").split_whitespace().nth(4) == Some("4"));
+    top.press(ENTER);
+    top.until_line("b ");
+    top.press("  ");
+    top.until("2 marked");
+    top.press("r");
+    top.until("Redrive 2 marked messages of q?");
+    top.press("y");
+    top.until("redrove 2 messages of q");
+    assert_eq!(states(), "22");
+    top.until_gone("2 marked");
+    top.press("g  ");
+    top.until("2 marked");
+    top.press(ESCAPE);
+    top.until_gone("2 marked");
+    top.press("g  ");
+    top.until("2 marked");
+    top.press("c");
+    top.until("Delete 2 marked messages of q for good?");
+    top.press("y");
+    top.until("deleted 2 messages of q");
+    assert_eq!(states(), "02");
+}
+
+#[test]
+fn a_message_in_flight_is_nacked_and_buried() {
+    let server = Server::start();
+    ok(&server, &["create", "q", "--backoff", "1h,1h"]);
+    for id in ["a", "b"] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
+        server.ask(&["DQ.POP", "q", "AS", "encoder-7", "LEASE", "3600000"]);
+    }
+    let state = |id: &str| ok(&server, &["get", "q", id, "--json"]);
+    let mut top = Top::start(&server);
+    eventually("they are in flight", || top.line("q ").split_whitespace().nth(3) == Some("2"));
+    top.press(ENTER);
+    top.until_line("b ");
+    top.press("t");
+    top.until("Nack a of q, although encoder-7 works on it?");
+    top.press("y");
+    top.until("nacked a");
+    assert!(state("a").contains("\"delayed\""));
+    eventually("the other one is there", || top.line("a ").is_empty() && !top.line("b ").is_empty());
+    top.press("b");
+    top.until("Bury b of q, although encoder-7 works on it?");
+    top.press("y");
+    top.until("buried b");
+    assert!(state("b").contains("\"dead\""));
+}
+
+#[test]
+fn a_queue_is_paused_for_a_time() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q"]);
+    let mut top = Top::start(&server);
+    top.until_line("q ");
+    top.press(&format!("Psoon{ENTER}"));
+    top.until("a time is a number with a unit");
+    top.press(&format!("P15m{ENTER}"));
+    top.until("Pause q for 15m? Nothing is delivered meanwhile.");
+    top.press("y");
+    top.until("paused q for 15m");
+    let info = ok(&server, &["info", "q"]);
+    assert!(info.contains("paused\t1") && !info.contains("paused-until\t\n"), "{info}");
+}
