@@ -158,7 +158,9 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         }
         Some(_) => {
             for (place, message) in page.rows().enumerate().skip(page.top).take(height) {
-                let line = Line::new(Style::Plain, message_line(message, width, page, payload));
+                let is_marked = page.marked.contains(message.bytes("id"));
+                let style = if is_marked { Style::Warning } else { Style::Plain };
+                let line = Line::new(style, message_line(message, width, page, payload));
                 lines.push(if place == page.place { line.fitted(width).selected() } else { line });
             }
         }
