@@ -130,7 +130,7 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         Some(Only::Group(group)) => tabs.add(Style::Warning, format!(" group {}", named(group))),
         None => {}
     }
-    let payload = payload_width(width, page, height);
+    let widths = Widths::of(width, page, height);
     let read = page.messages.as_ref().map_or(0, Vec::len);
     if !page.filter.is_empty() {
         let found = format!(" {} with {:?} of {} read", page.fitting.len(), shown(&page.filter), grouped(read));
@@ -139,12 +139,8 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     if !page.marked.is_empty() {
         tabs.add(Style::Warning, format!(" {} marked", page.marked.len()));
     }
-    let mut lines = vec![
-        title,
-        Line::new(Style::Plain, numbers),
-        tabs,
-        Line::new(Style::Bold, message_heading(width, page, payload)),
-    ];
+    let mut lines =
+        vec![title, Line::new(Style::Plain, numbers), tabs, Line::new(Style::Bold, message_heading(&widths, page))];
     match &page.messages {
         None => lines.push(Line::new(Style::Dim, "Reading …")),
         Some(_) if page.fitting.is_empty() => {
@@ -160,7 +156,7 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
             for (place, message) in page.rows().enumerate().skip(page.top).take(height) {
                 let is_marked = page.marked.contains(message.bytes("id"));
                 let style = if is_marked { Style::Warning } else { Style::Plain };
-                let line = Line::new(style, message_line(message, width, page, payload));
+                let line = Line::new(style, message_line(message, &widths, page));
                 lines.push(if place == page.place { line.fitted(width).selected() } else { line });
             }
         }
@@ -204,25 +200,32 @@ fn empty(state: State, row: &Row) -> String {
     format!("There are no {} messages{why}.", state.as_str())
 }
 
-/// The widths of the columns of messages: the id, and what is left for the payload and the error.
-fn message_widths(width: usize) -> (usize, usize) {
-    let id = (width / 4).clamp(12, 40);
-    (id, width.saturating_sub(id + 1 + 12 + 1 + 7 + 1))
+/// The widths of the columns of messages.
+struct Widths {
+    id: usize,
+    /// What is left for the payload and the error, and of that the part of the payload.
+    rest: usize,
+    payload: usize,
 }
 
-/// The width of the payloads before the errors. Both are useful, so neither may hide the other; of the dead, the errors are
-/// whole first.
-fn payload_width(width: usize, page: &QueuePage, height: usize) -> usize {
-    let (_, rest) = message_widths(width);
-    if page.state != State::Dead {
-        return rest / 2;
+impl Widths {
+    /// The ids are as wide as those on the screen need. Payload and error are both useful, so neither may hide the other; of the
+    /// dead, the errors are whole first.
+    fn of(width: usize, page: &QueuePage, height: usize) -> Widths {
+        let shown_rows = || page.rows().skip(page.top).take(height);
+        let ids = shown_rows().map(|message| named(message.bytes("id")).width());
+        let id = ids.max().unwrap_or(0).clamp("ID".len(), (width / 4).clamp(12, 40));
+        let rest = width.saturating_sub(id + 1 + 12 + 1 + 7 + 1);
+        let errors = || shown_rows().map(|message| shown(&error_of(message)).width()).max().unwrap_or(0);
+        let payload = match page.state {
+            State::Dead => rest.saturating_sub(errors().max("ERROR".len()) + 2).max(rest / 4),
+            _ => rest / 2,
+        };
+        Widths { id, rest, payload }
     }
-    let errors = page.rows().skip(page.top).take(height).map(|message| shown(&error_of(message)).width());
-    rest.saturating_sub(errors.max().unwrap_or(0).max("ERROR".len()) + 2).max(rest / 4)
 }
 
-fn message_heading(width: usize, page: &QueuePage, payload: usize) -> String {
-    let (id, rest) = message_widths(width);
+fn message_heading(&Widths { id, rest, payload }: &Widths, page: &QueuePage) -> String {
     let (when, what) = match page.state {
         State::Dead => ("DIED", format!("{}  ERROR", left("PAYLOAD", payload))),
         State::Inflight => ("LEASE ENDS", "PAYLOAD".to_owned()),
@@ -251,8 +254,7 @@ fn holders(page: &QueuePage, rest: usize, cell: impl Fn(&str, usize) -> String) 
         .collect()
 }
 
-fn message_line(message: &Fields, width: usize, page: &QueuePage, payload: usize) -> String {
-    let (id, rest) = message_widths(width);
+fn message_line(message: &Fields, &Widths { id, rest, payload }: &Widths, page: &QueuePage) -> String {
     let instant = match page.state {
         State::Dead => "died",
         State::Inflight => "deadline",
@@ -323,12 +325,17 @@ mod tests {
             let fields = [("id", id), ("payload", r#"{"order":4711,"customer":12}"#), ("error", error)];
             Fields(fields.map(|(name, value)| (name.to_owned(), Value::BulkString(value.into()))).into())
         };
-        let messages = vec![dead("a", "connection refused by mail"), dead("b", "timeout")];
+        let long = "1795612345678-123-3";
+        let messages = vec![dead(long, "connection refused by mail"), dead("b", "timeout")];
         app.update(Update::Messages(b"orders".to_vec(), "dead", messages));
         let lines = text(&screen(&mut app, 80, 24));
-        assert!(lines[3].trim_end().ends_with("PAYLOAD     ERROR"), "{}", lines[3]);
-        assert!(lines[4].trim_end().ends_with(r#"{"order":…  connection refused by mail"#), "{}", lines[4]);
-        assert!(lines[5].trim_end().ends_with(r#"{"order":…  timeout"#), "{}", lines[5]);
+        assert!(lines[3].trim_end().ends_with("PAYLOAD      ERROR"), "{}", lines[3]);
+        assert!(lines[4].trim_end().ends_with(r#"{"order":4…  connection refused by mail"#), "{}", lines[4]);
+        assert!(lines[5].trim_end().ends_with(r#"{"order":4…  timeout"#), "{}", lines[5]);
+        // Short ids leave the room to them.
+        app.update(Update::Messages(b"orders".to_vec(), "dead", vec![dead("a", "connection refused by mail")]));
+        let line = text(&screen(&mut app, 80, 24)).swap_remove(4);
+        assert!(line.starts_with("a  -") && line.contains(r#""customer":12}  connection refused by mail"#), "{line}");
     }
 
     #[test]
