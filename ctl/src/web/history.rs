@@ -108,6 +108,8 @@ struct Ring {
 #[derive(Default)]
 pub struct History {
     rings: Mutex<HashMap<Option<Vec<u8>>, Ring>>,
+    /// When a server could not be read, in Unix ms.
+    interruptions: Mutex<VecDeque<i64>>,
 }
 
 impl History {
@@ -121,11 +123,12 @@ impl History {
         let history = Arc::new(History::default());
         let kept = Arc::clone(&history);
         thread::Builder::new().name("dq-history".to_owned()).spawn(move || loop {
-            if let Some(sample) = all(&client) {
-                kept.add(None, sample, None);
-                if let Ok(Some(names)) = names.get_within(NAMES) {
-                    kept.sample(&client, &names.names, &note);
-                }
+            match all(&client) {
+                Some(sample) => kept.add(None, sample, None),
+                None => kept.interrupt(now_ms()),
+            }
+            if let Ok(Some(names)) = names.get_within(NAMES) {
+                kept.sample(&client, &names.names, &note);
             }
             thread::sleep(EVERY);
         })?;
@@ -172,10 +175,34 @@ impl History {
         self.add(queue, sample, Some(Instant::now()));
     }
 
+    /// Notes that a server could not be read: it is down or loading.
+    pub fn interrupt(&self, at: i64) {
+        let mut interruptions = self.interruptions();
+        if interruptions.back().is_none_or(|last| at - last >= APART) {
+            interruptions.push_back(at);
+        }
+        if interruptions.len() > SAMPLES {
+            interruptions.pop_front();
+        }
+    }
+
     /// All samples, the oldest first: `[at, ready, delayed, inflight, dead, pushed, delivered, completed, lateness, runtime]`,
-    /// of which the last two are `[median, 99 %]` in ms, or null if nothing was measured since the sample before.
+    /// of which the last two are `[median, 99 %]` in ms, or null if nothing was measured since the sample before. Between
+    /// them, `[at]` is an instant at which a server could not be read.
     pub fn samples(&self, queue: Option<&[u8]>) -> Json {
-        self.with(queue, |ring| ring.samples.iter().map(Sample::json).collect())
+        let interruptions = self.interruptions().clone();
+        self.with(queue, |Ring { samples, .. }| {
+            // A queue that was read meanwhile is on another server of the cluster.
+            let least = if queue.is_some() { 2 * APART } else { 0 };
+            let is_between = |at: &&i64| {
+                let mut pairs = samples.iter().zip(samples.iter().skip(1));
+                pairs.any(|(before, after)| (before.at..after.at).contains(*at) && after.at - before.at >= least)
+            };
+            let mut rows: Vec<(i64, Json)> = samples.iter().map(|sample| (sample.at, sample.json())).collect();
+            rows.extend(interruptions.iter().filter(is_between).map(|at| (*at, json!([at]))));
+            rows.sort_by_key(|(at, _)| *at);
+            rows.into_iter().map(|(_, row)| row).collect()
+        })
     }
 
     /// Depths for a small chart: `[at, depth]`, the oldest first.
@@ -197,12 +224,12 @@ impl History {
             let Some(first) = before.or(samples.front()).filter(|first| first.at <= last.at - RATE_LEAST) else {
                 return Json::Null;
             };
-            // A total that fell was reset, by a restart for example.
+            // A total that fell was reset, by a restart for example. What happened before that is not known.
             let rate = |total: fn(&Sample) -> i64| {
-                let per_second = (total(last) - total(first)).max(0) * 100_000 / (last.at - first.at);
+                let per_second = (total(last) - total(first)) * 100_000 / (last.at - first.at);
                 #[allow(clippy::cast_precision_loss, reason = "JSON has floating point numbers only")]
                 let rate = per_second as f64 / 100.0;
-                rate
+                (rate >= 0.0).then_some(rate)
             };
             json!({
                 "pushed": rate(|sample| sample.pushed),
@@ -241,6 +268,10 @@ impl History {
         }
     }
 
+    fn interruptions(&self) -> MutexGuard<'_, VecDeque<i64>> {
+        self.interruptions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<Option<Vec<u8>>, Ring>> {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -249,7 +280,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::{History, Sample};
-    use serde_json::Value as Json;
+    use serde_json::{json, Value as Json};
 
     fn sample(at: i64, pushed: i64) -> Sample {
         let total = |name: &str| if name == "pushed" { pushed } else { 0 };
@@ -265,10 +296,30 @@ mod tests {
         }
         assert_eq!(history.rates(Some(b"q"))["pushed"], 1.0);
         assert_eq!(history.samples(Some(b"q")).as_array().unwrap().len(), 3);
+        // It fell: what was pushed is not known.
         history.look(Some(b"q"), sample(29_000, 0));
-        assert_eq!(history.rates(Some(b"q"))["pushed"], 0.0);
+        assert_eq!(history.rates(Some(b"q"))["pushed"], Json::Null);
         history.look(Some(b"q"), sample(1_000, 0));
         assert_eq!(history.rates(Some(b"q")), Json::Null);
+    }
+
+    #[test]
+    fn an_interruption_stands_between_the_samples() {
+        let history = History::default();
+        for at in [1_000, 15_000, 16_000, 90_000] {
+            history.interrupt(at);
+        }
+        for at in [10, 10_000, 30_000] {
+            history.look(None, sample(at, at));
+            history.look(Some(b"q"), sample(at, at));
+        }
+        let ats = |queue: Option<&[u8]>| {
+            let rows = history.samples(queue);
+            assert!(rows.as_array().unwrap().contains(&json!([15_000])), "{rows}");
+            rows.as_array().unwrap().iter().map(|row| row[0].as_i64().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(ats(None), [10, 1_000, 10_000, 15_000, 30_000]);
+        assert_eq!(ats(Some(b"q")), [10, 10_000, 15_000, 30_000], "it was read around the first one");
     }
 
     #[test]

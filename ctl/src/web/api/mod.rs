@@ -74,7 +74,7 @@ const WRITES: [(&str, Read); 15] = [
 
 impl Api {
     pub fn start(client: &Client, allow_writes: bool) -> Result<Api, Failure> {
-        let all = |client: &Client| servers::servers(client).ok().map(|(_, totals)| servers::sample(&totals));
+        let all = |client: &Client| servers::sample(&servers::servers(client));
         let find = Find::new(client);
         let history = History::start(client.clone(), find.shared_names(), find.noter(), all)?;
         let examined = client.clone();

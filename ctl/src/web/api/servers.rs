@@ -21,7 +21,7 @@ pub fn servers(client: &Client) -> Result<(Vec<Json>, Totals), Problem> {
     let (mut servers, mut totals) = (Vec::new(), Totals::new());
     for server in client.servers()? {
         // The second attempt opens another connection, if the first one was closed by the server meanwhile.
-        let command = cmd("INFO").arg("server").arg("dq").clone();
+        let command = cmd("INFO").arg("server").arg("persistence").arg("dq").clone();
         let info = client.call_on(&server, &command).or_else(|_| client.call_on(&server, &command));
         let name = server.to_string();
         match info {
@@ -38,6 +38,11 @@ pub fn servers(client: &Client) -> Result<(Vec<Json>, Totals), Problem> {
                 if !info.lines().any(|line| line.starts_with("dq_")) {
                     let error = Failure::from(Error::NoModule(name.clone())).to_string();
                     servers.push(json!({ "server": name, "error": error, "module": false }));
+                    continue;
+                }
+                // What it has loaded so far is not what it holds.
+                if field("loading") == Some("1") {
+                    servers.push(json!({ "server": name, "error": format!("{name} is loading its data") }));
                     continue;
                 }
                 let counts = info.lines().filter_map(|line| line.strip_prefix("dq_")?.trim().split_once(':'));
@@ -60,16 +65,22 @@ pub fn servers(client: &Client) -> Result<(Vec<Json>, Totals), Problem> {
     Ok((servers, totals))
 }
 
-/// A sample of all queues together.
-pub fn sample(totals: &Totals) -> Sample {
+/// A sample of all queues together; `None` if some could not be read, without which the totals are too low.
+pub fn sample(found: &Result<(Vec<Json>, Totals), Problem>) -> Option<Sample> {
+    let (servers, totals) = found.as_ref().ok()?;
     let number = |name: &str| totals.get(name).copied().unwrap_or(0);
-    Sample::of(number, |name| number(&format!("total_{name}")))
+    let is_whole = servers.iter().all(|server| server.get("error").is_none());
+    is_whole.then(|| Sample::of(number, |name| number(&format!("total_{name}"))))
 }
 
 pub fn server(api: &Api, params: &Params) -> Answer {
     params.only(&[])?;
-    let (servers, totals) = servers(&api.client)?;
-    api.history.look(None, sample(&totals));
+    let found = servers(&api.client);
+    match sample(&found) {
+        Some(sample) => api.history.look(None, sample),
+        None => api.history.interrupt(now_ms()),
+    }
+    let (servers, totals) = found?;
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "writes": api.allow_writes,

@@ -10,11 +10,12 @@ const LEAST = 120000;
 /** Samples that are further apart are not joined by a line, in ms. */
 const GAP = 60000;
 
-/** A chart with a title, and what it says if there is nothing to draw. `update` draws series of `{name, kind, points: [[at, value]]}` with their last `value`, or `words` for it; the value of a point may be null. */
+/** A chart with a title, and what it says if there is nothing to draw. `update` draws series of `{name, kind, points: [[at, value]]}` with their last `value`, or `words` for it. The value of a point may be null, or NaN, which interrupts the line. */
 export function chart(title, format, nothing) {
   const lines = svg("g");
+  const breaks = svg("path", { class: "break" });
   const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" },
-    svg("path", { class: "grid", d: `M0 .5H${WIDTH}M0 ${HEIGHT - 0.5}H${WIDTH}` }), lines);
+    svg("path", { class: "grid", d: `M0 .5H${WIDTH}M0 ${HEIGHT - 0.5}H${WIDTH}` }), breaks, lines);
   const most = el("span", { class: "most" });
   const from = el("span");
   const note = el("p", { class: "note" });
@@ -27,7 +28,7 @@ export function chart(title, format, nothing) {
   const latest = ({ value, words }) => words ?? format(value);
 
   function update(series) {
-    const all = series.flatMap(({ points }) => points.filter(([, value]) => value !== null));
+    const all = series.flatMap(({ points }) => points.filter(([, value]) => Number.isFinite(value)));
     const highest = Math.max(0, ...all.map(([, value]) => value));
     const isDrawn = highest > 0 && series.some(({ points }) => points.length > 1);
     plot.classList.toggle("blank", !isDrawn);
@@ -44,6 +45,9 @@ export function chart(title, format, nothing) {
     list(lines, isDrawn ? series : [], ({ name }) => name,
       ({ kind }) => svg("path", { class: `line ${kind}` }),
       (path, { points }) => set(path, "d", line(points, first, last, top, WIDTH, HEIGHT)));
+    // The same for all lines.
+    const broken = series[0].points.filter(([, value]) => Number.isNaN(value));
+    set(breaks, "d", isDrawn ? broken.map(([at]) => `M${across(at, first, last, WIDTH)} 0V${HEIGHT}`).join("") : "");
     list(legend, series, ({ name }) => name,
       ({ name, kind }) => el("li", {}, swatch(kind), `${name} `, el("b")),
       (item, one) => text(item.lastElementChild, latest(one)));
@@ -76,11 +80,12 @@ export function sparkline() {
   return { node, update };
 }
 
-/** Rates per second between samples: `[at, total]` becomes `[at, rate]`. A total that fell was reset. */
+/** Rates per second between samples: `[at, total]` becomes `[at, rate]`. It is unknown after an interruption, and if the total was reset. */
 export function rates(samples, column) {
   return samples.slice(1).map((sample, index) => {
     const before = samples[index];
-    return [sample[0], Math.max(0, sample[column] - before[column]) / Math.max(1, sample[0] - before[0]) * 1000];
+    const grown = sample[column] - before[column];
+    return [sample[0], grown >= 0 ? grown / Math.max(1, sample[0] - before[0]) * 1000 : NaN];
   });
 }
 
@@ -88,12 +93,17 @@ function swatch(kind) {
   return svg("svg", { class: "swatch", viewBox: "0 0 18 8", "aria-hidden": "true" }, svg("path", { class: `line ${kind}`, d: "M0 4H18" }));
 }
 
-/** A path through the points. It is interrupted where there is no value; a point that stands alone is a dot. */
+function across(at, first, last, width) {
+  return (((at - first) / Math.max(1, last - first)) * width).toFixed(1);
+}
+
+/** A path through the points. It is interrupted where values are missing for a while; a point that stands alone is a dot. */
 function line(points, first, last, top, width, height) {
   let before = null;
   return points.map(([at, value]) => {
-    if (value === null) return "";
-    const x = (((at - first) / Math.max(1, last - first)) * width).toFixed(1);
+    if (Number.isNaN(value)) before = null;
+    if (!Number.isFinite(value)) return "";
+    const x = across(at, first, last, width);
     const y = (height - 1 - (Math.min(value, top) / top) * (height - 2)).toFixed(1);
     const joins = before !== null && at - before < GAP;
     before = at;

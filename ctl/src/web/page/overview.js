@@ -174,10 +174,10 @@ function fillRow(node, row) {
   cells[6].classList.toggle("bad", row.dead > 0);
 }
 
-/** The series of both charts, from the samples of the API and what is held now. */
+/** The series of both charts, from the samples of the API and what is held now. A sample of a time alone is an interruption. */
 export function depths(samples, held) {
   return [["Ready", "ready", 1], ["Delayed", "delayed", 2], ["In flight", "inflight", 3], ["Dead", "dead", 4]].map(([name, kind, column]) => ({
-    name, kind, points: samples.map((sample) => [sample[0], sample[column]]), value: held[kind],
+    name, kind, points: samples.map((sample) => [sample[0], sample[column] ?? NaN]), value: held[kind],
   }));
 }
 

@@ -181,8 +181,8 @@ function atMost(ms) {
 /** The series of what was measured: the median and 99 of 100, of the time between two samples. */
 function times(samples, column) {
   return [["median", "ready", 0], ["99 %", "inflight", 1]].map(([name, kind, place]) => {
-    const points = samples.map((sample) => [sample[0], sample[column]?.[place] ?? null]);
-    return { name, kind, points, words: atMost(points.findLast(([, value]) => value !== null)?.[1]) };
+    const points = samples.map((sample) => [sample[0], sample.length === 1 ? NaN : sample[column]?.[place] ?? null]);
+    return { name, kind, points, words: atMost(points.findLast(([, value]) => Number.isFinite(value))?.[1]) };
   });
 }
 

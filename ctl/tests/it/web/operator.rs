@@ -479,3 +479,22 @@ fn lateness_and_run_time_are_drawn_after_the_second_sample() {
     let shown = browser.eval(legend).as_str().unwrap().to_owned();
     assert!(shown.starts_with("median ≤ ") && shown.contains("99 % ≤ "), "{shown}");
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn an_interruption_draws_a_gap_and_no_spike() {
+    let server = Server::start();
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, ""));
+    browser.until("There is no queue yet");
+    // Instants and a total: ten a second, an interruption, a second one without a sample, and a total that began again.
+    let samples = "[[0, 0], [1e4, 100], [2e4], [3e4, 100], [4e4, 200], [5e4, 5], [6e4, 105]]";
+    let rates = format!("import('/chart.js').then(({{ rates }}) => rates({samples}, 1).map((one) => one[1]).join())");
+    assert_eq!(browser.eval(&rates), "10,NaN,NaN,10,NaN,10");
+    let drawn = format!(
+        "import('/chart.js').then(({{ chart, rates }}) => {{ const one = chart('', String, ''); one.update([{{ name: 'In', kind: 'pushed', points: rates({samples}, 1) }}]); \
+         return ['g path', '.break'].map((path) => one.node.querySelector(path).getAttribute('d').match(/M/g).length).join(); }})"
+    );
+    assert_eq!(browser.eval(&drawn), "3,3", "three parts of the line, and a mark for what is not known");
+}

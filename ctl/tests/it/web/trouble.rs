@@ -3,6 +3,8 @@
 use super::Web;
 use crate::support::{eventually, Server};
 use serde_json::{json, Value as Json};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 fn names(answer: &Json) -> Vec<String> {
     let rows = answer["queues"].as_array().unwrap().iter();
@@ -148,6 +150,39 @@ fn history_is_kept_before_anybody_looks() {
     // So the first look knows what has died since.
     server.ask(&["DQ.BURY", "q", "m"]);
     assert!(conditions(&web, "q").to_string().contains("messages die"));
+}
+
+#[test]
+fn a_server_that_loads_its_data_is_not_sampled() {
+    // Loading takes five seconds, between whose parts clients are served.
+    let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "always", "--key-load-delay", "1000"]);
+    server.ask(&["EVAL", "for i = 1, 5000 do redis.call('DQ.PUSH', 'q', 'x') end", "0"]);
+    let web = Web::start(&server, &[]);
+    let pushed = |answer: &Json| answer["totals"]["total_pushed"].as_i64().unwrap();
+    assert_eq!(pushed(&web.read("/api/server")), 5000);
+    server.kill();
+    let is_up = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            server.boot();
+            is_up.store(true, Ordering::Relaxed);
+        });
+        let mut loads = false;
+        while !is_up.load(Ordering::Relaxed) {
+            let answer = web.get("/api/server");
+            if answer.status == 200 {
+                assert_eq!(pushed(&answer.json()), 5000);
+            } else {
+                loads |= answer.error().contains("is loading its data");
+            }
+        }
+        assert!(loads, "nobody saw that it loads");
+    });
+    let history = || web.read("/api/server")["history"].as_array().unwrap().clone();
+    eventually("it is sampled again", || history().len() >= 3);
+    let totals: Vec<_> = history().iter().map(|row| row[5].as_i64()).collect();
+    // Once or more, for as long as it could not be read.
+    assert!(totals.contains(&None) && totals.iter().flatten().all(|total| *total == 5000), "{totals:?}");
 }
 
 #[test]
