@@ -1,7 +1,7 @@
 // What is unusual about a queue, in words. The server of the page decides what is: a queue can have several conditions.
 
 import { el, list, set, text } from "./dom.js";
-import { address, count, distance, many, param, span } from "./format.js";
+import { address, count, distance, many, param, shown, span } from "./format.js";
 
 /** The condition whose messages are worth a look: those that are dead. */
 export const DYING = "messages die";
@@ -27,7 +27,7 @@ const MORE = {
 
 /** Which groups hold messages back, the paused ones first. */
 function heldGroups({ held = [], "held-groups": number }) {
-  const words = held.map(({ group, why, until }) => `group ${group} ${until === null ? WHY[why][0] : `${WHY[why][1]} ${distance(until)}`}`);
+  const words = held.map((group) => `group ${shown(group, "group")} ${group.until === null ? WHY[group.why][0] : `${WHY[group.why][1]} ${distance(group.until)}`}`);
   return [...words, ...(number > held.length ? [`${number - held.length} more`] : [])].join("; ");
 }
 

@@ -2,7 +2,7 @@
 
 import { read } from "./api.js";
 import { el, list, set, show, text } from "./dom.js";
-import { address, many } from "./format.js";
+import { address, many, param, shown as named } from "./format.js";
 
 /** How often it is asked for, in ms: the server of the page looks every half minute. */
 const EVERY = 15000;
@@ -54,11 +54,11 @@ export function findings(shared) {
     const few = showsAll ? shown : shown.slice(0, FEW);
     show(more, few.length < shown.length);
     text(more, `${shown.length - few.length} more`);
-    list(items, few.map((one, nth) => [`${nth} ${one.server ?? ""} ${one.queue ?? ""}`, one]), ([key]) => key, ([, one]) => make(one), (item, [, one]) => fill(item, one));
+    list(items, few.map((one, nth) => [`${nth} ${one.server ?? ""} ${JSON.stringify(param(one, "queue"))}`, one]), ([key]) => key, ([, one]) => make(one), (item, [, one]) => fill(item, one));
   }
 
   function make(one) {
-    const subject = one.queue !== undefined ? el("a", { href: address("queue", { queue: one.queue }) }, one.queue) : el("span", {}, one.server ?? "All servers");
+    const subject = one.queue !== undefined ? el("a", { href: address("queue", param(one, "queue")) }, named(one, "queue")) : el("span", {}, one.server ?? "All servers");
     return el("li", {}, el("b", {}), " ", subject, ": ", el("span", {}), " ", el("span", { class: "dim" }), " ", el("a", { hidden: true }));
   }
 
@@ -73,7 +73,7 @@ export function findings(shared) {
     show(here, Boolean(fix));
     if (!fix) return;
     text(here, fix[0]);
-    set(here, "href", address("queue", { queue: one.queue, ...(fix[1] ? { tab: fix[1] } : {}) }));
+    set(here, "href", address("queue", { ...param(one, "queue"), ...(fix[1] ? { tab: fix[1] } : {}) }));
   }
   return { node, read: refresh };
 }

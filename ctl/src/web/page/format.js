@@ -103,16 +103,17 @@ export function visible(text) {
   return text.replace(HIDDEN, (mark) => `\\u{${mark.codePointAt(0).toString(16)}}`);
 }
 
-/** The bytes of a field, which is `NAME` or `NAME-base64`; null if it is neither. */
+/** The bytes of a field, which is `NAME` or `NAME-base64`; null if it is neither. If both are there, `NAME` has marks in place of bytes. */
 export function bytesOf(object, name) {
-  if (typeof object[name] === "string") return new TextEncoder().encode(object[name]);
   const encoded = object[`${name}-base64`];
-  return typeof encoded === "string" ? Uint8Array.from(atob(encoded), (letter) => letter.charCodeAt(0)) : null;
+  if (typeof encoded === "string") return Uint8Array.from(atob(encoded), (letter) => letter.charCodeAt(0));
+  return typeof object[name] === "string" ? new TextEncoder().encode(object[name]) : null;
 }
 
 /** A name, an id or an error, as it is shown: controls and bytes that are not UTF-8 as the escapes that dqctl reads. */
 export function shown(object, name) {
-  if (typeof object[name] === "string") return object[name] === "" ? "(empty)" : visible(object[name].replace(UNTYPED, (mark) => escapes(new TextEncoder().encode(mark))));
+  const isText = typeof object[name] === "string" && object[`${name}-base64`] === undefined;
+  if (isText) return object[name] === "" ? "(empty)" : visible(object[name].replace(UNTYPED, (mark) => escapes(new TextEncoder().encode(mark))));
   const raw = bytesOf(object, name);
   if (!raw) return "";
   const letters = Array.from(raw, (byte) => String.fromCharCode(byte)).join("");
@@ -125,7 +126,8 @@ function escapes(bytes) {
 
 /** The parameter by which the API and the address of a view name a field: `{queue: "mail"}` or `{"queue-base64": "/w=="}`. */
 export function param(object, name) {
-  const key = typeof object[name] === "string" ? name : `${name}-base64`;
+  const encoded = `${name}-base64`;
+  const key = typeof object[encoded] === "string" ? encoded : name;
   return { [key]: object[key] };
 }
 

@@ -3,6 +3,7 @@
 use super::chrome::{Browser, Scheme, Screen};
 use super::pictures::shop;
 use super::Web;
+use crate::dqctl::ok;
 use crate::support::{eventually, Server};
 
 fn page(web: &Web, view: &str) -> String {
@@ -497,4 +498,21 @@ fn an_interruption_draws_a_gap_and_no_spike() {
          return ['g path', '.break'].map((path) => one.node.querySelector(path).getAttribute('d').match(/M/g).length).join(); }})"
     );
     assert_eq!(browser.eval(&drawn), "3,3", "three parts of the line, and a mark for what is not known");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_finding_leads_to_a_queue_whose_name_is_no_text() {
+    let server = Server::start();
+    ok(&server, &["create", r"images:\xff", "--maxlen", "1"]);
+    ok(&server, &["push", r"images:\xff", "x"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, ""));
+    browser.until(r"images:\xff: it is full");
+    browser.eval(
+        "[...document.querySelectorAll('.findings a')].find((one) => one.innerText.startsWith('images')).click()",
+    );
+    browser.until("Full: 1 message at most");
+    assert_eq!(browser.problem(), "");
 }
