@@ -11,13 +11,15 @@ use serde_json::{json, Map, Value as Json};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// How long each of the two searches may take, and how many messages are found at most.
+/// How long each of the two searches may take.
 const SEARCH: Duration = Duration::from_secs(3);
+/// How many messages are found, unless the request says it, and at most.
 const FOUND: usize = 50;
+const MOST: i64 = 500;
 
 /// Looks in one queue or in all of them.
 pub fn search(api: &Api, params: &Params) -> Answer {
-    params.only(&["id", "queue"])?;
+    params.only(&["id", "queue", "count"])?;
     // Of a receipt, the id. An id has no #.
     let id: Vec<u8> = params.needed("id")?.into_iter().take_while(|byte| *byte != b'#').collect();
     if id.is_empty() {
@@ -27,7 +29,8 @@ pub fn search(api: &Api, params: &Params) -> Answer {
         Some(queue) => vec![queue],
         None => api.find.names()?.map(|known| known.names.clone()).unwrap_or_default(),
     };
-    let mut found = Found { messages: Vec::new(), id, end: Instant::now() + SEARCH };
+    let wanted = params.int("count", 1, MOST)?.and_then(|count| usize::try_from(count).ok()).unwrap_or(FOUND);
+    let mut found = Found { messages: Vec::new(), wanted, id, end: Instant::now() + SEARCH };
     let mut searched = 0;
     for name in &names {
         if found.is_over() {
@@ -60,8 +63,11 @@ pub fn search(api: &Api, params: &Params) -> Answer {
             (message.get("queue").map(Json::to_string), message.get("id").map(Json::to_string))
         });
     }
+    let has_more = found.messages.len() > wanted;
+    found.messages.truncate(wanted);
     Ok(json!({
         "found": found.messages,
+        "more": has_more,
         "searched": searched,
         "scanned": scanned,
         "looked": looked,
@@ -78,7 +84,7 @@ fn look_through(api: &Api, name: &[u8], found: &mut Found, looked: &mut usize) -
         *looked += page.len();
         for message in page {
             let id = message.bytes("id");
-            if id.starts_with(&found.id) && id != found.id && found.messages.len() < FOUND {
+            if id.starts_with(&found.id) && id != found.id && !found.is_enough() {
                 found.add(name, message);
             }
         }
@@ -92,6 +98,8 @@ fn look_through(api: &Api, name: &[u8], found: &mut Found, looked: &mut usize) -
 
 struct Found {
     messages: Vec<Json>,
+    /// How many are shown. One more is looked for, which says whether there are more.
+    wanted: usize,
     id: Vec<u8>,
     end: Instant,
 }
@@ -103,7 +111,11 @@ impl Found {
         self.messages.push(Json::Object(message));
     }
 
+    fn is_enough(&self) -> bool {
+        self.messages.len() > self.wanted
+    }
+
     fn is_over(&self) -> bool {
-        self.messages.len() >= FOUND || Instant::now() >= self.end
+        self.is_enough() || Instant::now() >= self.end
     }
 }

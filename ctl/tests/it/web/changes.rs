@@ -417,3 +417,22 @@ fn a_search_says_that_it_is_under_way() {
     browser.eval("window.answerNow()");
     browser.until("1 message found.");
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_search_shows_more_messages_on_demand() {
+    let server = Server::start();
+    server.ask(&["EVAL", "for i = 1, 120 do redis.call('DQ.PUSH', 'q', 'x', 'ID', 'order-' .. i) end", "0"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "search?id=order"));
+    browser.until("50 shown, more exist.");
+    assert!(!browser.text().contains("time was up"), "{}", browser.text());
+    for shown in ["100 shown, more exist.", "120 messages found."] {
+        browser.tab_to("Show more");
+        browser.press("Enter");
+        browser.until(shown);
+    }
+    assert!(!browser.text().contains("Show more"), "{}", browser.text());
+    assert_eq!(browser.problem(), "");
+}

@@ -181,6 +181,21 @@ fn the_search_finds_the_beginnings_of_ids() {
 }
 
 #[test]
+fn a_search_that_has_found_enough_says_that_there_are_more() {
+    let server = Server::start();
+    for id in ["order-1", "order-2", "order-3"] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
+    }
+    let web = Web::start(&server, &[]);
+    let found = |count: u32| {
+        let answer = web.read(&format!("/api/search?queue=q&id=order&count={count}"));
+        (answer["found"].as_array().unwrap().len(), answer["more"].as_bool().unwrap())
+    };
+    assert_eq!((found(2), found(3), found(4)), ((2, true), (3, false), (3, false)));
+    assert_eq!(web.get("/api/search?id=order&count=501").status, 400);
+}
+
+#[test]
 fn consumers_are_shown_with_what_they_hold() {
     let server = Server::start();
     for id in ["a", "b", "c", "d"] {
