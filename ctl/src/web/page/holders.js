@@ -79,7 +79,7 @@ function heldBack(item) {
 export function batchList(queue) {
   const names = table("holders", "Batch", ["Ended", "Left", "Acked", "Dead", "Cancelled", "Then"], (item) => address("queue", { ...queue, tab: "batches", ...param(item, "batch") }));
   names.node.querySelector("tr").append(el("th", { role: "columnheader", scope: "col" }, el("span", { class: "unseen" }, "Progress")));
-  const nothing = el("p", { class: "empty", hidden: true }, "No message of the queue belongs to a batch.");
+  const nothing = el("p", { class: "empty", hidden: true });
   const more = el("p", { class: "dim" });
   const node = el("section", { "aria-label": "batches" }, names.node, nothing, more);
   let answer = { batches: [] };
@@ -88,7 +88,14 @@ export function batchList(queue) {
     answer = await read("batches", queue);
   }
 
-  function draw() {
+  /** Batches of which the queue holds no message any more. No command lists their names. */
+  function without({ batches: number }) {
+    const left = answer.limited ? 0 : number - answer.batches.length;
+    if (!(left > 0)) return "";
+    return `${answer.batches.length > 0 ? `${count(left)} more` : many(left, "open batch", "open batches")} whose messages have all ended, but nobody has said what follows. No command lists the names; to close one: dqctl batch QUEUE NAME --then PAYLOAD.`;
+  }
+
+  function draw({ info }) {
     names.draw(answer.batches, (item) => [[`${count(item.total - item.left)} of ${count(item.total)}`], [count(item.left)], [count(item.acked)], [count(item.dead)], [count(item.cancelled)], [follower(item) ?? "open", item.closed ? "Follows when no message is left" : "Nobody has said which message follows"]],
       () => el("td", { class: "progress", role: "cell" }, el("progress", { max: "1" })),
       (row, item) => {
@@ -97,7 +104,8 @@ export function batchList(queue) {
         set(bar, "aria-label", `Progress of ${shown(item, "batch")}`);
       });
     show(nothing, answer.batches.length === 0);
-    text(more, answer.limited ? "There may be more batches: the first 5,000 messages were looked at. dqctl batch lists all of them." : "");
+    text(nothing, without(info) || "No message of the queue belongs to a batch.");
+    text(more, answer.batches.length > 0 && without(info) ? without(info) : answer.limited ? "There may be more batches: the first 5,000 messages were looked at. dqctl batch lists all of them." : "");
   }
   return { node, read: refresh, draw };
 }

@@ -436,3 +436,21 @@ fn a_search_shows_more_messages_on_demand() {
     assert!(!browser.text().contains("Show more"), "{}", browser.text());
     assert_eq!(browser.problem(), "");
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn an_open_batch_without_messages_is_said_to_be_there() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m", "BATCH", "night"]);
+    server.ask(&["DQ.POP", "q"]);
+    server.ask(&["DQ.ACK", "q", "m"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q&tab=batches"));
+    browser.until("1 open batch whose messages have all ended");
+    server.ask(&["DQ.PUSH", "q", "x", "BATCH", "day"]);
+    browser.until("1 more whose messages have all ended");
+    server.ask(&["DQ.BATCH", "q", "night", "THEN", "done"]);
+    browser.until_true("!document.body.innerText.includes('have all ended')");
+    assert_eq!(browser.problem(), "");
+}
