@@ -42,7 +42,8 @@ export function findings(shared) {
 
   function draw(found) {
     all = found;
-    const numbers = SEVERITIES.map(([severity]) => [found.filter((one) => one.severity === severity).length, severity]);
+    const groups = grouped(found);
+    const numbers = SEVERITIES.map(([severity]) => [groups.filter(([one]) => one.severity === severity).length, severity]);
     const worst = SEVERITIES.find(([severity]) => found.some((one) => one.severity === severity))?.[1] ?? "note";
     show(node, found.length > 0);
     set(node, "class", `findings ${worst}`);
@@ -50,30 +51,40 @@ export function findings(shared) {
     text(summary, `Doctor: ${numbers.filter(([number]) => number > 0).map(([number, severity]) => words[severity](number)).join(", ")}`);
     if (isNew && found.length > 0) node.open = worst === "bad" && !matchMedia("(max-width: 680px)").matches;
     isNew = false;
-    const shown = found.filter((one) => one.severity !== "not checked");
+    const shown = groups.filter(([one]) => one.severity !== "not checked");
     const few = showsAll ? shown : shown.slice(0, FEW);
     show(more, few.length < shown.length);
     text(more, `${shown.length - few.length} more`);
-    list(items, few.map((one, nth) => [`${nth} ${one.server ?? ""} ${JSON.stringify(param(one, "queue"))}`, one]), ([key]) => key, ([, one]) => make(one), (item, [, one]) => fill(item, one));
+    list(items, few.map((group, nth) => [`${nth} ${group[0].server ?? ""} ${JSON.stringify(param(group[0], "queue"))}`, group]), ([key]) => key, ([, [one]]) => make(one), (item, [, group]) => fill(item, group));
+  }
+
+  /** The findings about a queue together, in the place of the most important one, since they often have one cause. */
+  function grouped(found) {
+    const groups = new Map();
+    found.forEach((one, nth) => {
+      const key = one.queue === undefined || one.severity === "not checked" ? nth : JSON.stringify(param(one, "queue"));
+      groups.set(key, [...(groups.get(key) ?? []), one]);
+    });
+    return [...groups.values()];
   }
 
   function make(one) {
     const subject = one.queue !== undefined ? el("a", { href: address("queue", param(one, "queue")) }, named(one, "queue")) : el("span", {}, one.server ?? "All servers");
-    return el("li", {}, el("b", {}), " ", subject, ": ", el("span", {}), " ", el("span", { class: "dim" }), " ", el("a", { hidden: true }));
+    return el("li", {}, el("b", {}), " ", subject, ": ", el("span", {}), " ", el("span", { class: "dim" }), " ", el("span", { class: "here" }));
   }
 
-  function fill(item, one) {
+  function fill(item, group) {
+    const [one] = group;
     const [severity, , what, advice, here] = item.children;
     const sentence = (words) => `${words.replace(/^./, (letter) => letter.toUpperCase())}.`;
     text(severity, sentence(one.severity).slice(0, -1));
     set(severity, "class", SEVERITIES.find(([known]) => known === one.severity)[1]);
-    text(what, `${one.what}.`);
-    const fix = one.queue !== undefined && (shared.writes || LOOKS.has(one.check)) ? HERE[one.check] : null;
-    text(advice, fix ? sentence(one.why) : `${sentence(one.why)} ${sentence(one.do)}`);
-    show(here, Boolean(fix));
-    if (!fix) return;
-    text(here, fix[0]);
-    set(here, "href", address("queue", { ...param(one, "queue"), ...(fix[1] ? { tab: fix[1] } : {}) }));
+    text(what, `${group.map((each) => each.what).join("; ")}.`);
+    const fix = (each) => (each.queue !== undefined && (shared.writes || LOOKS.has(each.check)) ? HERE[each.check] : null);
+    text(advice, [...new Set([one.why, ...group.filter((each) => !fix(each)).map((each) => each.do)])].map(sentence).join(" "));
+    const links = new Map(group.map(fix).filter(Boolean));
+    list(here, [...links], ([words]) => words, ([words]) => el("a", {}, words),
+      (link, [, tab]) => set(link, "href", address("queue", { ...param(one, "queue"), ...(tab ? { tab } : {}) })));
   }
   return { node, read: refresh };
 }
