@@ -1,14 +1,15 @@
 // What is unusual about a queue, in words. The server of the page decides what is: a queue can have several conditions.
 
 import { el, list, set, text } from "./dom.js";
-import { address, count, distance, many, param, shown, span } from "./format.js";
+import { address, count, distance, many, now, param, shown, span } from "./format.js";
 
 /** The condition whose messages are worth a look: those that are dead. */
 export const DYING = "messages die";
 const HELD = "groups held";
+const LATE = "late";
 const PAUSED = "groups paused";
 /** The tab that shows what a condition is about. */
-const TABS = { [DYING]: "dead", [HELD]: "groups", [PAUSED]: "groups" };
+const TABS = { [DYING]: "dead", [LATE]: "consumers", [HELD]: "groups", [PAUSED]: "groups" };
 const WHY = { paused: ["is paused until it is resumed", "is paused, resumes"], rate: ["", "is at its rate, delivers again"], limit: ["is at its limit of messages in flight or waiting for a retry"] };
 
 /** More about a condition than its name. */
@@ -17,13 +18,30 @@ const MORE = {
   full: (info) => `${many(info.maxlen, "message")} at most, pushes are refused`,
   "no consumer": (info) => `ready for ${span(info["oldest-ready"])}, no client waits and nothing is in flight`,
   [DYING]: () => "a message has died in the last ten minutes",
-  late: (info) => `the oldest ready message waits for ${span(info["oldest-ready"])}`,
+  [LATE]: (info) => `the oldest ready message waits for ${span(info["oldest-ready"])}${hangs(info) ? `; ${count(info.inflight)} in flight, the oldest for ${span(info["oldest-inflight"])}${holder(info)}` : ""}`,
   paused: (info) => (Number.isFinite(info["paused-until"]) ? `resumes ${distance(info["paused-until"])}` : "until it is resumed"),
   closed: (info) => (Number.isFinite(info["closed-until"]) ? `accepts messages again ${distance(info["closed-until"])}` : "pushes are refused until it is opened"),
   [HELD]: (info) => heldGroups(info) || `${many(info.ready, "ready message")} of groups that are paused, at their rate or at their limit`,
   [PAUSED]: (info) => count(info["paused-groups"]),
   "at its rate limit": (info) => `delivers again ${distance(info["next-delivery"])}`,
 };
+
+/** Deliveries that run for this time are the likely cause of waiting, in ms, as on the command line. */
+const LONG = 60000;
+
+function hangs(info) {
+  return info["oldest-inflight"] >= LONG;
+}
+
+/** Whether it is worth to know who holds the messages of a queue. */
+export function isHeld({ info, conditions }) {
+  return hangs(info) && conditions.some(([name]) => name === LATE);
+}
+
+/** The consumer that has held a message for longest, unless one without a name does. */
+function holder({ consumers: [first] = [], "oldest-inflight": oldest }) {
+  return first && now() - first.since >= oldest - 2000 ? `, with ${shown(first, "consumer")}` : "";
+}
 
 /** Which groups hold messages back, the paused ones first. */
 function heldGroups({ held = [], "held-groups": number }) {

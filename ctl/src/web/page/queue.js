@@ -4,7 +4,7 @@ import { read } from "./api.js";
 import { actions } from "./actions.js";
 import { batchView } from "./batch.js";
 import { chart } from "./chart.js";
-import { DYING, levelOf, mark, sentences } from "./condition.js";
+import { DYING, isHeld, levelOf, mark, sentences } from "./condition.js";
 import { deadList } from "./dead.js";
 import { el, list, pairs, set, show, text, whole } from "./dom.js";
 import { address, bytes, count, distance, exactSpan, learnClock, many, param, rate, shown, span, typedSpan } from "./format.js";
@@ -107,7 +107,9 @@ export function queue(params, shared) {
     const [answer] = await Promise.all([read("queue", name), shownBody.read()]);
     info = answer.info;
     learnClock(answer.now);
-    const said = { ...info, held: answer.held, "held-groups": answer["held-groups"], "paused-groups": answer["paused-groups"], conditions: answer.conditions };
+    // A user who may not read them still sees the rest.
+    const { consumers } = isHeld(answer) ? await read("consumers", name).catch(() => ({})) : {};
+    const said = { ...info, consumers, held: answer.held, "held-groups": answer["held-groups"], "paused-groups": answer["paused-groups"], conditions: answer.conditions };
     list(conditions, sentences(said), ([words]) => words.split(":")[0], ([, , condition]) => mark(condition, name), (item, [words, level]) => {
       text(item.firstElementChild ?? item, words);
       set(item, "class", level);
@@ -115,6 +117,7 @@ export function queue(params, shared) {
     keepHeight(conditions);
     const parts = [];
     if (Number.isFinite(info["oldest-ready"])) parts.push(`oldest ready message due ${span(info["oldest-ready"])} ago`);
+    if (Number.isFinite(info["oldest-inflight"])) parts.push(`oldest delivery began ${span(info["oldest-inflight"])} ago`);
     if (Number.isFinite(info["next-due"])) parts.push(`next delayed message ${distance(info["next-due"])}`);
     parts.push(`${many(info["waiting-clients"] ?? 0, "client")} waiting`, `${bytes(info["payload-bytes"])} of payloads`);
     text(state, parts.join(" · ").replace(/^./, (letter) => letter.toUpperCase()));

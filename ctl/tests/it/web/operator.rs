@@ -516,3 +516,29 @@ fn a_finding_leads_to_a_queue_whose_name_is_no_text() {
     browser.until("Full: 1 message at most");
     assert_eq!(browser.problem(), "");
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_queue_that_hangs_says_who_holds_its_messages() {
+    let server = Server::start();
+    for id in ["held", "waits"] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id, "AT", "1700000000000"]);
+    }
+    server.ask(&["DQ.POP", "q", "LEASE", "3600000", "AS", "encoder-1"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, ""));
+    browser.until("1 queue");
+    // The delivery began a minute ago, for the page.
+    browser.eval(
+        "const ask = window.fetch; window.fetch = async (path, options) => { \
+         const text = await (await ask(path, options)).text(); \
+         return new Response(text.replace(/\"oldest-inflight\":\\d+/g, '\"oldest-inflight\":61000').replace(/(\"since\":)(\\d+)/g, (_, name, at) => name + (at - 61000))); }",
+    );
+    browser.open(&page(&web, "queue?queue=q"));
+    browser.until("; 1 in flight, the oldest for 1 min 1 s, with encoder-1");
+    browser.tab_to("Late");
+    browser.press("Enter");
+    browser.until_true("document.querySelector('.tabs [aria-current]')?.dataset.key === 'consumers'");
+    assert_eq!(browser.problem(), "");
+}
