@@ -12,6 +12,7 @@ use crate::reply::Fields;
 use crate::time::now_ms;
 use crate::trouble::Trouble;
 use dq_client::{cmd, Client, Error, Resend};
+use serde_json::{Map, Value as Json};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -30,6 +31,9 @@ pub struct Names {
 
 /// What all queues are sorted by.
 const NUMBERS: [&str; 5] = ["ready", "delayed", "inflight", "dead", "oldest-ready"];
+
+/// The rates of `in` and `out`.
+const RATES: [&str; 2] = ["pushed", "completed"];
 
 /// What an order needs of one queue.
 struct Ranked {
@@ -72,6 +76,26 @@ impl Order {
             "out" => Some(Order::Rate(1)),
             word => NUMBERS.iter().position(|number| *number == word).map(Order::Most),
         }
+    }
+
+    /// Sorts the queues of a page by the numbers that it shows. Which queues these are was decided by older ones.
+    pub fn of_rows(self, rows: &mut [Map<String, Json>], is_reversed: bool) {
+        let number = |row: &Map<String, Json>| {
+            let number = match self {
+                Order::Name | Order::Trouble => None,
+                Order::Most(place) => NUMBERS.get(place).and_then(|name| row.get(*name)),
+                Order::Rate(place) => RATES.get(place).and_then(|name| row.get("rates")?.get(name)),
+            };
+            number.and_then(Json::as_f64).unwrap_or(-1.0)
+        };
+        rows.sort_by(|a, b| {
+            let order = number(b).total_cmp(&number(a));
+            if is_reversed {
+                order.reverse()
+            } else {
+                order
+            }
+        });
     }
 }
 

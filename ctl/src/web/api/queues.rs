@@ -66,7 +66,10 @@ pub fn queues(api: &Api, params: &Params) -> Answer {
             Err(error) => return Err(error.into()),
         }
         put(&mut row, "queue", name);
-        rows.push(Json::Object(row));
+        rows.push(row);
+    }
+    if sorted.is_done {
+        order.of_rows(&mut rows, is_reversed);
     }
     Ok(json!({
         "total": names.len(),

@@ -100,6 +100,23 @@ fn queues_are_sorted_and_paged() {
 }
 
 #[test]
+fn queues_are_in_the_order_of_the_numbers_that_are_shown() {
+    let server = Server::start();
+    let push = "for i = 1, 200 do for n = 1, math.random(30) do redis.call('DQ.PUSH', 'q' .. i, '') end end";
+    let web = Web::start(&server, &[]);
+    let mut seen = 0;
+    eventually("the rates of several looks are known", || {
+        server.ask(&["EVAL", push, "0"]);
+        let answer = web.read("/api/queues?sort=in&limit=200");
+        let rates: Vec<f64> =
+            answer["queues"].as_array().unwrap().iter().filter_map(|row| row["rates"]["pushed"].as_f64()).collect();
+        assert!(rates.is_sorted_by(|a, b| a >= b), "{rates:?}");
+        seen += usize::from(rates.len() == 200);
+        seen == 20
+    });
+}
+
+#[test]
 fn messages_are_shown_by_state() {
     let server = Server::start();
     for id in ["ready", "dead", "inflight"] {
