@@ -147,7 +147,7 @@ document.getElementById("search").addEventListener("submit", (event) => {
   if (id) location.hash = address("search", { id });
 });
 document.addEventListener("keydown", (event) => {
-  const typing = event.target.closest?.("input, textarea, select, dialog");
+  const typing = event.target.closest?.("input:not([type=checkbox], [type=range]), textarea, select, dialog");
   if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
     event.preventDefault();
     document.getElementById("search-id").focus();

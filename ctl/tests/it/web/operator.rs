@@ -542,3 +542,20 @@ fn a_queue_that_hangs_says_who_holds_its_messages() {
     browser.until_true("document.querySelector('.tabs [aria-current]')?.dataset.key === 'consumers'");
     assert_eq!(browser.problem(), "");
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn the_key_of_the_search_works_from_a_checkbox() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q"));
+    browser.until("clients waiting");
+    browser.eval("document.querySelector('.select input').focus()");
+    browser.write("/");
+    assert_eq!(browser.eval("document.activeElement.id"), "search-id");
+    // In a text it is a letter.
+    browser.write("/");
+    assert_eq!(browser.eval("document.activeElement.value"), "/");
+}
