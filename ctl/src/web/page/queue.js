@@ -18,6 +18,8 @@ const GROUPED = new Set(["ready", "delayed", "inflight", "dead"]);
 const TIMES = new Set(["lease", "maxlease", "delay", "ttl", "backoff-base", "backoff-max", "rate-period", "grouprate-period", "deadttl", "dedupe", "retain"]);
 const SETTINGS = ["lease", "delay", "retries", "backoff-base", "backoff-max", "backoff-jitter", "ttl", "maxlen", "maxinflight", "maxpayload", "deadlen", "deadttl", "dedupe", "rate", "rate-period", "groupinflight", "grouporder", "grouprate", "grouprate-period", "errors", "forward", "deadforward", "retain", "donelen", "maxlease"];
 const TOTALS = ["pushed", "duplicates", "delivered", "forwarded", "deadforwarded", "acked", "nacked", "given-back", "lease-expired", "died", "expired", "redriven", "cancelled", "rejected-full"];
+/** Totals that are not in the AOF, so that a restart may begin them again. */
+const FORGOTTEN = new Set(["duplicates", "rejected-full"]);
 const COUNTS = new Set(["delayed", "ready", "inflight", "dead", "done", "groups", "blocked", "batches", "known", "payload-bytes", "next-due", "oldest-ready", "waiting-clients", "oldest-inflight", "paused", "paused-until", "closed", "closed-until", "next-delivery", "forward-error", "forward-failing-since", "deadforward-error", "deadforward-failing-since"]);
 
 export function queue(params, shared) {
@@ -208,7 +210,7 @@ function details(acts) {
     const others = known.filter((field) => !SETTINGS.includes(field) && !TOTALS.includes(field) && !COUNTS.has(field));
     const value = (field) => (TIMES.has(field) ? exactSpan(info[field]) : typeof info[field] === "number" ? count(info[field]) : String(info[field] ?? "–"));
     pairs(settings, [...SETTINGS.filter((field) => field in info), ...others].map((field) => [field, meaning(field, info[field]) ?? value(field), String(info[field])]));
-    pairs(totals, TOTALS.filter((field) => field in info).map((field) => [field, value(field)]));
+    pairs(totals, TOTALS.filter((field) => field in info).map((field) => (FORGOTTEN.has(field) ? [`${field}, at least`, value(field), "Pushes that changed nothing are not in the AOF, so a restart may begin this total again."] : [field, value(field)])));
     pairs(times, stats ? [...quantiles("delivered late by", took.lateness), ...quantiles("run time", took.runtime), ["pops without a message", count(stats["pops-empty"])], ["held back by the rate", span(stats["rate-limited-ms"] ?? 0)]] : []);
   }
   return { node, read: async () => undefined, draw };

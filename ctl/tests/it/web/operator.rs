@@ -559,3 +559,20 @@ fn the_key_of_the_search_works_from_a_checkbox() {
     browser.write("/");
     assert_eq!(browser.eval("document.activeElement.value"), "/");
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn totals_that_a_restart_may_begin_again_are_a_lower_bound() {
+    let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    server.ask(&["DQ.CREATE", "q", "MAXLEN", "1"]);
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
+    assert!(server.try_ask(&["DQ.PUSH", "q", "x"]).is_err());
+    server.kill();
+    server.boot();
+    let web = Web::start(&server, &[]);
+    assert_eq!(web.read("/api/queue?queue=q")["info"]["rejected-full"], 0);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q&tab=details"));
+    browser.until("rejected-full, at least");
+    browser.until("duplicates, at least");
+}
