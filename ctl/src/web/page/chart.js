@@ -10,60 +10,102 @@ const LEAST = 120000;
 /** Samples that are further apart are not joined by a line, in ms. */
 const GAP = 60000;
 
-/** A chart with a title, and what it says if there is nothing to draw. `update` draws series of `{name, kind, points: [[at, value]]}` with their last `value`, or `words` for it. The value of a point may be null, or NaN, which interrupts the line. */
-export function chart(title, format, nothing) {
+/**
+ * A chart with a title, and what it says if there is nothing to draw. `update` draws series of `{name, kind, points: [[at, value]]}`
+ * with their last `value`. The value of a point may be null, or NaN, which interrupts the line. `told` is the form of a value
+ * of a point, if it differs from that of the axis. A slider over the lines, or a pointer, shows the values of another time.
+ */
+export function chart(title, format, nothing, told = format) {
   const lines = svg("g");
   const breaks = svg("path", { class: "break" });
+  const cursor = svg("path", { class: "cursor" });
   const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" },
-    svg("path", { class: "grid", d: `M0 .5H${WIDTH}M0 ${HEIGHT - 0.5}H${WIDTH}` }), breaks, lines);
-  const most = el("span", { class: "most" });
-  const from = el("span");
+    svg("path", { class: "grid", d: `M0 .5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}M0 ${HEIGHT - 0.5}H${WIDTH}M${WIDTH / 2} 0V${HEIGHT}` }), breaks, cursor, lines);
+  const [most, half] = [el("span"), el("span")];
+  const [from, middle, to] = [el("span"), el("span"), el("span")];
   const note = el("p", { class: "note" });
   const legend = el("ul", { class: "legend" });
-  const plot = el("div", { class: "blank" }, el("div", { class: "plot" }, most, picture),
-    el("div", { class: "times", "aria-hidden": "true" }, from, el("span", {}, "now")));
+  const slider = el("input", { type: "range", step: "10000", "aria-label": `${title}: time`, input: () => look(Number(slider.value)), blur: () => look(null), pointermove: follow, pointerleave: ({ pointerType }) => pointerType === "mouse" && look(null) });
+  const plot = el("div", { class: "blank" }, el("div", { class: "plot" }, el("div", { class: "scale", "aria-hidden": "true" }, most, half), picture, slider),
+    el("div", { class: "times", "aria-hidden": "true" }, from, middle, to));
   // The note stands in place of the lines, so that what is below does not move when they appear.
   const node = el("figure", { class: "chart" }, el("figcaption", {}, title), legend, el("div", { class: "drawing" }, plot, note));
+  let series = [];
+  let [first, last] = [0, 0];
+  /** The time that is looked at; null: now. */
+  let looked = null;
 
-  const latest = ({ value, words }) => words ?? format(value);
+  function follow({ clientX, pointerType }) {
+    if (pointerType !== "mouse") return;
+    const { left, width } = slider.getBoundingClientRect();
+    slider.value = first + ((clientX - left) / width) * (last - first);
+    look(Number(slider.value));
+  }
 
-  function update(series) {
-    const all = series.flatMap(({ points }) => points.filter(([, value]) => Number.isFinite(value)));
-    const highest = Math.max(0, ...all.map(([, value]) => value));
+  function look(at) {
+    looked = at;
+    drawTime();
+  }
+
+  function update(given) {
+    series = given;
+    const highest = Math.max(0, ...series.flatMap(({ points }) => points.map(([, value]) => value)).filter(Number.isFinite));
     const isDrawn = highest > 0 && series.some(({ points }) => points.length > 1);
     plot.classList.toggle("blank", !isDrawn);
     const sampled = Math.max(...series.map(({ points }) => points.length));
     show(note, !isDrawn);
     text(note, sampled < 2 ? "A line appears with the second sample, in ten seconds." : nothing);
     const ats = series.flatMap(({ points }) => points.map(([at]) => at));
-    const last = Math.max(...ats, 0);
-    const first = Math.min(last - LEAST, ...ats);
+    last = Math.max(...ats, 0);
+    first = Math.min(last - LEAST, ...ats);
     const top = nice(highest);
-    text(most, isDrawn ? format(top) : "");
-    text(from, isDrawn ? `${span(last - first)} ago` : "");
-    set(from, "title", isDrawn ? clock(first) : null);
+    text(most, format(top));
+    text(half, format(top / 2));
     list(lines, isDrawn ? series : [], ({ name }) => name,
-      ({ kind }) => svg("path", { class: `line ${kind}` }),
-      (path, { points }) => set(path, "d", line(points, first, last, top, WIDTH, HEIGHT)));
+      ({ kind }) => svg("g", {}, svg("path", { class: `line ${kind}` }), svg("path", { class: `line ${kind} dot` })),
+      (group, { points }) => {
+        const parts = runs(points, first, last, top, WIDTH, HEIGHT);
+        set(group.firstElementChild, "d", path(parts));
+        set(group.lastElementChild, "d", path(parts.filter(({ length }) => length === 1)));
+      });
     // The same for all lines.
     const broken = series[0].points.filter(([, value]) => Number.isNaN(value));
-    set(breaks, "d", isDrawn ? broken.map(([at]) => `M${across(at, first, last, WIDTH)} 0V${HEIGHT}`).join("") : "");
-    list(legend, series, ({ name }) => name,
-      ({ name, kind }) => el("li", {}, swatch(kind), `${name} `, el("b")),
-      (item, one) => text(item.lastElementChild, latest(one)));
-    const known = series.map((one) => `${one.name} ${latest(one)}`).join(", ");
-    set(picture, "aria-label", `${title} over the last ${span(last - first)}. Now: ${known}.`);
+    set(breaks, "d", isDrawn ? broken.map(([at]) => upright(at)).join("") : "");
+    list(legend, series, ({ name }) => name, ({ name, kind }) => el("li", {}, swatch(kind), `${name} `, el("b")), () => undefined);
+    set(picture, "aria-label", `${title} over the last ${span(last - first)}. Now: ${series.map((one) => `${one.name} ${told(one.value)}`).join(", ")}.`);
+    set(slider, "min", first);
+    set(slider, "max", last);
+    drawTime();
+  }
+
+  function upright(at) {
+    return `M${across(at, first, last, WIDTH)} 0V${HEIGHT}`;
+  }
+
+  /** Shows the values of the sample that is nearest to the time that is looked at, or those of now. */
+  function drawTime() {
+    if (looked === null) slider.value = last;
+    const far = ([at]) => Math.abs(at - looked);
+    const near = looked === null ? null : series[0].points.reduce((best, point) => (far(point) < far(best) ? point : best), [Infinity]);
+    const value = ({ points, value: present }) => (near === null ? present : points.find(([at]) => at === near[0])?.[1]);
+    series.forEach((one, nth) => text(legend.children[nth].lastElementChild, told(value(one))));
+    const when = near && Number.isFinite(near[0]) ? clock(near[0]) : null;
+    set(cursor, "d", when && upright(near[0]));
+    set(slider, "aria-valuetext", `${when ?? "now"}: ${series.map((one) => `${one.name} ${told(value(one))}`).join(", ")}`);
+    text(from, when ? "" : ago(last - first));
+    text(middle, when ?? ago((last - first) / 2));
+    text(to, when ? "" : "now");
   }
   return { node, update };
 }
 
 /** A chart in a row of a table: one line, with the number that its height stands for. */
 export function sparkline() {
-  const path = svg("path", { class: "line depth" });
+  const drawing = svg("path", { class: "line depth" });
   const area = svg("path", { class: "area" });
   const label = el("span", { class: "dim" });
   const node = el("span", { class: "sparkline" },
-    svg("svg", { class: "spark", viewBox: "0 0 100 24", preserveAspectRatio: "none", "aria-hidden": "true" }, area, path), label);
+    svg("svg", { class: "spark", viewBox: "0 0 100 24", preserveAspectRatio: "none", "aria-hidden": "true" }, area, drawing), label);
   function update(points) {
     const most = Math.max(0, ...points.map(([, value]) => value));
     const drawn = points.length > 1 && most > 0;
@@ -71,8 +113,8 @@ export function sparkline() {
     if (!drawn) return;
     const last = points[points.length - 1][0];
     const first = Math.min(last - LEAST, points[0][0]);
-    const d = line(points, first, last, most, 100, 23);
-    set(path, "d", d);
+    const d = path(runs(points, first, last, most, 100, 23));
+    set(drawing, "d", d);
     set(area, "d", `${d}L100 24L${(((points[0][0] - first) / (last - first)) * 100).toFixed(1)} 24Z`);
     text(label, count(most));
     set(node, "title", `At most ${count(most)} messages in ${span(last - first)}`);
@@ -89,6 +131,12 @@ export function rates(samples, column) {
   });
 }
 
+/** A tick: a time in minutes, or in halves of them if there are few. */
+function ago(ms) {
+  const step = ms < 600000 ? 30000 : 60000;
+  return `${span(Math.round(ms / step) * step)} ago`;
+}
+
 function swatch(kind) {
   return svg("svg", { class: "swatch", viewBox: "0 0 18 8", "aria-hidden": "true" }, svg("path", { class: `line ${kind}`, d: "M0 4H18" }));
 }
@@ -97,18 +145,24 @@ function across(at, first, last, width) {
   return (((at - first) / Math.max(1, last - first)) * width).toFixed(1);
 }
 
-/** A path through the points. It is interrupted where values are missing for a while; a point that stands alone is a dot. */
-function line(points, first, last, top, width, height) {
+/** The points as `x y` in runs of those that a line joins: it is interrupted where values are missing for a while. */
+function runs(points, first, last, top, width, height) {
+  const found = [];
   let before = null;
-  return points.map(([at, value]) => {
+  for (const [at, value] of points) {
     if (Number.isNaN(value)) before = null;
-    if (!Number.isFinite(value)) return "";
-    const x = across(at, first, last, width);
+    if (!Number.isFinite(value)) continue;
     const y = (height - 1 - (Math.min(value, top) / top) * (height - 2)).toFixed(1);
-    const joins = before !== null && at - before < GAP;
+    if (before === null || at - before >= GAP) found.push([]);
+    found[found.length - 1].push(`${across(at, first, last, width)} ${y}`);
     before = at;
-    return joins ? `L${x} ${y}` : `M${x} ${y}h.1`;
-  }).join("");
+  }
+  return found;
+}
+
+/** A path through runs of points. */
+function path(parts) {
+  return parts.map((run) => `M${run.join("L")}h.1`).join("");
 }
 
 /** The next number that begins with 1, 2 or 5. */

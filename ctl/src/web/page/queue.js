@@ -30,8 +30,8 @@ export function queue(params, shared) {
   const state = el("p", { class: "condition" });
   const depth = chart("Messages", count, "No message in the time that is known.");
   const flow = chart("Messages per second", rate, "Nothing was pushed or delivered in the time that is known.");
-  const late = chart("Delivered late by", span, "Nothing was delivered for the first time in the time that is known.");
-  const run = chart("Run time", span, "Nothing was acked in the time that is known.");
+  const late = chart("Delivered late by", span, "Nothing was delivered for the first time in the time that is known.", atMost);
+  const run = chart("Run time", span, "Nothing was acked in the time that is known.", atMost);
   // One button for both ways, so that it keeps the focus.
   const pause = button("Pause…", () => (info.paused ? acts.resume() : acts.pause(info)));
   const close = button("Close…", () => (info.closed ? acts.open() : acts.close()));
@@ -119,7 +119,7 @@ export function queue(params, shared) {
     keepHeight(conditions);
     const parts = [];
     if (Number.isFinite(info["oldest-ready"])) parts.push(`oldest ready message due ${span(info["oldest-ready"])} ago`);
-    if (Number.isFinite(info["oldest-inflight"])) parts.push(`oldest delivery began ${span(info["oldest-inflight"])} ago`);
+    if (Number.isFinite(info["oldest-inflight"]) && !isHeld(answer)) parts.push(`oldest delivery began ${span(info["oldest-inflight"])} ago`);
     if (Number.isFinite(info["next-due"])) parts.push(`next delayed message ${distance(info["next-due"])}`);
     parts.push(`${many(info["waiting-clients"] ?? 0, "client")} waiting`, `${bytes(info["payload-bytes"])} of payloads`);
     text(state, parts.join(" · ").replace(/^./, (letter) => letter.toUpperCase()));
@@ -187,7 +187,7 @@ function atMost(ms) {
 function times(samples, column) {
   return [["median", "ready", 0], ["99 %", "inflight", 1]].map(([name, kind, place]) => {
     const points = samples.map((sample) => [sample[0], sample.length === 1 ? NaN : sample[column]?.[place] ?? null]);
-    return { name, kind, points, words: atMost(points.findLast(([, value]) => Number.isFinite(value))?.[1]) };
+    return { name, kind, points, value: points.findLast(([, value]) => Number.isFinite(value))?.[1] };
   });
 }
 

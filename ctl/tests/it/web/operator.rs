@@ -576,3 +576,53 @@ fn totals_that_a_restart_may_begin_again_are_a_lower_bound() {
     browser.until("rejected-full, at least");
     browser.until("duplicates, at least");
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_chart_tells_the_values_of_a_time_by_pointer_and_keyboard() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q"));
+    browser.until("clients waiting");
+    // An hour ago there were 40 messages, then 20, and now there is one.
+    browser.eval(
+        "const ask = window.fetch; window.fetch = async (path, options) => { \
+         const answer = await (await ask(path, options)).json(); \
+         const row = (ago, ready) => [answer.now - ago, ready, 0, 0, 0, 0, 0, 0, null, null]; \
+         if (answer.history) answer.history = [row(3600000, 40), row(3590000, 40), row(1800000, 20), row(0, 1)]; \
+         return new Response(JSON.stringify(answer)); }",
+    );
+    let chart = "document.querySelector('.chart')";
+    browser.until_true(&format!("{chart}.innerText.includes('1 h ago')"));
+    let shown = format!("{chart}.innerText.replace(/\\s+/g, ' ')");
+    let now = browser.eval(&shown).as_str().unwrap().to_owned();
+    assert!(now.contains("Ready 1 ") && now.contains("50 25") && now.contains("1 h ago 30 min ago now"), "{now}");
+    // What stands alone is a dot.
+    let dots = format!("{chart}.querySelector('.dot.ready').getAttribute('d').match(/M/g).length");
+    assert_eq!(browser.eval(&dots), 2);
+    let at = |part: f64| {
+        format!("(() => {{ const slider = {chart}.querySelector('input'); const box = slider.getBoundingClientRect(); slider.dispatchEvent(new PointerEvent('pointermove', {{ pointerType: 'mouse', clientX: box.left + box.width * {part} }})); }})()")
+    };
+    browser.eval(&at(0.0));
+    browser.until_true(&format!("{shown}.includes('Ready 40 ')"));
+    browser.eval(&at(0.45));
+    browser.until_true(&format!("{shown}.includes('Ready 20 ')"));
+    assert_eq!(browser.eval(&format!("{chart}.querySelector('.cursor').hasAttribute('d')")), true);
+    browser.eval(&format!(
+        "{chart}.querySelector('input').dispatchEvent(new PointerEvent('pointerleave', {{ pointerType: 'mouse' }}))"
+    ));
+    browser.until_true(&format!("{shown}.includes('Ready 1 ')"));
+    // The keyboard starts at the present.
+    browser.tab_to("Messages: time");
+    for _ in 0..100 {
+        browser.press("ArrowDown");
+    }
+    browser.press("ArrowDown");
+    browser
+        .until_true(&format!("/^\\d\\d:\\d\\d:\\d\\d: Ready 20, /.test({chart}.querySelector('input').ariaValueText)"));
+    browser.press("Tab");
+    browser.until_true(&format!("{shown}.includes('Ready 1 ')"));
+    assert_eq!(browser.problem(), "");
+}
