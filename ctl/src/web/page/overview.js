@@ -32,17 +32,16 @@ export function overview(params, shared) {
   const previous = el("button", { type: "button", click: () => turn(-PAGE) }, "Previous");
   const next = el("button", { type: "button", click: () => turn(PAGE) }, "Next");
   const pager = el("nav", { class: "pager", "aria-label": "Pages of queues", hidden: true }, previous, next);
-  const filter = el("input", { type: "search", id: "contains", value: state.contains, placeholder: "Part of a name", autocomplete: "off", autocapitalize: "none", spellcheck: "false", input: () => change({ contains: filter.value }) });
+  const filter = el("input", { type: "search", id: "contains", value: state.contains, placeholder: "Filter by name", autocomplete: "off", autocapitalize: "none", spellcheck: "false", input: () => change({ contains: filter.value }) });
   const sort = el("select", { id: "sort", change: () => change({ sort: sort.value, reverse: 0 }) }, SORTS.map(([value, name]) => el("option", { value }, name)));
   const push = el("button", { type: "button", class: "write", click: () => actions(shared, {}).push() }, "Push a message…");
 
   const node = el("div", { class: "overview" },
-    el("div", { class: "head" }, el("h1", {}, "Queues"), push), warning, found.node, totals,
+    el("div", { class: "head" }, el("h1", {}, "Queues"), push), warning, found.node, el("div", { class: "figures" }, totals, el("div", { class: "charts" }, depth.node, flow.node)),
     el("div", { class: "tools" },
       el("div", { class: "field" }, el("label", { for: "contains" }, "Filter"), filter),
       el("div", { class: "field order" }, el("label", { for: "sort" }, "Order"), sort), range),
-    // What is wrong with which queue comes before how they developed.
-    table, nothing, pager, el("div", { class: "charts" }, depth.node, flow.node));
+    table, nothing, pager);
   showOrder();
 
   /** A heading sorts by its column, and the other way round if it does already. */
@@ -182,7 +181,7 @@ export function depths(samples, held) {
 }
 
 export function flows(samples, now) {
-  return [["In (pushed)", "pushed", 5], ["Delivered", "delivered", 6], ["Out (completed)", "completed", 7]].map(([name, kind, column]) => ({
+  return [["In", "pushed", 5], ["Delivered", "delivered", 6], ["Out", "completed", 7]].map(([name, kind, column]) => ({
     name, kind, points: rates(samples, column), value: now?.[kind],
   }));
 }

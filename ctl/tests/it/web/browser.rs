@@ -139,7 +139,7 @@ fn a_message_shows_what_travels_with_it() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
-fn a_laptop_shows_six_queues_below_the_findings_and_the_messages_of_a_queue() {
+fn a_laptop_shows_charts_and_six_queues_below_the_findings_and_the_messages_of_a_queue() {
     let server = Server::start();
     shop(&server);
     let web = Web::writing(&server);
@@ -151,6 +151,8 @@ fn a_laptop_shows_six_queues_below_the_findings_and_the_messages_of_a_queue() {
     browser.until_true("document.querySelectorAll('.queues tbody tr').length > 6");
     let bottom = browser.eval(bottom).as_f64().unwrap();
     assert!(bottom <= 800.0, "the sixth queue ends at {bottom}");
+    let above = "document.querySelector('.charts').getBoundingClientRect().bottom < document.querySelector('.queues').getBoundingClientRect().top";
+    assert_eq!(browser.eval(above), true, "how they developed is on the screen too");
     browser.open(&page("queue?queue=payments:capture&tab=inflight"));
     browser.until("capture-1018");
     let top = browser.eval("document.querySelector('.messages').getBoundingClientRect().top").as_f64().unwrap();

@@ -72,6 +72,9 @@ fn a_phone_shows_messages_before_charts() {
         browser.until_true("document.querySelector('.messages li') !== null");
         let above = "document.querySelector('.messages').getBoundingClientRect().bottom < document.querySelector('.charts').getBoundingClientRect().top";
         assert_eq!(browser.eval(above), true);
+        browser.open(&page(&web, ""));
+        browser.until("1 queue");
+        assert_eq!(browser.eval(&above.replace(".messages", ".queues")), true);
         browser.open("about:blank");
     }
 }
