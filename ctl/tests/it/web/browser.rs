@@ -157,6 +157,16 @@ fn a_laptop_shows_charts_and_six_queues_below_the_findings_and_the_messages_of_a
     browser.until("capture-1018");
     let top = browser.eval("document.querySelector('.messages').getBoundingClientRect().top").as_f64().unwrap();
     assert!(top <= 540.0, "the first message begins at {top}");
+    // Of the dead, that are many, more fit: a row has two lines.
+    browser.open(&page("queue?queue=payments:capture&tab=dead"));
+    browser.until("capture-1017");
+    let highest =
+        "Math.max(...[...document.querySelectorAll('.dead-list .messages li')].map((row) => row.offsetHeight))";
+    let highest = browser.eval(highest).as_i64().unwrap();
+    assert!(highest <= 56, "{highest}");
+    let row = browser.eval("document.querySelector('.dead-list .messages li').innerText");
+    let row = row.as_str().unwrap();
+    assert!(row.contains("died ") && row.contains("timeout after") && row.contains("\"order\""), "{row}");
 }
 
 #[test]
