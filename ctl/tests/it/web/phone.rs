@@ -257,3 +257,26 @@ fn a_queue_is_closed_and_a_message_pushed_with_all_its_options() {
     assert!(server.try_ask(&["DQ.PUSH", "q", "x"]).is_err());
     assert_eq!(browser.problem(), "");
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_phone_shows_what_is_wrong_before_what_can_be_done() {
+    let server = Server::start();
+    let long = "eu-central:customers:notifications:by-mail-and-by-text";
+    server.ask(&["DQ.PUSH", long, "x", "AT", "1700000000000"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.show(Screen::Phone, Scheme::Light);
+    browser.open(&page(&web, &format!("queue?queue={long}")));
+    browser.until("No consumer");
+    let place = |of: &str, edge: &str| format!("document.querySelector('{of}').getBoundingClientRect().{edge}");
+    let (said, actions) = (place(".conditions li", "bottom"), place(".queue .buttons", "top"));
+    assert_eq!(browser.eval(&format!("{said} < {actions}")), true);
+    // The buttons take two rows, and the name is whole.
+    let height = format!("{} - {actions}", place(".queue .buttons", "bottom"));
+    assert!(browser.eval(&height).as_f64().unwrap() <= 100.0);
+    assert_eq!(browser.eval("(() => { const name = document.querySelector('h1 button'); return name.scrollWidth <= name.clientWidth && name.scrollHeight <= name.clientHeight + 2; })()"), true);
+    let cut = "[...document.querySelectorAll('.queue .buttons button')].filter((one) => one.scrollWidth > one.clientWidth).length";
+    assert_eq!(browser.eval(cut), 0);
+    assert_eq!(browser.eval("document.documentElement.scrollWidth"), 390);
+}
