@@ -38,7 +38,8 @@ export function queue(params, shared) {
   const redrive = button("Redrive…", () => acts.redriveMany(info));
   const promote = button("Run delayed now…", () => acts.promoteMany(info));
   const purge = button("Purge…", () => acts.purge(info, tab), "danger");
-  const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this queue" }, button("Push…", () => acts.push()), pause, close, redrive, promote, purge);
+  const others = [pause, close, redrive, promote, purge];
+  const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this queue" }, button("Push…", () => acts.push()), others);
   const tabs = el("nav", { class: "tabs", "aria-label": "Contents of the queue", scroll: showEdges });
   const content = el("div");
   const node = el("div", { class: "queue" },
@@ -104,6 +105,17 @@ export function queue(params, shared) {
   }
 
   async function refresh() {
+    try {
+      await readAll();
+      for (const one of others) show(one, true);
+    } catch (problem) {
+      // A push would create it. There is nothing else to do.
+      if (problem.status === 404) for (const one of others) show(one, false);
+      throw problem;
+    }
+  }
+
+  async function readAll() {
     if (!isPlaced && params.tab === undefined && !only) await openFullest();
     const shownBody = body;
     const [answer] = await Promise.all([read("queue", name), shownBody.read()]);

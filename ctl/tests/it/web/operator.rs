@@ -626,3 +626,19 @@ fn a_chart_tells_the_values_of_a_time_by_pointer_and_keyboard() {
     browser.until_true(&format!("{shown}.includes('Ready 1 ')"));
     assert_eq!(browser.problem(), "");
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_queue_that_is_not_there_can_only_be_pushed_to() {
+    let server = Server::start();
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q"));
+    browser.until("Not there");
+    let buttons = "[...document.querySelectorAll('.queue .buttons button')].filter((one) => one.offsetParent).map((one) => one.innerText).join()";
+    assert_eq!(browser.eval(buttons), "Push…");
+    server.ask(&["DQ.PUSH", "q", "x"]);
+    browser.until("clients waiting");
+    assert_eq!(browser.eval(buttons), "Push…,Pause…,Close…,Redrive…,Run delayed now…,Purge…");
+    assert_eq!(browser.problem(), "");
+}
