@@ -281,14 +281,22 @@ export function actions(shared, queue) {
     // A payload that is no text is pushed as it is.
     pushAgain: (shownId, found) => ask({
       title: `Push ${shownId} again as a new message`,
-      words: `The message that is here stays as it is.${typeof found.payload === "string" ? "" : " Its payload is no text, so it is pushed unchanged."}`,
+      words: `${found.state === "dead" ? "" : "The message that is here stays as it is."}${typeof found.payload === "string" ? "" : " Its payload is no text, so it is pushed unchanged."}`,
       fields: [
         ...(typeof found.payload === "string" ? [{ name: "payload", label: "Payload", type: "textarea", value: found.payload }] : []),
         { name: "id", label: "Id (optional)", hint: "Empty: a new one is made. The id of this message would be a duplicate." },
+        ...(found.state === "dead" ? [{ name: "old", label: "The dead message", options: [["", "stays as it is"], ["delete", "is deleted after the push"]] }] : []),
         ...rest(found),
       ],
       confirm: "Push",
-      run: (values) => act("push", { ...given(values), ...(typeof found.payload === "string" ? { payload: values.payload } : { "payload-base64": found["payload-base64"] }) }, (answer) => `Pushed: ${shown(answer, "id")}.`),
+      run: async ({ old, ...values }) => {
+        const payload = typeof found.payload === "string" ? { payload: values.payload } : { "payload-base64": found["payload-base64"] };
+        const pushed = shown(await write("push", { ...queue, ...given(values), ...payload }), "id");
+        if (old !== "delete") return report(`Pushed: ${pushed}.`);
+        // The push is done, and is not repeated.
+        const words = await write("cancel", { ...queue, ...param(found, "id") }).then(() => `Pushed: ${pushed}. Deleted: ${shownId}.`, (problem) => `Pushed: ${pushed}. Not deleted: ${problem.message}`);
+        return report(words);
+      },
     }),
   };
 }

@@ -108,6 +108,11 @@ export function ask({ title, words, fields = [], confirm, danger = false, run, l
   dialog.addEventListener("close", () => refocus(asker), { once: true });
 }
 
+/** About how many lines a text takes in a field. */
+function linesOf(words) {
+  return words.split("\n").reduce((lines, line) => lines + Math.max(1, Math.ceil(line.length / 80)), 0);
+}
+
 function input(field) {
   const id = `field-${field.name}`;
   const hint = field.hint ? el("p", { class: "hint", id: `${id}-hint` }, field.hint) : null;
@@ -117,7 +122,7 @@ function input(field) {
   if (field.options) {
     control = el("select", common, field.options.map(([value, words]) => el("option", { value, selected: value === field.value }, words)));
   } else if (field.type === "textarea") {
-    control = el("textarea", { ...common, ...plain, rows: Math.min(14, Math.max(field.name === "payload" ? 5 : 2, String(field.value ?? "").split("\n").length)) }, field.value ?? "");
+    control = el("textarea", { ...common, ...plain, rows: Math.min(24, Math.max(field.name === "payload" ? 5 : 2, linesOf(String(field.value ?? "")))) }, field.value ?? "");
   } else {
     control = el("input", { ...common, ...plain, type: field.type === "number" ? "text" : field.type ?? "text", inputmode: field.type === "number" ? "numeric" : null, value: field.value ?? "" });
   }

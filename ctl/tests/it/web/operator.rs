@@ -239,6 +239,17 @@ fn a_dead_message_is_edited_and_pushed_as_a_new_one() {
         (&"{\"user\":8}".into(), &5.into(), &"1f".into())
     );
     assert_eq!(web.read("/api/message?queue=q&id=m")["message"]["state"], "dead");
+    // Once more, and the dead one is deleted.
+    browser.tab_to("Edit and push again…");
+    browser.press("Enter");
+    browser.until("is deleted after the push");
+    browser.eval(
+        "document.getElementById('field-old').value = 'delete'; document.getElementById('field-id').value = 'm3'",
+    );
+    browser.eval("document.querySelector('dialog button.primary').click()");
+    browser.until("Pushed: m3. Deleted: m.");
+    browser.until("The queue has no message of this id now");
+    assert_eq!(web.read("/api/message?queue=q&id=m3")["message"]["payload"], "{\"user\":7}");
     assert_eq!(browser.problem(), "");
 }
 
