@@ -76,10 +76,12 @@ export function queue(params, shared) {
   /** Opens the dead messages if messages die, and else the first tab that has some. */
   async function openFullest() {
     const answer = await read("queue", name);
+    // Somebody has chosen one meanwhile.
+    if (chosen.tab !== undefined) return;
     const states = ["ready", "dead", "inflight", "delayed", "done"];
     if (answer.conditions?.some(([condition]) => condition === DYING)) states.unshift("dead");
-    const full = states.find((state) => answer.info[state] > 0);
-    if (full && full !== tab) choose({ ...params, tab: full });
+    const full = states.find((state) => answer.info[state] > 0) ?? tab;
+    choose({ ...chosen, tab: full });
   }
 
   function bodyOf() {
@@ -116,7 +118,7 @@ export function queue(params, shared) {
   }
 
   async function readAll() {
-    if (!isPlaced && params.tab === undefined && !only) await openFullest();
+    if (chosen.tab === undefined && !only) await openFullest();
     const shownBody = body;
     const [answer] = await Promise.all([read("queue", name), shownBody.read()]);
     info = answer.info;

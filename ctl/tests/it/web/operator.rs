@@ -183,6 +183,11 @@ fn a_queue_whose_messages_die_opens_at_its_dead() {
     browser.until("Retries used up, the last lease expired without an ack");
     browser.open(&page(&web, "queue?queue=q&tab=ready"));
     browser.until_true(&shows("ready"));
+    // Also if the view is there already.
+    browser.open(&page(&web, "queue?queue=q"));
+    browser.until_true(&shows("dead"));
+    browser.open(&page(&web, "queue?queue=q&tab=ready"));
+    browser.until_true(&shows("ready"));
     browser.tab_to("Messages die");
     browser.press("Enter");
     browser.until_true(&shows("dead"));
