@@ -2,6 +2,7 @@
 
 mod browser;
 mod changes;
+mod charts;
 mod chrome;
 mod dead;
 mod operator;

@@ -473,51 +473,6 @@ fn a_server_that_dies_is_said_and_comes_back_by_itself() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
-fn lateness_and_run_time_are_drawn_after_the_second_sample() {
-    let server = Server::start();
-    server.ask(&["DQ.PUSH", "q", "x", "ID", "first"]);
-    let web = Web::start(&server, &[]);
-    let mut browser = Browser::start();
-    browser.open(&page(&web, "queue?queue=q"));
-    browser.until("A line appears with the second sample");
-    let drawn = "[...document.querySelectorAll('.chart')].map((chart) => chart.querySelectorAll('path.line[d*=M]').length - chart.querySelectorAll('.swatch').length > 0).join()";
-    assert_eq!(browser.eval(drawn), "false,false,false,false");
-    let heights = "[...document.querySelectorAll('.chart')].map((chart) => chart.offsetHeight).join()";
-    let empty = browser.eval(heights);
-    // Deliveries go on, so that there are some between two samples.
-    eventually("they are drawn", || {
-        server.ask(&["DQ.PUSH", "q", "x"]);
-        server.ask(&["EVAL", "local m = redis.call('DQ.POP', 'q') redis.call('DQ.ACK', 'q', m[1][4])", "0"]);
-        browser.eval(drawn).as_str().unwrap().starts_with("true,true,true")
-    });
-    assert_eq!(browser.eval(heights), empty, "what is below does not move");
-    // What was measured is known as a bound only.
-    let legend = "document.querySelectorAll('.chart')[2].querySelector('.legend').innerText.replace(/\\s+/g, ' ')";
-    let shown = browser.eval(legend).as_str().unwrap().to_owned();
-    assert!(shown.starts_with("median ≤ ") && shown.contains("99 % ≤ "), "{shown}");
-}
-
-#[test]
-#[ignore = "needs chromium: make test-web"]
-fn an_interruption_draws_a_gap_and_no_spike() {
-    let server = Server::start();
-    let web = Web::start(&server, &[]);
-    let mut browser = Browser::start();
-    browser.open(&page(&web, ""));
-    browser.until("There is no queue yet");
-    // Instants and a total: ten a second, an interruption, a second one without a sample, and a total that began again.
-    let samples = "[[0, 0], [1e4, 100], [2e4], [3e4, 100], [4e4, 200], [5e4, 5], [6e4, 105]]";
-    let rates = format!("import('/chart.js').then(({{ rates }}) => rates({samples}, 1).map((one) => one[1]).join())");
-    assert_eq!(browser.eval(&rates), "10,NaN,NaN,10,NaN,10");
-    let drawn = format!(
-        "import('/chart.js').then(({{ chart, rates }}) => {{ const one = chart('', String, ''); one.update([{{ name: 'In', kind: 'pushed', points: rates({samples}, 1) }}]); \
-         return ['g path', '.break'].map((path) => one.node.querySelector(path).getAttribute('d').match(/M/g).length).join(); }})"
-    );
-    assert_eq!(browser.eval(&drawn), "3,3", "three parts of the line, and a mark for what is not known");
-}
-
-#[test]
-#[ignore = "needs chromium: make test-web"]
 fn a_finding_leads_to_a_queue_whose_name_is_no_text() {
     let server = Server::start();
     ok(&server, &["create", r"images:\xff", "--maxlen", "1"]);
@@ -591,56 +546,6 @@ fn totals_that_a_restart_may_begin_again_are_a_lower_bound() {
     browser.open(&page(&web, "queue?queue=q&tab=details"));
     browser.until("rejected-full, at least");
     browser.until("duplicates, at least");
-}
-
-#[test]
-#[ignore = "needs chromium: make test-web"]
-fn a_chart_tells_the_values_of_a_time_by_pointer_and_keyboard() {
-    let server = Server::start();
-    server.ask(&["DQ.PUSH", "q", "x"]);
-    let web = Web::start(&server, &[]);
-    let mut browser = Browser::start();
-    browser.open(&page(&web, "queue?queue=q"));
-    browser.until("clients waiting");
-    // An hour ago there were 40 messages, then 20, and now there is one.
-    browser.eval(
-        "const ask = window.fetch; window.fetch = async (path, options) => { \
-         const answer = await (await ask(path, options)).json(); \
-         const row = (ago, ready) => [answer.now - ago, ready, 0, 0, 0, 0, 0, 0, null, null]; \
-         if (answer.history) answer.history = [row(3600000, 40), row(3590000, 40), row(1800000, 20), row(0, 1)]; \
-         return new Response(JSON.stringify(answer)); }",
-    );
-    let chart = "document.querySelector('.chart')";
-    browser.until_true(&format!("{chart}.innerText.includes('1 h ago')"));
-    let shown = format!("{chart}.innerText.replace(/\\s+/g, ' ')");
-    let now = browser.eval(&shown).as_str().unwrap().to_owned();
-    assert!(now.contains("Ready 1 ") && now.contains("50 25") && now.contains("1 h ago 30 min ago now"), "{now}");
-    // What stands alone is a dot.
-    let dots = format!("{chart}.querySelector('.dot.ready').getAttribute('d').match(/M/g).length");
-    assert_eq!(browser.eval(&dots), 2);
-    let at = |part: f64| {
-        format!("(() => {{ const slider = {chart}.querySelector('input'); const box = slider.getBoundingClientRect(); slider.dispatchEvent(new PointerEvent('pointermove', {{ pointerType: 'mouse', clientX: box.left + box.width * {part} }})); }})()")
-    };
-    browser.eval(&at(0.0));
-    browser.until_true(&format!("{shown}.includes('Ready 40 ')"));
-    browser.eval(&at(0.45));
-    browser.until_true(&format!("{shown}.includes('Ready 20 ')"));
-    assert_eq!(browser.eval(&format!("{chart}.querySelector('.cursor').hasAttribute('d')")), true);
-    browser.eval(&format!(
-        "{chart}.querySelector('input').dispatchEvent(new PointerEvent('pointerleave', {{ pointerType: 'mouse' }}))"
-    ));
-    browser.until_true(&format!("{shown}.includes('Ready 1 ')"));
-    // The keyboard starts at the present.
-    browser.tab_to("Messages: time");
-    for _ in 0..100 {
-        browser.press("ArrowDown");
-    }
-    browser.press("ArrowDown");
-    browser
-        .until_true(&format!("/^\\d\\d:\\d\\d:\\d\\d: Ready 20, /.test({chart}.querySelector('input').ariaValueText)"));
-    browser.press("Tab");
-    browser.until_true(&format!("{shown}.includes('Ready 1 ')"));
-    assert_eq!(browser.problem(), "");
 }
 
 #[test]
