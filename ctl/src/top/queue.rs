@@ -281,6 +281,7 @@ fn message_line(message: &Fields, &Widths { id, rest, payload }: &Widths, page: 
 
 #[cfg(test)]
 mod tests {
+    use crate::condition::Recent;
     use crate::reply::Fields;
     use crate::time::now_ms;
     use crate::top::app::App;
@@ -296,7 +297,7 @@ mod tests {
     fn with(fields: &[(&str, Value)]) -> App {
         let mut app = app(&["orders"]);
         let info = Fields(fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect());
-        let snapshot = Snapshot { at: Instant::now(), info, late: None, newest_death: None };
+        let snapshot = Snapshot { at: Instant::now(), info, late: None, recent: Recent::default() };
         app.update(Update::Queues(vec![(b"orders".to_vec(), Some(snapshot))]));
         app
     }

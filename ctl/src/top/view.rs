@@ -246,7 +246,7 @@ pub mod tests {
         app.update(Update::Names(["a", "b", "c"].map(|name| name.as_bytes().to_vec()).into()));
         let look = |app: &mut App, name: &str| {
             let info = Fields([("closed", 1), ("dead", 60)].map(|(name, n)| (name.to_owned(), Value::Int(n))).into());
-            let snapshot = Snapshot { at: Instant::now(), info, late: None, newest_death: None };
+            let snapshot = Snapshot { at: Instant::now(), info, late: None, recent: Recent::default() };
             app.update(Update::Queues(vec![(name.into(), Some(snapshot))]));
             text(&screen(app, 80, 24))
         };

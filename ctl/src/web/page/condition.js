@@ -23,6 +23,7 @@ const MORE = {
   closed: (info) => (Number.isFinite(info["closed-until"]) ? `accepts messages again ${distance(info["closed-until"])}` : "pushes are refused until it is opened"),
   [HELD]: (info) => heldGroups(info) || `${many(info.ready, "ready message")} of groups that are paused, at their rate or at their limit`,
   [PAUSED]: (info) => count(info["paused-groups"]),
+  "dead letters": () => "moved here from another queue, and nobody has taken one yet",
   "at its rate limit": (info) => `delivers again ${distance(info["next-delivery"])}`,
 };
 
