@@ -58,6 +58,7 @@ fn alter(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
     let Arguments { wanted, makes_queue } = parse(call)?;
     forward::refuse_itself(name, &wanted.targets)?;
+    forward::refuse_moved(ctx, name)?;
     let now = now(ctx);
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     let done = match key.content() {

@@ -42,6 +42,7 @@ fn create(call: &mut Call<'_>) -> Result<(), Error> {
     let wanted = parse(call)?;
     let settings = wanted.numbers.of(&config::defaults());
     forward::refuse_itself(name, &wanted.targets)?;
+    forward::refuse_moved(ctx, name)?;
     let targets = wanted.targets.of(Targets::default());
     let now = now(ctx);
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());

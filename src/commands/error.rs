@@ -126,6 +126,8 @@ pub enum Error {
     NoTarget(Source),
     /// A queue would forward to itself.
     ForwardsToItself,
+    /// The slot of the queue is moving, and the queue is on the other node already.
+    Moved,
     /// The effect is not valid.
     BadEffect(String),
 }
@@ -248,6 +250,7 @@ impl fmt::Display for Error {
                 f.write_str("ERR syntax error, FORWARD needs STREAM, LIST, CHANNEL or NONE")
             }
             Error::NoTarget(Source::Dead) => f.write_str("ERR syntax error, DEADFORWARD needs STREAM, LIST, QUEUE or NONE"),
+            Error::Moved => f.write_str("TRYAGAIN the slot of the queue is moving to another node"),
             Error::ForwardsToItself => f.write_str("ERR a queue cannot forward to itself"),
             Error::BadEffect(why) => write!(f, "ERR the effect was refused: {why}"),
         }

@@ -3,7 +3,8 @@
 use super::error::Error;
 use super::options::{options, Options};
 use super::settings::Setting;
-use crate::module_api::ctx::Name;
+use crate::module_api::call::Word;
+use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::register::{Access, Arg, Found, Keys};
 use dq_queue::forward::{Forward, ListEnd, Register, Source, Targets};
 use dq_queue::time::UnixMs;
@@ -74,6 +75,16 @@ fn find(words: &[Name<'_>]) -> Vec<Found> {
     }
     let is_there = |found: &Found| found.position() < words.len();
     found.into_iter().filter(is_there).collect()
+}
+
+/// Fails if a queue is not on this node of a cluster any more because its slot is moving. Otherwise the command would create
+/// a second one. Redis 8 does not tell clients itself where to go, if their command may name a channel. No key may be open.
+pub fn refuse_moved(ctx: Ctx, queue: Name<'_>) -> Result<(), Error> {
+    if ctx.flags().cluster() && ctx.call_exists(&Word::new(queue.bytes())).is_err() {
+        Err(Error::Moved)
+    } else {
+        Ok(())
+    }
 }
 
 /// Fails if a queue would forward to itself.

@@ -82,18 +82,31 @@ impl Drop for CallReply {
 /// script would be refused and where memory is low, an array of strings.
 const WRITE: &CStr = c"!ESMv";
 
+/// The format of a read: errors as replies, an array of strings.
+const READ: &CStr = c"Ev";
+
 impl Ctx<'_> {
+    /// Returns the error with which the server refuses a look at a key, as it does in a cluster if the key is not here and
+    /// its slot is moving to another node. No key may be open.
+    pub fn call_exists(&self, key: &Word) -> Result<(), String> {
+        self.call(c"EXISTS", READ, [key])
+    }
+
     /// Calls a command that writes, in the selected database, and replicates it. It is refused if the server refuses
     /// writes at present. Returns the error's text if it is not executed. No key may be open.
     ///
     /// While [`avoid_replication_traffic`](Self::avoid_replication_traffic) returns `true`, this must not be called
     /// outside a client's command: the server would abort.
     pub fn call_write<'w>(&self, command: &CStr, words: impl IntoIterator<Item = &'w Word>) -> Result<(), String> {
+        self.call(command, WRITE, words)
+    }
+
+    fn call<'w>(&self, command: &CStr, format: &CStr, words: impl IntoIterator<Item = &'w Word>) -> Result<(), String> {
         let words: SmallVec<[*mut raw::RedisModuleString; 16]> = words.into_iter().map(|word| word.0).collect();
         // SAFETY: the context is valid; the format names an array of the server's strings with its length, which is
         // what follows. The server takes references of its own.
         let reply = unsafe {
-            let (ctx, command, format) = (self.as_ptr(), command.as_ptr(), WRITE.as_ptr());
+            let (ctx, command, format) = (self.as_ptr(), command.as_ptr(), format.as_ptr());
             CallReply::from_raw(api!(RedisModule_Call)(ctx, command, format, words.as_ptr(), words.len()))
         };
         let Some(reply) = reply else {

@@ -1,6 +1,8 @@
 //! Slot migration: a queue moves unchanged with its slot, and clients are redirected.
 
-use crate::support::{any_command, eventually, every_state, Client, Clock, Cluster, Load, Random, Reply, Server};
+use crate::support::{
+    any_command, eventually, every_state, Client, Clock, Cluster, Load, Random, Reply, Server, SAMPLES,
+};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
@@ -217,6 +219,26 @@ fn during_a_move_each_queue_is_on_one_node() {
     move_slot(&cluster, slot, 0, 1);
     target.push(format!("{made} x ID c DELAY 30"));
     assert_eq!(waiting.served().id, "c");
+}
+
+#[test]
+fn no_command_makes_a_second_queue_where_one_has_moved_away() {
+    let cluster = Cluster::of(2, PATIENT_MS);
+    let (tag, slot) = cluster.tag_of(0);
+    let (mut source, mut target) = (cluster.client(0), cluster.client(1));
+    target.ask(format!("CLUSTER SETSLOT {slot} IMPORTING {}", cluster.id(0))).ok();
+    source.ask(format!("CLUSTER SETSLOT {slot} MIGRATING {}", cluster.id(1))).ok();
+    let moved = format!("{tag}q");
+    let lines = SAMPLES.iter().map(|sample| sample.line).chain(["DQ.ALTER q MKQUEUE LEASE 5"]);
+    for line in lines.map(|line| line.replacen(" q", &format!(" {moved}"), 1)) {
+        let refused = source.ask(&line);
+        // Redis 8 takes commands that may name a channel for ones of a channel, which do not move.
+        let starts = ["ASK ", "TRYAGAIN the slot of the queue is moving"];
+        assert!(starts.iter().any(|start| refused.error().starts_with(start)), "{line}: {refused:?}");
+    }
+    target.ask("ASKING").ok();
+    target.create(format!("{moved} LEASE 5"));
+    assert_eq!(source.ask(format!("CLUSTER COUNTKEYSINSLOT {slot}")), Reply::Int(0));
 }
 
 #[test]
