@@ -69,10 +69,8 @@ impl<'a> Messages<'a> {
                 messages.all[*place].forwarded = true;
             }
         }
-        // The clock, and with it the numbers, of a server that takes over may be behind.
-        let takeovers = |seen: &Seen| history.losses.iter().filter(|at| **at < seen.op.span.answered).count();
         for message in &mut messages.all {
-            message.deliveries.sort_by_key(|seen| (takeovers(seen), seen.delivery.number()));
+            message.deliveries.sort_by_key(|seen| (history.takeovers(&seen.op.span), seen.delivery.number()));
             message.id = message.id.or(message.deliveries.first().map(|seen| seen.delivery.id.as_str()));
         }
         messages

@@ -120,7 +120,7 @@ pub fn check(history: &History, report: &mut Report) {
     history.complaints.iter().for_each(|what| report.note(Fault::Run, what.clone()));
     for id in IDS {
         let mut turns: Vec<&Turn> = history.series.iter().filter(|turn| turn.id == id).collect();
-        turns.sort_by_key(|turn| turn.number);
+        turns.sort_by_key(|turn| (history.takeovers(&turn.span), turn.number));
         for pair in turns.windows(2) {
             let (before, after) = (pair[0], pair[1]);
             let lost = |at: &u64| before.span.called < *at && *at < after.span.answered;
@@ -198,6 +198,8 @@ fn a_fault_in_the_runs_of_a_schedule_is_found() {
         assert_eq!(found(&bad, &[]), 1, "{why}");
         assert_eq!(found(&bad, &[15]), 0, "a takeover in between may forget the first: {why}");
     }
+    let lower = Turn { number: 1, ..planted(2, 1, 125, DONE) };
+    assert_eq!(found(&[Turn { number: 2, ..planted(1, 1, 9_000, DONE) }, lower], &[15]), 0, "the new clock is behind");
     let mut history =
         History { series: vec![planted(1, 1, 100, DONE), planted(2, 1, 124, DONE)], ..History::default() };
     history.rewinds = vec![super::history::Rewind { begun: 12, over: 15 }];
