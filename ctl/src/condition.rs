@@ -56,6 +56,8 @@ pub enum Condition {
     Closed,
     /// Their groups hold all ready messages back: they are paused, at their rate or at their limit.
     Held,
+    /// Consumers hold as many messages as `MAXINFLIGHT` lets them, so the others wait.
+    Occupied,
     /// The rate limit holds deliveries back.
     Limited,
     /// The messages that are ready died in other queues and were moved here, where nobody has ever taken one.
@@ -164,9 +166,12 @@ impl Condition {
         let limit = number("maxlen");
         let waited = info.int("oldest-ready").unwrap_or(0);
         let is_alone = number("waiting-clients") == 0 && number("inflight") == 0 && number("ready") > number("blocked");
+        let most = number("maxinflight");
+        let is_occupied = most > 0 && number("inflight") >= most && number("ready") > 0;
         let is_served = !is_alone || recent.delivers || is_paused || is_limited || is_forwarded;
         // Of a group that holds nothing back, those that wait for their turn are blocked as well, but not the first one.
         let is_held = number("blocked") > 0 && number("blocked") >= number("ready");
+        let is_waited_for = !(is_paused || is_limited || is_held || is_occupied || is_forwarded && is_failing);
         let held = if waited >= LATE { Level::Warning } else { Level::Note };
         let unserved = if waited >= UNSERVED_LONG { Level::Bad } else { Level::Warning };
         let all = [
@@ -178,10 +183,11 @@ impl Condition {
             ),
             (Condition::Unserved, unserved, !is_served && waited >= UNSERVED && !recent.letters),
             (Condition::Dying, Level::Warning, recent.dies && number("dead") > 0),
-            (Condition::Late, Level::Warning, waited >= LATE && is_served && !is_paused && !is_limited && !is_held),
+            (Condition::Late, Level::Warning, waited >= LATE && is_served && is_waited_for),
             (Condition::Paused, Level::Warning, is_paused),
             (Condition::Closed, Level::Warning, number("closed") == 1),
             (Condition::Held, held, is_held && !is_paused),
+            (Condition::Occupied, held, is_occupied && !is_paused && !is_limited),
             (Condition::Limited, Level::Note, is_limited && !is_paused),
             (Condition::Letters, Level::Note, !is_served && waited >= UNSERVED && recent.letters),
         ];
@@ -204,6 +210,7 @@ impl Condition {
             Condition::Paused => "paused",
             Condition::Closed => "closed",
             Condition::Held => "groups held",
+            Condition::Occupied => "at its limit in flight",
             Condition::Limited => "at its rate limit",
             Condition::Letters => "dead letters",
         }
@@ -265,6 +272,17 @@ mod tests {
         ] {
             assert_eq!(conditions(&[&old[..], &[more]].concat()), expected, "{more:?}");
         }
+        let full = [("maxinflight", 2), ("inflight", 2)];
+        assert_eq!(conditions(&[&old[..], &full].concat()), [(Condition::Occupied, Level::Warning)]);
+        assert_eq!(conditions(&[&full[..], &[("ready", 1)]].concat()), [(Condition::Occupied, Level::Note)]);
+    }
+
+    #[test]
+    fn what_cannot_be_forwarded_is_not_late_as_well() {
+        let fields = [("ready", Value::Int(2)), ("oldest-ready", Value::Int(70_000))].into_iter();
+        let failing = [("forward", Value::BulkString(b"STREAM s".to_vec())), ("forward-failing-since", Value::Int(9))];
+        let info = Fields(fields.chain(failing).map(|(name, value)| (name.to_owned(), value)).collect());
+        assert_eq!(Condition::of(&info, Recent::default()), [(Condition::Failing, Level::Bad)]);
     }
 
     #[test]

@@ -51,6 +51,7 @@ impl Harm {
             | Condition::Paused
             | Condition::Closed
             | Condition::Held
+            | Condition::Occupied
             | Condition::Limited
             | Condition::Letters => Harm::Stuck,
         }

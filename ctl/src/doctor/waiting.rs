@@ -70,7 +70,7 @@ pub fn check_again(
     let running = u64::try_from(running).unwrap_or(0);
     let is_stuck = !moves && inflight > 0 && u128::from(running) >= limits.ready.as_millis();
     let conditions = Condition::of(&info, Recent::default());
-    let is_limited = conditions.iter().any(|(condition, _)| *condition == Condition::Limited);
+    let is = |condition: Condition| conditions.iter().any(|(one, _)| *one == condition);
     let (ready, age) = (number(&info, "ready"), span(age));
     let ready = if ready == 1 { "1 message is ready".to_owned() } else { format!("{ready} messages are ready") };
     let held = match inflight {
@@ -82,13 +82,17 @@ pub fn check_again(
         let why = "nothing is delivered or completed: consumers that are gone or hang keep their messages";
         let advice = "dqctl consumers QUEUE shows who holds them; dqctl release QUEUE CONSUMER takes them back";
         about.warning("stuck", what, why, advice);
-    } else if is_served && is_limited {
+    } else if is(Condition::Occupied) {
+        let what = format!("{ready}, the oldest for {age}: it is at its MAXINFLIGHT{held}");
+        let why = "consumers hold as many messages as it lets them";
+        about.warning("behind", what, why, "wait, or raise the limit with dqctl alter QUEUE --maxinflight N");
+    } else if is_served && is(Condition::Limited) {
         let what = format!("{ready}, the oldest for {age}: it is at its RATE");
         let why = "messages arrived faster than its rate lets them be delivered";
         about.warning("behind", what, why, "wait, or raise the rate with dqctl alter QUEUE --rate N/TIME");
     } else if is_served {
         let what = format!("{ready}, the oldest for {age}, although there are consumers{held}");
-        let advice = "add consumers, or look at MAXINFLIGHT, groups that wait, and dqctl consumers QUEUE";
+        let advice = "add consumers, or look at groups that wait, and dqctl consumers QUEUE";
         about.warning("behind", what, &before.why(&Waiting::of(&info, before.trouble), before.at.elapsed()), advice);
     } else {
         let since = if before.delivered > 0 { "nobody waits" } else { "none was ever taken" };

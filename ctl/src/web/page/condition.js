@@ -7,9 +7,10 @@ import { address, count, distance, many, now, param, shown, span } from "./forma
 export const DYING = "messages die";
 const HELD = "groups held";
 const LATE = "late";
+const OCCUPIED = "at its limit in flight";
 const PAUSED = "groups paused";
 /** The tab that shows what a condition is about. */
-const TABS = { [DYING]: "dead", [LATE]: "consumers", [HELD]: "groups", [PAUSED]: "groups" };
+const TABS = { [DYING]: "dead", [LATE]: "consumers", [OCCUPIED]: "consumers", [HELD]: "groups", [PAUSED]: "groups" };
 const WHY = { paused: ["is paused until it is resumed", "is paused, resumes"], rate: ["", "is at its rate, delivers again"], limit: ["is at its limit of messages in flight or waiting for a retry"] };
 
 /** More about a condition than its name. */
@@ -24,6 +25,7 @@ const MORE = {
   [HELD]: (info) => heldGroups(info) || `${many(info.ready, "ready message")} of groups that are paused, at their rate or at their limit`,
   [PAUSED]: (info) => count(info["paused-groups"]),
   "dead letters": () => "moved here from another queue, and nobody has taken one yet",
+  [OCCUPIED]: (info) => `${many(info.maxinflight, "message")} at most, the oldest for ${span(info["oldest-inflight"])}`,
   "at its rate limit": (info) => `delivers again ${distance(info["next-delivery"])}`,
 };
 
