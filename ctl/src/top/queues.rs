@@ -6,12 +6,14 @@ use super::text::named;
 use crate::condition::{Condition, Level, Recent};
 use crate::reply::Fields;
 use crate::trouble::Trouble;
+use crate::web::history::completed;
 use dq_client::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Rates are measured over at least this time.
-const RATE_SPAN: Duration = Duration::from_millis(900);
+/// The time over which rates are measured, like those of the page, and the shortest that says something.
+const RATE_OVER: Duration = Duration::from_secs(10);
+const RATE_LEAST: Duration = Duration::from_millis(900);
 /// How long the lateness of the last deliveries is shown.
 const LATE_SPAN: Duration = Duration::from_secs(60);
 
@@ -25,8 +27,8 @@ pub const HELD: i64 = 60_000;
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     pub latest: Option<Snapshot>,
-    /// When rates were measured last, and the totals of pushes and completions then.
-    base: Option<(Instant, i64, i64)>,
+    /// The totals of pushes and completions, from the look at which the rates begin to the last one.
+    totals: VecDeque<(Instant, i64, i64)>,
     /// Messages a second that were pushed, and that were completed.
     pub pushed: Option<f64>,
     pub completed: Option<f64>,
@@ -71,31 +73,38 @@ impl Row {
     }
 
     fn take(&mut self, snapshot: Snapshot) {
-        let total = |name: &str| snapshot.info.int(name).unwrap_or(0);
-        let (pushed, completed) = (total("pushed"), total("acked") + total("forwarded"));
-        match self.base {
-            Some((at, ..)) if snapshot.at.saturating_duration_since(at) < RATE_SPAN => {}
-            Some((at, pushed_then, completed_then)) => {
-                let seconds = snapshot.at.saturating_duration_since(at).as_secs_f64();
-                self.pushed = rate(pushed - pushed_then, seconds);
-                self.completed = rate(completed - completed_then, seconds);
-                self.base = Some((snapshot.at, pushed, completed));
-                self.awaited = 0;
-            }
-            None => self.base = Some((snapshot.at, pushed, completed)),
-        }
+        self.measure(snapshot.at, snapshot.info.int("pushed").unwrap_or(0), completed(&snapshot.info));
         self.late = snapshot.late.map(|late| (snapshot.at, late)).or(self.late);
         self.conditions = Condition::of(&snapshot.info, snapshot.recent);
         self.trouble = Trouble::of(&snapshot.info, &self.conditions);
         self.awaited = self.awaited.min(1);
         self.latest = Some(snapshot);
     }
+
+    /// Measures the rates since the last look that is [`RATE_OVER`] ago, or since the first one.
+    fn measure(&mut self, at: Instant, pushed: i64, completed: i64) {
+        // The totals are lower if the queue was deleted and created again. What happened before is not known.
+        if self.totals.back().is_some_and(|(_, before, done)| pushed < *before || completed < *done) {
+            self.totals.clear();
+            (self.pushed, self.completed) = (None, None);
+        }
+        self.totals.push_back((at, pushed, completed));
+        while self.totals.get(1).is_some_and(|(next, ..)| at.saturating_duration_since(*next) >= RATE_OVER) {
+            self.totals.pop_front();
+        }
+        let Some(&(first, pushed_then, completed_then)) = self.totals.front() else { return };
+        let span = at.saturating_duration_since(first);
+        if span >= RATE_LEAST {
+            self.pushed = Some(rate(pushed - pushed_then, span));
+            self.completed = Some(rate(completed - completed_then, span));
+            self.awaited = 0;
+        }
+    }
 }
 
-/// `None` if the queue was deleted and created again, so that its totals are lower.
 #[allow(clippy::cast_precision_loss, reason = "a rate is shown with three digits")]
-fn rate(change: i64, seconds: f64) -> Option<f64> {
-    (change >= 0 && seconds > 0.0).then(|| change as f64 / seconds)
+fn rate(change: i64, span: Duration) -> f64 {
+    change as f64 / span.as_secs_f64()
 }
 
 /// All queues, and the order in which they are shown.
@@ -328,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_differences_of_totals() {
+    fn rates_are_those_of_the_last_ten_seconds() {
         let (mut queues, start) = (queues(&["a"]), Instant::now());
         let mut at = |ms, pushed, acked| {
             let at = start + Duration::from_millis(ms);
@@ -341,6 +350,13 @@ mod tests {
         assert_eq!(at(2_000, 300, 50), (Some(100.0), Some(25.0)));
         // It was created again.
         assert_eq!(at(4_000, 0, 0), (None, None));
+        // Five are completed at once every ten seconds.
+        for (second, acked) in (5..40).zip((1..).map(|passed| passed / 10 * 5)) {
+            let expected = if second < 14 { 0.0 } else { 0.5 };
+            assert_eq!(at(second * 1_000, 0, acked), (Some(0.0), Some(expected)), "{second}");
+        }
+        // A queue that is read seldom has the rates since its last look.
+        assert_eq!(at(60_000, 42, 15), (Some(2.0), Some(0.0)));
     }
 
     #[test]
