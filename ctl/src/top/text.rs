@@ -190,12 +190,13 @@ pub fn grouped(number: impl ToString) -> String {
     separated(&number.to_string())
 }
 
-/// A size as a person reads it: `12 bytes`, `1.5 MiB`.
+/// A size as a person reads it: `12 bytes`, `1.5 MiB`. It is rounded as on the page.
+#[allow(clippy::cast_precision_loss, reason = "a size is shown with one digit after the point")]
 pub fn bytes(number: i64) -> String {
     for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] {
         let size = 1_i64 << shift;
         if number >= size {
-            return format!("{}.{} {unit}", number / size, number % size * 10 / size);
+            return format!("{:.1} {unit}", number as f64 / size as f64);
         }
     }
     format!("{number} byte{}", if number == 1 { "" } else { "s" })
@@ -251,6 +252,7 @@ mod tests {
             [0, 99_999, 100_000, 12_345_678, i64::MAX].map(count),
             ["0", "99,999", "100k", "12M", "9223372036G"]
         );
-        assert_eq!([1, 1_023, 1_536, 5 << 20].map(bytes), ["1 byte", "1023 bytes", "1.5 KiB", "5.0 MiB"]);
+        let sizes = [1, 1_023, 1_536, 5_822, 5 << 20].map(bytes);
+        assert_eq!(sizes, ["1 byte", "1023 bytes", "1.5 KiB", "5.7 KiB", "5.0 MiB"]);
     }
 }
