@@ -196,7 +196,7 @@ fn reason(message: &Fields) -> String {
 }
 
 /// A value as text. Bytes that are no text are shown as their number, in hexadecimal, and with what can be read of them.
-fn as_text(value: &Value) -> Option<String> {
+pub fn as_text(value: &Value) -> Option<String> {
     match value {
         Value::BulkString(bytes) if std::str::from_utf8(bytes).is_err() => {
             let head = bytes.get(..SHOWN_BYTES).unwrap_or(bytes);

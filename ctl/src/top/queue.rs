@@ -262,8 +262,8 @@ fn message_line(message: &Fields, &Widths { id, rest, payload }: &Widths, page: 
         _ => "due",
     };
     let due = message.int(instant).map_or_else(|| "-".to_owned(), message::distance);
-    let mut text =
-        shown(&String::from_utf8_lossy(message.bytes(if page.state == State::Done { "result" } else { "payload" })));
+    let name = if page.state == State::Done { "result" } else { "payload" };
+    let mut text = shown(&message.get(name).and_then(message::as_text).unwrap_or_default());
     text.insert_str(0, &holders(page, rest, |name, width| named_in(width, message.bytes(name))));
     let error = error_of(message);
     if !error.is_empty() {
@@ -337,6 +337,17 @@ mod tests {
         app.update(Update::Messages(b"orders".to_vec(), "dead", vec![dead("a", "connection refused by mail")]));
         let line = text(&screen(&mut app, 80, 24)).swap_remove(4);
         assert!(line.starts_with("a  -") && line.contains(r#""customer":12}  connection refused by mail"#), "{line}");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_listed_in_hexadecimal() {
+        let mut app = with(&[("ready", Value::Int(1))]);
+        press(&mut app, &[KeyCode::Enter]);
+        let payload = Value::BulkString(vec![1, 2, 0xff, b'a']);
+        let message = Fields(vec![("id".to_owned(), Value::BulkString(b"b".into())), ("payload".to_owned(), payload)]);
+        app.update(Update::Messages(b"orders".to_vec(), "ready", vec![message]));
+        let line = text(&screen(&mut app, 80, 24)).swap_remove(4);
+        assert!(line.trim_end().ends_with(" 4 bytes: 01 02 ff 61 ...a"), "{line}");
     }
 
     #[test]
