@@ -92,7 +92,8 @@ fn last_line(app: &App) -> Line {
     }
     let age = app.age().map(|age| format!("All this is {} old. ", span(millis(age)))).unwrap_or_default();
     if let Some(why) = &app.lost {
-        return Line::new(Style::Bad, format!("The server cannot be read. {age}Trying again: {}", shown(why)));
+        // The head says that the server is lost, so only the cause must not be cut.
+        return Line::new(Style::Bad, format!("{}. Trying again. {age}", shown(why.trim_end_matches('.'))));
     }
     if !age.is_empty() {
         return Line::new(Style::Bad, format!("Waiting for the server. {age}"));
@@ -325,6 +326,10 @@ pub mod tests {
         assert!(*style == Style::Bad && mark.starts_with("server lost, ") && mark.ends_with(" old  "), "{mark}");
         let parts = lines[2..5].iter().flat_map(|line| &line.0).filter(|(_, text)| !text.trim().is_empty());
         assert!(parts.into_iter().all(|(style, _)| matches!(style, Style::Dim | Style::Selected)), "{lines:?}");
+        // The cause is not cut.
+        app.update(Update::Lost("cannot connect: 127.0.0.1:6379: Connection refused (os error 111)".to_owned()));
+        let last = text(&screen(&mut app, 80, 24)).swap_remove(23);
+        assert!(last.starts_with("cannot connect: 127.0.0.1:6379: Connection refused (os error 111). "), "{last}");
     }
 
     #[test]

@@ -520,14 +520,14 @@ fn a_change_without_a_server_says_what_became_of_it() {
     let mut top = Top::start(&server);
     top.until_line("q ");
     server.kill();
-    top.until("The server cannot be read");
+    top.until("server lost, ");
     top.press("p");
     top.until("Pause q?");
     top.press("y");
     top.until("Pause q: failed: ");
     // Also when the server is back, until a key says that it was read.
     server.boot();
-    top.until_gone("cannot be read");
+    top.until_gone("server lost");
     assert!(top.text().contains("Pause q: failed: "), "{}", top.text());
     top.press("k");
     top.until("q leave");
@@ -749,7 +749,7 @@ fn a_lost_server_is_shown_and_recovers() {
     let mut top = Top::start(&server);
     top.until("before");
     server.kill();
-    top.until("The server cannot be read. All this is ");
+    top.until("server lost, ");
     // Keys are answered meanwhile.
     top.press("?");
     top.until("Keys");
@@ -757,7 +757,7 @@ fn a_lost_server_is_shown_and_recovers() {
     server.boot();
     ok(&server, &["push", "after", "x"]);
     top.until("after");
-    top.until_gone("cannot be read");
+    top.until_gone("server lost");
     top.until_gone("before");
     top.press("q");
     assert_eq!(top.ended(), "0");
