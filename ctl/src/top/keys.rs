@@ -27,7 +27,7 @@ const HELP: &[(&str, &str)] = &[
     ("LATE", "99 of 100 deliveries of the last busy second were at most so late"),
     ("STATE", "forwarding fails, full, no consumer (nobody takes what is ready),"),
     ("", "messages die, late, paused, closed (to pushes), at its rate limit,"),
-    ("", "groups held (o), open, or how many clients wait; +2: two more"),
+    ("", "groups held (o), served (has consumers), open; +2: two more"),
 ];
 
 pub fn help() -> Vec<Line> {

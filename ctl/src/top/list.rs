@@ -199,7 +199,7 @@ fn cell(column: &str, row: &Row, width: usize) -> (Style, String) {
                 with_age(row, &words).filter(|all| all.width() <= width).unwrap_or_else(|| in_short(&words, width)),
             )
         }
-        _ if row.number("waiting-clients") > 0 => (Style::Good, format!("wait {}", number("waiting-clients"))),
+        _ if row.is_served() => (Style::Good, "served".to_owned()),
         _ => (Style::Plain, "open".to_owned()),
     }
 }

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 /// The time over which rates are measured, like those of the page, and the shortest that says something.
 const RATE_OVER: Duration = Duration::from_secs(10);
 const RATE_LEAST: Duration = Duration::from_millis(900);
+/// How long a queue counts as served after a look at which a client waited or held a message: between two pops it does neither.
+const SERVED_SPAN: Duration = Duration::from_secs(10);
 /// How long the lateness of the last deliveries is shown.
 const LATE_SPAN: Duration = Duration::from_secs(60);
 
@@ -34,6 +36,8 @@ pub struct Row {
     pub completed: Option<f64>,
     /// How late deliveries were in the last second that had any, and when that was read.
     late: Option<(Instant, Duration)>,
+    /// When a consumer was seen last.
+    served: Option<Instant>,
     /// The most important one first.
     pub conditions: Vec<(Condition, Level)>,
     pub trouble: Trouble,
@@ -72,9 +76,18 @@ impl Row {
         self.late.filter(|(at, _)| now.saturating_duration_since(*at) < LATE_SPAN).map(|(_, late)| late)
     }
 
+    /// Whether somebody takes its messages: a client waits or holds one, or one was delivered in the last minute.
+    pub fn is_served(&self) -> bool {
+        let Some(latest) = &self.latest else { return false };
+        latest.recent.delivers || self.served.is_some_and(|at| latest.at.saturating_duration_since(at) < SERVED_SPAN)
+    }
+
     fn take(&mut self, snapshot: Snapshot) {
         self.measure(snapshot.at, snapshot.info.int("pushed").unwrap_or(0), completed(&snapshot.info));
         self.late = snapshot.late.map(|late| (snapshot.at, late)).or(self.late);
+        if ["waiting-clients", "inflight"].iter().any(|name| snapshot.info.int(name).is_some_and(|number| number > 0)) {
+            self.served = Some(snapshot.at);
+        }
         self.conditions = Condition::of(&snapshot.info, snapshot.recent);
         self.trouble = Trouble::of(&snapshot.info, &self.conditions);
         self.awaited = self.awaited.min(1);
@@ -318,6 +331,20 @@ mod tests {
         queues.hold();
         queues.update(close("a"));
         assert_eq!((shown(&mut queues, 1), queues.place()), (vec!["c".to_owned()], 1));
+    }
+
+    #[test]
+    fn a_queue_whose_consumer_is_busy_or_between_two_pops_is_served() {
+        let (mut queues, start) = (queues(&["a"]), Instant::now());
+        let mut at = |seconds, fields: &[(&str, i64)]| {
+            queues.update(vec![(b"a".to_vec(), snapshot(start + Duration::from_secs(seconds), fields))]);
+            queues.row(b"a").unwrap().is_served()
+        };
+        assert!(!at(0, &[("ready", 1)]));
+        assert!(at(1, &[("waiting-clients", 1)]));
+        assert!(at(10, &[]));
+        assert!(!at(11, &[]));
+        assert!(at(12, &[("inflight", 1)]));
     }
 
     #[test]
