@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// How many messages one command changes, so that each command is short.
 const STEP: u32 = 10_000;
+/// How many lines of a question a cause takes at most, so that the question is on the screen.
+const CAUSE: usize = 4;
 
 /// An action on a queue, or on one of its messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,7 +93,7 @@ impl Removal {
 }
 
 impl Action {
-    /// The question, to be answered with `y`. Each name takes at most `width` columns.
+    /// The question, to be answered with `y`. Each name takes at most `width` columns, and a cause [`CAUSE`] times as many.
     pub fn question(&self, width: usize) -> String {
         let queue = named_in(width, &self.queue);
         let id = |id: &[u8]| named_in(width, id);
@@ -130,7 +132,8 @@ impl Action {
             }
             Kind::ResumeGroup(group) => format!("Resume group {} of {queue}?", id(group)),
             Kind::RedriveCause(text, dead) => {
-                format!("Redrive {} of {queue} with {}?", many(*dead, "dead"), cut(&shown(text), width))
+                let cause = cut(&shown(text), width * CAUSE);
+                format!("Redrive {} of {queue} with {cause}?", many(*dead, "dead"))
             }
         }
     }
@@ -186,7 +189,7 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
         }
         Kind::RedriveAll(limit) => {
             let step = |count| queue.redrive_oldest(Some(count), Duration::ZERO);
-            format!("redrove {} of {name}", many(in_steps(*limit, "redriven", step, progress)?, ""))
+            format!("redriven {} of {name}", many(in_steps(*limit, "redriven", step, progress)?, ""))
         }
         Kind::PromoteAll(limit) => {
             let step = |count: u32| counted(client, cmd("DQ.PROMOTE").arg(&action.queue).arg("COUNT").arg(count));
@@ -204,8 +207,8 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
         Kind::RemoveMarked(removal, ids) => {
             format!("{} {} of {name}", removal.past(), many(queue.cancel_all(ids)? as u64, ""))
         }
-        Kind::RedriveMarked(ids) => format!("redrove {} of {name}", many(queue.redrive(ids)?, "")),
-        Kind::Redrive(id) => one(queue.redrive([id])? > 0, "redrove", id),
+        Kind::RedriveMarked(ids) => format!("redriven {} of {name}", many(queue.redrive(ids)?, "")),
+        Kind::Redrive(id) => one(queue.redrive([id])? > 0, "redriven", id),
         Kind::RunNow(id) => {
             let command = cmd("DQ.RESCHEDULE").arg(&action.queue).arg(id).arg("DELAY").arg(0).clone();
             one(counted(client, &command)? > 0, "due now:", id)
@@ -228,7 +231,7 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
             let filter = Filter { conditions: vec![condition], oldest, ..Filter::default() };
             let said = |count| progress(format!("{} redriven …", grouped(count)));
             let redriven = dead::redrive(client, &action.queue, &filter, Duration::ZERO, said)?;
-            format!("redrove {} of {name}", many(redriven.unwrap_or(0), ""))
+            format!("redriven {} of {name}", many(redriven.unwrap_or(0), ""))
         }
     })
 }

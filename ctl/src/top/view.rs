@@ -63,7 +63,9 @@ fn foot(app: &App, width: usize) -> Vec<Line> {
     if let Prompt::Question(action) = &app.prompt {
         // Lines are indented, and a sign may follow a name.
         let question = by_words(&action.question(width.saturating_sub(3)), width);
-        let mut lines: Vec<Line> = question.lines().map(|text| Line::new(Style::Warning, text)).collect();
+        // A word of a cause may be longer than a line.
+        let mut lines: Vec<Line> =
+            wrapped(&question, width).into_iter().map(|text| Line::new(Style::Warning, text)).collect();
         lines.push(Line::new(Style::Bold, "y: yes   any other key: no"));
         return lines;
     }
@@ -342,9 +344,12 @@ pub mod tests {
     #[test]
     fn a_question_names_its_object_in_full() {
         let (queue, id) = ("orders:charge:eu-central-1:retries", "1795612345678-123-3:customer-4711");
+        let cause =
+            "duplicate key value violates unique constraint \"charges_of_an_order_pkey\" of the table charges (#)";
         for (kind, question) in [
             (Kind::Redrive(id.into()), format!("Redrive {id} of {queue}?")),
             (Kind::RunNow(id.repeat(2).into()), format!("Run {id}{id} of {queue} now?")),
+            (Kind::RedriveCause(cause.into(), 2), format!("Redrive 2 dead messages of {queue} with {cause}?")),
         ] {
             let mut app = app(&["mail"]);
             app.prompt = Prompt::Question(Action { queue: queue.into(), kind });

@@ -320,7 +320,7 @@ fn messages_are_cancelled_redriven_and_run() {
     top.press("r");
     top.until("Redrive b of q?");
     top.press("y");
-    top.until("redrove b");
+    top.until("redriven b");
     assert!(state("b").contains("\"ready\""));
 }
 
@@ -507,7 +507,7 @@ fn dead_messages_are_counted_and_redriven_by_cause() {
     top.press("pr");
     top.until("Redrive 2 dead messages of q with timeout after #ms?");
     top.press("y");
-    top.until("redrove 2 messages of q");
+    top.until("redriven 2 messages of q");
     top.until_gone("timeout after #ms");
     top.until("no such user");
     assert!(ok(&server, &["get", "q", "c", "--json"]).contains("\"dead\""));
@@ -701,7 +701,7 @@ fn whole_queues_are_redriven_run_and_purged() {
     top.press("R");
     top.until("Redrive 1 dead message of q?");
     top.press("y");
-    top.until("redrove 1 message of q");
+    top.until("redriven 1 message of q");
     eventually("it is ready", || top.line("q ").split_whitespace().nth(1) == Some("25,001"));
     top.press(ENTER);
     // The list says how many are ready, too.

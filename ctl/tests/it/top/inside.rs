@@ -63,7 +63,7 @@ fn the_messages_of_a_queue_are_filtered() {
     top.press("r");
     top.until("Redrive b of q?");
     top.press("y");
-    top.until("redrove b");
+    top.until("redriven b");
     top.until("None of those that were read has this in its id, error or payload.");
     top.press(ESCAPE);
     top.until_line("bobs ");
@@ -129,7 +129,7 @@ fn marked_messages_are_redriven_and_deleted_together() {
     top.press("r");
     top.until("Redrive 2 marked messages of q?");
     top.press("y");
-    top.until("redrove 2 messages of q");
+    top.until("redriven 2 messages of q");
     assert_eq!(states(), "22");
     top.until_gone("2 marked");
     top.press("g  ");
