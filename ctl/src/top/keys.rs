@@ -4,8 +4,6 @@ use super::app::App;
 use super::listing::Listing;
 use super::text::{left, Line, Style};
 
-/// The columns for keys on the last line.
-const KEYS: usize = 80;
 const HELP: &[(&str, &str)] = &[
     ("Up Down, j k", "move; PageUp, PageDown, Home, End, g, G too"),
     ("Enter", "open the queue, then the message"),
@@ -40,8 +38,8 @@ pub fn help() -> Vec<Line> {
     lines
 }
 
-/// The keys that do something now, as many as fit into 80 columns. The help has all.
-pub fn keys(app: &App) -> Vec<String> {
+/// The keys that do something now, the least important only if the line has room for them. The help has all.
+pub fn keys(app: &App, width: usize) -> Vec<String> {
     let queue = app.queue.as_ref().map(|page| &page.name).or_else(|| app.queues.selected());
     let row = queue.and_then(|name| app.queues.row(name));
     let has = |field: &str| row.is_some_and(|row| row.number(field) > 0);
@@ -101,13 +99,22 @@ pub fn keys(app: &App) -> Vec<String> {
     };
     let mut keys: Vec<String> = all.into_iter().filter(|(_, does)| *does).map(|(key, _)| key.to_owned()).collect();
     let more = match (&app.queue, &app.listing, &app.message) {
-        (None, ..) => Some("f find"),
-        (Some(_), None, None) if is_there && app.details.is_none() => Some("/ filter"),
-        (Some(_), ..) => None,
+        (None, ..) => vec![("f find", true)],
+        (Some(_), None, None) if app.details.is_none() => vec![
+            ("/ filter", is_there),
+            ("Space mark", is_there),
+            ("w consumers", has("inflight") && state != "inflight"),
+            ("o groups", has("groups") && state == "dead"),
+            ("i details", true),
+        ],
+        (Some(_), ..) => Vec::new(),
     };
-    // If there is room for it.
-    if let Some(key) = more.filter(|key| keys.join("  ").len() + 2 + key.len() <= KEYS) {
-        keys.insert(1, key.to_owned());
+    let mut place = 1;
+    for (key, _) in more.into_iter().filter(|(_, does)| *does) {
+        if keys.join("  ").len() + 2 + key.len() <= width {
+            keys.insert(place, key.to_owned());
+            place += 1;
+        }
     }
     keys
 }

@@ -71,7 +71,7 @@ fn foot(app: &App, width: usize) -> Vec<Line> {
     }
     let mut lines = said(app, width);
     if lines.is_empty() || app.lost.is_some() || app.age().is_some() {
-        lines.push(last_line(app));
+        lines.push(last_line(app, width));
     }
     lines
 }
@@ -82,7 +82,7 @@ fn said(app: &App, width: usize) -> Vec<Line> {
     wrapped(&said.text, width).into_iter().map(|text| Line::new(said.style, text)).collect()
 }
 
-fn last_line(app: &App) -> Line {
+fn last_line(app: &App, width: usize) -> Line {
     match &app.prompt {
         Prompt::Filter => {
             let filter = app.queue.as_ref().map_or(&app.queues.filter, |page| &page.filter);
@@ -100,7 +100,7 @@ fn last_line(app: &App) -> Line {
     if !age.is_empty() {
         return Line::new(Style::Bad, format!("Waiting for the server. {age}"));
     }
-    let keys = if app.help { vec!["any key: back".to_owned()] } else { keys(app) };
+    let keys = if app.help { vec!["any key: back".to_owned()] } else { keys(app, width) };
     Line::new(Style::Dim, keys.join("  "))
 }
 
@@ -357,6 +357,18 @@ pub mod tests {
             let foot = foot.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(foot.contains(&question), "{foot}");
         }
+    }
+
+    #[test]
+    fn a_wide_line_has_more_keys() {
+        let mut app = app(&["mail"]);
+        press(&mut app, &[KeyCode::Enter]);
+        let message = Fields(vec![("id".to_owned(), Value::BulkString(b"m".into()))]);
+        app.update(Update::Messages(b"mail".to_vec(), "ready", vec![message]));
+        let mut last = |width| text(&screen(&mut app, width, 24)).swap_remove(23);
+        assert_eq!(last(72).trim_end(), "Tab state  / filter  c cancel  X purge  p pause  Esc back  ? keys");
+        let all = "Tab state  / filter  Space mark  i details  c cancel  X purge  p pause  Esc back  ? keys";
+        assert_eq!(last(100).trim_end(), all);
     }
 
     #[test]
