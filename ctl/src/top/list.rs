@@ -40,7 +40,8 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let longest = names.iter().map(|name| named(name).width()).max().unwrap_or(0);
     let total = queues.total();
     let rows: Vec<&Row> = names.iter().filter_map(|name| queues.row(name)).chain([&total]).collect();
-    let (name_width, columns) = columns(width, longest, &rows, queues.sort);
+    let natural = natural(&rows, queues.sort);
+    let (name_width, columns) = columns(width, longest, queues.widest.of(width, &queues.filter, natural));
     let mut lines = vec![title, heading(name_width, &columns, queues.sort, queues.reverse)];
     if has_total {
         // Neither is a sum.
@@ -99,15 +100,42 @@ fn title(server: &str, queues: &Queues, width: usize) -> Line {
     line
 }
 
-/// The width of the name, and the columns that fit next to it.
-fn columns(width: usize, longest: usize, rows: &[&Row], sort: Sort) -> (usize, Vec<Column>) {
+/// The widest that the columns of numbers were, so that they do not jump from one look to the next. A terminal of another width
+/// and another filter begin anew.
+#[derive(Default)]
+pub struct Widest {
+    width: usize,
+    filter: String,
+    columns: Vec<Column>,
+}
+
+impl Widest {
+    /// The columns, none of which is narrower than it was. The state is the last one and moves no other.
+    fn of(&mut self, width: usize, filter: &str, mut columns: Vec<Column>) -> Vec<Column> {
+        if (self.width, self.filter.as_str()) == (width, filter) {
+            let pairs = columns.iter_mut().zip(&self.columns);
+            pairs
+                .filter(|(column, _)| column.0 != STATE)
+                .for_each(|(column, before)| column.1 = column.1.max(before.1));
+        }
+        *self = Widest { width, filter: filter.to_owned(), columns: columns.clone() };
+        columns
+    }
+}
+
+/// The columns, as wide as these rows need.
+fn natural(rows: &[&Row], sort: Sort) -> Vec<Column> {
     let natural = |(name, least, by): Column| {
         let cells = rows.iter().map(|row| cell(name, row, usize::MAX).1.width());
         // The arrow of the column by which the queues are sorted needs room too.
         let heading = name.len() + usize::from(by == Some(sort));
         (name, cells.fold(least.max(heading), usize::max), by)
     };
-    let mut kept = COLUMNS.map(natural).to_vec();
+    COLUMNS.map(natural).to_vec()
+}
+
+/// The width of the name, and the columns that fit next to it.
+fn columns(width: usize, longest: usize, mut kept: Vec<Column>) -> (usize, Vec<Column>) {
     for dispensable in ["LATE", "IN/s", "OUT/s", "DELAY", "FLIGHT", "OLDEST", "READY", "DEAD", STATE] {
         let mut fitting = kept.clone();
         let used: usize = fitting.iter().map(|(_, width, _)| width + 1).sum();
@@ -230,5 +258,35 @@ pub fn style(level: Option<Level>) -> Style {
         Some(Level::Bad) => Style::Bad,
         Some(Level::Warning) => Style::Warning,
         Some(Level::Note) | None => Style::Plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::condition::Recent;
+    use crate::reply::Fields;
+    use crate::top::source::{Snapshot, Update};
+    use crate::top::view::screen;
+    use crate::top::view::tests::{app, text};
+    use dq_client::Value;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn columns_do_not_jump_if_a_number_gets_shorter() {
+        let mut app = app(&["mail"]);
+        let mut ends = |late, width| {
+            let late = Some(Duration::from_millis(late));
+            let info = Fields(vec![("closed".to_owned(), Value::Int(1))]);
+            let snapshot = Snapshot { at: Instant::now(), info, late, recent: Recent::default() };
+            app.update(Update::Queues(vec![(b"mail".to_vec(), Some(snapshot))]));
+            let lines = text(&screen(&mut app, width, 24));
+            assert!(lines[2].trim_end().ends_with("closed"), "{}", lines[2]);
+            lines[2].find("closed")
+        };
+        let short = ends(1, 80);
+        let long = ends(5_000_000, 80);
+        assert!(long > short, "{long:?} {short:?}");
+        assert_eq!(ends(1, 80), long);
+        assert_eq!(ends(1, 81), short, "another width begins anew");
     }
 }

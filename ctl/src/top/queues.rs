@@ -1,5 +1,6 @@
 //! The list of queues: their numbers, their order, and the filter.
 
+use super::list::Widest;
 use super::sort::Sort;
 use super::source::Snapshot;
 use super::text::named;
@@ -131,6 +132,7 @@ pub struct Queues {
     pub sort: Sort,
     pub reverse: bool,
     pub filter: String,
+    pub widest: Widest,
     /// Whether queues have been searched for.
     pub is_known: bool,
 }
@@ -145,6 +147,7 @@ impl Queues {
             sort: Sort::Trouble,
             reverse: false,
             filter: String::new(),
+            widest: Widest::default(),
             is_known: false,
         }
     }
