@@ -118,3 +118,25 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
     }
     keys
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::reply::Fields;
+    use crate::top::source::Update;
+    use crate::top::view::screen;
+    use crate::top::view::tests::{app, press, text};
+    use crossterm::event::KeyCode;
+    use dq_client::Value;
+
+    #[test]
+    fn a_wide_line_has_more_keys() {
+        let mut app = app(&["mail"]);
+        press(&mut app, &[KeyCode::Enter]);
+        let message = Fields(vec![("id".to_owned(), Value::BulkString(b"m".into()))]);
+        app.update(Update::Messages(b"mail".to_vec(), "ready", vec![message]));
+        let mut last = |width| text(&screen(&mut app, width, 24)).swap_remove(23);
+        assert_eq!(last(72).trim_end(), "Tab state  / filter  c cancel  X purge  p pause  Esc back  ? keys");
+        let all = "Tab state  / filter  Space mark  i details  c cancel  X purge  p pause  Esc back  ? keys";
+        assert_eq!(last(100).trim_end(), all);
+    }
+}

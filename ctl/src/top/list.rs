@@ -1,7 +1,8 @@
 //! The list of queues as lines.
 
 use super::app::App;
-use super::queues::{Queues, Row};
+use super::queues::Queues;
+use super::row::Row;
 use super::sort::Sort;
 use super::text::{count, cut, grouped, left, named, named_in, right, shown, Line, Style};
 use crate::condition::{Condition, Level};

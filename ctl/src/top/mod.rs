@@ -16,6 +16,7 @@ mod message;
 mod prompt;
 mod queue;
 mod queues;
+mod row;
 mod sort;
 mod source;
 mod terminal;

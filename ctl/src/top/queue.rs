@@ -3,7 +3,7 @@
 use super::app::App;
 use super::list::{late, rate, style};
 use super::listing::{clamped, Entry, Only};
-use super::queues::Row;
+use super::row::Row;
 use super::text::{bytes, count, cut, grouped, left, named, named_in, right, shown, Line, Style};
 use crate::condition::Condition;
 use crate::dead::{error_of, header};

@@ -6,7 +6,7 @@
 use super::action::{self, Action};
 use super::details::details;
 use super::listing::{self, Entry, Listing, Only};
-use super::queues::HELD;
+use super::row::HELD;
 use crate::condition::{Looks, Recent};
 use crate::dead::{as_it_died, cause_of};
 use crate::failure::Failure;

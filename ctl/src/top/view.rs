@@ -360,18 +360,6 @@ pub mod tests {
     }
 
     #[test]
-    fn a_wide_line_has_more_keys() {
-        let mut app = app(&["mail"]);
-        press(&mut app, &[KeyCode::Enter]);
-        let message = Fields(vec![("id".to_owned(), Value::BulkString(b"m".into()))]);
-        app.update(Update::Messages(b"mail".to_vec(), "ready", vec![message]));
-        let mut last = |width| text(&screen(&mut app, width, 24)).swap_remove(23);
-        assert_eq!(last(72).trim_end(), "Tab state  / filter  c cancel  X purge  p pause  Esc back  ? keys");
-        let all = "Tab state  / filter  Space mark  i details  c cancel  X purge  p pause  Esc back  ? keys";
-        assert_eq!(last(100).trim_end(), all);
-    }
-
-    #[test]
     fn only_y_does_something() {
         use super::super::app::Next;
         let mut app = app(&["mail"]);
