@@ -15,7 +15,6 @@ use super::find::Find;
 use super::history::{History, Sample};
 use super::refreshed::Refreshed;
 use crate::advice;
-use crate::doctor;
 use crate::failure::Failure;
 use crate::http::{Request, Response};
 use base64::prelude::{Engine, BASE64_STANDARD};
@@ -33,7 +32,7 @@ pub struct Api {
     allow_writes: bool,
     find: Find,
     history: Arc<History>,
-    doctor: Refreshed<Vec<Json>>,
+    doctor: Refreshed<servers::Examined>,
 }
 
 type Answer = Result<Json, Problem>;
@@ -78,7 +77,7 @@ impl Api {
         let find = Find::new(client);
         let history = History::start(client.clone(), find.shared_names(), find.noter(), all)?;
         let examined = client.clone();
-        let doctor = Refreshed::new(move |_| doctor::examine(&examined));
+        let doctor = Refreshed::new(move |_| servers::Examined::new(&examined));
         Ok(Api { client: client.clone(), allow_writes, find, history, doctor })
     }
 

@@ -1,6 +1,7 @@
 //! The servers: what they hold together, and what `dqctl doctor` finds.
 
 use super::{Answer, Api, Params, Problem};
+use crate::doctor;
 use crate::failure::Failure;
 use crate::reply;
 use crate::time::now_ms;
@@ -10,8 +11,20 @@ use serde_json::{json, Value as Json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How old the findings of the doctor may be: it looks at everything.
-const DOCTOR: Duration = Duration::from_secs(30);
+/// The shortest time between two looks of the doctor. If a look takes long, the next one is later.
+const DOCTOR: Duration = Duration::from_secs(5);
+
+/// What `dqctl doctor` finds, and when it looked, in Unix ms.
+pub struct Examined {
+    looked: i64,
+    findings: Vec<Json>,
+}
+
+impl Examined {
+    pub fn new(client: &Client) -> Result<Examined, Failure> {
+        Ok(Examined { looked: now_ms(), findings: doctor::examine(client)? })
+    }
+}
 
 /// The fields of `INFO dq`, added up over all servers, without their prefix.
 pub type Totals = BTreeMap<String, i64>;
@@ -97,5 +110,6 @@ pub fn server(api: &Api, params: &Params) -> Answer {
 pub fn doctor(api: &Api, params: &Params) -> Answer {
     params.only(&[])?;
     let found = api.doctor.get_within(DOCTOR)?;
-    Ok(json!({ "findings": found.map(|found| found.as_ref().clone()), "now": now_ms() }))
+    let looked = found.as_ref().map(|found| found.looked);
+    Ok(json!({ "findings": found.map(|found| found.findings.clone()), "looked": looked, "now": now_ms() }))
 }

@@ -2,10 +2,12 @@
 
 import { read } from "./api.js";
 import { el, list, set, show, text } from "./dom.js";
-import { address, many, param, shown as named } from "./format.js";
+import { address, distance, many, now, param, shown as named } from "./format.js";
 
-/** How often it is asked for, in ms: the server of the page looks every half minute. */
-const EVERY = 15000;
+/** How often it is asked for, in ms. It looks less often if a look takes long. */
+const EVERY = 10000;
+/** Findings that are older say so, in ms. */
+const OLD = 15000;
 /** Findings that are shown until somebody asks for all: more would leave no room for the queues. */
 const FEW = 3;
 /** What the page can do about a check, and in which tab. */
@@ -19,25 +21,34 @@ const LOOKS = new Set(["dead", "dead-full", "dying"]);
 const SEVERITIES = [["critical", "bad"], ["warning", "warning"], ["note", "note"], ["not checked", "note"]];
 
 export function findings(shared) {
-  const summary = el("summary");
+  const line = el("span");
+  const age = el("span", { class: "dim" });
+  const summary = el("summary", {}, line, age);
   const items = el("ul");
   const more = el("button", { type: "button", class: "quiet", click: () => { showsAll = true; draw(all); items.children[FEW]?.querySelector("a")?.focus(); } });
   const node = el("details", { class: "findings", hidden: true }, summary, items, more);
   let showsAll = false;
   let all = [];
   let asked = 0;
+  let looked = NaN;
   let isNew = true;
 
   /** Reads the findings now and then. That they cannot be read is no reason to show nothing else. */
   async function refresh() {
+    drawAge();
     if (Date.now() - asked < EVERY) return;
     asked = Date.now();
     const answer = await read("doctor").catch(() => null);
-    if (!answer?.findings) {
-      asked = 0;
-      return;
-    }
+    // The next look may be under way.
+    if (!answer?.findings || now() - answer.looked > EVERY) asked = 0;
+    if (!answer?.findings) return;
+    looked = answer.looked;
     draw(answer.findings);
+    drawAge();
+  }
+
+  function drawAge() {
+    text(age, now() - looked > OLD ? `, looked ${distance(looked)}` : "");
   }
 
   function draw(found) {
@@ -48,7 +59,7 @@ export function findings(shared) {
     show(node, found.length > 0);
     set(node, "class", `findings ${worst}`);
     const words = { critical: (number) => `${number} critical`, warning: (number) => many(number, "warning"), note: (number) => many(number, "note"), "not checked": (number) => `${number} not checked` };
-    text(summary, `Doctor: ${numbers.filter(([number]) => number > 0).map(([number, severity]) => words[severity](number)).join(", ")}`);
+    text(line, `Doctor: ${numbers.filter(([number]) => number > 0).map(([number, severity]) => words[severity](number)).join(", ")}`);
     if (isNew && found.length > 0) node.open = worst === "bad" && !matchMedia("(max-width: 680px)").matches;
     isNew = false;
     const shown = groups.filter(([one]) => one.severity !== "not checked");

@@ -349,6 +349,18 @@ fn three_findings_leave_room_for_the_queues() {
         "[...document.querySelectorAll('.findings li')].find((one) => one.innerText.includes('closed:0')).innerText";
     let closed = browser.eval(closed).as_str().unwrap().to_owned();
     assert!(closed.contains("Open it here") && !closed.contains("dqctl"), "{closed}");
+    // Findings that are old say so. For the page, the doctor looked 40 seconds ago.
+    assert!(!browser.text().contains("looked"));
+    browser.eval(
+        "const ask = window.fetch; window.fetch = async (path, options) => { \
+         const text = await (await ask(path, options)).text(); \
+         return new Response(text.replace(/(\"looked\":)(\\d+)/, (_, name, at) => name + (Date.now() - 40500))); }",
+    );
+    browser.open(&page(&web, "queue?queue=closed:0"));
+    browser.until("clients waiting");
+    browser.open(&page(&web, ""));
+    browser.until(", looked 40 s ago");
+    assert_eq!(browser.problem(), "");
 }
 
 #[test]

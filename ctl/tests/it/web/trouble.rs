@@ -136,6 +136,15 @@ fn the_findings_of_the_doctor_are_shown() {
     let full = found.iter().find(|one| one["check"] == "full").unwrap_or_else(|| panic!("{findings}"));
     assert_eq!((&full["severity"], &full["queue"]), (&json!("critical"), &json!("q")));
     assert!(full["what"].is_string() && full["why"].is_string() && full["do"].is_string(), "{full}");
+    // Somebody who looks again sees what has changed within seconds.
+    let looked = || web.read("/api/doctor")["looked"].as_i64().unwrap();
+    let first = looked();
+    let mut second = first;
+    eventually("it has looked again", || {
+        second = looked();
+        second > first
+    });
+    assert!(second - first < 20_000, "{second} - {first}");
 }
 
 #[test]
