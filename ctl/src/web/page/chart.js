@@ -131,10 +131,11 @@ export function rates(samples, column) {
   });
 }
 
-/** A tick: a time in minutes, or in halves of them if there are few. */
+/** A tick, in one unit, since three of them share a line: `75 s ago`, `2.5 min ago`, `30 min ago`. */
 function ago(ms) {
-  const step = ms < 600000 ? 30000 : 60000;
-  return `${span(Math.round(ms / step) * step)} ago`;
+  if (ms < 115000 && Math.round(ms / 5000) !== 12) return `${Math.round(ms / 5000) * 5} s ago`;
+  if (ms < 600000) return `${Math.round(ms / 6000) / 10} min ago`;
+  return `${span(Math.round(ms / 60000) * 60000)} ago`;
 }
 
 function swatch(kind) {

@@ -45,7 +45,7 @@ export function bytes(number) {
 /** Milliseconds in at most two units. */
 export function span(ms) {
   if (!Number.isFinite(ms)) return "–";
-  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 1000) return `${ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms)} ms`;
   if (ms < 10000) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
   const first = UNITS.findIndex(([, unit]) => ms >= unit);
   const [name, unit] = UNITS[first];

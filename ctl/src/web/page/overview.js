@@ -21,7 +21,7 @@ export function overview(params, shared) {
   const found = findings(shared);
   const totals = el("dl", { class: "totals" });
   const depth = chart("Messages", count, "No message in the time that is known.");
-  const flow = chart("Messages per second", rate, "Nothing was pushed or delivered in the time that is known.");
+  const flow = chart("Messages per second", count, "Nothing was pushed or delivered in the time that is known.", rate);
   const warning = el("p", { class: "alarm", hidden: true });
   const range = el("p", { class: "range", role: "status" });
   const rows = el("tbody", { role: "rowgroup" });

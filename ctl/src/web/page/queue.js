@@ -29,7 +29,7 @@ export function queue(params, shared) {
   const conditions = el("ul", { class: "conditions" });
   const state = el("p", { class: "condition" });
   const depth = chart("Messages", count, "No message in the time that is known.");
-  const flow = chart("Messages per second", rate, "Nothing was pushed or delivered in the time that is known.");
+  const flow = chart("Messages per second", count, "Nothing was pushed or delivered in the time that is known.", rate);
   const late = chart("Delivered late by", span, "Nothing was delivered for the first time in the time that is known.", atMost);
   const run = chart("Run time", span, "Nothing was acked in the time that is known.", atMost);
   // One button for both ways, so that it keeps the focus.

@@ -55,6 +55,36 @@ fn an_interruption_draws_a_gap_and_no_spike() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn labels_of_the_axes_are_exact_and_apart() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q"));
+    browser.until("clients waiting");
+    // In 150 seconds, 0.4 messages a second were pushed, and delivered 3 ms late.
+    browser.eval(
+        "const ask = window.fetch; window.fetch = async (path, options) => { \
+         const answer = await (await ask(path, options)).json(); \
+         const row = (ago, pushed) => [answer.now - ago, 1, 0, 0, 0, pushed, 0, 0, [3, 4], null]; \
+         if (answer.history) answer.history = [row(150000, 0), row(140000, 4), row(75000, 30), row(10000, 56), row(0, 60)]; \
+         return new Response(JSON.stringify(answer)); }",
+    );
+    browser.until_true("document.querySelectorAll('.drawing .blank').length === 1");
+    let words = |nth: usize, of: &str| {
+        format!("[...document.querySelectorAll('.chart')[{nth}].querySelectorAll('.{of} span')].map((label) => label.innerText).join()")
+    };
+    for (nth, scale) in [(0, "1,0.5"), (1, "0.5,0.25"), (2, "5 ms,2.5 ms")] {
+        assert_eq!(browser.eval(&words(nth, "scale")), scale);
+    }
+    assert_eq!(browser.eval(&words(0, "times")), "2.5 min ago,75 s ago,now");
+    let wide = "[...document.querySelectorAll('.times span')].filter((label) => label.scrollWidth > label.clientWidth).map((label) => label.innerText).join()";
+    assert_eq!(browser.eval(wide), "", "no label reaches into the next one");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn a_chart_tells_the_values_of_a_time_by_pointer_and_keyboard() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "q", "x"]);
