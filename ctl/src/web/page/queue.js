@@ -73,12 +73,13 @@ export function queue(params, shared) {
     tabs.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   }
 
-  /** Opens the dead messages if messages die, and else the first tab that has some. */
+  /** Opens the dead messages if messages die, those in flight if consumers hold them for long, and else the first tab that has some. */
   async function openFullest() {
     const answer = await read("queue", name);
     // Somebody has chosen one meanwhile.
     if (chosen.tab !== undefined) return;
     const states = ["ready", "dead", "inflight", "delayed", "done"];
+    if (isHeld(answer)) states.unshift("inflight");
     if (answer.conditions?.some(([condition]) => condition === DYING)) states.unshift("dead");
     const full = states.find((state) => answer.info[state] > 0) ?? tab;
     choose({ ...chosen, tab: full });

@@ -508,6 +508,7 @@ fn a_queue_that_hangs_says_who_holds_its_messages() {
     );
     browser.open(&page(&web, "queue?queue=q"));
     browser.until("; 1 in flight, the oldest for 1 min 1 s, with encoder-1");
+    browser.until_true("document.querySelector('.tabs [aria-current]')?.dataset.key === 'inflight'");
     browser.tab_to("Late");
     browser.press("Enter");
     browser.until_true("document.querySelector('.tabs [aria-current]')?.dataset.key === 'consumers'");
