@@ -27,7 +27,9 @@ export function queue(params, shared) {
   const shownName = shown(params, "queue");
   const acts = actions(shared, name);
   const conditions = el("ul", { class: "conditions" });
-  const state = el("p", { class: "condition" });
+  const facts = el("span");
+  const moved = el("span");
+  const state = el("p", { class: "condition" }, facts, moved);
   const depth = chart("Messages", count, "No message in the time that is known.");
   const flow = chart("Messages per second", count, "Nothing was pushed or delivered in the time that is known.", rate);
   const late = chart("Delivered late by", span, "Nothing was delivered for the first time in the time that is known.", atMost);
@@ -137,7 +139,8 @@ export function queue(params, shared) {
     if (Number.isFinite(info["oldest-inflight"]) && !isHeld(answer)) parts.push(`oldest delivery began ${span(info["oldest-inflight"])} ago`);
     if (Number.isFinite(info["next-due"])) parts.push(`next delayed message ${distance(info["next-due"])}`);
     parts.push(`${many(info["waiting-clients"] ?? 0, "client")} waiting`, `${bytes(info["payload-bytes"])} of payloads`);
-    text(state, parts.join(" · ").replace(/^./, (letter) => letter.toUpperCase()));
+    text(facts, parts.join(" · ").replace(/^./, (letter) => letter.toUpperCase()));
+    drawMoved();
     set(node, "class", `queue ${levelOf(said)}`);
     text(pause, info.paused ? "Resume…" : "Pause…");
     text(close, info.closed ? "Open…" : "Close…");
@@ -154,6 +157,15 @@ export function queue(params, shared) {
     // Once it is drawn.
     if (!isPlaced) requestAnimationFrame(bringTab);
     isPlaced = true;
+  }
+
+  /** Says where the dead messages of this queue are, since it holds none of them. */
+  function drawMoved() {
+    const target = shown(info, "deadforward");
+    const goesOn = target !== "" && target !== "NONE";
+    const queue = targetQueue(info);
+    list(moved, goesOn ? [target] : [], (words) => words,
+      () => el("span", {}, " · the dead are moved to ", queue ? el("a", { href: address("queue", queue) }, shown(queue, "queue")) : target), () => undefined);
   }
 
   function drawTabs() {
@@ -182,6 +194,14 @@ export function queue(params, shared) {
   }
 
   return { kind: `queue ${JSON.stringify(name)}`, title: shownName, node, read: refresh, accept };
+}
+
+/** The queue to which the dead are moved, as a parameter of the API; null if there is none. */
+function targetQueue(info) {
+  const word = "QUEUE ";
+  const encoded = info["deadforward-base64"];
+  if (encoded) return atob(encoded).startsWith(word) ? { "queue-base64": btoa(atob(encoded).slice(word.length)) } : null;
+  return info.deadforward?.startsWith(word) ? { queue: info.deadforward.slice(word.length) } : null;
 }
 
 /** Whose messages are shown, if not all: those of a group, of a consumer or of a batch. */

@@ -192,6 +192,9 @@ fn the_dead_that_are_moved_away_are_said_to_be_elsewhere() {
     let mut browser = Browser::start();
     browser.open(&page(&web, "queue?queue=orders&tab=dead"));
     browser.until("they go to QUEUE orders:dead.");
+    let target = "[...document.querySelectorAll('.condition a')].map((link) => link.innerText + link.getAttribute('href')).join()";
+    assert_eq!(browser.eval(target), "orders:dead#/queue?queue=orders%3Adead");
+    assert!(browser.text().contains("payloads · the dead are moved to orders:dead"));
     browser.open(&page(&web, "message?queue=orders:dead&id=m"));
     browser.until_true("/\\d+ \\(20.* UTC\\)/.test(document.querySelector('.travelling')?.innerText ?? '')");
     assert_eq!(browser.problem(), "");
