@@ -79,7 +79,8 @@ export function fillItem(item, message) {
   text(first.lastElementChild, words);
   set(first.lastElementChild, "title", at ? instant(at) : null);
   const before = message["lease-expired"] ? "; error before: " : ": ";
-  const trouble = [message.reason ? reason(message) : "", oneLine(message)].filter(Boolean).join(before);
+  const dead = asItDied(message);
+  const trouble = [dead.reason ? reason(dead) : "", oneLine(dead)].filter(Boolean).join(before);
   show(error, trouble !== "");
   text(error, trouble);
   text(payload, snippet(message, message.state === "done" ? "result" : "payload"));
@@ -148,6 +149,14 @@ function seriesOf(queue) {
     }
     return { messages: (last ?? walk).messages, searching: last === null };
   };
+}
+
+/** What `DEADFORWARD QUEUE` notes of how a message died in its former queue, unless it has an error of this one. */
+function asItDied(message) {
+  const headers = message.headers ?? {};
+  if (!headers["dq-reason"] || message.state === "dead" || "error" in message || "error-base64" in message) return message;
+  const error = headers["dq-error"] ? { error: headers["dq-error"] } : {};
+  return { reason: headers["dq-reason"], attempt: Number(headers["dq-attempts"]), ...error };
 }
 
 /** The error, with a mark for each line break. */

@@ -186,7 +186,8 @@ fn the_dead_that_are_moved_away_are_said_to_be_elsewhere() {
     let server = Server::start();
     server.ask(&["DQ.CREATE", "orders", "DEADFORWARD", "QUEUE", "orders:dead"]);
     server.ask(&["DQ.PUSH", "orders", "x", "ID", "m"]);
-    server.ask(&["DQ.BURY", "orders", "m"]);
+    server.ask(&["DQ.POP", "orders"]);
+    server.ask(&["DQ.BURY", "orders", "m", "ERROR", "no such user"]);
     eventually("it is moved", || server.text(&["DQ.LEN", "orders:dead"]) == "1");
     let web = Web::start(&server, &[]);
     let mut browser = Browser::start();
@@ -195,6 +196,9 @@ fn the_dead_that_are_moved_away_are_said_to_be_elsewhere() {
     let target = "[...document.querySelectorAll('.condition a')].map((link) => link.innerText + link.getAttribute('href')).join()";
     assert_eq!(browser.eval(target), "orders:dead#/queue?queue=orders%3Adead");
     assert!(browser.text().contains("payloads · the dead are moved to orders:dead"));
+    // In that queue, the list says why they died.
+    browser.eval("document.querySelector('.condition a').click()");
+    browser.until("Rejected or buried: no such user");
     browser.open(&page(&web, "message?queue=orders:dead&id=m"));
     browser.until_true("/\\d+ \\(20.* UTC\\)/.test(document.querySelector('.travelling')?.innerText ?? '')");
     assert_eq!(browser.problem(), "");
