@@ -57,7 +57,13 @@ class Program:
         for name, value in options.items():
             words += ["--" + name.replace("_", "-"), str(value)]
         self._process = subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, errors="replace"
+            words,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            errors="replace",
+            start_new_session=True,
         )
         self._lines = queue.Queue()
         self.events = []
@@ -110,8 +116,10 @@ class Program:
         self._process.send_signal(getattr(signal, f"SIG{name}"))
 
     def kill9(self):
-        """Kills it."""
-        self._process.kill()
+        """Kills it, and the worker that it may have started: that one would go on for ever, and work for the next server
+        that gets the port of its own."""
+        if self.is_alive():
+            os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
 
     def exit_code(self, seconds=10.0):

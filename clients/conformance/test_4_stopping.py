@@ -1,5 +1,6 @@
 """Stopping: nothing is dropped, nothing is held, and it does not take long."""
 
+import pathlib
 import time
 
 import pytest
@@ -124,3 +125,17 @@ def test_a_worker_stops_if_its_server_is_away(server, start, give):
     server.kill9()
     worker.signal("TERM")
     assert worker.exit_code() == 0
+
+
+def test_nothing_of_a_killed_worker_is_left(server, start):
+    worker = start("q=1")
+    tasks = pathlib.Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
+    worker.kill9()
+
+    def is_left(process):
+        try:
+            return "\nState:\tZ" not in pathlib.Path(f"/proc/{process}/status").read_text()
+        except FileNotFoundError:
+            return False
+
+    eventually("all are gone", lambda: not any(map(is_left, tasks)))
