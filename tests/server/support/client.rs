@@ -1,7 +1,7 @@
 //! A minimal client: it sends exactly what it is given and returns the reply as it is on the wire.
 
 use super::reply::Reply;
-use super::wait::{patience, Waiting};
+use super::wait::patience;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
@@ -14,23 +14,8 @@ pub enum Protocol {
 
 /// One connection to a server.
 pub struct Client {
-    stream: BufReader<Patient>,
+    stream: BufReader<TcpStream>,
     protocol: Protocol,
-}
-
-/// A connection whose reads give up when a [`Waiting`] is over.
-struct Patient(TcpStream);
-
-impl Read for Patient {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let mut waiting = Waiting::begin();
-        loop {
-            match self.0.read(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && !waiting.is_over() => {}
-                done => return done,
-            }
-        }
-    }
 }
 
 impl Client {
@@ -38,9 +23,9 @@ impl Client {
     pub fn connect(port: u16, protocol: Protocol) -> io::Result<Client> {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(Waiting::STEP))?;
+        stream.set_read_timeout(Some(patience()))?;
         stream.set_write_timeout(Some(patience()))?;
-        let mut client = Client { stream: BufReader::new(Patient(stream)), protocol };
+        let mut client = Client { stream: BufReader::new(stream), protocol };
         if protocol == Protocol::Resp3 {
             client.try_ask("HELLO 3")?;
         }
@@ -87,7 +72,7 @@ impl Client {
         let mut replies = Vec::with_capacity(lines.len());
         for portion in lines.chunks(PORTION) {
             let bytes: Vec<u8> = portion.iter().flat_map(|line| encode(&words(line.as_ref()))).collect();
-            self.stream.get_mut().0.write_all(&bytes).expect("sent");
+            self.stream.get_mut().write_all(&bytes).expect("sent");
             replies.extend((0..portion.len()).map(|_| self.receive()));
         }
         replies
@@ -147,7 +132,7 @@ impl Client {
 
     /// Sends bytes without any change.
     pub fn send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.get_mut().0.write_all(bytes)
+        self.stream.get_mut().write_all(bytes)
     }
 
     fn try_send<A: AsRef<[u8]>>(&mut self, args: &[A]) -> io::Result<()> {

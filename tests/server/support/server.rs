@@ -6,12 +6,13 @@ use super::clock::Clock;
 use super::power::Disk;
 use super::preload::library;
 use super::reply::Reply;
-use super::wait::{eventually, Waiting};
+use super::wait::{eventually, patience};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
+use std::time::Instant;
 
 #[path = "../../../src/module_api/alarms.rs"]
 mod alarms;
@@ -298,7 +299,7 @@ fn spawn(dir: &Path, port: u16, args: &[String], environment: &[(String, String)
 
 /// Returns true once this process replies and has loaded its data, and false if its port was taken.
 fn answers(child: &mut Child, port: u16, dir: &Path) -> bool {
-    let mut waiting = Waiting::begin();
+    let deadline = Instant::now() + patience();
     loop {
         if let Some(status) = child.try_wait().expect("its status") {
             let log = read_log(dir);
@@ -317,7 +318,7 @@ fn answers(child: &mut Child, port: u16, dir: &Path) -> bool {
                 return true;
             }
         }
-        if waiting.is_over() {
+        if Instant::now() > deadline {
             let _ = child.kill();
             let _ = child.wait();
             panic!("the server does not answer:\n{}", tail(&read_log(dir)));

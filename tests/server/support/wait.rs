@@ -21,35 +21,12 @@ fn factor() -> u32 {
     *FACTOR.get_or_init(|| std::env::var("DQ_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1))
 }
 
-/// How long is left of the patience. A look at the clock uses up `STEP` of it at most: if the machine itself stood still, as a
-/// virtual machine does that is suspended, the clock goes on by more at once, and nobody had a chance to do anything.
-pub struct Waiting {
-    left: Duration,
-    looked: Instant,
-}
-
-impl Waiting {
-    pub const STEP: Duration = Duration::from_secs(1);
-
-    pub fn begin() -> Waiting {
-        Waiting { left: patience(), looked: Instant::now() }
-    }
-
-    /// Whether the patience has come to its end.
-    pub fn is_over(&mut self) -> bool {
-        let now = Instant::now();
-        self.left = self.left.saturating_sub((now - self.looked).min(Waiting::STEP));
-        self.looked = now;
-        self.left.is_zero()
-    }
-}
-
 /// Waits until `condition` is true. Panics with `what` if it does not become true in time.
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let mut waiting = Waiting::begin();
+    let deadline = Instant::now() + patience();
     while !condition() {
-        assert!(!waiting.is_over(), "waited in vain: {what}");
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
