@@ -24,7 +24,7 @@ const HELP: &[(&str, &str)] = &[
     ("IN/s OUT/s", "messages a second that were pushed; acked or forwarded"),
     ("LATE", "99 of 100 deliveries of the last busy second were at most so late"),
     ("STATE", "forwarding fails, full, no consumer (nobody takes what is ready),"),
-    ("", "messages die, late, paused, closed (to pushes), at its rate limit,"),
+    ("", "messages die, late, paused, closed, at a limit (rate, in flight),"),
     ("", "groups held (o), served (has consumers), open; +2: two more"),
 ];
 
