@@ -147,7 +147,7 @@ fn settings(info: &Fields, about: &mut About) {
         if let Some(since) = info.int(&format!("{name}-failing-since")) {
             let length = span(u64::try_from(now_ms().saturating_sub(since)).unwrap_or(0));
             let (target, error) = (info.text(name), info.text(&format!("{name}-error")));
-            // A server begins to count anew when it is restarted.
+            // A restarted server counts from the beginning.
             let what = format!("{what} {target} has failed for at least {length}: {error}");
             let advice = format!("repair the target, or choose another one with dqctl alter QUEUE --{name} TARGET");
             about.critical(name, what, why, &advice);

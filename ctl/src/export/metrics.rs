@@ -206,7 +206,7 @@ fn zeros() -> Fields {
     Fields(names.map(|name| (name.to_owned(), Value::Int(0))).collect())
 }
 
-/// How many consumers hold messages of a queue, of which this many are in flight.
+/// The number of consumers that hold messages of a queue, given the number of its messages in flight.
 fn consumers(queue: &Queue<Raw>, inflight: i64) -> Result<i64, Error> {
     if inflight == 0 {
         return Ok(0);

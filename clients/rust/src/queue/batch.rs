@@ -112,7 +112,7 @@ impl<T> Then<'_, T> {
         self
     }
 
-    /// Adds a header beside those that say how the batch ended: `dq-batch`, `dq-batch-total`, `dq-batch-acked`,
+    /// Adds a header in addition to those that say how the batch ended: `dq-batch`, `dq-batch-total`, `dq-batch-acked`,
     /// `dq-batch-dead`, `dq-batch-cancelled`.
     pub fn header(mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Self {
         self.headers.set(name, value);

@@ -67,7 +67,7 @@ def cancel(
 
 
 def _mark_as_revoked(app: celery.Celery, id: str, message: Any) -> None:
-    """Says so to whoever waits for the result, and to the chord that the task is part of."""
+    """Reports it to clients that wait for the result, and to the chord that the task is part of."""
     message.accept = prepare_accept_content(app.conf.accept_content)
     args, kwargs, embedded = message.payload
     request = Context(message.headers, args=args, kwargs=kwargs, **(embedded or {}))

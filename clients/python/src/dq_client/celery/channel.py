@@ -262,7 +262,7 @@ class Channel(virtual.Channel):
             return None
 
     def receive(self, queue: str, message: Dict[str, Any]) -> None:
-        """Hands a popped message to its consumer, unless it was given back meanwhile."""
+        """Passes a popped message to its consumer, unless it was given back meanwhile."""
         tag = message["properties"]["delivery_tag"]
         try:
             if self.holder.holds(tag):
