@@ -171,7 +171,7 @@ impl Condition {
         let is_served = !is_alone || recent.delivers || is_paused || is_limited || is_forwarded;
         // Of a group that holds nothing back, those that wait for their turn are blocked as well, but not the first one.
         let is_held = number("blocked") > 0 && number("blocked") >= number("ready");
-        let is_waited_for = !(is_paused || is_limited || is_held || is_occupied || is_forwarded && is_failing);
+        let is_explained = is_paused || is_limited || is_held || is_occupied || is_forwarded && is_failing;
         let held = if waited >= LATE { Level::Warning } else { Level::Note };
         let unserved = if waited >= UNSERVED_LONG { Level::Bad } else { Level::Warning };
         let all = [
@@ -183,7 +183,7 @@ impl Condition {
             ),
             (Condition::Unserved, unserved, !is_served && waited >= UNSERVED && !recent.letters),
             (Condition::Dying, Level::Warning, recent.dies && number("dead") > 0),
-            (Condition::Late, Level::Warning, waited >= LATE && is_served && is_waited_for),
+            (Condition::Late, Level::Warning, waited >= LATE && is_served && !is_explained),
             (Condition::Paused, Level::Warning, is_paused),
             (Condition::Closed, Level::Warning, number("closed") == 1),
             (Condition::Held, held, is_held && !is_paused),

@@ -8,7 +8,7 @@ use dq_client::Value;
 /// What a median and 99 of 100 were at most, in ms.
 type Quantiles = [i64; 2];
 
-/// The percentages for which it is told how long so many of the times were at most.
+/// The percentiles that are shown.
 pub const TOLD: [i64; 3] = [50, 95, 99];
 
 /// What was measured in a while; `None` if there was nothing to measure.

@@ -183,7 +183,9 @@ fn list_once(
         let looks = looks.entry(name.clone()).or_default();
         let peeked = looks.peek(client, &name, &info);
         let conditions = Condition::of(&info, looks.note(now_ms(), &info, peeked));
-        history.look(Some(&name), Sample::of_queue(&info));
+        if args.watch.is_some() {
+            history.look(Some(&name), Sample::of_queue(&info));
+        }
         listed.push((Trouble::of(&info, &conditions), name, info, conditions));
     }
     if args.trouble {

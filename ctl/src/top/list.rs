@@ -101,8 +101,8 @@ fn title(server: &str, queues: &Queues, width: usize) -> Line {
     line
 }
 
-/// The widest that the columns of numbers were, so that they do not jump from one look to the next. A terminal of another width
-/// and another filter begin anew.
+/// The widest that the columns of numbers were, so that they do not jump from one look to the next. They are forgotten if the
+/// width of the terminal or the filter changes.
 #[derive(Default)]
 pub struct Widest {
     width: usize,
@@ -202,7 +202,7 @@ pub fn late(late: Option<Duration>) -> String {
     late.map_or_else(|| "-".to_owned(), |late| format!("≤{}", span(millis(late))))
 }
 
-/// A cell, of which only the state is ever wider than `width`.
+/// A cell. Only a state can be wider than `width`.
 fn cell(column: &str, row: &Row, width: usize) -> (Style, String) {
     if row.latest.is_none() {
         return (Style::Dim, if column == STATE { String::new() } else { "…".to_owned() });
