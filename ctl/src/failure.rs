@@ -173,6 +173,12 @@ impl Failure {
         self
     }
 
+    /// The same failure, of something that is named.
+    #[must_use]
+    pub fn of(self, what: impl Display) -> Failure {
+        Failure { text: format!("{what}: {}", self.text), ..self }
+    }
+
     /// The same failure, after something else.
     #[must_use]
     fn after(self, text: impl Display) -> Failure {

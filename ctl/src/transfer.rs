@@ -140,3 +140,30 @@ pub fn type_of(client: &Client, key: &[u8]) -> Result<String, Failure> {
 pub fn key(name: &OsStr) -> &[u8] {
     name.as_bytes()
 }
+
+/// Whether an id has the form of a generated one: 12 or more digits, `-`, digits. Such an id cannot be pushed.
+pub fn is_generated(id: &[u8]) -> bool {
+    let mut parts = id.split(|byte| *byte == b'-');
+    let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(ms), Some(number), None) => ms.len() >= 12 && is_number(ms) && is_number(number),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_generated;
+
+    #[test]
+    fn generated_ids_are_recognised() {
+        for id in ["179527212781-0", "1795272127819-12"] {
+            assert!(is_generated(id.as_bytes()), "{id}");
+        }
+        for id in
+            ["", "m-1", "17952721278-0", "1795272127819-", "1795272127819", "1795272127819-1-2", "1795272127819-x"]
+        {
+            assert!(!is_generated(id.as_bytes()), "{id}");
+        }
+    }
+}

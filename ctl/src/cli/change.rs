@@ -76,6 +76,9 @@ pub struct RedriveArgs {
     pub delay: Option<Duration>,
     #[command(flatten)]
     pub select: SelectArgs,
+    /// Instead of dead messages, send those that DEADFORWARD has moved here back to the queues in which they died
+    #[arg(long)]
+    pub letters: bool,
     /// Only count the messages that would be redriven
     #[arg(long)]
     pub dry_run: bool,

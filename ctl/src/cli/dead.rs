@@ -43,8 +43,8 @@ impl DeadArgs {
 /// Selects dead messages.
 #[derive(Args, Debug)]
 pub struct SelectArgs {
-    /// Only dead messages with this: error~timeout; fields: error, cause, reason, id, group, payload; signs: ~ !~ = !=; can
-    /// be repeated
+    /// Only dead messages with this: error~timeout; fields: error, cause, reason, id, group, payload, and with --letters from
+    /// (the queue in which they died); signs: ~ !~ = !=; can be repeated
     #[arg(long = "where", value_name = "CONDITION", value_parser = condition, help_heading = SELECT)]
     pub conditions: Vec<Condition>,
     /// Only messages that have been dead for at least this time

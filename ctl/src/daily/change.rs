@@ -4,7 +4,7 @@ use super::confirm::agrees;
 use super::why::{no_such_id, not_in};
 use super::{many, no_such_queue, queue, queues, where_the_dead_are};
 use crate::cli::{CancelArgs, ConfirmArgs, RedriveArgs, RescheduleArgs};
-use crate::dead;
+use crate::dead::{self, SentBack};
 use crate::failure::{Failure, Outcome};
 use crate::name::{MessageId, QueueName};
 use crate::output::Output;
@@ -12,6 +12,7 @@ use crate::progress::Progress;
 use crate::reply::{int, unexpected, Fields};
 use crate::time::millis;
 use crate::transfer::get_all;
+use crate::wording::messages;
 use dq_client::{cmd, Client, Resend};
 use serde_json::json;
 use std::time::{Duration, UNIX_EPOCH};
@@ -75,7 +76,7 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
     if !args.ids.is_empty() {
         return redrive_these(client, args, output);
     }
-    let filter = args.select.filter(args.count);
+    let filter = dead::Filter { letters: args.letters, ..args.select.filter(args.count) };
     if args.dry_run || filter.has_conditions() {
         let (queue, delay) = (args.queue.as_bytes(), args.delay.unwrap_or(Duration::ZERO));
         if args.dry_run {
@@ -86,39 +87,64 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
         let Some(filter) = agreed(client, &args.confirm, output, &args.queue, "Redrive", filter)? else {
             return Ok(Outcome::Nothing);
         };
-        let redriven = Selected::Changed("redriven");
-        return selected(client, &args.queue, redriven, output, |progress| {
-            dead::redrive(client, queue, &filter, delay, progress)
+        let (redriven, mut sent) = (Selected::Changed("redriven"), SentBack::default());
+        let outcome = selected(client, &args.queue, redriven, output, |progress| {
+            if !args.letters {
+                return dead::redrive(client, queue, &filter, delay, progress);
+            }
+            let exists = dead::send_selected_back(client, queue, &filter, delay, &mut sent, &mut *progress);
+            progress(sent.sent);
+            Ok(exists?.map(|()| sent.sent))
         });
+        tell_of_letters(sent);
+        return outcome;
     }
     many::redrive(client, args, output)
 }
 
+/// Says on standard error which letters were not sent back, and which may be worked on twice.
+fn tell_of_letters(sent: SentBack) {
+    for (number, what) in [
+        (sent.in_flight, "in flight, so left where they are"),
+        (sent.known, "left where they are, because the queue in which they died has or knows their ids"),
+        (sent.taken, "sent back, and were taken by a consumer here at that moment as well"),
+    ] {
+        if number > 0 {
+            eprintln!("dqctl: {} {what}", messages(number));
+        }
+    }
+}
+
 /// Redrives messages by their ids, one by one, so that it can be said which of them are not dead.
 fn redrive_these(client: &Client, args: &RedriveArgs, output: &Output) -> Result<Outcome, Failure> {
+    let (queue, delay) = (args.queue.as_bytes(), args.delay.unwrap_or_default());
+    let (is_meant, needed): (fn(&Fields) -> bool, _) = match args.letters {
+        true => (dead::is_letter, "a letter from another queue"),
+        false => (|message| message.text("state") == "dead", "dead"),
+    };
     if args.dry_run {
-        return count(client, &args.queue, &args.ids, |message| message.text("state") == "dead", output);
+        return count(client, &args.queue, &args.ids, is_meant, output);
     }
-    let (mut redriven, mut outcome) = (0, Outcome::Done);
+    let (mut redriven, mut sent, mut outcome) = (0, SentBack::default(), Outcome::Done);
     for id in &args.ids {
-        let mut command = cmd("DQ.REDRIVE");
-        command
-            .arg(args.queue.as_bytes())
-            .arg("IDS")
-            .arg(1)
-            .arg(id.as_bytes())
-            .arg("DELAY")
-            .arg(millis(args.delay.unwrap_or_default()));
-        let sent = client.call(&command, Resend::Never).map_err(Failure::from);
-        let reply = sent.map_err(|failure| failure.after_change(redriven, "redriven"))?;
-        if int(&reply).ok_or_else(|| unexpected(&reply))? == 1 {
-            redriven += 1;
+        let before = (redriven, sent);
+        let acted = if args.letters {
+            let acted = dead::send_back(client, queue, &[id.as_bytes()], delay, &mut sent);
+            redriven = sent.sent;
+            acted
         } else {
-            not_in(client, &args.queue, id, "dead");
+            dead::redrive_these(client, queue, &[id.as_bytes()], delay).map(|count| redriven += count)
+        };
+        acted.map_err(|failure| failure.after_change(redriven, "redriven"))?;
+        if (redriven, sent) == before {
+            not_in(client, &args.queue, id, needed);
+        }
+        if redriven == before.0 {
             outcome = Outcome::Nothing;
         }
     }
     output.counted(redriven, "redriven", json!({ "redriven": redriven }))?;
+    tell_of_letters(sent);
     Ok(outcome)
 }
 

@@ -51,12 +51,9 @@ pub fn where_the_dead_are(queue: &QueueName, info: &Fields) {
     let target = info.text("deadforward");
     let Some((kind, name)) = target.split_once(' ') else { return };
     let (kind, name) = (kind.to_ascii_lowercase(), name.split(' ').next().unwrap_or_default());
-    let (here, there) = (quoted(&queue.to_string()), quoted(name));
     let back = if kind == "queue" {
-        format!(
-            ": dqctl dead {there} --letters lists them; after dqctl alter {there} --deadforward 'QUEUE {here}', \
-             dqctl bury {there} ID sends one back"
-        )
+        let there = quoted(name);
+        format!(": dqctl dead {there} --letters lists them, and dqctl redrive {there} --letters sends them back")
     } else {
         String::new()
     };

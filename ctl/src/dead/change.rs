@@ -1,6 +1,6 @@
 //! Redrives or cancels selected dead messages, a page at a time.
 
-use super::{pages, Filter};
+use super::{letters, pages, Filter, SentBack};
 use crate::failure::Failure;
 use crate::reply::{int, list, text, unexpected, Fields};
 use crate::time::millis;
@@ -27,12 +27,15 @@ pub fn redrive(
     delay: Duration,
     progress: impl FnMut(u64),
 ) -> Result<Option<u64>, Failure> {
-    change(client, queue, filter, progress, |ids| {
-        let mut command = cmd("DQ.REDRIVE");
-        command.arg(queue).arg("IDS").arg(ids.len()).arg(ids).arg("DELAY").arg(millis(delay));
-        let reply = client.call(&command, Resend::Never)?;
-        int(&reply).and_then(|count| u64::try_from(count).ok()).ok_or_else(|| unexpected(&reply))
-    })
+    change(client, queue, filter, progress, |ids| redrive_these(client, queue, ids, delay))
+}
+
+/// Redrives those of some messages that are dead. Returns how many.
+pub fn redrive_these(client: &Client, queue: &[u8], ids: &[&[u8]], delay: Duration) -> Result<u64, Failure> {
+    let mut command = cmd("DQ.REDRIVE");
+    command.arg(queue).arg("IDS").arg(ids.len()).arg(ids).arg("DELAY").arg(millis(delay));
+    let reply = client.call(&command, Resend::Never)?;
+    int(&reply).and_then(|count| u64::try_from(count).ok()).ok_or_else(|| unexpected(&reply))
 }
 
 /// Cancels the selected dead messages. Returns how many; `None` if the queue does not exist.
@@ -50,6 +53,24 @@ pub fn cancel(
     })
 }
 
+/// Sends the selected letters back to the queues in which they died, to be due after `delay`. `done` counts them, also if there
+/// is an error in the end. `None` if the queue does not exist.
+pub fn send_selected_back(
+    client: &Client,
+    queue: &[u8],
+    filter: &Filter,
+    delay: Duration,
+    done: &mut SentBack,
+    progress: impl FnMut(u64),
+) -> Result<Option<()>, Failure> {
+    let exists = change(client, queue, filter, progress, |ids| {
+        let before = done.sent;
+        letters::send_back(client, queue, ids, delay, done)?;
+        Ok(done.sent - before)
+    })?;
+    Ok(exists.map(|_| ()))
+}
+
 /// How many of the oldest messages are changed at a time.
 const STEP: usize = 1_000;
 
@@ -59,7 +80,7 @@ fn change(
     queue: &[u8],
     filter: &Filter,
     mut progress: impl FnMut(u64),
-    act: impl Fn(&[&[u8]]) -> Result<u64, Failure>,
+    mut act: impl FnMut(&[&[u8]]) -> Result<u64, Failure>,
 ) -> Result<Option<u64>, Failure> {
     if let Some(most) = filter.oldest {
         return change_oldest(client, queue, filter, most, progress, act);
@@ -83,7 +104,7 @@ fn change_oldest(
     filter: &Filter,
     most: u32,
     mut progress: impl FnMut(u64),
-    act: impl Fn(&[&[u8]]) -> Result<u64, Failure>,
+    mut act: impl FnMut(&[&[u8]]) -> Result<u64, Failure>,
 ) -> Result<Option<u64>, Failure> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     // By death, and among those of one instant in the order of the queue.

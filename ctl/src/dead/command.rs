@@ -106,7 +106,7 @@ fn where_letters_are(client: &Client, args: &DeadArgs) {
     });
     // A user may be allowed only to read dead messages.
     if let (Ok(true), true, false) = (looked, found, args.letters) {
-        eprintln!("dqctl: {} has messages that died in other queues: dqctl dead {0} --letters", args.queue);
+        eprintln!("dqctl: {} has messages that died in other queues: dqctl dead {0} --letters lists them", args.queue);
     }
 }
 

@@ -6,8 +6,9 @@ use crate::time::millis;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The fields that conditions can name. `cause` is the error as `dqctl dead --by-error` shows it.
-const FIELDS: [&str; 6] = ["error", "cause", "reason", "id", "group", "payload"];
+/// The fields that conditions can name. `cause` is the error as `dqctl dead --by-error` shows it, and `from` the queue in which a
+/// letter died.
+const FIELDS: [&str; 7] = ["error", "cause", "reason", "id", "group", "payload", "from"];
 /// What stands between the field and the text. Those of two characters come first, because they end like the others.
 const TESTS: [(&str, Test); 4] =
     [("!~", Test::ContainsNot), ("!=", Test::IsNot), ("~", Test::Contains), ("=", Test::Is)];
@@ -18,7 +19,7 @@ const WRONG_REASON: &str = "the reason of a death is retries, expired or rejecte
 
 const EXAMPLES: &str =
     "a condition is a field, a sign and a text, such as error~timeout or reason=expired; fields: error, \
-    cause, reason, id, group, payload; signs: ~ contains, !~ does not contain, = is, != is not";
+    cause, reason, id, group, payload, from; signs: ~ contains, !~ does not contain, = is, != is not";
 
 /// A condition on a field of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]

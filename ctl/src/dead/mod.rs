@@ -1,7 +1,8 @@
 //! Dead messages in large numbers: by cause, and selected by conditions.
 //!
 //! `cause` turns the text of an error into what many of them have in common. `filter` selects messages. `causes` counts them
-//! by cause, and `change` redrives or cancels those that were selected. All read the queue page by page, so that other
+//! by cause, and `change` redrives or cancels those that were selected. `letters` are those that were moved here from other
+//! queues. All read the queue page by page, so that other
 //! clients of the server do not wait.
 
 mod cause;
@@ -9,46 +10,21 @@ mod causes;
 mod change;
 mod command;
 mod filter;
+mod letters;
 
 pub use cause::{cause_of, error_of, header};
 pub use causes::causes;
-pub use change::{cancel, count, redrive};
+pub use change::{cancel, count, redrive, redrive_these, send_selected_back};
 pub use command::dead;
 pub use filter::{Condition, Filter};
+pub use letters::{as_it_died, is_letter, send_back, SentBack};
 
 use crate::failure::Failure;
 use crate::reply::Fields;
 use crate::scan;
 use crate::time::now_ms;
-use dq_client::{cmd, Client, Resend, Value};
+use dq_client::{cmd, Client, Resend};
 use std::ops::ControlFlow;
-
-/// Whether `DEADFORWARD QUEUE` has moved a message from another queue, and it has not died in this one as well.
-pub fn is_letter(message: &Fields) -> bool {
-    reason(message).is_some()
-}
-
-fn reason(message: &Fields) -> Option<String> {
-    header(message, "dq-reason").filter(|_| message.text("state") != "dead")
-}
-
-/// The same message with the fields that it had in its former queue; `None` if it is no letter.
-pub fn as_it_died(mut message: Fields) -> Option<Fields> {
-    let reason = reason(&message)?;
-    let [error, died, attempts] = ["dq-error", "dq-died", "dq-attempts"].map(|name| header(&message, name));
-    let text = |text: Option<String>| text.map(|text| Value::BulkString(text.into_bytes()));
-    let number = |text: Option<String>| text.and_then(|text| text.parse().ok()).map(Value::Int);
-    for (name, value) in [
-        ("reason", text(Some(reason))),
-        ("error", text(error.filter(|error| !error.is_empty()))),
-        ("died", number(died)),
-        ("attempt", number(attempts)),
-    ] {
-        message.0.retain(|(field, _)| field != name);
-        message.0.extend(value.map(|value| (name.to_owned(), value)));
-    }
-    Some(message)
-}
 
 /// Calls `visit` with the selected dead messages of each page, until it breaks. Returns whether the queue exists.
 pub fn pages(

@@ -65,7 +65,12 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
             1 => "1 message that died in another queue was moved here".to_owned(),
             ready => format!("{ready} messages that died in other queues were moved here"),
         };
-        about.note("letters", what, "nobody takes them from here", "look with dqctl dead QUEUE --letters");
+        about.note(
+            "letters",
+            what,
+            "nobody takes them from here",
+            "look with dqctl dead QUEUE --letters --by-error; dqctl redrive QUEUE --letters sends them back",
+        );
     }
     let waits = delivery(client, name, &info, limits, about)? && !are_letters;
     expiry(client, name, about)?;

@@ -15,7 +15,7 @@ use crate::name::shown;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::queues;
-use crate::transfer::{get_all, type_of, NewMessage, Pushed, Refused, BATCH, BATCH_BYTES};
+use crate::transfer::{get_all, is_generated, type_of, NewMessage, Pushed, Refused, BATCH, BATCH_BYTES};
 use crate::wording::messages;
 use checkpoints::push_live;
 use dead::{push_dead, Dead};
@@ -134,7 +134,7 @@ impl<'a> Load<'a> {
         let mut trimmed = false;
         let mut named = |mut message: NewMessage| {
             trimmed = headers::fit(&mut message.headers);
-            if ids::is_generated(&message.id) {
+            if is_generated(&message.id) {
                 message.id = ids::derived(&line.queue, &message.id, &message.payload);
             }
             message

@@ -29,6 +29,7 @@ mod held;
 mod http;
 mod import;
 mod import_libraries;
+mod letters;
 mod look;
 mod names;
 mod no_module;

@@ -1,0 +1,101 @@
+//! Messages that `DEADFORWARD` has moved to another queue, sent back to the one in which they died.
+
+use crate::dqctl::{dqctl, field, json, ok};
+use crate::support::{eventually, Server};
+use serde_json::json;
+
+/// A queue `orders` whose dead messages are moved to `letters`. Those of the given ids have died of their ids.
+fn with_letters(ids: &[&str]) -> Server {
+    let server = Server::start();
+    ok(&server, &["create", "orders", "--deadforward", "QUEUE letters"]);
+    for id in ids {
+        die(&server, "orders", id);
+    }
+    eventually("all are moved", || server.text(&["DQ.LEN", "letters"]) == ids.len().to_string());
+    server
+}
+
+fn die(server: &Server, queue: &str, id: &str) {
+    ok(server, &["push", queue, &format!("payload of {id}"), "--id", id, "--header", "tenant=acme", "--priority", "7"]);
+    ok(server, &["bury", queue, id, "--error", id]);
+}
+
+#[test]
+fn selected_letters_go_back_as_they_were_pushed() {
+    let server = with_letters(&["timeout-1", "timeout-2", "refused"]);
+    ok(&server, &["push", "letters", "x", "--id", "no-letter"]);
+    let some = ["redrive", "letters", "--letters", "--where", "error~timeout"];
+    assert_eq!(ok(&server, &[&some[..], &["--dry-run"]].concat()), "2\n");
+    assert_eq!(json(&server, &[&some[..], &["--in", "1h"]].concat()), [json!({ "redriven": 2 })]);
+    let back = json(&server, &["get", "orders", "timeout-1"]).remove(0);
+    assert_eq!(
+        (&back["payload"], &back["state"], &back["attempt"], &back["priority"], &back["headers"]),
+        (&json!("payload of timeout-1"), &json!("delayed"), &json!(0), &json!(7), &json!({ "tenant": "acme" }))
+    );
+    assert_eq!(dqctl(&server, &["get", "letters", "timeout-1"]).code, 1);
+    assert_eq!(ok(&server, &["redrive", "letters", "--letters"]), "1\n");
+    assert_eq!(field(&server, "orders", "refused", "state"), "ready");
+    assert_eq!(server.text(&["DQ.LEN", "letters"]), "1");
+}
+
+#[test]
+fn letters_are_sent_back_to_the_queue_that_they_are_from() {
+    let server = with_letters(&["a"]);
+    ok(&server, &["create", "mails", "--deadforward", "QUEUE letters"]);
+    die(&server, "mails", "b");
+    // A generated id cannot be pushed.
+    let generated = ok(&server, &["push", "mails", "x"]);
+    ok(&server, &["bury", "mails", generated.trim()]);
+    eventually("all are moved", || server.text(&["DQ.LEN", "letters"]) == "3");
+    assert_eq!(ok(&server, &["redrive", "letters", "--letters", "--where", "from=mails"]), "2\n");
+    assert_eq!((server.text(&["DQ.LEN", "mails"]), server.text(&["DQ.LEN", "orders"])), ("2".into(), "0".into()));
+    assert_eq!(field(&server, "letters", "a", "state"), "ready");
+}
+
+#[test]
+fn letters_are_sent_back_by_their_ids() {
+    let server = with_letters(&["a", "b"]);
+    ok(&server, &["push", "letters", "x", "--id", "other"]);
+    let ran = dqctl(&server, &["redrive", "letters", "--letters", "b", "other"]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, "1\n"));
+    assert!(ran.err.contains("other") && ran.err.contains("not a letter from another queue"), "{ran:?}");
+    assert_eq!(ok(&server, &["redrive", "letters", "--letters", "a", "other", "--dry-run"]), "1\n");
+}
+
+#[test]
+fn a_letter_stays_while_a_consumer_has_it_or_its_id_is_in_use() {
+    let server = with_letters(&["busy"]);
+    server.ask(&["DQ.POP", "letters", "LEASE", "600000"]);
+    die(&server, "orders", "known");
+    die(&server, "orders", "free");
+    eventually("all are moved", || server.text(&["DQ.LEN", "letters"]) == "3");
+    ok(&server, &["push", "orders", "new", "--id", "known"]);
+    let ran = dqctl(&server, &["redrive", "letters", "--letters"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "1\n"));
+    assert!(ran.err.contains("1 message in flight") && ran.err.contains("knows their ids"), "{ran:?}");
+    let states = ["busy", "known"].map(|id| field(&server, "letters", id, "state"));
+    assert_eq!(states, ["inflight", "ready"]);
+    assert_eq!(field(&server, "orders", "known", "payload"), "new");
+}
+
+#[test]
+fn a_letter_that_is_refused_stays_and_it_is_said_how_many_went_before() {
+    let server = with_letters(&["a", "b", "c"]);
+    ok(&server, &["alter", "orders", "--maxlen", "2"]);
+    let ran = dqctl(&server, &["redrive", "letters", "--letters"]);
+    assert!(ran.code != 0 && ran.err.starts_with("dqctl: 2 messages were redriven, then: "), "{ran:?}");
+    assert!(ran.err.contains("was not sent back to orders") && ran.err.contains("dqctl alter orders"), "{ran:?}");
+    assert_eq!((server.text(&["DQ.LEN", "letters"]), server.text(&["DQ.LEN", "orders"])), ("1".into(), "2".into()));
+    server.ask(&["DEL", "orders"]);
+    let ran = dqctl(&server, &["redrive", "letters", "--letters"]);
+    assert!(ran.code != 0 && ran.err.contains("died in orders, which does not exist: dqctl create orders"), "{ran:?}");
+    assert_eq!((server.text(&["DQ.LEN", "letters"]), server.text(&["EXISTS", "orders"])), ("1".into(), "0".into()));
+}
+
+#[test]
+fn a_queue_whose_dead_are_elsewhere_says_how_they_come_back() {
+    let server = with_letters(&["a"]);
+    let ran = dqctl(&server, &["redrive", "orders"]);
+    assert!(ran.code == 1 && ran.err.contains("dqctl redrive letters --letters sends them back"), "{ran:?}");
+    assert_eq!(ok(&server, &["redrive", "letters", "--letters"]), "1\n");
+}
