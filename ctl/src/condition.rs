@@ -141,6 +141,11 @@ impl Looks {
     }
 }
 
+/// Whether the first message that waits in a queue died in another one.
+pub fn begins_with_letter(client: &Client, queue: &[u8]) -> bool {
+    ["ready", "delayed"].into_iter().find_map(|state| first(client, queue, state)).is_some_and(|one| is_letter(&one))
+}
+
 /// The first message of a state; of dead ones, the newest. `None` if there is none, or if the user may not read it.
 fn first(client: &Client, queue: &[u8], state: &str) -> Option<Fields> {
     let command = cmd("DQ.PEEK").arg(queue).arg(state).arg("COUNT").arg(1).clone();

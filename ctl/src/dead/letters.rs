@@ -73,6 +73,13 @@ pub struct SentBack {
     pub taken: u64,
 }
 
+impl SentBack {
+    /// How many stay where they are.
+    pub fn left(&self) -> u64 {
+        self.in_flight + self.known
+    }
+}
+
 /// Sends letters of a queue back to where they died, to be due after `delay`. Ids of other messages are skipped. `done` is
 /// added to as it is done, also if there is an error in the end.
 ///

@@ -5,8 +5,8 @@
 use super::messages::{cut, BEGINNING};
 use super::queues::no_queue;
 use super::{Answer, Api, Params, Problem};
-use crate::dead::{cause_of, pages, Filter};
-use crate::reply::{int, list, text, Fields};
+use crate::dead::{cause_of, pages, redrive_these, send_back, Filter, SentBack};
+use crate::reply::{list, text, Fields};
 use crate::time::now_ms;
 use dq_client::{cmd, Resend};
 use serde_json::{json, Map, Value as Json};
@@ -21,8 +21,8 @@ const READ: Duration = Duration::from_secs(4);
 const MESSAGES: i64 = 500;
 const LISTED: usize = 200;
 const CAUSES: usize = 10_000;
-/// What selects messages, in requests of both kinds.
-const SELECTS: [&str; 6] = ["cause", "text", "group", "older", "attempts", "before"];
+/// What selects messages, in requests of both kinds. `letters` are those that died in another queue.
+const SELECTS: [&str; 7] = ["cause", "text", "group", "older", "attempts", "before", "letters"];
 
 /// Which dead messages are meant.
 struct Selection {
@@ -45,7 +45,11 @@ impl Selection {
             group: params.bytes("group")?,
             attempts: params.int("attempts", 0, i64::MAX)?.unwrap_or(0),
             before: params.int("before", 0, i64::MAX)?.unwrap_or(i64::MAX),
-            filter: Filter { older: older.map(Duration::from_millis), ..Filter::default() },
+            filter: Filter {
+                letters: params.flag("letters")?,
+                older: older.map(Duration::from_millis),
+                ..Filter::default()
+            },
         })
     }
 
@@ -135,16 +139,17 @@ pub fn change_dead(api: &Api, params: &Params) -> Answer {
     params.only(&[&["queue", "do", "delay"], &SELECTS[..]].concat())?;
     let (queue, selection) = (params.needed("queue")?, Selection::of(params)?);
     let action = params.text("do")?.unwrap_or_default();
-    let delay = params.int("delay", 0, super::writes::LONGEST)?.unwrap_or(0);
-    let change = |ids: &[&[u8]]| match action.as_str() {
-        "redrive" => {
-            let mut command = cmd("DQ.REDRIVE");
-            command.arg(&queue).arg("IDS").arg(ids.len()).arg(ids).arg("DELAY").arg(delay);
-            Ok::<i64, dq_client::Error>(int(&api.client.call(&command, Resend::Never)?).unwrap_or(0))
+    let (delay, mut sent) = (delay(params)?, SentBack::default());
+    let mut change = |ids: &[&[u8]]| match action.as_str() {
+        "redrive" if selection.filter.letters => {
+            let before = sent.sent;
+            send_back(&api.client, &queue, ids, delay, &mut sent)?;
+            Ok(sent.sent - before)
         }
+        "redrive" => redrive_these(&api.client, &queue, ids, delay),
         _ => {
             let states = list(api.client.call(cmd("DQ.CANCEL").arg(&queue).arg(ids), Resend::Never)?);
-            Ok(states.unwrap_or_default().iter().filter_map(text).map(|_| 1).sum())
+            Ok(states.unwrap_or_default().iter().filter_map(text).map(|_| 1).sum::<u64>())
         }
     };
     if !matches!(action.as_str(), "redrive" | "delete") {
@@ -163,5 +168,11 @@ pub fn change_dead(api: &Api, params: &Params) -> Answer {
     if !exists {
         return Err(no_queue());
     }
-    Ok(json!({ "changed": changed, "more": has_more }))
+    Ok(json!({ "changed": changed, "left": sent.left(), "more": has_more }))
+}
+
+/// How long redriven messages wait.
+pub fn delay(params: &Params) -> Result<Duration, Problem> {
+    let ms = params.int("delay", 0, super::writes::LONGEST)?;
+    Ok(Duration::from_millis(ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0)))
 }

@@ -177,7 +177,7 @@ impl From<Error> for Problem {
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Problem {
-        Problem::new(503, failure.to_string())
+        Problem::new(if failure.is_denied() { 403 } else { 503 }, failure.to_string())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::messages::{cut, BEGINNING};
 use super::{put, Answer, Api, Params, Problem};
 use crate::batches;
-use crate::condition::Condition;
+use crate::condition::{begins_with_letter, Condition};
 use crate::failure::Failure;
 use crate::groups::{self as of_groups, Held};
 use crate::latency::Histogram;
@@ -102,6 +102,7 @@ pub fn queue(api: &Api, params: &Params) -> Answer {
     answer.insert("held-groups".to_owned(), json!(held.len()));
     answer.insert("paused-groups".to_owned(), json!(paused_groups(api, &name).unwrap_or(0)));
     answer.insert("info".to_owned(), Json::Object(info.json()));
+    answer.insert("letters".to_owned(), json!(begins_with_letter(&api.client, &name)));
     let told = |name| stats.as_ref().map(|stats| Histogram::read(stats, name).told());
     answer.insert("times".to_owned(), json!({ "lateness": told("lateness"), "runtime": told("runtime") }));
     answer.insert("stats".to_owned(), stats.map_or(Json::Null, |stats| Json::Object(stats.json())));

@@ -1,12 +1,16 @@
 //! Writes. Each action is one command, except those for many messages, which run in steps so that other clients of the
 //! server do not wait.
 
+use super::dead::delay;
 use super::messages::state;
 use super::queues::no_queue;
 use super::{put, Answer, Api, Params, Problem};
+use crate::dead::{send_back, SentBack};
 use crate::reply::{int, list, text, unexpected};
+use crate::time::millis;
 use dq_client::{cmd, Cmd, Resend, Value};
 use serde_json::{json, Map, Value as Json};
+use std::time::Duration;
 
 /// How many messages are redriven or purged by one command.
 const STEP: i64 = 10_000;
@@ -57,14 +61,16 @@ fn flow(word: &str) -> Result<&'static str, Problem> {
 }
 
 pub fn redrive(api: &Api, params: &Params) -> Answer {
-    params.only(&["queue", "id", "ids", "count", "all", "delay"])?;
-    let delay = params.int("delay", 0, LONGEST)?.unwrap_or(0);
-    let ids = params.ids()?;
+    params.only(&["queue", "id", "ids", "count", "all", "delay", "letters"])?;
+    let (ids, delay) = (params.ids()?, delay(params)?);
+    if params.flag("letters")? {
+        return send_letters_back(api, params, &ids, delay);
+    }
     let redriven = if ids.is_empty() {
         let wanted = count_or_all(params, "id, ids, count, or all: true")?;
         in_steps(api, params, "dead", wanted, |step| {
             let mut command = command("DQ.REDRIVE", params)?;
-            command.arg("COUNT").arg(step).arg("DELAY").arg(delay);
+            command.arg("COUNT").arg(step).arg("DELAY").arg(millis(delay));
             Ok(command)
         })?
     } else {
@@ -72,14 +78,26 @@ pub fn redrive(api: &Api, params: &Params) -> Answer {
             return Err(Problem::wrong("give ids, count or all, not several of them"));
         }
         let mut command = command("DQ.REDRIVE", params)?;
-        command.arg("IDS").arg(ids.len());
-        command.arg(&ids);
-        number(send(api, command.arg("DELAY").arg(delay))?)?
+        command.arg("IDS").arg(ids.len()).arg(&ids).arg("DELAY").arg(millis(delay));
+        number(send(api, &command)?)?
     };
     if redriven == 0 && !ids.is_empty() {
         return Err(Problem::new(404, "the queue has no dead message of this id"));
     }
     Ok(json!({ "redriven": redriven }))
+}
+
+/// Sends messages that died in another queue back to it.
+fn send_letters_back(api: &Api, params: &Params, ids: &[Vec<u8>], delay: Duration) -> Answer {
+    let (ids, mut sent): (Vec<&[u8]>, _) = (ids.iter().map(Vec::as_slice).collect(), SentBack::default());
+    if ids.is_empty() {
+        return Err(Problem::wrong("with letters, give id or ids"));
+    }
+    send_back(&api.client, &params.needed("queue")?, &ids, delay, &mut sent)?;
+    if sent == SentBack::default() {
+        return Err(Problem::new(404, "the queue has no message of this id that died in another queue"));
+    }
+    Ok(json!({ "redriven": sent.sent, "left": sent.left() }))
 }
 
 pub fn cancel(api: &Api, params: &Params) -> Answer {

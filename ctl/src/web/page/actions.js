@@ -13,6 +13,7 @@ const PAIRS = [["backoff-base", "backoff-max", "backoff-jitter"], ["rate", "rate
 const REMOVED = { Cancel: "Cancelled", Delete: "Deleted", Forget: "Forgotten" };
 const DELAY = { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time };
 
+const BACK = "To the queues in which they died, with no attempts; their groups, and leases, retries and TTLs of their own, are not restored";
 const ERROR = { name: "error", label: "Error (optional)", hint: "Why, for whoever looks at the message later." };
 const ATTEMPT = { name: "nocount", label: "The attempt", options: [["", "counts: a retry is spent"], ["no", "does not count"]] };
 const GIVE_BACK = [{ ...DELAY, hint: `${SPAN_HINT} 0: now. Empty: after the backoff of the queue.` }, ERROR, ATTEMPT];
@@ -67,29 +68,43 @@ export function actions(shared, queue) {
     report(`${words}: ${many(did, "message")}.${did < bodies.length ? ` ${count(bodies.length - did)} had changed meanwhile.` : ""}`);
   }
 
+  /** What was sent back, and why not all of it. */
+  function sentBack(did, left) {
+    return `Sent back: ${many(did, "message")}.${left > 0 ? ` Left here: ${many(left, "message")}, with a consumer or of an id that the former queue has or knows.` : ""}`;
+  }
+
   /** The count is asked for before the question, so that it is one of this moment. */
   async function changeDead(what, filter) {
     const before = now();
     const counted = await read("dead", { ...queue, ...filter, before, count: 1 });
-    const number = `${counted.partial ? "At least " : ""}${many(counted.selected, "dead message")}`;
+    const noun = filter.letters ? "dead letter" : "dead message";
+    const number = `${counted.partial ? "At least " : ""}${many(counted.selected, noun)}`;
     const redrives = what === "redrive";
-    const doing = { redrive: "Ready again, with no attempts and no errors", delete: "Removed for good" }[what];
+    const verb = !redrives ? "Delete" : filter.letters ? "Send back" : "Redrive";
+    const doing = !redrives ? "Removed for good" : filter.letters ? BACK : "Ready again, with no attempts and no errors";
     const isNone = counted.selected === 0;
     ask({
-      title: `${redrives ? "Redrive" : "Delete"} ${many(counted.selected, "dead message")} of ${title}?`,
-      words: isNone ? "No dead message is selected by these conditions any more." : `${doing}: ${[number, ...conditionsOf(filter)].join(" ")}.`,
+      title: `${verb} ${many(counted.selected, noun)} of ${title}?`,
+      words: isNone ? `No ${noun} is selected by these conditions any more.` : `${doing}: ${[number, ...conditionsOf(filter)].join(" ")}.`,
       fields: redrives ? [DELAY] : [],
-      confirm: redrives ? "Redrive" : "Delete",
+      confirm: verb,
       danger: !redrives,
       run: async (values, progress) => {
         let did = 0;
+        let left = 0;
+        let isPartial = false;
         for (let more = !isNone; more;) {
           const answer = await write("dead", { ...queue, ...filter, before, do: what, ...given(values) });
           did += answer.changed;
-          more = answer.more;
+          // Those that stay are looked at again in each step.
+          left = answer.left;
+          // A request has only seconds: what it finds nothing in is not read for ever.
+          more = answer.more && answer.changed > 0;
+          isPartial = answer.more && !more;
           progress(`${count(did)} of ${count(counted.selected)}…`);
         }
-        report(`${redrives ? "Redriven" : "Deleted"}: ${many(did, "message")}.`);
+        const words = redrives && filter.letters ? sentBack(did, left) : `${redrives ? "Redriven" : "Deleted"}: ${many(did, "message")}.`;
+        report(isPartial ? `${words} Not all messages could be read in time: dqctl ${redrives ? "redrive" : "cancel"} --where reads all.` : words);
       },
     });
   }
@@ -154,6 +169,13 @@ export function actions(shared, queue) {
       fields: [DELAY],
       confirm: "Redrive",
       run: (values) => act("redrive", { ...listOf(messages), ...given(values) }, (answer) => `Redriven: ${many(answer.redriven, "message")}.`),
+    }),
+    sendBackSome: (messages) => ask({
+      title: `Send ${many(messages.length, "message")} of ${title} back?`,
+      words: `${BACK}.`,
+      fields: [DELAY],
+      confirm: "Send back",
+      run: (values) => act("redrive", { ...listOf(messages), letters: true, ...given(values) }, (answer) => sentBack(answer.redriven, answer.left)),
     }),
     cancelSome: (messages, state) => ask({
       title: `${removal(state)} ${many(messages.length, "message")} of ${title}?`,
@@ -315,7 +337,7 @@ function conditionsOf(filter) {
 
 /** What the removal of a message is called. */
 export function removal(state) {
-  return { done: "Forget", dead: "Delete" }[state] ?? "Cancel";
+  return { done: "Forget", dead: "Delete", letters: "Delete" }[state] ?? "Cancel";
 }
 
 /** The fields of a push that are seldom needed. */

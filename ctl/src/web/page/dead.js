@@ -1,4 +1,5 @@
-// Dead messages: by cause, filtered, selected, and redriven or deleted together. The address has the conditions.
+// Dead messages: by cause, filtered, selected, and redriven or deleted together. The address has the conditions. So it is with letters, which
+// died in another queue and go back to it.
 
 import { read } from "./api.js";
 import { actions } from "./actions.js";
@@ -16,6 +17,8 @@ const SHARE = 20;
 const PAUSE = 250;
 
 export function deadList(queue, shared, params) {
+  const tab = params.tab === "letters" ? "letters" : "dead";
+  const letters = tab === "letters" ? { letters: true } : {};
   let wanted = STEP;
   let answer = null;
   let asked = "";
@@ -35,13 +38,13 @@ export function deadList(queue, shared, params) {
     redrive: el("button", { type: "button", click: () => acts().changeDead("redrive", filter()) }, "Redrive them…"),
     delete: el("button", { type: "button", class: "danger", click: () => acts().changeDead("delete", filter()) }, "Delete them…"),
   };
-  const choice = selection(queue, "dead", shared, Object.values(bulk));
+  const choice = selection(queue, tab, shared, Object.values(bulk));
   set(choice.summary, "role", "status");
   const items = el("ol", { class: "messages" });
   const nothing = el("p", { class: "empty", hidden: true });
   const more = el("button", { type: "button", hidden: true, click: () => { wanted = Math.min(MOST, wanted + STEP); shared.refresh(); } }, "Show more");
   const tools = el("div", { class: "tools" }, Object.values(fields).map(({ node }) => node));
-  const node = el("section", { class: "dead-list", "aria-label": "dead" }, tools, wrong, causes, others, choice.bar, items, nothing, el("div", { class: "more" }, more));
+  const node = el("section", { class: "dead-list", "aria-label": tab }, tools, wrong, causes, others, choice.bar, items, nothing, el("div", { class: "more" }, more));
 
   function acts() {
     return actions(shared, queue);
@@ -64,12 +67,12 @@ export function deadList(queue, shared, params) {
   function remember() {
     const typedIn = Object.entries(fields).map(([name, { input }]) => [name, input.value.trim()]);
     const given = [...typedIn, ["cause", conditions.cause ?? ""]].filter(([, value]) => value !== "");
-    history.replaceState(null, "", address("queue", { ...queue, tab: "dead", ...Object.fromEntries(given) }));
+    history.replaceState(null, "", address("queue", { ...queue, tab, ...Object.fromEntries(given) }));
   }
 
   /** What the API selects by; null if a field cannot be understood, because fewer conditions would select more. */
   function filter() {
-    const chosen = {};
+    const chosen = { ...letters };
     const value = (name) => fields[name].input.value.trim();
     if (value("text")) chosen.text = value("text");
     if (value("group")) chosen.group = value("group");
@@ -107,18 +110,18 @@ export function deadList(queue, shared, params) {
 
   function draw({ info }) {
     if (!answer) return;
-    const isFiltered = Object.keys(filter() ?? {}).length > 0;
+    const isFiltered = Object.keys(filter() ?? letters).length > Object.keys(letters).length;
     drawCauses();
     const part = answer.messages.length < answer.selected ? `The newest ${count(answer.messages.length)} of ` : "";
     choice.draw(answer.messages, `${part}${many(answer.selected, "message")}${isFiltered ? " that these conditions select" : ""}${answer.partial ? ", and perhaps more: not all were read in time" : ""}`);
-    for (const [name, button] of Object.entries(bulk)) text(button, `${name === "redrive" ? "Redrive" : "Delete"} ${answer.selected === 1 ? "it" : `all ${count(answer.selected)}`}…`);
+    for (const [name, button] of Object.entries(bulk)) text(button, `${name === "delete" ? "Delete" : tab === "letters" ? "Send back" : "Redrive"} ${answer.selected === 1 ? "it" : `all ${count(answer.selected)}`}…`);
     list(items, answer.messages, keyOf, (message) => makeItem(queue, message, choice.box(message)), (item, message) => {
       fillItem(item, message);
       choice.fill(item, message);
     });
     show(nothing, answer.messages.length === 0);
-    text(nothing, isFiltered ? "No dead message is selected by these conditions." : info.deadforwarded > 0 && info.deadforward !== "NONE" ? `No dead message is here now: they go to ${info.deadforward}.` : info.died > 0 ? "No dead message is here now." : "No message of this queue has died.");
-    show(tools, isFiltered || info.dead > 0 || anyInput());
+    text(nothing, isFiltered ? "No message is selected by these conditions." : tab === "letters" ? "No message is here that died in another queue." : info.deadforwarded > 0 && info.deadforward !== "NONE" ? `No dead message is here now: they go to ${info.deadforward}.` : info.died > 0 ? "No dead message is here now." : "No message of this queue has died.");
+    show(tools, isFiltered || answer.selected > 0 || anyInput());
     show(more, answer.messages.length < answer.selected && wanted < MOST);
   }
 

@@ -172,7 +172,8 @@ export function reason(message) {
 
 /** The time that matters for a message in its state. */
 export function when(message) {
-  switch (message.state) {
+  // A letter waits here, but what matters is that it died in its former queue.
+  switch (message.died ? "dead" : message.state) {
     case "delayed": return [`due ${distance(message.due)}`, message.due];
     case "ready": return [`due ${distance(message.due)}`, message.due];
     case "inflight": return [`lease expires ${distance(message.deadline)}`, message.deadline];
@@ -192,6 +193,7 @@ function facts(message) {
   const rule = ruleOf(message);
   if (rule) facts.push(rule, many(message.runs ?? 0, "run"), `${count(message["failed-runs"] ?? 0)} failed`);
   if (message.attempt > 0) facts.push(message.retries < 0 ? many(message.attempt, "attempt") : `${many(message.attempt, "attempt")} of ${count((message.retries ?? 0) + 1)}`);
+  if (message.from !== undefined || message["from-base64"] !== undefined) facts.push(`from ${shown(message, "from")}`);
   if (message.priority) facts.push(`priority ${message.priority}`);
   if (message.group !== undefined || message["group-base64"] !== undefined) facts.push(`group ${shown(message, "group")}`);
   if (message.state === "inflight" && (message.consumer !== undefined || message["consumer-base64"] !== undefined)) facts.push(`consumer ${shown(message, "consumer")}`);

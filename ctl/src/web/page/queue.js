@@ -13,7 +13,7 @@ import { batchList, consumerList, groupList } from "./holders.js";
 import { messageList, scheduleList } from "./lists.js";
 import { depths, flows } from "./overview.js";
 
-const TABS = [["ready", "Ready"], ["delayed", "Delayed"], ["inflight", "In flight"], ["dead", "Dead"], ["consumers", "Consumers"], ["done", "Done"], ["schedules", "Schedules"], ["groups", "Groups"], ["batches", "Batches"], ["details", "Details"]];
+const TABS = [["ready", "Ready"], ["delayed", "Delayed"], ["inflight", "In flight"], ["dead", "Dead"], ["letters", "Dead letters"], ["consumers", "Consumers"], ["done", "Done"], ["schedules", "Schedules"], ["groups", "Groups"], ["batches", "Batches"], ["details", "Details"]];
 const GROUPED = new Set(["ready", "delayed", "inflight", "dead"]);
 const TIMES = new Set(["lease", "maxlease", "delay", "ttl", "backoff-base", "backoff-max", "rate-period", "grouprate-period", "deadttl", "dedupe", "retain"]);
 const SETTINGS = ["lease", "delay", "retries", "backoff-base", "backoff-max", "backoff-jitter", "ttl", "maxlen", "maxinflight", "maxpayload", "deadlen", "deadttl", "dedupe", "rate", "rate-period", "groupinflight", "grouporder", "grouprate", "grouprate-period", "errors", "forward", "deadforward", "retain", "donelen", "maxlease"];
@@ -83,7 +83,7 @@ export function queue(params, shared) {
     const states = ["ready", "dead", "inflight", "delayed", "done"];
     if (isHeld(answer)) states.unshift("inflight");
     if (answer.conditions?.some(([condition]) => condition === DYING)) states.unshift("dead");
-    const full = states.find((state) => answer.info[state] > 0) ?? tab;
+    const full = answer.letters && states[0] === "ready" ? "letters" : states.find((state) => answer.info[state] > 0) ?? tab;
     choose({ ...chosen, tab: full });
   }
 
@@ -94,7 +94,8 @@ export function queue(params, shared) {
       case "batches": return only ? batchView(name, only, shared) : batchList(name);
       case "consumers": return consumerList(name, shared);
       case "schedules": return scheduleList(name, shared);
-      case "dead": return deadList(name, shared, chosen);
+      case "dead":
+      case "letters": return deadList(name, shared, chosen);
       default: return messageList(name, tab, shared, only);
     }
   }
@@ -124,7 +125,7 @@ export function queue(params, shared) {
     if (chosen.tab === undefined && !only) await openFullest();
     const shownBody = body;
     const [answer] = await Promise.all([read("queue", name), shownBody.read()]);
-    info = answer.info;
+    info = { ...answer.info, letters: answer.letters };
     learnClock(answer.now);
     // A user who may not read them still sees the rest.
     const { consumers } = isHeld(answer) ? await read("consumers", name).catch(() => ({})) : {};
@@ -169,7 +170,7 @@ export function queue(params, shared) {
   }
 
   function drawTabs() {
-    const isUsed = { batches: info.batches > 0, done: info.done > 0 || info.retain > 0 };
+    const isUsed = { letters: info.letters, batches: info.batches > 0, done: info.done > 0 || info.retain > 0 };
     // A tab that was there stays, so that the others do not move.
     for (const [key] of TABS) if (key === tab || (isUsed[key] ?? true)) shownTabs.add(key);
     const kept = TABS.filter(([key]) => shownTabs.has(key));

@@ -9,6 +9,7 @@ const SOME = {
   delayed: [["promoteSome", (number) => `Run ${number} selected now…`]],
   inflight: [["giveBackSome", (number) => `Give ${number} selected back…`]],
   dead: [["redriveSome", (number) => `Redrive ${number} selected…`]],
+  letters: [["sendBackSome", (number) => `Send ${number} selected back…`]],
 };
 
 /**

@@ -1,7 +1,7 @@
 //! Dead messages: by cause, by conditions, and changed together.
 
 use super::Web;
-use crate::support::Server;
+use crate::support::{eventually, Server};
 use serde_json::{json, Value as Json};
 
 /// Ten dead messages of two causes, and one that is not dead.
@@ -69,6 +69,33 @@ fn only_selected_dead_messages_are_changed() {
     assert_eq!(web.act("dead", json!({ "queue": "q", "do": "delete", "before": 1 }))["changed"], 0);
     assert_eq!(ids(&web.read("/api/dead?queue=q")), ["m-3", "m-5", "m-7", "m-9"]);
     assert_eq!(web.read("/api/message?queue=q&id=alive")["message"]["state"], "delayed");
+}
+
+#[test]
+fn letters_are_filtered_and_sent_back_to_where_they_died() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "DEADFORWARD", "QUEUE", "letters"]);
+    for (id, error) in [("a", "timeout"), ("b", "timeout"), ("c", "refused"), ("d", "refused")] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
+        server.ask(&["DQ.BURY", "q", id, "ERROR", error]);
+    }
+    eventually("they are moved", || server.text(&["DQ.LEN", "letters"]) == "4");
+    let web = Web::writing(&server);
+    assert_eq!(
+        (&web.read("/api/queue?queue=letters")["letters"], &web.read("/api/queue?queue=q")["letters"]),
+        (&json!(true), &json!(false))
+    );
+    let answer = web.read("/api/dead?queue=letters&letters=true&cause=refused");
+    assert_eq!((ids(&answer), answer["causes"].as_array().unwrap().len()), (vec!["c", "d"], 2));
+    assert_eq!((&answer["messages"][0]["from"], &answer["messages"][0]["error"]), (&json!("q"), &json!("refused")));
+    server.ask(&["DQ.PUSH", "q", "new", "ID", "a"]);
+    let sent = web.act("dead", json!({ "queue": "letters", "letters": true, "do": "redrive", "cause": "timeout" }));
+    assert_eq!((&sent["changed"], &sent["left"]), (&json!(1), &json!(1)));
+    let sent = web.act("redrive", json!({ "queue": "letters", "letters": true, "ids": ["c"], "delay": 60000 }));
+    assert_eq!((&sent["redriven"], &sent["left"]), (&json!(1), &json!(0)));
+    assert_eq!(web.read("/api/message?queue=q&id=c")["message"]["state"], "delayed");
+    let deleted = web.act("dead", json!({ "queue": "letters", "letters": true, "do": "delete", "cause": "refused" }));
+    assert_eq!((&deleted["changed"], server.text(&["DQ.LEN", "letters"])), (&json!(1), "1".to_owned()));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod changes;
 mod charts;
 mod chrome;
 mod dead;
+mod letters;
 mod operator;
 mod phone;
 mod pictures;
