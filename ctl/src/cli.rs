@@ -19,7 +19,7 @@ pub use change::{
     BuryArgs, CancelArgs, ConfirmArgs, FlowArg, NackArgs, PauseArgs, RedriveArgs, ReleaseArgs, RescheduleArgs,
     ResumeArgs,
 };
-pub use dead::{DeadArgs, SelectArgs};
+pub use dead::{among, DeadArgs, SelectArgs};
 pub use done::{AwaitArgs, CompleteArgs};
 pub use moving::{DumpArgs, End, ImportArgs, Kind, LoadArgs, Unit};
 pub use overview::{command, named, overview, queue_of};
@@ -240,6 +240,15 @@ pub struct PeekArgs {
     /// Only messages that this consumer holds, which are in flight
     #[arg(long, value_name = "NAME")]
     pub consumer: Option<String>,
+    #[command(flatten)]
+    pub select: SelectArgs,
+}
+
+impl PeekArgs {
+    /// Whether the server cannot choose the messages.
+    pub fn reads_all(&self) -> bool {
+        self.consumer.is_some() || !self.select.conditions.is_empty() || self.select.older.is_some()
+    }
 }
 
 #[derive(Args, Debug)]

@@ -1,11 +1,12 @@
 //! The options of the commands that change messages, or suspend a queue.
 
 use super::push::parse_priority;
+use super::state::StateParser;
 use super::SelectArgs;
 use crate::name::{MessageId, QueueName};
 use crate::time::{parse_instant, parse_span};
 use clap::{ArgGroup, Args, ValueEnum};
-use dq_client::Flow;
+use dq_client::{Flow, State};
 use std::time::{Duration, SystemTime};
 
 /// For the commands that change many messages.
@@ -20,7 +21,7 @@ pub struct ConfirmArgs {
 #[command(
     group = ArgGroup::new("which").args(["ids", "conditions", "older"]).required(true).multiple(true),
     override_usage = "dqctl cancel [OPTIONS] <QUEUE> <ID>...\n       \
-        dqctl cancel [OPTIONS] <QUEUE> [--where <CONDITION>]... [--older <TIME>] [-n <N>]"
+        dqctl cancel [OPTIONS] <QUEUE> [--state <STATE>] [--where <CONDITION>]... [--older <TIME>] [-n <N>]"
 )]
 pub struct CancelArgs {
     /// The queue
@@ -28,11 +29,14 @@ pub struct CancelArgs {
     /// The ids of the messages
     #[arg(value_name = "ID", conflicts_with_all = ["count", "conditions", "older"])]
     pub ids: Vec<MessageId>,
-    /// With conditions: at most so many, those that died first
+    /// With conditions: at most so many, those that have been dead, or in their state, for longest
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
     #[command(flatten)]
     pub select: SelectArgs,
+    /// With conditions: instead of dead messages, those in this state
+    #[arg(long, value_name = "STATE", value_parser = StateParser, conflicts_with_all = ["ids", "letters"])]
+    pub state: Option<State>,
     /// With conditions: instead of dead messages, those that DEADFORWARD has moved here from other queues
     #[arg(long, conflicts_with = "ids")]
     pub letters: bool,

@@ -1,10 +1,11 @@
 //! The options of `dead`, and those that select dead messages.
 
-use crate::dead::{Condition, Filter};
+use crate::dead::{Among, Condition, Filter};
 use crate::name::QueueName;
 use crate::output::Output;
 use crate::time::parse_span;
 use clap::Args;
+use dq_client::State;
 use std::time::Duration;
 
 /// How many messages or errors are shown if nobody says how many.
@@ -36,26 +37,35 @@ impl DeadArgs {
     }
 
     pub fn filter(&self) -> Filter {
-        Filter { letters: self.letters, ..self.select.filter(None) }
+        self.select.filter(among(self.letters, None), None)
     }
 }
 
 /// Selects dead messages.
 #[derive(Args, Debug)]
 pub struct SelectArgs {
-    /// Only dead messages with this: error~timeout; fields: error, cause, reason, id, group, payload, and with --letters from
+    /// Only messages with this: error~timeout; fields: error, cause, reason, id, group, payload, and with --letters from
     /// (the queue in which they died); signs: ~ !~ = !=; can be repeated
     #[arg(long = "where", value_name = "CONDITION", value_parser = condition, help_heading = SELECT)]
     pub conditions: Vec<Condition>,
-    /// Only messages that have been dead for at least this time
+    /// Only messages that have been dead, or in their state, for at least this time
     #[arg(long, value_name = "TIME", value_parser = parse_span, help_heading = SELECT)]
     pub older: Option<Duration>,
 }
 
 impl SelectArgs {
-    /// `oldest` is how many of the selected messages are meant: those that died first.
-    pub fn filter(&self, oldest: Option<u32>) -> Filter {
-        Filter { conditions: self.conditions.clone(), older: self.older, oldest, letters: false }
+    /// `oldest` is how many of the selected messages are meant: those that have been for longest.
+    pub fn filter(&self, among: Among, oldest: Option<u32>) -> Filter {
+        Filter { among, conditions: self.conditions.clone(), older: self.older, oldest }
+    }
+}
+
+/// Letters, or the messages of a state, by default dead ones.
+pub fn among(letters: bool, state: Option<State>) -> Among {
+    match state {
+        _ if letters => Among::Letters,
+        Some(state) => Among::State(state),
+        None => Among::default(),
     }
 }
 

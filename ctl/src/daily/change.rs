@@ -3,7 +3,7 @@
 use super::confirm::agrees;
 use super::why::{no_such_id, not_in};
 use super::{many, no_such_queue, queue, queues, where_the_dead_are};
-use crate::cli::{CancelArgs, ConfirmArgs, RedriveArgs, RescheduleArgs};
+use crate::cli::{among, CancelArgs, ConfirmArgs, RedriveArgs, RescheduleArgs};
 use crate::dead::{self, SentBack};
 use crate::failure::{Failure, Outcome};
 use crate::name::{MessageId, QueueName};
@@ -19,7 +19,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 pub fn cancel(client: &Client, args: &CancelArgs, output: &Output) -> Result<Outcome, Failure> {
     if args.ids.is_empty() {
-        let filter = dead::Filter { letters: args.letters, ..args.select.filter(args.count) };
+        let filter = args.select.filter(among(args.letters, args.state), args.count);
         let queue = args.queue.as_bytes();
         if args.dry_run {
             return selected(client, &args.queue, Selected::Counted, output, |progress| {
@@ -76,7 +76,7 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
     if !args.ids.is_empty() {
         return redrive_these(client, args, output);
     }
-    let filter = dead::Filter { letters: args.letters, ..args.select.filter(args.count) };
+    let filter = args.select.filter(among(args.letters, None), args.count);
     if args.dry_run || filter.has_conditions() {
         let (queue, delay) = (args.queue.as_bytes(), args.delay.unwrap_or(Duration::ZERO));
         if args.dry_run {

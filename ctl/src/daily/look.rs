@@ -1,14 +1,15 @@
 //! `dqctl get`, `peek` and `find`.
 
 use super::why::no_such_id;
-use super::{exists, no_such_queue, queues};
+use super::{exists, queues};
 use crate::cli::{FindArgs, GetArgs, PeekArgs};
-use crate::dead::error_of;
+use crate::dead::{error_of, pages, Among};
 use crate::failure::{Failure, Outcome};
 use crate::message;
 use crate::name::{put, shown};
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
+use crate::progress::Progress;
 use crate::reply::{self, Fields};
 use crate::scan;
 use dq_client::{cmd, Client, Error, Resend, State};
@@ -41,51 +42,65 @@ pub fn get(client: &Client, args: &GetArgs, output: &Output) -> Result<Outcome, 
 }
 
 pub fn peek(client: &Client, args: &PeekArgs, output: &Output) -> Result<Outcome, Failure> {
-    if let Some(consumer) = &args.consumer {
-        return held_by(client, args, consumer, output);
-    }
-    let states = args.state.map_or_else(|| State::ALL.to_vec(), |state| vec![state]);
+    let states = match (&args.consumer, args.state) {
+        (None, state) => state.map_or_else(|| State::ALL.to_vec(), |state| vec![state]),
+        (Some(_), None | Some(State::Inflight)) => vec![State::Inflight],
+        (Some(_), Some(_)) => {
+            return Err(Failure::usage("a consumer holds only messages in flight: leave the state out"))
+        }
+    };
     let mut messages = Vec::new();
-    for state in states {
-        let mut command = cmd("DQ.PEEK");
-        command.arg(args.queue.as_bytes()).arg(state.as_str()).arg("COUNT").arg(args.count);
-        if let Some(group) = &args.group {
-            command.arg("GROUP").arg(group);
-        }
-        for message in reply::list(client.call(&command, Resend::Harmless)?)? {
-            messages.extend(Fields::read(message)?);
-        }
+    for state in &states {
+        messages.extend(match args.reads_all() {
+            true => selected(client, args, *state)?,
+            false => first(client, args, *state)?,
+        });
     }
     if messages.is_empty() && !exists(client, &args.queue)? {
         return Ok(Outcome::Nothing);
     }
-    message::list(&messages, args.state, output)?;
+    let asked = states.first().copied().filter(|_| states.len() == 1);
+    message::list(&messages, asked, output)?;
     Ok(Outcome::Done)
 }
 
-/// The messages that a consumer holds, those whose leases end first.
-fn held_by(client: &Client, args: &PeekArgs, consumer: &str, output: &Output) -> Result<Outcome, Failure> {
-    if args.state.is_some_and(|state| state != State::Inflight) {
-        return Err(Failure::usage("a consumer holds only messages in flight: leave the state out"));
+/// The first messages of a state, in the order of `DQ.PEEK`.
+fn first(client: &Client, args: &PeekArgs, state: State) -> Result<Vec<Fields>, Failure> {
+    let mut command = cmd("DQ.PEEK");
+    command.arg(args.queue.as_bytes()).arg(state.as_str()).arg("COUNT").arg(args.count);
+    if let Some(group) = &args.group {
+        command.arg("GROUP").arg(group);
     }
-    let Some(info) = queues::read(client, args.queue.as_bytes())? else {
-        no_such_queue(&args.queue);
-        return Ok(Outcome::Nothing);
+    let messages = reply::list(client.call(&command, Resend::Harmless)?)?;
+    messages.into_iter().filter_map(|message| Fields::read(message).transpose()).collect()
+}
+
+/// The first messages of a state that conditions select, for which all of that state are read.
+fn selected(client: &Client, args: &PeekArgs, state: State) -> Result<Vec<Fields>, Failure> {
+    let filter = args.select.filter(Among::State(state), None);
+    let is = |message: &Fields, name: &str, wanted: &Option<String>| {
+        wanted.as_ref().is_none_or(|wanted| message.text(name) == *wanted)
     };
-    let mut messages = Vec::new();
-    let options = ["STATE", State::Inflight.as_str(), "SEQUENCE"];
-    scan::pages(client, args.queue.as_bytes(), &info, &options, |mut page| {
-        let is_of_group = |message: &Fields| args.group.as_ref().is_none_or(|group| message.text("group") == *group);
-        page.retain(|message| message.text("consumer") == consumer && is_of_group(message));
-        messages.extend(page);
+    // The newest of the dead and done are the first; deliveries of one instant are in their order.
+    let place = |message: &Fields| {
+        let delivery = message.text("receipt").rsplit_once('#').and_then(|(_, number)| number.parse::<i64>().ok());
+        match state {
+            State::Inflight => (message.int("deadline"), delivery),
+            State::Dead => (message.int("died").map(i64::wrapping_neg), None),
+            State::Done => (message.int("done").map(i64::wrapping_neg), None),
+            _ => (message.int("due"), None),
+        }
+    };
+    let (mut messages, mut progress) = (Vec::<Fields>::new(), Progress::new("selected"));
+    pages(client, args.queue.as_bytes(), &filter, |page| {
+        let of_both = |message: &Fields| is(message, "group", &args.group) && is(message, "consumer", &args.consumer);
+        messages.extend(page.into_iter().filter(of_both));
+        messages.sort_by_key(place);
+        messages.truncate(usize::try_from(args.count).unwrap_or(usize::MAX));
+        progress.at(messages.len() as u64);
         Ok(ControlFlow::Continue(()))
     })?;
-    // In the order of DQ.PEEK, whose messages have no such field.
-    messages.sort_by_key(|message| (message.int("deadline"), message.int("sequence")));
-    messages.truncate(usize::try_from(args.count).unwrap_or(usize::MAX));
-    messages.iter_mut().for_each(|message| message.0.retain(|(name, _)| name != "sequence"));
-    message::list(&messages, Some(State::Inflight), output)?;
-    Ok(Outcome::Done)
+    Ok(messages)
 }
 
 /// Looks for an id in all queues, or for its beginning.

@@ -5,6 +5,7 @@
 use super::confirm::agrees;
 use super::{no_such_queue, queues, where_the_dead_are};
 use crate::cli::{PromoteArgs, PurgeArgs, RedriveArgs};
+use crate::dead::is_older;
 use crate::failure::{Failure, Outcome};
 use crate::message::recurs;
 use crate::name::QueueName;
@@ -16,7 +17,6 @@ use crate::time::{millis, now_ms};
 use dq_client::{cmd, Client, Cmd, Resend, State};
 use serde_json::json;
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 /// How many messages one command changes.
 const STEP: u64 = 10_000;
@@ -126,30 +126,12 @@ fn to_purge(client: &Client, args: &PurgeArgs, states: &[State], info: &Fields) 
         } else {
             see(&["STATE", state.as_str()], &|message| {
                 args.group.as_ref().is_none_or(|group| message.bytes("group") == group.as_bytes())
-                    && args.older.is_none_or(|age| is_older(message, age))
+                    && args.older.is_none_or(|age| is_older(message, age, now_ms()))
                     && (args.recurring || !recurs(message))
             })?
         };
     }
     Ok(number)
-}
-
-/// Whether a message has been in its state for at least this time, as `DQ.PURGE` with `OLDER` counts it.
-fn is_older(message: &Fields, age: Duration) -> bool {
-    let since = match message.text("state").as_str() {
-        "delayed" => message.int("created"),
-        "ready" => message.int("due"),
-        "inflight" => delivered(&message.text("receipt")),
-        "dead" => message.int("died"),
-        _ => message.int("done"),
-    };
-    since.is_some_and(|since| u64::try_from(now_ms().saturating_sub(since)).is_ok_and(|passed| passed >= millis(age)))
-}
-
-/// When a delivery began, in Unix ms. The number of its receipt is made of that instant and a count of 20 bits.
-fn delivered(receipt: &str) -> Option<i64> {
-    let (_, number) = receipt.rsplit_once('#')?;
-    Some(number.parse::<i64>().ok()? >> 20)
 }
 
 /// Sends commands until `count` messages, or as many as are in these states now, were changed, and never more than `most`.

@@ -1,6 +1,6 @@
-//! Redrives or cancels selected dead messages, a page at a time.
+//! Redrives or cancels selected messages, a page at a time.
 
-use super::{letters, pages, Filter, SentBack};
+use super::{letters, pages, since, Filter, SentBack};
 use crate::failure::Failure;
 use crate::reply::{int, list, text, unexpected, Fields};
 use crate::time::millis;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// The number of selected dead messages. `None` if the queue does not exist.
+/// The number of selected messages. `None` if the queue does not exist.
 pub fn count(
     client: &Client,
     queue: &[u8],
@@ -38,9 +38,9 @@ pub fn redrive_these(client: &Client, queue: &[u8], ids: &[&[u8]], delay: Durati
     int(&reply).and_then(|count| u64::try_from(count).ok()).ok_or_else(|| unexpected(&reply))
 }
 
-/// Cancels the selected dead messages. Returns how many; `None` if the queue does not exist.
+/// Cancels the selected messages. Returns how many; `None` if the queue does not exist.
 ///
-/// A message that somebody redrives between its reading and its cancellation, a few milliseconds, is cancelled too.
+/// A message that comes into another state between its reading and its cancellation, a few milliseconds, is cancelled too.
 pub fn cancel(
     client: &Client,
     queue: &[u8],
@@ -97,7 +97,7 @@ fn change(
     Ok(exists.then_some(total))
 }
 
-/// The same for the selected messages that died first, which are known only when all have been read.
+/// The same for the selected messages that have been in their state for longest, which are known only when all have been read.
 fn change_oldest(
     client: &Client,
     queue: &[u8],
@@ -107,12 +107,12 @@ fn change_oldest(
     mut act: impl FnMut(&[&[u8]]) -> Result<u64, Failure>,
 ) -> Result<Option<u64>, Failure> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    // By death, and among those of one instant in the order of the queue.
+    // By the instant, and among those of one instant in the order of the queue.
     let (mut oldest, mut number) = (BTreeSet::<(i64, u64, Vec<u8>)>::new(), 0);
     let exists = pages(client, queue, filter, |page| {
         for message in page {
             number += 1;
-            oldest.insert((message.int("died").unwrap_or(0), number, message.bytes("id").to_vec()));
+            oldest.insert((since(&message).unwrap_or(0), number, message.bytes("id").to_vec()));
             if oldest.len() > most {
                 oldest.pop_last();
             }

@@ -1,6 +1,6 @@
 //! `dqctl dead`.
 
-use super::{cause_of, causes, error_of, pages, Filter};
+use super::{cause_of, causes, error_of, pages, Among, Filter};
 use crate::cli::DeadArgs;
 use crate::daily::{no_such_queue, queues, where_the_dead_are};
 use crate::failure::{Failure, Outcome};
@@ -99,7 +99,7 @@ fn left_out(args: &DeadArgs, text: &str, output: &Output) -> Result<(), Failure>
 
 /// Says on standard error how the dead messages of other queues are seen, if the first messages of this one are such.
 fn where_letters_are(client: &Client, args: &DeadArgs) {
-    let (filter, mut found) = (Filter { letters: true, ..Filter::default() }, false);
+    let (filter, mut found) = (Filter { among: Among::Letters, ..Filter::default() }, false);
     let looked = pages(client, args.queue.as_bytes(), &filter, |page| {
         found = !page.is_empty();
         Ok(ControlFlow::Break(()))

@@ -1,8 +1,9 @@
-//! Which dead messages are meant: conditions such as `error~timeout`, all of which must hold, and an age.
+//! Which messages are meant, mostly dead ones: conditions such as `error~timeout`, all of which must hold, and an age.
 
 use super::cause::cause_of;
 use crate::reply::Fields;
 use crate::time::millis;
+use dq_client::State;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -39,15 +40,28 @@ enum Test {
     IsNot,
 }
 
-/// Selects dead messages.
+/// Of which messages of a queue some are selected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Among {
+    State(State),
+    /// Those that died in other queues and were moved here.
+    Letters,
+}
+
+impl Default for Among {
+    fn default() -> Among {
+        Among::State(State::Dead)
+    }
+}
+
+/// Selects messages.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Filter {
-    /// Instead of the dead messages of the queue, those that died in other queues and were moved here.
-    pub letters: bool,
+    pub among: Among,
     pub conditions: Vec<Condition>,
-    /// Only messages that have been dead for at least this time.
+    /// Only messages that have been in their state, or dead, for at least this time.
     pub older: Option<Duration>,
-    /// Of those, only so many: the ones that died first.
+    /// Of those, only so many: the ones that have been for longest.
     pub oldest: Option<u32>,
 }
 
@@ -86,17 +100,39 @@ impl Condition {
 impl Filter {
     /// Whether messages must be read to see which are meant.
     pub fn has_conditions(&self) -> bool {
-        self.letters || !self.conditions.is_empty() || self.older.is_some()
+        self.among != Among::default() || !self.conditions.is_empty() || self.older.is_some()
     }
 
-    /// Whether a dead message is selected, however many there are. `now` is in Unix ms.
+    /// Whether a message is selected, however many there are. `now` is in Unix ms.
     pub fn selects(&self, message: &Fields, now: i64) -> bool {
-        let is_old = self.older.is_none_or(|age| {
-            let age = i64::try_from(millis(age)).unwrap_or(i64::MAX);
-            message.int("died").is_some_and(|died| died <= now.saturating_sub(age))
-        });
-        is_old && self.conditions.iter().all(|condition| condition.holds(message))
+        self.older.is_none_or(|age| is_older(message, age, now))
+            && self.conditions.iter().all(|condition| condition.holds(message))
     }
+}
+
+/// Whether a message has been in its state for at least this time, as `DQ.PURGE` with `OLDER` counts it. `now` is in Unix ms.
+pub fn is_older(message: &Fields, age: Duration, now: i64) -> bool {
+    let age = i64::try_from(millis(age)).unwrap_or(i64::MAX);
+    since(message).is_some_and(|since| since <= now.saturating_sub(age))
+}
+
+/// When a message came into its state, in Unix ms; of a letter, when it died.
+pub fn since(message: &Fields) -> Option<i64> {
+    if let Some(died) = message.int("died") {
+        return Some(died);
+    }
+    match message.text("state").as_str() {
+        "delayed" => message.int("created"),
+        "ready" => message.int("due"),
+        "inflight" => delivered(&message.text("receipt")),
+        _ => message.int("done"),
+    }
+}
+
+/// When a delivery began, in Unix ms. The number of its receipt is made of that instant and a count of 20 bits.
+fn delivered(receipt: &str) -> Option<i64> {
+    let (_, number) = receipt.rsplit_once('#')?;
+    Some(number.parse::<i64>().ok()? >> 20)
 }
 
 #[cfg(test)]

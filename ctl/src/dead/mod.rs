@@ -16,7 +16,7 @@ pub use cause::{cause_of, error_of, header};
 pub use causes::causes;
 pub use change::{cancel, count, redrive, redrive_these, send_selected_back};
 pub use command::dead;
-pub use filter::{Condition, Filter};
+pub use filter::{is_older, since, Among, Condition, Filter};
 pub use letters::{as_it_died, is_letter, send_back, SentBack};
 
 use crate::failure::Failure;
@@ -26,7 +26,7 @@ use crate::time::now_ms;
 use dq_client::{cmd, Client, Resend};
 use std::ops::ControlFlow;
 
-/// Calls `visit` with the selected dead messages of each page, until it breaks. Returns whether the queue exists.
+/// Calls `visit` with the selected messages of each page, until it breaks. Returns whether the queue exists.
 pub fn pages(
     client: &Client,
     queue: &[u8],
@@ -35,10 +35,13 @@ pub fn pages(
 ) -> Result<bool, Failure> {
     let info = Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)?;
     let Some(info) = info else { return Ok(false) };
-    let options: &[&str] = if filter.letters { &[] } else { &["STATE", "dead"] };
-    scan::pages(client, queue, &info, options, |mut page| {
+    let options = match filter.among {
+        Among::State(state) => vec!["STATE", state.as_str()],
+        Among::Letters => Vec::new(),
+    };
+    scan::pages(client, queue, &info, &options, |mut page| {
         let now = now_ms();
-        if filter.letters {
+        if filter.among == Among::Letters {
             page = page.into_iter().filter_map(as_it_died).collect();
         }
         page.retain(|message| filter.selects(message, now));

@@ -2,7 +2,7 @@
 
 use super::app::App;
 use super::text::{count, grouped, left, named_in, right, Line, Style};
-use crate::dead::{causes, Filter};
+use crate::dead::{causes, Among, Filter};
 use crate::failure::Failure;
 use crate::message::distance;
 use crate::time::now_ms;
@@ -120,7 +120,8 @@ pub fn read(client: &Client, queue: &[u8], listing: Listing) -> Result<Vec<Entry
         Listing::Consumers => consumers(&client.queue(queue)),
         Listing::Groups => groups(&client.queue(queue)),
         Listing::Causes | Listing::Letters => {
-            let filter = Filter { letters: listing == Listing::Letters, ..Filter::default() };
+            let among = if listing == Listing::Letters { Among::Letters } else { Among::default() };
+            let filter = Filter { among, ..Filter::default() };
             let found = causes(client, queue, &filter, |_| {})?.unwrap_or_default().into_iter().take(ROWS);
             Ok(found.map(|cause| Entry::new(cause.text.into(), cause.count, Some(cause.newest))).collect())
         }

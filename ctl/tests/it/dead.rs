@@ -140,6 +140,29 @@ fn all_of_many_dead_messages_are_selected() {
 }
 
 #[test]
+fn messages_of_any_state_are_selected_by_conditions() {
+    let server = with_errors(&["timeout"]);
+    for (id, more) in [("a-1", "--in=1h"), ("a-2", "--in=2h"), ("a-3", "--group=acme"), ("b-1", "--in=1h")] {
+        ok(&server, &["push", "q", &format!("{{\"order\":\"{id}\"}}"), "--id", id, more]);
+    }
+    let listed = |args: &[&str]| -> Vec<String> {
+        let all = ok(&server, &[&["peek", "q"][..], args].concat());
+        all.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(listed(&["--where", "id~a-"]), ["a-1", "a-2", "a-3"]);
+    assert_eq!(listed(&["delayed", "--where", "payload~\"a-", "-n", "1"]), ["a-1"]);
+    assert_eq!(listed(&["--where", "error=timeout"]), ["m-0"]);
+    assert_eq!(listed(&["ready", "--older", "1h"]), [""; 0]);
+    assert_eq!(listed(&["ready", "--older", "0", "--where", "group=acme"]), ["a-3"]);
+    let cancel = ["cancel", "q", "--state", "delayed", "--where", "id~a-"];
+    assert_eq!(ok(&server, &[&cancel[..], &["--dry-run"]].concat()), "2\n");
+    assert_eq!(ok(&server, &[&cancel[..], &["-n", "1"]].concat()), "1\n");
+    assert_eq!(ok(&server, &cancel), "1\n");
+    assert_eq!(listed(&[]), ["b-1", "a-3", "m-0"]);
+    assert_eq!(dqctl(&server, &["cancel", "q", "b-1", "--state", "delayed"]).code, 2);
+}
+
+#[test]
 fn a_condition_that_is_not_understood_is_refused() {
     let server = with_errors(&["timeout"]);
     let wrong: [&[&str]; 6] = [

@@ -5,7 +5,7 @@
 use super::messages::{cut, BEGINNING};
 use super::queues::no_queue;
 use super::{Answer, Api, Params, Problem};
-use crate::dead::{cause_of, pages, redrive_these, send_back, Filter, SentBack};
+use crate::dead::{cause_of, pages, redrive_these, send_back, Among, Filter, SentBack};
 use crate::reply::{list, text, Fields};
 use crate::time::now_ms;
 use dq_client::{cmd, Resend};
@@ -46,7 +46,7 @@ impl Selection {
             attempts: params.int("attempts", 0, i64::MAX)?.unwrap_or(0),
             before: params.int("before", 0, i64::MAX)?.unwrap_or(i64::MAX),
             filter: Filter {
-                letters: params.flag("letters")?,
+                among: if params.flag("letters")? { Among::Letters } else { Among::default() },
                 older: older.map(Duration::from_millis),
                 ..Filter::default()
             },
@@ -141,7 +141,7 @@ pub fn change_dead(api: &Api, params: &Params) -> Answer {
     let action = params.text("do")?.unwrap_or_default();
     let (delay, mut sent) = (delay(params)?, SentBack::default());
     let mut change = |ids: &[&[u8]]| match action.as_str() {
-        "redrive" if selection.filter.letters => {
+        "redrive" if selection.filter.among == Among::Letters => {
             let before = sent.sent;
             send_back(&api.client, &queue, ids, delay, &mut sent)?;
             Ok(sent.sent - before)
