@@ -1,14 +1,14 @@
-//! Dead messages in large numbers: by cause, and redriven or deleted by conditions.
+//! Messages in large numbers, mostly dead ones: by cause, and redriven or deleted by conditions.
 //!
 //! All of them have to be read, so a request does as much as it can in a few seconds, and says whether there is more.
 
 use super::messages::{cut, BEGINNING};
 use super::queues::no_queue;
 use super::{Answer, Api, Params, Problem};
-use crate::dead::{cause_of, pages, redrive_these, send_back, Among, Filter, SentBack};
+use crate::dead::{cause_of, pages, redrive_these, send_back, since, Among, Filter, SentBack};
 use crate::reply::{list, text, Fields};
 use crate::time::now_ms;
-use dq_client::{cmd, Resend};
+use dq_client::{cmd, Resend, State};
 use serde_json::{json, Map, Value as Json};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -21,17 +21,17 @@ const READ: Duration = Duration::from_secs(4);
 const MESSAGES: i64 = 500;
 const LISTED: usize = 200;
 const CAUSES: usize = 10_000;
-/// What selects messages, in requests of both kinds. `letters` are those that died in another queue.
-const SELECTS: [&str; 7] = ["cause", "text", "group", "older", "attempts", "before", "letters"];
+/// What selects messages, in requests of both kinds.
+const SELECTS: [&str; 7] = ["state", "cause", "text", "group", "older", "attempts", "before"];
 
-/// Which dead messages are meant.
+/// Which messages are meant.
 struct Selection {
     cause: Option<String>,
     /// A part of the id, the error, the payload or the group, in lower case.
     text: Option<String>,
     group: Option<Vec<u8>>,
     attempts: i64,
-    /// Only those that had died by then, in Unix ms.
+    /// Only those that had died, or come into their state, by then, in Unix ms.
     before: i64,
     filter: Filter,
 }
@@ -45,11 +45,7 @@ impl Selection {
             group: params.bytes("group")?,
             attempts: params.int("attempts", 0, i64::MAX)?.unwrap_or(0),
             before: params.int("before", 0, i64::MAX)?.unwrap_or(i64::MAX),
-            filter: Filter {
-                among: if params.flag("letters")? { Among::Letters } else { Among::default() },
-                older: older.map(Duration::from_millis),
-                ..Filter::default()
-            },
+            filter: Filter { among: among(params)?, older: older.map(Duration::from_millis), ..Filter::default() },
         })
     }
 
@@ -61,7 +57,7 @@ impl Selection {
         self.text.as_ref().is_none_or(contains)
             && self.group.as_ref().is_none_or(|group| message.bytes("group") == group)
             && message.int("attempt").unwrap_or(0) >= self.attempts
-            && message.int("died").unwrap_or(0) <= self.before
+            && since(message).unwrap_or(0) <= self.before
     }
 
     fn is_of_cause(&self, message: &Fields) -> bool {
@@ -69,7 +65,7 @@ impl Selection {
     }
 }
 
-/// The selected messages, the newest first, and how many there are of each cause.
+/// The selected messages, those that have been dead, or in their state, for the shortest time first, and how many there are of each cause.
 pub fn dead(api: &Api, params: &Params) -> Answer {
     params.only(&[&["queue", "count"], &SELECTS[..]].concat())?;
     let (queue, selection) = (params.needed("queue")?, Selection::of(params)?);
@@ -112,7 +108,7 @@ pub fn dead(api: &Api, params: &Params) -> Answer {
 /// The newest of many messages, of which only the beginnings of the payloads are kept.
 struct Newest {
     most: usize,
-    /// By when they died and were pushed.
+    /// By when they died, or came into their state, and were pushed.
     messages: Vec<(Place, Map<String, Json>)>,
 }
 
@@ -124,7 +120,7 @@ impl Newest {
     }
 
     fn add(&mut self, page: Vec<Fields>) {
-        let place = |message: &Fields| Reverse([message.int("died"), message.int("created")]);
+        let place = |message: &Fields| Reverse([since(message), message.int("created")]);
         let mut page: Vec<(Place, Fields)> = page.into_iter().map(|message| (place(&message), message)).collect();
         page.sort_by_key(|(place, _)| *place);
         page.truncate(self.most);
@@ -152,8 +148,9 @@ pub fn change_dead(api: &Api, params: &Params) -> Answer {
             Ok(states.unwrap_or_default().iter().filter_map(text).map(|_| 1).sum::<u64>())
         }
     };
-    if !matches!(action.as_str(), "redrive" | "delete") {
-        return Err(Problem::wrong("do must be redrive or delete"));
+    let is_dead = matches!(selection.filter.among, Among::Letters | Among::State(State::Dead));
+    if !matches!((action.as_str(), is_dead), ("redrive", true) | ("delete", _)) {
+        return Err(Problem::wrong("do must be delete, or redrive of dead messages or letters"));
     }
     let (mut changed, mut has_more, began) = (0, false, Instant::now());
     let exists = pages(&api.client, &queue, &selection.filter, |page| {
@@ -169,6 +166,18 @@ pub fn change_dead(api: &Api, params: &Params) -> Answer {
         return Err(no_queue());
     }
     Ok(json!({ "changed": changed, "left": sent.left(), "more": has_more }))
+}
+
+/// Of which messages some are meant: dead ones if nothing is said.
+pub fn among(params: &Params) -> Result<Among, Problem> {
+    match params.text("state")?.as_deref() {
+        None => Ok(Among::default()),
+        Some("letters") => Ok(Among::Letters),
+        Some(state) => state
+            .parse()
+            .map(Among::State)
+            .map_err(|_| Problem::wrong("state must be one of: delayed, ready, inflight, dead, done, letters")),
+    }
 }
 
 /// How long redriven messages wait.

@@ -97,11 +97,7 @@ impl Params {
                 Some(Json::Bool(flag)) => Ok(*flag),
                 Some(_) => Err(Problem::wrong(format!("{name} must be true or false"))),
             },
-            Params::Query(_) => match self.text(name)?.as_deref() {
-                None | Some("false") => Ok(false),
-                Some("true") => Ok(true),
-                Some(_) => Err(Problem::wrong(format!("{name} must be true or false"))),
-            },
+            Params::Query(_) => Ok(false),
         }
     }
 

@@ -1,11 +1,11 @@
 //! Writes. Each action is one command, except those for many messages, which run in steps so that other clients of the
 //! server do not wait.
 
-use super::dead::delay;
+use super::dead::{among, delay};
 use super::messages::state;
 use super::queues::no_queue;
 use super::{put, Answer, Api, Params, Problem};
-use crate::dead::{send_back, SentBack};
+use crate::dead::{send_back, Among, SentBack};
 use crate::reply::{int, list, text, unexpected};
 use crate::time::millis;
 use dq_client::{cmd, Cmd, Resend, Value};
@@ -61,10 +61,14 @@ fn flow(word: &str) -> Result<&'static str, Problem> {
 }
 
 pub fn redrive(api: &Api, params: &Params) -> Answer {
-    params.only(&["queue", "id", "ids", "count", "all", "delay", "letters"])?;
+    params.only(&["queue", "id", "ids", "count", "all", "delay", "state"])?;
     let (ids, delay) = (params.ids()?, delay(params)?);
-    if params.flag("letters")? {
-        return send_letters_back(api, params, &ids, delay);
+    match among(params)? {
+        Among::Letters => return send_letters_back(api, params, &ids, delay),
+        among if among != Among::default() => {
+            return Err(Problem::wrong("only dead messages and letters are redriven"))
+        }
+        Among::State(_) => {}
     }
     let redriven = if ids.is_empty() {
         let wanted = count_or_all(params, "id, ids, count, or all: true")?;
@@ -91,7 +95,7 @@ pub fn redrive(api: &Api, params: &Params) -> Answer {
 fn send_letters_back(api: &Api, params: &Params, ids: &[Vec<u8>], delay: Duration) -> Answer {
     let (ids, mut sent): (Vec<&[u8]>, _) = (ids.iter().map(Vec::as_slice).collect(), SentBack::default());
     if ids.is_empty() {
-        return Err(Problem::wrong("with letters, give id or ids"));
+        return Err(Problem::wrong("letters are sent back by their id or ids, or by conditions"));
     }
     send_back(&api.client, &params.needed("queue")?, &ids, delay, &mut sent)?;
     if sent == SentBack::default() {

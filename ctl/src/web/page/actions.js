@@ -13,6 +13,7 @@ const PAIRS = [["backoff-base", "backoff-max", "backoff-jitter"], ["rate", "rate
 const REMOVED = { Cancel: "Cancelled", Delete: "Deleted", Forget: "Forgotten" };
 const DELAY = { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time };
 
+const ACKS = "Consumers are working on them; their acks will have no effect.";
 const BACK = "To the queues in which they died, with no attempts; their groups, and leases, retries and TTLs of their own, are not restored";
 const ERROR = { name: "error", label: "Error (optional)", hint: "Why, for whoever looks at the message later." };
 const ATTEMPT = { name: "nocount", label: "The attempt", options: [["", "counts: a retry is spent"], ["no", "does not count"]] };
@@ -77,15 +78,16 @@ export function actions(shared, queue) {
   async function changeDead(what, filter) {
     const before = now();
     const counted = await read("dead", { ...queue, ...filter, before, count: 1 });
-    const noun = filter.letters ? "dead letter" : "dead message";
+    const state = filter.state ?? "dead";
+    const noun = state === "letters" ? "dead letter" : `${state === "inflight" ? "delivered" : state} message`;
     const number = `${counted.partial ? "At least " : ""}${many(counted.selected, noun)}`;
     const redrives = what === "redrive";
-    const verb = !redrives ? "Delete" : filter.letters ? "Send back" : "Redrive";
-    const doing = !redrives ? "Removed for good" : filter.letters ? BACK : "Ready again, with no attempts and no errors";
+    const verb = !redrives ? removal(state) : state === "letters" ? "Send back" : "Redrive";
+    const doing = !redrives ? "Removed for good" : state === "letters" ? BACK : "Ready again, with no attempts and no errors";
     const isNone = counted.selected === 0;
     ask({
       title: `${verb} ${many(counted.selected, noun)} of ${title}?`,
-      words: isNone ? `No ${noun} is selected by these conditions any more.` : `${doing}: ${[number, ...conditionsOf(filter)].join(" ")}.`,
+      words: isNone ? `No ${noun} is selected by these conditions any more.` : `${doing}: ${[number, ...conditionsOf(filter)].join(" ")}.${state === "inflight" ? ` ${ACKS}` : ""}`,
       fields: redrives ? [DELAY] : [],
       confirm: verb,
       danger: !redrives,
@@ -103,7 +105,7 @@ export function actions(shared, queue) {
           isPartial = answer.more && !more;
           progress(`${count(did)} of ${count(counted.selected)}…`);
         }
-        const words = redrives && filter.letters ? sentBack(did, left) : `${redrives ? "Redriven" : "Deleted"}: ${many(did, "message")}.`;
+        const words = redrives && state === "letters" ? sentBack(did, left) : `${redrives ? "Redriven" : REMOVED[removal(state)]}: ${many(did, "message")}.`;
         report(isPartial ? `${words} Not all messages could be read in time: dqctl ${redrives ? "redrive" : "cancel"} --where reads all.` : words);
       },
     });
@@ -175,11 +177,11 @@ export function actions(shared, queue) {
       words: `${BACK}.`,
       fields: [DELAY],
       confirm: "Send back",
-      run: (values) => act("redrive", { ...listOf(messages), letters: true, ...given(values) }, (answer) => sentBack(answer.redriven, answer.left)),
+      run: (values) => act("redrive", { ...listOf(messages), state: "letters", ...given(values) }, (answer) => sentBack(answer.redriven, answer.left)),
     }),
     cancelSome: (messages, state) => ask({
       title: `${removal(state)} ${many(messages.length, "message")} of ${title}?`,
-      words: `They are removed for good.${state === "inflight" ? " Consumers are working on them; their acks will have no effect." : ""}`,
+      words: `They are removed for good.${state === "inflight" ? ` ${ACKS}` : ""}`,
       confirm: removal(state),
       danger: true,
       run: () => act("cancel", listOf(messages), (answer) => `${REMOVED[removal(state)]}: ${many(answer.cancelled, "message")}.`),
@@ -329,7 +331,7 @@ function conditionsOf(filter) {
     filter.cause !== undefined && `with the error “${filter.cause}”`,
     filter.text !== undefined && `with “${filter.text}” in id, error, payload or group`,
     filter.group !== undefined && `of the group “${filter.group}”`,
-    filter.older !== undefined && `dead for at least ${exactSpan(filter.older)}`,
+    filter.older !== undefined && `${filter.state && filter.state !== "letters" ? "like this" : "dead"} for at least ${exactSpan(filter.older)}`,
     filter.attempts !== undefined && `after at least ${many(filter.attempts, "attempt")}`,
   ];
   return words.filter(Boolean).map((condition, nth) => (nth === 0 ? condition : `and ${condition}`));

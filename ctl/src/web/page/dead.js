@@ -1,8 +1,8 @@
 // Dead messages: by cause, filtered, selected, and redriven or deleted together. The address has the conditions. So it is with letters, which
-// died in another queue and go back to it.
+// died in another queue and go back to it, and without causes with messages of other states.
 
 import { read } from "./api.js";
-import { actions } from "./actions.js";
+import { actions, removal } from "./actions.js";
 import { el, list, set, show, text } from "./dom.js";
 import { address, count, distance, instant, many, parseSpan } from "./format.js";
 import { fillItem, makeItem } from "./lists.js";
@@ -17,8 +17,10 @@ const SHARE = 20;
 const PAUSE = 250;
 
 export function deadList(queue, shared, params) {
-  const tab = params.tab === "letters" ? "letters" : "dead";
-  const letters = tab === "letters" ? { letters: true } : {};
+  const { tab } = params;
+  const of = tab === "dead" ? {} : { state: tab };
+  const hasDied = tab === "dead" || tab === "letters";
+  const find = hasDied ? {} : { find: 1 };
   let wanted = STEP;
   let answer = null;
   let asked = "";
@@ -28,7 +30,7 @@ export function deadList(queue, shared, params) {
   const fields = {
     text: field("text", "Text", "In id, error, payload or group"),
     group: field("group", "Group", "Its name"),
-    older: field("older", "Dead for at least", "30m, 2h, 7d"),
+    older: field("older", hasDied ? "Dead for at least" : "Like this for at least", "30m, 2h, 7d"),
     attempts: field("attempts", "Attempts, at least", "3", "numeric"),
   };
   const wrong = el("p", { class: "dialog-error", role: "alert" });
@@ -38,7 +40,7 @@ export function deadList(queue, shared, params) {
     redrive: el("button", { type: "button", click: () => acts().changeDead("redrive", filter()) }, "Redrive them…"),
     delete: el("button", { type: "button", class: "danger", click: () => acts().changeDead("delete", filter()) }, "Delete them…"),
   };
-  const choice = selection(queue, tab, shared, Object.values(bulk));
+  const choice = selection(queue, tab, shared, hasDied ? Object.values(bulk) : [bulk.delete]);
   set(choice.summary, "role", "status");
   const items = el("ol", { class: "messages" });
   const nothing = el("p", { class: "empty", hidden: true });
@@ -67,19 +69,19 @@ export function deadList(queue, shared, params) {
   function remember() {
     const typedIn = Object.entries(fields).map(([name, { input }]) => [name, input.value.trim()]);
     const given = [...typedIn, ["cause", conditions.cause ?? ""]].filter(([, value]) => value !== "");
-    history.replaceState(null, "", address("queue", { ...queue, tab, ...Object.fromEntries(given) }));
+    history.replaceState(null, "", address("queue", { ...queue, tab, ...find, ...Object.fromEntries(given) }));
   }
 
   /** What the API selects by; null if a field cannot be understood, because fewer conditions would select more. */
   function filter() {
-    const chosen = { ...letters };
+    const chosen = { ...of };
     const value = (name) => fields[name].input.value.trim();
     if (value("text")) chosen.text = value("text");
     if (value("group")) chosen.group = value("group");
     const older = value("older") ? parseSpan(value("older")) : undefined;
     const attempts = value("attempts") ? Number(value("attempts")) : undefined;
     const isCount = attempts === undefined || (Number.isInteger(attempts) && attempts >= 0);
-    text(wrong, older === null ? "Dead for at least: a time with a unit, such as 30m or 2h." : isCount ? "" : "Attempts: a whole number.");
+    text(wrong, older === null ? `${hasDied ? "Dead" : "Like this"} for at least: a time with a unit, such as 30m or 2h.` : isCount ? "" : "Attempts: a whole number.");
     set(fields.older.input, "aria-invalid", older === null ? "true" : null);
     set(fields.attempts.input, "aria-invalid", isCount ? null : "true");
     const isUnderstood = older !== null && isCount;
@@ -110,18 +112,18 @@ export function deadList(queue, shared, params) {
 
   function draw({ info }) {
     if (!answer) return;
-    const isFiltered = Object.keys(filter() ?? letters).length > Object.keys(letters).length;
+    const isFiltered = Object.keys(filter() ?? of).length > Object.keys(of).length;
     drawCauses();
     const part = answer.messages.length < answer.selected ? `The newest ${count(answer.messages.length)} of ` : "";
     choice.draw(answer.messages, `${part}${many(answer.selected, "message")}${isFiltered ? " that these conditions select" : ""}${answer.partial ? ", and perhaps more: not all were read in time" : ""}`);
-    for (const [name, button] of Object.entries(bulk)) text(button, `${name === "delete" ? "Delete" : tab === "letters" ? "Send back" : "Redrive"} ${answer.selected === 1 ? "it" : `all ${count(answer.selected)}`}…`);
+    for (const [name, button] of Object.entries(bulk)) text(button, `${name === "delete" ? removal(tab) : tab === "letters" ? "Send back" : "Redrive"} ${answer.selected === 1 ? "it" : `all ${count(answer.selected)}`}…`);
     list(items, answer.messages, keyOf, (message) => makeItem(queue, message, choice.box(message)), (item, message) => {
       fillItem(item, message);
       choice.fill(item, message);
     });
     show(nothing, answer.messages.length === 0);
-    text(nothing, isFiltered ? "No message is selected by these conditions." : tab === "letters" ? "No message is here that died in another queue." : info.deadforwarded > 0 && info.deadforward !== "NONE" ? `No dead message is here now: they go to ${info.deadforward}.` : info.died > 0 ? "No dead message is here now." : "No message of this queue has died.");
-    show(tools, isFiltered || answer.selected > 0 || anyInput());
+    text(nothing, isFiltered || !hasDied ? "No message is selected by these conditions." : tab === "letters" ? "No message is here that died in another queue." : info.deadforwarded > 0 && info.deadforward !== "NONE" ? `No dead message is here now: they go to ${info.deadforward}.` : info.died > 0 ? "No dead message is here now." : "No message of this queue has died.");
+    show(tools, !hasDied || isFiltered || answer.selected > 0 || anyInput());
     show(more, answer.messages.length < answer.selected && wanted < MOST);
   }
 
@@ -130,10 +132,10 @@ export function deadList(queue, shared, params) {
   }
 
   function drawCauses() {
-    const kept = answer.causes.length > 1 || conditions.cause !== null ? answer.causes : [];
+    const kept = hasDied && answer.causes.length > 1 || conditions.cause !== null ? answer.causes : [];
     if (conditions.cause !== null && !kept.some(({ cause }) => cause === conditions.cause)) kept.unshift({ cause: conditions.cause, count: 0, newest: NaN });
     show(causes, kept.length > 0);
-    show(others, answer["all-causes"] > answer.causes.length);
+    show(others, hasDied && answer["all-causes"] > answer.causes.length);
     text(others, `The ${count(answer.causes.length)} most frequent of ${count(answer["all-causes"])} causes.`);
     list(causes, kept, ({ cause }) => cause, ({ cause }) => el("li", {}, el("button", { type: "button", click: () => choose(cause) }, el("b"), " ", el("span", { class: "cause" }, cause), el("span", { class: "dim" }))), (item, { cause, count: number, newest }) => {
       const [total, , last] = item.firstElementChild.children;

@@ -96,7 +96,7 @@ export function queue(params, shared) {
       case "schedules": return scheduleList(name, shared);
       case "dead":
       case "letters": return deadList(name, shared, chosen);
-      default: return messageList(name, tab, shared, only);
+      default: return chosen.find ? deadList(name, shared, chosen) : messageList(name, tab, shared, only);
     }
   }
 

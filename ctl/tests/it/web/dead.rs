@@ -85,17 +85,40 @@ fn letters_are_filtered_and_sent_back_to_where_they_died() {
         (&web.read("/api/queue?queue=letters")["letters"], &web.read("/api/queue?queue=q")["letters"]),
         (&json!(true), &json!(false))
     );
-    let answer = web.read("/api/dead?queue=letters&letters=true&cause=refused");
+    let answer = web.read("/api/dead?queue=letters&state=letters&cause=refused");
     assert_eq!((ids(&answer), answer["causes"].as_array().unwrap().len()), (vec!["c", "d"], 2));
     assert_eq!((&answer["messages"][0]["from"], &answer["messages"][0]["error"]), (&json!("q"), &json!("refused")));
     server.ask(&["DQ.PUSH", "q", "new", "ID", "a"]);
-    let sent = web.act("dead", json!({ "queue": "letters", "letters": true, "do": "redrive", "cause": "timeout" }));
+    let sent = web.act("dead", json!({ "queue": "letters", "state": "letters", "do": "redrive", "cause": "timeout" }));
     assert_eq!((&sent["changed"], &sent["left"]), (&json!(1), &json!(1)));
-    let sent = web.act("redrive", json!({ "queue": "letters", "letters": true, "ids": ["c"], "delay": 60000 }));
+    let sent = web.act("redrive", json!({ "queue": "letters", "state": "letters", "ids": ["c"], "delay": 60000 }));
     assert_eq!((&sent["redriven"], &sent["left"]), (&json!(1), &json!(0)));
     assert_eq!(web.read("/api/message?queue=q&id=c")["message"]["state"], "delayed");
-    let deleted = web.act("dead", json!({ "queue": "letters", "letters": true, "do": "delete", "cause": "refused" }));
+    let deleted =
+        web.act("dead", json!({ "queue": "letters", "state": "letters", "do": "delete", "cause": "refused" }));
     assert_eq!((&deleted["changed"], server.text(&["DQ.LEN", "letters"])), (&json!(1), "1".to_owned()));
+}
+
+#[test]
+fn messages_of_other_states_are_filtered_and_removed() {
+    let server = graveyard();
+    for (id, group) in [("r-1", "acme"), ("r-2", "other")] {
+        server.ask(&["DQ.PUSH", "q", &format!("ready {id}"), "ID", id, "GROUP", group]);
+    }
+    let web = Web::writing(&server);
+    assert_eq!(ids(&web.read("/api/dead?queue=q&state=ready&text=READY")), ["r-1", "r-2"]);
+    assert_eq!(ids(&web.read("/api/dead?queue=q&state=delayed&text=ali")), ["alive"]);
+    assert_eq!(web.get("/api/dead?queue=q&state=late").status, 400);
+    let only = json!({ "queue": "q", "state": "ready", "text": "ready", "group": "acme" });
+    let with = |more: (&str, &str)| {
+        let mut body = only.clone();
+        body[more.0] = more.1.into();
+        body
+    };
+    assert_eq!(web.post("dead", &with(("do", "redrive"))).status, 400);
+    assert_eq!(web.post("redrive", &json!({ "queue": "q", "state": "ready", "all": true })).status, 400);
+    assert_eq!(web.act("dead", with(("do", "delete")))["changed"], 1);
+    assert_eq!(ids(&web.read("/api/dead?queue=q&state=ready")), ["r-2"]);
 }
 
 #[test]

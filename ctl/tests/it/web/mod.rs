@@ -5,7 +5,8 @@ mod changes;
 mod charts;
 mod chrome;
 mod dead;
-mod letters;
+mod filters;
+
 mod operator;
 mod phone;
 mod pictures;

@@ -1,4 +1,5 @@
-//! Messages that `DEADFORWARD` has moved to another queue, on the page, in a headless Chromium, `make test-web`.
+//! Messages that are filtered and changed together on the page: those that `DEADFORWARD` has moved to another queue, and those of
+//! other states. In a headless Chromium, `make test-web`.
 
 use super::chrome::Browser;
 use super::Web;
@@ -43,5 +44,34 @@ fn letters_are_sent_back_by_cause_and_one_by_one() {
     browser.press("Enter");
     browser.until("Sent back: 1 message.");
     assert_eq!(server.text(&["DQ.LEN", "orders", "ready"]), "3");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn ready_messages_are_filtered_and_cancelled_together() {
+    let server = Server::start();
+    for number in 0..6 {
+        let tenant = if number % 2 == 0 { "acme" } else { "other" };
+        server.ask(&["DQ.PUSH", "q", &format!("{{\"tenant\":\"{tenant}\"}}"), "ID", &format!("m-{number}")]);
+    }
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&format!("http://127.0.0.1:{}/#/queue?queue=q&tab=ready", web.port));
+    browser.until("m-5");
+    browser.tab_to("Filter these messages");
+    browser.press("Enter");
+    browser.until("Like this for at least");
+    browser.eval("document.getElementById('dead-text').focus()");
+    browser.write("acme");
+    browser.until("3 messages that these conditions select");
+    assert!(browser.eval("location.hash").as_str().unwrap().contains("text=acme"), "the address has the condition");
+    browser.tab_to("Cancel all 3");
+    browser.press("Enter");
+    browser.until("3 ready messages with “acme” in id, error, payload or group");
+    browser.tab_to("Cancel");
+    browser.press("Enter");
+    browser.until("Cancelled: 3 messages.");
+    assert_eq!(server.text(&["DQ.LEN", "q", "ready"]), "3");
     assert_eq!(browser.problem(), "");
 }
