@@ -45,7 +45,7 @@ fn what_a_queue_holds_is_text_in_a_browser() {
         queue.replacen("queue", "message", 1) + "&id=travelling",
         "search?id=%3Cb%3Eid%3C%2Fb%3E".to_owned(),
     ] {
-        let shown = document(&format!("http://127.0.0.1:{}/#/{view}", web.port), &[]);
+        let shown = document(&web.page(&view), &[]);
         assert!(shown.contains("&lt;script&gt;") || shown.contains("&lt;b&gt;id"), "{view}: {shown}");
         assert!(
             !shown.contains("id=\"owned\"") && !shown.contains("<img") && !shown.contains("<b>id"),
@@ -128,7 +128,7 @@ fn a_message_shows_what_travels_with_it() {
         server.ask(&["DQ.POP", "q"]);
         server.ask(&["DQ.NACK", "q", "m", "NOCOUNT", "ERROR", error, "CHECKPOINT", checkpoint]);
         let web = Web::start(&server, &[]);
-        let shown = document(&format!("http://127.0.0.1:{}/#/message?queue=q&id=m", web.port), &[]);
+        let shown = document(&web.page("message?queue=q&id=m"), &[]);
         for text in ["Headers", "trace", "constructor", "1f", "Attempt 1", error, "Checkpoint"] {
             assert!(shown.contains(text), "{text}: {shown}");
         }
@@ -144,21 +144,20 @@ fn a_laptop_shows_charts_and_six_queues_below_the_findings_and_the_messages_of_a
     shop(&server);
     let web = Web::writing(&server);
     let mut browser = Browser::start();
-    let page = |view: &str| format!("http://127.0.0.1:{}/#/{view}", web.port);
     let bottom = "document.querySelector('.queues tbody tr:nth-child(6)').getBoundingClientRect().bottom";
-    browser.open(&page(""));
+    browser.open(&web.page(""));
     browser.until("Doctor: 3 critical");
     browser.until_true("document.querySelectorAll('.queues tbody tr').length > 6");
     let bottom = browser.eval(bottom).as_f64().unwrap();
     assert!(bottom <= 800.0, "the sixth queue ends at {bottom}");
     let above = "document.querySelector('.charts').getBoundingClientRect().bottom < document.querySelector('.queues').getBoundingClientRect().top";
     assert_eq!(browser.eval(above), true, "how they developed is on the screen too");
-    browser.open(&page("queue?queue=payments:capture&tab=inflight"));
+    browser.open(&web.page("queue?queue=payments:capture&tab=inflight"));
     browser.until("capture-1018");
     let top = browser.eval("document.querySelector('.messages').getBoundingClientRect().top").as_f64().unwrap();
     assert!(top <= 540.0, "the first message begins at {top}");
     // Of the dead, that are many, more fit: a row has two lines.
-    browser.open(&page("queue?queue=payments:capture&tab=dead"));
+    browser.open(&web.page("queue?queue=payments:capture&tab=dead"));
     browser.until("capture-1017");
     let highest =
         "Math.max(...[...document.querySelectorAll('.dead-list .messages li')].map((row) => row.offsetHeight))";
@@ -178,7 +177,7 @@ fn names_are_shown_as_the_command_line_takes_them() {
         ok(&server, &["push", name, "x"]);
     }
     let web = Web::start(&server, &[]);
-    let shown = document(&format!("http://127.0.0.1:{}/#/", web.port), &[]);
+    let shown = document(&web.page(""), &[]);
     let listed = ok(&server, &["ls"]);
     for name in names {
         assert!(listed.contains(name) && shown.contains(name), "{name}: {listed}");

@@ -1,13 +1,9 @@
 //! What is changed from the page, and what stays where it is meanwhile, in a headless Chromium, `make test-web`.
 
-use super::chrome::{Browser, Scheme, Screen};
+use super::chrome::Browser;
 use super::Web;
 use crate::support::Server;
 use serde_json::Value as Json;
-
-fn page(web: &Web, view: &str) -> String {
-    format!("http://127.0.0.1:{}/#/{view}", web.port)
-}
 
 /// Fills in a field of the question that is open.
 fn fill(browser: &mut Browser, field: &str, value: &str) {
@@ -30,7 +26,7 @@ fn a_batch_leads_to_its_messages_and_is_cancelled() {
     server.ask(&["DQ.BATCH", "q", "import", "THEN", "bind", "ID", "bind-7"]);
     let web = Web::writing(&server);
     let mut browser = Browser::start();
-    browser.open(&page(&web, "queue?queue=q&tab=batches"));
+    browser.open(&web.page("queue?queue=q&tab=batches"));
     browser.until("0 of 3");
     browser.tab_to("import");
     browser.press("Enter");
@@ -56,7 +52,7 @@ fn a_message_in_flight_is_given_back_then_buried() {
     server.ask(&["DQ.POP", "q", "LEASE", "3600000", "AS", "worker-1"]);
     let web = Web::writing(&server);
     let mut browser = Browser::start();
-    browser.open(&page(&web, "message?queue=q&id=m"));
+    browser.open(&web.page("message?queue=q&id=m"));
     browser.until("worker-1");
     let links = "[...document.querySelectorAll('.message-fields a')].map((link) => link.innerText).join()";
     assert_eq!(browser.eval(links), "ann,worker-1");
@@ -97,7 +93,7 @@ fn settings_schedules_and_pauses_of_groups_are_declared() {
     server.ask(&["DQ.CREATE", "q", "RETRIES", "5", "LEASE", "90000"]);
     let web = Web::writing(&server);
     let mut browser = Browser::start();
-    browser.open(&page(&web, "queue?queue=q&tab=details"));
+    browser.open(&web.page("queue?queue=q&tab=details"));
     browser.tab_to("Change…");
     browser.press("Enter");
     browser.until("Settings of q");
@@ -123,7 +119,7 @@ fn settings_schedules_and_pauses_of_groups_are_declared() {
     let info = web.read("/api/queue?queue=q")["info"].clone();
     assert_eq!((&info["backoff-jitter"], &info["deadforward"]), (&25.into(), &"QUEUE q:dead".into()));
 
-    browser.open(&page(&web, "queue?queue=q&tab=schedules"));
+    browser.open(&web.page("queue?queue=q&tab=schedules"));
     browser.until("No message of this queue recurs.");
     browser.tab_to("Declare a schedule…");
     browser.press("Enter");
@@ -136,7 +132,7 @@ fn settings_schedules_and_pauses_of_groups_are_declared() {
     browser.until("Schedule nightly: created.");
     browser.until("0 3 * * *");
 
-    browser.open(&page(&web, "queue?queue=q&tab=groups"));
+    browser.open(&web.page("queue?queue=q&tab=groups"));
     browser.until("No group has a message");
     browser.tab_to("Pause a group by name…");
     browser.press("Enter");
@@ -174,7 +170,7 @@ fn messages_of_every_state_are_selected_and_changed_together() {
         ("dead", "dead", "Redrive 2 selected…", "Redrive", "Redriven: 2 messages."),
         ("done", "done", "Forget 2 selected…", "Forget", "Forgotten: 2 messages."),
     ] {
-        browser.open(&page(&web, &format!("queue?queue=q&tab={tab}")));
+        browser.open(&web.page(&format!("queue?queue=q&tab={tab}")));
         for number in [1, 3] {
             let name = format!("{id}-{number}");
             browser.until_true(&format!("document.querySelector('[aria-label=\"Select {name}\"]') !== null"));
@@ -208,7 +204,7 @@ fn messages_of_every_state_are_selected_and_changed_together() {
         ["delayed".into(), "ready".into(), "dead".into(), Json::from("done")]
     );
     // All that are shown are selected at once.
-    browser.open(&page(&web, "queue?queue=q&tab=ready"));
+    browser.open(&web.page("queue?queue=q&tab=ready"));
     browser.until_true("document.querySelectorAll('[aria-label=ready] .messages li').length === 2");
     browser.eval("document.querySelector('.bulk label input').click()");
     browser.until("Cancel 2 selected…");
@@ -223,7 +219,7 @@ fn a_question_ends_with_the_view_that_it_is_about() {
     server.ask(&["DQ.PUSH", "other", "x"]);
     let web = Web::writing(&server);
     let mut browser = Browser::start();
-    browser.open(&page(&web, "queue?queue=one"));
+    browser.open(&web.page("queue?queue=one"));
     browser.until("clients waiting");
     browser.eval("location.hash = location.hash.replace('one', 'other')");
     browser.until_true("document.querySelector('h1').innerText.includes('other')");
@@ -243,7 +239,7 @@ fn a_change_that_failed_is_repeated_by_keyboard() {
     server.ask(&["DQ.CREATE", "q"]);
     let web = Web::writing(&server);
     let mut browser = Browser::start();
-    browser.open(&page(&web, "queue?queue=q"));
+    browser.open(&web.page("queue?queue=q"));
     browser.until("clients waiting");
     browser.tab_to("Pause…");
     browser.press("Enter");
@@ -277,7 +273,7 @@ fn a_change_that_fails_after_its_question_was_left_is_reported() {
     server.ask(&["DQ.CREATE", "q"]);
     let web = Web::writing(&server);
     let mut browser = Browser::start();
-    browser.open(&page(&web, "queue?queue=q"));
+    browser.open(&web.page("queue?queue=q"));
     browser.until("clients waiting");
     browser.eval("const ask = window.fetch; window.fetch = async (path, options) => { if (path !== '/api/pause') return ask(path, options); await new Promise((go) => { window.failNow = go; }); throw new TypeError('lost'); }");
     browser.tab_to("Pause…");
@@ -304,7 +300,7 @@ fn buttons_and_tabs_of_a_live_queue_do_not_move() {
     server.ask(&["DQ.PUSH", "q", "x", "GROUP", "ann"]);
     let web = Web::writing(&server);
     let mut browser = Browser::start();
-    browser.open(&page(&web, "queue?queue=q&tab=ready"));
+    browser.open(&web.page("queue?queue=q&tab=ready"));
     browser.until("clients waiting");
     let bar = "JSON.stringify(document.querySelector('.queue .head .buttons').getBoundingClientRect())";
     let tabs = "[...document.querySelectorAll('.tabs a')].map((tab) => tab.dataset.key).join()";
@@ -327,130 +323,6 @@ fn buttons_and_tabs_of_a_live_queue_do_not_move() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
-fn three_findings_leave_room_for_the_queues() {
-    let server = Server::start();
-    for number in 0..7 {
-        let queue = format!("closed:{number}");
-        server.ask(&["DQ.CREATE", &queue]);
-        server.ask(&["DQ.PAUSE", &queue, "IN"]);
-    }
-    let web = Web::writing(&server);
-    let mut browser = Browser::start();
-    browser.open(&page(&web, ""));
-    browser.until("Doctor:");
-    browser.eval("document.querySelector('.findings').open = true");
-    let shown = "document.querySelectorAll('.findings li').length";
-    assert_eq!(browser.eval(shown), 3);
-    let number = browser.eval("parseInt(document.querySelector('.findings button').innerText)").as_i64().unwrap();
-    browser.eval("document.querySelector('.findings button').click()");
-    assert_eq!(browser.eval(shown), 3 + number);
-    // What the page can do is no advice for a terminal.
-    let closed =
-        "[...document.querySelectorAll('.findings li')].find((one) => one.innerText.includes('closed:0')).innerText";
-    let closed = browser.eval(closed).as_str().unwrap().to_owned();
-    assert!(closed.contains("Open it here") && !closed.contains("dqctl"), "{closed}");
-    // Findings that are old say so. For the page, the doctor looked 40 seconds ago.
-    assert!(!browser.text().contains("looked"));
-    browser.eval(
-        "const ask = window.fetch; window.fetch = async (path, options) => { \
-         const text = await (await ask(path, options)).text(); \
-         return new Response(text.replace(/(\"looked\":)(\\d+)/, (_, name, at) => name + (Date.now() - 40500))); }",
-    );
-    browser.open(&page(&web, "queue?queue=closed:0"));
-    browser.until("clients waiting");
-    browser.open(&page(&web, ""));
-    browser.until(", looked 40 s ago");
-    assert_eq!(browser.problem(), "");
-}
-
-#[test]
-#[ignore = "needs chromium: make test-web"]
-fn a_finding_about_dead_messages_leads_to_their_list() {
-    let server = Server::start();
-    server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
-    server.ask(&["DQ.BURY", "q", "m", "ERROR", "no such user"]);
-    // Also for somebody who may change nothing.
-    let web = Web::start(&server, &[]);
-    let mut browser = Browser::start();
-    browser.open(&page(&web, ""));
-    browser.until("Doctor:");
-    browser.eval("document.querySelector('.findings').open = true");
-    let finding = "[...document.querySelectorAll('.findings li')].find((one) => one.innerText.includes('have died'))";
-    let shown = browser.eval(&format!("{finding}.innerText")).as_str().unwrap().to_owned();
-    assert!(!shown.contains("dqctl"), "{shown}");
-    browser.eval(&format!("{finding}.querySelector('.here a').click()"));
-    browser.until_true("document.querySelector('.tabs [aria-current]')?.dataset.key === 'dead'");
-    browser.until("no such user");
-    assert_eq!(browser.problem(), "");
-}
-
-#[test]
-#[ignore = "needs chromium: make test-web"]
-fn cards_and_causes_of_long_words_fit_a_phone() {
-    let server = Server::start();
-    let long = "a-name-that-has-no-end-".repeat(8);
-    for _ in 0..12 {
-        server.ask(&["DQ.PUSH", &long, "x", "AT", "1700000000000"]);
-    }
-    server.ask(&["DQ.CREATE", "q", "DEADLEN", "-1"]);
-    let error = "connect to the database server of the northern region: timed out";
-    for (id, error) in [("a", error), ("b", error), ("c", "another one")] {
-        server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
-        server.ask(&["DQ.BURY", "q", id, "ERROR", error]);
-    }
-    let web = Web::writing(&server);
-    let mut browser = Browser::start();
-    browser.show(Screen::Phone, Scheme::Light);
-    browser.open(&page(&web, ""));
-    browser.until("messages die");
-    let beyond = "[...document.querySelectorAll('.queues td')].filter((cell) => { const card = cell.parentElement.getBoundingClientRect(); return cell.getBoundingClientRect().right > card.right || cell.scrollWidth > cell.clientWidth + 1; }).map((cell) => cell.innerText).join()";
-    browser.until_true("document.querySelectorAll('.queues tbody tr').length === 2");
-    assert_eq!(browser.eval(beyond), "");
-    assert_eq!(browser.eval("document.documentElement.scrollWidth"), 390);
-    browser.open(&page(&web, "queue?queue=q&tab=dead"));
-    browser.until(error);
-    let cut = "[...document.querySelectorAll('.cause')].filter((cause) => cause.scrollHeight > cause.clientHeight || cause.scrollWidth > cause.clientWidth).length";
-    assert_eq!(browser.eval(cut), 0);
-}
-
-#[test]
-#[ignore = "needs chromium: make test-web"]
-fn a_search_says_that_it_is_under_way() {
-    let server = Server::start();
-    server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
-    let web = Web::start(&server, &[]);
-    let mut browser = Browser::start();
-    browser.open(&page(&web, ""));
-    browser.until("1 queue");
-    browser.eval("const ask = window.fetch; window.fetch = async (path, options) => { if (path.startsWith('/api/search')) await new Promise((go) => { window.answerNow = go; }); return ask(path, options); }");
-    browser.open(&page(&web, "search?id=m"));
-    browser.until("Searching…");
-    browser.until_true("typeof window.answerNow === 'function'");
-    browser.eval("window.answerNow()");
-    browser.until("1 message found.");
-}
-
-#[test]
-#[ignore = "needs chromium: make test-web"]
-fn a_search_shows_more_messages_on_demand() {
-    let server = Server::start();
-    server.ask(&["EVAL", "for i = 1, 120 do redis.call('DQ.PUSH', 'q', 'x', 'ID', 'order-' .. i) end", "0"]);
-    let web = Web::start(&server, &[]);
-    let mut browser = Browser::start();
-    browser.open(&page(&web, "search?id=order"));
-    browser.until("50 shown, more exist.");
-    assert!(!browser.text().contains("time was up"), "{}", browser.text());
-    for shown in ["100 shown, more exist.", "120 messages found."] {
-        browser.tab_to("Show more");
-        browser.press("Enter");
-        browser.until(shown);
-    }
-    assert!(!browser.text().contains("Show more"), "{}", browser.text());
-    assert_eq!(browser.problem(), "");
-}
-
-#[test]
-#[ignore = "needs chromium: make test-web"]
 fn an_open_batch_without_messages_is_said_to_be_there() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "q", "x", "ID", "m", "BATCH", "night"]);
@@ -458,34 +330,11 @@ fn an_open_batch_without_messages_is_said_to_be_there() {
     server.ask(&["DQ.ACK", "q", "m"]);
     let web = Web::start(&server, &[]);
     let mut browser = Browser::start();
-    browser.open(&page(&web, "queue?queue=q&tab=batches"));
+    browser.open(&web.page("queue?queue=q&tab=batches"));
     browser.until("1 open batch whose messages have all ended");
     server.ask(&["DQ.PUSH", "q", "x", "BATCH", "day"]);
     browser.until("1 more whose messages have all ended");
     server.ask(&["DQ.BATCH", "q", "night", "THEN", "done"]);
     browser.until_true("!document.body.innerText.includes('have all ended')");
-    assert_eq!(browser.problem(), "");
-}
-
-#[test]
-#[ignore = "needs chromium: make test-web"]
-fn what_is_wrong_with_a_queue_is_one_line() {
-    let server = Server::start();
-    server.ask(&["DQ.CREATE", "imports", "MAXLEN", "2"]);
-    for queue in ["imports", "imports", "mail"] {
-        server.ask(&["DQ.PUSH", queue, "x", "AT", "1700000000000"]);
-    }
-    let web = Web::writing(&server);
-    let mut browser = Browser::start();
-    browser.open(&page(&web, ""));
-    // The third one is that nothing is saved.
-    browser.until("Doctor: 3 critical");
-    let of = |queue: &str| {
-        format!("[...document.querySelectorAll('.findings li')].filter((one) => one.innerText.includes('{queue}')).map((one) => one.innerText).join('|')")
-    };
-    let imports = browser.eval(&of("imports")).as_str().unwrap().to_owned();
-    assert!(imports.contains("it is full: 2 of 2 messages") && imports.contains("; 2 messages are ready"), "{imports}");
-    assert!(!imports.contains('|') && imports.contains("Its limits"), "{imports}");
-    assert!(browser.eval(&of("mail")).as_str().unwrap().contains("1 message is ready"), "it is not hidden");
     assert_eq!(browser.problem(), "");
 }

@@ -4,8 +4,16 @@ use super::chrome::Browser;
 use super::Web;
 use crate::support::{eventually, Server};
 
-fn page(web: &Web, view: &str) -> String {
-    format!("http://127.0.0.1:{}/#/{view}", web.port)
+/// Gives the page this history instead of that of the server. Each sample is how long it was ago in ms, the ready messages, the
+/// total pushed, and how late messages were delivered.
+fn give_history(browser: &mut Browser, samples: &str) {
+    browser.eval(&format!(
+        "const ask = window.fetch; window.fetch = async (path, options) => {{ \
+         const answer = await (await ask(path, options)).json(); \
+         const row = ([ago, ready, pushed, late]) => [answer.now - ago, ready, 0, 0, 0, pushed, 0, 0, late, null]; \
+         if (answer.history) answer.history = [{samples}].map(row); \
+         return new Response(JSON.stringify(answer)); }}"
+    ));
 }
 
 #[test]
@@ -15,7 +23,7 @@ fn lateness_and_run_time_are_drawn_after_the_second_sample() {
     server.ask(&["DQ.PUSH", "q", "x", "ID", "first"]);
     let web = Web::start(&server, &[]);
     let mut browser = Browser::start();
-    browser.open(&page(&web, "queue?queue=q"));
+    browser.open(&web.page("queue?queue=q"));
     browser.until("A line appears with the second sample");
     let drawn = "[...document.querySelectorAll('.chart')].map((chart) => chart.querySelectorAll('path.line[d*=M]').length - chart.querySelectorAll('.swatch').length > 0).join()";
     assert_eq!(browser.eval(drawn), "false,false,false,false");
@@ -40,7 +48,7 @@ fn an_interruption_draws_a_gap_and_no_spike() {
     let server = Server::start();
     let web = Web::start(&server, &[]);
     let mut browser = Browser::start();
-    browser.open(&page(&web, ""));
+    browser.open(&web.page(""));
     browser.until("There is no queue yet");
     // Instants and a total: ten a second, an interruption, a second one without a sample, and a total that began again.
     let samples = "[[0, 0], [1e4, 100], [2e4], [3e4, 100], [4e4, 200], [5e4, 5], [6e4, 105]]";
@@ -60,16 +68,10 @@ fn labels_of_the_axes_are_exact_and_apart() {
     server.ask(&["DQ.PUSH", "q", "x"]);
     let web = Web::start(&server, &[]);
     let mut browser = Browser::start();
-    browser.open(&page(&web, "queue?queue=q"));
+    browser.open(&web.page("queue?queue=q"));
     browser.until("clients waiting");
     // In 150 seconds, 0.4 messages a second were pushed, and delivered 3 ms late.
-    browser.eval(
-        "const ask = window.fetch; window.fetch = async (path, options) => { \
-         const answer = await (await ask(path, options)).json(); \
-         const row = (ago, pushed) => [answer.now - ago, 1, 0, 0, 0, pushed, 0, 0, [3, 4], null]; \
-         if (answer.history) answer.history = [row(150000, 0), row(140000, 4), row(75000, 30), row(10000, 56), row(0, 60)]; \
-         return new Response(JSON.stringify(answer)); }",
-    );
+    give_history(&mut browser, "[150000, 1, 0, [3, 4]], [140000, 1, 4, [3, 4]], [75000, 1, 30, [3, 4]], [10000, 1, 56, [3, 4]], [0, 1, 60, [3, 4]]");
     browser.until_true("document.querySelectorAll('.drawing .blank').length === 1");
     let words = |nth: usize, of: &str| {
         format!("[...document.querySelectorAll('.chart')[{nth}].querySelectorAll('.{of} span')].map((label) => label.innerText).join()")
@@ -90,15 +92,12 @@ fn a_chart_tells_the_values_of_a_time_by_pointer_and_keyboard() {
     server.ask(&["DQ.PUSH", "q", "x"]);
     let web = Web::start(&server, &[]);
     let mut browser = Browser::start();
-    browser.open(&page(&web, "queue?queue=q"));
+    browser.open(&web.page("queue?queue=q"));
     browser.until("clients waiting");
     // An hour ago there were 40 messages, then 20, and now there is one.
-    browser.eval(
-        "const ask = window.fetch; window.fetch = async (path, options) => { \
-         const answer = await (await ask(path, options)).json(); \
-         const row = (ago, ready) => [answer.now - ago, ready, 0, 0, 0, 0, 0, 0, null, null]; \
-         if (answer.history) answer.history = [row(3600000, 40), row(3590000, 40), row(1800000, 20), row(0, 1)]; \
-         return new Response(JSON.stringify(answer)); }",
+    give_history(
+        &mut browser,
+        "[3600000, 40, 0, null], [3590000, 40, 0, null], [1800000, 20, 0, null], [0, 1, 0, null]",
     );
     let chart = "document.querySelector('.chart')";
     browser.until_true(&format!("{chart}.innerText.includes('1 h ago')"));

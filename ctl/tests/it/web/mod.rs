@@ -5,13 +5,15 @@ mod changes;
 mod charts;
 mod chrome;
 mod dead;
+mod dead_page;
 mod filters;
-
 mod operator;
+mod overview;
 mod phone;
 mod pictures;
 mod reads;
 mod refusals;
+mod search;
 mod trouble;
 mod writes;
 
@@ -66,6 +68,11 @@ impl Web {
         let web = Web { child: Process(child), port };
         eventually("it answers", || TcpStream::connect(("127.0.0.1", port)).is_ok());
         web
+    }
+
+    /// The address of a view of the page.
+    fn page(&self, view: &str) -> String {
+        format!("http://127.0.0.1:{}/#/{view}", self.port)
     }
 
     fn connect(&self) -> TcpStream {

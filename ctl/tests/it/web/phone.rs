@@ -1,12 +1,9 @@
 //! The page on a phone and by keyboard, in a headless Chromium, `make test-web`.
 
 use super::chrome::{Browser, Scheme, Screen};
+use super::pictures::shop;
 use super::Web;
 use crate::support::{eventually, Server};
-
-fn page(web: &Web, view: &str) -> String {
-    format!("http://127.0.0.1:{}/#/{view}", web.port)
-}
 
 /// A queue with long names in each of its tabs.
 fn full() -> Server {
@@ -48,7 +45,7 @@ fn every_tab_of_a_queue_fits_a_phone() {
         ("batches", ".holders tbody tr"),
         ("details", ".details dd"),
     ] {
-        browser.open(&page(&web, &format!("queue?queue=q&tab={tab}")));
+        browser.open(&web.page(&format!("queue?queue=q&tab={tab}")));
         browser.until_true(&format!(
             "document.querySelector('.tabs [aria-current]')?.dataset.key === '{tab}' && document.querySelector('{shown}') !== null"
         ));
@@ -68,11 +65,11 @@ fn a_phone_shows_messages_before_charts() {
     let mut browser = Browser::start();
     for screen in [Screen::Phone, Screen::Sideways] {
         browser.show(screen, Scheme::Light);
-        browser.open(&page(&web, "queue?queue=q&tab=ready"));
+        browser.open(&web.page("queue?queue=q&tab=ready"));
         browser.until_true("document.querySelector('.messages li') !== null");
         let above = "document.querySelector('.messages').getBoundingClientRect().bottom < document.querySelector('.charts').getBoundingClientRect().top";
         assert_eq!(browser.eval(above), true);
-        browser.open(&page(&web, ""));
+        browser.open(&web.page(""));
         browser.until("1 queue");
         assert_eq!(browser.eval(&above.replace(".messages", ".queues")), true);
         browser.open("about:blank");
@@ -88,21 +85,21 @@ fn tabs_beyond_the_edge_are_hinted_at() {
     browser.show(Screen::Phone, Scheme::Light);
     let cut = "document.querySelector('.tabs')?.className";
     for (tab, edges) in [("ready", "cut-right"), ("consumers", "cut-left cut-right"), ("details", "cut-left")] {
-        browser.open(&page(&web, &format!("queue?queue=q&tab={tab}")));
+        browser.open(&web.page(&format!("queue?queue=q&tab={tab}")));
         browser.until_true(&format!("{cut}.split(' ').slice(1).sort().join(' ') === '{edges}'"));
         browser.open("about:blank");
     }
     // A tab that a link has chosen is brought into view.
     for (from, to) in [("details", "inflight"), ("ready", "groups")] {
-        browser.open(&page(&web, &format!("queue?queue=q&tab={from}")));
+        browser.open(&web.page(&format!("queue?queue=q&tab={from}")));
         browser.until_true(&format!("document.querySelector('.tabs [aria-current]')?.dataset.key === '{from}'"));
         browser.eval(&format!("document.querySelector('.tabs').scrollLeft = '{from}' === 'ready' ? 0 : 9999"));
-        browser.open(&page(&web, &format!("queue?queue=q&tab={to}")));
+        browser.open(&web.page(&format!("queue?queue=q&tab={to}")));
         browser.until_true(&format!("(() => {{ const tab = document.querySelector('.tabs [aria-current]'); const at = tab.getBoundingClientRect(); return tab.dataset.key === '{to}' && at.left > 0 && at.right < innerWidth; }})()"));
     }
     browser.open("about:blank");
     browser.show(Screen::Desktop, Scheme::Light);
-    browser.open(&page(&web, "queue?queue=q&tab=details"));
+    browser.open(&web.page("queue?queue=q&tab=details"));
     browser.until("clients waiting");
     browser.until_true(&format!("{cut} === 'tabs'"));
 }
@@ -115,9 +112,9 @@ fn a_queue_says_which_group_holds_its_messages() {
     server.ask(&["DQ.PAUSE", "gp", "GROUP", "ann"]);
     let web = Web::start(&server, &[]);
     let mut browser = Browser::start();
-    browser.open(&page(&web, ""));
+    browser.open(&web.page(""));
     browser.until_true("document.querySelector('.chip')?.innerText === 'groups held'");
-    browser.open(&page(&web, "queue?queue=gp"));
+    browser.open(&web.page("queue?queue=gp"));
     browser.until("Groups held: group ann is paused until it is resumed");
     // What to do about it is there, not in a terminal.
     assert!(!browser.text().contains("dqctl"), "{}", browser.text());
@@ -140,7 +137,7 @@ fn a_queue_says_how_many_of_its_groups_are_paused() {
     server.ask(&["DQ.PAUSE", "q", "GROUP", "ann"]);
     let web = Web::start(&server, &[]);
     let mut browser = Browser::start();
-    browser.open(&page(&web, "queue?queue=q&tab=ready"));
+    browser.open(&web.page("queue?queue=q&tab=ready"));
     browser.until("Groups paused: 1");
     browser.tab_to("Groups paused: 1");
     server.ask(&["DQ.PAUSE", "q", "GROUP", "ben"]);
@@ -167,14 +164,14 @@ fn a_queue_opens_at_the_messages_that_it_has() {
     let web = Web::writing(&server);
     let mut browser = Browser::start();
     let tab = "document.querySelector('.tabs [aria-current]')?.dataset.key";
-    browser.open(&page(&web, "queue?queue=dying"));
+    browser.open(&web.page("queue?queue=dying"));
     browser.until("no such user");
     assert_eq!(browser.eval(tab), "dead");
     // Who asks for the ready ones gets them.
-    browser.open(&page(&web, "queue?queue=dying&tab=ready"));
+    browser.open(&web.page("queue?queue=dying&tab=ready"));
     browser.until_true(&format!("{tab} === 'ready'"));
     browser.until_true("document.querySelector('.empty:not([hidden])') !== null");
-    browser.open(&page(&web, "queue?queue=later"));
+    browser.open(&web.page("queue?queue=later"));
     browser.until_true(&format!("{tab} === 'delayed'"));
     browser.until("m2");
     assert_eq!(browser.problem(), "");
@@ -191,7 +188,7 @@ fn the_dead_that_are_moved_away_are_said_to_be_elsewhere() {
     eventually("it is moved", || server.text(&["DQ.LEN", "orders:dead"]) == "1");
     let web = Web::start(&server, &[]);
     let mut browser = Browser::start();
-    browser.open(&page(&web, "queue?queue=orders&tab=dead"));
+    browser.open(&web.page("queue?queue=orders&tab=dead"));
     browser.until("they go to QUEUE orders:dead.");
     let target = "[...document.querySelectorAll('.condition a')].map((link) => link.innerText + link.getAttribute('href')).join()";
     assert_eq!(browser.eval(target), "orders:dead#/queue?queue=orders%3Adead");
@@ -199,7 +196,7 @@ fn the_dead_that_are_moved_away_are_said_to_be_elsewhere() {
     // In that queue, the list says why they died.
     browser.eval("document.querySelector('.condition a').click()");
     browser.until("Rejected or buried: no such user");
-    browser.open(&page(&web, "message?queue=orders:dead&id=m"));
+    browser.open(&web.page("message?queue=orders:dead&id=m"));
     browser.until_true("/\\d+ \\(20.* UTC\\)/.test(document.querySelector('.travelling')?.innerText ?? '')");
     assert_eq!(browser.problem(), "");
 }
@@ -212,7 +209,7 @@ fn the_focus_stays_near_a_button_that_has_nothing_left_to_do() {
     server.ask(&["DQ.BURY", "q", "m"]);
     let web = Web::writing(&server);
     let mut browser = Browser::start();
-    browser.open(&page(&web, "queue?queue=q&tab=ready"));
+    browser.open(&web.page("queue?queue=q&tab=ready"));
     browser.until("Messages die");
     let redrive =
         "[...document.querySelectorAll('.queue .head .buttons button')].find((one) => one.innerText === 'Redrive…')";
@@ -235,7 +232,7 @@ fn a_queue_is_closed_and_a_message_pushed_with_all_its_options() {
     server.ask(&["DQ.CREATE", "q"]);
     let web = Web::writing(&server);
     let mut browser = Browser::start();
-    browser.open(&page(&web, "queue?queue=q"));
+    browser.open(&web.page("queue?queue=q"));
     browser.until("Open");
     browser.tab_to("Push…");
     browser.press("Enter");
@@ -274,7 +271,7 @@ fn a_phone_shows_what_is_wrong_before_what_can_be_done() {
     let web = Web::writing(&server);
     let mut browser = Browser::start();
     browser.show(Screen::Phone, Scheme::Light);
-    browser.open(&page(&web, &format!("queue?queue={long}")));
+    browser.open(&web.page(&format!("queue?queue={long}")));
     browser.until("No consumer");
     let place = |of: &str, edge: &str| format!("document.querySelector('{of}').getBoundingClientRect().{edge}");
     let (said, actions) = (place(".conditions li", "bottom"), place(".queue .buttons", "top"));
@@ -286,4 +283,71 @@ fn a_phone_shows_what_is_wrong_before_what_can_be_done() {
     let cut = "[...document.querySelectorAll('.queue .buttons button')].filter((one) => one.scrollWidth > one.clientWidth).length";
     assert_eq!(browser.eval(cut), 0);
     assert_eq!(browser.eval("document.documentElement.scrollWidth"), 390);
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_phone_shows_three_queues_and_nothing_beyond_its_edge() {
+    let server = Server::start();
+    shop(&server);
+    let long = "an-id-".repeat(40);
+    server.ask(&["DQ.PUSH", "payments:capture", "x", "ID", &long, "PRIORITY", "99"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.show(Screen::Phone, Scheme::Dark);
+    let wider = "document.documentElement.scrollWidth > innerWidth";
+    browser.open(&web.page(""));
+    browser.until("Doctor:");
+    browser.until_true("document.querySelectorAll('.queues tbody tr').length > 3");
+    // Below the bars of the browser, which take about 180 pixels of the screen.
+    let whole = "[...document.querySelectorAll('.queues tbody tr')].filter((row) => row.getBoundingClientRect().bottom < innerHeight - 180).length";
+    let whole = browser.eval(whole).as_i64().unwrap();
+    assert!(whole >= 3, "{whole} queues");
+    assert_eq!(browser.eval(wider), false);
+    for tab in ["ready", "dead", "consumers", "groups", "schedules", "details"] {
+        browser.open(&web.page(&format!("queue?queue=payments:capture&tab={tab}")));
+        browser.until("clients waiting");
+        assert_eq!(browser.eval(wider), false, "{tab}");
+    }
+    browser.open(&web.page("queue?queue=payments:capture&tab=ready"));
+    browser.until_true("document.querySelector('.messages li') !== null");
+    let one_line = "document.querySelector('.line-one a').getBoundingClientRect().height < 30";
+    assert_eq!(browser.eval(one_line), true);
+    browser.open(&web.page(&format!("message?queue=payments:capture&id={long}")));
+    browser.until("Payload");
+    let height = "document.querySelector('h1').getBoundingClientRect().height";
+    let before = browser.eval(height).as_f64().unwrap();
+    browser.eval("document.querySelector('h1 button').click()");
+    let after = browser.eval(height).as_f64().unwrap();
+    assert!(before < 40.0 && after > 80.0, "{before} {after}");
+    assert_eq!(browser.eval(wider), false);
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn cards_and_causes_of_long_words_fit_a_phone() {
+    let server = Server::start();
+    let long = "a-name-that-has-no-end-".repeat(8);
+    for _ in 0..12 {
+        server.ask(&["DQ.PUSH", &long, "x", "AT", "1700000000000"]);
+    }
+    server.ask(&["DQ.CREATE", "q", "DEADLEN", "-1"]);
+    let error = "connect to the database server of the northern region: timed out";
+    for (id, error) in [("a", error), ("b", error), ("c", "another one")] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
+        server.ask(&["DQ.BURY", "q", id, "ERROR", error]);
+    }
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.show(Screen::Phone, Scheme::Light);
+    browser.open(&web.page(""));
+    browser.until("messages die");
+    let beyond = "[...document.querySelectorAll('.queues td')].filter((cell) => { const card = cell.parentElement.getBoundingClientRect(); return cell.getBoundingClientRect().right > card.right || cell.scrollWidth > cell.clientWidth + 1; }).map((cell) => cell.innerText).join()";
+    browser.until_true("document.querySelectorAll('.queues tbody tr').length === 2");
+    assert_eq!(browser.eval(beyond), "");
+    assert_eq!(browser.eval("document.documentElement.scrollWidth"), 390);
+    browser.open(&web.page("queue?queue=q&tab=dead"));
+    browser.until(error);
+    let cut = "[...document.querySelectorAll('.cause')].filter((cause) => cause.scrollHeight > cause.clientHeight || cause.scrollWidth > cause.clientWidth).length";
+    assert_eq!(browser.eval(cut), 0);
 }

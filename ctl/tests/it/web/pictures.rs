@@ -86,7 +86,6 @@ fn pictures_of_the_page() {
     let dir = published.clone().unwrap_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
     let mut browser = Browser::start();
     work_for_a_while(&server, &web);
-    let page = |view: &str| format!("http://127.0.0.1:{}/#/{view}", web.port);
     for (name, view, wanted) in [
         ("web", "", "Doctor:"),
         ("web-queue", "queue?queue=mail:receipts", "clients waiting"),
@@ -110,7 +109,7 @@ fn pictures_of_the_page() {
                 }
                 browser.show(screen, scheme);
                 browser.open("about:blank");
-                browser.open(&page(view));
+                browser.open(&web.page(view));
                 browser.until(wanted);
                 if name == "web-dead" {
                     // The charts leave no room for the messages.
