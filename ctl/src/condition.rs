@@ -17,7 +17,7 @@ const UNSERVED_LONG: i64 = 15 * 60_000;
 /// A queue has a consumer for this time after a delivery, in ms, although nobody waits: consumers can poll without `BLOCK`.
 const POLLED: i64 = 60_000;
 /// For how long the dead count as growing after one has died, in ms.
-const RECENT: i64 = 10 * 60_000;
+pub const RECENT: i64 = 10 * 60_000;
 
 /// How much a condition matters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -6,6 +6,7 @@
 
 mod api;
 mod args;
+mod deaths;
 mod find;
 mod guard;
 pub mod history;

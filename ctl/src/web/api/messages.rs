@@ -34,9 +34,7 @@ pub fn messages(api: &Api, params: &Params) -> Answer {
     let consumer = params.bytes("consumer")?;
     let wanted = if consumer.is_some() { OF_CONSUMER } else { shown_most };
     let Some(info) = find::read(&api.client, &name)? else { return Err(no_queue()) };
-    let held: i64 = ["delayed", "ready", "inflight", "dead"].iter().filter_map(|state| info.int(state)).sum();
-    let average = info.int("payload-bytes").unwrap_or(0) / held.max(1);
-    let count = wanted.min(LISTED_BYTES / average.max(1)).max(1);
+    let count = find::fitting(&info, wanted, LISTED_BYTES);
     let mut command = cmd("DQ.PEEK");
     command.arg(&name).arg(&state).arg("COUNT").arg(count);
     if let Some(group) = params.bytes("group")? {

@@ -9,6 +9,7 @@ use crate::groups::{self as of_groups, Held};
 use crate::latency::Histogram;
 use crate::reply::{self, Fields};
 use crate::time::now_ms;
+use crate::web::deaths;
 use crate::web::find::{self, Order};
 use crate::web::history::Sample;
 use dq_client::{cmd, Error, Resend, Value};
@@ -47,7 +48,7 @@ pub fn queues(api: &Api, params: &Params) -> Answer {
             Ok(Some(info)) => {
                 api.seen(name, Some(Sample::of_queue(&info)));
                 row = info.json();
-                row.insert("conditions".to_owned(), conditions(api, name, &info));
+                add_conditions(api, name, &info, &mut row);
                 row.insert("rates".to_owned(), api.history.rates(Some(name)));
                 row.insert("depths".to_owned(), api.history.depths(name));
             }
@@ -95,7 +96,7 @@ pub fn queue(api: &Api, params: &Params) -> Answer {
     let stats = find::read_stats(&api.client, &name)?;
     let mut answer = Map::new();
     put(&mut answer, "queue", &name);
-    answer.insert("conditions".to_owned(), conditions(api, &name, &info));
+    add_conditions(api, &name, &info, &mut answer);
     // A user who may not read the groups still sees how many messages they hold.
     let held = of_groups::held(&api.client, &name, &info).unwrap_or_default();
     answer.insert("held".to_owned(), held.iter().take(of_groups::MOST_NAMED).map(Held::json).collect());
@@ -123,9 +124,13 @@ fn paused_groups(api: &Api, name: &[u8]) -> Result<usize, Failure> {
     Ok(paused)
 }
 
-/// The conditions of a queue, the most important first.
-fn conditions(api: &Api, name: &[u8], info: &Fields) -> Json {
-    Condition::json(&api.find.conditions(name, info))
+/// Adds the conditions of a queue, the most important first, and what died lately if that is one of them.
+fn add_conditions(api: &Api, name: &[u8], info: &Fields, object: &mut Map<String, Json>) {
+    let conditions = api.find.conditions(name, info);
+    if conditions.iter().any(|(condition, _)| *condition == Condition::Dying) {
+        object.insert("deaths".to_owned(), deaths::recent(&api.client, name, info));
+    }
+    object.insert("conditions".to_owned(), Condition::json(&conditions));
 }
 
 /// The groups of a queue, those with the most messages that wait first.

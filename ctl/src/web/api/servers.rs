@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::reply;
 use crate::time::now_ms;
 use crate::web::history::Sample;
+use crate::web::{deaths, find};
 use dq_client::{cmd, Client, Error};
 use serde_json::{json, Value as Json};
 use std::collections::BTreeMap;
@@ -22,8 +23,24 @@ pub struct Examined {
 
 impl Examined {
     pub fn new(client: &Client) -> Result<Examined, Failure> {
-        Ok(Examined { looked: now_ms(), findings: doctor::examine(client)? })
+        let looked = now_ms();
+        let findings = doctor::examine(client)?.into_iter();
+        Ok(Examined { looked, findings: findings.map(|finding| with_deaths(client, finding)).collect() })
     }
+}
+
+/// Adds to the finding that messages of a queue die how many did, and of what.
+fn with_deaths(client: &Client, finding: Json) -> Json {
+    let Json::Object(mut finding) = finding else { return finding };
+    if finding.get("check").and_then(Json::as_str) == Some("dying") {
+        let finding_of = Params::Body(finding.clone());
+        if let Ok(Some(queue)) = finding_of.bytes("queue") {
+            if let Ok(Some(info)) = find::read(client, &queue) {
+                finding.insert("deaths".to_owned(), deaths::recent(client, &queue, &info));
+            }
+        }
+    }
+    Json::Object(finding)
 }
 
 /// The fields of `INFO dq`, added up over all servers, without their prefix.

@@ -1,7 +1,7 @@
 // What is unusual about a queue, in words. The server of the page decides what is: a queue can have several conditions.
 
 import { el, list, set, text } from "./dom.js";
-import { address, count, distance, many, now, param, shown, span } from "./format.js";
+import { address, count, distance, many, now, param, shown, span, visible } from "./format.js";
 
 /** The condition whose messages are worth a look: those that are dead. */
 export const DYING = "messages die";
@@ -18,7 +18,7 @@ const MORE = {
   "forwarding fails": (info) => info["forward-error"] ?? info["deadforward-error"] ?? "",
   full: (info) => `${many(info.maxlen, "message")} at most, pushes are refused`,
   "no consumer": (info) => `ready for ${span(info["oldest-ready"])}, no client waits and nothing is in flight`,
-  [DYING]: () => "a message has died in the last ten minutes",
+  [DYING]: ({ deaths }) => (deaths ? deathWords(deaths) : "a message has died in the last ten minutes"),
   [LATE]: (info) => `the oldest ready message waits for ${span(info["oldest-ready"])}${hangs(info) ? `; ${count(info.inflight)} in flight, the oldest for ${span(info["oldest-inflight"])}${holder(info)}` : ""}`,
   paused: (info) => (Number.isFinite(info["paused-until"]) ? `resumes ${distance(info["paused-until"])}` : "until it is resumed"),
   closed: (info) => (Number.isFinite(info["closed-until"]) ? `accepts messages again ${distance(info["closed-until"])}` : "pushes are refused until it is opened"),
@@ -28,6 +28,12 @@ const MORE = {
   [OCCUPIED]: (info) => `${many(info.maxinflight, "message")} at most, the oldest for ${span(info["oldest-inflight"])}`,
   "at its rate limit": (info) => `delivers again ${distance(info["next-delivery"])}`,
 };
+
+/** How many died lately and of what, as far as the newest dead messages show it. */
+export function deathWords({ count: died, more, cause, "of-cause": ofCause }) {
+  const others = ofCause < died ? `, ${count(ofCause)} of them` : "";
+  return `${more ? "at least " : ""}${count(died)} died in 10 min${others}: ${visible(cause)}`;
+}
 
 /** Deliveries that run for this time are the likely cause of waiting, in ms, as on the command line. */
 const LONG = 60000;

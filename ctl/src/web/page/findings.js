@@ -1,6 +1,7 @@
 // What `dqctl doctor` finds, for the overview: in one line until somebody opens it, unless something critical is there.
 
 import { read } from "./api.js";
+import { deathWords } from "./condition.js";
 import { el, list, set, show, text } from "./dom.js";
 import { address, distance, many, now, param, shown as named } from "./format.js";
 
@@ -90,7 +91,7 @@ export function findings(shared) {
     const sentence = (words) => `${words.replace(/^./, (letter) => letter.toUpperCase())}.`;
     text(severity, sentence(one.severity).slice(0, -1));
     set(severity, "class", SEVERITIES.find(([known]) => known === one.severity)[1]);
-    text(what, `${group.map((each) => each.what).join("; ")}.`);
+    text(what, `${group.map((each) => (each.deaths ? deathWords(each.deaths) : each.what)).join("; ")}.`);
     const fix = (each) => (each.queue !== undefined && (shared.writes || LOOKS.has(each.check)) ? HERE[each.check] : null);
     text(advice, [...new Set([one.why, ...group.filter((each) => !fix(each)).map((each) => each.do)])].map(sentence).join(" "));
     const links = new Map(group.map(fix).filter(Boolean));

@@ -129,7 +129,7 @@ export function queue(params, shared) {
     learnClock(answer.now);
     // A user who may not read them still sees the rest.
     const { consumers } = isHeld(answer) ? await read("consumers", name).catch(() => ({})) : {};
-    const said = { ...info, consumers, held: answer.held, "held-groups": answer["held-groups"], "paused-groups": answer["paused-groups"], conditions: answer.conditions };
+    const said = { ...info, consumers, held: answer.held, "held-groups": answer["held-groups"], "paused-groups": answer["paused-groups"], conditions: answer.conditions, deaths: answer.deaths };
     list(conditions, sentences(said), ([words]) => words.split(":")[0], ([, , condition]) => mark(condition, name), (item, [words, level]) => {
       text(item.firstElementChild ?? item, words);
       set(item, "class", level);

@@ -203,3 +203,23 @@ fn a_finding_leads_to_a_queue_whose_name_is_no_text() {
     browser.until("Full: 1 message at most");
     assert_eq!(browser.problem(), "");
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn the_overview_says_how_many_messages_died_and_of_what() {
+    let server = Server::start();
+    shop(&server);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&web.page(""));
+    let words = "17 died in 10 min, 11 of them: card declined: order #";
+    let shown =
+        |of: &str| format!("[...document.querySelectorAll('{of}')].some((one) => one.innerText.includes('{words}'))");
+    browser.until_true(&shown(".queues tr"));
+    browser.until("Doctor:");
+    browser.eval("document.querySelector('.findings > button').click()");
+    browser.until_true(&shown(".findings li"));
+    browser.open(&web.page("queue?queue=payments:capture"));
+    browser.until(&format!("Messages die: {words}"));
+    assert_eq!(browser.problem(), "");
+}

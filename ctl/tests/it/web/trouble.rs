@@ -93,6 +93,33 @@ fn dead_messages_that_grow_are_a_condition() {
 }
 
 #[test]
+fn messages_that_die_are_counted_with_their_most_frequent_cause() {
+    let server = Server::start();
+    for (id, error) in [("a", "no such user"), ("b", "timeout after 5 ms"), ("c", "timeout after 7 ms")] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
+        server.ask(&["DQ.BURY", "q", id, "ERROR", error]);
+    }
+    server.ask(&["DQ.PUSH", "fine", "x"]);
+    let web = Web::start(&server, &[]);
+    let expected = json!({ "count": 3, "more": false, "cause": "timeout after # ms", "of-cause": 2 });
+    assert_eq!(web.read("/api/queue?queue=q")["deaths"], expected);
+    assert_eq!(web.read("/api/queues?contains=q")["queues"][0]["deaths"], expected);
+    assert_eq!(web.read("/api/queue?queue=fine")["deaths"], Json::Null);
+    let mut findings = Json::Null;
+    eventually("the doctor has looked", || {
+        findings = web.read("/api/doctor")["findings"].clone();
+        findings.is_array()
+    });
+    let dying = findings.as_array().unwrap().iter().find(|one| one["check"] == "dying").unwrap();
+    assert_eq!(dying["deaths"], expected);
+    // Not all of them are read.
+    let more = "for i = 1, 200 do local id = redis.call('DQ.PUSH', 'q', 'x') redis.call('DQ.BURY', 'q', id) end";
+    server.ask(&["EVAL", more, "0"]);
+    let many = web.read("/api/queue?queue=q")["deaths"].clone();
+    assert_eq!(many, json!({ "count": 100, "more": true, "cause": "(rejected)", "of-cause": 100 }));
+}
+
+#[test]
 fn groups_that_hold_all_messages_are_a_condition() {
     let server = Server::start();
     for id in ["a", "b"] {
