@@ -3,6 +3,7 @@
 import { Problem, read, write } from "./api.js";
 import { ask as question, headers, moment, number, SPAN_HINT, time } from "./ask.js";
 import { count, exactSpan, many, now, param, shown } from "./format.js";
+import { indented } from "./payload.js";
 
 /** How many messages one request redrives, promotes or purges, so that there is progress to show. */
 const STEP = 10000;
@@ -307,7 +308,7 @@ export function actions(shared, queue) {
       title: `Push ${shownId} again as a new message`,
       words: `${found.state === "dead" ? "" : "The message that is here stays as it is."}${typeof found.payload === "string" ? "" : " Its payload is no text, so it is pushed unchanged."}`,
       fields: [
-        ...(typeof found.payload === "string" ? [{ name: "payload", label: "Payload", type: "textarea", value: found.payload }] : []),
+        ...(typeof found.payload === "string" ? [payloadOf(found.payload)] : []),
         { name: "id", label: "Id (optional)", hint: "Empty: a new one is made. The id of this message would be a duplicate." },
         ...(found.state === "dead" ? [{ name: "old", label: "The dead message", options: [["", "stays as it is"], ["delete", "is deleted after the push"]] }] : []),
         ...rest(found),
@@ -340,6 +341,16 @@ function conditionsOf(filter) {
 /** What the removal of a message is called. */
 export function removal(state) {
   return { done: "Forget", dead: "Delete", letters: "Delete" }[state] ?? "Cancel";
+}
+
+/** The field for a payload that is pushed again. JSON is indented there; what nobody edits is pushed byte for byte as it was. */
+function payloadOf(payload) {
+  const json = indented(payload, false);
+  const offered = json ?? payload;
+  // A field of text turns all line breaks into its own.
+  const parse = (words) => (words === offered.replace(/\r\n?/g, "\n") ? payload : words);
+  const hint = offered === payload ? null : "This JSON is shown indented. If you edit it, it is pushed as it stands here; if not, as it was.";
+  return { name: "payload", label: "Payload", type: "textarea", value: offered, hint, parse };
 }
 
 /** The fields of a push that are seldom needed. */

@@ -4,7 +4,7 @@
 import { read } from "./api.js";
 import { actions, removal } from "./actions.js";
 import { el, list, set, show, text } from "./dom.js";
-import { address, count, distance, instant, many, parseSpan } from "./format.js";
+import { address, count, distance, instant, many, parseSpan, shown } from "./format.js";
 import { fillItem, makeItem } from "./lists.js";
 import { keyOf, selection } from "./selection.js";
 
@@ -15,6 +15,21 @@ const MOST = 500;
 const SHARE = 20;
 /** How long nothing is typed before a filter is used, in ms. */
 const PAUSE = 250;
+
+/** Says in which queues the letters that are shown died, and how many in each. */
+function drawOrigins(node, messages) {
+  const found = new Map();
+  for (const message of messages) {
+    const queue = message["from-base64"] === undefined ? { queue: message.from } : { "queue-base64": message["from-base64"] };
+    const key = JSON.stringify(queue);
+    if (key !== "{}") found.set(key, { queue, number: (found.get(key)?.number ?? 0) + 1 });
+  }
+  const last = [...found.keys()].at(-1);
+  show(node, found.size > 0);
+  list(node.firstElementChild, [...found], ([key]) => key,
+    ([, { queue }]) => el("span", {}, el("a", { href: address("queue", queue) }, shown(queue, "queue")), el("span")),
+    (item, [key, { number }]) => text(item.lastElementChild, `: ${count(number)} of those shown${key === last ? "" : ", "}`));
+}
 
 export function deadList(queue, shared, params) {
   const { tab } = params;
@@ -42,11 +57,12 @@ export function deadList(queue, shared, params) {
   };
   const choice = selection(queue, tab, shared, hasDied ? Object.values(bulk) : [bulk.delete]);
   set(choice.summary, "role", "status");
+  const origins = el("p", { class: "only", hidden: true }, "They died in ", el("span"), ".");
   const items = el("ol", { class: "messages" });
   const nothing = el("p", { class: "empty", hidden: true });
   const more = el("button", { type: "button", hidden: true, click: () => { wanted = Math.min(MOST, wanted + STEP); shared.refresh(); } }, "Show more");
   const tools = el("div", { class: "tools" }, Object.values(fields).map(({ node }) => node));
-  const node = el("section", { class: "dead-list", "aria-label": tab }, tools, wrong, causes, others, choice.bar, items, nothing, el("div", { class: "more" }, more));
+  const node = el("section", { class: "dead-list", "aria-label": tab }, tools, wrong, causes, others, origins, choice.bar, items, nothing, el("div", { class: "more" }, more));
 
   function acts() {
     return actions(shared, queue);
@@ -114,6 +130,7 @@ export function deadList(queue, shared, params) {
     if (!answer) return;
     const isFiltered = Object.keys(filter() ?? of).length > Object.keys(of).length;
     drawCauses();
+    drawOrigins(origins, answer.messages);
     const part = answer.messages.length < answer.selected ? `The newest ${count(answer.messages.length)} of ` : "";
     choice.draw(answer.messages, `${part}${many(answer.selected, "message")}${isFiltered ? " that these conditions select" : ""}${answer.partial ? ", and perhaps more: not all were read in time" : ""}`);
     for (const [name, button] of Object.entries(bulk)) text(button, `${name === "delete" ? removal(tab) : tab === "letters" ? "Send back" : "Redrive"} ${answer.selected === 1 ? "it" : `all ${count(answer.selected)}`}…`);

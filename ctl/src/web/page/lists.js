@@ -154,16 +154,19 @@ function seriesOf(queue) {
 }
 
 /** What `DEADFORWARD QUEUE` notes of how a message died in its former queue, unless it has an error of this one. */
-function asItDied(message) {
+export function asItDied(message) {
   const headers = message.headers ?? {};
   if (!headers["dq-reason"] || message.state === "dead" || "error" in message || "error-base64" in message) return message;
   const error = headers["dq-error"] ? { error: headers["dq-error"] } : {};
-  return { reason: headers["dq-reason"], attempt: Number(headers["dq-attempts"]), ...error };
+  return { reason: headers["dq-reason"], attempt: Number(headers["dq-attempts"]), queue: headers["dq-queue"], ...error };
 }
 
-/** The error, with a mark for each line break. */
+/** The error, with a mark for each line break. Python writes the line that says most last; it comes first, as in the cause. */
 function oneLine(message) {
-  return shown(message, "error").replace(/(\\x0d)?\\x0a\s*/g, " ↵ ");
+  const lines = shown(message, "error").split(/(?:\\x0d)?\\x0a\s*/);
+  const last = lines.findLastIndex((line) => line !== "");
+  if (lines[0].startsWith("Traceback ") && last > 0) lines.unshift(...lines.splice(last));
+  return lines.filter((line) => line !== "").join(" ↵ ");
 }
 
 /** Why a message is dead. A message that was never delivered has no consumer that could have rejected it. */

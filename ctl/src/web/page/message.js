@@ -4,7 +4,7 @@ import { read, readBytes } from "./api.js";
 import { actions, removal } from "./actions.js";
 import { el, list, pairs, set, show, text, whole } from "./dom.js";
 import { address, count, distance, exactSpan, instant, learnClock, param, shown, visible } from "./format.js";
-import { reason, when } from "./lists.js";
+import { asItDied, reason, when } from "./lists.js";
 import { viewer } from "./payload.js";
 
 const INSTANTS = ["created", "due", "deadline", "died", "done", "until", "last-run"];
@@ -23,7 +23,7 @@ export function message(params, shared) {
   const fields = el("dl", { class: "pairs message-fields" });
   const state = el("p", { class: "condition" });
   const error = el("section", { class: "trouble", hidden: true }, el("h2", {}, "Error"), el("pre"));
-  const progress = el("progress", { max: "100", hidden: true, "aria-label": "Progress" });
+  const progress = el("label", { class: "progress", hidden: true }, el("span"), el("progress", { max: "100" }));
   const name = shownId.replace(/[^\w.-]+/g, "_").slice(0, 80);
   const payload = viewer("Payload", () => download({ ...queue, ...id }, name));
   const result = viewer("Result", () => download({ ...queue, ...id }, name));
@@ -63,7 +63,7 @@ export function message(params, shared) {
     found = answer.message;
     learnClock(answer.now);
     const [words, at] = when(found);
-    text(state, [`${WORDS[found.state] ?? found.state}`.replace(/^./, (letter) => letter.toUpperCase()), words].filter(Boolean).join(" · "));
+    text(state, [`${WORDS[found.state] ?? found.state}`.replace(/^./, (letter) => letter.toUpperCase()), deathOf(found), words].filter(Boolean).join(" · "));
     set(state, "title", at ? instant(at) : null);
     const waits = found.state === "delayed" || found.state === "ready";
     show(redrive, found.state === "dead");
@@ -83,7 +83,8 @@ export function message(params, shared) {
     pairs(fields, names.filter((field) => !(field === "next" && found.next === 0)).map((field) => linked(field) ?? entry(field, found)));
     const percent = percentOf(found.checkpoint);
     show(progress, percent !== null);
-    set(progress, "value", percent);
+    text(progress.firstElementChild, `Checkpoint: ${percent} %`);
+    set(progress.lastElementChild, "value", percent ?? 0);
     payload.update(found, "payload", found["payload-size"]);
     result.update(found, "result");
     checkpoint.update(found, "checkpoint");
@@ -111,6 +112,13 @@ export function message(params, shared) {
       });
   }
   return { kind: `message ${JSON.stringify(id)}`, title: shownId, node, read: refresh };
+}
+
+/** Why a message died, here or in the queue that it was moved from; empty if it did not. */
+function deathOf(message) {
+  const dead = asItDied(message);
+  if (!dead.reason) return "";
+  return dead.queue ? `died in ${visible(dead.queue)}: ${reason(dead)}` : reason(dead);
 }
 
 /** Saves the whole payload as a file. */

@@ -76,7 +76,7 @@ function asText(raw) {
 }
 
 /** JSON with line breaks, without reading its numbers: they may have more digits than numbers of JavaScript. */
-function indented(source, isCut) {
+export function indented(source, isCut) {
   if (!/^\s*[{[]/.test(source)) return null;
   try {
     JSON.parse(source);

@@ -132,8 +132,10 @@ fn a_message_shows_what_travels_with_it() {
         for text in ["Headers", "trace", "constructor", "1f", "Attempt 1", error, "Checkpoint"] {
             assert!(shown.contains(text), "{text}: {shown}");
         }
-        let percent = if error == "one" { "value=\"40\"" } else { "value=\"70\"" };
-        assert!(shown.contains(percent) && !shown.contains("[object"), "{shown}");
+        let percent = if error == "one" { "40" } else { "70" };
+        for text in [format!("value=\"{percent}\""), format!("Checkpoint: {percent} %")] {
+            assert!(shown.contains(&text) && !shown.contains("[object"), "{text}: {shown}");
+        }
     }
 }
 

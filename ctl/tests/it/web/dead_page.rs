@@ -170,10 +170,15 @@ fn a_dead_message_is_edited_and_pushed_as_a_new_one() {
         assert!(shown.contains(text), "{text}: {shown}");
     }
     assert!(!shown.contains("Cancel…"), "{shown}");
+    browser
+        .until_true("document.querySelector('.condition').innerText.startsWith('Dead · Rejected or buried · died ')");
     browser.tab_to("Edit and push again…");
     browser.press("Enter");
     browser.until("Push m again as a new message");
-    browser.eval("document.getElementById('field-payload').value = '{\"user\":8}'");
+    // It is indented to be read, and what is edited is pushed as it stands there.
+    let field = "document.getElementById('field-payload').value";
+    assert_eq!(browser.eval(field), "{\n  \"user\": 7\n}");
+    browser.eval(&format!("{field} = {field}.replace('7', '8')"));
     browser.eval("document.getElementById('field-id').value = 'm2'");
     browser.tab_to("Push");
     browser.press("Enter");
@@ -181,10 +186,10 @@ fn a_dead_message_is_edited_and_pushed_as_a_new_one() {
     let copy = web.read("/api/message?queue=q&id=m2")["message"].clone();
     assert_eq!(
         (&copy["payload"], &copy["priority"], &copy["headers"]["trace"]),
-        (&"{\"user\":8}".into(), &5.into(), &"1f".into())
+        (&"{\n  \"user\": 8\n}".into(), &5.into(), &"1f".into())
     );
     assert_eq!(web.read("/api/message?queue=q&id=m")["message"]["state"], "dead");
-    // Once more, and the dead one is deleted.
+    // Once more without a change to the payload, which stays as it was, and the dead one is deleted.
     browser.tab_to("Edit and push again…");
     browser.press("Enter");
     browser.until("is deleted after the push");
@@ -195,5 +200,21 @@ fn a_dead_message_is_edited_and_pushed_as_a_new_one() {
     browser.until("Pushed: m3. Deleted: m.");
     browser.until("The queue has no message of this id now");
     assert_eq!(web.read("/api/message?queue=q&id=m3")["message"]["payload"], "{\"user\":7}");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_traceback_begins_with_the_line_that_says_most() {
+    let server = Server::start();
+    for (id, error) in [("a", "Traceback (most recent call last):\n  File\nKeyError: 'a'\n"), ("b", "one\r\ntwo")] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
+        server.ask(&["DQ.BURY", "q", id, "ERROR", error]);
+    }
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&web.page("queue?queue=q&tab=dead"));
+    browser.until("Buried: KeyError: 'a' ↵ Traceback (most recent call last): ↵ File");
+    browser.until("Buried: one ↵ two");
     assert_eq!(browser.problem(), "");
 }

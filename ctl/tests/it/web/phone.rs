@@ -196,7 +196,10 @@ fn the_dead_that_are_moved_away_are_said_to_be_elsewhere() {
     // In that queue, the list says why they died.
     browser.eval("document.querySelector('.condition a').click()");
     browser.until("Rejected or buried: no such user");
+    // And in which queue.
+    browser.until("They died in orders: 1 of those shown.");
     browser.open(&web.page("message?queue=orders:dead&id=m"));
+    browser.until("Ready · died in orders: Rejected or buried · due ");
     browser.until_true("/\\d+ \\(20.* UTC\\)/.test(document.querySelector('.travelling')?.innerText ?? '')");
     assert_eq!(browser.problem(), "");
 }
