@@ -2,6 +2,7 @@
 //! die.
 
 use super::find;
+use super::history::History;
 use crate::condition::RECENT;
 use crate::dead::cause_of;
 use crate::reply::{self, Fields};
@@ -14,23 +15,32 @@ use std::collections::HashMap;
 const READ: i64 = 100;
 const BYTES: i64 = 128 * 1024;
 
-/// Those of the newest dead messages that died lately: how many, their most frequent cause, and how many are `of-cause`. There may
-/// be `more`. Null if none did, or if the user may not read them.
-pub fn recent(client: &Client, queue: &[u8], info: &Fields) -> Json {
-    let count = find::fitting(info, READ, BYTES);
-    let command = cmd("DQ.PEEK").arg(queue).arg("dead").arg("COUNT").arg(count).clone();
+/// How many died lately, by the history or, if it is shorter, at least those that are seen among the newest dead messages. Of the
+/// latter, the most frequent cause is told, and how many of how many that were `read` are `of-cause`. Null if none did, or if the
+/// user may not read them.
+pub fn recent(client: &Client, history: &History, queue: &[u8], info: &Fields) -> Json {
     let since = now_ms().saturating_sub(RECENT);
-    let mut causes = HashMap::<String, i64>::new();
-    for message in
-        client.call(&command, Resend::Harmless).ok().and_then(|list| reply::list(list).ok()).unwrap_or_default()
-    {
+    let most = find::fitting(info, READ, BYTES);
+    let causes = causes(client, queue, most, since);
+    let read: i64 = causes.values().sum();
+    let (grown, is_known) = history.died(queue, since);
+    let has_more = !is_known && read >= most && info.int("dead").is_some_and(|dead| dead > read);
+    let frequent = causes.into_iter().max_by(|(a, many), (b, more)| many.cmp(more).then_with(|| b.cmp(a)));
+    frequent.map_or(Json::Null, |(cause, of)| {
+        json!({ "count": grown.max(read), "more": has_more, "read": read, "cause": cause, "of-cause": of })
+    })
+}
+
+/// The causes of those of the newest dead messages that died since then.
+fn causes(client: &Client, queue: &[u8], most: i64, since: i64) -> HashMap<String, i64> {
+    let command = cmd("DQ.PEEK").arg(queue).arg("dead").arg("COUNT").arg(most).clone();
+    let messages = client.call(&command, Resend::Harmless).ok().and_then(|list| reply::list(list).ok());
+    let mut causes = HashMap::new();
+    for message in messages.unwrap_or_default() {
         let Ok(Some(message)) = Fields::read(message) else { continue };
         if message.int("died").is_some_and(|died| died > since) {
             *causes.entry(cause_of(&message)).or_default() += 1;
         }
     }
-    let died: i64 = causes.values().sum();
-    let has_more = died >= count && info.int("dead").is_some_and(|dead| dead > died);
-    let most = causes.into_iter().max_by(|(a, many), (b, more)| many.cmp(more).then_with(|| b.cmp(a)));
-    most.map_or(Json::Null, |(cause, of)| json!({ "count": died, "more": has_more, "cause": cause, "of-cause": of }))
+    causes
 }

@@ -43,6 +43,7 @@ pub struct Sample {
     pushed: i64,
     delivered: i64,
     completed: i64,
+    died: i64,
     /// Since the sample before, if deliveries are measured.
     times: Times,
 }
@@ -70,6 +71,7 @@ impl Sample {
             pushed: total("pushed"),
             delivered: total("delivered"),
             completed: total("acked") + total("forwarded"),
+            died: total("died"),
             times: Times::default(),
         }
     }
@@ -239,6 +241,15 @@ impl History {
         })
     }
 
+    /// How many messages have died since then, or since the first sample if that is later, and whether it is not.
+    pub fn died(&self, queue: &[u8], since: i64) -> (i64, bool) {
+        let rings = self.lock();
+        let Some(Ring { samples, latest, .. }) = rings.get(&Some(queue.to_vec())) else { return (0, false) };
+        let before = samples.iter().rev().find(|sample| sample.at <= since);
+        let first = before.or(samples.front()).map_or(latest.died, |first| first.died);
+        (latest.died - first, before.is_some() && latest.died >= first)
+    }
+
     fn with(&self, queue: Option<&[u8]>, read: impl FnOnce(&Ring) -> Json) -> Json {
         self.lock().get(&queue.map(<[u8]>::to_vec)).map_or(Json::Null, read)
     }
@@ -301,6 +312,16 @@ mod tests {
         assert_eq!(history.rates(Some(b"q"))["pushed"], Json::Null);
         history.look(Some(b"q"), sample(1_000, 0));
         assert_eq!(history.rates(Some(b"q")), Json::Null);
+    }
+
+    #[test]
+    fn deaths_are_counted_exactly_once_the_history_is_long_enough() {
+        let history = History::default();
+        assert_eq!(history.died(b"q", 0), (0, false));
+        for (at, died) in [(10_000, 100), (20_000, 104), (30_000, 109)] {
+            history.look(Some(b"q"), Sample { died, ..sample(at, 0) });
+        }
+        assert_eq!((history.died(b"q", 5_000), history.died(b"q", 21_000)), ((9, false), (5, true)));
     }
 
     #[test]

@@ -76,8 +76,8 @@ impl Api {
         let all = |client: &Client| servers::sample(&servers::servers(client));
         let find = Find::new(client);
         let history = History::start(client.clone(), find.shared_names(), find.noter(), all)?;
-        let examined = client.clone();
-        let doctor = Refreshed::new(move |_| servers::Examined::new(&examined));
+        let (examined, kept) = (client.clone(), Arc::clone(&history));
+        let doctor = Refreshed::new(move |_| servers::Examined::new(&examined, &kept));
         Ok(Api { client: client.clone(), allow_writes, find, history, doctor })
     }
 

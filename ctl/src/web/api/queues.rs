@@ -128,7 +128,7 @@ fn paused_groups(api: &Api, name: &[u8]) -> Result<usize, Failure> {
 fn add_conditions(api: &Api, name: &[u8], info: &Fields, object: &mut Map<String, Json>) {
     let conditions = api.find.conditions(name, info);
     if conditions.iter().any(|(condition, _)| *condition == Condition::Dying) {
-        object.insert("deaths".to_owned(), deaths::recent(&api.client, name, info));
+        object.insert("deaths".to_owned(), deaths::recent(&api.client, &api.history, name, info));
     }
     object.insert("conditions".to_owned(), Condition::json(&conditions));
 }

@@ -5,7 +5,7 @@ use crate::doctor;
 use crate::failure::Failure;
 use crate::reply;
 use crate::time::now_ms;
-use crate::web::history::Sample;
+use crate::web::history::{History, Sample};
 use crate::web::{deaths, find};
 use dq_client::{cmd, Client, Error};
 use serde_json::{json, Value as Json};
@@ -22,21 +22,21 @@ pub struct Examined {
 }
 
 impl Examined {
-    pub fn new(client: &Client) -> Result<Examined, Failure> {
+    pub fn new(client: &Client, history: &History) -> Result<Examined, Failure> {
         let looked = now_ms();
         let findings = doctor::examine(client)?.into_iter();
-        Ok(Examined { looked, findings: findings.map(|finding| with_deaths(client, finding)).collect() })
+        Ok(Examined { looked, findings: findings.map(|finding| with_deaths(client, history, finding)).collect() })
     }
 }
 
 /// Adds to the finding that messages of a queue die how many did, and of what.
-fn with_deaths(client: &Client, finding: Json) -> Json {
+fn with_deaths(client: &Client, history: &History, finding: Json) -> Json {
     let Json::Object(mut finding) = finding else { return finding };
     if finding.get("check").and_then(Json::as_str) == Some("dying") {
         let finding_of = Params::Body(finding.clone());
         if let Ok(Some(queue)) = finding_of.bytes("queue") {
             if let Ok(Some(info)) = find::read(client, &queue) {
-                finding.insert("deaths".to_owned(), deaths::recent(client, &queue, &info));
+                finding.insert("deaths".to_owned(), deaths::recent(client, history, &queue, &info));
             }
         }
     }

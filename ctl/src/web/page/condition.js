@@ -29,9 +29,9 @@ const MORE = {
   "at its rate limit": (info) => `delivers again ${distance(info["next-delivery"])}`,
 };
 
-/** How many died lately and of what, as far as the newest dead messages show it. */
-export function deathWords({ count: died, more, cause, "of-cause": ofCause }) {
-  const others = ofCause < died ? `, ${count(ofCause)} of them` : "";
+/** How many died lately, and of what most of the newest ones. */
+export function deathWords({ count: died, more, read, cause, "of-cause": ofCause }) {
+  const others = ofCause === died ? "" : `, ${count(ofCause)} of ${read === died ? "them" : `the newest ${count(read)}`}`;
   return `${more ? "at least " : ""}${count(died)} died in 10 min${others}: ${visible(cause)}`;
 }
 
