@@ -266,6 +266,11 @@ pub fn read(client: &Client, name: &[u8]) -> Result<Option<Fields>, Error> {
     Ok(Fields::read(reply).ok().flatten())
 }
 
+/// Whether a name has this part, in upper or lower case.
+pub fn contains(name: &[u8], part: &[u8]) -> bool {
+    part.is_empty() || name.windows(part.len()).any(|at| at.eq_ignore_ascii_case(part))
+}
+
 /// How many messages fit into about so many bytes; at most `most`, and at least one. `info` are the fields of `DQ.INFO`.
 pub fn fitting(info: &Fields, most: i64, bytes: i64) -> i64 {
     let held: i64 = ["delayed", "ready", "inflight", "dead"].iter().filter_map(|state| info.int(state)).sum();

@@ -2,7 +2,7 @@
 //!
 //! One page, which is part of the program, reads and changes queues by an API of JSON. `guard` decides who is answered,
 //! `page` has the files of the page, `api` the paths of the API, `find` which queues there are, and `history` how their
-//! counts developed.
+//! counts developed, and `holders` who holds the messages of all of them.
 
 mod api;
 mod args;
@@ -10,6 +10,7 @@ mod deaths;
 mod find;
 mod guard;
 pub mod history;
+mod holders;
 mod page;
 mod refreshed;
 

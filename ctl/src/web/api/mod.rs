@@ -13,6 +13,7 @@ mod writes;
 
 use super::find::Find;
 use super::history::{History, Sample};
+use super::holders::Holders;
 use super::refreshed::Refreshed;
 use crate::advice;
 use crate::failure::Failure;
@@ -33,6 +34,7 @@ pub struct Api {
     find: Find,
     history: Arc<History>,
     doctor: Refreshed<servers::Examined>,
+    holders: Refreshed<Holders>,
 }
 
 type Answer = Result<Json, Problem>;
@@ -78,7 +80,9 @@ impl Api {
         let history = History::start(client.clone(), find.shared_names(), find.noter(), all)?;
         let (examined, kept) = (client.clone(), Arc::clone(&history));
         let doctor = Refreshed::new(move |_| servers::Examined::new(&examined, &kept));
-        Ok(Api { client: client.clone(), allow_writes, find, history, doctor })
+        let (holding, names) = (client.clone(), find.shared_names());
+        let holders = Refreshed::new(move |_| Holders::read(&holding, &names));
+        Ok(Api { client: client.clone(), allow_writes, find, history, doctor, holders })
     }
 
     /// Answers a request that is allowed.

@@ -12,6 +12,7 @@ use crate::time::now_ms;
 use crate::web::deaths;
 use crate::web::find::{self, Order};
 use crate::web::history::Sample;
+use crate::web::holders::Holder;
 use dq_client::{cmd, Error, Resend, Value};
 use serde_json::{json, Map, Value as Json};
 use std::ops::ControlFlow;
@@ -26,7 +27,7 @@ const READ_MESSAGES: usize = 5_000;
 
 pub fn queues(api: &Api, params: &Params) -> Answer {
     params.only(&["contains", "sort", "reverse", "offset", "limit"])?;
-    let part = params.bytes("contains")?.unwrap_or_default().to_ascii_lowercase();
+    let part = params.bytes("contains")?.unwrap_or_default();
     let order = params.text("sort")?.map_or(Some(Order::Trouble), |word| Order::of(&word));
     let order = order.ok_or_else(|| Problem::wrong(format!("sort must be one of: {}", Order::WORDS)))?;
     let is_reversed = params.int("reverse", 0, 1)? == Some(1);
@@ -35,8 +36,7 @@ pub fn queues(api: &Api, params: &Params) -> Answer {
     let Some(known) = api.find.names()? else {
         return Ok(json!({ "total": 0, "offset": 0, "queues": [], "searching": true }));
     };
-    let contains = |name: &[u8]| part.is_empty() || name.windows(part.len()).any(|at| at.eq_ignore_ascii_case(&part));
-    let mut names: Vec<&Vec<u8>> = known.names.iter().filter(|name| contains(name)).collect();
+    let mut names: Vec<&Vec<u8>> = known.names.iter().filter(|name| find::contains(name, &part)).collect();
     let sorted = api.find.sort(&mut names, order)?;
     if is_reversed {
         names.reverse();
@@ -138,13 +138,33 @@ pub fn groups(api: &Api, params: &Params) -> Answer {
     listed(api, params, "DQ.GROUPS", "group", &["waiting", "occupied", "oldest-due", "paused-until", "next-delivery"])
 }
 
-/// The consumers that hold messages, those that hold one for longest first.
+/// The consumers that hold messages, those that hold one for longest first; of all queues if none is named.
 pub fn consumers(api: &Api, params: &Params) -> Answer {
+    if params.bytes("queue")?.is_none() {
+        return all_consumers(api, params);
+    }
     let mut answer = listed(api, params, "DQ.CONSUMERS", "consumer", &["messages", "since"])?;
     if let Some(Json::Array(consumers)) = answer.get_mut("consumers") {
         consumers.sort_by_key(|consumer| consumer.get("since").and_then(Json::as_i64));
     }
     Ok(answer)
+}
+
+fn all_consumers(api: &Api, params: &Params) -> Answer {
+    params.only(&["contains", "count"])?;
+    let part = params.bytes("contains")?.unwrap_or_default();
+    let wanted = size(params.int("count", 1, LISTED)?.unwrap_or(LISTED));
+    // Read for the first time, it may take longer than a request waits.
+    let Some(holders) = api.holders.get()? else { return Ok(json!({ "consumers": [], "searching": true })) };
+    let found: Vec<&Holder> = holders.rows.iter().filter(|row| row.contains(&part)).collect();
+    Ok(json!({
+        "consumers": found.iter().take(wanted).map(|row| row.json()).collect::<Vec<Json>>(),
+        "total": found.len(),
+        "queues": holders.queues,
+        "read": holders.read,
+        "searching": holders.queues.is_none(),
+        "now": now_ms(),
+    }))
 }
 
 /// The batches of the messages of a queue, those with the most messages left first.

@@ -9,10 +9,11 @@ import { canFocus, el, refocus, set, text } from "./dom.js";
 import { address, clock, learnClock } from "./format.js";
 import { overview } from "./overview.js";
 import { queue } from "./queue.js";
+import { consumers } from "./consumers.js";
 import { message } from "./message.js";
 import { search } from "./search.js";
 
-const VIEWS = { "": overview, queue, message, search };
+const VIEWS = { "": overview, consumers, queue, message, search };
 /** How often a view is read again, and how soon after a failure, in ms. */
 const EVERY = 2500;
 
@@ -42,6 +43,7 @@ function route() {
   const view = (VIEWS[path] ?? overview)(params, shared);
   const isSame = current?.kind === view.kind;
   current = view;
+  for (const link of document.querySelectorAll(".views a")) set(link, "aria-current", link.hash === `#/${path}` ? "page" : null);
   document.title = view.title === "dq" ? "dq" : `${view.title} – dq`;
   view.node.classList.add("unread");
   main.replaceChildren(view.node);

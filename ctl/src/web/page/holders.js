@@ -6,8 +6,8 @@ import { follower } from "./batch.js";
 import { el, list, set, show, text } from "./dom.js";
 import { address, count, distance, instant, many, now, param, shown, span } from "./format.js";
 
-/** A table of names with numbers: `cells` are the texts and titles of a row, `make` adds a cell to it, `fill` changes that. */
-function table(kind, noun, headings, link, action = null) {
+/** A table of names with numbers: `cells` are the texts, titles and addresses of a row, `make` adds a cell to it, `fill` changes that. */
+export function table(kind, noun, headings, link, action = null) {
   const rows = el("tbody", { role: "rowgroup" });
   const head = [noun, ...headings].map((name, place) => el("th", { class: place === 0 ? "" : "num", role: "columnheader", scope: "col" }, name));
   if (action) head.push(el("th", { class: "write", role: "columnheader", scope: "col" }, el("span", { class: "unseen" }, action)));
@@ -16,18 +16,27 @@ function table(kind, noun, headings, link, action = null) {
   function draw(items, cells, make, fill) {
     const key = noun.toLowerCase();
     show(node, items.length > 0);
-    list(rows, items, (item) => JSON.stringify(param(item, key)),
+    list(rows, items, (item) => JSON.stringify([param(item, key), param(item, "queue")]),
       (item) => el("tr", { role: "row" }, el("th", { scope: "row", role: "rowheader", class: "name" }, el("a", { title: shown(item, key) }, shown(item, key))), headings.map((name) => el("td", { class: "num", role: "cell", "data-label": name })), make?.(item)),
       (row, item) => {
         set(row.firstElementChild.firstElementChild, "href", link(item));
-        cells(item).forEach(([words, title], index) => {
-          text(row.children[index + 1], words);
-          set(row.children[index + 1], "title", title);
+        cells(item).forEach(([words, title, href], index) => {
+          const cell = row.children[index + 1];
+          if (href && !cell.firstElementChild) cell.append(el("a"));
+          text(cell.firstElementChild ?? cell, words);
+          if (href) set(cell.firstElementChild, "href", href);
+          set(cell, "title", title);
         });
         fill?.(row, item);
       });
   }
   return { node, draw };
+}
+
+/** A cell with the button that releases what a consumer holds. */
+export function releaseCell(shared, queue, item) {
+  const button = el("button", { type: "button", class: "small", click: () => actions(shared, queue).release(param(item, "consumer"), shown(item, "consumer"), button.messages) }, "Release…", el("span", { class: "unseen" }, ` ${shown(item, "consumer")}`));
+  return el("td", { class: "write", role: "cell" }, button);
 }
 
 /** The consumers that hold messages, the one that holds one for longest first. */
@@ -42,13 +51,8 @@ export function consumerList(queue, shared) {
     answer = await read("consumers", queue);
   }
 
-  function release(item) {
-    const button = el("button", { type: "button", class: "small", click: () => actions(shared, queue).release(param(item, "consumer"), shown(item, "consumer"), button.messages) }, "Release…", el("span", { class: "unseen" }, ` ${shown(item, "consumer")}`));
-    return el("td", { class: "write", role: "cell" }, button);
-  }
-
   function draw({ info }) {
-    names.draw(answer.consumers, (item) => [[count(item.messages)], [distance(item.since), instant(item.since)]], release,
+    names.draw(answer.consumers, (item) => [[count(item.messages)], [distance(item.since), instant(item.since)]], (item) => releaseCell(shared, queue, item),
       (row, item) => { row.lastElementChild.firstElementChild.messages = item.messages; });
     const held = answer.consumers.reduce((sum, item) => sum + item.messages, 0);
     const unnamed = Math.max(0, info.inflight - held);

@@ -39,7 +39,7 @@ fn the_page_has_all_it_needs_and_nothing_from_elsewhere() {
             }
         }
     }
-    assert_eq!(paths.len(), 22, "{paths:?}");
+    assert_eq!(paths.len(), 23, "{paths:?}");
     assert_eq!(web.get("/other").status, 404);
     assert_eq!(web.request("HEAD", "/", &[], "").body, "");
 }
@@ -238,6 +238,36 @@ fn consumers_are_shown_with_what_they_hold() {
 }
 
 #[test]
+fn consumers_of_all_queues_are_listed_those_that_hold_a_message_for_longest_first() {
+    let server = Server::start();
+    for queue in ["mail", "mail", "sms", "other", "idle"] {
+        server.ask(&["DQ.PUSH", queue, "x"]);
+    }
+    let popped = Instant::now();
+    server.ask(&["DQ.POP", "other", "LEASE", "3600000"]);
+    server.ask(&["DQ.POP", "sms", "LEASE", "3600000", "AS", "worker-1"]);
+    let web = Web::start(&server, &[]);
+    let mut list = Vec::new();
+    let mut read = |path: &str| {
+        let answer = web.read(path);
+        let rows = answer["consumers"].as_array().unwrap();
+        list = rows.iter().map(|row| format!("{} {} {}", row["queue"], row["consumer"], row["messages"])).collect();
+        (answer["queues"] == 4 && answer["read"] == 4, list.join(", ").replace('"', ""))
+    };
+    // What nobody has given a name to is shown once it is older than what may have been delivered between two readings.
+    eventually("that without a name is old", || popped.elapsed() > Duration::from_secs(2));
+    eventually("a later delivery follows", || {
+        server.ask(&["DQ.RELEASE", "mail", "worker-2"]);
+        server.ask(&["DQ.POP", "mail", "COUNT", "2", "LEASE", "3600000", "AS", "worker-2"]);
+        read("/api/consumers") == (true, "other null 1, sms worker-1 1, mail worker-2 2".to_owned())
+    });
+    assert_eq!(read("/api/consumers?count=1").1, "other null 1");
+    assert_eq!(read("/api/consumers?contains=WORKER").1, "sms worker-1 1, mail worker-2 2");
+    assert_eq!(read("/api/consumers?contains=mai").1, "mail worker-2 2");
+    assert_eq!(web.get("/api/consumers?colour=red").status, 400);
+}
+
+#[test]
 fn batches_show_how_far_they_are() {
     let server = Server::start();
     let web = Web::start(&server, &[]);
@@ -414,6 +444,7 @@ fn web_needs_no_more_rights_than_the_page_says() {
         "schedules?queue=q",
         "groups?queue=q",
         "consumers?queue=q",
+        "consumers",
         "dead?queue=q",
         "payload?queue=q&id=m",
         "search?id=m&queue=q",
