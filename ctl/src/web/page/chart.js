@@ -10,23 +10,44 @@ const LEAST = 120000;
 /** Samples that are further apart are not joined by a line, in ms. */
 const GAP = 60000;
 
+/** The times that a logarithmic axis can end with or have a line at, in ms. */
+const TIMES = [1, 10, 100, 1000, 10000, 60000, 600000, 3600000, 36000000];
+
+// The axis of values up to `highest`: those that have a line and a label, the highest first, and where a value is, from 0 to 1.
+
+function linear(highest) {
+  const top = nice(highest);
+  return { labels: [top, top / 2], place: (value) => value / top };
+}
+
+/** For times, so that one that took a minute leaves the others to be seen. It has no zero: it begins with 1 ms. */
+export function logarithmic(highest) {
+  const top = TIMES.find((time) => time >= Math.max(100, highest)) ?? highest;
+  const place = (value) => Math.log(Math.max(1, value)) / Math.log(top);
+  // A little above the middle, since the label of 1 ms is inside.
+  const apart = (time) => Math.abs(place(time) - 0.55);
+  return { labels: [top, TIMES.reduce((best, time) => (apart(time) < apart(best) ? time : best)), 1], place };
+}
+
 /**
  * A chart with a title, and what it says if there is nothing to draw. `update` draws series of `{name, kind, points: [[at, value]]}`
  * with their last `value`. The value of a point may be null, or NaN, which interrupts the line. `told` is the form of a value
- * of a point, if it differs from that of the axis. A slider over the lines, or a pointer, shows the values of another time.
+ * of a point, if it differs from that of the axis, which is `linear` or `logarithmic`. A slider over the lines, or a pointer, shows
+ * the values of another time.
  */
-export function chart(title, format, nothing, told = format) {
+export function chart(title, format, nothing, told = format, axis = linear) {
   const lines = svg("g");
+  const grid = svg("path", { class: "grid" });
   const breaks = svg("path", { class: "break" });
   const cursor = svg("path", { class: "cursor" });
   const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" },
-    svg("path", { class: "grid", d: `M0 .5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}M0 ${HEIGHT - 0.5}H${WIDTH}M${WIDTH / 2} 0V${HEIGHT}` }), breaks, cursor, lines);
-  const [most, half] = [el("span"), el("span")];
+    grid, breaks, cursor, lines);
+  const scale = el("div", { class: "scale", "aria-hidden": "true" });
   const [from, middle, to] = [el("span"), el("span"), el("span")];
   const note = el("p", { class: "note" });
   const legend = el("ul", { class: "legend" });
   const slider = el("input", { type: "range", step: "10000", "aria-label": `${title}: time`, input: () => look(Number(slider.value)), blur: () => look(null), pointermove: follow, pointerleave: ({ pointerType }) => pointerType === "mouse" && look(null) });
-  const plot = el("div", { class: "blank" }, el("div", { class: "plot" }, el("div", { class: "scale", "aria-hidden": "true" }, most, half), picture, slider),
+  const plot = el("div", { class: "blank" }, el("div", { class: "plot" }, scale, picture, slider),
     el("div", { class: "times", "aria-hidden": "true" }, from, middle, to));
   // The note stands in place of the lines, so that what is below does not move when they appear.
   const node = el("figure", { class: "chart" }, el("figcaption", {}, title), legend, el("div", { class: "drawing" }, plot, note));
@@ -58,13 +79,16 @@ export function chart(title, format, nothing, told = format) {
     const ats = series.flatMap(({ points }) => points.map(([at]) => at));
     last = Math.max(...ats, 0);
     first = Math.min(last - LEAST, ...ats);
-    const top = nice(highest);
-    text(most, format(top));
-    text(half, format(top / 2));
+    const { labels, place } = axis(highest);
+    set(grid, "d", `M0 ${HEIGHT - 0.5}H${WIDTH}M${WIDTH / 2} 0V${HEIGHT}${labels.map((value) => `M0 ${height(place(value), HEIGHT)}H${WIDTH}`).join("")}`);
+    list(scale, labels.map((value, nth) => [nth, value]), ([nth]) => String(nth), () => el("span"), (label, [, value]) => {
+      text(label, format(value));
+      label.style.top = `clamp(2px, ${(1 - place(value)) * 100}% - 8px, 100% - 16px)`;
+    });
     list(lines, isDrawn ? series : [], ({ name }) => name,
       ({ kind }) => svg("g", {}, svg("path", { class: `line ${kind}` }), svg("path", { class: `line ${kind} dot` })),
       (group, { points }) => {
-        const parts = runs(points, first, last, top, WIDTH, HEIGHT);
+        const parts = runs(points, first, last, place, WIDTH, HEIGHT);
         set(group.firstElementChild, "d", path(parts));
         set(group.lastElementChild, "d", path(parts.filter(({ length }) => length === 1)));
       });
@@ -113,7 +137,7 @@ export function sparkline() {
     if (!drawn) return;
     const last = points[points.length - 1][0];
     const first = Math.min(last - LEAST, points[0][0]);
-    const d = path(runs(points, first, last, most, 100, 23));
+    const d = path(runs(points, first, last, (value) => value / most, 100, 23));
     set(drawing, "d", d);
     set(area, "d", `${d}L100 24L${(((points[0][0] - first) / (last - first)) * 100).toFixed(1)} 24Z`);
     text(label, count(most));
@@ -146,14 +170,19 @@ function across(at, first, last, width) {
   return (((at - first) / Math.max(1, last - first)) * width).toFixed(1);
 }
 
+/** The height of a place on an axis, from 0 to 1. */
+function height(place, high) {
+  return (high - 1 - Math.min(place, 1) * (high - 2)).toFixed(1);
+}
+
 /** The points as `x y` in runs of those that a line joins: it is interrupted where values are missing for a while. */
-function runs(points, first, last, top, width, height) {
+function runs(points, first, last, place, width, high) {
   const found = [];
   let before = null;
   for (const [at, value] of points) {
     if (Number.isNaN(value)) before = null;
     if (!Number.isFinite(value)) continue;
-    const y = (height - 1 - (Math.min(value, top) / top) * (height - 2)).toFixed(1);
+    const y = height(place(value), high);
     if (before === null || at - before >= GAP) found.push([]);
     found[found.length - 1].push(`${across(at, first, last, width)} ${y}`);
     before = at;

@@ -3,7 +3,7 @@
 import { read } from "./api.js";
 import { actions } from "./actions.js";
 import { batchView } from "./batch.js";
-import { chart } from "./chart.js";
+import { chart, logarithmic } from "./chart.js";
 import { DYING, isHeld, levelOf, mark, sentences } from "./condition.js";
 import { deadList } from "./dead.js";
 import { el, list, pairs, set, show, text, whole } from "./dom.js";
@@ -32,8 +32,8 @@ export function queue(params, shared) {
   const state = el("p", { class: "condition" }, facts, moved);
   const depth = chart("Messages", count, "No message in the time that is known.");
   const flow = chart("Messages per second", count, "Nothing was pushed or delivered in the time that is known.", rate);
-  const late = chart("Delivered late by", span, "Nothing was delivered for the first time in the time that is known.", atMost);
-  const run = chart("Run time", span, "Nothing was acked in the time that is known.", atMost);
+  const late = chart("Delivered late by", exactSpan, "Nothing was delivered for the first time in the time that is known.", atMost, logarithmic);
+  const run = chart("Run time", exactSpan, "Nothing was acked in the time that is known.", atMost, logarithmic);
   // One button for both ways, so that it keeps the focus.
   const pause = button("Pause…", () => (info.paused ? acts.resume() : acts.pause(info)));
   const close = button("Close…", () => (info.closed ? acts.open() : acts.close()));

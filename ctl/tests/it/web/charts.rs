@@ -76,7 +76,7 @@ fn labels_of_the_axes_are_exact_and_apart() {
     let words = |nth: usize, of: &str| {
         format!("[...document.querySelectorAll('.chart')[{nth}].querySelectorAll('.{of} span')].map((label) => label.innerText).join()")
     };
-    for (nth, scale) in [(0, "1,0.5"), (1, "0.5,0.25"), (2, "5 ms,2.5 ms")] {
+    for (nth, scale) in [(0, "1,0.5"), (1, "0.5,0.25"), (2, "100 ms,10 ms,1 ms")] {
         assert_eq!(browser.eval(&words(nth, "scale")), scale);
     }
     assert_eq!(browser.eval(&words(0, "times")), "2.5 min ago,75 s ago,now");
@@ -129,5 +129,37 @@ fn a_chart_tells_the_values_of_a_time_by_pointer_and_keyboard() {
         .until_true(&format!("/^\\d\\d:\\d\\d:\\d\\d: Ready 20, /.test({chart}.querySelector('input').ariaValueText)"));
     browser.press("Tab");
     browser.until_true(&format!("{shown}.includes('Ready 1 ')"));
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn one_late_delivery_leaves_the_others_to_be_seen() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&web.page("queue?queue=q"));
+    browser.until("clients waiting");
+    // Most were 2 to 8 ms late, and one nine minutes.
+    give_history(
+        &mut browser,
+        "[30000, 1, 0, [2, 8]], [20000, 1, 0, [4, 540000]], [10000, 1, 0, [8, 8]], [0, 1, 0, [2, 4]]",
+    );
+    let chart = "document.querySelectorAll('.chart')[2]";
+    browser.until_true(&format!("{chart}.querySelector('g .line.ready')?.getAttribute('d') ? true : false"));
+    let labels = format!("[...{chart}.querySelectorAll('.scale span')].map((label) => label.innerText).join()");
+    assert_eq!(browser.eval(&labels), "10 min,1 s,1 ms");
+    // A line is where its label is, and the median moves by more than the width of a line.
+    let apart = format!(
+        "(() => {{ const tops = [...{chart}.querySelectorAll('.scale span')].map((label) => label.getBoundingClientRect()); \
+         const plot = {chart}.querySelector('svg[role=img]').getBoundingClientRect(); \
+         const lines = [...{chart}.querySelector('.grid').getAttribute('d').matchAll(/M0 ([\\d.]+)H/g)].map((line) => Number(line[1])); \
+         return Math.round(Math.abs(tops[1].top + 8 - plot.top - lines[2] / 64 * plot.height)); }})()"
+    );
+    assert!(browser.eval(&apart).as_i64().unwrap() <= 1);
+    let heights = format!("(() => {{ const ys = [...{chart}.querySelector('g .line.ready').getAttribute('d').matchAll(/ ([\\d.]+)/g)].map((point) => Number(point[1])); return Math.max(...ys) - Math.min(...ys); }})()");
+    let moves = browser.eval(&heights).as_f64().unwrap();
+    assert!(moves > 5.0, "{moves}");
     assert_eq!(browser.problem(), "");
 }
