@@ -9,6 +9,7 @@ import { canFocus, el, refocus, set, text } from "./dom.js";
 import { address, clock, learnClock } from "./format.js";
 import { overview } from "./overview.js";
 import { queue } from "./queue.js";
+import { leave } from "./keys.js";
 import { consumers } from "./consumers.js";
 import { message } from "./message.js";
 import { search } from "./search.js";
@@ -29,6 +30,8 @@ let timer = 0;
 let lastGood = 0;
 /** What had the focus last. */
 let focused = null;
+/** Focuses the row that leads to the view that was left last. */
+let focusOrigin = null;
 
 /** Reports the outcome of an action. */
 function say(words) {
@@ -64,6 +67,8 @@ async function refresh() {
     await view.read();
     if (view !== current) return;
     good();
+    focusOrigin?.();
+    focusOrigin = null;
   } catch (error) {
     if (view !== current) return;
     bad(error);
@@ -148,15 +153,9 @@ document.getElementById("search").addEventListener("submit", (event) => {
   const id = document.getElementById("search-id").value.trim();
   if (id) location.hash = address("search", { id });
 });
-document.addEventListener("keydown", (event) => {
-  const typing = event.target.closest?.("input:not([type=checkbox], [type=range]), textarea, select, dialog");
-  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
-    event.preventDefault();
-    document.getElementById("search-id").focus();
-  }
-});
 document.addEventListener("visibilitychange", () => document.hidden || (current.once && main.contains(current.node) && !current.node.classList.contains("unread")) || refresh());
-window.addEventListener("hashchange", () => {
+window.addEventListener("hashchange", ({ oldURL }) => {
+  focusOrigin = leave(new URL(oldURL).hash);
   document.getElementById("dialog").close(); // Its question is about the view that is left.
   route();
 });

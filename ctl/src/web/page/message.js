@@ -4,6 +4,7 @@ import { read, readBytes } from "./api.js";
 import { actions, removal } from "./actions.js";
 import { el, list, pairs, set, show, text, whole } from "./dom.js";
 import { address, count, distance, exactSpan, instant, learnClock, param, shown, visible } from "./format.js";
+import { asLeft } from "./keys.js";
 import { asItDied, reason, when } from "./lists.js";
 import { viewer } from "./payload.js";
 
@@ -42,7 +43,7 @@ export function message(params, shared) {
   const gone = el("p", { class: "empty", hidden: true }, "The queue has no message of this id now: it was completed or removed, or never pushed.");
   const there = el("div", {}, bar, error, errors, progress, payload.node, result.node, headers, checkpoint.node, fields);
   const node = el("div", { class: "message" },
-    el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: "#/" }, "Queues"), el("span", { "aria-hidden": "true" }, " / "), el("a", { href: address("queue", queue) }, shown(params, "queue"))),
+    el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: asLeft("#/") }, "Queues"), el("span", { "aria-hidden": "true" }, " / "), el("a", { href: asLeft(address("queue", queue)) }, shown(params, "queue"))),
     el("div", { class: "head" }, el("h1", { class: "name" }, whole(shownId))), state, gone, there);
 
   function button(words, click, kind = "") {

@@ -9,6 +9,7 @@ import { deadList } from "./dead.js";
 import { el, list, pairs, set, show, text, whole } from "./dom.js";
 import { address, bytes, count, distance, exactSpan, learnClock, many, param, rate, shown, span, typedSpan } from "./format.js";
 import { number, SPAN_HINT, time } from "./ask.js";
+import { asLeft } from "./keys.js";
 import { batchList, consumerList, groupList } from "./holders.js";
 import { messageList, scheduleList } from "./lists.js";
 import { depths, flows } from "./overview.js";
@@ -45,7 +46,7 @@ export function queue(params, shared) {
   const tabs = el("nav", { class: "tabs", "aria-label": "Contents of the queue", scroll: showEdges });
   const content = el("div");
   const node = el("div", { class: "queue" },
-    el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: "#/" }, "Queues")),
+    el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: asLeft("#/") }, "Queues")),
     // What comes and goes stands below the buttons, so that these do not move.
     el("div", { class: "head" }, el("h1", { class: "name" }, whole(shownName)), bar), conditions, state,
     el("div", { class: "charts" }, depth.node, flow.node, late.node, run.node), tabs, content);

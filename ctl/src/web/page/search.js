@@ -3,6 +3,7 @@
 import { read } from "./api.js";
 import { el, list, set, show, text } from "./dom.js";
 import { address, count, learnClock, many, param, shown } from "./format.js";
+import { asLeft } from "./keys.js";
 import { WORDS } from "./message.js";
 import { snippet } from "./payload.js";
 
@@ -20,7 +21,7 @@ export function search(params, shared) {
   const named = el("section", { hidden: true }, el("h2", {}, "Queues"), queues);
   const more = el("button", { type: "button", hidden: true, click: () => { wanted = Math.min(MOST, wanted + STEP); shared.refresh(); } }, "Show more");
   const found = el("section", { hidden: true }, el("h2", {}, "Messages"), items, el("div", { class: "more" }, more));
-  const node = el("div", { class: "search-view" }, el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: "#/" }, "Queues")),
+  const node = el("div", { class: "search-view" }, el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: asLeft("#/") }, "Queues")),
     el("div", { class: "head" }, el("h1", { class: "name" }, `Search: ${shown(params, "id")}`)), status, named, found);
 
   async function refresh() {

@@ -138,13 +138,15 @@ impl Browser {
         eventually(script, || self.eval(script) == true);
     }
 
-    /// Presses a key that is no letter: `Tab`, `Enter`, `Escape`, `ArrowDown`, or ` `.
+    /// Presses a key that is no letter: `Tab`, `Enter`, `Escape`, `Backspace`, an arrow, or ` `.
     pub fn press(&mut self, key: &str) {
         let (code, text) = match key {
             "Tab" => (9, None),
             "Enter" => (13, Some("\r")),
             "Escape" => (27, None),
             " " => (32, Some(" ")),
+            "Backspace" => (8, None),
+            "ArrowUp" => (38, None),
             "ArrowDown" => (40, None),
             other => panic!("no such key: {other}"),
         };

@@ -7,6 +7,7 @@ mod chrome;
 mod dead;
 mod dead_page;
 mod filters;
+mod keys;
 mod operator;
 mod overview;
 mod phone;

@@ -1,0 +1,75 @@
+// The keys of the page, besides those of a browser: through rows, up to the view above, to the search, and to a list of the keys.
+
+import { el, pairs, refocus } from "./dom.js";
+
+const KEYS = [
+  ["j, k", "the next row, the row before; from a row on also ↓ and ↑"],
+  ["Enter", "opens the row"],
+  ["Space", "selects the message whose box has the focus: Tab goes there from the row"],
+  ["Esc, Backspace", "up: from a message to its queue, from there to all queues"],
+  ["/", "the search"],
+  ["?", "these keys"],
+];
+const ROWS = ".queues tbody tr, .holders tbody tr, .messages > li, .causes > li";
+/** What a letter or an arrow is typed into. */
+const TYPED = "input:not([type=checkbox], [type=range]), textarea, select, dialog";
+
+const main = document.getElementById("main");
+const dialog = document.getElementById("dialog");
+/** The addresses at which views were left, by what they are about. */
+const left = new Map();
+
+/** What an address is about, whatever tab or filter it has. */
+function subject(hash) {
+  const [view, query] = hash.split("?");
+  const named = [...new URLSearchParams(query)].filter(([name]) => /^(queue|id)(-base64)?$/.test(name));
+  return JSON.stringify([view.replace(/^#?\/?/, ""), named.sort()]);
+}
+
+/** Notes an address that is left, and returns a function that focuses the row that leads to it, once the next view is drawn. */
+export function leave(hash) {
+  left.set(subject(hash), hash);
+  return () => {
+    if (![main, document.body].includes(document.activeElement)) return;
+    [...main.querySelectorAll(ROWS)].map((row) => row.querySelector("a")).find((link) => link && subject(link.hash) === subject(hash))?.focus();
+  };
+}
+
+/** The address at which a view was left, with its tab and filter. */
+export function asLeft(address) {
+  return left.get(subject(address)) ?? address;
+}
+
+function move(by) {
+  const rows = [...main.querySelectorAll(ROWS)].filter((row) => row.offsetParent !== null);
+  const at = rows.findIndex((row) => row.contains(document.activeElement));
+  const next = rows[at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + by))];
+  next?.querySelector("a, button")?.focus();
+}
+
+function up() {
+  const above = [...main.querySelectorAll(".crumbs a")].at(-1);
+  if (above) location.hash = asLeft(above.hash);
+}
+
+function showKeys() {
+  const asker = document.activeElement;
+  const names = el("dl", { class: "pairs" });
+  pairs(names, KEYS);
+  dialog.replaceChildren(el("h2", { id: "dialog-title" }, "Keys"), names, el("div", { class: "buttons" }, el("button", { type: "button", click: () => dialog.close() }, "Back")));
+  dialog.addEventListener("close", () => refocus(asker), { once: true });
+  dialog.showModal();
+}
+
+function onKey(event) {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.(TYPED)) return;
+  const isArrow = event.key.startsWith("Arrow");
+  if (isArrow && !event.target.closest?.(ROWS)) return;
+  const action = { j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), Escape: up, Backspace: up, "/": () => document.getElementById("search-id").focus(), "?": showKeys }[event.key];
+  if (!action) return;
+  event.preventDefault();
+  action();
+}
+
+document.addEventListener("keydown", onKey);
+document.getElementById("keys").addEventListener("click", showKeys);

@@ -1,0 +1,83 @@
+//! The keys of the page in a headless Chromium, `make test-web`.
+
+use super::chrome::Browser;
+use super::pictures::shop;
+use super::Web;
+use crate::support::Server;
+
+/// The row that has the focus.
+const ROW: &str = "document.activeElement.closest('tr, li')?.querySelector('a, b').innerText";
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn rows_are_walked_opened_and_left_with_keys_alone() {
+    let server = Server::start();
+    shop(&server);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&web.page("?sort=name&contains=a"));
+    browser.until("payments:capture");
+    browser.write("j");
+    assert_eq!(browser.eval(ROW), "mail:receipts");
+    browser.write("jj");
+    browser.press("ArrowUp");
+    browser.press("ArrowDown");
+    browser.write("k");
+    browser.write("j");
+    assert_eq!(browser.eval(ROW), "payments:capture");
+    browser.press("Enter");
+    browser.until("17 messages");
+    // A cause, then a message that died of it.
+    browser.write("j");
+    assert_eq!(browser.eval(ROW), "11");
+    browser.press("Enter");
+    browser.until("11 messages that these conditions select");
+    browser.write("jj");
+    browser.until_true(&format!("{ROW}.startsWith('capture-')"));
+    let id = browser.eval(ROW);
+    browser.press("Enter");
+    browser.until("Edit and push again…");
+    // The way up keeps conditions, tabs and filters, and goes on from the row.
+    browser.press("Escape");
+    browser.until("11 messages that these conditions select");
+    browser.until_true(&format!("{ROW} === {id}"));
+    browser.press("Backspace");
+    browser.until_true("location.hash === '#/?sort=name&contains=a'");
+    browser.until_true(&format!("{ROW} === 'payments:capture'"));
+    browser.press("Escape");
+    assert_eq!(browser.eval("location.hash"), "#/?sort=name&contains=a", "there is nothing above");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn keys_are_letters_where_text_is_typed_and_a_list_says_what_they_do() {
+    let server = Server::start();
+    shop(&server);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&web.page(""));
+    browser.until("payments:capture");
+    browser.eval("document.getElementById('contains').focus()");
+    browser.write("jk?");
+    browser.press("Backspace");
+    assert_eq!(browser.eval("document.getElementById('contains').value"), "jk");
+    browser.open(&web.page("queue?queue=payments:capture&tab=inflight"));
+    browser.until("capture-1018");
+    browser.write("j");
+    browser.write("?");
+    browser.until("from a message to its queue, from there to all queues");
+    browser.write("j");
+    browser.press("Escape");
+    browser.until_true("!document.getElementById('dialog').open");
+    // Escape has closed the list, and no more than that.
+    assert_eq!(browser.eval(ROW), "capture-1018");
+    browser.tab_to("Push…");
+    browser.press("Enter");
+    browser.until("Push to payments:capture");
+    browser.write("j");
+    browser.press("Escape");
+    browser.until_true("!document.getElementById('dialog').open");
+    assert_eq!(browser.eval("document.querySelector('h1').innerText"), "payments:capture");
+    assert_eq!(browser.problem(), "");
+}
