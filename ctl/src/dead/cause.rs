@@ -3,6 +3,7 @@
 use crate::name::readable;
 use crate::reply::{text, Fields};
 use dq_client::Value;
+use std::ops::RangeInclusive;
 
 /// The most characters of a cause.
 const LONGEST: usize = 200;
@@ -13,10 +14,13 @@ const CODE: usize = 3;
 /// A number is a code after one of these words: `HTTP 503`, `exit status: 1`. Others count or name something: `order 7`.
 const OF_CODES: [&str; 10] = ["code", "errno", "error", "exit", "exited", "http", "https", "signal", "smtp", "status"];
 /// After these, and at the beginning of the line, a number of three digits is a code: `550 no such user`.
-const OF_ANSWERS: [&str; 11] = [
+const OF_ANSWERS: [&str; 13] = [
     "answer", "answered", "failed", "got", "received", "refused", "rejected", "reply", "replied", "response",
-    "returned",
+    "returned", "said", "says",
 ];
+/// Such a number is a code after any word, unless a word follows that it may count or a unit, as in `450 messages left`: the
+/// errors of HTTP and of SMTP are the codes that matter most, and the words before them are without end.
+const OF_ERRORS: RangeInclusive<u16> = 400..=599;
 /// Words that can stand between such a word and its code: `a status of 503`.
 const BETWEEN: [&str; 6] = ["a", "by", "is", "of", "was", "with"];
 /// A code stands alone or after one of these. A number after another sign, as in `$250` or `error/12`, is none.
@@ -84,7 +88,8 @@ fn normalized(line: &str) -> String {
         cause.push_str(between.strip_suffix(BLANK).unwrap_or(between));
         let (word, after) = after.split_at(after.find(|c| !is_of_word(c)).unwrap_or(after.len()));
         let at = cause.len();
-        write_word(word, code.filter(|_| may_be_code), &mut cause);
+        let code_here = if is_error(word, after) { Some(CODE) } else { code };
+        write_word(word, code_here.filter(|_| may_be_code), &mut cause);
         if is_numbered && !cause.get(at..).is_some_and(|written| written.starts_with(BLANK)) {
             cause.insert(at, BLANK);
         }
@@ -96,6 +101,13 @@ fn normalized(line: &str) -> String {
         Some((end, _)) => format!("{}…", cause.get(..end).unwrap_or_default()),
         None => cause,
     }
+}
+
+/// Whether a word is the code of an error by itself: nothing follows, a sign, or a name such as `Payment Required`.
+fn is_error(word: &str, after: &str) -> bool {
+    let number = word.trim_end_matches(['.', ':']);
+    let is_counted = number == word && after.trim_start().starts_with(|c: char| c.is_lowercase() || c == '%');
+    number.len() == CODE && number.parse().is_ok_and(|number| OF_ERRORS.contains(&number)) && !is_counted
 }
 
 /// How many digits a number after this word has at least if it is a code; `None` if it is none. `code` is the same for the
@@ -167,6 +179,10 @@ mod tests {
             ("order #7 not found", "order # not found"),
             ("order #48213 not found", "order # not found"),
             ("no row with id=12, of 3", "no row with id=#, of #"),
+            ("no order 450 found", "no order # found"),
+            ("gave up after 500 ms", "gave up after # ms"),
+            ("disk at 512 %", "disk at # %"),
+            ("job 450.1 and v450", "job # and v#"),
             ("3 items missing", "# items missing"),
             ("$250 was refused: error ~7", "$# was refused: error ~#"),
             ("error/12/x, status *404", "error/#/x, status *#"),
@@ -197,11 +213,17 @@ mod tests {
             "status=500",
             "got 429",
             "killed by signal 9",
+            "upstream said 402",
+            "payment declined by stripe: 402 Payment Required",
+            "Wikimedia gave 429, giving up",
+            "SMTP server: 550. No such user",
+            "boom (503)",
         ] {
             assert_eq!(normalized(error), error);
         }
         assert_eq!(normalized("HTTP/1.1 404 for order 7"), "HTTP/# 404 for order #");
         assert_eq!(normalized("exit status 1 of 3"), "exit status 1 of #");
+        assert_eq!(normalized("upstream said 402 for 77"), "upstream said 402 for #");
     }
 
     #[test]
