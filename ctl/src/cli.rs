@@ -6,6 +6,7 @@ mod dead;
 pub mod doctor;
 mod done;
 pub mod generate;
+mod ls;
 mod moving;
 mod overview;
 mod push;
@@ -21,6 +22,7 @@ pub use change::{
 };
 pub use dead::{among, DeadArgs, SelectArgs};
 pub use done::{AwaitArgs, CompleteArgs};
+pub use ls::{LsArgs, Sort};
 pub use moving::{DumpArgs, End, ImportArgs, Kind, LoadArgs, Unit};
 pub use overview::{command, named, overview, queue_of};
 pub use push::{PushArgs, ScheduleArgs};
@@ -30,7 +32,6 @@ pub use work::{header_of, ExportArgs, WorkArgs, MOST_CONCURRENCY};
 
 use crate::connection::Connection;
 use crate::name::{MessageId, QueueName};
-use crate::time::parse_span;
 use crate::web::WebArgs;
 use clap::{Args, Parser, Subcommand};
 use std::time::Duration;
@@ -61,6 +62,9 @@ pub struct Cli {
     /// Print JSON, one object per line, with the names of DQ.GET and DQ.INFO
     #[arg(long, global = true)]
     pub json: bool,
+    /// Above a list in a pipe, print the names of its columns
+    #[arg(long, global = true)]
+    pub heading: bool,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -276,19 +280,6 @@ pub struct GroupsArgs {
 pub struct InfoArgs {
     /// The queue
     pub queue: Option<QueueName>,
-}
-
-#[derive(Args, Debug)]
-pub struct LsArgs {
-    /// Only queues whose name matches this glob
-    #[arg(long = "match", value_name = "PATTERN")]
-    pub pattern: Option<String>,
-    /// Only queues that something is wrong with; red before amber, then those that lose messages
-    #[arg(long)]
-    pub trouble: bool,
-    /// List them again after each TIME, or every 2 seconds, with the messages a second that are pushed and completed
-    #[arg(long, value_name = "TIME", value_parser = parse_span, num_args = 0..=1, default_missing_value = "2s")]
-    pub watch: Option<Duration>,
 }
 
 #[derive(Args, Debug)]

@@ -7,6 +7,7 @@ use crate::reply::{self, Fields};
 use crate::time::{now_ms, span};
 use dq_client::{cmd, Client, Resend};
 use serde_json::{json, Value as Json};
+use std::cmp::Reverse;
 
 /// Ready messages of which the oldest waits for longer are late, in ms. The alert `DqLate` has the same limit.
 const LATE: i64 = 60_000;
@@ -38,7 +39,7 @@ impl Level {
     }
 }
 
-/// The most important one comes first.
+/// Of the same level, the most important one comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Condition {
     /// Messages cannot be forwarded.
@@ -196,7 +197,10 @@ impl Condition {
             (Condition::Limited, Level::Note, is_limited && !is_paused),
             (Condition::Letters, Level::Note, !is_served && waited >= UNSERVED && recent.letters),
         ];
-        all.into_iter().filter(|(.., is_so)| *is_so).map(|(condition, level, _)| (condition, level)).collect()
+        let is_so = all.into_iter().filter(|(.., is_so)| *is_so);
+        let mut found: Vec<_> = is_so.map(|(condition, level, _)| (condition, level)).collect();
+        found.sort_by_key(|(_, level)| Reverse(*level));
+        found
     }
 
     /// The names of conditions and of their levels, in their order: `[["full", "bad"], ["paused", "warning"]]`.

@@ -64,7 +64,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     if let (true, Some(instead)) = (cli.json, cli.command.without_json()) {
         return Err(Failure::usage(format!("this command prints no JSON: {instead}")));
     }
-    let output = Output::new(cli.json);
+    let output = Output::new(cli.json).with_heading(cli.heading);
     // What needs no server comes first: it must not fail because of its URL.
     match &cli.command {
         Command::Completions(args) => return generate::completions(args, &output),
@@ -100,7 +100,7 @@ fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome
         Command::Peek(args) => daily::look::peek(client, &args, output),
         Command::Find(args) => daily::look::find(client, &args, output),
         Command::Info(args) => daily::queues::info(client, &args, output),
-        Command::Ls(args) => daily::queues::list(client, &args, output),
+        Command::Ls(args) => daily::ls::ls(client, &args, output),
         Command::Consumers(args) => daily::consumers::consumers(client, &args, output),
         Command::Release(args) => daily::consumers::release(client, &args, output),
         Command::Groups(args) => daily::groups::groups(client, &args, output),

@@ -1,22 +1,28 @@
 //! What is printed: a table on a terminal, lines with tabs in a pipe, and JSON on request.
 
+mod picture;
 mod table;
 
 use crate::failure::Failure;
 use crate::message::{distance, with_distance};
 use crate::time::instant;
+use crate::top::{paint, Line, Style};
 use crate::visible::visible;
 use serde_json::{Map, Value as Json};
 use std::io::{self, IsTerminal, Write};
 use unicode_width::UnicodeWidthStr;
 
-pub use table::{cut_in_the_middle, separated, Column, Table};
+pub use picture::Picture;
+pub use table::{cut_in_the_middle, separated, Cell, Column, Table};
 
 /// How to print, which depends on where the output goes.
 pub struct Output {
     pub json: bool,
     is_terminal: bool,
-    bold: bool,
+    /// Whether a list in a pipe begins with the names of its columns.
+    has_heading: bool,
+    is_dumb: bool,
+    has_styles: bool,
 }
 
 impl Output {
@@ -25,7 +31,13 @@ impl Output {
         // https://no-color.org: any value but an empty one.
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Output { json, is_terminal, bold: is_terminal && !no_color && !is_dumb }
+        Output { json, is_terminal, has_heading: false, is_dumb, has_styles: is_terminal && !no_color && !is_dumb }
+    }
+
+    /// The same, with the names of the columns above a list in a pipe.
+    #[must_use]
+    pub fn with_heading(self, has_heading: bool) -> Output {
+        Output { has_heading, ..self }
     }
 
     /// One line.
@@ -63,21 +75,41 @@ impl Output {
 
     /// A list. On a terminal, columns are aligned and fit into its width; in a pipe, cells are whole, with tabs between.
     pub fn table(&self, table: &Table) -> Result<(), Failure> {
-        let mut out = io::stdout().lock();
-        if !self.is_terminal {
-            for row in table.rows() {
-                let cells: Vec<String> = row.iter().map(|cell| visible(cell)).collect();
-                writeln!(out, "{}", cells.join("\t"))?;
-            }
-            return Ok(());
+        if self.is_terminal {
+            return self.lines(&table.lines(width()));
         }
-        for (number, line) in table.lines(width()).iter().enumerate() {
-            match (number, self.bold) {
-                (0, true) => writeln!(out, "\x1b[1m{line}\x1b[0m")?,
-                _ => writeln!(out, "{line}")?,
-            }
+        let mut out = io::stdout().lock();
+        if self.has_heading {
+            writeln!(out, "{}", table.heading().join("\t"))?;
+        }
+        for row in table.rows() {
+            let cells: Vec<String> = row.iter().map(|cell| visible(cell.text())).collect();
+            writeln!(out, "{}", cells.join("\t"))?;
         }
         Ok(())
+    }
+
+    /// Lines of a terminal.
+    fn lines(&self, lines: &[Line]) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        for line in lines {
+            self.write(&mut out, line)?;
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, out: &mut impl Write, line: &Line) -> io::Result<()> {
+        line.0.iter().try_for_each(|(style, text)| match style {
+            Style::Plain => out.write_all(text.as_bytes()),
+            _ if !self.has_styles => out.write_all(text.as_bytes()),
+            style => paint(out, *style, text, true),
+        })
+    }
+
+    /// Where a list that is printed again and again takes the place of the one before: `None` in a pipe, where it follows it.
+    pub fn picture(&self) -> Option<Picture<'_>> {
+        (self.is_terminal && !self.json && !self.is_dumb).then(|| Picture::new(self))
     }
 
     /// Whether a person reads it, and not a program.
@@ -113,15 +145,18 @@ impl Output {
     }
 
     /// A line of several parts: with tabs between in a pipe, and on a terminal as a sentence, which continues on the next
-    /// line where it is full.
-    pub fn sentence(&self, parts: &[String]) -> Result<(), Failure> {
+    /// line where it is full, and begins in a style.
+    pub fn sentence(&self, style: Style, parts: &[String]) -> Result<(), Failure> {
         let parts: Vec<String> =
             parts.iter().map(|part| visible(part)).filter(|part| !part.is_empty() || !self.is_terminal).collect();
-        let line = match parts.split_first() {
-            Some((first, rest)) if self.is_terminal => wrapped(&format!("{first}: {}", rest.join("; ")), width()),
-            _ => parts.join("\t"),
-        };
-        Ok(writeln!(io::stdout().lock(), "{line}")?)
+        match parts.split_first() {
+            Some((first, rest)) if self.is_terminal => {
+                let text = wrapped(&format!("{first}: {}", rest.join("; ")), width());
+                let rest = text.strip_prefix(first.as_str()).unwrap_or_default().to_owned();
+                self.lines(&[Line(vec![(style, first.clone()), (Style::Plain, rest)])])
+            }
+            _ => Ok(writeln!(io::stdout().lock(), "{}", parts.join("\t"))?),
+        }
     }
 
     /// What only a person wants to know: it is printed on a terminal and not in a pipe.
@@ -144,10 +179,10 @@ impl Output {
             // On a terminal, the lines of a value stand below each other.
             let lines: Vec<String> = value.split('\n').map(visible).collect();
             let value = lines.join(&format!("\n{:width$}  ", ""));
-            match self.bold {
-                false => writeln!(out, "{name:<width$}  {value}")?,
-                true => writeln!(out, "\x1b[1m{name:<width$}\x1b[0m  {value}")?,
-            }
+            self.write(
+                &mut out,
+                &Line(vec![(Style::Bold, format!("{name:<width$}")), (Style::Plain, format!("  {value}\n"))]),
+            )?;
         }
         Ok(())
     }
@@ -171,9 +206,15 @@ pub fn wrapped(text: &str, width: usize) -> String {
 }
 
 /// The columns of the terminal.
-fn width() -> usize {
+pub fn width() -> usize {
+    size().0
+}
+
+/// The columns and the lines of the terminal.
+fn size() -> (usize, usize) {
     let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    set.or_else(|| crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns)))
-        .filter(|columns| *columns > 0)
-        .unwrap_or(80)
+    let (columns, lines) =
+        crossterm::terminal::size().map_or((0, 0), |(columns, lines)| (columns.into(), lines.into()));
+    let known = |number: usize, usual: usize| if number > 0 { number } else { usual };
+    (known(set.unwrap_or(columns), 80), known(lines, 24))
 }

@@ -107,9 +107,9 @@ fn show(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Resul
     Ok(Outcome::Done)
 }
 
-/// Prints a line for each change, and one when the batch has ended.
+/// Prints a line for each change, which takes the place of the one before on a terminal, and one when the batch has ended.
 fn watch(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Result<Outcome, Failure> {
-    let mut last: Option<Fields> = None;
+    let (mut last, mut picture): (Option<Fields>, _) = (None, output.picture());
     loop {
         let Some(mut fields) = info(client, args.queue.as_bytes(), name.as_bytes())? else {
             if last.is_none() {
@@ -132,7 +132,8 @@ fn watch(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Resu
                 output.object(&object)?;
             } else if output.is_for_people() {
                 let of = |(name, number): (&str, &String)| format!("{number} {name}");
-                output.line(&COUNTS.into_iter().zip(&numbers).map(of).collect::<Vec<_>>().join(", "))?;
+                let text = COUNTS.into_iter().zip(&numbers).map(of).collect::<Vec<_>>().join(", ");
+                picture.as_mut().map_or_else(|| output.line(&text), |picture| picture.line(&text))?;
             } else {
                 output.raw(format!("{}\n", numbers.join("\t")).as_bytes())?;
             }

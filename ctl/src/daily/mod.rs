@@ -9,6 +9,7 @@ pub mod flow;
 pub mod give_back;
 pub mod groups;
 pub mod look;
+pub mod ls;
 pub mod many;
 pub mod push;
 pub mod queues;

@@ -1,55 +1,19 @@
-//! `dqctl info`, `ls` and `stats`.
+//! `dqctl info` and `stats`.
 
+use super::ls::ls;
 use super::no_such_queue;
 use crate::advice::for_queue;
 use crate::cli::{InfoArgs, LsArgs, QueueArgs};
-use crate::condition::{Condition, Level, Looks};
+use crate::condition::{Condition, Level};
 use crate::failure::{Failure, Outcome};
 use crate::groups;
 use crate::latency::{Histogram, TOLD};
 use crate::message::meaning;
-use crate::name::{put, shown};
-use crate::output::Column::{Name, Number, Text, Word};
-use crate::output::{Column, Output, Table};
-use crate::queues;
+use crate::output::Output;
 use crate::reply::Fields;
-use crate::time::{exact, now_ms, span};
-use crate::trouble::Trouble;
-use crate::web::history::{History, Sample};
+use crate::time::{exact, span};
 use dq_client::{cmd, Client, Resend};
 use serde_json::{Map, Value as Json};
-use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::thread;
-use std::time::Duration;
-
-const COLUMNS: &[Column] = &[
-    Name("queue"),
-    Number("ready"),
-    Number("delayed"),
-    Number("inflight"),
-    Number("dead"),
-    Word("oldest"),
-    Number("waiting"),
-    Text("state"),
-];
-
-/// The same with messages a second.
-const WATCHED: &[Column] = &[
-    Name("queue"),
-    Number("ready"),
-    Number("delayed"),
-    Number("inflight"),
-    Number("dead"),
-    Word("oldest"),
-    Number("in/s"),
-    Number("out/s"),
-    Number("waiting"),
-    Text("state"),
-];
-
-/// All queues are read each time, so this is the shortest time between.
-const LEAST_WATCH: Duration = Duration::from_secs(1);
 
 /// The counts that are always shown.
 const STATES: [&str; 4] = ["delayed", "ready", "inflight", "dead"];
@@ -75,7 +39,7 @@ const SPANS: [&str; 11] = [
 
 pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome, Failure> {
     let Some(name) = &args.queue else {
-        return list(client, &LsArgs { pattern: None, trouble: false, watch: None }, output);
+        return ls(client, &LsArgs::default(), output);
     };
     let Some(info) = read(client, name.as_bytes())? else {
         no_such_queue(name);
@@ -144,7 +108,7 @@ pub fn settings(info: Fields) -> Fields {
 }
 
 /// What is unusual about the queue, the most important first.
-fn state(info: &Fields, conditions: &[(Condition, Level)]) -> String {
+pub fn state(info: &Fields, conditions: &[(Condition, Level)]) -> String {
     if conditions.is_empty() {
         return "open".to_owned();
     }
@@ -152,74 +116,11 @@ fn state(info: &Fields, conditions: &[(Condition, Level)]) -> String {
 }
 
 /// The fields of the server, and what a terminal and the page say of them.
-fn object(info: &Fields, conditions: &[(Condition, Level)]) -> Map<String, Json> {
+pub fn object(info: &Fields, conditions: &[(Condition, Level)]) -> Map<String, Json> {
     let mut object = info.json();
     object.insert("state".to_owned(), state(info, conditions).into());
     object.insert("conditions".to_owned(), Condition::json(conditions));
     object
-}
-
-pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Failure> {
-    let (mut looks, history) = (HashMap::new(), History::default());
-    loop {
-        list_once(client, args, output, &mut looks, &history)?;
-        let Some(every) = args.watch else { return Ok(Outcome::Done) };
-        thread::sleep(every.max(LEAST_WATCH));
-        output.remark("")?;
-    }
-}
-
-fn list_once(
-    client: &Client,
-    args: &LsArgs,
-    output: &Output,
-    looks: &mut HashMap<Vec<u8>, Looks>,
-    history: &History,
-) -> Result<(), Failure> {
-    let mut listed = Vec::new();
-    for name in queues::find(client, args.pattern.as_deref(), usize::MAX)? {
-        // A queue that was deleted since is left out.
-        let Some(info) = read(client, &name)? else { continue };
-        let looks = looks.entry(name.clone()).or_default();
-        let peeked = looks.peek(client, &name, &info);
-        let conditions = Condition::of(&info, looks.note(now_ms(), &info, peeked));
-        if args.watch.is_some() {
-            history.look(Some(&name), Sample::of_queue(&info));
-        }
-        listed.push((Trouble::of(&info, &conditions), name, info, conditions));
-    }
-    if args.trouble {
-        listed.retain(|(trouble, ..)| !trouble.is_none());
-        listed.sort_by_key(|(trouble, ..)| Reverse(*trouble));
-    }
-    let mut table = Table::new(if args.watch.is_some() { WATCHED } else { COLUMNS });
-    for (_, name, info, conditions) in listed {
-        let rates = history.rates(Some(&name));
-        if output.json {
-            let mut object = object(&info, &conditions);
-            put(&mut object, "queue", &name);
-            if args.watch.is_some() {
-                object.insert("rates".to_owned(), rates);
-            }
-            output.object(&object)?;
-            continue;
-        }
-        let mut row = vec![shown(&name)];
-        row.extend(["ready", "delayed", "inflight", "dead"].map(|field| info.text(field)));
-        let oldest = info.int("oldest-ready").and_then(|ms| u64::try_from(ms).ok());
-        row.push(oldest.map_or_else(|| "-".to_owned(), span));
-        if args.watch.is_some() {
-            let rate = |name: &str| rates.get(name).map_or_else(|| "-".to_owned(), Json::to_string);
-            row.extend(["pushed", "completed"].map(rate));
-        }
-        row.push(info.text("waiting-clients"));
-        row.push(state(&info, &conditions));
-        table.row(row);
-    }
-    if !output.json {
-        output.table(&table)?;
-    }
-    Ok(())
 }
 
 pub fn stats(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outcome, Failure> {

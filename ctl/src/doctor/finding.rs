@@ -4,6 +4,7 @@ use crate::advice;
 use crate::failure::{Failure, Outcome};
 use crate::name::{put, shown};
 use crate::output::Output;
+use crate::top::Style;
 use crate::trouble::Trouble;
 use serde_json::{json, Map, Value as Json};
 
@@ -32,6 +33,15 @@ impl Severity {
             Severity::Warning => "warning",
             Severity::Note => "note",
             Severity::NotChecked => "not checked",
+        }
+    }
+
+    /// How the word looks on a terminal, in the colours of `dqctl top`.
+    fn style(self) -> Style {
+        match self {
+            Severity::Critical => Style::Bad,
+            Severity::Warning => Style::Warning,
+            Severity::Note | Severity::NotChecked => Style::Plain,
         }
     }
 }
@@ -124,12 +134,12 @@ impl Findings {
     }
 
     /// One line for each finding, and one for all queues that nobody consumes if these are many.
-    fn for_people(&self) -> Vec<[String; 5]> {
+    fn for_people(&self) -> Vec<(Severity, [String; 5])> {
         let unserved = |finding: &&Finding| finding.check == NO_CONSUMER;
         let first = self.0.iter().find(unserved);
         let many: Vec<&Finding> = self.0.iter().filter(unserved).collect();
         let (Some(first), true) = (first, many.len() > MOST_NAMED) else {
-            return self.0.iter().map(Finding::cells).collect();
+            return self.0.iter().map(|finding| (finding.severity, finding.cells())).collect();
         };
         let named: Vec<String> = many.iter().take(MOST_NAMED).map(|finding| finding.name()).collect();
         let rest = many.len() - MOST_NAMED;
@@ -144,7 +154,7 @@ impl Findings {
         ];
         let is_shown = |finding: &&Finding| !unserved(finding) || std::ptr::eq(*finding, first);
         let cells = |finding: &Finding| if unserved(&finding) { all.clone() } else { finding.cells() };
-        self.0.iter().filter(is_shown).map(cells).collect()
+        self.0.iter().filter(is_shown).map(|finding| (finding.severity, cells(finding))).collect()
     }
 
     /// The findings as objects, the most important ones first.
@@ -159,9 +169,9 @@ impl Findings {
         if output.json {
             self.0.iter().try_for_each(|finding| output.object(&finding.json()))?;
         } else if output.is_for_people() {
-            self.for_people().iter().try_for_each(|cells| output.sentence(cells))?;
+            self.for_people().iter().try_for_each(|(severity, cells)| output.sentence(severity.style(), cells))?;
         } else {
-            self.0.iter().try_for_each(|finding| output.sentence(&finding.cells()))?;
+            self.0.iter().try_for_each(|finding| output.sentence(Style::Plain, &finding.cells()))?;
         }
         if self.0.is_empty() && !output.json {
             output.remark(&format!("nothing found: {looked_at}"))?;

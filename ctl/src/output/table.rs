@@ -1,5 +1,6 @@
 //! Tables as a terminal shows them: no wider than it, with numbers to the right.
 
+use crate::top::{Line, Style};
 use crate::visible::visible;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -7,8 +8,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const TEXT: usize = 60;
 /// To how many columns names, texts and ids are cut, one step after the other until all fit. Names come after texts, because
 /// they tell rows apart, and ids come last, because they are copied.
-const STEPS: [(usize, usize, usize); 6] =
-    [(40, 30, 40), (20, 30, 40), (20, 8, 40), (8, 8, 40), (8, LEAST, 40), (8, LEAST, 8)];
+const STEPS: [(usize, usize, usize); 7] =
+    [(40, 30, 40), (20, 30, 40), (20, 12, 40), (12, 12, 40), (8, 8, 40), (8, LEAST, 40), (8, LEAST, 8)];
 /// To how many columns texts are cut in favour of ids alone.
 const LEAST: usize = 1;
 /// Between two columns.
@@ -49,9 +50,12 @@ impl Column {
     }
 
     /// A cell that takes at most `width` columns.
-    fn cut(self, cell: &str, width: usize) -> String {
+    fn cut(self, cell: &Cell, width: usize) -> String {
+        if let Some(fitting) = cell.texts.iter().find(|text| text.width() <= width) {
+            return fitting.clone();
+        }
+        let cell = cell.texts.last().map_or("", String::as_str);
         match self {
-            _ if cell.width() <= width => cell.to_owned(),
             Column::Name(_) | Column::Id(_) => cut_in_the_middle(cell, width),
             Column::Text(_) => format!("{}…", fitting(cell.chars(), width.saturating_sub(1))),
             Column::Number(_) | Column::Word(_) => cell.to_owned(),
@@ -96,10 +100,35 @@ pub fn separated(number: &str) -> String {
     text
 }
 
+/// A cell of a list.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The text, and shorter ones for a terminal on which that does not fit, the longest first.
+    texts: Vec<String>,
+    /// How it looks on a terminal.
+    style: Style,
+}
+
+impl Cell {
+    pub fn new(texts: Vec<String>, style: Style) -> Cell {
+        Cell { texts, style }
+    }
+
+    pub fn text(&self) -> &str {
+        self.texts.first().map_or("", String::as_str)
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell::new(vec![text], Style::Plain)
+    }
+}
+
 /// A list: its columns, and rows of as many cells.
 pub struct Table {
     columns: &'static [Column],
-    rows: Vec<Vec<String>>,
+    rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
@@ -108,27 +137,34 @@ impl Table {
     }
 
     pub fn row(&mut self, cells: Vec<String>) {
+        self.styled(cells.into_iter().map(Cell::from).collect());
+    }
+
+    /// A row of cells that have more than one text, or a style.
+    pub fn styled(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }
 
-    pub fn rows(&self) -> &[Vec<String>] {
+    /// The heading of a list in a pipe: the names of the columns.
+    pub fn heading(&self) -> Vec<&'static str> {
+        self.columns.iter().map(|column| column.name()).collect()
+    }
+
+    pub fn rows(&self) -> &[Vec<Cell>] {
         &self.rows
     }
 
     /// The heading and the rows, for a terminal with this many columns. Columns without a value are left out, and so are those
     /// of zeros if something would have to be cut.
-    pub fn lines(&self, width: usize) -> Vec<String> {
-        let cell = |row: &Vec<String>, number: usize| row.get(number).map(|cell| visible(cell)).unwrap_or_default();
-        let mut columns: Vec<(Column, Vec<String>)> = Vec::new();
+    pub fn lines(&self, width: usize) -> Vec<Line> {
+        let mut columns: Vec<(Column, Vec<Cell>)> = Vec::new();
         for (number, column) in self.columns.iter().enumerate() {
-            let mut cells: Vec<String> = self.rows.iter().map(|row| cell(row, number)).collect();
-            if number > 0 && !cells.is_empty() && cells.iter().all(String::is_empty) {
+            let cell = |row: &Vec<Cell>| row.get(number).map(|cell| shown(*column, cell));
+            let mut cells: Vec<Cell> = self.rows.iter().filter_map(cell).collect();
+            if number > 0 && !cells.is_empty() && cells.iter().all(|cell| cell.text().is_empty()) {
                 continue;
             }
-            if matches!(column, Column::Number(_)) {
-                cells.iter_mut().for_each(|cell| *cell = separated(cell));
-            }
-            cells.insert(0, column.name().to_uppercase());
+            cells.insert(0, Cell::new(vec![column.name().to_uppercase()], Style::Bold));
             columns.push((*column, cells));
         }
         if excess(&widths(&columns), width) > 0 {
@@ -138,23 +174,42 @@ impl Table {
         let kinds: Vec<Column> = columns.iter().map(|(column, _)| *column).collect();
         shrink(&kinds, &mut widths, width);
         (0..=self.rows.len())
-            .map(|line| {
-                let cells = columns.iter().zip(&widths).map(|((column, cells), width)| {
-                    let cell = column.cut(cells.get(line).map_or("", String::as_str), *width);
-                    let blank = " ".repeat(width.saturating_sub(cell.width()));
-                    if matches!(column, Column::Number(_)) {
-                        blank + &cell
-                    } else {
-                        cell + &blank
+            .map(|number| {
+                let mut line = Line::default();
+                // Blanks are written with the text that follows them, so that no line ends with one.
+                let mut blanks = 0;
+                for ((column, cells), width) in columns.iter().zip(&widths) {
+                    let Some(cell) = cells.get(number) else { continue };
+                    let text = column.cut(cell, *width);
+                    let fill = width.saturating_sub(text.width());
+                    let (before, after) = if matches!(column, Column::Number(_)) { (fill, 0) } else { (0, fill) };
+                    if text.is_empty() {
+                        blanks += width + GAP.len();
+                        continue;
                     }
-                });
-                cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
+                    let text = " ".repeat(blanks + before) + &text;
+                    match line.0.last_mut() {
+                        Some((style, last)) if *style == cell.style => last.push_str(&text),
+                        _ => line.add(cell.style, text),
+                    }
+                    blanks = after + GAP.len();
+                }
+                line
             })
             .collect()
     }
 }
 
-fn widths(columns: &[(Column, Vec<String>)]) -> Vec<usize> {
+/// A cell as a terminal shows it.
+fn shown(column: Column, cell: &Cell) -> Cell {
+    let text = |text: &String| match column {
+        Column::Number(_) => separated(text),
+        Column::Name(_) | Column::Id(_) | Column::Text(_) | Column::Word(_) => visible(text),
+    };
+    Cell::new(cell.texts.iter().map(text).collect(), cell.style)
+}
+
+fn widths(columns: &[(Column, Vec<Cell>)]) -> Vec<usize> {
     columns.iter().map(|(column, cells)| natural(*column, cells)).collect()
 }
 
@@ -165,13 +220,13 @@ fn excess(widths: &[usize], width: usize) -> usize {
 }
 
 /// Whether a column says nothing but that there is nothing; its first cell is the heading.
-fn is_zero(cells: &[String]) -> bool {
-    cells.len() > 1 && cells.iter().skip(1).all(|cell| cell == "0" || cell == "-")
+fn is_zero(cells: &[Cell]) -> bool {
+    cells.len() > 1 && cells.iter().skip(1).all(|cell| ["0", "-"].contains(&cell.text()))
 }
 
 /// How many columns the cells of a column need.
-fn natural(column: Column, cells: &[String]) -> usize {
-    let widest = cells.iter().map(|cell| cell.width()).max().unwrap_or(0);
+fn natural(column: Column, cells: &[Cell]) -> usize {
+    let widest = cells.iter().map(|cell| cell.text().width()).max().unwrap_or(0);
     if matches!(column, Column::Text(_)) {
         widest.min(TEXT)
     } else {
@@ -198,7 +253,8 @@ fn shrink(columns: &[Column], widths: &mut [usize], width: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{separated, Column, Table};
+    use super::{separated, Cell, Column, Table};
+    use crate::top::Style;
     use unicode_width::UnicodeWidthStr;
 
     const COLUMNS: &[Column] = &[
@@ -216,9 +272,14 @@ mod tests {
         table
     }
 
+    fn lines(table: &Table, width: usize) -> Vec<String> {
+        let text = |parts: Vec<(Style, String)>| parts.into_iter().map(|(_, text)| text).collect();
+        table.lines(width).into_iter().map(|line| text(line.0)).collect()
+    }
+
     #[test]
     fn numbers_are_to_the_right_and_empty_columns_left_out() {
-        let lines = table("mail", "refused").lines(80);
+        let lines = lines(&table("mail", "refused"), 80);
         assert_eq!(
             lines,
             ["QUEUE      READY  STATE   ERROR", "mail   1,234,567  open    refused", "q              7  paused",]
@@ -230,12 +291,12 @@ mod tests {
         let name = format!("{}-emails:eu", "a-very-long-prefix-".repeat(5));
         let shown = table(&name, &"日本語".repeat(40));
         for width in [40, 60, 100] {
-            let lines = shown.lines(width);
+            let lines = lines(&shown, width);
             assert!(lines.iter().all(|line| line.width() <= width), "{width}: {lines:?}");
             assert!(lines[1].starts_with("a-") && lines[1].contains(":eu "), "{lines:?}");
         }
-        assert!(shown.lines(200)[1].starts_with(&name), "what fits is not cut");
-        let narrow = shown.lines(10);
+        assert!(lines(&shown, 200)[1].starts_with(&name), "what fits is not cut");
+        let narrow = lines(&shown, 10);
         assert!(narrow[1].contains("1,234,567") && narrow[1].contains("open"), "numbers and words are never cut");
     }
 
@@ -245,7 +306,7 @@ mod tests {
         for tenant in ["tenant:0:jobs", "tenant:1:jobs"] {
             table.row([tenant, "8", "open", "no consumer, messages die", ""].map(str::to_owned).into());
         }
-        let lines = table.lines(42);
+        let lines = lines(&table, 42);
         assert!(lines[1].starts_with("tenant:0:jobs ") && lines[1].ends_with("…"), "{lines:?}");
         assert!(lines.iter().all(|line| line.width() <= 42), "{lines:?}");
     }
@@ -254,8 +315,24 @@ mod tests {
     fn one_long_name_leaves_room_for_words() {
         let mut table = Table::new(COLUMNS);
         table.row([&"n".repeat(180), "8", "open", "no consumer, messages die", ""].map(str::to_owned).into());
-        let lines = table.lines(70);
+        let lines = lines(&table, 70);
         assert!(lines[1].ends_with("no consumer, messages die"), "{lines:?}");
+    }
+
+    #[test]
+    fn a_cell_has_shorter_words_where_it_does_not_fit() {
+        let mut table = Table::new(COLUMNS);
+        let words =
+            ["no consumer waits (ready for 3m), full", "no consumer, full", "no consumer, …"].map(str::to_owned);
+        let mut row: Vec<Cell> = ["mail", "8", "open"].map(|text| Cell::from(text.to_owned())).into();
+        row.extend([Cell::new(words.into(), Style::Bad), Cell::from(String::new())]);
+        table.styled(row);
+        for (width, end) in
+            [(80, "for 3m), full"), (40, "no consumer, full"), (36, "no consumer, …"), (28, "  no cons…")]
+        {
+            let lines = lines(&table, width);
+            assert!(lines[1].ends_with(end), "{width}: {lines:?}");
+        }
     }
 
     #[test]
@@ -264,7 +341,7 @@ mod tests {
         for ready in ["0", "-"] {
             table.row(["mail", ready, "paused", "messages die, full", ""].map(str::to_owned).into());
         }
-        let line = |width| table.lines(width).remove(1);
+        let line = |width| lines(&table, width).remove(1);
         assert_eq!(line(40), "mail       0  paused  messages die, full");
         assert_eq!(line(39), "mail   paused  messages die, full");
     }

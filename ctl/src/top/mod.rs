@@ -23,6 +23,11 @@ mod terminal;
 mod text;
 mod view;
 
+// Lists on a terminal look like those of `top`.
+pub use list::style;
+pub use terminal::paint;
+pub use text::{Line, Style};
+
 use crate::cli::top::TopArgs;
 use crate::failure::{Failure, Outcome};
 use app::{App, Next};

@@ -60,7 +60,7 @@ impl Terminal {
             if self.lines.get(number) != Some(line) {
                 queue!(out, cursor::MoveTo(0, u16::try_from(number).unwrap_or(u16::MAX)))?;
                 for (style, text) in &line.0 {
-                    self.write(&mut out, *style, text)?;
+                    paint(&mut out, *style, text, self.colours)?;
                 }
             }
         }
@@ -68,28 +68,27 @@ impl Terminal {
         self.lines = lines;
         out.flush()
     }
+}
 
-    fn write(&self, out: &mut impl Write, style: Style, text: &str) -> io::Result<()> {
-        let colour = match style {
-            Style::Good => Some(Color::Green),
-            Style::Warning | Style::SelectedWarning => Some(Color::Yellow),
-            Style::Bad | Style::SelectedBad => Some(Color::Red),
-            Style::Plain | Style::Bold | Style::Dim | Style::Selected => None,
-        };
-        match style {
-            Style::Bold | Style::Bad => queue!(out, SetAttribute(Attribute::Bold))?,
-            Style::Dim => queue!(out, SetAttribute(Attribute::Dim))?,
-            Style::Selected | Style::SelectedWarning | Style::SelectedBad => {
-                queue!(out, SetAttribute(Attribute::Reverse))?
-            }
-            Style::Plain | Style::Good | Style::Warning => {}
-        }
-        if let Some(colour) = colour.filter(|_| self.colours) {
-            queue!(out, SetForegroundColor(colour))?;
-        }
-        out.write_all(text.as_bytes())?;
-        queue!(out, SetAttribute(Attribute::Reset))
+/// Writes text in a style. Without colours, it differs by its attributes alone.
+pub fn paint(out: &mut impl Write, style: Style, text: &str, has_colours: bool) -> io::Result<()> {
+    let colour = match style {
+        Style::Good => Some(Color::Green),
+        Style::Warning | Style::SelectedWarning => Some(Color::Yellow),
+        Style::Bad | Style::SelectedBad => Some(Color::Red),
+        Style::Plain | Style::Bold | Style::Dim | Style::Selected => None,
+    };
+    match style {
+        Style::Bold | Style::Bad => queue!(out, SetAttribute(Attribute::Bold))?,
+        Style::Dim => queue!(out, SetAttribute(Attribute::Dim))?,
+        Style::Selected | Style::SelectedWarning | Style::SelectedBad => queue!(out, SetAttribute(Attribute::Reverse))?,
+        Style::Plain | Style::Good | Style::Warning => {}
     }
+    if let Some(colour) = colour.filter(|_| has_colours) {
+        queue!(out, SetForegroundColor(colour))?;
+    }
+    out.write_all(text.as_bytes())?;
+    queue!(out, SetAttribute(Attribute::Reset))
 }
 
 impl Drop for Terminal {

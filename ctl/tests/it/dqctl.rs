@@ -76,7 +76,8 @@ pub fn answering(server: &Server, args: &str, no_color: bool, typed: &str) -> St
     String::from_utf8(output.stdout).expect("text").replace("\r\n", "\n")
 }
 
-fn terminal(server: &Server, args: &str, no_color: bool) -> Command {
+/// A command that runs on a terminal of 80 columns and 24 lines.
+pub fn terminal(server: &Server, args: &str, no_color: bool) -> Command {
     let line = format!("'{}' {args}", env!("CARGO_BIN_EXE_dqctl"));
     let mut command = Command::new("script");
     command.args(["-qec", &line, "/dev/null"]).env("DQ_URL", server.url()).env("TERM", "xterm").env_remove("NO_COLOR");

@@ -30,6 +30,7 @@ mod http;
 mod import;
 mod import_libraries;
 mod letters;
+mod lists;
 mod look;
 mod names;
 mod no_module;

@@ -1,0 +1,44 @@
+//! The options of `dqctl ls`.
+
+use crate::time::parse_span;
+use clap::{Args, ValueEnum};
+use std::time::Duration;
+
+/// A column, under its name in the list.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sort {
+    Queue,
+    Ready,
+    Delayed,
+    Inflight,
+    Dead,
+    Oldest,
+    #[value(name = "in/s", alias = "in")]
+    In,
+    #[value(name = "out/s", alias = "out")]
+    Out,
+    Waiting,
+    State,
+}
+
+#[derive(Args, Debug, Default)]
+pub struct LsArgs {
+    /// Only queues whose name matches this glob
+    #[arg(long = "match", value_name = "PATTERN")]
+    pub pattern: Option<String>,
+    /// Only queues that something is wrong with; red before amber, then those that lose messages
+    #[arg(long)]
+    pub trouble: bool,
+    /// The column to sort by: the largest number or the worst state comes first; in/s and out/s need --watch
+    #[arg(long, value_name = "COLUMN", ignore_case = true)]
+    pub sort: Option<Sort>,
+    /// In the opposite order
+    #[arg(long)]
+    pub reverse: bool,
+    /// Only the first ones, after they were sorted
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
+    /// List them again after each TIME, or every 2 seconds, with the messages a second that are pushed and completed
+    #[arg(long, value_name = "TIME", value_parser = parse_span, num_args = 0..=1, default_missing_value = "2s")]
+    pub watch: Option<Duration>,
+}

@@ -1,0 +1,197 @@
+//! `dqctl ls`: sorted, limited, in colours, and drawn again in the same place; and lists of any kind in pipes.
+
+use crate::dqctl::{dqctl, json, ok, on_terminal, terminal};
+use crate::support::{eventually, Server};
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::process::Child;
+use std::sync::{Arc, Mutex};
+
+/// Three queues: `a` has most dead messages, `b` most ready ones, and `c` is full.
+fn three() -> Server {
+    let server = Server::start();
+    ok(&server, &["create", "c", "--maxlen", "1"]);
+    for (queue, ready, dead) in [("a", 2, 3), ("b", 5, 0), ("c", 1, 1)] {
+        for number in 0..dead {
+            let id = format!("dead-{number}");
+            ok(&server, &["push", queue, "x", "--id", &id]);
+            ok(&server, &["bury", queue, &id]);
+        }
+        for _ in 0..ready {
+            ok(&server, &["push", queue, "x"]);
+        }
+    }
+    server
+}
+
+fn names(server: &Server, args: &[&str]) -> Vec<String> {
+    ok(server, args).lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn queues_are_sorted_by_a_column_and_the_first_ones_listed() {
+    let server = three();
+    for (args, expected) in [
+        (&["--sort", "ready"][..], &["b", "a", "c"][..]),
+        (&["--sort", "DEAD", "-n", "2"], &["a", "c"]),
+        (&["--sort", "dead", "--reverse"], &["b", "c", "a"]),
+        (&["--sort", "state", "-n", "1"], &["c"]),
+        (&["--sort", "delayed"], &["a", "b", "c"]),
+        (&["--reverse"], &["c", "b", "a"]),
+        (&["--trouble"], &["c", "a"]),
+        (&["--trouble", "--sort", "queue"], &["a", "c"]),
+    ] {
+        assert_eq!(names(&server, &[&["ls"], args].concat()), expected, "{args:?}");
+    }
+    let objects = json(&server, &["ls", "--sort", "ready", "-n", "1"]);
+    assert_eq!((objects.len(), &objects[0]["queue"]), (1, &"b".into()));
+    let unmeasured = dqctl(&server, &["ls", "--sort", "in/s"]);
+    assert!(unmeasured.code == 2 && unmeasured.err.contains("--sort in/s needs --watch"), "{unmeasured:?}");
+    let unknown = dqctl(&server, &["ls", "--sort", "size"]);
+    assert!(unknown.code == 2 && unknown.err.contains("queue, ready, delayed"), "{unknown:?}");
+}
+
+#[test]
+fn a_list_in_a_pipe_has_a_heading_if_asked() {
+    let server = three();
+    for (args, heading) in [
+        ("ls", "queue\tready\tdelayed\tinflight\tdead\toldest\twaiting\tstate\n"),
+        ("dead a --by-error", "count\tnewest\toldest\tlast-id\terror\n"),
+        ("consumers a", "consumer\tinflight\toldest-delivery\n"),
+    ] {
+        let args: Vec<&str> = args.split(' ').collect();
+        let (without, with) = (ok(&server, &args), ok(&server, &[&args[..], &["--heading"]].concat()));
+        assert!(!without.starts_with(heading) && with.starts_with(heading), "{with}");
+        assert_eq!(with.lines().count(), without.lines().count() + 1, "{with}");
+    }
+}
+
+#[test]
+fn a_terminal_shows_what_is_wrong_in_colours_unless_refused() {
+    let server = three();
+    let (red, amber) = ("\x1b[1m\x1b[38;5;9m", "\x1b[38;5;11m");
+    for args in ["ls", "doctor"] {
+        let shown = on_terminal(&server, args, false);
+        assert!(shown.contains(red) && shown.contains(amber), "{shown:?}");
+        for plain in [on_terminal(&server, args, true), dqctl(&server, &[args]).out] {
+            assert!(!plain.contains('\x1b'), "{plain:?}");
+        }
+    }
+    let shown = on_terminal(&server, "ls", false);
+    let state = |queue: &str| shown.lines().find(|line| line.starts_with(queue)).unwrap().rsplit(' ').next().unwrap();
+    assert!(shown.contains(&format!("{red}  full, messages die\x1b[0m")), "{shown:?}");
+    assert_eq!(state("b"), "open");
+}
+
+#[test]
+fn a_state_without_room_says_the_worst_first_and_how_much_more_there_is() {
+    let server = Server::start();
+    let queue = "invoices:eu-west-1:production:retries:of:customers";
+    ok(&server, &["create", queue, "--maxlen", "1", "--retries", "0"]);
+    ok(&server, &["push", queue, "x", "--id", "m", "--in", "1h"]);
+    ok(&server, &["bury", queue, "m"]);
+    server.ask(&["DQ.PUSH", queue, "x", "AT", "1700000000000"]);
+    ok(&server, &["pause", queue, "in"]);
+    assert!(ok(&server, &["ls"]).contains("\tfull, no consumer waits (ready for "), "a pipe has all words");
+    let shown = on_terminal(&server, "ls", true);
+    let line = shown.lines().nth(1).unwrap();
+    assert!(line.ends_with("  full, no consumer +2") || line.ends_with("  full +3"), "{line}");
+}
+
+#[test]
+fn without_queues_a_terminal_says_so() {
+    let server = Server::start();
+    assert!(on_terminal(&server, "ls", true).contains("dqctl push mail hello"));
+    ok(&server, &["push", "q", "x"]);
+    assert_eq!(on_terminal(&server, "ls --trouble", true), "nothing is wrong with any queue\n");
+    assert_eq!(on_terminal(&server, "ls --match none", true), "no queue matches\n");
+}
+
+fn size(number: u16) -> NonZero<u16> {
+    NonZero::new(number).unwrap()
+}
+
+/// A terminal on which a command runs until it is interrupted.
+struct Screen {
+    child: Child,
+    parser: Arc<Mutex<vt100::Parser>>,
+}
+
+impl Screen {
+    fn of(server: &Server, args: &str) -> Screen {
+        let mut child = terminal(server, args, true).spawn().unwrap();
+        let parser = Arc::new(Mutex::new(vt100::Parser::new(size(24), size(80), 100)));
+        let (shared, mut out) = (Arc::clone(&parser), child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            let mut part = [0; 4096];
+            while let Ok(length @ 1..) = out.read(&mut part) {
+                shared.lock().unwrap().process(&part[..length]);
+            }
+        });
+        Screen { child, parser }
+    }
+
+    fn text(&self) -> String {
+        self.parser.lock().unwrap().screen().contents()
+    }
+
+    fn until(&self, wanted: &str) {
+        eventually(wanted, || self.text().contains(wanted));
+    }
+
+    /// Presses Ctrl-C, and returns what is left on the screen.
+    fn interrupted(mut self) -> String {
+        self.child.stdin.take().unwrap().write_all(b"\x03").unwrap();
+        self.child.wait().unwrap();
+        let parser = self.parser.lock().unwrap();
+        assert!(!parser.screen().hide_cursor() && !parser.screen().alternate_screen());
+        parser.screen().contents()
+    }
+}
+
+#[test]
+fn a_watched_list_is_drawn_in_place_and_outlives_its_server() {
+    let mut server = Server::with(&["--appendonly", "yes"]);
+    ok(&server, &["push", "mail", "x"]);
+    let screen = Screen::of(&server, "ls --watch 1s");
+    screen.until("IN/S");
+    for number in 2..=3 {
+        ok(&server, &["push", "mail", "x"]);
+        screen.until(&format!("mail       {number}"));
+    }
+    assert_eq!(screen.text().matches("QUEUE").count(), 1, "{}", screen.text());
+    server.kill();
+    screen.until(" old: ");
+    screen.until("mail       3");
+    let left = screen.interrupted();
+    assert!(left.contains("mail       3") && left.matches("QUEUE").count() == 1, "{left}");
+    let gone = dqctl(&server, &["ls", "--watch"]);
+    assert!(gone.code == 3 && gone.err.contains("start the server"), "{gone:?}");
+}
+
+#[test]
+fn a_watched_list_that_is_too_long_says_how_many_are_left_out() {
+    let server = Server::start();
+    for number in 0..40 {
+        server.ask(&["DQ.PUSH", &format!("queue-{number:02}"), "x"]);
+    }
+    let screen = Screen::of(&server, "ls --watch --sort queue --reverse");
+    // 24 lines, of which 20 are queues.
+    screen.until("… and 20 more: ");
+    let left = screen.interrupted();
+    assert!(left.starts_with("QUEUE ") && left.contains("\nqueue-20 ") && !left.contains("\nqueue-19 "), "{left}");
+}
+
+#[test]
+fn a_watched_batch_is_one_line_of_a_terminal() {
+    let server = Server::start();
+    for id in ["a", "b"] {
+        ok(&server, &["push", "q", "x", "--id", id, "--batch", "import"]);
+    }
+    server.ask(&["DQ.POP", "q", "COUNT", "2", "LEASE", "600000"]);
+    let screen = Screen::of(&server, "batch q import --watch");
+    screen.until("2 left, 2 total");
+    ok(&server, &["ack", "q", "a"]);
+    screen.until("1 left, 2 total, 1 acked");
+    assert!(!screen.interrupted().contains("2 left"));
+}
