@@ -97,8 +97,8 @@ pub enum Command {
     Stats(QueueArgs),
     /// List the groups of a queue, and how many of their messages wait
     Groups(GroupsArgs),
-    /// List the consumers that hold messages of a queue, and since when
-    Consumers(QueueArgs),
+    /// List the consumers that hold messages, and since when: of a queue, or of all queues
+    Consumers(ConsumersArgs),
     /// Take from a consumer that is gone the messages that it holds
     Release(ReleaseArgs),
     /// Acknowledge a message in flight, with a result or without
@@ -285,5 +285,17 @@ pub struct InfoArgs {
 #[derive(Args, Debug)]
 pub struct QueueArgs {
     /// The queue
+#[derive(Args, Debug)]
+pub struct ConsumersArgs {
+    /// The queue; none: all of them
+    pub queue: Option<QueueName>,
+    /// Only of queues whose name matches this glob
+    #[arg(long = "match", value_name = "PATTERN", conflicts_with = "queue")]
+    pub pattern: Option<String>,
+    /// The most consumers
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
+}
+
     pub queue: QueueName,
 }

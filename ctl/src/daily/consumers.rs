@@ -2,52 +2,77 @@
 
 use super::confirm::agrees;
 use super::{exists, many, queue, queues};
-use crate::cli::{QueueArgs, ReleaseArgs};
+use crate::cli::{ConsumersArgs, ReleaseArgs};
 use crate::failure::{Failure, Outcome};
+use crate::name::{put, shown};
 use crate::output::Column::{Name, Number, Word};
 use crate::output::{Column, Output, Table};
-use dq_client::Client;
-use serde_json::json;
+use crate::queues as names;
+use dq_client::{Client, Consumer, Raw};
+use serde_json::{json, Map};
 use std::time::UNIX_EPOCH;
 
 const COLUMNS: &[Column] = &[Name("consumer"), Number("inflight"), Word("oldest-delivery")];
+/// The same for all queues.
+const OF_ALL: &[Column] = &[Name("consumer"), Name("queue"), Number("inflight"), Word("oldest-delivery")];
 
-pub fn consumers(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outcome, Failure> {
-    let mut table = Table::new(COLUMNS);
-    let mut found = false;
-    let mut consumers = queue(client, &args.queue).consumers().collect::<Result<Vec<_>, _>>()?;
+pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Result<Outcome, Failure> {
+    let queues = match &args.queue {
+        Some(queue) => vec![queue.as_bytes().to_vec()],
+        None => names::find(client, args.pattern.as_deref(), usize::MAX)?,
+    };
+    let (mut found, mut unnamed) = (Vec::new(), 0);
+    for name in &queues {
+        let of_queue = client.queue::<Raw>(name).consumers().collect::<Result<Vec<_>, _>>()?;
+        if output.is_for_people() {
+            let inflight = queues::read(client, name).ok().flatten().and_then(|info| info.int("inflight"));
+            let named = of_queue.iter().map(|consumer| consumer.inflight).sum();
+            unnamed += inflight.and_then(|count| u64::try_from(count).ok()).unwrap_or(0).saturating_sub(named);
+        }
+        found.extend(of_queue.into_iter().map(|consumer| (name, consumer)));
+    }
+    if let (true, Some(queue)) = (found.is_empty(), &args.queue) {
+        if !exists(client, queue)? {
+            return Ok(Outcome::Nothing);
+        }
+    }
     // The one that has held a message for longest is most likely gone.
-    consumers.sort_by_key(|consumer| consumer.oldest_delivery);
-    let mut named = 0;
-    for consumer in consumers {
-        found = true;
-        named += consumer.inflight;
+    found.sort_by_key(|(_, consumer)| consumer.oldest_delivery);
+    found.truncate(args.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
+    print(&found, args, output)?;
+    if unnamed > 0 {
+        output.remark(&format!("{unnamed} more in flight with consumers that have no name: they popped without AS"))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn print(found: &[(&Vec<u8>, Consumer)], args: &ConsumersArgs, output: &Output) -> Result<(), Failure> {
+    let is_of_all = args.queue.is_none();
+    let mut table = Table::new(if is_of_all { OF_ALL } else { COLUMNS });
+    for (queue, consumer) in found {
         let name = String::from_utf8_lossy(&consumer.name).into_owned();
         let since = consumer.oldest_delivery.duration_since(UNIX_EPOCH).unwrap_or_default();
         let oldest = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
         if output.json {
-            let object = json!({ "consumer": name, "inflight": consumer.inflight, "oldest-delivery": oldest });
-            output.result("", object)?;
-        } else {
-            table.row(vec![name, consumer.inflight.to_string(), output.instant(oldest)]);
+            let mut object = Map::new();
+            if is_of_all {
+                put(&mut object, "queue", queue);
+            }
+            object.insert("consumer".to_owned(), name.into());
+            object.insert("inflight".to_owned(), consumer.inflight.into());
+            object.insert("oldest-delivery".to_owned(), oldest.into());
+            output.object(&object)?;
+            continue;
         }
-    }
-    if !found && !exists(client, &args.queue)? {
-        return Ok(Outcome::Nothing);
+        let mut row = vec![name];
+        row.extend(is_of_all.then(|| shown(queue)));
+        row.extend([consumer.inflight.to_string(), output.instant(oldest)]);
+        table.row(row);
     }
     if !output.json {
         output.table(&table)?;
     }
-    if output.is_for_people() {
-        let inflight = queues::read(client, args.queue.as_bytes()).ok().flatten().and_then(|info| info.int("inflight"));
-        let unnamed = inflight.and_then(|count| u64::try_from(count).ok()).unwrap_or(0).saturating_sub(named);
-        if unnamed > 0 {
-            output.remark(&format!(
-                "{unnamed} more in flight with consumers that have no name: they popped without AS"
-            ))?;
-        }
-    }
-    Ok(Outcome::Done)
+    Ok(())
 }
 
 pub fn release(client: &Client, args: &ReleaseArgs, output: &Output) -> Result<Outcome, Failure> {

@@ -74,6 +74,30 @@ fn consumers_are_listed_from_the_oldest_delivery_on() {
 }
 
 #[test]
+fn consumers_of_all_queues_are_listed_from_the_oldest_delivery_on() {
+    let server = Server::start();
+    for (queue, consumer) in [("mail", "old"), ("bills", "new"), ("mail", "newest"), ("mail", "")] {
+        ok(&server, &["push", queue, "x"]);
+        let mut pop = vec!["DQ.POP", queue, "LEASE", "3600000"];
+        if !consumer.is_empty() {
+            pop.extend(["AS", consumer]);
+        }
+        server.ask(&pop);
+    }
+    let held = |args: &[&str]| -> Vec<(String, String)> {
+        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        json(&server, args).iter().map(|one| (text(&one["queue"]), text(&one["consumer"]))).collect()
+    };
+    let all = [("mail", "old"), ("bills", "new"), ("mail", "newest")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+    assert_eq!(held(&["consumers"]), all);
+    assert_eq!(held(&["consumers", "-n", "1"]), all[..1]);
+    assert_eq!(held(&["consumers", "--match", "b*"]), all[1..2]);
+    let shown = on_terminal(&server, "consumers", true);
+    assert!(shown.starts_with("CONSUMER  QUEUE  INFLIGHT  OLDEST-DELIVERY\nold       mail "), "{shown}");
+    assert!(shown.contains("\n1 more in flight with consumers that have no name"), "{shown}");
+}
+
+#[test]
 fn a_message_is_found_in_whichever_queue_it_is() {
     let server = Server::start();
     ok(&server, &["push", "mail", "x", "--id", "order-7"]);
