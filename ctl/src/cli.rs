@@ -226,6 +226,9 @@ pub struct GetArgs {
     /// Print the payload alone, byte for byte
     #[arg(long, conflicts_with = "json")]
     pub payload: bool,
+    /// Leave the payload out
+    #[arg(long, conflicts_with = "payload")]
+    pub no_payload: bool,
 }
 
 #[derive(Args, Debug)]
@@ -283,9 +286,6 @@ pub struct InfoArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct QueueArgs {
-    /// The queue
-#[derive(Args, Debug)]
 pub struct ConsumersArgs {
     /// The queue; none: all of them
     pub queue: Option<QueueName>,
@@ -297,5 +297,8 @@ pub struct ConsumersArgs {
     pub count: Option<u32>,
 }
 
+#[derive(Args, Debug)]
+pub struct QueueArgs {
+    /// The queue
     pub queue: QueueName,
 }

@@ -4,12 +4,13 @@ use crate::dead::error_of;
 use crate::json::indented;
 use crate::name::{readable, shown};
 use crate::output::Column::{Id, Name, Number, Text, Word};
-use crate::output::{Column, Output, Table};
+use crate::output::{separated, width, Column, Output, Table};
 use crate::reply::{self, Fields};
 use crate::time::{exact, instant, now_ms, span};
 use crate::visible::visible;
 use crate::Failure;
 use dq_client::{State, Value};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 const COLUMNS: &[Column] = &[
     Id("id"),
@@ -36,8 +37,8 @@ const DIED: &[u8] = b"dq-died";
 /// How many bytes of a payload that is no text are shown.
 const SHOWN_BYTES: usize = 32;
 
-/// How many characters of a value a terminal shows.
-const SHOWN_CHARS: usize = 4_000;
+/// How many lines of a value a terminal shows, so that the other fields stay in sight.
+const SHOWN_LINES: usize = 20;
 
 /// Prints a list of messages; `asked` is the state that all of them have, if only that one was asked for. A terminal has no
 /// room for what goes without saying.
@@ -73,13 +74,11 @@ pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
         _ if !output.is_for_people() => lines_with(message, name, value, &instant),
         _ if says_nothing(message, name, value) => Vec::new(),
         Some(words) => vec![(name.clone(), words.to_owned())],
-        None => lines(message, name, value).into_iter().map(|(name, text)| (name, for_people(&text))).collect(),
+        None => lines(message, name, value).into_iter().map(|(name, text)| for_people(name, &text)).collect(),
     };
     let mut fields: Vec<&(String, Value)> = message.0.iter().collect();
-    if output.is_for_people() {
-        // It may fill screens, above which what happened to the message would be out of sight.
-        fields.sort_by_key(|(name, _)| name == "payload");
-    }
+    // It is the longest one, and below it what happened to the message would be out of sight.
+    fields.sort_by_key(|(name, _)| name == "payload");
     output.pairs(&fields.into_iter().flat_map(shown).collect::<Vec<_>>())
 }
 
@@ -92,16 +91,30 @@ fn is_last_of_errors(message: &Fields) -> bool {
     }
 }
 
-/// JSON on several lines, and the beginning of what would fill several screens.
-fn for_people(text: &str) -> String {
+/// A field with JSON on several lines, and with the beginning of what would fill the screen.
+fn for_people(name: String, text: &str) -> (String, String) {
     let whole = indented(text).unwrap_or_else(|| text.trim_end_matches('\n').to_owned());
-    match whole.char_indices().nth(SHOWN_CHARS) {
-        Some((end, _)) => {
-            let beginning = whole.get(..end).unwrap_or_default();
-            format!("{beginning}…\n({} bytes in all: --payload and --json print them)", text.len())
+    let columns = width().saturating_sub(name.width() + 2);
+    let Some(beginning) = first_lines(&whole, columns) else { return (name, whole) };
+    let option = if name == "payload" { "dqctl get --payload" } else { "--json" };
+    let text = format!("{beginning}…\n({} bytes in all: {option} prints them)", separated(&text.len().to_string()));
+    (name, text)
+}
+
+/// The first lines of a text that has more than [`SHOWN_LINES`] on a terminal with so many columns.
+fn first_lines(text: &str, columns: usize) -> Option<&str> {
+    let (mut lines, mut used) = (1, 0);
+    for (at, c) in text.char_indices() {
+        used += c.width().unwrap_or(0);
+        if c == '\n' || used > columns {
+            lines += 1;
+            used = c.width().unwrap_or(0);
         }
-        None => whole,
+        if lines > SHOWN_LINES {
+            return text.get(..at);
+        }
     }
+    None
 }
 
 /// The lines of a field as a terminal shows them: one for each header, and for each error of a past attempt.

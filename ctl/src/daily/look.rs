@@ -29,10 +29,13 @@ const FOUND: &[Column] = &[
 pub fn get(client: &Client, args: &GetArgs, output: &Output) -> Result<Outcome, Failure> {
     let id = args.id.id();
     let command = cmd("DQ.GET").arg(args.queue.as_bytes()).arg(id.as_bytes()).clone();
-    let Some(message) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
+    let Some(mut message) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
         no_such_id(client, &args.queue, &id);
         return Ok(Outcome::Nothing);
     };
+    if args.no_payload {
+        message.0.retain(|(name, _)| name != "payload");
+    }
     if args.payload {
         output.raw(message.bytes("payload"))?;
     } else {
@@ -106,14 +109,17 @@ fn selected(client: &Client, args: &PeekArgs, state: State) -> Result<Vec<Fields
 /// Looks for an id in all queues, or for its beginning.
 pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome, Failure> {
     let id = args.id.id();
-    let (mut table, mut outcome) = (Table::new(FOUND), Outcome::Nothing);
+    let (mut table, mut outcome, mut denied) = (Table::new(FOUND), Outcome::Nothing, None);
     for queue in crate::queues::find(client, args.pattern.as_deref(), usize::MAX)? {
         let found = match args.prefix {
             true => with_prefix(client, &queue, id.as_bytes()),
             false => of_id(client, &queue, id.as_bytes()),
         };
         let found = match found {
-            Err(failure) if failure.is_denied() => continue,
+            Err(failure) if failure.is_denied() => {
+                denied = Some(failure);
+                continue;
+            }
             found => found?,
         };
         for message in found {
@@ -131,6 +137,12 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
                 ["id", "state", "attempt", "payload"].map(|name| message::field(&message, name, output));
             table.row(vec![shown(&queue), id, state, due, died, attempt, payload, error_of(&message)]);
         }
+    }
+    match (outcome, denied) {
+        // It may be where the user may not look.
+        (Outcome::Nothing, Some(failure)) => return Err(failure),
+        (Outcome::Done, Some(failure)) => eprintln!("dqctl: some queues could not be read: {failure}"),
+        (Outcome::Nothing | Outcome::Done, None) => {}
     }
     match outcome {
         Outcome::Nothing if args.prefix => eprintln!("dqctl: no queue has a message whose id begins with {id}"),

@@ -129,10 +129,52 @@ fn a_terminal_shows_a_message_on_lines_and_no_more_than_a_few_screens() {
     assert!(lines.contains(&"\"n\": 12345678901234567890"), "{shown}");
     assert_eq!(lines.iter().filter(|line| **line == "KeyError: 'a'").count(), 1, "{shown}");
     assert!(ok(&server, &["get", "q", "m"]).contains("\nerror\tTraceback (most recent call last):\\n  File\\n"));
-    with_input(&server, &["push", "q", "-", "--id", "large"], "x".repeat(400_000).as_bytes());
-    let shown = on_terminal(&server, "get q large", true);
-    assert!(shown.len() < 5_000 && shown.contains("(400000 bytes in all: --payload"), "{}", shown.len());
-    assert!(ok(&server, &["get", "q", "large"]).len() > 400_000);
+}
+
+#[test]
+fn a_large_payload_leaves_the_other_fields_in_sight() {
+    let server = Server::start();
+    let lines: Vec<String> = (0..5_000).map(|number| format!("line {number}")).collect();
+    for (id, payload) in [("wide", "x".repeat(400_000)), ("long", lines.join("\n"))] {
+        with_input(&server, &["push", "q", "-", "--id", id], payload.as_bytes());
+        let shown = on_terminal(&server, &format!("get q {id}"), true);
+        let said = format!("({} bytes in all: dqctl get --payload prints them)", separated(payload.len()));
+        assert!(shown.contains(&said), "{shown}");
+        let lines: usize = shown.lines().map(|line| line.chars().count().div_ceil(80)).sum();
+        assert!(lines < 35 && shown.starts_with("id "), "{lines}: {shown}");
+        let piped = ok(&server, &["get", "q", id]);
+        assert!(piped.len() > payload.len() && piped.lines().last().unwrap().starts_with("payload\t"));
+        for without in [
+            on_terminal(&server, &format!("get q {id} --no-payload"), true),
+            ok(&server, &["get", "q", id, "--no-payload"]),
+        ] {
+            assert!(without.contains("attempt") && !without.contains("payload"), "{without}");
+        }
+        assert!(json(&server, &["get", "q", id, "--no-payload"])[0].get("payload").is_none());
+    }
+    assert_eq!(dqctl(&server, &["get", "q", "long", "--no-payload", "--payload"]).code, 2);
+}
+
+/// A number of six digits with a comma, as terminals show it.
+fn separated(number: usize) -> String {
+    format!("{},{:03}", number / 1_000, number % 1_000)
+}
+
+#[test]
+fn a_queue_that_may_not_be_read_is_not_said_to_lack_a_message() {
+    let server = Server::start();
+    ok(&server, &["push", "mail", "x", "--id", "m"]);
+    ok(&server, &["push", "bills", "x", "--id", "n"]);
+    server.ask(&["ACL", "SETUSER", "ann", "on", ">pw", "~mail", "+scan", "+dq.get", "+dq.info"]);
+    let url = server.url().replace("redis://", "redis://ann:pw@");
+    let denied = dqctl(&server, &["-u", &url, "find", "n"]);
+    assert!(
+        denied.code == 3 && denied.err.contains("ACL SETUSER") && !denied.err.contains("no queue has"),
+        "{denied:?}"
+    );
+    let found = dqctl(&server, &["-u", &url, "find", "m"]);
+    assert!(found.code == 0 && found.out.starts_with("mail\tm\t"), "{found:?}");
+    assert!(found.err.starts_with("dqctl: some queues could not be read: "), "{found:?}");
 }
 
 #[test]
