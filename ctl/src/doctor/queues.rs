@@ -20,6 +20,10 @@ const DEAD_BYTES: u64 = 16 * 1024 * 1024;
 /// The most ready messages that are read to find those that no group holds back.
 const READY_MESSAGES: u64 = 100;
 
+/// So many leases have expired if that is worth a note, and at least one of so many deliveries ended so.
+const LEASES: i64 = 10;
+const LEASE_SHARE: i64 = 10;
+
 /// The most messages whose batches are looked at.
 const BATCH_MESSAGES: usize = 1_000;
 
@@ -54,6 +58,7 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
     let trouble = Trouble::of(&info, &conditions);
     about.trouble = trouble;
     settings(&info, about);
+    leases(&info, about);
     let has = |wanted| conditions.iter().any(|(condition, _)| *condition == wanted);
     if has(Condition::Dying) {
         let what = format!("messages have died in the last 10 minutes; it has {} dead", number(&info, "dead"));
@@ -81,6 +86,18 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
 
 pub fn number(info: &Fields, name: &str) -> i64 {
     info.int(name).unwrap_or(0)
+}
+
+/// Deliveries without an ack or a nack. Each one counts a retry, so that messages die of them in the end.
+fn leases(info: &Fields, about: &mut About) {
+    let (expired, delivered) = (number(info, "lease-expired"), number(info, "delivered"));
+    if expired < LEASES || expired < delivered / LEASE_SHARE {
+        return;
+    }
+    let what = format!("{expired} of {delivered} deliveries ended because their lease expired, or were released");
+    let why = "consumers died, hang, or took longer than the lease, and their messages were delivered again";
+    let advice = "compare dqctl stats QUEUE with the lease; extend leases, or dqctl alter QUEUE --lease TIME";
+    about.note("leases", what, why, advice);
 }
 
 /// The AOF does not keep their number, so there may have been more.

@@ -106,6 +106,25 @@ fn what_keeps_messages_of_a_queue_is_found() {
 }
 
 #[test]
+fn leases_that_expire_again_and_again_are_found() {
+    let server = sound();
+    let pop = |count: &str| server.ask(&["DQ.POP", "q", "COUNT", count, "LEASE", "600000", "AS", "w"]);
+    for _ in 0..10 {
+        ok(&server, &["push", "q", "x"]);
+    }
+    pop("9");
+    ok(&server, &["release", "q", "w"]);
+    assert!(severities(&doctor(&server, &[]).1, "leases").is_empty(), "9 are few");
+    pop("1");
+    ok(&server, &["release", "q", "w"]);
+    let (code, findings) = doctor(&server, &[]);
+    assert_eq!((code, severities(&findings, "leases")), (0, vec!["note"]), "{findings:?}");
+    let finding = findings.iter().find(|finding| finding["check"] == "leases").unwrap();
+    assert!(finding["what"].as_str().unwrap().starts_with("10 of 10 deliveries ended"), "{finding}");
+    assert!(finding["do"].as_str().unwrap().contains("dqctl alter q --lease TIME"), "{finding}");
+}
+
+#[test]
 fn a_batch_that_nobody_closes_is_found() {
     let server = sound();
     for (batch, id) in [("open", "a"), ("shut", "b")] {
