@@ -58,6 +58,10 @@ pub fn of_dqctl(text: &str) -> String {
     if let Some((_, said)) = TEXTS.iter().find(|(begin, _)| text.starts_with(begin)) {
         return (*said).to_owned();
     }
+    // Of the words that dqctl passes on, only those of a target can lack one.
+    if let Some(kind) = text.strip_suffix(" needs a value").filter(|word| is_option(word)) {
+        return format!("{kind} needs a name, such as '{kind} jobs'");
+    }
     let text = &text.replacen("CRON has ", "--cron has ", 1).replacen("TZ is ", "--tz takes ", 1);
     match text.split_once(" must be ") {
         Some((option, rule)) if is_option(option) => format!("{} must be {}", named(option), in_units(rule)),
@@ -100,6 +104,7 @@ mod tests {
             ("ERR AS must be 1 to 128 bytes", "the name of a consumer must be 1 to 128 bytes"),
             ("ERR a queue cannot forward to itself", "a queue cannot forward to itself"),
             ("ERR the value of the header 'a' must be at most", "the value of the header 'a' must be at most"),
+            ("ERR syntax error, LIST needs a value", "LIST needs a name, such as 'LIST jobs'"),
             ("DENIED by a rule", "DENIED by a rule"),
         ] {
             assert_eq!(of_dqctl(text), said);

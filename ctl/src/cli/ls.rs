@@ -7,6 +7,7 @@ use std::time::Duration;
 /// A column, under its name in the list.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sort {
+    #[value(alias = "name")]
     Queue,
     Ready,
     Delayed,
@@ -23,6 +24,9 @@ pub enum Sort {
 
 #[derive(Args, Debug, Default)]
 pub struct LsArgs {
+    /// Only queues whose name matches this glob, like --match
+    #[arg(conflicts_with = "pattern")]
+    pub glob: Option<String>,
     /// Only queues whose name matches this glob
     #[arg(long = "match", value_name = "PATTERN")]
     pub pattern: Option<String>,
@@ -41,4 +45,10 @@ pub struct LsArgs {
     /// List them again after each TIME, or every 2 seconds, with the messages a second that are pushed and completed
     #[arg(long, value_name = "TIME", value_parser = parse_span, num_args = 0..=1, default_missing_value = "2s")]
     pub watch: Option<Duration>,
+}
+
+impl LsArgs {
+    pub fn pattern(&self) -> Option<&str> {
+        self.pattern.as_deref().or(self.glob.as_deref())
+    }
 }

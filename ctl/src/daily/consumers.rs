@@ -8,6 +8,7 @@ use crate::name::{put, shown};
 use crate::output::Column::{Name, Number, Word};
 use crate::output::{Column, Output, Table};
 use crate::queues as names;
+use crate::visible::visible;
 use dq_client::{Client, Consumer, Raw};
 use serde_json::{json, Map};
 use std::time::UNIX_EPOCH;
@@ -90,8 +91,12 @@ pub fn release(client: &Client, args: &ReleaseArgs, output: &Output) -> Result<O
         (most, false) => queue.release(&args.consumer, most)?,
     };
     output.counted(released, "released", json!({ "released": released }))?;
-    if released == 0 {
-        exists(client, &args.queue)?;
+    if released == 0 && exists(client, &args.queue)? {
+        eprintln!(
+            "dqctl: the consumer {} holds no message of the queue {}; dqctl consumers lists those that hold some",
+            visible(&args.consumer),
+            args.queue
+        );
     }
     Ok(Outcome::found(released > 0))
 }

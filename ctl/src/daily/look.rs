@@ -146,7 +146,9 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
     }
     match outcome {
         Outcome::Nothing if args.prefix => eprintln!("dqctl: no queue has a message whose id begins with {id}"),
-        Outcome::Nothing => eprintln!("dqctl: no queue has a message {id}"),
+        Outcome::Nothing => {
+            eprintln!("dqctl: no queue has a message {id}; with --prefix, those are found whose ids begin with it")
+        }
         Outcome::Done if !output.json => output.table(&table)?,
         Outcome::Done => {}
     }

@@ -99,7 +99,7 @@ pub fn ls(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Fa
 /// Reads the queues, and chooses and sorts those that are shown.
 fn look(client: &Client, args: &LsArgs, memory: &mut Memory) -> Result<Vec<Listed>, Failure> {
     let mut listed = Vec::new();
-    for name in queues::find(client, args.pattern.as_deref(), usize::MAX)? {
+    for name in queues::find(client, args.pattern(), usize::MAX)? {
         // A queue that was deleted since is left out.
         let Some(info) = read(client, &name)? else { continue };
         let looks = memory.looks.entry(name.clone()).or_default();
@@ -142,7 +142,7 @@ fn compare(sort: Sort, a: &Listed, b: &Listed) -> Ordering {
 
 /// What a terminal shows instead of an empty list.
 fn none(args: &LsArgs) -> &'static str {
-    match (args.trouble, &args.pattern) {
+    match (args.trouble, args.pattern()) {
         (true, None) => "nothing is wrong with any queue",
         (true, Some(_)) => "nothing is wrong with any queue that matches",
         (false, Some(_)) => "no queue matches",
@@ -178,7 +178,8 @@ fn table(listed: &[Listed], args: &LsArgs) -> Table {
         let text = oldest.map_or_else(|| "-".to_owned(), span);
         row.push(Cell::new(vec![text], if is_old { Style::Warning } else { Style::Plain }));
         if args.watch.is_some() {
-            let rate = |name: &str| rates.get(name).map_or_else(|| "-".to_owned(), Json::to_string);
+            let rate = |name: &str| rates.get(name).and_then(Json::as_f64);
+            let rate = |name: &str| rate(name).map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
             row.extend(["pushed", "completed"].map(|name| Cell::from(rate(name))));
         }
         row.push(Cell::from(info.text("waiting-clients")));

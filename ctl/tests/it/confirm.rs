@@ -102,6 +102,11 @@ fn a_release_is_counted_before_and_after_it() {
     assert_eq!((&info["lease-expired"], &info["given-back"]), (&json!(1), &json!(1)));
     let nobody = dqctl(&server, &["release", "q", "nobody", "--dry-run"]);
     assert_eq!((nobody.code, nobody.out.as_str()), (1, "0\n"));
+    let nobody = dqctl(&server, &["release", "q", "nobody"]);
+    assert!(
+        nobody.code == 1 && nobody.err.contains("the consumer nobody holds no message of the queue q"),
+        "{nobody:?}"
+    );
     let missing = dqctl(&server, &["release", "none", "w", "--dry-run"]);
     assert!(missing.code == 1 && missing.err.contains("there is no queue none"), "{missing:?}");
 }

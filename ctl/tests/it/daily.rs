@@ -162,7 +162,6 @@ fn a_change_that_finds_no_message_exits_with_1() {
         &["cancel", "q", "none", "--dry-run"],
         &["promote", "q"],
         &["purge", "q", "dead"],
-        &["release", "q", "nobody"],
     ] {
         let ran = dqctl(&server, args);
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (1, "0\n", ""), "{args:?}");

@@ -38,6 +38,7 @@ fn queues_are_sorted_by_a_column_and_the_first_ones_listed() {
         (&["--sort", "state", "-n", "1"], &["c"]),
         (&["--sort", "delayed"], &["a", "b", "c"]),
         (&["--reverse"], &["c", "b", "a"]),
+        (&["b*"], &["b"]),
         (&["--trouble"], &["c", "a"]),
         (&["--trouble", "--sort", "queue"], &["a", "c"]),
     ] {

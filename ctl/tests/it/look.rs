@@ -114,7 +114,7 @@ fn a_message_is_found_in_whichever_queue_it_is() {
     assert_eq!(places, [(r"images:\xff", "delayed"), ("mail", "ready")]);
     assert_eq!(json(&server, &["find", "order-7", "--match", "mail"])[0]["queue"], "mail");
     let none = dqctl(&server, &["find", "order-8"]);
-    assert!(none.code == 1 && none.err.contains("no queue has a message order-8"), "{none:?}");
+    assert!(none.code == 1 && none.err.contains("no queue has a message order-8; with --prefix"), "{none:?}");
 }
 
 #[test]
