@@ -2,7 +2,7 @@
 
 use super::queues::{object, read, state};
 use crate::cli::{LsArgs, Sort};
-use crate::condition::{Condition, Level, Looks};
+use crate::condition::Looks;
 use crate::failure::{Failure, Outcome};
 use crate::name::{put, shown};
 use crate::output::Column::{Name, Number, Text, Word};
@@ -10,15 +10,13 @@ use crate::output::{Cell, Column, Output, Table};
 use crate::queues;
 use crate::reply::Fields;
 use crate::time::{now_ms, span};
-use crate::top::{style, Style};
-use crate::trouble::Trouble;
-use crate::web::history::{History, Sample};
+use crate::top::{style, Row, Snapshot, Style};
 use dq_client::Client;
-use serde_json::Value as Json;
+use serde_json::json;
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const COLUMNS: &[Column] = &[
     Name("queue"),
@@ -50,21 +48,18 @@ const LEAST_WATCH: Duration = Duration::from_secs(1);
 /// From this age in ms on, the oldest ready message is marked, as in `dqctl top`.
 const OLD: u64 = 60_000;
 
-/// What is remembered from one look to the next.
+/// What was seen of a queue, from which its rates and what happens in it follow.
 #[derive(Default)]
-struct Memory {
-    looks: HashMap<Vec<u8>, Looks>,
-    history: History,
+struct Seen {
+    looks: Looks,
+    row: Row,
 }
 
 /// A queue as it was found.
-struct Listed {
-    name: Vec<u8>,
-    info: Fields,
-    conditions: Vec<(Condition, Level)>,
-    trouble: Trouble,
-    /// Messages a second; null without `--watch`.
-    rates: Json,
+struct Listed<'a> {
+    name: &'a [u8],
+    info: &'a Fields,
+    row: &'a Row,
 }
 
 pub fn ls(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Failure> {
@@ -72,10 +67,10 @@ pub fn ls(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Fa
         let name = if sort == Sort::In { "in/s" } else { "out/s" };
         return Err(Failure::usage(format!("--sort {name} needs --watch, which measures how many messages a second")));
     }
-    let mut memory = Memory::default();
+    let mut seen = BTreeMap::new();
     let mut picture = args.watch.and_then(|_| output.picture());
     loop {
-        match (look(client, args, &mut memory), &mut picture) {
+        match (look(client, args, &mut seen), &mut picture) {
             (Ok(listed), Some(picture)) if listed.is_empty() => picture.line(none(args))?,
             (Ok(listed), Some(picture)) => {
                 picture.table(&table(&listed, args), "--sort and --match choose which are shown")?;
@@ -97,24 +92,25 @@ pub fn ls(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Fa
 }
 
 /// Reads the queues, and chooses and sorts those that are shown.
-fn look(client: &Client, args: &LsArgs, memory: &mut Memory) -> Result<Vec<Listed>, Failure> {
-    let mut listed = Vec::new();
-    for name in queues::find(client, args.pattern(), usize::MAX)? {
+fn look<'a>(client: &Client, args: &LsArgs, seen: &'a mut BTreeMap<Vec<u8>, Seen>) -> Result<Vec<Listed<'a>>, Failure> {
+    let names: BTreeSet<Vec<u8>> = queues::find(client, args.pattern(), usize::MAX)?.into_iter().collect();
+    seen.retain(|name, _| names.contains(name));
+    for name in names {
         // A queue that was deleted since is left out.
-        let Some(info) = read(client, &name)? else { continue };
-        let looks = memory.looks.entry(name.clone()).or_default();
+        let Some(info) = read(client, &name)? else {
+            seen.remove(&name);
+            continue;
+        };
+        let Seen { looks, row } = seen.entry(name.clone()).or_default();
         let peeked = looks.peek(client, &name, &info);
-        let conditions = Condition::of(&info, looks.note(now_ms(), &info, peeked));
-        let trouble = Trouble::of(&info, &conditions);
-        if args.watch.is_some() {
-            memory.history.look(Some(&name), Sample::of_queue(&info));
-        }
-        let rates = memory.history.rates(Some(&name));
-        listed.push(Listed { name, info, conditions, trouble, rates });
+        let recent = looks.note(now_ms(), &info, peeked);
+        row.take(Snapshot { at: Instant::now(), info, late: None, recent });
     }
-    if args.trouble {
-        listed.retain(|queue| !queue.trouble.is_none());
-    }
+    let listed = seen.iter().filter_map(|(name, Seen { row, .. })| {
+        let info = &row.latest.as_ref()?.info;
+        Some(Listed { name, info, row })
+    });
+    let mut listed: Vec<Listed> = listed.filter(|queue| !args.trouble || !queue.row.trouble.is_none()).collect();
     // They are in the order of their names, which those that are equal keep.
     let sort = args.sort.unwrap_or(if args.trouble { Sort::State } else { Sort::Queue });
     listed.sort_by(|a, b| if args.reverse { compare(sort, b, a) } else { compare(sort, a, b) });
@@ -125,18 +121,18 @@ fn look(client: &Client, args: &LsArgs, memory: &mut Memory) -> Result<Vec<Liste
 /// The largest numbers and the worst states come first.
 fn compare(sort: Sort, a: &Listed, b: &Listed) -> Ordering {
     let by = |name: &str| b.info.int(name).cmp(&a.info.int(name));
-    let rate = |queue: &Listed, name: &str| queue.rates.get(name).and_then(Json::as_f64).unwrap_or(-1.0);
+    let rate = |a: Option<f64>, b: Option<f64>| b.unwrap_or(-1.0).total_cmp(&a.unwrap_or(-1.0));
     match sort {
-        Sort::Queue => a.name.cmp(&b.name),
+        Sort::Queue => a.name.cmp(b.name),
         Sort::Ready => by("ready"),
         Sort::Delayed => by("delayed"),
         Sort::Inflight => by("inflight"),
         Sort::Dead => by("dead"),
         Sort::Oldest => by("oldest-ready"),
-        Sort::In => rate(b, "pushed").total_cmp(&rate(a, "pushed")),
-        Sort::Out => rate(b, "completed").total_cmp(&rate(a, "completed")),
+        Sort::In => rate(a.row.pushed, b.row.pushed),
+        Sort::Out => rate(a.row.completed, b.row.completed),
         Sort::Waiting => by("waiting-clients"),
-        Sort::State => b.trouble.cmp(&a.trouble),
+        Sort::State => b.row.trouble.cmp(&a.row.trouble),
     }
 }
 
@@ -154,21 +150,28 @@ fn print(listed: &[Listed], args: &LsArgs, output: &Output) -> Result<(), Failur
     if !output.json {
         return output.table(&table(listed, args));
     }
-    for queue in listed {
-        let mut object = object(&queue.info, &queue.conditions);
-        put(&mut object, "queue", &queue.name);
+    for Listed { name, info, row } in listed {
+        let mut object = object(info, &row.conditions);
+        put(&mut object, "queue", name);
         if args.watch.is_some() {
-            object.insert("rates".to_owned(), queue.rates.clone());
+            let rates = row.pushed.zip(row.completed).map(
+                |(pushed, completed)| json!({ "pushed": to_hundredths(pushed), "completed": to_hundredths(completed) }),
+            );
+            object.insert("rates".to_owned(), rates.unwrap_or_default());
         }
         output.object(&object)?;
     }
     Ok(())
 }
 
+fn to_hundredths(rate: f64) -> f64 {
+    (rate * 100.0).round() / 100.0
+}
+
 /// The list, in the colours of `dqctl top`.
 fn table(listed: &[Listed], args: &LsArgs) -> Table {
     let mut table = Table::new(if args.watch.is_some() { WATCHED } else { COLUMNS });
-    for Listed { name, info, conditions, rates, .. } in listed {
+    for Listed { name, info, row: seen } in listed {
         let mut row = vec![Cell::from(shown(name))];
         row.extend(["ready", "delayed", "inflight"].map(|field| Cell::from(info.text(field))));
         let is_dead = info.int("dead").is_some_and(|dead| dead > 0);
@@ -178,12 +181,11 @@ fn table(listed: &[Listed], args: &LsArgs) -> Table {
         let text = oldest.map_or_else(|| "-".to_owned(), span);
         row.push(Cell::new(vec![text], if is_old { Style::Warning } else { Style::Plain }));
         if args.watch.is_some() {
-            let rate = |name: &str| rates.get(name).and_then(Json::as_f64);
-            let rate = |name: &str| rate(name).map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
-            row.extend(["pushed", "completed"].map(|name| Cell::from(rate(name))));
+            let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
+            row.extend([seen.pushed, seen.completed].map(|number| Cell::from(rate(number))));
         }
         row.push(Cell::from(info.text("waiting-clients")));
-        row.push(state_cell(info, conditions));
+        row.push(state_cell(info, seen));
         table.styled(row);
     }
     table
@@ -191,13 +193,13 @@ fn table(listed: &[Listed], args: &LsArgs) -> Table {
 
 /// The state, and fewer words for a terminal without room: without what explains them, then only the first ones and how many
 /// more there are, as in `dqctl top`.
-fn state_cell(info: &Fields, conditions: &[(Condition, Level)]) -> Cell {
-    let words: Vec<&str> = conditions.iter().map(|(condition, _)| condition.as_str()).collect();
-    let mut texts = vec![state(info, conditions)];
+fn state_cell(info: &Fields, row: &Row) -> Cell {
+    let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.as_str()).collect();
+    let mut texts = vec![state(info, &row.conditions)];
     for kept in (1..=words.len()).rev() {
         let rest = words.len() - kept;
         let rest = if rest == 0 { String::new() } else { format!(" +{rest}") };
         texts.push(words.get(..kept).unwrap_or_default().join(", ") + &rest);
     }
-    Cell::new(texts, style(conditions.iter().map(|(_, level)| *level).max()))
+    Cell::new(texts, style(row.level()))
 }

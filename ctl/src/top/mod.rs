@@ -23,8 +23,10 @@ mod terminal;
 mod text;
 mod view;
 
-// Lists on a terminal look like those of `top`.
+// Lists on a terminal look like those of `top`, and are measured in the same way.
 pub use list::style;
+pub use row::Row;
+pub use source::Snapshot;
 pub use terminal::paint;
 pub use text::{Line, Style};
 

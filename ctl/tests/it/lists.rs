@@ -1,10 +1,10 @@
 //! `dqctl ls`: sorted, limited, in colours, and drawn again in the same place; and lists of any kind in pipes.
 
-use crate::dqctl::{dqctl, json, ok, on_terminal, terminal};
+use crate::dqctl::{command, dqctl, json, ok, on_terminal, terminal};
 use crate::support::{eventually, Server};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::num::NonZero;
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 
 /// Three queues: `a` has most dead messages, `b` most ready ones, and `c` is full.
@@ -50,6 +50,24 @@ fn queues_are_sorted_by_a_column_and_the_first_ones_listed() {
     assert!(unmeasured.code == 2 && unmeasured.err.contains("--sort in/s needs --watch"), "{unmeasured:?}");
     let unknown = dqctl(&server, &["ls", "--sort", "size"]);
     assert!(unknown.code == 2 && unknown.err.contains("queue, ready, delayed"), "{unknown:?}");
+}
+
+#[test]
+fn the_queue_that_gets_most_messages_comes_first() {
+    let server = Server::start();
+    for queue in ["a", "b", "c"] {
+        ok(&server, &["push", queue, "x"]);
+    }
+    let mut watch = command(&server, &["ls", "--watch", "1s", "--sort", "in/s", "-n", "1", "--json"]);
+    let mut child = watch.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut first = lines.map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap());
+    assert!(first.next().unwrap()["rates"].is_null(), "one look measures nothing");
+    ok(&server, &["push", "b", "x"]);
+    let busy = first.find(|queue| queue["rates"]["pushed"].as_f64() > Some(0.0)).unwrap();
+    assert_eq!(busy["queue"], "b");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]
