@@ -19,6 +19,24 @@ pub fn find(client: &Client, pattern: Option<&str>, limit: usize) -> Result<Vec<
     Ok(names.into_iter().take(limit).collect())
 }
 
+/// The names of the queues on the servers of a cluster that answer, and why those of the others are missing. It is a failure
+/// if none answers.
+pub fn find_reachable(client: &Client, pattern: Option<&str>) -> Result<(Vec<Vec<u8>>, Option<Failure>), Failure> {
+    let (mut names, mut silent, mut last) = (BTreeSet::new(), Vec::new(), None);
+    let servers = client.servers()?;
+    for server in &servers {
+        if let Err(failure) = find_on(client, server, pattern, usize::MAX, &mut names) {
+            silent.push(server.to_string());
+            last = Some(failure);
+        }
+    }
+    let missing = match last {
+        Some(failure) if silent.len() == servers.len() => return Err(failure),
+        last => last.map(|why| Failure::failed(format!("the queues of {} are missing: {why}", silent.join(", ")))),
+    };
+    Ok((names.into_iter().collect(), missing))
+}
+
 /// Checks that all servers answer and have loaded the module. To one without it, all queues seem to be gone.
 pub fn check(client: &Client) -> Result<(), Error> {
     client.servers()?.iter().try_for_each(|server| check_on(client, server))

@@ -18,9 +18,9 @@ const COLUMNS: &[Column] = &[Name("consumer"), Number("inflight"), Word("oldest-
 const OF_ALL: &[Column] = &[Name("consumer"), Name("queue"), Number("inflight"), Word("oldest-delivery")];
 
 pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Result<Outcome, Failure> {
-    let queues = match &args.queue {
-        Some(queue) => vec![queue.as_bytes().to_vec()],
-        None => names::find(client, args.pattern.as_deref(), usize::MAX)?,
+    let (queues, missing) = match &args.queue {
+        Some(queue) => (vec![queue.as_bytes().to_vec()], None),
+        None => names::find_reachable(client, args.pattern.as_deref())?,
     };
     let (mut found, mut unnamed) = (Vec::new(), 0);
     for name in &queues {
@@ -44,7 +44,7 @@ pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Resu
     if unnamed > 0 {
         output.remark(&format!("{unnamed} more in flight with consumers that have no name: they popped without AS"))?;
     }
-    Ok(Outcome::Done)
+    missing.map_or(Ok(Outcome::Done), Err)
 }
 
 fn print(found: &[(&Vec<u8>, Consumer)], args: &ConsumersArgs, output: &Output) -> Result<(), Failure> {

@@ -109,15 +109,16 @@ fn selected(client: &Client, args: &PeekArgs, state: State) -> Result<Vec<Fields
 /// Looks for an id in all queues, or for its beginning.
 pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome, Failure> {
     let id = args.id.id();
-    let (mut table, mut outcome, mut denied) = (Table::new(FOUND), Outcome::Nothing, None);
-    for queue in crate::queues::find(client, args.pattern.as_deref(), usize::MAX)? {
+    let (mut table, mut outcome) = (Table::new(FOUND), Outcome::Nothing);
+    let (queues, mut unread) = crate::queues::find_reachable(client, args.pattern.as_deref())?;
+    for queue in queues {
         let found = match args.prefix {
             true => with_prefix(client, &queue, id.as_bytes()),
             false => of_id(client, &queue, id.as_bytes()),
         };
         let found = match found {
             Err(failure) if failure.is_denied() => {
-                denied = Some(failure);
+                unread = Some(failure);
                 continue;
             }
             found => found?,
@@ -138,10 +139,10 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
             table.row(vec![shown(&queue), id, state, due, died, attempt, payload, error_of(&message)]);
         }
     }
-    match (outcome, denied) {
-        // It may be where the user may not look.
+    match (outcome, unread) {
+        // It may be where nobody could look.
         (Outcome::Nothing, Some(failure)) => return Err(failure),
-        (Outcome::Done, Some(failure)) => eprintln!("dqctl: some queues could not be read: {failure}"),
+        (Outcome::Done, Some(failure)) => eprintln!("dqctl: not all queues could be read: {failure}"),
         (Outcome::Nothing | Outcome::Done, None) => {}
     }
     match outcome {

@@ -71,14 +71,21 @@ pub fn ls(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Fa
     let mut picture = args.watch.and_then(|_| output.picture());
     loop {
         match (look(client, args, &mut seen), &mut picture) {
-            (Ok(listed), Some(picture)) if listed.is_empty() => picture.line(none(args))?,
-            (Ok(listed), Some(picture)) => {
-                picture.table(&table(&listed, args), "--sort and --match choose which are shown")?;
+            (Ok((listed, None)), Some(picture)) if listed.is_empty() => picture.line(none(args))?,
+            (Ok((listed, missing)), Some(picture)) => {
+                picture.table(&table(&listed, args), "--sort and --match choose which are shown", missing)?;
             }
-            (Ok(listed), None) if listed.is_empty() && output.is_for_people() && !output.json => {
-                output.line(none(args))?;
+            (Ok((listed, missing)), None) => {
+                match &missing {
+                    None if listed.is_empty() && output.is_for_people() && !output.json => output.line(none(args))?,
+                    _ => print(&listed, args, output)?,
+                }
+                match missing {
+                    Some(missing) if args.watch.is_some() => eprintln!("dqctl: {missing}"),
+                    Some(missing) => return Err(missing),
+                    None => {}
+                }
             }
-            (Ok(listed), None) => print(&listed, args, output)?,
             // Who watches a server wants to see it come back.
             (Err(failure), Some(picture)) => picture.failed(failure)?,
             (Err(failure), None) => return Err(failure),
@@ -91,9 +98,14 @@ pub fn ls(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Fa
     }
 }
 
-/// Reads the queues, and chooses and sorts those that are shown.
-fn look<'a>(client: &Client, args: &LsArgs, seen: &'a mut BTreeMap<Vec<u8>, Seen>) -> Result<Vec<Listed<'a>>, Failure> {
-    let names: BTreeSet<Vec<u8>> = queues::find(client, args.pattern(), usize::MAX)?.into_iter().collect();
+/// Reads the queues, and chooses and sorts those that are shown. The second part says which are missing.
+fn look<'a>(
+    client: &Client,
+    args: &LsArgs,
+    seen: &'a mut BTreeMap<Vec<u8>, Seen>,
+) -> Result<(Vec<Listed<'a>>, Option<Failure>), Failure> {
+    let (names, missing) = queues::find_reachable(client, args.pattern())?;
+    let names: BTreeSet<Vec<u8>> = names.into_iter().collect();
     seen.retain(|name, _| names.contains(name));
     for name in names {
         // A queue that was deleted since is left out.
@@ -115,7 +127,7 @@ fn look<'a>(client: &Client, args: &LsArgs, seen: &'a mut BTreeMap<Vec<u8>, Seen
     let sort = args.sort.unwrap_or(if args.trouble { Sort::State } else { Sort::Queue });
     listed.sort_by(|a, b| if args.reverse { compare(sort, b, a) } else { compare(sort, a, b) });
     listed.truncate(args.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
-    Ok(listed)
+    Ok((listed, missing))
 }
 
 /// The largest numbers and the worst states come first.

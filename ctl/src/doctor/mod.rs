@@ -79,12 +79,8 @@ fn read(client: &Client, server: &Address) -> Result<ServerInfo, Error> {
 /// All queues. Returns how many.
 fn look_at_queues(client: &Client, args: &DoctorArgs, findings: &mut Findings) -> Result<usize, Failure> {
     // Of a server without the module, or of one that does not answer, nothing more is to be said than that.
-    if findings.is_critical("module") || findings.is_critical("unreachable") {
-        if client.is_cluster() {
-            let why = "a part of them cannot be read";
-            let advice = "run dqctl doctor again when all servers are back";
-            findings.about(Subject::All).add(Severity::NotChecked, "queues", "the queues", why, advice);
-        }
+    let is_partial = findings.is_critical("module") || findings.is_critical("unreachable");
+    if is_partial && !client.is_cluster() {
         return Ok(0);
     }
     for server in client.servers()? {
@@ -94,10 +90,34 @@ fn look_at_queues(client: &Client, args: &DoctorArgs, findings: &mut Findings) -
         }
     }
     let limits = queues::Limits::of(args);
-    let found = names::find(client, args.pattern.as_deref(), usize::MAX)?;
+    match look_at_each(client, args, &limits, findings) {
+        // The servers that answer refuse to serve if a part of the cluster is missing.
+        Err(failure) if is_partial => {
+            let advice = "run dqctl doctor again when all servers are back";
+            findings.about(Subject::All).add(
+                Severity::NotChecked,
+                "queues",
+                "the queues",
+                &failure.to_string(),
+                advice,
+            );
+            Ok(0)
+        }
+        looked => looked,
+    }
+}
+
+/// The queues of the servers that answer. Returns how many.
+fn look_at_each(
+    client: &Client,
+    args: &DoctorArgs,
+    limits: &queues::Limits,
+    findings: &mut Findings,
+) -> Result<usize, Failure> {
+    let (found, missing) = names::find_reachable(client, args.pattern.as_deref())?;
     let mut waiting = Vec::new();
     for name in &found {
-        if let Some(totals) = queues::check(client, name, &limits, findings)? {
+        if let Some(totals) = queues::check(client, name, limits, findings)? {
             waiting.push((name, totals));
         }
     }
@@ -105,7 +125,7 @@ fn look_at_queues(client: &Client, args: &DoctorArgs, findings: &mut Findings) -
         thread::sleep(WATCH);
     }
     for (name, before) in waiting {
-        waiting::check_again(client, name, &before, &limits, findings)?;
+        waiting::check_again(client, name, &before, limits, findings)?;
     }
-    Ok(found.len())
+    missing.map_or(Ok(found.len()), Err)
 }

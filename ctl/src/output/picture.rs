@@ -26,8 +26,9 @@ impl Picture<'_> {
         Picture { output, shown: 0, size: size(), lines: Vec::new(), made: None }
     }
 
-    /// Shows a table as far as the terminal has lines, and says how many rows are left out; `advice` says how to see them.
-    pub fn table(&mut self, table: &Table, advice: &str) -> Result<(), Failure> {
+    /// Shows a table as far as the terminal has lines, and says how many rows are left out; `advice` says how to see them. Below
+    /// it is what is wrong.
+    pub fn table(&mut self, table: &Table, advice: &str, wrong: Option<Failure>) -> Result<(), Failure> {
         let (width, height) = size();
         self.lines = table.lines(width);
         // One line for what is said below, and one for the cursor.
@@ -39,7 +40,7 @@ impl Picture<'_> {
                 .push(Line::new(Style::Dim, format!("… and {} more: {advice}", separated(&(rest + 1).to_string()))));
         }
         self.made = Some(Instant::now());
-        self.show(None)
+        self.show(wrong.map(|wrong| Line::new(Style::Bad, wrong.to_string())))
     }
 
     /// Shows one line.

@@ -306,6 +306,35 @@ fn all_nodes_of_a_cluster_are_looked_at() {
 }
 
 #[test]
+fn queues_of_a_cluster_are_looked_at_while_one_of_its_servers_is_down() {
+    let mut cluster = Cluster::of(2);
+    for node in &cluster.nodes {
+        node.ask(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]);
+    }
+    let owner = |queue: &str| Cluster::first_owner(2, cluster.slot_of(queue));
+    let (here, there) = (["a", "b", "c", "d"].into_iter()).partition::<Vec<&str>, _>(|queue| owner(queue) == 0);
+    let client = cluster.client();
+    for queue in here.iter().chain(&there) {
+        client.queue::<dq_client::Raw>(queue).push(&dq_client::Raw(b"x".to_vec())).send().unwrap();
+    }
+    let gone = format!("127.0.0.1:{}", cluster.nodes[1].port());
+    cluster.nodes[1].kill();
+    let url = format!("redis://127.0.0.1:{}", cluster.nodes[0].port());
+    let run = |args: &[&str]| dqctl(&cluster.nodes[0], &[args, &["-u", &url, "--cluster"]].concat());
+    let (code, findings) = findings(run(&["doctor", "--json", "--max-ready", "0"]));
+    assert_eq!((code, severities(&findings, "no-consumer").len()), (1, here.len()), "{findings:?}");
+    assert_eq!(severities(&findings, "unreachable"), ["critical"]);
+    assert_eq!(severities(&findings, "queues"), ["not checked"]);
+    // The other commands for all queues say what is missing too.
+    let listed = run(&["ls"]);
+    let names: Vec<&str> = listed.out.lines().map(|line| line.split('\t').next().unwrap()).collect();
+    assert!(listed.code == 3 && names == here, "{listed:?}");
+    for ran in [listed, run(&["consumers"]), run(&["find", "none"])] {
+        assert!(ran.code == 3 && ran.err.contains(&format!("the queues of {gone} are missing: ")), "{ran:?}");
+    }
+}
+
+#[test]
 fn rights_that_are_missing_are_not_errors() {
     let server = sound();
     ok(&server, &["push", "q", "x"]);

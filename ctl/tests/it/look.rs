@@ -174,7 +174,7 @@ fn a_queue_that_may_not_be_read_is_not_said_to_lack_a_message() {
     );
     let found = dqctl(&server, &["-u", &url, "find", "m"]);
     assert!(found.code == 0 && found.out.starts_with("mail\tm\t"), "{found:?}");
-    assert!(found.err.starts_with("dqctl: some queues could not be read: "), "{found:?}");
+    assert!(found.err.starts_with("dqctl: not all queues could be read: "), "{found:?}");
 }
 
 #[test]
