@@ -41,6 +41,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The same for the page and for `top`: long enough to reopen a connection that the server has closed.
 const PAGE_PATIENCE: Duration = Duration::from_millis(500);
 
+/// Above the options of what is printed, in the help.
+const OUTPUT: &str = "Output";
+
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 nothing was changed or found: a duplicate, no such id or queue, or no message to change; \
 2 the command line is wrong; 3 the server or the system refused, or could not be reached.";
@@ -60,10 +63,10 @@ pub struct Cli {
     #[command(flatten)]
     pub connection: Connection,
     /// Print JSON, one object per line, with the names of DQ.GET and DQ.INFO
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = OUTPUT)]
     pub json: bool,
     /// Above a list in a pipe, print the names of its columns
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = OUTPUT)]
     pub heading: bool,
     #[command(subcommand)]
     pub command: Command,

@@ -25,7 +25,7 @@ pub enum Sort {
 #[derive(Args, Debug, Default)]
 pub struct LsArgs {
     /// Only queues whose name matches this glob, like --match
-    #[arg(conflicts_with = "pattern")]
+    #[arg(value_name = "PATTERN", conflicts_with = "pattern")]
     pub glob: Option<String>,
     /// Only queues whose name matches this glob
     #[arg(long = "match", value_name = "PATTERN")]

@@ -22,13 +22,15 @@ pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Resu
         Some(queue) => (vec![queue.as_bytes().to_vec()], None),
         None => names::find_reachable(client, args.pattern.as_deref())?,
     };
-    let (mut found, mut unnamed) = (Vec::new(), 0);
+    let (mut found, mut unnamed, mut most) = (Vec::new(), 0, (0, None));
     for name in &queues {
         let of_queue = client.queue::<Raw>(name).consumers().collect::<Result<Vec<_>, _>>()?;
         if output.is_for_people() {
             let inflight = queues::read(client, name).ok().flatten().and_then(|info| info.int("inflight"));
             let named = of_queue.iter().map(|consumer| consumer.inflight).sum();
-            unnamed += inflight.and_then(|count| u64::try_from(count).ok()).unwrap_or(0).saturating_sub(named);
+            let others = inflight.and_then(|count| u64::try_from(count).ok()).unwrap_or(0).saturating_sub(named);
+            unnamed += others;
+            most = most.max((others, Some(name)));
         }
         found.extend(of_queue.into_iter().map(|consumer| (name, consumer)));
     }
@@ -42,7 +44,13 @@ pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Resu
     found.truncate(args.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
     print(&found, args, output)?;
     if unnamed > 0 {
-        output.remark(&format!("{unnamed} more in flight with consumers that have no name: they popped without AS"))?;
+        let place = match most {
+            (_, Some(queue)) if args.queue.is_none() => format!(", most of them in {}", shown(queue)),
+            _ => String::new(),
+        };
+        output.remark(&format!(
+            "{unnamed} more in flight with consumers that have no name{place}: they popped without AS"
+        ))?;
     }
     missing.map_or(Ok(Outcome::Done), Err)
 }

@@ -185,7 +185,8 @@ fn table(listed: &[Listed], args: &LsArgs) -> Table {
     let mut table = Table::new(if args.watch.is_some() { WATCHED } else { COLUMNS });
     for Listed { name, info, row: seen } in listed {
         let mut row = vec![Cell::from(shown(name))];
-        row.extend(["ready", "delayed", "inflight"].map(|field| Cell::from(info.text(field))));
+        row.extend(["ready", "delayed"].map(|field| Cell::from(info.text(field))));
+        row.push(Cell::new(vec![info.text("inflight")], if seen.hangs() { Style::Warning } else { Style::Plain }));
         let is_dead = info.int("dead").is_some_and(|dead| dead > 0);
         row.push(Cell::new(vec![info.text("dead")], if is_dead { Style::Bad } else { Style::Plain }));
         let oldest = info.int("oldest-ready").and_then(|ms| u64::try_from(ms).ok());
