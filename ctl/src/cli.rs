@@ -6,6 +6,7 @@ mod dead;
 pub mod doctor;
 mod done;
 pub mod generate;
+mod instead;
 mod ls;
 mod moving;
 mod overview;
@@ -22,6 +23,7 @@ pub use change::{
 };
 pub use dead::{among, DeadArgs, SelectArgs};
 pub use done::{AwaitArgs, CompleteArgs};
+pub use instead::instead_of;
 pub use ls::{LsArgs, Sort};
 pub use moving::{DumpArgs, End, ImportArgs, Kind, LoadArgs, Unit};
 pub use overview::{command, named, overview, queue_of};

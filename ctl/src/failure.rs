@@ -1,6 +1,7 @@
 //! How a command ends: exit codes, and errors of one line that say what to do.
 
 use crate::advice;
+use crate::cli::instead_of;
 use crate::queues;
 use crate::time::parse_span;
 use crate::visible::visible;
@@ -100,6 +101,11 @@ impl Failure {
         if !error.use_stderr() {
             let _ = error.print();
             return Failure { is_quiet: true, ..Failure::new("", 0) };
+        }
+        if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
+            if let Some(instead) = instead_of(word) {
+                return Failure::usage(format!("there is no command {word}: {instead}; see dqctl --help"));
+            }
         }
         let text = error.to_string();
         let mut line = String::new();

@@ -96,6 +96,16 @@ fn purge_takes_what_has_been_in_its_state_for_long() {
 }
 
 #[test]
+fn the_command_of_another_tool_gets_the_one_that_is_meant() {
+    let server = Server::start();
+    for (guess, instead) in [("rm", "dqctl purge"), ("requeue", "dqctl redrive"), ("pop", "dqctl peek")] {
+        let ran = dqctl(&server, &[guess, "q"]);
+        let start = format!("dqctl: there is no command {guess}: ");
+        assert!(ran.code == 2 && ran.err.starts_with(&start) && ran.err.contains(instead), "{ran:?}");
+    }
+}
+
+#[test]
 fn an_unknown_option_gets_no_wrong_advice() {
     let ran = run(without_server(&["cancel", "q", "m", "--nonsense"]));
     assert!(ran.code == 2 && !ran.err.contains("to pass"), "{ran:?}");
