@@ -1,0 +1,185 @@
+//! What keys change, and what they say if they change nothing.
+
+use super::{Top, DOWN, ENTER, TAB};
+use crate::dqctl::ok;
+use crate::support::{eventually, Server};
+
+#[test]
+fn nothing_changes_without_a_yes() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    let paused = || ok(&server, &["info", "q"]).contains("paused\t1");
+    let mut top = Top::start(&server);
+    top.until_line("q ");
+    top.press("p");
+    top.until("Pause q?");
+    top.press("n");
+    top.until_gone("Pause q?");
+    assert!(!paused());
+    top.press("p");
+    top.until("Pause q?");
+    top.press("y");
+    top.until("paused q");
+    assert!(paused());
+    eventually("it is shown", || top.line("q ").contains("paused"));
+    top.press("p");
+    top.until("Resume q?");
+    top.press("y");
+    top.until("resumed q");
+    assert!(!paused());
+}
+
+#[test]
+fn messages_are_cancelled_redriven_and_run() {
+    let server = Server::start();
+    let state = |id: &str| ok(&server, &["get", "q", id, "--json"]);
+    for id in ["a", "b", "c"] {
+        ok(&server, &["push", "q", "x", "--id", id, "--in", "1h"]);
+    }
+    let mut top = Top::start(&server);
+    top.until_line("q ");
+    eventually("its delayed messages are known", || top.line("q ").split_whitespace().nth(2) == Some("3"));
+    top.press(ENTER);
+    top.until("in 59m");
+    top.press("n");
+    top.until("Run a of q now?");
+    top.press("y");
+    top.until("due now: a");
+    assert!(state("a").contains("\"ready\""));
+    eventually("the list is read again", || top.line("b ").contains("in 59m") && top.line("a ").is_empty());
+    top.press(DOWN);
+    top.press("c");
+    top.until("Cancel c of q for good?");
+    top.press("y");
+    top.until("cancelled c");
+    server.ask(&["DQ.BURY", "q", "b"]);
+    top.press("\t\t\t");
+    eventually("it is dead", || top.line("b ").contains("ago"));
+    top.press(ENTER);
+    top.until("rejected");
+    top.press("r");
+    top.until("Redrive b of q?");
+    top.press("y");
+    top.until("redriven b");
+    assert!(state("b").contains("\"ready\""));
+}
+
+#[test]
+fn a_closed_queue_is_opened() {
+    let server = Server::start();
+    ok(&server, &["create", "q"]);
+    ok(&server, &["pause", "q", "in"]);
+    let mut top = Top::start(&server);
+    eventually("it is closed", || top.line("q ").ends_with("closed"));
+    top.until("p resume");
+    top.press("p");
+    top.until("Resume q?");
+    top.press("y");
+    top.until("resumed q");
+    ok(&server, &["push", "q", "x"]);
+}
+
+#[test]
+fn the_last_line_has_the_keys_that_do_something() {
+    let server = Server::start();
+    for id in ["a", "b"] {
+        ok(&server, &["push", "q", "x", "--id", id, "--in", "1h"]);
+    }
+    ok(&server, &["bury", "q", "a"]);
+    let mut top = Top::start(&server);
+    top.until("R redrive  N run now");
+    top.press(ENTER);
+    top.until("c delete  r redrive  R all  X purge  p pause  e causes  Esc  ? keys");
+    top.press("n");
+    top.until("only delayed messages are run now");
+    top.press("\t\t");
+    top.until_line("b ");
+    top.press("r");
+    top.until("only dead messages are redriven");
+    // Some keys later, the report is gone and the keys are back.
+    top.press("c");
+    top.until("Cancel b of q");
+    top.press("x");
+    top.until("c cancel  n run now  N all  X purge  p pause");
+    top.press(TAB);
+    top.until("There are no ready messages");
+    eventually("no message, no keys", || top.text().ends_with("Tab state  i details  p pause  Esc back  ? keys"));
+}
+
+#[test]
+fn whole_queues_are_redriven_run_and_purged() {
+    let server = Server::start();
+    for number in 0..25_000 / 500 {
+        let ids: Vec<String> = (0..500).map(|id| format!("m{number}-{id}")).collect();
+        let mut words = vec!["DQ.MPUSH", "q", "500"];
+        words.extend(ids.iter().map(String::as_str));
+        words.extend(["DELAY", "3600000"]);
+        server.ask(&words);
+    }
+    let count = |name: &str| -> u64 {
+        let info = ok(&server, &["info", "q"]);
+        info.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap()
+    };
+    let mut top = Top::start(&server);
+    eventually("they are counted", || top.line("q ").split_whitespace().nth(2) == Some("25,000"));
+    top.press("N");
+    top.until("Run 25,000 delayed messages of q now?");
+    top.press("y");
+    top.until("25,000 messages of q due now");
+    assert_eq!((count("delayed\t"), count("ready\t")), (0, 25_000));
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "dead"]);
+    server.ask(&["DQ.BURY", "q", "dead"]);
+    eventually("it is dead", || top.line("q ").split_whitespace().nth(4) == Some("1"));
+    top.press("R");
+    top.until("Redrive 1 dead message of q?");
+    top.press("y");
+    top.until("redriven 1 message of q");
+    eventually("it is ready", || top.line("q ").split_whitespace().nth(1) == Some("25,001"));
+    top.press(ENTER);
+    // The list says how many are ready, too.
+    top.until("X purge");
+    top.press("X");
+    top.until("Purge 25,001 ready messages of q for good?");
+    top.press("y");
+    top.until("purged 25,001 ready messages of q");
+    assert_eq!(count("ready\t"), 0);
+}
+
+#[test]
+fn keys_that_find_nothing_say_so() {
+    let server = Server::start();
+    let mut top = Top::start(&server);
+    top.press(ENTER);
+    top.until("there is no queue here");
+    server.ask(&["DQ.CREATE", "q"]);
+    top.until_line("q ");
+    top.press("r");
+    top.until("open the queue first, with Enter");
+    assert!(top.text().contains("STATE↓"), "{}", top.text());
+    top.press("s");
+    top.until("sorted by QUEUE");
+    top.press("s");
+    top.until("sorted by READY");
+    top.until("READY↓");
+    top.press("S");
+    top.until("sorted by READY, reversed");
+    top.until("READY↑");
+    top.press("S5");
+    top.until("sorted by DEAD");
+    top.press("9");
+    top.until("sorted by STATE");
+    top.until("STATE↓");
+    top.press(ENTER);
+    top.until("There are no ready messages");
+    // The keys of this page are shown, not what was said of the last one.
+    top.until("Tab state");
+    for key in ["n", "r", ENTER] {
+        top.press("p");
+        top.until("Pause q?");
+        // No, and what the key found is said again.
+        top.press("x");
+        top.until_gone("Pause q?");
+        top.press(key);
+        top.until("there is no message here");
+    }
+}

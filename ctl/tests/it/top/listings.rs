@@ -1,0 +1,141 @@
+//! The lists of a queue besides its messages: consumers, groups and causes.
+
+use super::{Top, DOWN, ENTER, ESCAPE, TAB};
+use crate::dqctl::ok;
+use crate::support::{eventually, Server};
+
+#[test]
+fn who_holds_messages_is_shown_and_released() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m", "GROUP", "g1"]);
+    server.ask(&["DQ.POP", "q", "AS", "encoder-7", "LEASE", "3600000"]);
+    let mut top = Top::start(&server);
+    eventually("it is in flight", || top.line("q ").split_whitespace().nth(3) == Some("1"));
+    top.press(ENTER);
+    top.until_line("m ");
+    assert!(["encoder-7", "g1"].iter().all(|part| top.line("m ").contains(part)), "{}", top.text());
+    top.until("LEASE ENDS");
+    top.press("c");
+    top.until("Cancel m of q for good, although encoder-7 works on it?");
+    top.press("n");
+    top.press("w");
+    top.until("encoder-7");
+    top.until("Enter messages  r release");
+    top.press("r");
+    top.until("Release 1 message of q from encoder-7?");
+    // What it takes after the question is not meant.
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "later"]);
+    server.ask(&["DQ.POP", "q", "AS", "encoder-7", "LEASE", "3600000"]);
+    top.press("y");
+    top.until("released 1 message of encoder-7");
+    assert!(ok(&server, &["get", "q", "later"]).contains("inflight"));
+    ok(&server, &["cancel", "q", "later"]);
+    top.until("No consumer holds a message.");
+    server.ask(&["DQ.POP", "q", "LEASE", "3600000"]);
+    top.until("1 in flight with consumers that have no name");
+}
+
+#[test]
+fn groups_are_shown_paused_and_resumed() {
+    let server = Server::start();
+    for (id, group) in [("a1", "a"), ("b1", "b"), ("b2", "b"), ("c1", "c")] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id, "GROUP", group]);
+    }
+    server.ask(&["DQ.POP", "q", "LEASE", "3600000"]);
+    server.ask(&["DQ.PAUSE", "q", "GROUP", "b", "FOR", "3600000"]);
+    let mut top = Top::start(&server);
+    eventually("they are counted", || top.line("q ").split_whitespace().nth(1) == Some("3"));
+    top.press(ENTER);
+    top.until("o groups");
+    top.press("o");
+    // What somebody has to resume comes first; then what waits longest.
+    let row = |place| top.text().lines().nth(place).unwrap_or_default().split_whitespace().map(str::to_owned).collect();
+    let words = |place| -> Vec<String> { row(place) };
+    eventually("the paused one comes first", || words(2).last().is_some_and(|name| name == "b"));
+    assert!(words(2).join(" ").contains("0 paused, ends in 59m"), "{}", top.text());
+    assert!(!words(2).join(" ").contains('…'), "{}", top.text());
+    assert_eq!((&words(2)[0][..], &words(3)[0][..]), ("2", "1"), "{}", top.text());
+    assert!(words(3).ends_with(&["0", "open", "c"].map(str::to_owned)), "{}", top.text());
+    assert_eq!(words(4), ["0", "-", "1", "at", "its", "limit", "a"], "{}", top.text());
+    // The messages of one.
+    top.until("Enter messages  p resume");
+    top.press(ENTER);
+    top.until_line("b2 ");
+    assert!(top.line("c1 ").is_empty() && top.text().contains("group b"), "{}", top.text());
+    top.press(TAB);
+    top.until("The group has no inflight messages.");
+    top.press(ESCAPE);
+    top.until_line("a1 ");
+    // Changes.
+    top.press("o");
+    top.until("p resume");
+    top.press("p");
+    top.until("Resume group b of q?");
+    top.press("y");
+    top.until("resumed group b of q");
+    top.until_gone("paused, ends");
+    top.press("p");
+    top.until("Pause group b of q?");
+    top.press("y");
+    top.until("paused group b of q");
+    assert!(
+        ok(&server, &["groups", "q"]).contains("b\t2\t0\t") && ok(&server, &["groups", "q"]).contains("until resumed")
+    );
+}
+
+#[test]
+fn the_cursor_stays_on_a_group_that_moves_up() {
+    let server = Server::start();
+    for group in ["a", "b"] {
+        server.ask(&["DQ.PUSH", "q", "x", "GROUP", group]);
+    }
+    let mut top = Top::start(&server);
+    eventually("they are counted", || top.line("q ").split_whitespace().nth(1) == Some("2"));
+    top.press(ENTER);
+    top.until("o groups");
+    top.press("o");
+    let ends = |place: usize, end: &str| top.text().lines().nth(place).is_some_and(|line| line.ends_with(end));
+    eventually("both are listed", || ends(2, " a") && ends(3, " b"));
+    top.press(DOWN);
+    top.press("p");
+    top.until("Pause group b of q?");
+    top.press("y");
+    top.until("paused group b of q");
+    let ends = |place: usize, end: &str| top.text().lines().nth(place).is_some_and(|line| line.ends_with(end));
+    eventually("it comes first", || ends(2, " b"));
+    top.press("p");
+    top.until("Resume group b of q?");
+}
+
+#[test]
+fn dead_messages_are_counted_and_redriven_by_cause() {
+    let server = Server::start();
+    for (id, error) in [("a", "timeout after 12ms"), ("b", "timeout after 99ms"), ("c", "no such user")] {
+        ok(&server, &["push", "q", "x", "--id", id, "--in", "1h"]);
+        ok(&server, &["bury", "q", id, "--error", error]);
+    }
+    let mut top = Top::start(&server);
+    eventually("they are dead", || top.line("q ").split_whitespace().nth(4) == Some("3"));
+    top.press(ENTER);
+    top.until_line("c ");
+    top.until("e causes");
+    top.press("e");
+    top.until("timeout after #ms");
+    top.press(ENTER);
+    eventually("only those", || !top.line("a ").is_empty() && !top.line("b ").is_empty() && top.line("c ").is_empty());
+    top.press("R");
+    top.until("this key is for all, and only some are shown");
+    // Back to all, and to the causes.
+    top.press(ESCAPE);
+    top.until_line("c ");
+    top.press("e");
+    top.until("timeout after #ms");
+    // Pausing the queue has no place among the causes.
+    top.press("pr");
+    top.until("Redrive 2 dead messages of q with timeout after #ms?");
+    top.press("y");
+    top.until("redriven 2 messages of q");
+    top.until_gone("timeout after #ms");
+    top.until("no such user");
+    assert!(ok(&server, &["get", "q", "c", "--json"]).contains("\"dead\""));
+}

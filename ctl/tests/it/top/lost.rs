@@ -1,0 +1,61 @@
+//! Servers that are down or do not answer.
+
+use super::{signal, Top};
+use crate::dqctl::ok;
+use crate::support::Server;
+
+#[test]
+fn a_change_without_a_server_says_what_became_of_it() {
+    let mut server = Server::with(&["--appendonly", "yes"]);
+    ok(&server, &["create", "q"]);
+    let mut top = Top::start(&server);
+    top.until_line("q ");
+    server.kill();
+    top.until("server lost, ");
+    top.press("p");
+    top.until("Pause q?");
+    top.press("y");
+    top.until("Pause q: failed: ");
+    // Also when the server is back, until a key says that it was read.
+    server.boot();
+    top.until_gone("server lost");
+    assert!(top.text().contains("Pause q: failed: "), "{}", top.text());
+    top.press("k");
+    top.until("q leave");
+}
+
+#[test]
+fn a_lost_server_is_shown_and_recovers() {
+    let mut server = Server::start();
+    ok(&server, &["push", "before", "x"]);
+    let mut top = Top::start(&server);
+    top.until("before");
+    server.kill();
+    top.until("server lost, ");
+    // Keys are answered meanwhile.
+    top.press("?");
+    top.until("Keys");
+    top.press("?");
+    server.boot();
+    ok(&server, &["push", "after", "x"]);
+    top.until("after");
+    top.until_gone("server lost");
+    top.until_gone("before");
+    top.press("q");
+    assert_eq!(top.ended(), "0");
+}
+
+#[test]
+fn what_a_silent_server_told_last_is_shown_with_its_age() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x"]);
+    let top = Top::start(&server);
+    top.until_line("q ");
+    let pid = server.info("server", "process_id");
+    signal("-STOP", &pid);
+    top.until("Waiting for the server. All this is ");
+    assert!(!top.line("q ").is_empty(), "{}", top.text());
+    signal("-CONT", &pid);
+    top.until_gone("All this is ");
+    top.until("q leave");
+}
