@@ -32,7 +32,7 @@ const MESSAGES: i64 = 500;
 const BYTES: i64 = 4 * 1024 * 1024;
 
 /// The fields of `DQ.INFO` that are shown. The others are dropped, because there may be thousands of queues.
-const FIELDS: [&str; 30] = [
+const FIELDS: [&str; 31] = [
     "ready",
     "delayed",
     "inflight",
@@ -63,6 +63,7 @@ const FIELDS: [&str; 30] = [
     "paused-until",
     "groups",
     "groupinflight",
+    "maxinflight",
 ];
 
 /// What is read in a turn.

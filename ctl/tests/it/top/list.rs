@@ -198,3 +198,19 @@ fn groups_that_hold_messages_are_no_missing_consumer() {
     top.press(ENTER);
     top.until("q  groups held");
 }
+
+#[test]
+fn states_are_those_of_ls() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "occupied", "MAXINFLIGHT", "1"]);
+    server.ask(&["DQ.CREATE", "limited", "RATE", "1", "3600000"]);
+    for queue in ["occupied", "limited"] {
+        (0..2).for_each(|_| drop(server.ask(&["DQ.PUSH", queue, "x"])));
+        server.ask(&["DQ.POP", queue, "LEASE", "3600000"]);
+    }
+    let top = Top::with(&server, (120, 24), "");
+    for (queue, state) in [("occupied", "at its limit in flight"), ("limited", "at its rate limit")] {
+        assert!(ok(&server, &["ls", "--match", queue]).trim_end().ends_with(state));
+        eventually(state, || top.line(queue).ends_with(state));
+    }
+}
