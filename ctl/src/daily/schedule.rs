@@ -124,15 +124,19 @@ fn list(client: &Client, name: &QueueName, output: &Output) -> Result<Outcome, F
     Ok(Outcome::Done)
 }
 
-fn row(message: &Fields, output: &Output) -> Vec<String> {
+/// When it runs: `every 10s`, or the expression and its time zone.
+pub fn rule(message: &Fields) -> String {
     let every = message.int("every").and_then(|ms| u64::try_from(ms).ok());
-    let rule = every.map_or_else(
+    every.map_or_else(
         || format!("{} {}", message.text("cron"), message.text("tz")),
         |every| match message.int("offset").and_then(|ms| u64::try_from(ms).ok()) {
             Some(offset) if offset > 0 => format!("every {} at {}", exact(every), exact(offset)),
             _ => format!("every {}", exact(every)),
         },
-    );
+    )
+}
+
+fn row(message: &Fields, output: &Output) -> Vec<String> {
     let due = match message.int("due") {
         Some(due) if output.is_for_people() && due < now_ms() && message.text("state") == "ready" => {
             format!("late: {}", output.instant(due))
@@ -140,5 +144,5 @@ fn row(message: &Fields, output: &Output) -> Vec<String> {
         due => due.map_or_else(String::new, |due| output.instant(due)),
     };
     let [runs, failed, payload] = ["runs", "failed-runs", "payload"].map(|name| message::field(message, name, output));
-    vec![shown(message.bytes("id")), rule, due, runs, failed, payload]
+    vec![shown(message.bytes("id")), rule(message), due, runs, failed, payload]
 }

@@ -2,18 +2,17 @@
 
 use super::action::{Action, Removal};
 use super::details::DetailsPage;
-use super::listing::{Listing, ListingPage, Only};
+use super::listing::ListingPage;
 use super::message::MessagePage;
+use super::moves::Place;
 use super::prompt::Prompt;
 use super::queue::{QueuePage, STATES};
 use super::queues::Queues;
 use super::sort::Sort;
 use super::source::{Update, Wanted};
 use super::text::Style;
-use crate::condition::Condition;
 use crate::reply::Fields;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use dq_client::State;
 use std::time::{Duration, Instant};
 
 /// How long the outcome of an action is shown.
@@ -207,14 +206,14 @@ impl App {
             KeyCode::Enter | KeyCode::Right => self.enter(),
             KeyCode::Down | KeyCode::Char('j') => self.go(1),
             KeyCode::Up | KeyCode::Char('k') => self.go(-1),
-            KeyCode::Char(' ') if self.is_listing_messages() => self.mark(),
+            KeyCode::Char(' ') if self.place() == Place::Messages => self.mark(),
             KeyCode::PageDown | KeyCode::Char(' ') => self.go(isize::try_from(self.height).unwrap_or(20)),
             KeyCode::PageUp => self.go(-isize::try_from(self.height).unwrap_or(20)),
             KeyCode::Home | KeyCode::Char('g') => self.go(isize::MIN),
             KeyCode::End | KeyCode::Char('G') => self.go(isize::MAX),
             KeyCode::Tab => self.turn(1),
             KeyCode::BackTab => self.turn(STATES.len() - 1),
-            KeyCode::Char('/') if self.queue.is_none() || self.is_listing_messages() => self.filter_anew(),
+            KeyCode::Char('/') if self.queue.is_none() || self.place() == Place::Messages => self.filter_anew(),
             KeyCode::Char('f') => self.prompt = Prompt::Find(String::new()),
             KeyCode::Char('s') if self.queue.is_none() => {
                 self.queues.sort = self.queues.sort.next();
@@ -229,7 +228,7 @@ impl App {
                 self.rearrange();
             }
             KeyCode::Char(letter) => self.ask(letter),
-            _ => {}
+            _ => self.refuse(),
         }
         Next::Stay
     }
@@ -242,110 +241,6 @@ impl App {
         self.say(&format!("sorted by {}{reversed}", self.queues.sort.name()));
     }
 
-    fn back(&mut self) {
-        self.said = None;
-        if self.details.take().is_some() || self.message.take().is_some() || self.listing.take().is_some() {
-            return;
-        }
-        match &mut self.queue {
-            Some(page) if !page.marked.is_empty() => page.marked.clear(),
-            Some(page) if !page.filter.is_empty() => self.filter(String::clear),
-            Some(page) if page.only.is_some() => page.show(page.state, None),
-            Some(_) => self.queue = None,
-            None => self.filter(String::clear),
-        }
-    }
-
-    fn enter(&mut self) {
-        // What was said of one page must not hide the keys of the next one.
-        self.said = None;
-        match &self.queue {
-            None => {
-                self.queues.hold();
-                if let Some(name) = self.queues.selected().cloned() {
-                    // The most interesting state comes first, as on the page.
-                    let row = self.queues.row(&name);
-                    let number = |field: &str| row.map_or(0, |row| row.number(field));
-                    let full = [State::Ready, State::Dead, State::Inflight, State::Delayed, State::Done];
-                    let first = match row {
-                        Some(row) if row.has(Condition::Dying) => State::Dead,
-                        Some(row) if row.hangs() => State::Inflight,
-                        _ => State::Ready,
-                    };
-                    let state = [first]
-                        .into_iter()
-                        .chain(full)
-                        .find(|state| number(state.as_str()) > 0)
-                        .unwrap_or(State::Ready);
-                    self.queue = Some(QueuePage::new(name, state));
-                } else {
-                    self.say("there is no queue here");
-                }
-            }
-            Some(_) if self.details.is_some() => {}
-            Some(_) if self.listing.is_some() => self.enter_listing(),
-            Some(page) if self.message.is_none() => {
-                if let Some(message) = page.selected() {
-                    let (id, message) = (message.bytes("id").to_vec(), message.clone());
-                    self.message = Some(MessagePage { id, message: Some(Some(message)), scroll: 0 });
-                } else {
-                    self.say("there is no message here");
-                }
-            }
-            Some(_) => {}
-        }
-    }
-
-    /// Shows the dead messages of a cause, those of a group, or what a consumer may hold.
-    fn enter_listing(&mut self) {
-        let (Some(listing), Some(page)) = (&self.listing, &mut self.queue) else { return };
-        match (listing.listing, listing.selected()) {
-            (Listing::Consumers, _) => page.show(State::Inflight, None),
-            (Listing::Groups, Some(entry)) if entry.messages == 0 => {
-                page.show(State::Inflight, Some(Only::Group(entry.name.clone())));
-            }
-            (Listing::Groups, Some(entry)) => page.show(State::Ready, Some(Only::Group(entry.name.clone()))),
-            (Listing::Causes, Some(entry)) => page.show(State::Dead, Some(Only::Cause(entry.text()))),
-            (Listing::Letters, Some(entry)) => page.show(State::Ready, Some(Only::Cause(entry.text()))),
-            (Listing::Groups | Listing::Causes | Listing::Letters, None) => return self.say("there is nothing here"),
-        }
-        self.listing = None;
-    }
-
-    fn go(&mut self, by: isize) {
-        let moved = |from: usize| match by {
-            isize::MIN => 0,
-            isize::MAX => usize::MAX,
-            by => from.saturating_add_signed(by),
-        };
-        let last = self.lines.saturating_sub(self.height);
-        if let Some(details) = &mut self.details {
-            details.scroll = moved(details.scroll).min(last);
-        } else if let Some(message) = &mut self.message {
-            message.scroll = moved(message.scroll).min(last);
-        } else if let Some(page) = &mut self.listing {
-            page.place = moved(page.place);
-            page.clamp(self.height);
-        } else if let Some(page) = &mut self.queue {
-            page.place = moved(page.place);
-            page.clamp(self.height);
-        } else {
-            let place = moved(self.queues.place());
-            self.queues.go_to(place);
-        }
-    }
-
-    /// Switches to another state of the queue, or of the group that is shown.
-    fn turn(&mut self, by: usize) {
-        if let (true, Some(page)) = (self.is_listing_messages(), &mut self.queue) {
-            let at = STATES.iter().position(|state| *state == page.state).unwrap_or(0);
-            if let Some(state) = STATES.get((at + by) % STATES.len()) {
-                let group = page.only.take().filter(|only| matches!(only, Only::Group(_)));
-                page.show(*state, group);
-            }
-        }
-    }
-
     pub fn say(&mut self, text: &str) {
         self.said = Some(Said { text: text.to_owned(), style: Style::Good, until: Some(Instant::now() + SAID) });
     }
@@ -355,9 +250,9 @@ impl App {
         self.said = Some(Said { text, style, until: None });
     }
 
-    /// Whether the page is the one with the messages of a queue.
-    pub fn is_listing_messages(&self) -> bool {
-        self.queue.is_some() && self.message.is_none() && self.listing.is_none() && self.details.is_none()
+    /// Says that a key has no use on this page.
+    pub fn refuse(&mut self) {
+        self.say("this key does nothing here: ? shows what each key is for");
     }
 
     /// Whether the messages that are shown died in other queues and were moved here.

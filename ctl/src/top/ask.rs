@@ -3,37 +3,40 @@
 use super::action::{Action, End, Kind};
 use super::app::App;
 use super::details::DetailsPage;
+use super::entries::About;
 use super::listing::{Listing, ListingPage};
+use super::moves::Place;
 use super::prompt::Prompt;
 
 /// The keys that need a queue.
-const HINTED: &str = "pPRNXcrntbweoi";
+const HINTED: &str = "pPRNXcrntbweosBi";
 
 impl App {
     /// Asks before something is done.
     pub fn ask(&mut self, letter: char) {
         self.queues.hold();
         let queue = self.queue.as_ref().map(|page| page.name.clone()).or_else(|| self.queues.selected().cloned());
-        let Some(queue) = queue else {
-            if HINTED.contains(letter) {
-                self.say("there is no queue here");
-            }
-            return;
+        let queue = match queue {
+            _ if !HINTED.contains(letter) => return self.refuse(),
+            None => return self.say("there is no queue here"),
+            Some(queue) => queue,
         };
         let number = |field: &str| {
             let number = self.queues.row(&queue).map_or(0, |row| row.number(field));
             u64::try_from(number).unwrap_or(0)
         };
-        let id = self.selected_id();
+        let (id, place) = (self.selected_id(), self.place());
         let kind = match (letter, id) {
-            ('r', _) if self.listing.as_ref().is_some_and(|page| page.listing == Listing::Letters) => {
+            ('r', _) if place == Place::Listing(Listing::Letters) => {
                 return self.say("they are not dead in this queue: only dead messages are redriven")
             }
-            _ if self.listing.as_ref().is_some_and(|page| page.listing.key() == letter) => match self.of_entry() {
-                Some(kind) => kind,
-                None => return self.say("there is nothing here"),
+            _ if matches!(place, Place::Listing(listing) if listing.key() == Some(letter)) => match self.of_entry() {
+                Ok(kind) => kind,
+                Err(why) => return self.say(why),
             },
-            ('p' | 'P' | 'c' | 'n' | 'r' | 't' | 'b', _) if self.listing.is_some() => return,
+            ('p' | 'P' | 'R' | 'N' | 'X' | 'c' | 'n' | 'r' | 't' | 'b', _) if matches!(place, Place::Listing(_)) => {
+                return self.say("this key is for the queue or its messages: Esc goes back to them")
+            }
             ('p', _) if number("paused") == 1 || number("closed") == 1 => Kind::Resume,
             ('p', _) => Kind::Pause,
             ('P', _) => {
@@ -45,17 +48,15 @@ impl App {
             }
             ('R', _) => Kind::RedriveAll(number("dead")),
             ('N', _) => Kind::PromoteAll(number("delayed")),
-            ('w' | 'e' | 'o', _) => return self.list(letter),
-            ('i', _) if self.queue.is_none() => return self.say("open the queue first, with Enter"),
+            _ if place == Place::Queues => return self.say("open the queue first, with Enter"),
+            ('w' | 'e' | 'o' | 's' | 'B', _) => return self.list(letter),
             ('i', _) => {
                 self.details = Some(DetailsPage::default());
                 return;
             }
             ('X', _) => match &self.queue {
-                Some(page) if self.is_listing_messages() => {
-                    Kind::Purge(page.state.as_str(), number(page.state.as_str()))
-                }
-                _ => return,
+                Some(page) if place == Place::Messages => Kind::Purge(page.state.as_str(), number(page.state.as_str())),
+                _ => return self.say("this key is for the list of messages: Esc goes back to it"),
             },
             ('c', _) if !self.marked().is_empty() => Kind::RemoveMarked(self.removal(), self.marked()),
             ('r', _) if !self.marked().is_empty() && self.state() == "dead" => Kind::RedriveMarked(self.marked()),
@@ -77,16 +78,16 @@ impl App {
             ('c', Some(id)) => Kind::Remove(self.removal(), id),
             ('r', Some(id)) if self.state() == "dead" => Kind::Redrive(id),
             ('n', Some(id)) if self.state() == "delayed" => Kind::RunNow(id),
-            ('c' | 'r' | 'n' | 't' | 'b', None) if self.queue.is_some() => return self.say("there is no message here"),
-            ('c' | 'r' | 'n' | 't' | 'b', None) => {
-                return self.say("open the queue first, with Enter: this key is for one message")
-            }
             ('r', Some(_)) => return self.say("it is not dead: only dead messages are redriven"),
             ('n', Some(_)) => return self.say("it is not delayed: only delayed messages are run now"),
-            _ => return,
+            (_, None) => return self.say("there is no message here"),
+            _ => return self.refuse(),
         };
-        if let Kind::RedriveAll(0) | Kind::PromoteAll(0) | Kind::Purge(_, 0) = kind {
-            return self.say("there are no such messages");
+        match kind {
+            Kind::RedriveAll(0) => return self.say("the queue has no dead messages"),
+            Kind::PromoteAll(0) => return self.say("the queue has no delayed messages"),
+            Kind::Purge(state, 0) => return self.say(&format!("the queue has no {state} messages")),
+            _ => {}
         }
         self.prompt = Prompt::Question(Action { queue, kind });
     }
@@ -104,7 +105,7 @@ impl App {
 
     /// The ids of the messages that are marked, in the list that shows them.
     fn marked(&self) -> Vec<Vec<u8>> {
-        let page = self.queue.as_ref().filter(|_| self.is_listing_messages());
+        let page = self.queue.as_ref().filter(|_| self.place() == Place::Messages);
         page.map_or(Vec::new(), |page| page.marked.iter().cloned().collect())
     }
 
@@ -113,26 +114,29 @@ impl App {
         let listing = match letter {
             'w' => Listing::Consumers,
             'o' => Listing::Groups,
+            's' => Listing::Schedules,
+            'B' => Listing::Batches,
             _ if self.has_letters() => Listing::Letters,
             _ => Listing::Causes,
         };
-        if self.queue.is_none() {
-            self.say("open the queue first, with Enter");
-        } else if self.message.is_none() && self.details.is_none() {
-            self.listing = Some(ListingPage::new(listing));
-        }
+        (self.message, self.details, self.said) = (None, None, None);
+        self.listing = Some(ListingPage::new(listing));
     }
 
-    /// What is done with the consumer, the group or the cause under the cursor.
-    fn of_entry(&self) -> Option<Kind> {
-        let page = self.listing.as_ref()?;
-        let entry = page.selected()?;
-        Some(match page.listing {
-            Listing::Consumers => Kind::Release(entry.name.clone(), entry.messages),
-            Listing::Groups if entry.is_paused() => Kind::ResumeGroup(entry.name.clone()),
-            Listing::Groups => Kind::PauseGroup(entry.name.clone()),
-            Listing::Causes => Kind::RedriveCause(entry.text(), entry.messages),
-            Listing::Letters => return None,
+    /// What is done with the entry under the cursor, or why nothing is.
+    fn of_entry(&self) -> Result<Kind, &'static str> {
+        let selected = self.listing.as_ref().and_then(|page| Some((page.listing, page.selected()?)));
+        let Some((listing, entry)) = selected else { return Err("there is nothing here") };
+        Ok(match (listing, &entry.about) {
+            (Listing::Consumers, _) => Kind::Release(entry.name.clone(), entry.messages),
+            (Listing::Groups, _) if entry.is_paused() => Kind::ResumeGroup(entry.name.clone()),
+            (Listing::Groups, _) => Kind::PauseGroup(entry.name.clone()),
+            (Listing::Causes, _) => Kind::RedriveCause(entry.text(), entry.messages),
+            (Listing::Schedules, About::Schedule(one)) if one.text("state") == "delayed" => {
+                Kind::RunNow(entry.name.clone())
+            }
+            (Listing::Schedules, _) => return Err("its run is due already, and waits for a consumer or has begun"),
+            (Listing::Letters | Listing::Batches, _) => return Err("nothing is changed here"),
         })
     }
 }

@@ -59,13 +59,15 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
         Some((Listing::Groups, group)) if group.is_paused() => "p resume",
         Some((Listing::Groups, _)) => "p pause",
         Some((Listing::Consumers, _)) => "r release",
-        Some((Listing::Causes | Listing::Letters, _)) | None => "r redrive",
+        Some((Listing::Schedules, _)) => "n run now",
+        Some((Listing::Causes | Listing::Letters | Listing::Batches, _)) | None => "r redrive",
     };
+    let enter = if matches!(entry, Some((Listing::Schedules, _))) { "Enter open" } else { "Enter messages" };
     let all = match (&app.message, &app.queue) {
         _ if app.details.is_some() => vec![("Esc back", true), ("? keys", true), ("q leave", true)],
         (None, Some(_)) if app.listing.is_some() => vec![
-            ("Enter messages", entry.is_some()),
-            (of_entry, entry.is_some_and(|(listing, _)| listing != Listing::Letters)),
+            (enter, entry.is_some()),
+            (of_entry, entry.is_some_and(|(listing, _)| !matches!(listing, Listing::Letters | Listing::Batches))),
             ("Esc back", true),
             ("? keys", true),
             ("q leave", true),
@@ -105,7 +107,9 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
             ("Space mark", is_there),
             ("w consumers", has("inflight") && state != "inflight"),
             ("o groups", has("groups") && state == "dead"),
+            ("B batches", has("batches")),
             ("i details", true),
+            ("s schedules", true),
         ],
         (Some(_), ..) => Vec::new(),
     };
@@ -136,7 +140,8 @@ mod tests {
         app.update(Update::Messages(b"mail".to_vec(), "ready", vec![message]));
         let mut last = |width| text(&screen(&mut app, width, 24)).swap_remove(23);
         assert_eq!(last(72).trim_end(), "Tab state  / filter  c cancel  X purge  p pause  Esc back  ? keys");
-        let all = "Tab state  / filter  Space mark  i details  c cancel  X purge  p pause  Esc back  ? keys";
-        assert_eq!(last(100).trim_end(), all);
+        let all =
+            "Tab state  / filter  Space mark  i details  s schedules  c cancel  X purge  p pause  Esc back  ? keys";
+        assert_eq!(last(110).trim_end(), all);
     }
 }

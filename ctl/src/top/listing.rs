@@ -1,20 +1,18 @@
-//! What a queue has besides its messages: the consumers that hold some, its groups, and the causes of its dead ones.
+//! What a queue has besides its messages, as lines: consumers, groups, causes of the dead, schedules and batches.
 
 use super::app::App;
-use super::text::{count, grouped, left, named_in, right, Line, Style};
-use crate::dead::{causes, Among, Filter};
-use crate::failure::Failure;
-use crate::message::distance;
+use super::entries::{unix_ms, About, Entries, Entry, ROWS};
+use super::text::{count, cut, grouped, left, named_in, right, shown, Line, Style};
+use crate::daily::schedule::rule;
+use crate::message::{as_text, distance};
+use crate::name;
+use crate::reply::Fields;
 use crate::time::now_ms;
-use dq_client::{Client, GroupInfo, GroupPause, Queue, Raw};
-use std::time::{SystemTime, UNIX_EPOCH};
+use dq_client::{GroupInfo, GroupPause};
 use unicode_width::UnicodeWidthStr;
 
-/// The most rows of a list, and the most groups of which these are chosen.
-const ROWS: usize = 500;
-const GROUPS: usize = 5_000;
-/// The least width of the states of groups.
-const STATE: usize = 21;
+/// A run is late if it has been due for so long, in ms: as long as messages of a late queue.
+const LATE: i64 = 60_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Listing {
@@ -23,53 +21,83 @@ pub enum Listing {
     Causes,
     /// The same of messages that died in other queues and were moved to this one.
     Letters,
+    Schedules,
+    Batches,
 }
 
-/// The messages that are shown, if these are not all of a state.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Only {
-    /// Those that died of this cause, here or in another queue.
-    Cause(String),
-    Group(Vec<u8>),
-}
-
-/// A consumer, a group or a cause.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entry {
-    pub name: Vec<u8>,
-    pub messages: u64,
-    /// When the oldest message was delivered, or is due, or when the newest died, in Unix ms.
-    pub at: Option<i64>,
-    pub group: Option<GroupInfo>,
-}
+type Cell = (Style, String);
+/// The name of a column, its least width, and where its cells end.
+type Column = (&'static str, usize, fn(&str, usize) -> String);
 
 impl Listing {
-    /// The key that does something with an entry.
-    pub fn key(self) -> char {
+    /// The key that changes something about an entry.
+    pub fn key(self) -> Option<char> {
         match self {
-            Listing::Groups => 'p',
-            Listing::Consumers | Listing::Causes | Listing::Letters => 'r',
+            Listing::Groups => Some('p'),
+            Listing::Consumers | Listing::Causes | Listing::Letters => Some('r'),
+            Listing::Schedules => Some('n'),
+            Listing::Batches => None,
         }
     }
-}
 
-impl Entry {
-    fn new(name: Vec<u8>, messages: u64, at: Option<i64>) -> Entry {
-        Entry { name, messages, at, group: None }
+    /// Whether messages of the queue are read for it, one page after the other.
+    pub fn is_costly(self) -> bool {
+        match self {
+            Listing::Consumers | Listing::Groups => false,
+            Listing::Causes | Listing::Letters | Listing::Schedules | Listing::Batches => true,
+        }
     }
 
-    /// Its name, if that is a text.
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.name).into_owned()
+    fn title(self) -> &'static str {
+        match self {
+            Listing::Consumers => "consumers that hold messages",
+            Listing::Groups => "groups",
+            Listing::Causes => "causes of the dead messages",
+            Listing::Letters => "why they died in other queues",
+            Listing::Schedules => "schedules",
+            Listing::Batches => "batches",
+        }
     }
 
-    /// For how long it has held its oldest message, in ms.
-    pub fn age(&self) -> i64 {
-        self.at.map_or(0, |at| now_ms().saturating_sub(at))
+    /// The last column takes what is left.
+    fn columns(self) -> &'static [Column] {
+        match self {
+            Listing::Consumers => &[("MESSAGES", 8, right), ("OLDEST SINCE", 12, left), ("CONSUMER", 0, left)],
+            Listing::Groups => &[
+                ("WAITING", 8, right),
+                ("FIRST DUE", 12, left),
+                ("OCCUPIED", 8, right),
+                ("STATE", 21, left),
+                ("GROUP", 0, left),
+            ],
+            Listing::Causes | Listing::Letters => &[("MESSAGES", 8, right), ("NEWEST", 12, left), ("CAUSE", 0, left)],
+            Listing::Schedules => &[
+                ("RUNS", 8, right),
+                ("NEXT RUN", 12, left),
+                ("FAILED", 6, right),
+                ("RULE", 9, left),
+                ("SCHEDULE", 0, left),
+            ],
+            Listing::Batches => &[
+                ("LEFT", 8, right),
+                ("BEGAN", 12, left),
+                ("ENDED", 12, left),
+                ("DEAD", 5, right),
+                ("THEN", 8, left),
+                ("BATCH", 0, left),
+            ],
+        }
     }
 
-    pub fn is_paused(&self) -> bool {
-        self.group.as_ref().is_some_and(|group| group.pause != GroupPause::Off)
+    /// What is said if there is no row.
+    fn empty(self) -> &'static str {
+        match self {
+            Listing::Consumers => "No consumer holds a message.",
+            Listing::Groups => "No message has a group.",
+            Listing::Causes | Listing::Letters => "There are no dead messages.",
+            Listing::Schedules => "There are no schedules. dqctl schedule declares one.",
+            Listing::Batches => "No message belongs to a batch.",
+        }
     }
 }
 
@@ -77,7 +105,7 @@ impl Entry {
 pub struct ListingPage {
     pub listing: Listing,
     /// `None`: it has not been read yet. An error is one line.
-    pub entries: Option<Result<Vec<Entry>, String>>,
+    pub entries: Option<Result<Entries, String>>,
     pub place: usize,
     pub top: usize,
 }
@@ -88,7 +116,7 @@ impl ListingPage {
     }
 
     fn rows(&self) -> &[Entry] {
-        self.entries.as_ref().and_then(|entries| entries.as_deref().ok()).unwrap_or_default()
+        self.entries.as_ref().and_then(|entries| entries.as_ref().ok()).map_or(&[], |entries| &entries.rows)
     }
 
     pub fn selected(&self) -> Option<&Entry> {
@@ -96,7 +124,7 @@ impl ListingPage {
     }
 
     /// Shows what was read. The cursor stays on its entry, wherever that is now.
-    pub fn take(&mut self, entries: Result<Vec<Entry>, String>) {
+    pub fn take(&mut self, entries: Result<Entries, String>) {
         let selected = self.selected().map(|entry| entry.name.clone());
         self.entries = Some(entries);
         let place = self.rows().iter().position(|entry| Some(&entry.name) == selected.as_ref());
@@ -106,53 +134,29 @@ impl ListingPage {
     pub fn clamp(&mut self, height: usize) {
         (self.place, self.top) = clamped(self.place, self.top, self.rows().len(), height);
     }
+
+    /// What is said below the rows. `inflight` is how many messages of the queue are in flight.
+    fn remark(&self, inflight: i64) -> Option<String> {
+        let entries = match &self.entries {
+            None => return Some("Reading …".to_owned()),
+            Some(Err(why)) => return Some(why.clone()),
+            Some(Ok(entries)) => entries,
+        };
+        let held: u64 = entries.rows.iter().map(|entry| entry.messages).sum();
+        let unnamed = u64::try_from(inflight).unwrap_or(0).saturating_sub(held);
+        if self.listing == Listing::Consumers && entries.rows.len() < ROWS && unnamed > 0 {
+            let unnamed = grouped(unnamed);
+            return Some(format!("{unnamed} in flight with consumers that have no name: they pop without AS."));
+        }
+        let empty = entries.rows.is_empty().then(|| self.listing.empty().to_owned());
+        entries.remark.clone().or(empty)
+    }
 }
 
 /// The cursor on one of `count` rows, and the first row of a screen that shows it.
 pub fn clamped(place: usize, top: usize, count: usize, height: usize) -> (usize, usize) {
     let (place, height) = (place.min(count.saturating_sub(1)), height.max(1));
     (place, top.min(count.saturating_sub(height)).min(place).max((place + 1).saturating_sub(height)))
-}
-
-/// Reads a list. For the causes, all dead messages are read.
-pub fn read(client: &Client, queue: &[u8], listing: Listing) -> Result<Vec<Entry>, Failure> {
-    match listing {
-        Listing::Consumers => consumers(&client.queue(queue)),
-        Listing::Groups => groups(&client.queue(queue)),
-        Listing::Causes | Listing::Letters => {
-            let among = if listing == Listing::Letters { Among::Letters } else { Among::default() };
-            let filter = Filter { among, ..Filter::default() };
-            let found = causes(client, queue, &filter, |_| {})?.unwrap_or_default().into_iter().take(ROWS);
-            Ok(found.map(|cause| Entry::new(cause.text.into(), cause.count, Some(cause.newest))).collect())
-        }
-    }
-}
-
-/// The one that has held a message for longest comes first.
-fn consumers(queue: &Queue<Raw>) -> Result<Vec<Entry>, Failure> {
-    let mut entries = Vec::new();
-    for consumer in queue.consumers().take(ROWS) {
-        let consumer = consumer?;
-        entries.push(Entry::new(consumer.name, consumer.inflight, Some(unix_ms(consumer.oldest_delivery))));
-    }
-    entries.sort_by_key(|entry| entry.at);
-    Ok(entries)
-}
-
-/// Those that are paused come first, then those at their rate, each by how long their messages have been due.
-fn groups(queue: &Queue<Raw>) -> Result<Vec<Entry>, Failure> {
-    let mut groups = queue.groups().take(GROUPS).collect::<Result<Vec<_>, _>>()?;
-    let is_free = |group: &GroupInfo| (group.pause == GroupPause::Off, group.next_delivery.is_none());
-    groups.sort_by_cached_key(|group| (is_free(group), group.oldest_due.is_none(), group.oldest_due));
-    let entry = |group: GroupInfo| {
-        let entry = Entry::new(group.name.clone(), group.waiting, group.oldest_due.map(unix_ms));
-        Entry { group: Some(group), ..entry }
-    };
-    Ok(groups.into_iter().take(ROWS).map(entry).collect())
-}
-
-fn unix_ms(instant: SystemTime) -> i64 {
-    i64::try_from(instant.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
 }
 
 /// What holds a group back. `limit` is the queue's `GROUPINFLIGHT`.
@@ -168,52 +172,91 @@ fn restraint(group: &GroupInfo, limit: i64) -> (Style, String) {
     }
 }
 
+/// When the next run of a schedule is due.
+fn next_run(schedule: &Fields) -> (Style, String) {
+    match (schedule.text("state").as_str(), schedule.int("due")) {
+        ("inflight", _) => (Style::Good, "runs now".to_owned()),
+        ("ready", Some(due)) if now_ms().saturating_sub(due) >= LATE => {
+            (Style::Warning, format!("late: {}", distance(due)))
+        }
+        (_, due) => (Style::Plain, due.map_or_else(|| "-".to_owned(), distance)),
+    }
+}
+
+/// What follows a batch: the id of the message or its beginning; `open` if nobody has said that.
+fn follows(batch: &Fields) -> (Style, String) {
+    if batch.int("closed") != Some(1) {
+        return (Style::Warning, "open".to_owned());
+    }
+    let text = match batch.bytes("then-id") {
+        [] => batch.get("then").and_then(as_text).unwrap_or_default(),
+        id => name::shown(id),
+    };
+    (Style::Plain, shown(&text))
+}
+
+/// The cells of a row, the last one without its name. `limit` is the queue's `GROUPINFLIGHT`.
+fn cells(entry: &Entry, limit: i64) -> Vec<Cell> {
+    let plain = |text: String| (Style::Plain, text);
+    let first = plain(short(entry.messages));
+    let at = plain(entry.at.map_or_else(|| "-".to_owned(), distance));
+    match &entry.about {
+        About::Nothing => vec![first, at],
+        About::Group(group) => vec![first, at, plain(short(group.occupied)), restraint(group, limit)],
+        About::Schedule(schedule) => {
+            let failed = schedule.int("failed-runs").unwrap_or(0);
+            let style = if failed > 0 { Style::Bad } else { Style::Plain };
+            vec![first, next_run(schedule), (style, count(failed)), plain(shown(&rule(schedule)))]
+        }
+        About::Batch(batch) => {
+            let number = |name: &str| batch.int(name).unwrap_or(0);
+            let (total, dead) = (number("total"), number("dead"));
+            let ended = total.saturating_sub(number("left"));
+            let percent = ended.saturating_mul(100) / total.max(1);
+            let ended = format!("{} of {}, {percent}%", count(ended), count(total));
+            let style = if dead > 0 { Style::Bad } else { Style::Plain };
+            vec![first, at, plain(ended), (style, count(dead)), follows(batch)]
+        }
+    }
+}
+
 pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
-    app.height = height;
     let (Some(queue), Some(page)) = (app.queue.as_ref(), app.listing.as_mut()) else { return Vec::new() };
     let number = |field: &str| app.queues.row(&queue.name).map_or(0, |row| row.number(field));
+    let remark = page.remark(number("inflight"));
+    // What is said about the rows is seen however many these are.
+    let height = height.saturating_sub(usize::from(remark.is_some()));
+    app.height = height;
     page.clamp(height);
-    let (what, first, when, noun) = match page.listing {
-        Listing::Consumers => ("consumers that hold messages", "MESSAGES", "OLDEST SINCE", "CONSUMER"),
-        Listing::Groups => ("groups", "WAITING", "FIRST DUE", "OCCUPIED STATE GROUP"),
-        Listing::Causes => ("causes of the dead messages", "MESSAGES", "NEWEST", "CAUSE"),
-        Listing::Letters => ("why they died in other queues", "MESSAGES", "NEWEST", "CAUSE"),
+    let columns = page.listing.columns();
+    let rows: Vec<(usize, &Entry, Vec<Cell>)> = page
+        .rows()
+        .iter()
+        .enumerate()
+        .skip(page.top)
+        .take(height)
+        .map(|(place, entry)| (place, entry, cells(entry, number("groupinflight"))))
+        .collect();
+    // The cells on the screen are whole if there is room for the name, too.
+    let width_of = |(at, (heading, least, _)): (usize, &Column)| {
+        let cells = rows.iter().filter_map(|(.., cells)| cells.get(at)).map(|(_, text)| text.width());
+        cells.fold(heading.len(), usize::max).clamp(*least, (width / 3).max(*least))
     };
-    // The states of the groups on the screen are whole if there is room.
-    let shown = page.rows().iter().skip(page.top).take(height).filter_map(|entry| entry.group.as_ref());
-    let longest = shown.map(|group| restraint(group, number("groupinflight")).1.width()).max().unwrap_or(0);
-    let state_width = longest.clamp(STATE, (width / 3).max(STATE));
-    let noun = noun.replace("STATE", &left("STATE", state_width));
+    let widths: Vec<usize> = columns.iter().enumerate().map(width_of).collect();
     let mut title = Line::new(Style::Bold, named_in(width.saturating_sub(32).max(8), &queue.name));
-    title.add(Style::Plain, format!("  {what}"));
-    let mut lines = vec![title, Line::new(Style::Bold, format!("{} {} {noun}", right(first, 8), left(when, 12)))];
-    for (place, entry) in page.rows().iter().enumerate().skip(page.top).take(height) {
-        let at = entry.at.map_or_else(|| "-".to_owned(), distance);
-        let mut line = Line::new(Style::Plain, format!("{} {} ", right(&short(entry.messages), 8), left(&at, 12)));
-        if let Some(group) = &entry.group {
-            let (style, state) = restraint(group, number("groupinflight"));
-            line.add(Style::Plain, format!("{} ", right(&short(group.occupied), 8)));
-            line.add(style, format!("{} ", left(&state, state_width)));
+    title.add(Style::Plain, format!("  {}", page.listing.title()));
+    let headings = columns.iter().zip(&widths).map(|((heading, _, align), width)| align(heading, *width));
+    let mut lines = vec![title, Line::new(Style::Bold, headings.collect::<Vec<_>>().join(" "))];
+    for (place, entry, cells) in &rows {
+        let mut line = Line::default();
+        for ((style, text), ((.., align), width)) in cells.iter().zip(columns.iter().zip(&widths)) {
+            line.add(*style, align(text, *width));
+            line.add(Style::Plain, " ");
         }
         line.add(Style::Plain, named_in(width.saturating_sub(line.width()), &entry.name));
-        lines.push(if place == page.place { line.fitted(width).selected() } else { line });
+        lines.push(if *place == page.place { line.fitted(width).selected() } else { line });
     }
-    let held: u64 = page.rows().iter().map(|entry| entry.messages).sum();
-    let unnamed = u64::try_from(number("inflight")).unwrap_or(0).saturating_sub(held);
-    let remark = match (&page.entries, page.listing) {
-        (None, _) => "Reading …".to_owned(),
-        (Some(Err(why)), _) => why.clone(),
-        (Some(Ok(rows)), Listing::Consumers) if rows.len() < ROWS && unnamed > 0 => {
-            format!("{} in flight with consumers that have no name: they pop without AS.", grouped(unnamed))
-        }
-        (Some(Ok(rows)), Listing::Consumers) if rows.is_empty() => "No consumer holds a message.".to_owned(),
-        (Some(Ok(rows)), Listing::Groups) if rows.is_empty() => "No message has a group.".to_owned(),
-        (Some(Ok(rows)), Listing::Causes | Listing::Letters) if rows.is_empty() => {
-            "There are no dead messages.".to_owned()
-        }
-        (Some(Ok(_)), _) => return lines,
-    };
-    lines.push(Line::new(Style::Dim, remark));
+    lines.extend(remark.map(|remark| Line::new(Style::Dim, cut(&remark, width))));
     lines
 }
 

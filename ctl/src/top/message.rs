@@ -4,6 +4,7 @@ use super::app::App;
 use super::text::{bytes, left, named, named_in, payload, wrapped, Line, Style};
 use crate::message;
 use crate::reply::{self, Fields};
+use dq_client::Value;
 use unicode_width::UnicodeWidthStr;
 
 pub struct MessagePage {
@@ -60,7 +61,7 @@ fn message_lines(page: &MessagePage, width: usize) -> Vec<Line> {
     };
     let is_long = |name: &str| name == "payload" || name == "result";
     let fields = message.0.iter().filter(|(name, _)| !is_long(name) && name != "id");
-    let fields = fields.filter(|(name, value)| !message::says_nothing(message, name, value));
+    let fields = fields.filter(|(name, value)| *value != Value::Nil && !message::says_nothing(message, name, value));
     let fields =
         fields.flat_map(|(name, value)| match reply::int(value).and_then(|number| message::meaning(name, number)) {
             Some(words) => vec![(name.clone(), words.to_owned())],

@@ -1,7 +1,7 @@
 //! `dqctl top`: queues and their messages, live in the terminal.
 //!
-//! `source` reads the server in a thread of its own. `app` has the state and handles keys, `ask` those that change something,
-//! `prompt` those of what is typed. `view` renders the state as lines with a file for each page (`list`, `queue`, `listing`,
+//! `source` reads the server in a thread of its own. `app` has the state and handles keys, `moves` those that lead
+//! elsewhere, `ask` those that change something, and `prompt` those of what is typed. `view` renders the state as lines with a file for each page (`list`, `queue`, `listing`,
 //! `message`, `details`) and one for the keys, and `terminal` shows them. Only `terminal` writes to the terminal, and only text that
 //! `text` has escaped.
 
@@ -9,10 +9,12 @@ mod action;
 mod app;
 mod ask;
 mod details;
+mod entries;
 mod keys;
 mod list;
 mod listing;
 mod message;
+mod moves;
 mod prompt;
 mod queue;
 mod queues;

@@ -1,8 +1,9 @@
 //! The page of a queue: its messages in one state.
 
 use super::app::App;
+use super::entries::{Entry, Only};
 use super::list::{late, rate, style};
-use super::listing::{clamped, Entry, Only};
+use super::listing::clamped;
 use super::row::Row;
 use super::text::{bytes, count, cut, grouped, left, named, named_in, right, shown, Line, Style};
 use crate::condition::Condition;
@@ -128,6 +129,7 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     match &page.only {
         Some(Only::Cause(cause)) => tabs.add(Style::Warning, format!(" {}", shown(cause))),
         Some(Only::Group(group)) => tabs.add(Style::Warning, format!(" group {}", named(group))),
+        Some(Only::Batch(batch)) => tabs.add(Style::Warning, format!(" batch {}", named(batch))),
         None => {}
     }
     let widths = Widths::of(width, page, height);
@@ -148,6 +150,9 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
                 _ if read > 0 => "None of those that were read has this in its id, error or payload.".to_owned(),
                 Some(Only::Cause(_)) => "None of the messages that were read has this cause.".to_owned(),
                 Some(Only::Group(_)) => format!("The group has no {} messages.", page.state.as_str()),
+                Some(Only::Batch(_)) => {
+                    format!("None of the {} messages that were read belongs to this batch.", page.state.as_str())
+                }
                 None => empty(page.state, &row),
             };
             lines.push(Line::new(Style::Dim, why));
@@ -285,7 +290,7 @@ mod tests {
     use crate::reply::Fields;
     use crate::time::now_ms;
     use crate::top::app::App;
-    use crate::top::listing::Entry;
+    use crate::top::entries::Entry;
     use crate::top::source::{Snapshot, Update};
     use crate::top::view::screen;
     use crate::top::view::tests::{app, press, text};
@@ -312,7 +317,7 @@ mod tests {
         assert_eq!(app.queue.as_ref().map(|page| page.state), Some(State::Inflight));
         let head = text(&screen(&mut app, 80, 24)).swap_remove(0);
         assert_eq!(head.trim_end(), "orders  late (2 in flight, the oldest for 8m)");
-        let holder = Entry { name: b"encoder-7".to_vec(), messages: 1, at: Some(now_ms() - 480_500), group: None };
+        let holder = Entry::new(b"encoder-7".to_vec(), 1, Some(now_ms() - 480_500));
         app.update(Update::Holder(b"orders".to_vec(), Some(holder)));
         let head = text(&screen(&mut app, 80, 24)).swap_remove(0);
         assert_eq!(head.trim_end(), "orders  late: encoder-7 holds one for 8m");

@@ -5,7 +5,8 @@
 
 use super::action::{self, Action};
 use super::details::details;
-use super::listing::{self, Entry, Listing, Only};
+use super::entries::{self, Entries, Entry, Only};
+use super::listing::Listing;
 use super::row::HELD;
 use crate::condition::{Looks, Recent};
 use crate::dead::{as_it_died, cause_of};
@@ -30,9 +31,13 @@ const FIRST_SWEEP: usize = 100;
 /// The most messages in a list, and the most bytes of payloads that are read for it.
 const MESSAGES: i64 = 500;
 const BYTES: i64 = 4 * 1024 * 1024;
+/// A list for which messages are read is read again after this many times as long as reading took, and only after a change if
+/// that was longer than this.
+const PAUSE: u32 = 20;
+const SLOW: Duration = Duration::from_millis(500);
 
 /// The fields of `DQ.INFO` that are shown. The others are dropped, because there may be thousands of queues.
-const FIELDS: [&str; 31] = [
+const FIELDS: [&str; 32] = [
     "ready",
     "delayed",
     "inflight",
@@ -64,6 +69,7 @@ const FIELDS: [&str; 31] = [
     "groups",
     "groupinflight",
     "maxinflight",
+    "batches",
 ];
 
 /// What is read in a turn.
@@ -84,7 +90,7 @@ pub struct Wanted {
     pub queues: Vec<Vec<u8>>,
     /// The messages of a queue in a state, at least this many.
     pub messages: Option<(Vec<u8>, &'static str, usize)>,
-    /// Only some of these messages, of a cause among the newest ones.
+    /// Only some of these messages, of a cause or a batch among the first ones.
     pub only: Option<Only>,
     /// A queue, and which of its lists.
     pub listing: Option<(Vec<u8>, Listing)>,
@@ -125,7 +131,7 @@ pub enum Update {
     Found(Vec<u8>, Vec<(Vec<u8>, Fields)>),
     /// The consumer that has held a message of a queue for longest, if it has a name and that is long.
     Holder(Vec<u8>, Option<Entry>),
-    Listing(Vec<u8>, Listing, Result<Vec<Entry>, String>),
+    Listing(Vec<u8>, Listing, Result<Entries, String>),
     /// The outcome or the progress of an action.
     Said(Result<String, String>),
     /// The server cannot be read.
@@ -147,8 +153,8 @@ pub struct Source {
     looks: HashMap<Vec<u8>, Looks>,
     /// Of the queues on the screen, how late deliveries were.
     latency: HashMap<Vec<u8>, Latency>,
-    /// Whether the list on the screen has been read.
-    is_listed: bool,
+    /// When the list on the screen was read last, and how long that took.
+    listed: Option<(Instant, Duration)>,
 }
 
 impl Source {
@@ -165,7 +171,7 @@ impl Source {
             found: None,
             looks: HashMap::new(),
             latency: HashMap::new(),
-            is_listed: false,
+            listed: None,
         }
     }
 
@@ -297,13 +303,15 @@ impl Source {
         Ok(Some(Snapshot { at: Instant::now(), info, late, recent }))
     }
 
-    /// All dead messages are read for their causes, so only when the list is opened and after a change.
+    /// Reads a list when it is opened and after a change, and otherwise as often as its cost allows.
     fn list(&mut self, queue: Vec<u8>, listing: Listing, part: Part) {
-        if matches!(listing, Listing::Causes | Listing::Letters) && part == Part::Refresh && self.is_listed {
+        let is_early = |(at, took): (Instant, Duration)| took > SLOW || at.elapsed() < took * PAUSE;
+        if listing.is_costly() && part == Part::Refresh && self.listed.is_some_and(is_early) {
             return;
         }
-        let read = listing::read(&self.client, &queue, listing).map_err(|failure| failure.to_string());
-        self.is_listed = read.is_ok();
+        let began = Instant::now();
+        let read = entries::read(&self.client, &queue, listing).map_err(|failure| failure.to_string());
+        self.listed = read.is_ok().then(|| (Instant::now(), began.elapsed()));
         self.tell(Update::Listing(queue, listing, read));
     }
 
@@ -320,14 +328,14 @@ impl Source {
         let number = |name: &str| info.int(name).unwrap_or(0);
         if number("oldest-inflight") >= HELD {
             // Who may not read the consumers sees the messages.
-            let consumers = listing::read(&self.client, &queue, Listing::Consumers).unwrap_or_default();
-            let longest = consumers.into_iter().next().filter(|consumer| consumer.age() >= HELD);
+            let consumers = entries::read(&self.client, &queue, Listing::Consumers).unwrap_or_default();
+            let longest = consumers.rows.into_iter().next().filter(|consumer| consumer.age() >= HELD);
             self.tell(Update::Holder(queue.clone(), longest));
         }
         let held: i64 = ["delayed", "ready", "inflight", "dead"].into_iter().map(number).sum();
         let average = number("payload-bytes") / held.max(1) + 1;
-        // Those of a cause may be far apart.
-        let count = if matches!(self.wanted.only, Some(Only::Cause(_))) { usize::MAX } else { count };
+        // Those of a cause or a batch may be far apart.
+        let count = if matches!(self.wanted.only, Some(Only::Cause(_) | Only::Batch(_))) { usize::MAX } else { count };
         let count = i64::try_from(count).unwrap_or(MESSAGES).min(MESSAGES).min(BYTES / average).max(1);
         let mut command = cmd("DQ.PEEK").arg(&queue).arg(state).arg("COUNT").arg(count).clone();
         if let Some(Only::Group(group)) = &self.wanted.only {
@@ -343,6 +351,7 @@ impl Source {
                 let letter = as_it_died(message.clone());
                 cause_of(letter.as_ref().unwrap_or(message)) == *cause
             }
+            Some(Only::Batch(batch)) => message.bytes("batch") == batch,
             Some(Only::Group(_)) | None => true,
         };
         let messages = messages.filter_map(|message| Fields::read(message).ok().flatten()).filter(is_meant).collect();

@@ -117,6 +117,11 @@ impl Top {
         self.text().lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned()
     }
 
+    /// The place of the line that ends with this, from above.
+    fn place(&self, end: &str) -> Option<usize> {
+        self.text().lines().position(|line| line.ends_with(end))
+    }
+
     fn resize(&self, columns: u16, rows: u16) {
         self.screen.lock().unwrap().0.screen_mut().set_size(size(rows), size(columns));
         let tty = self.read("tty");

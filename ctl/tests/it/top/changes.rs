@@ -103,7 +103,9 @@ fn the_last_line_has_the_keys_that_do_something() {
     top.until("c cancel  n run now  N all  X purge  p pause");
     top.press(TAB);
     top.until("There are no ready messages");
-    eventually("no message, no keys", || top.text().ends_with("Tab state  i details  p pause  Esc back  ? keys"));
+    eventually("no message, no keys", || {
+        top.text().ends_with("Tab state  i details  s schedules  p pause  Esc back  ? keys")
+    });
 }
 
 #[test]

@@ -139,3 +139,66 @@ fn dead_messages_are_counted_and_redriven_by_cause() {
     top.until("no such user");
     assert!(ok(&server, &["get", "q", "c", "--json"]).contains("\"dead\""));
 }
+
+#[test]
+fn schedules_show_their_next_run_and_are_run_now() {
+    let server = Server::start();
+    ok(&server, &["schedule", "q", "nightly", "x", "--cron", "0 3 * * *", "--tz", "Europe/Berlin"]);
+    ok(&server, &["schedule", "q", "often", "y", "--every", "1s"]);
+    let mut top = Top::start(&server);
+    top.until_line("q ");
+    top.press("s");
+    top.until("sorted by QUEUE");
+    top.press(ENTER);
+    top.until("DUE");
+    top.press("s");
+    top.until("q  schedules");
+    // What is due first comes first.
+    eventually("the first one is listed", || top.place("every 1s                often") == Some(2));
+    assert_eq!(top.place("0 3 * * * Europe/Berlin nightly"), Some(3), "{}", top.text());
+    top.press(&format!("{DOWN}{ENTER}"));
+    top.until("nightly  of q");
+    top.until_line("cron ");
+    top.press(ESCAPE);
+    top.until("Enter open  n run now");
+    top.press("n");
+    top.until("Run nightly of q now?");
+    top.press("y");
+    top.until("due now: nightly");
+    assert!(ok(&server, &["get", "q", "nightly", "--json"]).contains("\"ready\""));
+    top.press("n");
+    top.until("its run is due already");
+}
+
+#[test]
+fn batches_show_their_progress_and_their_messages() {
+    let server = Server::start();
+    for id in ["a", "b", "c", "d"] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id, "BATCH", "import"]);
+    }
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "other", "BATCH", "small"]);
+    server.ask(&["DQ.BATCH", "q", "import", "THEN", "done", "ID", "after-import"]);
+    server.ask(&["DQ.BURY", "q", "a"]);
+    let mut top = Top::start(&server);
+    eventually("they are counted", || top.line("q ").split_whitespace().nth(1) == Some("4"));
+    top.press(ENTER);
+    top.until("B batches");
+    top.press("B");
+    top.until("q  batches");
+    let words = |place| {
+        top.text().lines().nth(place).unwrap_or_default().split_whitespace().skip(3).collect::<Vec<_>>().join(" ")
+    };
+    eventually("the larger one comes first", || words(2) == "1 of 4, 25% 1 after-import import");
+    assert_eq!(words(3), "0 of 1, 0% 0 open small", "{}", top.text());
+    server.ask(&["DQ.CANCEL", "q", "b"]);
+    eventually("it is read again", || words(2) == "2 of 4, 50% 1 after-import import");
+    top.press(ENTER);
+    top.until_line("c ");
+    assert!(!top.line("d ").is_empty() && top.line("other ").is_empty(), "{}", top.text());
+    top.press(TAB);
+    top.until("None of the inflight messages that were read belongs to this batch.");
+    top.press(ESCAPE);
+    top.until_gone("batch import");
+    top.press("\x1b[Z");
+    top.until_line("other ");
+}

@@ -1,0 +1,157 @@
+//! What the lists of a queue hold, and how they are read: consumers that hold messages, groups, causes of the dead, schedules
+//! and batches.
+
+use super::listing::Listing;
+use super::text::grouped;
+use crate::batches;
+use crate::dead::{causes, Among, Filter};
+use crate::failure::Failure;
+use crate::reply::Fields;
+use crate::scan;
+use crate::time::now_ms;
+use dq_client::{Client, GroupInfo, GroupPause, Queue, Raw};
+use std::cmp::Reverse;
+use std::ops::ControlFlow;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The most rows of a list, and the most groups of which these are chosen.
+pub const ROWS: usize = 500;
+const GROUPS: usize = 5_000;
+/// The most messages that are looked at for their batches.
+const OF_BATCHES: usize = 5_000;
+
+/// The messages that are shown, if these are not all of a state.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Only {
+    /// Those that died of this cause, here or in another queue.
+    Cause(String),
+    Group(Vec<u8>),
+    Batch(Vec<u8>),
+}
+
+/// The rows of a list, and what is to be said about all of them.
+#[derive(Default)]
+pub struct Entries {
+    pub rows: Vec<Entry>,
+    pub remark: Option<String>,
+}
+
+/// A row of a list.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Entry {
+    pub name: Vec<u8>,
+    /// How many messages it has; of a schedule, how many runs it has made.
+    pub messages: u64,
+    /// When the oldest message was delivered, or is due, when the newest died, when the next run is due, or when the batch
+    /// began, in Unix ms.
+    pub at: Option<i64>,
+    pub about: About,
+}
+
+/// What only some lists know of their rows.
+#[derive(Clone, PartialEq, Debug)]
+pub enum About {
+    Nothing,
+    Group(GroupInfo),
+    /// The fields of the message.
+    Schedule(Fields),
+    /// The fields of `DQ.BATCHINFO`.
+    Batch(Fields),
+}
+
+impl Entry {
+    pub fn new(name: Vec<u8>, messages: u64, at: Option<i64>) -> Entry {
+        Entry { name, messages, at, about: About::Nothing }
+    }
+
+    fn of_fields(name: &[u8], messages: &str, at: &str, fields: &Fields, about: fn(Fields) -> About) -> Entry {
+        let messages = fields.int(messages).and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
+        Entry { about: about(fields.clone()), ..Entry::new(name.to_vec(), messages, fields.int(at)) }
+    }
+
+    /// Its name, if that is a text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.name).into_owned()
+    }
+
+    /// For how long it has held its oldest message, in ms.
+    pub fn age(&self) -> i64 {
+        self.at.map_or(0, |at| now_ms().saturating_sub(at))
+    }
+
+    pub fn is_paused(&self) -> bool {
+        matches!(&self.about, About::Group(group) if group.pause != GroupPause::Off)
+    }
+}
+
+/// Reads a list. For causes and schedules all messages that may be meant are read.
+pub fn read(client: &Client, queue: &[u8], listing: Listing) -> Result<Entries, Failure> {
+    let rows = match listing {
+        Listing::Consumers => consumers(&client.queue(queue))?,
+        Listing::Groups => groups(&client.queue(queue))?,
+        Listing::Causes | Listing::Letters => {
+            let among = if listing == Listing::Letters { Among::Letters } else { Among::default() };
+            let filter = Filter { among, ..Filter::default() };
+            let found = causes(client, queue, &filter, |_| {})?.unwrap_or_default().into_iter().take(ROWS);
+            found.map(|cause| Entry::new(cause.text.into(), cause.count, Some(cause.newest))).collect()
+        }
+        Listing::Schedules => schedules(client, queue)?,
+        Listing::Batches => return batches(client, queue),
+    };
+    Ok(Entries { rows, remark: None })
+}
+
+/// The one that has held a message for longest comes first.
+fn consumers(queue: &Queue<Raw>) -> Result<Vec<Entry>, Failure> {
+    let mut entries = Vec::new();
+    for consumer in queue.consumers().take(ROWS) {
+        let consumer = consumer?;
+        entries.push(Entry::new(consumer.name, consumer.inflight, Some(unix_ms(consumer.oldest_delivery))));
+    }
+    entries.sort_by_key(|entry| entry.at);
+    Ok(entries)
+}
+
+/// Those that are paused come first, then those at their rate, each by how long their messages have been due.
+fn groups(queue: &Queue<Raw>) -> Result<Vec<Entry>, Failure> {
+    let mut groups = queue.groups().take(GROUPS).collect::<Result<Vec<_>, _>>()?;
+    let is_free = |group: &GroupInfo| (group.pause == GroupPause::Off, group.next_delivery.is_none());
+    groups.sort_by_cached_key(|group| (is_free(group), group.oldest_due.is_none(), group.oldest_due));
+    let entry = |group: GroupInfo| {
+        let entry = Entry::new(group.name.clone(), group.waiting, group.oldest_due.map(unix_ms));
+        Entry { about: About::Group(group), ..entry }
+    };
+    Ok(groups.into_iter().take(ROWS).map(entry).collect())
+}
+
+/// The one whose run is due first comes first, as in `dqctl schedule`.
+fn schedules(client: &Client, queue: &[u8]) -> Result<Vec<Entry>, Failure> {
+    let mut entries = Vec::new();
+    scan::pages(client, queue, &Fields::default(), &["RECURRING"], |page| {
+        let entry = |one: &Fields| Entry::of_fields(one.bytes("id"), "runs", "due", one, About::Schedule);
+        entries.extend(page.iter().map(entry));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    entries.sort_by_key(|entry: &Entry| entry.at);
+    entries.truncate(ROWS);
+    Ok(entries)
+}
+
+/// The one that has most messages left comes first, as on the page.
+fn batches(client: &Client, queue: &[u8]) -> Result<Entries, Failure> {
+    let Some(found) = batches::find(client, queue, OF_BATCHES)? else { return Ok(Entries::default()) };
+    let entry = |(name, fields): &(Vec<u8>, Fields)| Entry::of_fields(name, "left", "created", fields, About::Batch);
+    let mut rows: Vec<Entry> = found.batches.iter().map(entry).collect();
+    rows.sort_by_key(|entry| Reverse(entry.messages));
+    rows.truncate(ROWS);
+    let remark = match found.empty {
+        _ if found.is_limited => Some(format!("Those of about the first {} messages.", grouped(OF_BATCHES))),
+        0 => None,
+        empty => Some(format!("Open batches without a message left, whose names are not known: {}.", grouped(empty))),
+    };
+    Ok(Entries { rows, remark })
+}
+
+pub fn unix_ms(instant: SystemTime) -> i64 {
+    i64::try_from(instant.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,142 @@
+//! Where the keys lead: into a queue, its lists and its messages, and back.
+
+use super::app::App;
+use super::entries::Only;
+use super::listing::Listing;
+use super::message::MessagePage;
+use super::queue::{QueuePage, STATES};
+use crate::condition::Condition;
+use dq_client::State;
+
+/// The page that is on the screen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    Queues,
+    /// The messages of a queue.
+    Messages,
+    Listing(Listing),
+    Message,
+    Details,
+}
+
+impl App {
+    pub fn place(&self) -> Place {
+        match (&self.queue, &self.listing) {
+            (None, _) => Place::Queues,
+            _ if self.details.is_some() => Place::Details,
+            _ if self.message.is_some() => Place::Message,
+            (_, Some(page)) => Place::Listing(page.listing),
+            _ => Place::Messages,
+        }
+    }
+
+    pub fn back(&mut self) {
+        self.said = None;
+        if self.details.take().is_some() || self.message.take().is_some() || self.listing.take().is_some() {
+            return;
+        }
+        match &mut self.queue {
+            Some(page) if !page.marked.is_empty() => page.marked.clear(),
+            Some(page) if !page.filter.is_empty() => self.filter(String::clear),
+            Some(page) if page.only.is_some() => page.show(page.state, None),
+            Some(_) => self.queue = None,
+            None => self.filter(String::clear),
+        }
+    }
+
+    pub fn enter(&mut self) {
+        // What was said of one page must not hide the keys of the next one.
+        self.said = None;
+        match self.place() {
+            Place::Queues => {
+                self.queues.hold();
+                match self.queues.selected().cloned() {
+                    Some(name) => self.open(name),
+                    None => self.say("there is no queue here"),
+                }
+            }
+            Place::Listing(_) => self.enter_listing(),
+            Place::Messages => match self.selected_message().cloned() {
+                Some(message) => {
+                    let id = message.bytes("id").to_vec();
+                    self.message = Some(MessagePage { id, message: Some(Some(message)), scroll: 0 });
+                }
+                None => self.say("there is no message here"),
+            },
+            Place::Message | Place::Details => self.refuse(),
+        }
+    }
+
+    /// Opens a queue at the most interesting state, as on the page.
+    fn open(&mut self, name: Vec<u8>) {
+        let row = self.queues.row(&name);
+        let number = |field: &str| row.map_or(0, |row| row.number(field));
+        let full = [State::Ready, State::Dead, State::Inflight, State::Delayed, State::Done];
+        let first = match row {
+            Some(row) if row.has(Condition::Dying) => State::Dead,
+            Some(row) if row.hangs() => State::Inflight,
+            _ => State::Ready,
+        };
+        let mut all = [first].into_iter().chain(full);
+        let state = all.find(|state| number(state.as_str()) > 0).unwrap_or(State::Ready);
+        self.queue = Some(QueuePage::new(name, state));
+    }
+
+    /// Shows the dead messages of a cause, those of a group or of a batch, what a consumer may hold, or a schedule.
+    fn enter_listing(&mut self) {
+        let (Some(listing), Some(page)) = (&self.listing, &mut self.queue) else { return };
+        match (listing.listing, listing.selected()) {
+            (Listing::Consumers, _) => page.show(State::Inflight, None),
+            (_, None) => return self.say("there is nothing here"),
+            (Listing::Groups, Some(entry)) if entry.messages == 0 => {
+                page.show(State::Inflight, Some(Only::Group(entry.name.clone())));
+            }
+            (Listing::Groups, Some(entry)) => page.show(State::Ready, Some(Only::Group(entry.name.clone()))),
+            (Listing::Causes, Some(entry)) => page.show(State::Dead, Some(Only::Cause(entry.text()))),
+            (Listing::Letters, Some(entry)) => page.show(State::Ready, Some(Only::Cause(entry.text()))),
+            (Listing::Batches, Some(entry)) => page.show(State::Ready, Some(Only::Batch(entry.name.clone()))),
+            (Listing::Schedules, Some(entry)) => {
+                self.message = Some(MessagePage { id: entry.name.clone(), message: None, scroll: 0 });
+                return;
+            }
+        }
+        self.listing = None;
+    }
+
+    pub fn go(&mut self, by: isize) {
+        let moved = |from: usize| match by {
+            isize::MIN => 0,
+            isize::MAX => usize::MAX,
+            by => from.saturating_add_signed(by),
+        };
+        let last = self.lines.saturating_sub(self.height);
+        if let Some(details) = &mut self.details {
+            details.scroll = moved(details.scroll).min(last);
+        } else if let Some(message) = &mut self.message {
+            message.scroll = moved(message.scroll).min(last);
+        } else if let Some(page) = &mut self.listing {
+            page.place = moved(page.place);
+            page.clamp(self.height);
+        } else if let Some(page) = &mut self.queue {
+            page.place = moved(page.place);
+            page.clamp(self.height);
+        } else {
+            let place = moved(self.queues.place());
+            self.queues.go_to(place);
+        }
+    }
+
+    /// Switches to another state of the queue, or of the group or batch that is shown.
+    pub fn turn(&mut self, by: usize) {
+        match &mut self.queue {
+            Some(page) if self.message.is_none() && self.listing.is_none() && self.details.is_none() => {
+                let at = STATES.iter().position(|state| *state == page.state).unwrap_or(0);
+                if let Some(state) = STATES.get((at + by) % STATES.len()) {
+                    let only = page.only.take().filter(|only| !matches!(only, Only::Cause(_)));
+                    page.show(*state, only);
+                }
+            }
+            _ => self.refuse(),
+        }
+    }
+}
