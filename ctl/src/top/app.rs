@@ -2,6 +2,7 @@
 
 use super::action::{Action, Removal};
 use super::details::DetailsPage;
+use super::findings::FindingsPage;
 use super::listing::ListingPage;
 use super::message::MessagePage;
 use super::moves::Place;
@@ -23,6 +24,7 @@ const SILENT: Duration = Duration::from_secs(3);
 
 pub struct App {
     pub queues: Queues,
+    pub findings: FindingsPage,
     pub queue: Option<QueuePage>,
     pub listing: Option<ListingPage>,
     pub message: Option<MessagePage>,
@@ -60,6 +62,8 @@ pub enum Next {
     Do(Action),
     /// Looks for a message of this id in all queues.
     Find(Vec<u8>),
+    /// Looks for what `dqctl doctor` finds.
+    Examine,
     Leave,
 }
 
@@ -67,6 +71,7 @@ impl App {
     pub fn new(server: String, pattern: Option<String>, every: Duration) -> App {
         App {
             queues: Queues::new(),
+            findings: FindingsPage::default(),
             queue: None,
             listing: None,
             message: None,
@@ -87,7 +92,9 @@ impl App {
     /// What the source must read for this screen.
     pub fn wanted(&mut self) -> Wanted {
         let Some(page) = &self.queue else {
-            return Wanted { queues: self.queues.visible(self.height), ..Wanted::default() };
+            let is_open = self.findings.is_open;
+            let queues = if is_open { Vec::new() } else { self.queues.visible(self.height) };
+            return Wanted { queues, ..Wanted::default() };
         };
         let queues = vec![page.name.clone()];
         if self.details.is_some() {
@@ -132,6 +139,7 @@ impl App {
                     page.clamp(self.height);
                 }
             }
+            Update::Findings(found) => self.findings.take(found),
             Update::Found(id, found) => self.found(id, found),
             Update::Details(queue, lines) => {
                 let is_shown = self.queue.as_ref().is_some_and(|page| page.name == queue);
@@ -213,17 +221,18 @@ impl App {
             KeyCode::End | KeyCode::Char('G') => self.go(isize::MAX),
             KeyCode::Tab => self.turn(1),
             KeyCode::BackTab => self.turn(STATES.len() - 1),
-            KeyCode::Char('/') if self.queue.is_none() || self.place() == Place::Messages => self.filter_anew(),
+            KeyCode::Char('/') if matches!(self.place(), Place::Queues | Place::Messages) => self.filter_anew(),
+            KeyCode::Char('d') if self.queue.is_none() => return self.examine(),
             KeyCode::Char('f') => self.prompt = Prompt::Find(String::new()),
-            KeyCode::Char('s') if self.queue.is_none() => {
+            KeyCode::Char('s') if self.place() == Place::Queues => {
                 self.queues.sort = self.queues.sort.next();
                 self.rearrange();
             }
-            KeyCode::Char(digit @ '1'..='9') if self.queue.is_none() => {
+            KeyCode::Char(digit @ '1'..='9') if self.place() == Place::Queues => {
                 self.queues.sort = Sort::of(digit).unwrap_or(self.queues.sort);
                 self.rearrange();
             }
-            KeyCode::Char('S') if self.queue.is_none() => {
+            KeyCode::Char('S') if self.place() == Place::Queues => {
                 self.queues.reverse = !self.queues.reverse;
                 self.rearrange();
             }

@@ -18,6 +18,7 @@ impl App {
         let queue = self.queue.as_ref().map(|page| page.name.clone()).or_else(|| self.queues.selected().cloned());
         let queue = match queue {
             _ if !HINTED.contains(letter) => return self.refuse(),
+            _ if self.place() == Place::Findings => return self.say("open the queue of the finding first, with Enter"),
             None => return self.say("there is no queue here"),
             Some(queue) => queue,
         };

@@ -88,6 +88,13 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
             ];
             [&[("Tab state", true)], &of_message[..], &whole].concat()
         }
+        (None, None) if app.findings.is_open => vec![
+            ("Enter open", app.findings.has_queue()),
+            ("d look again", true),
+            ("Esc back", true),
+            ("? keys", true),
+            ("q leave", true),
+        ],
         (None, None) => vec![
             ("Enter open", row.is_some()),
             ("/ filter", true),
@@ -101,7 +108,8 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
     };
     let mut keys: Vec<String> = all.into_iter().filter(|(_, does)| *does).map(|(key, _)| key.to_owned()).collect();
     let more = match (&app.queue, &app.listing, &app.message) {
-        (None, ..) => vec![("f find", true)],
+        (None, ..) if app.findings.is_open => Vec::new(),
+        (None, ..) => vec![("f find", true), ("d doctor", true)],
         (Some(_), None, None) if app.details.is_none() => vec![
             ("/ filter", is_there),
             ("Space mark", is_there),

@@ -1,7 +1,7 @@
 //! `dqctl top`: queues and their messages, live in the terminal.
 //!
 //! `source` reads the server in a thread of its own. `app` has the state and handles keys, `moves` those that lead
-//! elsewhere, `ask` those that change something, and `prompt` those of what is typed. `view` renders the state as lines with a file for each page (`list`, `queue`, `listing`,
+//! elsewhere, `ask` those that change something, and `prompt` those of what is typed. `view` renders the state as lines with a file for each page (`list`, `findings`, `queue`, `listing`,
 //! `message`, `details`) and one for the keys, and `terminal` shows them. Only `terminal` writes to the terminal, and only text that
 //! `text` has escaped.
 
@@ -10,6 +10,7 @@ mod app;
 mod ask;
 mod details;
 mod entries;
+mod findings;
 mod keys;
 mod list;
 mod listing;
@@ -138,6 +139,7 @@ fn run(
                 Event::Key(key) if key.kind != KeyEventKind::Release => match app.key(key) {
                     Next::Leave => return Ok(Outcome::Done),
                     Next::Do(action) => asks.send(Ask::Do(action)).map_err(|_| gone())?,
+                    Next::Examine => asks.send(Ask::Examine).map_err(|_| gone())?,
                     Next::Find(id) => asks.send(Ask::Find(id)).map_err(|_| gone())?,
                     Next::Stay => {}
                 },

@@ -12,6 +12,7 @@ use dq_client::State;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     Queues,
+    Findings,
     /// The messages of a queue.
     Messages,
     Listing(Listing),
@@ -22,6 +23,7 @@ pub enum Place {
 impl App {
     pub fn place(&self) -> Place {
         match (&self.queue, &self.listing) {
+            (None, _) if self.findings.is_open => Place::Findings,
             (None, _) => Place::Queues,
             _ if self.details.is_some() => Place::Details,
             _ if self.message.is_some() => Place::Message,
@@ -40,6 +42,7 @@ impl App {
             Some(page) if !page.filter.is_empty() => self.filter(String::clear),
             Some(page) if page.only.is_some() => page.show(page.state, None),
             Some(_) => self.queue = None,
+            None if self.findings.is_open => self.findings.is_open = false,
             None => self.filter(String::clear),
         }
     }
@@ -55,6 +58,7 @@ impl App {
                     None => self.say("there is no queue here"),
                 }
             }
+            Place::Findings => self.enter_finding(),
             Place::Listing(_) => self.enter_listing(),
             Place::Messages => match self.selected_message().cloned() {
                 Some(message) => {
@@ -68,7 +72,7 @@ impl App {
     }
 
     /// Opens a queue at the most interesting state, as on the page.
-    fn open(&mut self, name: Vec<u8>) {
+    pub fn open(&mut self, name: Vec<u8>) {
         let row = self.queues.row(&name);
         let number = |field: &str| row.map_or(0, |row| row.number(field));
         let full = [State::Ready, State::Dead, State::Inflight, State::Delayed, State::Done];
@@ -120,6 +124,8 @@ impl App {
         } else if let Some(page) = &mut self.queue {
             page.place = moved(page.place);
             page.clamp(self.height);
+        } else if self.findings.is_open {
+            self.findings.go_to(moved(self.findings.place()));
         } else {
             let place = moved(self.queues.place());
             self.queues.go_to(place);

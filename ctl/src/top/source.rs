@@ -6,6 +6,7 @@
 use super::action::{self, Action};
 use super::details::details;
 use super::entries::{self, Entries, Entry, Only};
+use super::findings::{self, Finding};
 use super::listing::Listing;
 use super::row::HELD;
 use crate::condition::{Looks, Recent};
@@ -18,6 +19,7 @@ use crate::time::now_ms;
 use dq_client::{cmd, Client, Error, Resend};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How soon a server that cannot be read is asked again.
@@ -106,6 +108,8 @@ pub enum Ask {
     Do(Action),
     /// Looks for a message of this id in all queues.
     Find(Vec<u8>),
+    /// Looks for what `dqctl doctor` finds.
+    Examine,
 }
 
 /// A queue at one time.
@@ -131,6 +135,8 @@ pub enum Update {
     Found(Vec<u8>, Vec<(Vec<u8>, Fields)>),
     /// The consumer that has held a message of a queue for longest, if it has a name and that is long.
     Holder(Vec<u8>, Option<Entry>),
+    /// What `dqctl doctor` finds.
+    Findings(Result<Vec<Finding>, String>),
     Listing(Vec<u8>, Listing, Result<Entries, String>),
     /// The outcome or the progress of an action.
     Said(Result<String, String>),
@@ -196,6 +202,10 @@ impl Source {
                         Err(failure) => self.tell(Update::Said(Err(failure.to_string()))),
                     }
                     Part::Screen
+                }
+                Ok(Ask::Examine) => {
+                    self.examine();
+                    continue;
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= refresh => Part::Refresh,
                 Err(RecvTimeoutError::Timeout) => Part::Sweep,
@@ -277,6 +287,15 @@ impl Source {
         self.found = Some(Instant::now());
         self.tell(Update::Names(names));
         Ok(())
+    }
+
+    /// Takes seconds, so it happens in a thread of its own.
+    fn examine(&self) {
+        let (client, updates) = (self.client.clone(), self.updates.clone());
+        let look = move || drop(updates.send(Update::Findings(findings::look(&client))));
+        if let Err(error) = thread::Builder::new().name("dq-doctor".to_owned()).spawn(look) {
+            self.tell(Update::Findings(Err(error.to_string())));
+        }
     }
 
     fn find_message(&self, id: &[u8]) -> Result<Vec<(Vec<u8>, Fields)>, Failure> {

@@ -2,6 +2,7 @@
 
 use super::app::App;
 use super::details::details_page;
+use super::findings::findings_page;
 use super::keys::{help, keys};
 use super::list::queues_page;
 use super::listing::listing_page;
@@ -28,6 +29,8 @@ pub fn screen(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         listing_page(app, width, list)
     } else if app.queue.is_some() {
         queue_page(app, width, list)
+    } else if app.findings.is_open {
+        findings_page(app, width, list)
     } else {
         queues_page(app, width, list)
     };

@@ -1,6 +1,7 @@
 //! `dqctl top` on a terminal: `script` makes it, and a parser of its control sequences says what it shows.
 
 mod changes;
+mod findings;
 mod inside;
 mod list;
 mod listings;

@@ -1,0 +1,195 @@
+//! The page with what `dqctl doctor` finds: a line for each finding, the worst first, and below them the one under the cursor
+//! in full.
+
+use super::app::{App, Next};
+use super::details::DetailsPage;
+use super::listing::{clamped, Listing, ListingPage};
+use super::text::{cut, left, named, shown, wrapped, Line, Style};
+use crate::doctor;
+use crate::output::wrapped as by_words;
+use crate::time::{millis, span};
+use base64::prelude::{Engine, BASE64_STANDARD};
+use dq_client::{Client, State};
+use serde_json::Value as Json;
+use std::time::Instant;
+use unicode_width::UnicodeWidthStr;
+
+/// The findings of the last look, which are kept while the page is not shown.
+#[derive(Default)]
+pub struct FindingsPage {
+    pub is_open: bool,
+    is_looking: bool,
+    /// When the last look ended, and what it found.
+    found: Option<(Instant, Result<Vec<Finding>, String>)>,
+    place: usize,
+    top: usize,
+}
+
+/// What `dqctl doctor` says in one line.
+pub struct Finding {
+    severity: String,
+    /// The name of the check, for what is opened with the queue.
+    check: String,
+    /// The queue that it is about, if it is about one.
+    queue: Option<Vec<u8>>,
+    subject: String,
+    /// What is so, why that matters, and what to do.
+    parts: Vec<(String, String)>,
+}
+
+impl Finding {
+    /// From an object of `dqctl doctor --json`.
+    fn read(finding: &Json) -> Finding {
+        let text = |name: &str| finding.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
+        let bytes = BASE64_STANDARD.decode(text("queue-base64")).unwrap_or_default();
+        let queue = if bytes.is_empty() { text("queue").into_bytes() } else { bytes };
+        let queue = finding.get("queue").map(|_| queue);
+        let subject = match (&queue, text("server")) {
+            (Some(queue), _) => format!("queue {}", named(queue)),
+            (None, server) if server.is_empty() => "all".to_owned(),
+            (None, server) => format!("server {}", shown(&server)),
+        };
+        let parts = ["what", "why", "do"].map(|name| (name.to_owned(), text(name)));
+        let parts = parts.into_iter().filter(|(_, text)| !text.is_empty()).collect();
+        Finding { severity: text("severity"), check: text("check"), queue, subject, parts }
+    }
+
+    fn style(&self) -> Style {
+        match self.severity.as_str() {
+            "critical" => Style::Bad,
+            "warning" => Style::Warning,
+            _ => Style::Plain,
+        }
+    }
+}
+
+/// Looks at all servers and queues. This takes seconds.
+pub fn look(client: &Client) -> Result<Vec<Finding>, String> {
+    let found = doctor::examine(client).map_err(|failure| failure.to_string())?;
+    Ok(found.iter().map(Finding::read).collect())
+}
+
+impl FindingsPage {
+    fn rows(&self) -> &[Finding] {
+        self.found.as_ref().and_then(|(_, found)| found.as_deref().ok()).unwrap_or_default()
+    }
+
+    pub fn take(&mut self, found: Result<Vec<Finding>, String>) {
+        (self.is_looking, self.found) = (false, Some((Instant::now(), found)));
+    }
+
+    pub fn go_to(&mut self, place: usize) {
+        self.place = place.min(self.rows().len().saturating_sub(1));
+    }
+
+    pub fn place(&self) -> usize {
+        self.place
+    }
+
+    pub fn has_queue(&self) -> bool {
+        self.rows().get(self.place).is_some_and(|finding| finding.queue.is_some())
+    }
+}
+
+impl App {
+    /// Opens the page and looks anew, unless a look is under way.
+    pub fn examine(&mut self) -> Next {
+        let page = &mut self.findings;
+        page.is_open = true;
+        let is_first = !std::mem::replace(&mut page.is_looking, true);
+        if is_first {
+            Next::Examine
+        } else {
+            Next::Stay
+        }
+    }
+
+    /// Opens the queue of the finding under the cursor, at what it is about.
+    pub fn enter_finding(&mut self) {
+        let Some(finding) = self.findings.rows().get(self.findings.place) else {
+            return self.say("there is nothing here");
+        };
+        let Some(queue) = finding.queue.clone() else {
+            return self.say("this finding is about no single queue, so none can be opened");
+        };
+        let check = finding.check.clone();
+        self.open(queue);
+        let listing = |listing| Some(ListingPage::new(listing));
+        match check.as_str() {
+            "dead" | "dead-full" | "dying" => self.queue.iter_mut().for_each(|page| page.show(State::Dead, None)),
+            "stuck" => self.listing = listing(Listing::Consumers),
+            "group-paused" | "group-rate" | "group-limit" => self.listing = listing(Listing::Groups),
+            "batch" => self.listing = listing(Listing::Batches),
+            "full" | "refused" | "forward" | "deadforward" => self.details = Some(DetailsPage::default()),
+            _ => {}
+        }
+    }
+}
+
+/// How many there are of each severity, and when that was found.
+fn title(page: &FindingsPage) -> Line {
+    let mut line = Line::new(Style::Bold, "doctor");
+    for (severity, style) in
+        [("critical", Style::Bad), ("warning", Style::Warning), ("note", Style::Plain), ("not checked", Style::Plain)]
+    {
+        let count = page.rows().iter().filter(|finding| finding.severity == severity).count();
+        if count > 0 {
+            line.add(style, format!("  {count} {severity}"));
+        }
+    }
+    if let Some((at, _)) = &page.found {
+        line.add(Style::Plain, format!("  found {} ago", span(millis(at.elapsed()))));
+    }
+    if page.is_looking {
+        line.add(Style::Warning, "  looking …");
+    }
+    line
+}
+
+/// All parts of a finding, below each other.
+fn in_full(finding: &Finding, width: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (name, text) in &finding.parts {
+        let name = left(name, "what  ".len());
+        for (number, part) in by_words(&shown(text), width.saturating_sub(name.len())).lines().enumerate() {
+            let mut line = Line::new(Style::Bold, left(if number == 0 { &name } else { "" }, name.len()));
+            line.add(Style::Plain, part);
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+pub fn findings_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
+    let page = &mut app.findings;
+    // As high as the longest one needs, so that the lines above do not move with the cursor.
+    let full = |finding: &Finding| in_full(finding, width);
+    let longest = page.rows().iter().map(|finding| full(finding).len()).max().unwrap_or(0).min(height / 2);
+    let height = height.saturating_sub(longest + 1);
+    app.height = height;
+    (page.place, page.top) = clamped(page.place, page.top, page.rows().len(), height);
+    let subjects = page.rows().iter().map(|finding| finding.subject.width());
+    let subject = subjects.max().unwrap_or(0).clamp("ABOUT".len(), (width / 3).max(12));
+    let heading = format!("{} {} WHAT", left("SEVERITY", 11), left("ABOUT", subject));
+    let mut lines = vec![title(page), Line::new(Style::Bold, heading)];
+    for (place, finding) in page.rows().iter().enumerate().skip(page.top).take(height) {
+        let mut line = Line::new(finding.style(), left(&finding.severity, 11));
+        line.add(Style::Plain, format!(" {} ", left(&finding.subject, subject)));
+        let what = finding.parts.first().map_or("", |(_, what)| what);
+        line.add(Style::Plain, cut(&shown(what), width.saturating_sub(line.width())));
+        lines.push(if place == page.place { line.fitted(width).selected() } else { line });
+    }
+    let (style, remark) = match &page.found {
+        None => (Style::Dim, "Looking at all servers and queues. This takes some seconds …"),
+        Some((_, Err(why))) => (Style::Bad, why.as_str()),
+        Some((_, Ok(found))) if found.is_empty() => (Style::Good, "Nothing was found."),
+        Some((_, Ok(_))) => {
+            // The two lines above the list, and an empty one below it.
+            lines.resize(height + 3, Line::default());
+            lines.extend(page.rows().get(page.place).map(full).into_iter().flatten().take(longest));
+            return lines;
+        }
+    };
+    lines.extend(wrapped(remark, width).into_iter().map(|text| Line::new(style, text)));
+    lines
+}

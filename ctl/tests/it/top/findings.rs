@@ -1,0 +1,51 @@
+//! What `dqctl doctor` finds, on the screen.
+
+use super::{Top, DOWN, ENTER, ESCAPE};
+use crate::dqctl::ok;
+use crate::support::{eventually, Server};
+
+/// Moves the cursor of the page to the line that has this.
+fn go_to(top: &mut Top, wanted: &str) {
+    let text = top.text();
+    let place = text.lines().position(|line| line.contains(wanted)).expect(wanted);
+    top.press(&DOWN.repeat(place - 2));
+}
+
+#[test]
+fn what_doctor_finds_is_shown_and_leads_to_its_queue() {
+    let server = Server::start();
+    ok(&server, &["create", "orders", "--maxlen", "1"]);
+    ok(&server, &["push", "orders", "x", "--in", "1h"]);
+    ok(&server, &["create", "mail"]);
+    ok(&server, &["pause", "mail", "in"]);
+    let mut top = Top::start(&server);
+    top.until("d doctor");
+    top.press("d");
+    top.until("Looking at all servers and queues.");
+    top.until("it is full: 1 of 1 messages");
+    // Those of servers and the worst ones come first, as in `dqctl doctor`.
+    let place = |wanted: &str| top.text().lines().position(|line| line.contains(wanted)).unwrap();
+    assert!(
+        place("neither the AOF nor snapshots") < place("it is full") && place("it is full") < place("it is closed")
+    );
+    assert!(top.line("doctor").contains("critical") && top.line("doctor").contains(" ago"), "{}", top.text());
+    // All of the one under the cursor is shown, and its queue is opened at what it is about.
+    top.press(ENTER);
+    top.until("this finding is about no single queue");
+    go_to(&mut top, "it is full");
+    top.until("raise the limit with dqctl alter orders --maxlen N");
+    top.press(ENTER);
+    top.until("orders  settings, totals and percentiles");
+    top.press(ESCAPE);
+    top.until("in 59m");
+    top.press(ESCAPE);
+    // The cursor is where it was.
+    top.until("raise the limit with dqctl alter orders --maxlen N");
+    ok(&server, &["resume", "mail"]);
+    top.press("d");
+    top.until_gone("it is closed");
+    top.press("p");
+    top.until("open the queue of the finding first, with Enter");
+    top.press(ESCAPE);
+    eventually("the list is shown", || top.line("QUEUE").contains("READY"));
+}
