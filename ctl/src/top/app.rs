@@ -3,6 +3,7 @@
 use super::action::{Action, Removal};
 use super::details::DetailsPage;
 use super::findings::FindingsPage;
+use super::help::beginning;
 use super::listing::ListingPage;
 use super::message::MessagePage;
 use super::moves::Place;
@@ -30,7 +31,8 @@ pub struct App {
     pub message: Option<MessagePage>,
     pub details: Option<DetailsPage>,
     pub prompt: Prompt,
-    pub help: bool,
+    /// The first line of the help on the screen; `None`: the help is not shown.
+    pub help: Option<usize>,
     pub said: Option<Said>,
     /// Why the server cannot be read.
     pub lost: Option<String>,
@@ -77,7 +79,7 @@ impl App {
             message: None,
             details: None,
             prompt: Prompt::None,
-            help: false,
+            help: None,
             said: None,
             lost: None,
             read: None,
@@ -203,22 +205,17 @@ impl App {
         if self.said.as_ref().is_some_and(|said| said.until.is_none()) {
             self.said = None;
         }
-        if self.help {
-            self.help = false;
+        if let Some(scroll) = self.help {
+            self.help_key(key.code, scroll);
             return Next::Stay;
         }
         match key.code {
             KeyCode::Char('q') => return Next::Leave,
-            KeyCode::Char('?') => self.help = true,
+            KeyCode::Char('?') => self.help = Some(beginning(self.place())),
             KeyCode::Esc | KeyCode::Backspace | KeyCode::Left => self.back(),
             KeyCode::Enter | KeyCode::Right => self.enter(),
-            KeyCode::Down | KeyCode::Char('j') => self.go(1),
-            KeyCode::Up | KeyCode::Char('k') => self.go(-1),
             KeyCode::Char(' ') if self.place() == Place::Messages => self.mark(),
-            KeyCode::PageDown | KeyCode::Char(' ') => self.go(isize::try_from(self.height).unwrap_or(20)),
-            KeyCode::PageUp => self.go(-isize::try_from(self.height).unwrap_or(20)),
-            KeyCode::Home | KeyCode::Char('g') => self.go(isize::MIN),
-            KeyCode::End | KeyCode::Char('G') => self.go(isize::MAX),
+            code if self.step(code).is_some() => self.step(code).into_iter().for_each(|by| self.go(by)),
             KeyCode::Tab => self.turn(1),
             KeyCode::BackTab => self.turn(STATES.len() - 1),
             KeyCode::Char('/') if matches!(self.place(), Place::Queues | Place::Messages) => self.filter_anew(),

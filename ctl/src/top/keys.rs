@@ -1,42 +1,7 @@
-//! What the keys do, on the last line and in the help.
+//! The keys of a page, on the last line.
 
 use super::app::App;
 use super::listing::Listing;
-use super::text::{left, Line, Style};
-
-const HELP: &[(&str, &str)] = &[
-    ("Up Down, j k", "move; PageUp, PageDown, Home, End, g, G too"),
-    ("Enter", "open the queue, then the message"),
-    ("Esc", "go back; in the list, forget the filter"),
-    ("Tab, Space", "in a queue: the next state; mark messages, for c and r"),
-    ("/", "filter queues by name, or messages by id, error or payload; anew"),
-    ("f", "find a message by its id in all queues"),
-    ("s S, 1 to 9", "in the list: sort by the next column; reverse; by that column"),
-    ("p P", "pause the queue, or resume it (a closed one too); pause for a time"),
-    ("R N", "redrive all dead messages of the queue; run all delayed ones now"),
-    ("X", "in a queue: purge the messages of the state that is shown"),
-    ("c r n, t b", "a message: cancel or delete, redrive, run now; nack, bury"),
-    ("w o e i", "in a queue: who holds messages, groups, why they died, details"),
-    ("r, p", "there: release what it holds, redrive the cause; pause the group"),
-    ("q", "leave"),
-    ("", "Each change is done only after a question that is answered with y."),
-    ("OLDEST", "how long the oldest ready message has been due"),
-    ("IN/s OUT/s", "messages a second that were pushed; acked or forwarded"),
-    ("LATE", "99 of 100 deliveries of the last busy second were at most so late"),
-    ("STATE", "forwarding fails, full, no consumer (nobody takes what is ready),"),
-    ("", "messages die, late, paused, closed, at a limit (rate, in flight),"),
-    ("", "groups held (o), served (has consumers), open; +2: two more"),
-];
-
-pub fn help() -> Vec<Line> {
-    let mut lines = vec![Line::new(Style::Bold, "Keys"), Line::default()];
-    for (keys, text) in HELP {
-        let mut line = Line::new(Style::Bold, left(keys, 14));
-        line.add(Style::Plain, *text);
-        lines.push(line);
-    }
-    lines
-}
 
 /// The keys that do something now, the least important only if the line has room for them. The help has all.
 pub fn keys(app: &App, width: usize) -> Vec<String> {

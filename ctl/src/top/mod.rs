@@ -2,7 +2,8 @@
 //!
 //! `source` reads the server in a thread of its own. `app` has the state and handles keys, `moves` those that lead
 //! elsewhere, `ask` those that change something, and `prompt` those of what is typed. `view` renders the state as lines with a file for each page (`list`, `findings`, `queue`, `listing`,
-//! `message`, `details`) and one for the keys, and `terminal` shows them. Only `terminal` writes to the terminal, and only text that
+//! `message`, `details`) one for the keys and one
+//! for the help, and `terminal` shows them. Only `terminal` writes to the terminal, and only text that
 //! `text` has escaped.
 
 mod action;
@@ -11,6 +12,7 @@ mod ask;
 mod details;
 mod entries;
 mod findings;
+mod help;
 mod keys;
 mod list;
 mod listing;

@@ -6,6 +6,7 @@ use super::listing::Listing;
 use super::message::MessagePage;
 use super::queue::{QueuePage, STATES};
 use crate::condition::Condition;
+use crossterm::event::KeyCode;
 use dq_client::State;
 
 /// The page that is on the screen.
@@ -18,6 +19,15 @@ pub enum Place {
     Listing(Listing),
     Message,
     Details,
+}
+
+/// The line that is so many lines from another one.
+pub fn moved(from: usize, by: isize) -> usize {
+    match by {
+        isize::MIN => 0,
+        isize::MAX => usize::MAX,
+        by => from.saturating_add_signed(by),
+    }
 }
 
 impl App {
@@ -107,12 +117,22 @@ impl App {
         self.listing = None;
     }
 
+    /// How far a key moves, in lines; `isize::MIN` and `isize::MAX` are the first and the last one.
+    pub fn step(&self, code: KeyCode) -> Option<isize> {
+        let page = isize::try_from(self.height).unwrap_or(20);
+        match code {
+            KeyCode::Down | KeyCode::Char('j') => Some(1),
+            KeyCode::Up | KeyCode::Char('k') => Some(-1),
+            KeyCode::PageDown | KeyCode::Char(' ') => Some(page),
+            KeyCode::PageUp => Some(-page),
+            KeyCode::Home | KeyCode::Char('g') => Some(isize::MIN),
+            KeyCode::End | KeyCode::Char('G') => Some(isize::MAX),
+            _ => None,
+        }
+    }
+
     pub fn go(&mut self, by: isize) {
-        let moved = |from: usize| match by {
-            isize::MIN => 0,
-            isize::MAX => usize::MAX,
-            by => from.saturating_add_signed(by),
-        };
+        let moved = |from: usize| moved(from, by);
         let last = self.lines.saturating_sub(self.height);
         if let Some(details) = &mut self.details {
             details.scroll = moved(details.scroll).min(last);
