@@ -11,8 +11,9 @@ use super::message::message_page;
 use super::prompt::Prompt;
 use super::queue::queue_page;
 use super::text::{shown, wrapped, Line, Style};
+use crate::message::with_distance;
 use crate::output::wrapped as by_words;
-use crate::time::{millis, span};
+use crate::time::{millis, now_ms, span};
 
 /// Lines above the list, and below it.
 const HEAD: usize = 2;
@@ -74,10 +75,33 @@ fn foot(app: &App, width: usize) -> Vec<Line> {
         return lines;
     }
     let mut lines = said(app, width);
-    if lines.is_empty() || app.lost.is_some() || app.age().is_some() {
+    if app.prompt == Prompt::None {
+        lines.extend(outage(app, width));
+    }
+    if lines.is_empty() {
         lines.push(last_line(app, width));
     }
     lines
+}
+
+/// Why nothing new is shown, since when, and what follows; nothing if the server answers.
+fn outage(app: &App, width: usize) -> Vec<Line> {
+    let age = app.age();
+    let why = match (&app.lost, age) {
+        (Some(why), _) => format!("{}.", shown(why.trim_end_matches('.'))),
+        (None, Some(_)) => "The server has not answered yet: it is busy or stopped, or cannot be reached.".to_owned(),
+        (None, None) => return Vec::new(),
+    };
+    let ms = |age| i64::try_from(millis(age)).unwrap_or(0);
+    let since = age.map(|age| format!("Last answer: {}. ", with_distance(now_ms().saturating_sub(ms(age)))));
+    let follows =
+        "It is tried again each second, and the screen goes on when the server is back. Changes fail until then.";
+    let lines =
+        |style, text: &str| by_words(text, width).lines().map(|line| Line::new(style, line)).collect::<Vec<_>>();
+    let mut all = lines(Style::Bad, &why);
+    all.extend(lines(Style::Plain, &format!("{}{follows}", since.unwrap_or_default())));
+    all.push(Line::new(Style::Dim, "? keys  q leave"));
+    all
 }
 
 /// What is said is not cut: the end of a line may say whether something was done.
@@ -95,14 +119,6 @@ fn last_line(app: &App, width: usize) -> Line {
         Prompt::Find(id) => return typed("Message id", id, "Enter: look for it in all queues, Esc: do not"),
         Prompt::Pause(_, time) => return typed("Pause for", time, "such as 15m; Enter: go on, Esc: do not"),
         Prompt::Question(_) | Prompt::None => {}
-    }
-    let age = app.age().map(|age| format!("All this is {} old. ", span(millis(age)))).unwrap_or_default();
-    if let Some(why) = &app.lost {
-        // The head says that the server is lost, so only the cause must not be cut.
-        return Line::new(Style::Bad, format!("{}. Trying again. {age}", shown(why.trim_end_matches('.'))));
-    }
-    if !age.is_empty() {
-        return Line::new(Style::Bad, format!("Waiting for the server. {age}"));
     }
     let keys = match app.help {
         Some(_) => vec!["Up Down PageUp PageDown: more".to_owned(), "any other key: back".to_owned()],
@@ -324,10 +340,14 @@ pub mod tests {
         assert!(*style == Style::Bad && mark.starts_with("server lost, ") && mark.ends_with(" old  "), "{mark}");
         let parts = lines[2..5].iter().flat_map(|line| &line.0).filter(|(_, text)| !text.trim().is_empty());
         assert!(parts.into_iter().all(|(style, _)| matches!(style, Style::Dim | Style::Selected)), "{lines:?}");
-        // The cause is not cut.
-        app.update(Update::Lost("cannot connect: 127.0.0.1:6379: Connection refused (os error 111)".to_owned()));
-        let last = text(&screen(&mut app, 80, 24)).swap_remove(23);
-        assert!(last.starts_with("cannot connect: 127.0.0.1:6379: Connection refused (os error 111). "), "{last}");
+        // The cause is not cut, and it is said since when and what follows.
+        let why =
+            "cannot connect: 127.0.0.1:6379: Connection refused (os error 111); start the server, or name another one";
+        app.update(Update::Lost(why.to_owned()));
+        let lines = text(&screen(&mut app, 80, 24));
+        let foot = lines[18..].iter().flat_map(|line| line.split_whitespace()).collect::<Vec<_>>().join(" ");
+        assert!(foot.contains(&format!("{why}. Last answer: 2")) && foot.contains("ago). It is tried again"), "{foot}");
+        assert!(lines[23].contains("q leave"), "{}", lines[23]);
     }
 
     #[test]

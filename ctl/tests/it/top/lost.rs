@@ -28,10 +28,14 @@ fn a_change_without_a_server_says_what_became_of_it() {
 fn a_lost_server_is_shown_and_recovers() {
     let mut server = Server::start();
     ok(&server, &["push", "before", "x"]);
-    let mut top = Top::start(&server);
+    let mut top = Top::with(&server, (200, 24), "");
     top.until("before");
     server.kill();
     top.until("server lost, ");
+    // What happened, since when, and what follows.
+    top.until("start the server");
+    top.until("Last answer: 2");
+    top.until("tried again each second");
     // Keys are answered meanwhile.
     top.press("?");
     top.until("Keys");
@@ -53,9 +57,9 @@ fn what_a_silent_server_told_last_is_shown_with_its_age() {
     top.until_line("q ");
     let pid = server.info("server", "process_id");
     signal("-STOP", &pid);
-    top.until("Waiting for the server. All this is ");
+    top.until("The server has not answered yet");
     assert!(!top.line("q ").is_empty(), "{}", top.text());
     signal("-CONT", &pid);
-    top.until_gone("All this is ");
+    top.until_gone("has not answered");
     top.until("q leave");
 }
