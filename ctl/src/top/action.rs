@@ -102,38 +102,46 @@ impl Action {
             Kind::PauseFor(time) => {
                 format!("Pause {queue} for {}? Nothing is delivered meanwhile.", exact(millis(*time)))
             }
-            Kind::Resume => format!("Resume {queue}?"),
+            Kind::Resume => format!("Resume {queue}? It delivers and accepts messages again."),
             Kind::RedriveAll(count) => format!("Redrive {} of {queue}? They are due now.", many(*count, "dead")),
-            Kind::PromoteAll(count) => format!("Run {} of {queue} now?", many(*count, "delayed")),
+            Kind::PromoteAll(count) => format!("Run {} of {queue} now? They are due at once.", many(*count, "delayed")),
             Kind::Purge(state, count) => format!("Purge {} of {queue} for good?", many(*count, state)),
             Kind::Remove(removal, name) => format!("{} {} of {queue} for good?", capital(removal.verb()), id(name)),
             Kind::End(end, name, consumer) => {
                 let consumer = if consumer.is_empty() { "a consumer".to_owned() } else { id(consumer) };
-                let (verb, kind) = match end {
-                    End::Cancel => ("Cancel", " for good"),
-                    End::Nack => ("Nack", ""),
-                    End::Bury => ("Bury", ""),
+                let (verb, kind, follows) = match end {
+                    End::Cancel => ("Cancel", " for good", "Its ack will find no message."),
+                    End::Nack => ("Nack", "", "It is retried after its backoff, or is dead if no retry is left."),
+                    End::Bury => ("Bury", "", "It is dead and not retried."),
                 };
-                format!("{verb} {} of {queue}{kind}, although {consumer} works on it?", id(name))
+                format!("{verb} {} of {queue}{kind}, although {consumer} works on it? {follows}", id(name))
             }
             Kind::RemoveMarked(removal, ids) => {
                 let held = if *removal == Removal::CancelHeld { ", although consumers work on them" } else { "" };
                 let marked = many(ids.len() as u64, "marked");
                 format!("{} {marked} of {queue} for good{held}?", capital(removal.verb()))
             }
-            Kind::RedriveMarked(ids) => format!("Redrive {} of {queue}?", many(ids.len() as u64, "marked")),
-            Kind::Redrive(name) => format!("Redrive {} of {queue}?", id(name)),
-            Kind::RunNow(name) => format!("Run {} of {queue} now?", id(name)),
+            Kind::RedriveMarked(ids) => {
+                format!("Redrive {} of {queue}? They are due now.", many(ids.len() as u64, "marked"))
+            }
+            Kind::Redrive(name) => format!("Redrive {} of {queue}? It is due now.", id(name)),
+            Kind::RunNow(name) => format!("Run {} of {queue} now? It is due at once.", id(name)),
             Kind::Release(name, held) => {
-                format!("Release {} of {queue} from {}?", many(*held, ""), named_in(width, name))
+                let messages = many(*held, "");
+                format!(
+                    "Release {messages} of {queue} from {}? They are retried as if their leases had ended.",
+                    id(name)
+                )
             }
             Kind::PauseGroup(group) => {
                 format!("Pause group {} of {queue}? Its messages wait meanwhile.", id(group))
             }
-            Kind::ResumeGroup(group) => format!("Resume group {} of {queue}?", id(group)),
+            Kind::ResumeGroup(group) => {
+                format!("Resume group {} of {queue}? Its messages are delivered again.", id(group))
+            }
             Kind::RedriveCause(text, dead) => {
                 let cause = cut(&shown(text), width * CAUSE);
-                format!("Redrive {} of {queue} with {cause}?", many(*dead, "dead"))
+                format!("Redrive {} of {queue} with {cause}? They are due now.", many(*dead, "dead"))
             }
         }
     }

@@ -95,7 +95,11 @@ impl App {
 
     /// Marks the message under the cursor, or forgets its mark, and goes on.
     pub fn mark(&mut self) {
-        if let (Some(id), Some(page)) = (self.selected_id(), &mut self.queue) {
+        let selected = self.selected_id();
+        if selected.is_none() {
+            self.say("there is no message here");
+        }
+        if let (Some(id), Some(page)) = (selected, &mut self.queue) {
             if !page.marked.remove(&id) {
                 page.marked.insert(id);
             }

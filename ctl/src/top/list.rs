@@ -221,13 +221,7 @@ fn cell(column: &str, row: &Row, width: usize) -> (Style, String) {
         "IN/s" => (Style::Plain, rate(row.pushed)),
         "OUT/s" => (Style::Plain, rate(row.completed)),
         "LATE" => (Style::Plain, late(row.late())),
-        _ if !row.conditions.is_empty() => {
-            let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.as_str()).collect();
-            (
-                style(row.level()),
-                with_age(row, &words).filter(|all| all.width() <= width).unwrap_or_else(|| in_short(&words, width)),
-            )
-        }
+        _ if !row.conditions.is_empty() => (style(row.level()), states(row, width)),
         _ if row.is_served() => (Style::Good, "served".to_owned()),
         _ => (Style::Plain, "open".to_owned()),
     }
@@ -240,17 +234,37 @@ fn with_age(row: &Row, words: &[&str]) -> Option<String> {
     row.hangs().then(|| words.join(", ").replace(late, &format!("{late} (held {age})")))
 }
 
-/// Words in at most `width` columns. Of those that do not fit it is said how many there are.
-fn in_short(words: &[&str], width: usize) -> String {
-    let with_rest = |kept: usize| {
-        let rest = words.len() - kept;
-        let rest = if rest == 0 { String::new() } else { format!(" +{rest}") };
-        (words.get(..kept).unwrap_or_default().join(", "), rest)
+/// The conditions in at most `width` columns. Of those that do not fit it is said how many there are.
+fn states(row: &Row, width: usize) -> String {
+    let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.as_str()).collect();
+    let with_rest = |kept: usize, text: String| match words.len() - kept {
+        0 => (text, String::new()),
+        rest => (text, format!(" +{rest}")),
     };
-    let mut all = (1..=words.len()).rev().map(with_rest);
-    let fitting = all.find(|(words, rest)| words.width() + rest.len() <= width);
-    let (words, rest) = fitting.unwrap_or_else(|| with_rest(1));
-    format!("{}{rest}", cut(&words, width.saturating_sub(rest.len())))
+    let whole = with_age(row, &words).map(|text| (text, String::new()));
+    let parts = (1..=words.len()).rev().filter_map(|kept| Some(with_rest(kept, words.get(..kept)?.join(", "))));
+    let first = row.conditions.first().map_or("", |(condition, _)| in_short(*condition));
+    let mut all = whole.into_iter().chain(parts);
+    let fitting = all.find(|(text, rest)| text.width() + rest.len() <= width);
+    let (text, rest) = fitting.unwrap_or_else(|| with_rest(1, first.to_owned()));
+    format!("{}{rest}", cut(&text, width.saturating_sub(rest.len())))
+}
+
+/// A condition whose words do not fit.
+fn in_short(condition: Condition) -> &'static str {
+    match condition {
+        Condition::Failing => "fwd fails",
+        Condition::Dying => "msgs die",
+        Condition::Occupied => "at its limit",
+        Condition::Limited => "at its rate",
+        Condition::Full
+        | Condition::Unserved
+        | Condition::Late
+        | Condition::Paused
+        | Condition::Closed
+        | Condition::Held
+        | Condition::Letters => condition.as_str(),
+    }
 }
 
 /// How a condition of a level looks.

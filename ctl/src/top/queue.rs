@@ -111,15 +111,7 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         let most = if condition == Condition::Failing { text.width().saturating_sub(excess) } else { usize::MAX };
         title.add(style, cut(&text, most));
     }
-    let numbers = format!(
-        "oldest {}  in {}/s  out {}/s  late {}  waiting clients {}  payloads {}",
-        row.oldest().map_or_else(|| "-".to_owned(), span),
-        rate(row.pushed),
-        rate(row.completed),
-        late(row.late()),
-        row.number("waiting-clients"),
-        bytes(row.number("payload-bytes")),
-    );
+    let numbers = numbers(&row, width);
     let mut tabs = Line::default();
     for state in STATES {
         let text = format!(" {} {} ", state.as_str(), count(row.number(state.as_str())));
@@ -167,6 +159,20 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         }
     }
     lines
+}
+
+/// The numbers of the queue. The last ones are left out if there is no room for them.
+fn numbers(row: &Row, width: usize) -> String {
+    let parts = [
+        format!("oldest {}", row.oldest().map_or_else(|| "-".to_owned(), span)),
+        format!("in {}/s", rate(row.pushed)),
+        format!("out {}/s", rate(row.completed)),
+        format!("late {}", late(row.late())),
+        format!("waiting clients {}", row.number("waiting-clients")),
+        format!("payloads {}", bytes(row.number("payload-bytes"))),
+    ];
+    let mut all = (1..=parts.len()).rev().filter_map(|count| Some(parts.get(..count)?.join("  ")));
+    all.find(|line| line.width() <= width).unwrap_or_default()
 }
 
 /// A condition with what is known of its cause.
@@ -321,6 +327,15 @@ mod tests {
         app.update(Update::Holder(b"orders".to_vec(), Some(holder)));
         let head = text(&screen(&mut app, 80, 24)).swap_remove(0);
         assert_eq!(head.trim_end(), "orders  late: encoder-7 holds one for 8m");
+    }
+
+    #[test]
+    fn numbers_of_a_queue_are_whole_or_left_out() {
+        let mut app = with(&[("ready", Value::Int(1)), ("payload-bytes", Value::Int(8_294))]);
+        press(&mut app, &[KeyCode::Enter]);
+        let mut line = |width| text(&screen(&mut app, width, 24)).swap_remove(1).trim_end().to_owned();
+        assert!(line(80).ends_with("waiting clients 0  payloads 8.1 KiB"), "{}", line(80));
+        assert!(line(60).ends_with("  waiting clients 0"), "{}", line(60));
     }
 
     #[test]

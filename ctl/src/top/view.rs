@@ -67,10 +67,7 @@ fn out_of_date(app: &App) -> Option<String> {
 fn foot(app: &App, width: usize) -> Vec<Line> {
     if let Prompt::Question(action) = &app.prompt {
         // Lines are indented, and a sign may follow a name.
-        let question = by_words(&action.question(width.saturating_sub(3)), width);
-        // A word of a cause may be longer than a line.
-        let mut lines: Vec<Line> =
-            wrapped(&question, width).into_iter().map(|text| Line::new(Style::Warning, text)).collect();
+        let mut lines = paragraph(Style::Warning, &action.question(width.saturating_sub(3)), width);
         lines.push(Line::new(Style::Bold, "y: yes   any other key: no"));
         return lines;
     }
@@ -96,10 +93,8 @@ fn outage(app: &App, width: usize) -> Vec<Line> {
     let since = age.map(|age| format!("Last answer: {}. ", with_distance(now_ms().saturating_sub(ms(age)))));
     let follows =
         "It is tried again each second, and the screen goes on when the server is back. Changes fail until then.";
-    let lines =
-        |style, text: &str| by_words(text, width).lines().map(|line| Line::new(style, line)).collect::<Vec<_>>();
-    let mut all = lines(Style::Bad, &why);
-    all.extend(lines(Style::Plain, &format!("{}{follows}", since.unwrap_or_default())));
+    let mut all = paragraph(Style::Bad, &why, width);
+    all.extend(paragraph(Style::Plain, &format!("{}{follows}", since.unwrap_or_default()), width));
     all.push(Line::new(Style::Dim, "? keys  q leave"));
     all
 }
@@ -107,7 +102,12 @@ fn outage(app: &App, width: usize) -> Vec<Line> {
 /// What is said is not cut: the end of a line may say whether something was done.
 fn said(app: &App, width: usize) -> Vec<Line> {
     let Some(said) = app.said.as_ref().filter(|_| app.prompt == Prompt::None) else { return Vec::new() };
-    wrapped(&said.text, width).into_iter().map(|text| Line::new(said.style, text)).collect()
+    paragraph(said.style, &said.text, width)
+}
+
+/// A text in lines that end between words, except in a word that is longer than a line.
+fn paragraph(style: Style, text: &str, width: usize) -> Vec<Line> {
+    wrapped(&by_words(text, width), width).into_iter().map(|text| Line::new(style, text)).collect()
 }
 
 fn last_line(app: &App, width: usize) -> Line {
@@ -239,7 +239,7 @@ pub mod tests {
         let all = ["READY", "DELAY", "FLIGHT", "DEAD", "OLDEST", "IN/s", "OUT/s", "LATE", "STATE"];
         let fields = ["maxlen", "ready", "paused", "closed", "forward-failing-since"];
         for (width, name, state) in [
-            (80, "a-very-lo…mails:eu ", " forwardi… +3"),
+            (80, "a-very-lo…mails:eu ", " fwd fails +3"),
             (90, "a-very-lon…emails:eu ", " forwarding fails +3"),
             (180, "a-very-long-prefixa-very-long-prefixa-very-", " forwarding fails, full, paused, closed"),
         ] {
