@@ -1,7 +1,7 @@
 //! The actions of the screen, each of which asks for confirmation.
 
 use super::text::{cut, grouped, named, named_in, shown};
-use crate::dead::{self, Filter};
+use crate::dead::{self, Among, Filter, SentBack};
 use crate::failure::Failure;
 use crate::reply;
 use crate::time::{exact, millis};
@@ -43,6 +43,9 @@ pub enum Kind {
     ResumeGroup(Vec<u8>),
     /// The dead messages of a cause: the oldest, as many as there were when the question was asked.
     RedriveCause(String, u64),
+    /// Messages that died in other queues, and the same of a cause.
+    SendBack(Vec<Vec<u8>>),
+    SendCauseBack(String, u64),
 }
 
 /// What becomes of a message in flight.
@@ -143,6 +146,17 @@ impl Action {
                 let cause = cut(&shown(text), width * CAUSE);
                 format!("Redrive {} of {queue} with {cause}? They are due now.", many(*dead, "dead"))
             }
+            Kind::SendBack(ids) => match ids.as_slice() {
+                [one] => format!("Send {} of {queue} back to where it died? It is due there now.", id(one)),
+                all => {
+                    let marked = many(all.len() as u64, "marked");
+                    format!("Send {marked} of {queue} back to where they died? They are due there now.")
+                }
+            },
+            Kind::SendCauseBack(text, letters) => {
+                let (cause, letters) = (cut(&shown(text), width * CAUSE), many(*letters, ""));
+                format!("Send {letters} of {queue} with {cause} back to where they died? They are due there now.")
+            }
         }
     }
 
@@ -234,14 +248,41 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
             format!("resumed group {} of {name}", named(group))
         }
         Kind::RedriveCause(cause, limit) => {
-            let condition = format!("cause={cause}").parse().map_err(Failure::usage)?;
-            let oldest = Some(u32::try_from(*limit).unwrap_or(u32::MAX));
-            let filter = Filter { conditions: vec![condition], oldest, ..Filter::default() };
             let said = |count| progress(format!("{} redriven …", grouped(count)));
+            let filter = of_cause(cause, *limit, Among::default())?;
             let redriven = dead::redrive(client, &action.queue, &filter, Duration::ZERO, said)?;
             format!("redriven {} of {name}", many(redriven.unwrap_or(0), ""))
         }
+        Kind::SendBack(ids) => {
+            let (ids, mut sent): (Vec<&[u8]>, _) = (ids.iter().map(Vec::as_slice).collect(), SentBack::default());
+            let did = dead::send_back(client, &action.queue, &ids, Duration::ZERO, &mut sent);
+            sent_back(did, sent, &name)?
+        }
+        Kind::SendCauseBack(cause, limit) => {
+            let said = |count| progress(format!("{} sent back …", grouped(count)));
+            let (filter, mut sent) = (of_cause(cause, *limit, Among::Letters)?, SentBack::default());
+            let did =
+                dead::send_selected_back(client, &action.queue, &filter, Duration::ZERO, &mut sent, said).map(|_| ());
+            sent_back(did, sent, &name)?
+        }
     })
+}
+
+/// The oldest messages of a cause, at most `limit` of them.
+fn of_cause(cause: &str, limit: u64, among: Among) -> Result<Filter, Failure> {
+    let condition = format!("cause={cause}").parse().map_err(Failure::usage)?;
+    let oldest = Some(u32::try_from(limit).unwrap_or(u32::MAX));
+    Ok(Filter { among, conditions: vec![condition], oldest, ..Filter::default() })
+}
+
+/// What became of letters.
+fn sent_back(did: Result<(), Failure>, sent: SentBack, queue: &str) -> Result<String, Failure> {
+    did.map_err(|failure| failure.after_change(sent.sent, "sent back"))?;
+    let left = match sent.left() {
+        0 => String::new(),
+        left => format!("; {} left, in flight or with an id that is in use there", many(left, "")),
+    };
+    Ok(format!("sent back {} of {queue}{left}", many(sent.sent, "")))
 }
 
 fn counted(client: &Client, command: &dq_client::Cmd) -> Result<u64, Error> {

@@ -7,6 +7,7 @@ use super::entries::About;
 use super::listing::{Listing, ListingPage};
 use super::moves::Place;
 use super::prompt::Prompt;
+use crate::dead::is_letter;
 
 /// The keys that need a queue.
 const HINTED: &str = "pPRNXcrntbweosBi";
@@ -28,9 +29,6 @@ impl App {
         };
         let (id, place) = (self.selected_id(), self.place());
         let kind = match (letter, id) {
-            ('r', _) if place == Place::Listing(Listing::Letters) => {
-                return self.say("they are not dead in this queue: only dead messages are redriven")
-            }
             _ if matches!(place, Place::Listing(listing) if listing.key() == Some(letter)) => match self.of_entry() {
                 Ok(kind) => kind,
                 Err(why) => return self.say(why),
@@ -61,6 +59,7 @@ impl App {
             },
             ('c', _) if !self.marked().is_empty() => Kind::RemoveMarked(self.removal(), self.marked()),
             ('r', _) if !self.marked().is_empty() && self.state() == "dead" => Kind::RedriveMarked(self.marked()),
+            ('r', _) if !self.marked().is_empty() && self.has_letters() => Kind::SendBack(self.marked()),
             ('n' | 't' | 'b', _) if !self.marked().is_empty() => {
                 return self.say("only c and r are for marked messages: Esc forgets the marks")
             }
@@ -79,6 +78,7 @@ impl App {
             ('c', Some(id)) => Kind::Remove(self.removal(), id),
             ('r', Some(id)) if self.state() == "dead" => Kind::Redrive(id),
             ('n', Some(id)) if self.state() == "delayed" => Kind::RunNow(id),
+            ('r', Some(id)) if self.selected_message().is_some_and(is_letter) => Kind::SendBack(vec![id]),
             ('r', Some(_)) => return self.say("it is not dead: only dead messages are redriven"),
             ('n', Some(_)) => return self.say("it is not delayed: only delayed messages are run now"),
             (_, None) => return self.say("there is no message here"),
@@ -141,7 +141,8 @@ impl App {
                 Kind::RunNow(entry.name.clone())
             }
             (Listing::Schedules, _) => return Err("its run is due already, and waits for a consumer or has begun"),
-            (Listing::Letters | Listing::Batches, _) => return Err("nothing is changed here"),
+            (Listing::Letters, _) => Kind::SendCauseBack(entry.text(), entry.messages),
+            (Listing::Batches, _) => return Err("nothing is changed here"),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::app::App;
 use super::listing::Listing;
+use crate::dead::is_letter;
 
 /// The keys that do something now, the least important only if the line has room for them. The help has all.
 pub fn keys(app: &App, width: usize) -> Vec<String> {
@@ -15,6 +16,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
     let of_message = [
         (cancel.as_str(), is_there),
         ("r redrive", is_there && state == "dead"),
+        ("r send back", is_there && app.selected_message().is_some_and(is_letter)),
         ("n run now", is_there && state == "delayed"),
         ("t nack", is_there && state == "inflight" && app.message.is_some()),
         ("b bury", is_there && state == "inflight" && app.message.is_some()),
@@ -25,14 +27,15 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
         Some((Listing::Groups, _)) => "p pause",
         Some((Listing::Consumers, _)) => "r release",
         Some((Listing::Schedules, _)) => "n run now",
-        Some((Listing::Causes | Listing::Letters | Listing::Batches, _)) | None => "r redrive",
+        Some((Listing::Letters, _)) => "r send back",
+        Some((Listing::Causes | Listing::Batches, _)) | None => "r redrive",
     };
     let enter = if matches!(entry, Some((Listing::Schedules, _))) { "Enter open" } else { "Enter messages" };
     let all = match (&app.message, &app.queue) {
         _ if app.details.is_some() => vec![("Esc back", true), ("? keys", true), ("q leave", true)],
         (None, Some(_)) if app.listing.is_some() => vec![
             (enter, entry.is_some()),
-            (of_entry, entry.is_some_and(|(listing, _)| !matches!(listing, Listing::Letters | Listing::Batches))),
+            (of_entry, entry.is_some_and(|(listing, _)| listing != Listing::Batches)),
             ("Esc back", true),
             ("? keys", true),
             ("q leave", true),

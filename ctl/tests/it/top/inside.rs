@@ -22,8 +22,6 @@ fn letters_are_counted_by_the_cause_of_their_death() {
     top.press("e");
     top.until("why they died in other queues");
     top.until("timeout after #ms");
-    top.press("r");
-    top.until("they are not dead in this queue");
     top.press(ENTER);
     eventually("only those", || !top.line("a ").is_empty() && !top.line("b ").is_empty() && top.line("c ").is_empty());
     // The queue in which they died says where they are.
@@ -37,6 +35,36 @@ fn letters_are_counted_by_the_cause_of_their_death() {
     top.until("There are no ready messages");
     top.press(&format!("{TAB}{TAB}"));
     top.until("they are moved away, as DEADFORWARD says");
+}
+
+#[test]
+fn letters_are_sent_back_one_by_one_and_by_cause() {
+    let server = Server::start();
+    ok(&server, &["create", "orders", "--deadforward", "QUEUE letters"]);
+    for (id, error) in [("a", "timeout after 12ms"), ("b", "timeout after 99ms"), ("c", "no such user")] {
+        ok(&server, &["push", "orders", "x", "--id", id]);
+        ok(&server, &["bury", "orders", id, "--error", error]);
+    }
+    let mut top = Top::start(&server);
+    eventually("they have arrived", || top.line("letters ").split_whitespace().nth(1) == Some("3"));
+    top.press("/letters\r");
+    top.until("1 with");
+    top.press(ENTER);
+    top.until_line("a ");
+    top.until("r send back");
+    top.press("r");
+    top.until("Send a of letters back to where it died?");
+    top.press("y");
+    top.until("sent back 1 message of letters");
+    assert_eq!(server.text(&["DQ.LEN", "orders", "ready"]), "1");
+    top.press("e");
+    top.until("timeout after #ms");
+    top.press("r");
+    top.until("back to where they died?");
+    top.press("y");
+    top.until("sent back 1 message of letters");
+    eventually("both are back", || server.text(&["DQ.LEN", "orders", "ready"]) == "2");
+    assert_eq!(server.text(&["DQ.LEN", "letters"]), "1");
 }
 
 #[test]
