@@ -11,7 +11,7 @@ use serde_json::{json, Map, Value as Json};
 use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-/// How long all queues are read at most, and how many rows are kept.
+/// How long queues are read at most, and the rows with which no further one is read.
 const READ: Duration = Duration::from_secs(5);
 const ROWS: usize = 20_000;
 /// What consumers without a name hold is shown if it was delivered so long before all others, in ms. The messages in flight and
@@ -84,7 +84,7 @@ impl Holders {
             return Ok(());
         }
         let first = self.rows.len();
-        for consumer in client.queue::<()>(queue).consumers().take(ROWS - first) {
+        for consumer in client.queue::<()>(queue).consumers() {
             let consumer = consumer?;
             let since = consumer.oldest_delivery.duration_since(UNIX_EPOCH).unwrap_or_default();
             self.rows.push(Holder {

@@ -152,7 +152,7 @@ function makeRow(row) {
   const spark = sparkline();
   const cells = COLUMNS.map(([name, kind]) => el("td", { class: kind, role: "cell", "data-label": name }));
   cells[0].append(el("a", { href: address("queue", param(row, "queue")), title: shown(row, "queue") }, shown(row, "queue")));
-  cells[1].append(el("ul", { class: "chips" }), el("p", { class: "deaths dim" }));
+  cells[1].append(el("div", { class: "why" }, el("ul", { class: "chips" }), el("p", { class: "deaths dim" })));
   cells[2].append(spark.node);
   const node = el("tr", { role: "row" }, cells);
   node.spark = spark;
@@ -162,10 +162,11 @@ function makeRow(row) {
 function fillRow(node, row) {
   node.spark.update(row.depths ?? []);
   const cells = [...node.children];
-  chips(cells[1].firstElementChild, row);
+  const [conditions, deaths] = cells[1].firstElementChild.children;
+  chips(conditions, row);
   const died = row.deaths ? deathWords(row.deaths) : "";
-  text(cells[1].lastElementChild, died);
-  set(cells[1].lastElementChild, "title", died || null);
+  text(deaths, died);
+  set(deaths, "title", died || null);
   set(node, "class", levelOf(row));
   const values = [row.ready, row.delayed, row.inflight, row.dead].map(count);
   values.push(rate(row.rates?.pushed), rate(row.rates?.completed), Number.isFinite(row["oldest-ready"]) ? span(row["oldest-ready"]) : "–");

@@ -165,7 +165,7 @@ fn a_laptop_shows_charts_and_six_queues_below_the_findings_and_the_messages_of_a
         "Math.max(...[...document.querySelectorAll('.dead-list .messages li')].map((row) => row.offsetHeight))";
     let highest = browser.eval(highest).as_i64().unwrap();
     assert!(highest <= 56, "{highest}");
-    let row = browser.eval("document.querySelector('.dead-list .messages li').innerText");
+    let row = browser.eval("[...document.querySelectorAll('.dead-list .messages li')].find((row) => row.innerText.includes('capture-1017')).innerText");
     let row = row.as_str().unwrap();
     assert!(row.contains("died ") && row.contains("timeout after") && row.contains("\"order\""), "{row}");
 }

@@ -178,7 +178,8 @@ fn a_finding_about_dead_messages_leads_to_their_list() {
     browser.open(&web.page(""));
     browser.until("Doctor:");
     browser.eval("document.querySelector('.findings').open = true");
-    let finding = "[...document.querySelectorAll('.findings li')].find((one) => one.innerText.includes('have died'))";
+    let finding =
+        "[...document.querySelectorAll('.findings li')].find((one) => one.innerText.includes('died in 10 min'))";
     let shown = browser.eval(&format!("{finding}.innerText")).as_str().unwrap().to_owned();
     assert!(!shown.contains("dqctl"), "{shown}");
     browser.eval(&format!("{finding}.querySelector('.here a').click()"));
