@@ -2,7 +2,7 @@
 
 import { read } from "./api.js";
 import { el, set, show, text } from "./dom.js";
-import { address, count, distance, instant, learnClock, many, param, shown } from "./format.js";
+import { address, count, distance, instant, many, param, shown } from "./format.js";
 import { releaseCell, table } from "./holders.js";
 
 const NO_NAME = "no name (pops without AS)";
@@ -28,10 +28,11 @@ export function consumers(params, shared) {
 
   async function refresh() {
     const contains = filter.value;
+    // What was read of all queues may be older: that the server is down is known at once.
+    shared.learn(await read("server"));
     const answer = await read("consumers", contains ? { contains } : {});
     // An answer to an earlier question is not shown.
     if (contains !== filter.value) return;
-    learnClock(answer.now);
     const items = answer.consumers.map((item) => ({ ...item, isNamed: "consumer" in item, consumer: item.consumer ?? NO_NAME }));
     rows.draw(items, (item) => [[shown(item, "queue"), null, address("queue", { ...param(item, "queue"), tab: "consumers" })], [count(item.messages)], [distance(item.since), instant(item.since)]],
       (item) => (item.isNamed ? releaseCell(shared, param(item, "queue"), item) : el("td", { class: "write", role: "cell" })),

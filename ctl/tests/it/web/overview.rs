@@ -34,6 +34,13 @@ fn a_server_that_dies_is_said_and_comes_back_by_itself() {
     browser.until("The server of the queues cannot be reached");
     // What was there stays, and says of when it is.
     assert!(browser.text().contains("mail") && browser.problem().contains("What is shown is of"), "{}", browser.text());
+    // So it is with consumers, of which the last list may still be good enough.
+    browser.open(&web.page("consumers"));
+    browser.until_true(
+        "location.hash === '#/consumers' && document.getElementById('problem').innerText.includes('cannot be reached')",
+    );
+    assert!(!browser.text().contains("No consumer"), "{}", browser.text());
+    browser.open(&web.page(""));
     server.boot();
     server.ask(&["DQ.PUSH", "after", "x"]);
     browser.until("after");
