@@ -10,8 +10,8 @@ const LEAST = 120000;
 /** Samples that are further apart are not joined by a line, in ms. */
 const GAP = 60000;
 
-/** The times that a logarithmic axis can end with or have a line at, in ms. */
-const TIMES = [1, 10, 100, 1000, 10000, 60000, 600000, 3600000, 36000000];
+/** The times that a logarithmic axis can end with, in ms. */
+const TIMES = [100, 1000, 10000, 60000, 600000, 3600000, 36000000];
 
 // The axis of values up to `highest`: those that have a line and a label, the highest first, and where a value is, from 0 to 1.
 
@@ -22,11 +22,9 @@ function linear(highest) {
 
 /** For times, so that one that took a minute leaves the others to be seen. It has no zero: it begins with 1 ms. */
 export function logarithmic(highest) {
-  const top = TIMES.find((time) => time >= Math.max(100, highest)) ?? highest;
+  const top = TIMES.find((time) => time >= highest) ?? highest;
   const place = (value) => Math.log(Math.max(1, value)) / Math.log(top);
-  // A little above the middle, since the label of 1 ms is inside.
-  const apart = (time) => Math.abs(place(time) - 0.55);
-  return { labels: [top, TIMES.reduce((best, time) => (apart(time) < apart(best) ? time : best)), 1], place };
+  return { labels: [top, nice(Math.sqrt(top)), 1], place };
 }
 
 /**

@@ -150,6 +150,9 @@ fn one_late_delivery_leaves_the_others_to_be_seen() {
     browser.until_true(&format!("{chart}.querySelector('g .line.ready')?.getAttribute('d') ? true : false"));
     let labels = format!("[...{chart}.querySelectorAll('.scale span')].map((label) => label.innerText).join()");
     assert_eq!(browser.eval(&labels), "10 min,1 s,1 ms");
+    // Whatever the axis ends with, no label covers another one.
+    let close = "import('/chart.js').then(({ logarithmic }) => [1, 101, 1001, 10001, 60001, 600001, 3600001].filter((highest) => { const { labels, place } = logarithmic(highest); return place(labels[1]) < .4 || place(labels[1]) > .6; }).length)";
+    assert_eq!(browser.eval(close), 0);
     // A line is where its label is, and the median moves by more than the width of a line.
     let apart = format!(
         "(() => {{ const tops = [...{chart}.querySelectorAll('.scale span')].map((label) => label.getBoundingClientRect()); \
