@@ -33,13 +33,14 @@ export function message(params, shared) {
   const errors = el("section", { class: "trouble", hidden: true }, el("h2", {}, "Errors of past attempts"), el("ol", { class: "errors" }));
   let found = {};
   const redrive = button("Redrive…", () => acts.redrive(id, shownId));
+  const sendBack = button("Send back…", () => acts.sendBackSome([found]));
   const promote = button("Run now…", () => acts.promote(id, shownId));
   const reschedule = button("Reschedule…", () => acts.reschedule(id, shownId, found));
   const giveBack = button("Give back…", () => acts.giveBack(found, shownId));
   const bury = button("Bury…", () => acts.bury(id, shownId, found));
   const cancel = button("Cancel…", () => acts.cancel(id, shownId, found), "danger");
   const again = button("Edit and push again…", () => acts.pushAgain(shownId, found));
-  const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this message" }, redrive, promote, giveBack, reschedule, again, bury, cancel);
+  const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this message" }, redrive, sendBack, promote, giveBack, reschedule, again, bury, cancel);
   const gone = el("p", { class: "empty", hidden: true }, "The queue has no message of this id now: it was completed or removed, or never pushed.");
   const there = el("div", {}, bar, error, errors, progress, payload.node, result.node, headers, checkpoint.node, fields);
   const node = el("div", { class: "message" },
@@ -68,6 +69,7 @@ export function message(params, shared) {
     set(state, "title", at ? instant(at) : null);
     const waits = found.state === "delayed" || found.state === "ready";
     show(redrive, found.state === "dead");
+    show(sendBack, waits && found.headers?.["dq-reason"] !== undefined);
     show(promote, found.state === "delayed");
     show(reschedule, waits);
     show(giveBack, found.state === "inflight");

@@ -44,6 +44,15 @@ fn letters_are_sent_back_by_cause_and_one_by_one() {
     browser.press("Enter");
     browser.until("Sent back: 1 message.");
     assert_eq!(server.text(&["DQ.LEN", "orders", "ready"]), "3");
+    browser.eval("[...document.querySelectorAll('.messages a')].find((link) => link.innerText === 'o-3').click()");
+    browser.until("Ready · died in orders: Buried");
+    browser.tab_to("Send back…");
+    browser.press("Enter");
+    browser.until("Send 1 message of orders:dead back?");
+    browser.tab_to("Send back");
+    browser.press("Enter");
+    browser.until("The queue has no message of this id now");
+    assert_eq!(server.text(&["DQ.LEN", "orders", "ready"]), "4");
     assert_eq!(browser.problem(), "");
 }
 
