@@ -104,13 +104,13 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
 
 /// Says on standard error which letters were not sent back, and which may be worked on twice.
 fn tell_of_letters(sent: SentBack) {
-    for (number, what) in [
-        (sent.in_flight, "in flight, so left where they are"),
-        (sent.known, "left where they are, because the queue in which they died has or knows their ids"),
-        (sent.taken, "sent back, and were taken by a consumer here at that moment as well"),
+    for (number, before, after) in [
+        (sent.in_flight, "left here", "in flight"),
+        (sent.known, "left here", "with an id that the queue in which it died has again"),
+        (sent.taken, "sent back, but taken by a consumer here at the same moment", ""),
     ] {
         if number > 0 {
-            eprintln!("dqctl: {} {what}", messages(number));
+            eprintln!("{}", format!("dqctl: {before}: {} {after}", messages(number)).trim_end());
         }
     }
 }

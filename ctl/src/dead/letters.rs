@@ -67,7 +67,7 @@ pub struct SentBack {
     pub sent: u64,
     /// A consumer works on them, so they stay.
     pub in_flight: u64,
-    /// Their former queue holds or knows their ids, so they stay.
+    /// Their former queue has messages of their ids, so they stay.
     pub known: u64,
     /// Of those that were sent, a consumer took them just before they were removed here, so their work may be done twice.
     pub taken: u64,
@@ -101,23 +101,52 @@ pub fn send_back(
         for letter in &letters {
             must_exist(client, letter, &mut existing)?;
         }
-        let pushes: Vec<Cmd> = letters.iter().map(|letter| push(letter, delay)).collect();
-        let (mut accepted, mut refused) = (Vec::new(), None);
-        for (letter, reply) in letters.iter().zip(client.batch(&pushes)) {
-            match reply {
-                Ok(Value::Nil) | Err(Error::DeadId(_)) => done.known += 1,
-                Ok(_) => accepted.push(letter.bytes("id")),
-                Err(error) => refused = refused.or(Some((letter, error))),
+        let letters: Vec<&Fields> = letters.iter().collect();
+        let refused = push_all(client, queue, &letters, delay, &[], done)?;
+        // DEDUPE of the former queue refuses the id of a message that it moved, for a time. There nobody else can push the id
+        // meanwhile, so nothing is replaced.
+        let mut known = Vec::new();
+        for letter in refused {
+            if holds(client, letter)? {
+                done.known += 1;
+            } else {
+                known.push(letter);
             }
         }
-        remove(client, queue, &accepted, done)?;
-        if let Some((letter, error)) = refused {
-            let (id, from) = (shown(letter.bytes("id")), shown(letter.bytes("from")));
-            let failure = Failure::from(error).of_write().about(Some(&from));
-            return Err(failure.of(format!("the message {id} was not sent back to {from}")));
-        }
+        done.known += push_all(client, queue, &known, delay, &["REPLACE"], done)?.len() as u64;
     }
     Ok(())
+}
+
+/// Pushes letters to their former queues, and removes those that were accepted. Returns those whose ids were refused.
+fn push_all<'a>(
+    client: &Client,
+    queue: &[u8],
+    letters: &[&'a Fields],
+    delay: Duration,
+    options: &[&str],
+    done: &mut SentBack,
+) -> Result<Vec<&'a Fields>, Failure> {
+    let pushes: Vec<Cmd> = letters.iter().map(|letter| push(letter, delay).arg(options).clone()).collect();
+    let (mut accepted, mut refused, mut failed) = (Vec::new(), Vec::new(), None);
+    for (letter, reply) in letters.iter().zip(client.batch(&pushes)) {
+        match reply {
+            Ok(Value::Nil) | Err(Error::DeadId(_)) => refused.push(*letter),
+            Ok(_) => accepted.push(letter.bytes("id")),
+            Err(error) => failed = failed.or(Some((letter, error))),
+        }
+    }
+    remove(client, queue, &accepted, done)?;
+    let Some((letter, error)) = failed else { return Ok(refused) };
+    let (id, from) = (shown(letter.bytes("id")), shown(letter.bytes("from")));
+    let failure = Failure::from(error).of_write().about(Some(&from));
+    Err(failure.of(format!("the message {id} was not sent back to {from}")))
+}
+
+/// Whether the former queue of a letter has a message of its id.
+fn holds(client: &Client, letter: &Fields) -> Result<bool, Failure> {
+    let held = get_all(client, letter.bytes("from"), &[letter.bytes("id")])?;
+    Ok(held.iter().any(Option::is_some))
 }
 
 /// A queue that is gone is not made again by a push, which would give it other settings.

@@ -36,10 +36,7 @@ const GROUPS: [Group; 7] = [
             ("Tab", "the messages of the next state"),
             ("/", "only messages with this in their id, error or payload"),
             ("Space", "mark the message: c and r are then for all that are marked"),
-            (
-                "c, r, n",
-                "the message: cancel or delete, redrive or send back, run now",
-            ),
+            ("c, r, n", "the message: cancel or delete, redrive or send back, run now"),
             ("t, b", "the message, if it is in flight: nack, bury"),
             ("X", "purge all messages of the state that is shown"),
             ("p P, R N", "as in the list of queues"),

@@ -72,7 +72,7 @@ fn a_letter_stays_while_a_consumer_has_it_or_its_id_is_in_use() {
     ok(&server, &["push", "orders", "new", "--id", "known"]);
     let ran = dqctl(&server, &["redrive", "letters", "--letters"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "1\n"));
-    assert!(ran.err.contains("1 message in flight") && ran.err.contains("knows their ids"), "{ran:?}");
+    assert!(ran.err.contains("1 message in flight") && ran.err.contains("1 message with an id that"), "{ran:?}");
     let states = ["busy", "known"].map(|id| field(&server, "letters", id, "state"));
     assert_eq!(states, ["inflight", "ready"]);
     assert_eq!(field(&server, "orders", "known", "payload"), "new");
@@ -98,4 +98,22 @@ fn a_queue_whose_dead_are_elsewhere_says_how_they_come_back() {
     let ran = dqctl(&server, &["redrive", "orders"]);
     assert!(ran.code == 1 && ran.err.contains("dqctl redrive letters --letters sends them back"), "{ran:?}");
     assert_eq!(ok(&server, &["redrive", "letters", "--letters"]), "1\n");
+}
+
+#[test]
+fn a_letter_goes_back_although_its_id_is_known_for_a_while() {
+    let server = Server::start();
+    ok(&server, &["create", "orders", "--dedupe", "1h", "--retain", "1h", "--deadforward", "QUEUE letters"]);
+    die(&server, "orders", "known");
+    die(&server, "orders", "done");
+    eventually("they are moved", || server.text(&["DQ.LEN", "letters"]) == "2");
+    assert_eq!(dqctl(&server, &["push", "orders", "x", "--id", "known"]).code, 1);
+    server.ask(&["DQ.PUSH", "orders", "x", "ID", "done", "REPLACE"]);
+    server.ask(&["DQ.POP", "orders"]);
+    ok(&server, &["ack", "orders", "done"]);
+    let ran = dqctl(&server, &["redrive", "letters", "--letters"]);
+    assert!((ran.code, ran.out.as_str()) == (0, "1\n") && ran.err.contains("1 message with an id that"), "{ran:?}");
+    let states = [("orders", "known"), ("orders", "done"), ("letters", "done")]
+        .map(|(queue, id)| field(&server, queue, id, "state"));
+    assert_eq!(states, ["ready", "done", "ready"]);
 }
