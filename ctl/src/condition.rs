@@ -48,7 +48,7 @@ pub enum Condition {
     Full,
     /// Messages are ready, no client waits for one, none is in flight, and no delivery was seen.
     Unserved,
-    /// More messages have died in the last minutes.
+    /// More messages have died in the last minutes, and are dead still or were moved to another queue.
     Dying,
     /// Messages are delivered, but late.
     Late,
@@ -168,6 +168,7 @@ impl Condition {
         let is_paused = number("paused") == 1;
         let is_limited = info.int("next-delivery").is_some();
         let is_forwarded = !matches!(info.text("forward").as_str(), "" | "NONE");
+        let moves_dead = !matches!(info.text("deadforward").as_str(), "" | "NONE");
         let is_failing = ["forward-failing-since", "deadforward-failing-since"].iter().any(|at| info.int(at).is_some());
         let limit = number("maxlen");
         let waited = info.int("oldest-ready").unwrap_or(0);
@@ -188,7 +189,7 @@ impl Condition {
                 limit > 0 && number("ready") + number("delayed") + number("inflight") >= limit,
             ),
             (Condition::Unserved, unserved, !is_served && waited >= UNSERVED && !recent.letters),
-            (Condition::Dying, Level::Warning, recent.dies && number("dead") > 0),
+            (Condition::Dying, Level::Warning, recent.dies && (number("dead") > 0 || moves_dead)),
             (Condition::Late, Level::Warning, waited >= LATE && is_served && !is_explained),
             (Condition::Paused, Level::Warning, is_paused),
             (Condition::Closed, Level::Warning, number("closed") == 1),
@@ -360,6 +361,16 @@ mod tests {
         };
         assert_eq!(words(480_000), "late (25 in flight, the oldest for 8m)");
         assert_eq!(words(59_999), "late");
+    }
+
+    #[test]
+    fn messages_die_also_if_the_dead_are_moved_away() {
+        let dies = |target: &str| {
+            let target = Value::BulkString(target.into());
+            let info = Fields(vec![("dead".to_owned(), Value::Int(0)), ("deadforward".to_owned(), target)]);
+            Condition::of(&info, Recent { dies: true, ..Recent::default() })
+        };
+        assert_eq!((dies("QUEUE q:dead"), dies("NONE")), (vec![(Condition::Dying, Level::Warning)], vec![]));
     }
 
     #[test]

@@ -16,19 +16,22 @@ const READ: i64 = 100;
 const BYTES: i64 = 128 * 1024;
 
 /// How many died lately, by the history or, if it is shorter, at least those that are seen among the newest dead messages. Of the
-/// latter, the most frequent cause is told, and how many of how many that were `read` are `of-cause`. Null if none did, or if the
-/// user may not read them.
+/// latter, the most frequent cause is told, and how many of how many that were `read` are `of-cause`: none if they were moved to
+/// another queue, or if the user may not read them. Null if it is not known that one died.
 pub fn recent(client: &Client, history: &History, queue: &[u8], info: &Fields) -> Json {
     let since = now_ms().saturating_sub(RECENT);
     let most = find::fitting(info, READ, BYTES);
     let causes = causes(client, queue, most, since);
     let read: i64 = causes.values().sum();
     let (grown, is_known) = history.died(queue, since);
-    let has_more = !is_known && read >= most && info.int("dead").is_some_and(|dead| dead > read);
+    let count = grown.max(read);
+    if count == 0 {
+        return Json::Null;
+    }
+    let has_more = !is_known && (read == 0 || read >= most && info.int("dead").is_some_and(|dead| dead > read));
     let frequent = causes.into_iter().max_by(|(a, many), (b, more)| many.cmp(more).then_with(|| b.cmp(a)));
-    frequent.map_or(Json::Null, |(cause, of)| {
-        json!({ "count": grown.max(read), "more": has_more, "read": read, "cause": cause, "of-cause": of })
-    })
+    let (cause, of) = frequent.unzip();
+    json!({ "count": count, "more": has_more, "read": read, "cause": cause, "of-cause": of.unwrap_or(0) })
 }
 
 /// The causes of those of the newest dead messages that died since then.

@@ -18,7 +18,7 @@ const MORE = {
   "forwarding fails": (info) => info["forward-error"] ?? info["deadforward-error"] ?? "",
   full: (info) => `${many(info.maxlen, "message")} at most, pushes are refused`,
   "no consumer": (info) => `ready for ${span(info["oldest-ready"])}, no client waits and nothing is in flight`,
-  [DYING]: ({ deaths }) => (deaths ? deathWords(deaths) : "a message has died in the last ten minutes"),
+  [DYING]: (info) => deathWords(info) || "a message has died in the last ten minutes",
   [LATE]: (info) => `the oldest ready message waits for ${span(info["oldest-ready"])}${hangs(info) ? `; ${count(info.inflight)} in flight, the oldest for ${span(info["oldest-inflight"])}${holder(info)}` : ""}`,
   paused: (info) => (Number.isFinite(info["paused-until"]) ? `resumes ${distance(info["paused-until"])}` : "until it is resumed"),
   closed: (info) => (Number.isFinite(info["closed-until"]) ? `accepts messages again ${distance(info["closed-until"])}` : "pushes are refused until it is opened"),
@@ -29,10 +29,14 @@ const MORE = {
   "at its rate limit": (info) => `delivers again ${distance(info["next-delivery"])}`,
 };
 
-/** How many died lately, and of what most of the newest ones. */
-export function deathWords({ count: died, more, read, cause, "of-cause": ofCause }) {
+/** How many died lately, and of what most of the newest ones, or where they are now; empty if that is not known. */
+export function deathWords(row) {
+  if (!row.deaths) return "";
+  const { count: died, more, read, cause, "of-cause": ofCause } = row.deaths;
+  const number = `${more ? "at least " : ""}${count(died)} died in 10 min`;
+  if (cause === null) return row.deadforward && row.deadforward !== "NONE" ? `${number}, moved to ${shown(row, "deadforward")}` : number;
   const others = ofCause === died ? "" : `, ${count(ofCause)} of ${read === died ? "them" : `the newest ${count(read)}`}`;
-  return `${more ? "at least " : ""}${count(died)} died in 10 min${others}: ${visible(cause)}`;
+  return `${number}${others}: ${visible(cause)}`;
 }
 
 /** Deliveries that run for this time are the likely cause of waiting, in ms, as on the command line. */

@@ -91,7 +91,7 @@ export function findings(shared) {
     const sentence = (words) => `${words.replace(/^./, (letter) => letter.toUpperCase())}.`;
     text(severity, sentence(one.severity).slice(0, -1));
     set(severity, "class", SEVERITIES.find(([known]) => known === one.severity)[1]);
-    text(what, `${group.map((each) => (each.deaths ? deathWords(each.deaths) : each.what)).join("; ")}.`);
+    text(what, `${group.map((each) => deathWords(each) || each.what).join("; ")}.`);
     const fix = (each) => (each.queue !== undefined && (shared.writes || LOOKS.has(each.check)) ? HERE[each.check] : null);
     text(advice, [...new Set([one.why, ...group.filter((each) => !fix(each)).map((each) => each.do)])].map(sentence).join(" "));
     const links = new Map(group.map(fix).filter(Boolean));

@@ -164,7 +164,7 @@ function fillRow(node, row) {
   const cells = [...node.children];
   const [conditions, deaths] = cells[1].firstElementChild.children;
   chips(conditions, row);
-  const died = row.deaths ? deathWords(row.deaths) : "";
+  const died = deathWords(row);
   text(deaths, died);
   set(deaths, "title", died || null);
   set(node, "class", levelOf(row));

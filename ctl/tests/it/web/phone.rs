@@ -187,17 +187,21 @@ fn the_dead_that_are_moved_away_are_said_to_be_elsewhere() {
     server.ask(&["DQ.BURY", "orders", "m", "ERROR", "no such user"]);
     eventually("it is moved", || server.text(&["DQ.LEN", "orders:dead"]) == "1");
     let web = Web::start(&server, &[]);
+    eventually("it has seen the queue", || web.read("/api/queues?contains=orders")["total"] == 2);
+    server.ask(&["DQ.PUSH", "orders", "x", "ID", "n"]);
+    server.ask(&["DQ.BURY", "orders", "n"]);
     let mut browser = Browser::start();
     browser.open(&web.page("queue?queue=orders&tab=dead"));
     browser.until("they go to QUEUE orders:dead.");
     let target = "[...document.querySelectorAll('.condition a')].map((link) => link.innerText + link.getAttribute('href')).join()";
     assert_eq!(browser.eval(target), "orders:dead#/queue?queue=orders%3Adead");
     assert!(browser.text().contains("payloads · the dead are moved to orders:dead"));
+    browser.until("Messages die: at least 1 died in 10 min, moved to QUEUE orders:dead");
     // In that queue, the list says why they died.
     browser.eval("document.querySelector('.condition a').click()");
     browser.until("Rejected or buried: no such user");
     // And in which queue.
-    browser.until("They died in orders: 1 of those shown.");
+    browser.until("They died in orders: 2 of those shown.");
     browser.open(&web.page("message?queue=orders:dead&id=m"));
     browser.until("Ready · died in orders: Rejected or buried · due ");
     browser.until_true("/\\d+ \\(20.* UTC\\)/.test(document.querySelector('.travelling')?.innerText ?? '')");
