@@ -34,7 +34,7 @@ export function deathWords(row) {
   if (!row.deaths) return "";
   const { count: died, more, read, cause, "of-cause": ofCause } = row.deaths;
   const number = `${more ? "at least " : ""}${count(died)} died in 10 min`;
-  if (cause === null) return row.deadforward && row.deadforward !== "NONE" ? `${number}, moved to ${shown(row, "deadforward")}` : number;
+  if (cause === null) return row.deadforward && row.deadforward !== "NONE" ? `${number}, moved to ${shown(row, "deadforward").replace(/^QUEUE /, "")}` : number;
   const others = ofCause === died ? "" : `, ${count(ofCause)} of ${read === died ? "them" : `the newest ${count(read)}`}`;
   return `${number}${others}: ${visible(cause)}`;
 }

@@ -196,7 +196,7 @@ fn the_dead_that_are_moved_away_are_said_to_be_elsewhere() {
     let target = "[...document.querySelectorAll('.condition a')].map((link) => link.innerText + link.getAttribute('href')).join()";
     assert_eq!(browser.eval(target), "orders:dead#/queue?queue=orders%3Adead");
     assert!(browser.text().contains("payloads · the dead are moved to orders:dead"));
-    browser.until("Messages die: at least 1 died in 10 min, moved to QUEUE orders:dead");
+    browser.until("Messages die: at least 1 died in 10 min, moved to orders:dead");
     // In that queue, the list says why they died.
     browser.eval("document.querySelector('.condition a').click()");
     browser.until("Rejected or buried: no such user");
