@@ -154,8 +154,8 @@ document.getElementById("search").addEventListener("submit", (event) => {
   if (id) location.hash = address("search", { id });
 });
 document.addEventListener("visibilitychange", () => document.hidden || (current.once && main.contains(current.node) && !current.node.classList.contains("unread")) || refresh());
-window.addEventListener("hashchange", ({ oldURL }) => {
-  focusOrigin = leave(new URL(oldURL).hash);
+window.addEventListener("hashchange", ({ oldURL, newURL }) => {
+  focusOrigin = leave(new URL(oldURL).hash, new URL(newURL).hash);
   document.getElementById("dialog").close(); // Its question is about the view that is left.
   route();
 });

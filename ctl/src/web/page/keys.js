@@ -6,7 +6,7 @@ const KEYS = [
   ["j, k", "the next row, the row before; from a row on also ↓ and ↑"],
   ["Enter", "opens the row"],
   ["Space", "selects the message whose box has the focus: Tab goes there from the row"],
-  ["Esc, Backspace", "up: from a message to its queue, from there to all queues"],
+  ["Esc, Backspace", "back to the list that led here, or up to the queue and to all queues"],
   ["/", "the search"],
   ["?", "these keys"],
 ];
@@ -16,19 +16,30 @@ const TYPED = "input:not([type=checkbox], [type=range]), textarea, select, dialo
 
 const main = document.getElementById("main");
 const dialog = document.getElementById("dialog");
-/** The addresses at which views were left, by what they are about. */
+/** The addresses at which views were left, and of which list a row led to a view, by what they are about. */
 const left = new Map();
+const origins = new Map();
+/** How deep views are that are no lists of queues. */
+const DEPTHS = { queue: 1, message: 2 };
+
+function view(hash) {
+  return hash.split("?")[0].replace(/^#?\/?/, "");
+}
 
 /** What an address is about, whatever tab or filter it has. */
 function subject(hash) {
-  const [view, query] = hash.split("?");
-  const named = [...new URLSearchParams(query)].filter(([name]) => /^(queue|id)(-base64)?$/.test(name));
-  return JSON.stringify([view.replace(/^#?\/?/, ""), named.sort()]);
+  const named = [...new URLSearchParams(hash.split("?")[1])].filter(([name]) => /^(queue|id)(-base64)?$/.test(name));
+  return JSON.stringify([view(hash), named.sort()]);
 }
 
-/** Notes an address that is left, and returns a function that focuses the row that leads to it, once the next view is drawn. */
-export function leave(hash) {
+function depth(hash) {
+  return DEPTHS[view(hash)] ?? 0;
+}
+
+/** Notes an address that is left for `next`, and returns a function that focuses the row that leads to it, once that view is drawn. */
+export function leave(hash, next) {
   left.set(subject(hash), hash);
+  if (depth(next) > depth(hash)) origins.set(subject(next), subject(hash));
   return () => {
     if (![main, document.body].includes(document.activeElement)) return;
     [...main.querySelectorAll(ROWS)].map((row) => row.querySelector("a")).find((link) => link && subject(link.hash) === subject(hash))?.focus();
@@ -49,7 +60,7 @@ function move(by) {
 
 function up() {
   const above = [...main.querySelectorAll(".crumbs a")].at(-1);
-  if (above) location.hash = asLeft(above.hash);
+  if (above) location.hash = left.get(origins.get(subject(location.hash))) ?? above.hash;
 }
 
 function showKeys() {

@@ -46,6 +46,24 @@ fn rows_are_walked_opened_and_left_with_keys_alone() {
     browser.until_true(&format!("{ROW} === 'payments:capture'"));
     browser.press("Escape");
     assert_eq!(browser.eval("location.hash"), "#/?sort=name&contains=a", "there is nothing above");
+    // Other lists lead to a queue or to a message as well, and are gone back to.
+    for (list, row, shown) in [
+        ("consumers", "worker-2", "Only messages of consumer worker-2"),
+        ("search?id=capture-1018", "payments:capture / ", "Give back…"),
+    ] {
+        browser.open(&web.page(list));
+        browser.until(row);
+        browser.until_true("document.activeElement === document.getElementById('main')");
+        let is_found = (0..9).any(|_| {
+            browser.write("j");
+            browser.eval(ROW).as_str().is_some_and(|found| found.starts_with(row))
+        });
+        assert!(is_found, "no row {row}");
+        browser.press("Enter");
+        browser.until(shown);
+        browser.press("Escape");
+        browser.until_true(&format!("location.hash === '#/{list}'"));
+    }
     assert_eq!(browser.problem(), "");
 }
 
@@ -66,7 +84,7 @@ fn keys_are_letters_where_text_is_typed_and_a_list_says_what_they_do() {
     browser.until("capture-1018");
     browser.write("j");
     browser.write("?");
-    browser.until("from a message to its queue, from there to all queues");
+    browser.until("back to the list that led here, or up to the queue and to all queues");
     browser.write("j");
     browser.press("Escape");
     browser.until_true("!document.getElementById('dialog').open");
