@@ -26,6 +26,9 @@ fn full() -> Server {
     server
 }
 
+/// How many cells and buttons of a table are beyond the edge.
+const BEYOND: &str = "[...document.querySelectorAll('.holders td, .holders button')].filter((node) => node.getBoundingClientRect().right > innerWidth).length";
+
 #[test]
 #[ignore = "needs chromium: make test-web"]
 fn every_tab_of_a_queue_fits_a_phone() {
@@ -52,9 +55,16 @@ fn every_tab_of_a_queue_fits_a_phone() {
         let width = browser.eval("document.documentElement.scrollWidth").as_i64().unwrap();
         assert!(width <= 390, "{tab}: {width}");
         // Nothing is cut by what it is in either.
-        let beyond = "[...document.querySelectorAll('.holders td, .holders button')].filter((node) => node.getBoundingClientRect().right > innerWidth).length";
-        assert_eq!(browser.eval(beyond), 0, "{tab}");
+        assert_eq!(browser.eval(BEYOND), 0, "{tab}");
     }
+    // Nor are the consumers of all queues, some of which have no name.
+    server.ask(&["DQ.PUSH", &"a-queue-that-has-no-end-".repeat(5), "x"]);
+    server.ask(&["DQ.POP", &"a-queue-that-has-no-end-".repeat(5), "LEASE", "3600000"]);
+    browser.open(&web.page("consumers"));
+    browser.until("no name (pops without AS)");
+    let width = browser.eval("document.documentElement.scrollWidth").as_i64().unwrap();
+    assert!(width <= 390, "{width}");
+    assert_eq!(browser.eval(BEYOND), 0);
 }
 
 #[test]

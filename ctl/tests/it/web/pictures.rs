@@ -92,6 +92,7 @@ fn pictures_of_the_page() {
         ("web-dead", "queue?queue=payments:capture&tab=dead", "card declined"),
         ("web-message", "message?queue=payments:capture&id=capture-1001", "card declined"),
         ("web-consumers", "queue?queue=payments:capture&tab=consumers", "worker-1"),
+        ("web-all-consumers", "consumers", "worker-1"),
         ("web-schedules", "queue?queue=reports&tab=schedules", "nightly-revenue"),
         ("web-groups", "queue?queue=webhooks:2&tab=groups", "customer-2"),
         ("web-batches", "queue?queue=imports&tab=batches", "import-7"),
