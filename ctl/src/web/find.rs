@@ -25,8 +25,17 @@ pub struct Names {
     pub names: Vec<Vec<u8>>,
     /// Whether there are more.
     pub is_limited: bool,
+    /// Those of the servers of a cluster that do not answer. To try each of them would take long.
+    pub lost: BTreeSet<Vec<u8>>,
     /// Why the names of some servers of a cluster may be out of date.
     pub failed: Vec<String>,
+}
+
+impl Names {
+    /// Those whose servers answer.
+    pub fn reachable(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.names.iter().filter(|name| !self.lost.contains(*name))
+    }
 }
 
 /// What all queues are sorted by.
@@ -201,7 +210,8 @@ impl Find {
                 (Ok(position), false) => drop(names.remove(position)),
                 (Ok(_), true) | (Err(_), false) => return None,
             }
-            Some(Names { names, is_limited: known.is_limited, failed: known.failed.clone() })
+            let (lost, failed) = (known.lost.clone(), known.failed.clone());
+            Some(Names { names, lost, is_limited: known.is_limited, failed })
         });
     }
 }
@@ -220,17 +230,17 @@ fn find(client: &Client, last: Option<&Names>) -> Result<Names, Failure> {
             }
         }
     }
-    if let Some(last) = last.filter(|_| !failed.is_empty()) {
-        names.extend(last.names.iter().cloned());
-    }
+    let last = last.filter(|_| !failed.is_empty()).map_or(&[][..], |last| &last.names);
+    let lost: BTreeSet<Vec<u8>> = last.iter().filter(|name| !names.contains(*name)).cloned().collect();
+    names.extend(lost.iter().cloned());
     let is_limited = names.len() > QUEUES;
-    Ok(Names { names: names.into_iter().take(QUEUES).collect(), is_limited, failed })
+    Ok(Names { names: names.into_iter().take(QUEUES).collect(), lost, is_limited, failed })
 }
 
 fn survey(client: &Client, names: &Refreshed<Names>, watch: &Watch, last: Option<&Survey>) -> Result<Survey, Failure> {
     let mut survey = HashMap::new();
     let Some(known) = names.get()? else { return Ok(survey) };
-    for name in &known.names {
+    for name in known.reachable() {
         match read(client, name) {
             Ok(Some(info)) => {
                 let before = last.and_then(|last| last.get(name));

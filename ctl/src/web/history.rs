@@ -130,7 +130,7 @@ impl History {
                 None => kept.interrupt(now_ms()),
             }
             if let Ok(Some(names)) = names.get_within(NAMES) {
-                kept.sample(&client, &names.names, &note);
+                kept.sample(&client, &names, &note);
             }
             thread::sleep(EVERY);
         })?;
@@ -138,8 +138,8 @@ impl History {
     }
 
     /// Reads the queues that have a ring, and others as long as there are rings.
-    fn sample(&self, client: &Client, names: &[Vec<u8>], note: &impl Fn(&[u8], &Fields)) {
-        for name in self.sampled(names) {
+    fn sample(&self, client: &Client, names: &Names, note: &impl Fn(&[u8], &Fields)) {
+        for name in self.sampled(&names.names).into_iter().filter(|name| !names.lost.contains(name)) {
             match find::read(client, &name) {
                 Ok(Some(info)) => {
                     note(&name, &info);

@@ -44,6 +44,12 @@ pub fn queues(api: &Api, params: &Params) -> Answer {
     let mut rows = Vec::new();
     for name in names.iter().skip(offset).take(limit) {
         let mut row = Map::new();
+        if known.lost.contains(*name) {
+            row.insert("error".to_owned(), Json::from("its server does not answer"));
+            put(&mut row, "queue", name);
+            rows.push(row);
+            continue;
+        }
         match find::read(&api.client, name) {
             Ok(Some(info)) => {
                 api.seen(name, Some(Sample::of_queue(&info)));

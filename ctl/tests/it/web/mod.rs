@@ -4,6 +4,7 @@ mod browser;
 mod changes;
 mod charts;
 mod chrome;
+mod cluster;
 mod dead;
 mod dead_page;
 mod filters;

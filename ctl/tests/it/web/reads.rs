@@ -2,7 +2,7 @@
 
 use super::Web;
 use crate::dqctl::ok;
-use crate::support::{eventually, Cluster, Server};
+use crate::support::{eventually, Server};
 use dq_client::cmd;
 use serde_json::json;
 use std::process::Command;
@@ -399,29 +399,6 @@ fn a_server_that_is_down_is_said_and_comes_back() {
     ok(&server, &["push", "again", "x"]);
     eventually("it is there again", || web.get("/api/queue?queue=again").status == 200);
     eventually("the list too", || web.get("/api/queues").body.contains("again"));
-}
-
-#[test]
-fn the_queues_of_all_masters_are_shown() {
-    let cluster = Cluster::of(3);
-    let names = ["a", "b", "c", "d", "e", "f"];
-    let web = {
-        let client = cluster.client();
-        for name in names {
-            client.call(cmd("DQ.PUSH").arg(name).arg("x"), dq_client::Resend::Never).unwrap();
-        }
-        let slots: std::collections::BTreeSet<usize> =
-            names.iter().map(|name| Cluster::first_owner(3, cluster.slot_of(name))).collect();
-        assert!(slots.len() > 1, "they are on several masters");
-        Web::start(&cluster.nodes[0], &["--cluster"])
-    };
-    eventually("they are found", || web.read("/api/queues")["total"] == names.len());
-    let all = web.read("/api/server");
-    assert_eq!((all["servers"].as_array().unwrap().len(), &all["cluster"]), (3, &json!(true)));
-    assert_eq!(all["totals"]["queues"], names.len());
-    for name in names {
-        assert_eq!(web.read(&format!("/api/queue?queue={name}"))["info"]["ready"], 1);
-    }
 }
 
 #[test]
