@@ -25,9 +25,11 @@ pub fn search(api: &Api, params: &Params) -> Answer {
     if id.is_empty() {
         return Err(Problem::wrong("id is empty"));
     }
-    let names = match params.bytes("queue")? {
-        Some(queue) => vec![queue],
-        None => api.find.names()?.map(|known| known.names.clone()).unwrap_or_default(),
+    let known = api.find.names()?;
+    let (names, lost) = match (params.bytes("queue")?, &known) {
+        (Some(queue), _) => (vec![queue], 0),
+        (None, Some(known)) => (known.reachable().cloned().collect(), known.lost.len()),
+        (None, None) => (Vec::new(), 0),
     };
     let wanted = params.int("count", 1, MOST)?.and_then(|count| usize::try_from(count).ok()).unwrap_or(FOUND);
     let mut found = Found { messages: Vec::new(), wanted, id, end: Instant::now() + SEARCH };
@@ -71,7 +73,8 @@ pub fn search(api: &Api, params: &Params) -> Answer {
         "searched": searched,
         "scanned": scanned,
         "looked": looked,
-        "queues": names.len(),
+        "queues": names.len() + lost,
+        "lost": lost,
         "now": now_ms(),
     }))
 }

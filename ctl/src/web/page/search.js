@@ -47,10 +47,10 @@ export function search(params, shared) {
   /** What was searched, and what was not. */
   function sentence(answer, names) {
     const parts = [];
-    const ended = answer.more ? "" : ", then time was up";
+    const ended = (done) => (answer.more ? "" : done + answer.lost === answer.queues ? ", since the servers of the others do not answer" : ", then time was up");
     const isAll = answer.searched === answer.queues;
-    const whole = isAll ? `Looked for this id in ${many(answer.queues, "queue")}` : `Looked for this id in ${count(answer.searched)} of ${many(answer.queues, "queue")}${ended}`;
-    const begin = answer.scanned === answer.queues ? `for ids that begin with it among ${many(answer.looked, "message")}` : `for ids that begin with it among ${many(answer.looked, "message")} (${count(answer.scanned)} of ${many(answer.queues, "queue")} were searched wholly)${ended}`;
+    const whole = isAll ? `Looked for this id in ${many(answer.queues, "queue")}` : `Looked for this id in ${count(answer.searched)} of ${many(answer.queues, "queue")}${ended(answer.searched)}`;
+    const begin = answer.scanned === answer.queues ? `for ids that begin with it among ${many(answer.looked, "message")}` : `for ids that begin with it among ${many(answer.looked, "message")} (${count(answer.scanned)} of ${many(answer.queues, "queue")} were searched wholly)${ended(answer.scanned)}`;
     parts.push(`${whole}, and ${begin}. Payloads are not searched.`);
     parts.push(answer.found.length === 0 ? "No message found." : answer.more ? `${count(answer.found.length)} shown, more exist.` : `${many(answer.found.length, "message")} found.`);
     if (names.total > names.queues.length) parts.push(`${count(names.total)} queues have it in their name, of which ${count(names.queues.length)} are listed.`);

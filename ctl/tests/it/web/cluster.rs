@@ -60,4 +60,7 @@ fn the_queues_of_other_masters_are_shown_while_one_does_not_answer() {
         answer.status == 200 && answer.json()["read"] == names.len() - lost.len()
     });
     assert_eq!(web.read("/api/consumers")["queues"], names.len());
+    let search = web.read("/api/search?id=m");
+    let searched = [&search["searched"], &search["lost"], &search["queues"]].map(|number| number.as_u64().unwrap());
+    assert_eq!(searched, [names.len() - lost.len(), lost.len(), names.len()].map(|number| number as u64));
 }
