@@ -77,7 +77,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
     let mut keys: Vec<String> = all.into_iter().filter(|(_, does)| *does).map(|(key, _)| key.to_owned()).collect();
     let more = match (&app.queue, &app.listing, &app.message) {
         (None, ..) if app.findings.is_open => Vec::new(),
-        (None, ..) => vec![("f find", true), ("d doctor", true)],
+        (None, ..) => vec![("d doctor", true), ("f find", true)],
         (Some(_), None, None) if app.details.is_none() => vec![
             ("/ filter", is_there),
             ("Space mark", is_there),

@@ -254,11 +254,11 @@ fn states(row: &Row, width: usize) -> String {
 fn in_short(condition: Condition) -> &'static str {
     match condition {
         Condition::Failing => "fwd fails",
+        Condition::Unserved => "no cons.",
         Condition::Dying => "msgs die",
         Condition::Occupied => "at its limit",
         Condition::Limited => "at its rate",
         Condition::Full
-        | Condition::Unserved
         | Condition::Late
         | Condition::Paused
         | Condition::Closed

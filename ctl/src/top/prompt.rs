@@ -4,12 +4,15 @@ use super::action::{Action, Kind};
 use super::app::{App, Next};
 use super::message::MessagePage;
 use super::queue::{QueuePage, STATES};
-use super::text::named;
+use super::text::{grouped, named};
 use crate::name::MessageId;
 use crate::reply::Fields;
 use crate::time::parse_span;
 use crossterm::event::KeyCode;
 use dq_client::State;
+
+/// How many other queues are named that have a message of an id.
+const OTHERS: usize = 3;
 
 /// What the last line is used for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -95,13 +98,15 @@ impl App {
             return self.say(&format!("no queue has a message {}", named(&id)));
         };
         let others: Vec<String> = found.map(|(queue, _)| named(&queue)).collect();
+        let (first, rest) = others.split_at(others.len().min(OTHERS));
         let state = message.text("state");
         let state = STATES.into_iter().find(|known| known.as_str() == state).unwrap_or(State::Ready);
         (self.queue, self.listing, self.details) = (Some(QueuePage::new(queue, state)), None, None);
         self.message = Some(MessagePage { id, message: Some(Some(message)), scroll: 0 });
         self.said = None;
         if !others.is_empty() {
-            self.say(&format!("there is one of this id in {}, too", others.join(", ")));
+            let more = if rest.is_empty() { String::new() } else { format!(" and {} more", grouped(rest.len())) };
+            self.say(&format!("there is one of this id in {}{more}, too", first.join(", ")));
         }
     }
 }
