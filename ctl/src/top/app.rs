@@ -36,6 +36,8 @@ pub struct App {
     pub said: Option<Said>,
     /// Why the server cannot be read.
     pub lost: Option<String>,
+    /// Why the queues of some servers of a cluster are missing.
+    pub missing: Option<String>,
     /// When queues were read last.
     read: Option<Instant>,
     /// The number of lines for the list on the current page.
@@ -82,6 +84,7 @@ impl App {
             help: None,
             said: None,
             lost: None,
+            missing: None,
             read: None,
             height: 20,
             lines: 0,
@@ -128,7 +131,10 @@ impl App {
                     page.clamp(self.height);
                 }
             }
-            Update::Names(names) => self.queues.names(names),
+            Update::Names(names, missing) => {
+                self.missing = missing;
+                self.queues.names(names);
+            }
             Update::Queues(read) => {
                 (self.lost, self.read) = (None, Some(Instant::now()));
                 self.queues.update(read);

@@ -37,9 +37,10 @@ pub use text::{Line, Style};
 
 use crate::cli::top::TopArgs;
 use crate::failure::{Failure, Outcome};
+use crate::queues::check_on;
 use app::{App, Next};
 use crossterm::event::{self, Event, KeyEventKind};
-use dq_client::{cmd, Client, Error, Resend};
+use dq_client::{Address, Client, Error};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use source::{Ask, Source, Wanted};
 use std::io::{self, IsTerminal};
@@ -58,12 +59,8 @@ const WATCH: Duration = Duration::from_millis(500);
 const REDRAW: Duration = Duration::from_secs(1);
 
 pub fn top(client: &Client, args: TopArgs) -> Result<Outcome, Failure> {
-    // A wrong address and a server without the module are errors, before a screen is shown.
     let servers = client.servers()?;
-    client.ping()?;
-    if let Err(error @ Error::NoModule(_)) = client.call(cmd("DQ.INFO").arg("dq"), Resend::Harmless) {
-        return Err(error.into());
-    }
+    check(client, &servers)?;
     let server = match servers.as_slice() {
         [server] => server.to_string(),
         servers => format!("cluster of {} masters", servers.len()),
@@ -79,6 +76,20 @@ pub fn top(client: &Client, args: TopArgs) -> Result<Outcome, Failure> {
     let source = Source::new(client.clone(), args.pattern.clone(), args.every, updates);
     thread::Builder::new().name("dq-source".to_owned()).spawn(move || source.run(&asked))?;
     run(terminal, App::new(server, args.pattern, args.every), &asks, &news, &stop)
+}
+
+/// A wrong address and a server without the module are errors, before a screen is shown. Of a cluster, it is enough that one
+/// server answers.
+fn check(client: &Client, servers: &[Address]) -> Result<(), Error> {
+    let (mut answers, mut silent) = (false, None);
+    for server in servers {
+        match check_on(client, server) {
+            Ok(()) => answers = true,
+            Err(error @ Error::NoModule(_)) => return Err(error),
+            Err(error) => silent = Some(error),
+        }
+    }
+    silent.filter(|_| !answers).map_or(Ok(()), Err)
 }
 
 /// Ends the process if the terminal has gone: reading keys from it would never return, and use a whole core.

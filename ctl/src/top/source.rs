@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 const RETRY: Duration = Duration::from_secs(1);
 /// How often queues are searched for.
 const FIND: Duration = Duration::from_secs(10);
+/// The same while a server of a cluster is missing, in times of how long a search takes.
+const MISSING: u32 = 4;
 /// How many queues that are not visible are read in a refresh; the others have their turn later.
 const SWEEP: usize = 250;
 /// How many queues are read at a time, without a pause, until all have been read once.
@@ -124,8 +126,8 @@ pub struct Snapshot {
 
 /// What was read.
 pub enum Update {
-    /// All queues there are.
-    Names(Vec<Vec<u8>>),
+    /// All queues there are, and why those of some servers of a cluster are missing.
+    Names(Vec<Vec<u8>>, Option<String>),
     /// Queues that were read; `None`: the queue no longer exists.
     Queues(Vec<(Vec<u8>, Option<Snapshot>)>),
     Details(Vec<u8>, Vec<(String, String)>),
@@ -154,7 +156,8 @@ pub struct Source {
     /// All queues, the one that was not read for longest first.
     turn: VecDeque<Vec<u8>>,
     unread: usize,
-    found: Option<Instant>,
+    /// When queues are searched for again; `None`: now.
+    search: Option<Instant>,
     /// What was seen of each queue so far.
     looks: HashMap<Vec<u8>, Looks>,
     /// Of the queues on the screen, how late deliveries were.
@@ -174,7 +177,7 @@ impl Source {
             wanted,
             turn: VecDeque::new(),
             unread: 0,
-            found: None,
+            search: None,
             looks: HashMap::new(),
             latency: HashMap::new(),
             listed: None,
@@ -213,7 +216,7 @@ impl Source {
             };
             if let Err(text) = self.read(part) {
                 // All may have changed when it is back.
-                (self.found, self.unread) = (None, 0);
+                (self.search, self.unread) = (None, 0);
                 self.tell(Update::Lost(text));
                 refresh = Instant::now() + RETRY;
             } else if part == Part::Refresh {
@@ -254,7 +257,7 @@ impl Source {
             names.extend(self.wanted.queues.iter().cloned().map(|name| (name, true)));
             self.latency.retain(|name, _| self.wanted.queues.contains(name));
         }
-        if part == Part::Refresh && self.found.is_none_or(|found| found.elapsed() >= FIND) {
+        if part == Part::Refresh && self.search.is_none_or(|at| Instant::now() >= at) {
             self.find()?;
         }
         if part != Part::Screen {
@@ -265,17 +268,29 @@ impl Source {
             names.extend(turn.into_iter().filter(|name| !self.wanted.queues.contains(name)).map(|name| (name, false)));
         }
         let mut read = Vec::with_capacity(names.len());
+        let mut is_partial = false;
         for (name, is_visible) in names {
-            let snapshot = self.queue(&name, is_visible).map_err(failed)?;
-            read.push((name, snapshot));
+            if is_partial && !self.turn.contains(&name) {
+                continue;
+            }
+            match self.queue(&name, is_visible) {
+                Ok(snapshot) => read.push((name, snapshot)),
+                // The queues of the other servers are shown. Those that cannot be read are no longer known.
+                Err(error) if self.client.is_cluster() && error.is_transient() && !is_partial => {
+                    self.find()?;
+                    is_partial = true;
+                }
+                Err(error) => return Err(failed(error)),
+            }
         }
         self.tell(Update::Queues(read));
         Ok(())
     }
 
     fn find(&mut self) -> Result<(), String> {
-        let names =
-            queues::find(&self.client, self.pattern.as_deref(), usize::MAX).map_err(|error| error.to_string())?;
+        let began = Instant::now();
+        let found = queues::find_reachable(&self.client, self.pattern.as_deref());
+        let (names, missing) = found.map_err(|failure| failure.to_string())?;
         // New ones have their turn first.
         let known: HashSet<&Vec<u8>> = self.turn.iter().collect();
         let fresh: Vec<Vec<u8>> = names.iter().filter(|name| !known.contains(name)).cloned().collect();
@@ -284,8 +299,10 @@ impl Source {
         self.looks.retain(|name, _| all.contains(name));
         self.unread = fresh.len();
         fresh.into_iter().rev().for_each(|name| self.turn.push_front(name));
-        self.found = Some(Instant::now());
-        self.tell(Update::Names(names));
+        // A server that does not answer is waited for, so it is not asked too often.
+        let took = if missing.is_some() { began.elapsed() * MISSING } else { Duration::ZERO };
+        self.search = Some(Instant::now() + FIND.max(took));
+        self.tell(Update::Names(names, missing.map(|why| why.to_string())));
         Ok(())
     }
 
@@ -300,12 +317,17 @@ impl Source {
 
     fn find_message(&self, id: &[u8]) -> Result<Vec<(Vec<u8>, Fields)>, Failure> {
         let mut found = Vec::new();
-        for queue in queues::find(&self.client, self.pattern.as_deref(), usize::MAX)? {
+        let (queues, missing) = queues::find_reachable(&self.client, self.pattern.as_deref())?;
+        for queue in queues {
             let reply = granted(self.client.call(cmd("DQ.GET").arg(&queue).arg(id), Resend::Harmless))?;
             let message = reply.map(Fields::read).transpose()?.flatten();
             found.extend(message.map(|message| (queue, message)));
         }
-        Ok(found)
+        match missing {
+            // It may be in one of those.
+            Some(missing) if found.is_empty() => Err(missing),
+            _ => Ok(found),
+        }
     }
 
     fn queue(&mut self, name: &[u8], with_lateness: bool) -> Result<Option<Snapshot>, Error> {

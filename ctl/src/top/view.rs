@@ -75,7 +75,8 @@ fn foot(app: &App, width: usize) -> Vec<Line> {
     if app.prompt == Prompt::None {
         lines.extend(outage(app, width));
     }
-    if lines.is_empty() {
+    let has_keys = lines.is_empty() || app.missing.is_some() && app.lost.is_none() && app.age().is_none();
+    if has_keys {
         lines.push(last_line(app, width));
     }
     lines
@@ -87,7 +88,10 @@ fn outage(app: &App, width: usize) -> Vec<Line> {
     let why = match (&app.lost, age) {
         (Some(why), _) => format!("{}.", shown(why.trim_end_matches('.'))),
         (None, Some(_)) => "The server has not answered yet: it is busy or stopped, or cannot be reached.".to_owned(),
-        (None, None) => return Vec::new(),
+        (None, None) => {
+            let missing = app.missing.iter().flat_map(|why| paragraph(Style::Bad, &shown(why), width));
+            return missing.collect();
+        }
     };
     let ms = |age| i64::try_from(millis(age)).unwrap_or(0);
     let since = age.map(|age| format!("Last answer: {}. ", with_distance(now_ms().saturating_sub(ms(age)))));
@@ -157,7 +161,7 @@ pub mod tests {
     pub fn app(names: &[&str]) -> App {
         let mut app = App::new("server".to_owned(), None, Duration::from_secs(1));
         let names: Vec<Vec<u8>> = names.iter().map(|name| name.as_bytes().to_vec()).collect();
-        app.update(Update::Names(names.clone()));
+        app.update(Update::Names(names.clone(), None));
         let info = Fields(
             [("ready", 3), ("dead", 1), ("oldest-ready", 5_400_000)]
                 .map(|(name, n)| (name.to_owned(), Value::Int(n)))
@@ -269,7 +273,7 @@ pub mod tests {
     #[test]
     fn nothing_is_summed_up_before_all_queues_were_looked_at() {
         let mut app = App::new("server".to_owned(), None, Duration::from_secs(1));
-        app.update(Update::Names(["a", "b", "c"].map(|name| name.as_bytes().to_vec()).into()));
+        app.update(Update::Names(["a", "b", "c"].map(|name| name.as_bytes().to_vec()).into(), None));
         let look = |app: &mut App, name: &str| {
             let info = Fields([("closed", 1), ("dead", 60)].map(|(name, n)| (name.to_owned(), Value::Int(n))).into());
             let snapshot = Snapshot { at: Instant::now(), info, late: None, recent: Recent::default() };

@@ -2,7 +2,7 @@
 
 use super::{signal, Top};
 use crate::dqctl::ok;
-use crate::support::Server;
+use crate::support::{eventually, Cluster, Server};
 
 #[test]
 fn a_change_without_a_server_says_what_became_of_it() {
@@ -62,4 +62,36 @@ fn what_a_silent_server_told_last_is_shown_with_its_age() {
     signal("-CONT", &pid);
     top.until_gone("has not answered");
     top.until("q leave");
+}
+
+#[test]
+fn the_queues_of_a_cluster_are_shown_while_one_of_its_servers_is_down() {
+    let mut cluster = Cluster::of(2);
+    for node in &cluster.nodes {
+        node.ask(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]);
+    }
+    let owner = |queue: &str| Cluster::first_owner(2, cluster.slot_of(queue));
+    let (here, there) = ["a", "b", "c", "d"].into_iter().partition::<Vec<&str>, _>(|queue| owner(queue) == 0);
+    let client = cluster.client();
+    let push = |queue: &str| client.queue::<dq_client::Raw>(queue).push(&dq_client::Raw(b"x".to_vec())).send().unwrap();
+    here.iter().chain(&there).for_each(|queue| drop(push(queue)));
+    let top = Top::with_options(&cluster.nodes[0], "--cluster");
+    top.until("4 queues");
+    cluster.nodes[1].kill();
+    top.until("are missing: ");
+    for queue in there {
+        eventually("it cannot be read", || top.line(&format!("{queue} ")).is_empty());
+    }
+    // Those of the other one are read as before.
+    let left = format!("{} ", here[0]);
+    push(here[0]);
+    eventually("it is counted", || top.line(&left).split_whitespace().nth(1) == Some("2"));
+    top.until_gone("server lost");
+    top.until("q leave");
+    // So it is for one that begins to look now.
+    let mut top = Top::with_options(&cluster.nodes[0], "--cluster");
+    top.until("are missing: ");
+    top.until_line(&left);
+    top.press("fnone\r");
+    top.until("the queues of 127.0.0.1:");
 }
