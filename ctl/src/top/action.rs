@@ -60,6 +60,8 @@ pub enum End {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Removal {
     Cancel,
+    /// Of a message that recurs.
+    CancelSchedule,
     /// Of a message in flight.
     CancelHeld,
     /// Of a dead message.
@@ -80,7 +82,7 @@ impl Removal {
 
     pub fn verb(self) -> &'static str {
         match self {
-            Removal::Cancel | Removal::CancelHeld => "cancel",
+            Removal::Cancel | Removal::CancelSchedule | Removal::CancelHeld => "cancel",
             Removal::Delete => "delete",
             Removal::Forget => "forget",
         }
@@ -88,7 +90,7 @@ impl Removal {
 
     fn past(self) -> &'static str {
         match self {
-            Removal::Cancel | Removal::CancelHeld => "cancelled",
+            Removal::Cancel | Removal::CancelSchedule | Removal::CancelHeld => "cancelled",
             Removal::Delete => "deleted",
             Removal::Forget => "forgot",
         }
@@ -109,6 +111,9 @@ impl Action {
             Kind::RedriveAll(count) => format!("Redrive {} of {queue}? They are due now.", many(*count, "dead")),
             Kind::PromoteAll(count) => format!("Run {} of {queue} now? They are due at once.", many(*count, "delayed")),
             Kind::Purge(state, count) => format!("Purge {} of {queue} for good?", many(*count, state)),
+            Kind::Remove(Removal::CancelSchedule, name) => {
+                format!("Cancel the schedule {} of {queue} for good? It makes no more runs.", id(name))
+            }
             Kind::Remove(removal, name) => format!("{} {} of {queue} for good?", capital(removal.verb()), id(name)),
             Kind::End(end, name, consumer) => {
                 let consumer = if consumer.is_empty() { "a consumer".to_owned() } else { id(consumer) };

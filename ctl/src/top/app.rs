@@ -13,7 +13,9 @@ use super::queues::Queues;
 use super::sort::Sort;
 use super::source::{Update, Wanted};
 use super::text::Style;
+use crate::message::recurs;
 use crate::reply::Fields;
+use crate::time::now_ms;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::time::{Duration, Instant};
 
@@ -38,8 +40,8 @@ pub struct App {
     pub lost: Option<String>,
     /// Why the queues of some servers of a cluster are missing.
     pub missing: Option<String>,
-    /// When queues were read last.
-    read: Option<Instant>,
+    /// When queues were read last, also in Unix ms.
+    pub read: Option<(Instant, i64)>,
     /// The number of lines for the list on the current page.
     pub height: usize,
     /// The last line to which a message can be scrolled; computed by the view.
@@ -136,7 +138,7 @@ impl App {
                 self.queues.names(names);
             }
             Update::Queues(read) => {
-                (self.lost, self.read) = (None, Some(Instant::now()));
+                (self.lost, self.read) = (None, Some((Instant::now(), now_ms())));
                 self.queues.update(read);
             }
             Update::Messages(queue, state, messages) => {
@@ -171,7 +173,7 @@ impl App {
 
     /// The age of what is shown, if the server cannot be read, or if its answer takes long.
     pub fn age(&self) -> Option<Duration> {
-        let age = self.read?.elapsed();
+        let age = self.read?.0.elapsed();
         (self.lost.is_some() || age >= SILENT.max(self.every * 3)).then_some(age)
     }
 
@@ -286,7 +288,10 @@ impl App {
 
     /// What the removal of the message under the cursor is called.
     pub fn removal(&self) -> Removal {
-        Removal::of(&self.state())
+        match Removal::of(&self.state()) {
+            Removal::Cancel if self.selected_message().is_some_and(recurs) => Removal::CancelSchedule,
+            removal => removal,
+        }
     }
 
     /// The message under the cursor, as it was read last.

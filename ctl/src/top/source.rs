@@ -4,6 +4,7 @@
 //! sends over a channel what it shows and which actions to execute.
 
 use super::action::{self, Action};
+use super::check;
 use super::details::details;
 use super::entries::{self, Entries, Entry, Only};
 use super::findings::{self, Finding};
@@ -268,6 +269,15 @@ impl Source {
             names.extend(turn.into_iter().filter(|name| !self.wanted.queues.contains(name)).map(|name| (name, false)));
         }
         let mut read = Vec::with_capacity(names.len());
+        match part {
+            // So that a server without queues that is lost is noticed.
+            Part::Refresh if names.is_empty() => {
+                self.client.servers().and_then(|servers| check(&self.client, &servers)).map_err(failed)?;
+            }
+            // Nothing was read, so nothing is known anew.
+            Part::Screen | Part::Sweep if names.is_empty() => return Ok(()),
+            Part::Screen | Part::Refresh | Part::Sweep => {}
+        }
         let mut is_partial = false;
         for (name, is_visible) in names {
             if is_partial && !self.turn.contains(&name) {

@@ -13,7 +13,7 @@ use super::queue::queue_page;
 use super::text::{shown, wrapped, Line, Style};
 use crate::message::with_distance;
 use crate::output::wrapped as by_words;
-use crate::time::{millis, now_ms, span};
+use crate::time::{millis, span};
 
 /// Lines above the list, and below it.
 const HEAD: usize = 2;
@@ -93,8 +93,7 @@ fn outage(app: &App, width: usize) -> Vec<Line> {
             return missing.collect();
         }
     };
-    let ms = |age| i64::try_from(millis(age)).unwrap_or(0);
-    let since = age.map(|age| format!("Last answer: {}. ", with_distance(now_ms().saturating_sub(ms(age)))));
+    let since = app.read.map(|(_, at)| format!("Last answer: {}. ", with_distance(at)));
     let follows =
         "It is tried again each second, and the screen goes on when the server is back. Changes fail until then.";
     let mut all = paragraph(Style::Bad, &why, width);

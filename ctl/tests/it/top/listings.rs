@@ -159,6 +159,10 @@ fn schedules_show_their_next_run_and_are_run_now() {
     top.press(&format!("{DOWN}{ENTER}"));
     top.until("nightly  of q");
     top.until_line("cron ");
+    top.press("c");
+    top.until("Cancel the schedule nightly of q for good? It makes no more runs.");
+    top.press("x");
+    top.until_gone("Cancel the schedule");
     top.press(ESCAPE);
     top.until("Enter open  n run now");
     top.press("n");

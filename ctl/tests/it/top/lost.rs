@@ -1,6 +1,6 @@
 //! Servers that are down or do not answer.
 
-use super::{signal, Top};
+use super::{signal, Top, ESCAPE};
 use crate::dqctl::ok;
 use crate::support::{eventually, Cluster, Server};
 
@@ -62,6 +62,30 @@ fn what_a_silent_server_told_last_is_shown_with_its_age() {
     signal("-CONT", &pid);
     top.until_gone("has not answered");
     top.until("q leave");
+}
+
+#[test]
+fn a_lost_server_stays_lost_whatever_page_is_opened() {
+    let mut server = Server::start();
+    ok(&server, &["create", "q"]);
+    let mut top = Top::with(&server, (200, 24), "");
+    top.until_line("q ");
+    server.kill();
+    top.until("server lost, ");
+    let answered = |top: &Top| {
+        let text = top.text();
+        text.split("Last answer: ").nth(1).and_then(|rest| rest.split(' ').next()).map(str::to_owned)
+    };
+    let before = answered(&top);
+    assert!(before.is_some(), "{}", top.text());
+    for _ in 0..2 {
+        top.press("d");
+        top.until("SEVERITY");
+        top.until_gone("looking …");
+        top.press(ESCAPE);
+        top.until_line("q ");
+    }
+    assert_eq!(answered(&top), before, "{}", top.text());
 }
 
 #[test]
