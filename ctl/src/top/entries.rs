@@ -27,6 +27,8 @@ pub enum Only {
     Cause(String),
     Group(Vec<u8>),
     Batch(Vec<u8>),
+    /// Those in flight that a consumer holds.
+    Consumer(Vec<u8>),
 }
 
 /// The rows of a list, and what is to be said about all of them.

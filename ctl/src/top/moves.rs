@@ -96,11 +96,13 @@ impl App {
         self.queue = Some(QueuePage::new(name, state));
     }
 
-    /// Shows the dead messages of a cause, those of a group or of a batch, what a consumer may hold, or a schedule.
+    /// Shows the dead messages of a cause, those of a group or of a batch, what a consumer holds, or a schedule.
     fn enter_listing(&mut self) {
         let (Some(listing), Some(page)) = (&self.listing, &mut self.queue) else { return };
         match (listing.listing, listing.selected()) {
-            (Listing::Consumers, _) => page.show(State::Inflight, None),
+            (Listing::Consumers, entry) => {
+                page.show(State::Inflight, entry.map(|entry| Only::Consumer(entry.name.clone())));
+            }
             (_, None) => return self.say("there is nothing here"),
             (Listing::Groups, Some(entry)) if entry.messages == 0 => {
                 page.show(State::Inflight, Some(Only::Group(entry.name.clone())));
@@ -158,7 +160,7 @@ impl App {
             Some(page) if self.message.is_none() && self.listing.is_none() && self.details.is_none() => {
                 let at = STATES.iter().position(|state| *state == page.state).unwrap_or(0);
                 if let Some(state) = STATES.get((at + by) % STATES.len()) {
-                    let only = page.only.take().filter(|only| !matches!(only, Only::Cause(_)));
+                    let only = page.only.take().filter(|only| matches!(only, Only::Group(_) | Only::Batch(_)));
                     page.show(*state, only);
                 }
             }

@@ -122,6 +122,7 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         Some(Only::Cause(cause)) => tabs.add(Style::Warning, format!(" {}", shown(cause))),
         Some(Only::Group(group)) => tabs.add(Style::Warning, format!(" group {}", named(group))),
         Some(Only::Batch(batch)) => tabs.add(Style::Warning, format!(" batch {}", named(batch))),
+        Some(Only::Consumer(consumer)) => tabs.add(Style::Warning, format!(" consumer {}", named(consumer))),
         None => {}
     }
     let widths = Widths::of(width, page, height);
@@ -142,6 +143,7 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
                 _ if read > 0 => "None of those that were read has this in its id, error or payload.".to_owned(),
                 Some(Only::Cause(_)) => "None of the messages that were read has this cause.".to_owned(),
                 Some(Only::Group(_)) => format!("The group has no {} messages.", page.state.as_str()),
+                Some(Only::Consumer(_)) => "The consumer holds none of the messages that were read.".to_owned(),
                 Some(Only::Batch(_)) => {
                     format!("None of the {} messages that were read belongs to this batch.", page.state.as_str())
                 }

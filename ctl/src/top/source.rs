@@ -385,8 +385,11 @@ impl Source {
         }
         let held: i64 = ["delayed", "ready", "inflight", "dead"].into_iter().map(number).sum();
         let average = number("payload-bytes") / held.max(1) + 1;
-        // Those of a cause or a batch may be far apart.
-        let count = if matches!(self.wanted.only, Some(Only::Cause(_) | Only::Batch(_))) { usize::MAX } else { count };
+        // These may be far apart.
+        let count = match self.wanted.only {
+            Some(Only::Cause(_) | Only::Batch(_) | Only::Consumer(_)) => usize::MAX,
+            Some(Only::Group(_)) | None => count,
+        };
         let count = i64::try_from(count).unwrap_or(MESSAGES).min(MESSAGES).min(BYTES / average).max(1);
         let mut command = cmd("DQ.PEEK").arg(&queue).arg(state).arg("COUNT").arg(count).clone();
         if let Some(Only::Group(group)) = &self.wanted.only {
@@ -403,6 +406,7 @@ impl Source {
                 cause_of(letter.as_ref().unwrap_or(message)) == *cause
             }
             Some(Only::Batch(batch)) => message.bytes("batch") == batch,
+            Some(Only::Consumer(consumer)) => message.bytes("consumer") == consumer,
             Some(Only::Group(_)) | None => true,
         };
         let messages = messages.filter_map(|message| Fields::read(message).ok().flatten()).filter(is_meant).collect();

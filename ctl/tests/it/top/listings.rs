@@ -36,6 +36,27 @@ fn who_holds_messages_is_shown_and_released() {
 }
 
 #[test]
+fn what_one_consumer_holds_is_listed() {
+    let server = Server::start();
+    for (id, consumer) in [("a", "encoder-7"), ("b", "encoder-8")] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
+        server.ask(&["DQ.POP", "q", "AS", consumer, "LEASE", "3600000"]);
+    }
+    let mut top = Top::start(&server);
+    eventually("they are in flight", || top.line("q ").split_whitespace().nth(3) == Some("2"));
+    top.press(ENTER);
+    top.until_line("b ");
+    top.press("w");
+    eventually("both are listed", || top.place("encoder-7") == Some(2) && top.place("encoder-8") == Some(3));
+    top.press(&format!("{DOWN}{ENTER}"));
+    top.until("consumer encoder-8");
+    top.until_line("b ");
+    assert!(top.line("a ").is_empty(), "{}", top.text());
+    top.press(ESCAPE);
+    top.until_line("a ");
+}
+
+#[test]
 fn groups_are_shown_paused_and_resumed() {
     let server = Server::start();
     for (id, group) in [("a1", "a"), ("b1", "b"), ("b2", "b"), ("c1", "c")] {
