@@ -188,7 +188,11 @@ impl App {
 
     pub fn key(&mut self, key: KeyEvent) -> Next {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
-            return if key.code == KeyCode::Char('c') { Next::Leave } else { Next::Stay };
+            if key.code == KeyCode::Char('c') {
+                return Next::Leave;
+            }
+            self.refuse();
+            return Next::Stay;
         }
         match std::mem::replace(&mut self.prompt, Prompt::None) {
             Prompt::Question(action) => {

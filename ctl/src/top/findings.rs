@@ -4,7 +4,7 @@
 use super::app::{App, Next};
 use super::details::DetailsPage;
 use super::listing::{clamped, Listing, ListingPage};
-use super::text::{cut, left, named, shown, wrapped, Line, Style};
+use super::text::{cut, left, named, paragraph, shown, Line, Style};
 use crate::doctor;
 use crate::output::wrapped as by_words;
 use crate::time::{millis, span};
@@ -190,6 +190,6 @@ pub fn findings_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
             return lines;
         }
     };
-    lines.extend(wrapped(remark, width).into_iter().map(|text| Line::new(style, text)));
+    lines.extend(paragraph(style, remark, width));
     lines
 }

@@ -2,7 +2,7 @@
 
 use super::app::App;
 use super::entries::{unix_ms, About, Entries, Entry, ROWS};
-use super::text::{count, cut, grouped, left, named_in, right, shown, Line, Style};
+use super::text::{count, grouped, left, named_in, paragraph, right, shown, Line, Style};
 use crate::daily::schedule::rule;
 use crate::message::{as_text, distance};
 use crate::name;
@@ -223,9 +223,10 @@ fn cells(entry: &Entry, limit: i64) -> Vec<Cell> {
 pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let (Some(queue), Some(page)) = (app.queue.as_ref(), app.listing.as_mut()) else { return Vec::new() };
     let number = |field: &str| app.queues.row(&queue.name).map_or(0, |row| row.number(field));
-    let remark = page.remark(number("inflight"));
+    let remark: Vec<Line> =
+        page.remark(number("inflight")).into_iter().flat_map(|text| paragraph(Style::Dim, &text, width)).collect();
     // What is said about the rows is seen however many these are.
-    let height = height.saturating_sub(usize::from(remark.is_some()));
+    let height = height.saturating_sub(remark.len());
     app.height = height;
     page.clamp(height);
     let columns = page.listing.columns();
@@ -256,7 +257,7 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         line.add(Style::Plain, named_in(width.saturating_sub(line.width()), &entry.name));
         lines.push(if *place == page.place { line.fitted(width).selected() } else { line });
     }
-    lines.extend(remark.map(|remark| Line::new(Style::Dim, cut(&remark, width))));
+    lines.extend(remark);
     lines
 }
 

@@ -2,7 +2,7 @@
 
 use crate::json::indented;
 use crate::name;
-use crate::output::{cut_in_the_middle, separated};
+use crate::output::{cut_in_the_middle, separated, wrapped as by_words};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The most bytes of a payload that are shown.
@@ -176,6 +176,11 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
         lines.push(part);
     }
     lines
+}
+
+/// A text in lines that end between words, except in a word that is longer than a line.
+pub fn paragraph(style: Style, text: &str, width: usize) -> Vec<Line> {
+    wrapped(&by_words(text, width), width).into_iter().map(|text| Line::new(style, text)).collect()
 }
 
 fn dumped(offset: usize, bytes: &[u8]) -> String {

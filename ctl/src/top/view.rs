@@ -10,9 +10,8 @@ use super::listing::listing_page;
 use super::message::message_page;
 use super::prompt::Prompt;
 use super::queue::queue_page;
-use super::text::{shown, wrapped, Line, Style};
+use super::text::{paragraph, shown, Line, Style};
 use crate::message::with_distance;
-use crate::output::wrapped as by_words;
 use crate::time::{millis, span};
 
 /// Lines above the list, and below it.
@@ -106,11 +105,6 @@ fn outage(app: &App, width: usize) -> Vec<Line> {
 fn said(app: &App, width: usize) -> Vec<Line> {
     let Some(said) = app.said.as_ref().filter(|_| app.prompt == Prompt::None) else { return Vec::new() };
     paragraph(said.style, &said.text, width)
-}
-
-/// A text in lines that end between words, except in a word that is longer than a line.
-fn paragraph(style: Style, text: &str, width: usize) -> Vec<Line> {
-    wrapped(&by_words(text, width), width).into_iter().map(|text| Line::new(style, text)).collect()
 }
 
 fn last_line(app: &App, width: usize) -> Line {
