@@ -7,12 +7,15 @@ use crate::daily::schedule::rule;
 use crate::message::{as_text, distance};
 use crate::name;
 use crate::reply::Fields;
-use crate::time::now_ms;
+use crate::time::{millis, now_ms, span};
 use dq_client::{GroupInfo, GroupPause};
+use std::time::{Duration, Instant};
 use unicode_width::UnicodeWidthStr;
 
 /// A run is late if it has been due for so long, in ms: as long as messages of a late queue.
 const LATE: i64 = 60_000;
+/// A list that was read longer ago says so.
+const OLD: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Listing {
@@ -106,13 +109,15 @@ pub struct ListingPage {
     pub listing: Listing,
     /// `None`: it has not been read yet. An error is one line.
     pub entries: Option<Result<Entries, String>>,
+    /// When it was read last: one that is costly is not read each second.
+    read: Option<Instant>,
     pub place: usize,
     pub top: usize,
 }
 
 impl ListingPage {
     pub fn new(listing: Listing) -> ListingPage {
-        ListingPage { listing, entries: None, place: 0, top: 0 }
+        ListingPage { listing, entries: None, read: None, place: 0, top: 0 }
     }
 
     fn rows(&self) -> &[Entry] {
@@ -126,7 +131,7 @@ impl ListingPage {
     /// Shows what was read. The cursor stays on its entry, wherever that is now.
     pub fn take(&mut self, entries: Result<Entries, String>) {
         let selected = self.selected().map(|entry| entry.name.clone());
-        self.entries = Some(entries);
+        (self.entries, self.read) = (Some(entries), Some(Instant::now()));
         let place = self.rows().iter().position(|entry| Some(&entry.name) == selected.as_ref());
         self.place = place.unwrap_or(self.place);
     }
@@ -246,6 +251,9 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let widths: Vec<usize> = columns.iter().enumerate().map(width_of).collect();
     let mut title = Line::new(Style::Bold, named_in(width.saturating_sub(32).max(8), &queue.name));
     title.add(Style::Plain, format!("  {}", page.listing.title()));
+    if let Some(age) = page.read.map(|at| at.elapsed()).filter(|age| *age >= OLD) {
+        title.add(Style::Warning, format!("  read {} ago", span(millis(age))));
+    }
     let headings = columns.iter().zip(&widths).map(|((heading, _, align), width)| align(heading, *width));
     let mut lines = vec![title, Line::new(Style::Bold, headings.collect::<Vec<_>>().join(" "))];
     for (place, entry, cells) in &rows {
@@ -263,4 +271,26 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
 
 fn short(messages: u64) -> String {
     count(i64::try_from(messages).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Listing, OLD};
+    use crate::top::entries::Entries;
+    use crate::top::source::Update;
+    use crate::top::view::screen;
+    use crate::top::view::tests::{app, press, text};
+    use crossterm::event::KeyCode;
+
+    #[test]
+    fn a_list_that_is_not_read_each_second_says_how_old_it_is() {
+        let mut app = app(&["mail"]);
+        press(&mut app, &[KeyCode::Enter, KeyCode::Char('s')]);
+        app.update(Update::Listing(b"mail".to_vec(), Listing::Schedules, Ok(Entries::default())));
+        let title = |app: &mut _| text(&screen(app, 80, 24)).swap_remove(0).trim_end().to_owned();
+        assert_eq!(title(&mut app), "mail  schedules");
+        let page = app.listing.as_mut().unwrap();
+        page.read = page.read.and_then(|at| at.checked_sub(4 * OLD));
+        assert_eq!(title(&mut app), "mail  schedules  read 40s ago");
+    }
 }
