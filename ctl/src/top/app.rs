@@ -137,8 +137,9 @@ impl App {
                 self.missing = missing;
                 self.queues.names(names);
             }
+            Update::Answered => self.answered(),
             Update::Queues(read) => {
-                (self.lost, self.read) = (None, Some((Instant::now(), now_ms())));
+                self.answered();
                 self.queues.update(read);
             }
             Update::Messages(queue, state, messages) => {
@@ -169,6 +170,10 @@ impl App {
                 }
             }
         }
+    }
+
+    fn answered(&mut self) {
+        (self.lost, self.read) = (None, Some((Instant::now(), now_ms())));
     }
 
     /// The age of what is shown, if the server cannot be read, or if its answer takes long.

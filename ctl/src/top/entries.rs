@@ -86,18 +86,18 @@ impl Entry {
     }
 }
 
-/// Reads a list. For causes and schedules all messages that may be meant are read.
-pub fn read(client: &Client, queue: &[u8], listing: Listing) -> Result<Entries, Failure> {
+/// Reads a list. For causes and schedules all messages that may be meant are read, and `answered` is called with each part.
+pub fn read(client: &Client, queue: &[u8], listing: Listing, answered: impl Fn()) -> Result<Entries, Failure> {
     let rows = match listing {
         Listing::Consumers => consumers(&client.queue(queue))?,
         Listing::Groups => groups(&client.queue(queue))?,
         Listing::Causes | Listing::Letters => {
             let among = if listing == Listing::Letters { Among::Letters } else { Among::default() };
             let filter = Filter { among, ..Filter::default() };
-            let found = causes(client, queue, &filter, |_| {})?.unwrap_or_default().into_iter().take(ROWS);
+            let found = causes(client, queue, &filter, |_| answered())?.unwrap_or_default().into_iter().take(ROWS);
             found.map(|cause| Entry::new(cause.text.into(), cause.count, Some(cause.newest))).collect()
         }
-        Listing::Schedules => schedules(client, queue)?,
+        Listing::Schedules => schedules(client, queue, answered)?,
         Listing::Batches => return batches(client, queue),
     };
     Ok(Entries { rows, remark: None })
@@ -127,11 +127,12 @@ fn groups(queue: &Queue<Raw>) -> Result<Vec<Entry>, Failure> {
 }
 
 /// The one whose run is due first comes first, as in `dqctl schedule`.
-fn schedules(client: &Client, queue: &[u8]) -> Result<Vec<Entry>, Failure> {
+fn schedules(client: &Client, queue: &[u8], answered: impl Fn()) -> Result<Vec<Entry>, Failure> {
     let mut entries = Vec::new();
     scan::pages(client, queue, &Fields::default(), &["RECURRING"], |page| {
         let entry = |one: &Fields| Entry::of_fields(one.bytes("id"), "runs", "due", one, About::Schedule);
         entries.extend(page.iter().map(entry));
+        answered();
         Ok(ControlFlow::Continue(()))
     })?;
     entries.sort_by_key(|entry: &Entry| entry.at);

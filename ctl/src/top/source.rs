@@ -141,6 +141,8 @@ pub enum Update {
     /// What `dqctl doctor` finds.
     Findings(Result<Vec<Finding>, String>),
     Listing(Vec<u8>, Listing, Result<Entries, String>),
+    /// A part of something that takes long was read or changed.
+    Answered,
     /// The outcome or the progress of an action.
     Said(Result<String, String>),
     /// The server cannot be read.
@@ -196,7 +198,10 @@ impl Source {
                     Part::Screen
                 }
                 Ok(Ask::Do(action)) => {
-                    let said = action::execute(&self.client, &action, |progress| self.tell(Update::Said(Ok(progress))));
+                    let said = action::execute(&self.client, &action, |progress| {
+                        self.tell(Update::Answered);
+                        self.tell(Update::Said(Ok(progress)));
+                    });
                     self.tell(Update::Said(said));
                     Part::Screen
                 }
@@ -361,7 +366,8 @@ impl Source {
             return;
         }
         let began = Instant::now();
-        let read = entries::read(&self.client, &queue, listing).map_err(|failure| failure.to_string());
+        let read = entries::read(&self.client, &queue, listing, || self.tell(Update::Answered))
+            .map_err(|failure| failure.to_string());
         self.listed = read.is_ok().then(|| (Instant::now(), began.elapsed()));
         self.tell(Update::Listing(queue, listing, read));
     }
@@ -379,7 +385,7 @@ impl Source {
         let number = |name: &str| info.int(name).unwrap_or(0);
         if number("oldest-inflight") >= HELD {
             // Who may not read the consumers sees the messages.
-            let consumers = entries::read(&self.client, &queue, Listing::Consumers).unwrap_or_default();
+            let consumers = entries::read(&self.client, &queue, Listing::Consumers, || {}).unwrap_or_default();
             let longest = consumers.rows.into_iter().next().filter(|consumer| consumer.age() >= HELD);
             self.tell(Update::Holder(queue.clone(), longest));
         }

@@ -348,6 +348,15 @@ pub mod tests {
     }
 
     #[test]
+    fn a_server_that_is_busy_with_a_long_reading_is_not_lost() {
+        let mut app = app(&["mail"]);
+        app.update(Update::Lost("refused".to_owned()));
+        app.update(Update::Answered);
+        let lines = text(&screen(&mut app, 80, 24));
+        assert!(lines[0].starts_with("dq server") && lines[23].contains("q leave"), "{lines:?}");
+    }
+
+    #[test]
     fn the_line_of_the_cursor_keeps_its_colours() {
         let lines = screen(&mut app(&["mail"]), 80, 24);
         let has = |wanted| lines[2].0.iter().any(|(style, _)| *style == wanted);
