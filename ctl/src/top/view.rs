@@ -10,7 +10,7 @@ use super::listing::listing_page;
 use super::message::message_page;
 use super::prompt::Prompt;
 use super::queue::queue_page;
-use super::text::{paragraph, shown, Line, Style};
+use super::text::{named_in, paragraph, shown, Line, Style};
 use crate::message::with_distance;
 use crate::time::{millis, span};
 
@@ -114,7 +114,10 @@ fn last_line(app: &App, width: usize) -> Line {
             return typed("Filter", filter, "Enter: keep it, Esc: forget it");
         }
         Prompt::Find(id) => return typed("Message id", id, "Enter: look for it in all queues, Esc: do not"),
-        Prompt::Pause(_, time) => return typed("Pause for", time, "such as 15m; Enter: go on, Esc: do not"),
+        Prompt::Pause(queue, time) => {
+            let what = format!("Pause {} for", named_in(width / 4, queue));
+            return typed(&what, time, "such as 15m; Enter: go on, Esc: do not");
+        }
         Prompt::Question(_) | Prompt::None => {}
     }
     let keys = match app.help {

@@ -205,7 +205,9 @@ fn a_queue_is_paused_for_a_time() {
     server.ask(&["DQ.CREATE", "q"]);
     let mut top = Top::start(&server);
     top.until_line("q ");
-    top.press(&format!("Psoon{ENTER}"));
+    top.press("P");
+    top.until("Pause q for: ");
+    top.press(&format!("soon{ENTER}"));
     top.until("a time is a number with a unit");
     top.press(&format!("P15m{ENTER}"));
     top.until("Pause q for 15m? Nothing is delivered meanwhile.");
