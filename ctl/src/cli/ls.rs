@@ -43,8 +43,13 @@ pub struct LsArgs {
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
     /// List them again after each TIME, or every 2 seconds, with the messages a second that are pushed and completed
-    #[arg(long, value_name = "TIME", value_parser = parse_span, num_args = 0..=1, default_missing_value = "2s")]
+    #[arg(long, value_name = "TIME", value_parser = parse_watch, num_args = 0..=1, default_missing_value = "2s")]
     pub watch: Option<Duration>,
+}
+
+/// What follows `--watch` is taken as its time.
+fn parse_watch(text: &str) -> Result<Duration, String> {
+    parse_span(text).map_err(|why| format!("{why}; a PATTERN stands before --watch"))
 }
 
 impl LsArgs {

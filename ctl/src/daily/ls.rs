@@ -2,11 +2,11 @@
 
 use super::queues::{object, read, state};
 use crate::cli::{LsArgs, Sort};
-use crate::condition::Looks;
+use crate::condition::{Level, Looks};
 use crate::failure::{Failure, Outcome};
 use crate::name::{put, shown};
 use crate::output::Column::{Name, Number, Text, Word};
-use crate::output::{Cell, Column, Output, Table};
+use crate::output::{separated, Cell, Column, Output, Table};
 use crate::queues;
 use crate::reply::Fields;
 use crate::time::{now_ms, span};
@@ -62,6 +62,16 @@ struct Listed<'a> {
     row: &'a Row,
 }
 
+/// What one look has found.
+struct Look<'a> {
+    /// Those that are shown, in their order.
+    listed: Vec<Listed<'a>>,
+    /// How many there are, and how many of them are in trouble; empty if that goes without saying.
+    summary: String,
+    /// Why the queues of some servers are not among them.
+    missing: Option<Failure>,
+}
+
 pub fn ls(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Failure> {
     if let (Some(sort @ (Sort::In | Sort::Out)), None) = (args.sort, args.watch) {
         let name = if sort == Sort::In { "in/s" } else { "out/s" };
@@ -71,21 +81,13 @@ pub fn ls(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Fa
     let mut picture = args.watch.and_then(|_| output.picture());
     loop {
         match (look(client, args, &mut seen), &mut picture) {
-            (Ok((listed, None)), Some(picture)) if listed.is_empty() => picture.line(none(args))?,
-            (Ok((listed, missing)), Some(picture)) => {
-                picture.table(&table(&listed, args), "--sort and --match choose which are shown", missing)?;
+            (Ok(look), Some(picture)) if look.listed.is_empty() && look.missing.is_none() => {
+                picture.line(none(args))?;
             }
-            (Ok((listed, missing)), None) => {
-                match &missing {
-                    None if listed.is_empty() && output.is_for_people() && !output.json => output.line(none(args))?,
-                    _ => print(&listed, args, output)?,
-                }
-                match missing {
-                    Some(missing) if args.watch.is_some() => eprintln!("dqctl: {missing}"),
-                    Some(missing) => return Err(missing),
-                    None => {}
-                }
+            (Ok(look), Some(picture)) => {
+                picture.table(&table(&look.listed, args), &look.summary, look.missing)?;
             }
+            (Ok(look), None) => print(look, args, output)?,
             // Who watches a server wants to see it come back.
             (Err(failure), Some(picture)) => picture.failed(failure)?,
             (Err(failure), None) => return Err(failure),
@@ -98,12 +100,8 @@ pub fn ls(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Fa
     }
 }
 
-/// Reads the queues, and chooses and sorts those that are shown. The second part says which are missing.
-fn look<'a>(
-    client: &Client,
-    args: &LsArgs,
-    seen: &'a mut BTreeMap<Vec<u8>, Seen>,
-) -> Result<(Vec<Listed<'a>>, Option<Failure>), Failure> {
+/// Reads the queues, and chooses and sorts those that are shown.
+fn look<'a>(client: &Client, args: &LsArgs, seen: &'a mut BTreeMap<Vec<u8>, Seen>) -> Result<Look<'a>, Failure> {
     let (names, missing) = queues::find_reachable(client, args.pattern())?;
     let names: BTreeSet<Vec<u8>> = names.into_iter().collect();
     seen.retain(|name, _| names.contains(name));
@@ -122,12 +120,29 @@ fn look<'a>(
         let info = &row.latest.as_ref()?.info;
         Some(Listed { name, info, row })
     });
-    let mut listed: Vec<Listed> = listed.filter(|queue| !args.trouble || !queue.row.trouble.is_none()).collect();
+    let mut listed: Vec<Listed> = listed.collect();
+    let summary = summary(&listed);
+    listed.retain(|queue| !args.trouble || !queue.row.trouble.is_none());
     // They are in the order of their names, which those that are equal keep.
     let sort = args.sort.unwrap_or(if args.trouble { Sort::State } else { Sort::Queue });
     listed.sort_by(|a, b| if args.reverse { compare(sort, b, a) } else { compare(sort, a, b) });
     listed.truncate(args.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
-    Ok((listed, missing))
+    Ok(Look { listed, summary, missing })
+}
+
+/// In the words of `dqctl top`.
+fn summary(all: &[Listed]) -> String {
+    let number = |number: usize| separated(&number.to_string());
+    let mut parts = vec![format!("{} queues", number(all.len()))];
+    for (level, words) in [(Level::Bad, "in trouble"), (Level::Warning, "to look at")] {
+        let count = all.iter().filter(|queue| queue.row.level() == Some(level)).count();
+        parts.extend((count > 0).then(|| format!("{} {words}", number(count))));
+    }
+    if all.len() > 1 {
+        parts.join(", ")
+    } else {
+        String::new()
+    }
 }
 
 /// The largest numbers and the worst states come first.
@@ -158,10 +173,30 @@ fn none(args: &LsArgs) -> &'static str {
     }
 }
 
-fn print(listed: &[Listed], args: &LsArgs, output: &Output) -> Result<(), Failure> {
-    if !output.json {
-        return output.table(&table(listed, args));
+/// Prints a list, and says which queues are missing, which is a failure of what looks once.
+fn print(look: Look, args: &LsArgs, output: &Output) -> Result<(), Failure> {
+    let Look { listed, summary, missing } = look;
+    if output.json {
+        print_objects(&listed, args, output)?;
+    } else if listed.is_empty() && missing.is_none() && output.is_for_people() {
+        output.line(none(args))?;
+    } else {
+        output.table(&table(&listed, args))?;
+        if !summary.is_empty() {
+            output.remark(&summary)?;
+        }
     }
+    match missing {
+        Some(missing) if args.watch.is_some() => {
+            eprintln!("dqctl: {missing}");
+            Ok(())
+        }
+        Some(missing) => Err(missing),
+        None => Ok(()),
+    }
+}
+
+fn print_objects(listed: &[Listed], args: &LsArgs, output: &Output) -> Result<(), Failure> {
     for Listed { name, info, row } in listed {
         let mut object = object(info, &row.conditions);
         put(&mut object, "queue", name);

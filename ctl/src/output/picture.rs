@@ -26,18 +26,18 @@ impl Picture<'_> {
         Picture { output, shown: 0, size: size(), lines: Vec::new(), made: None }
     }
 
-    /// Shows a table as far as the terminal has lines, and says how many rows are left out; `advice` says how to see them. Below
-    /// it is what is wrong.
-    pub fn table(&mut self, table: &Table, advice: &str, wrong: Option<Failure>) -> Result<(), Failure> {
+    /// Shows a table as far as the terminal has lines, how many rows are left out, a summary, and what is wrong.
+    pub fn table(&mut self, table: &Table, summary: &str, wrong: Option<Failure>) -> Result<(), Failure> {
         let (width, height) = size();
         self.lines = table.lines(width);
-        // One line for what is said below, and one for the cursor.
-        let most = height.saturating_sub(2).max(2);
+        // One line for the summary, one for what is wrong, and one for the cursor.
+        let most = height.saturating_sub(3).max(2);
         let rest = self.lines.len().saturating_sub(most);
-        if rest > 0 {
-            self.lines.truncate(most - 1);
-            self.lines
-                .push(Line::new(Style::Dim, format!("… and {} more: {advice}", separated(&(rest + 1).to_string()))));
+        self.lines.truncate(most);
+        let left_out =
+            if rest > 0 { format!("… and {} more; ", separated(&rest.to_string())) } else { String::new() };
+        if !summary.is_empty() {
+            self.lines.push(Line::new(Style::Dim, left_out + summary));
         }
         self.made = Some(Instant::now());
         self.show(wrong.map(|wrong| Line::new(Style::Bad, wrong.to_string())))

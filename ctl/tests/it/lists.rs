@@ -48,6 +48,8 @@ fn queues_are_sorted_by_a_column_and_the_first_ones_listed() {
     assert_eq!((objects.len(), &objects[0]["queue"]), (1, &"b".into()));
     let unmeasured = dqctl(&server, &["ls", "--sort", "in/s"]);
     assert!(unmeasured.code == 2 && unmeasured.err.contains("--sort in/s needs --watch"), "{unmeasured:?}");
+    let pattern = dqctl(&server, &["ls", "--watch", "b*"]);
+    assert!(pattern.code == 2 && pattern.err.contains("a PATTERN stands before --watch"), "{pattern:?}");
     let unknown = dqctl(&server, &["ls", "--sort", "size"]);
     assert!(unknown.code == 2 && unknown.err.contains("queue, ready, delayed"), "{unknown:?}");
 }
@@ -97,6 +99,7 @@ fn a_terminal_shows_what_is_wrong_in_colours_unless_refused() {
         }
     }
     let shown = on_terminal(&server, "ls", false);
+    assert!(shown.ends_with("\n3 queues, 1 in trouble, 1 to look at\n"), "{shown:?}");
     let state = |queue: &str| shown.lines().find(|line| line.starts_with(queue)).unwrap().rsplit(' ').next().unwrap();
     assert!(shown.contains(&format!("{red}  full, messages die\x1b[0m")), "{shown:?}");
     assert_eq!(state("b"), "open");
@@ -196,7 +199,7 @@ fn a_watched_list_that_is_too_long_says_how_many_are_left_out() {
     }
     let screen = Screen::of(&server, "ls --watch --sort queue --reverse");
     // 24 lines, of which 20 are queues.
-    screen.until("… and 20 more: ");
+    screen.until("… and 20 more; 40 queues");
     let left = screen.interrupted();
     assert!(left.starts_with("QUEUE ") && left.contains("\nqueue-20 ") && !left.contains("\nqueue-19 "), "{left}");
 }
