@@ -171,6 +171,14 @@ impl Screen {
     }
 }
 
+impl Drop for Screen {
+    /// Without its terminal, the command ends as well.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 #[test]
 fn a_watched_list_is_drawn_in_place_and_outlives_its_server() {
     let mut server = Server::with(&["--appendonly", "yes"]);
