@@ -53,6 +53,7 @@ fn look_at_servers(client: &Client, findings: &mut Findings) -> Result<usize, Fa
             Err(error) => return Err(error.into()),
         }
     }
+    seen.iter().for_each(|(server, info)| servers::is_master(server, info, findings));
     let replicas: Vec<Address> =
         seen.iter().flat_map(|(_, info)| info.replicas()).map(|replica| replica.address).collect();
     for replica in replicas {

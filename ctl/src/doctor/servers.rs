@@ -47,6 +47,17 @@ pub fn check(server: &Address, info: &ServerInfo, findings: &mut Findings) {
     local_clock(info.clock, about);
 }
 
+/// Looks whether a server that was named for its queues is a master.
+pub fn is_master(server: &Address, info: &ServerInfo, findings: &mut Findings) {
+    if info.text("role") == "slave" {
+        let what = format!("it is a replica of {}:{}", info.text("master_host"), info.text("master_port"));
+        let why =
+            "clients wait at the master, so each queue here looks as if it had no consumer, and no change is accepted";
+        let about = &mut findings.about(Subject::Server(server.to_string()));
+        about.warning("role", what, why, "name the master with --url or DQ_URL");
+    }
+}
+
 fn setting(info: &ServerInfo, name: &str) -> Option<String> {
     info.config.as_ref().map(|config| config.text(name))
 }

@@ -278,6 +278,10 @@ fn a_replica_and_its_clock_are_looked_at() {
     assert_eq!((code, &found["server"]), (1, &Json::from(name)));
     assert_eq!(severities(&findings, "min-replicas"), ["note"]);
     assert!(severities(&findings, "replicas").is_empty() && severities(&findings, "clocks").is_empty(), "{findings:?}");
+    assert!(severities(&findings, "role").is_empty(), "{findings:?}");
+    let (_, findings) = doctor(&replica, &[]);
+    let found = findings.iter().find(|finding| finding["check"] == "role").unwrap_or_else(|| panic!("{findings:?}"));
+    assert_eq!(found["what"], format!("it is a replica of 127.0.0.1:{}", server.port()));
 }
 
 #[test]
