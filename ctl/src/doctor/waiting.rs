@@ -80,7 +80,7 @@ pub fn check_again(
     if is_stuck {
         let what = format!("{ready}, the oldest for {age}{held}");
         let why = "nothing is delivered or completed: consumers that are gone or hang keep their messages";
-        let advice = "dqctl consumers QUEUE shows who holds them; dqctl release QUEUE CONSUMER takes them back";
+        let advice = "dqctl consumers QUEUE shows who holds them; dqctl release QUEUE CONSUMER takes them back, and dqctl nack QUEUE ID one of a consumer without a name";
         about.warning("stuck", what, why, advice);
     } else if is(Condition::Occupied) {
         let what = format!("{ready}, the oldest for {age}: it is at its MAXINFLIGHT{held}");
