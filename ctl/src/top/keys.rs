@@ -2,6 +2,7 @@
 
 use super::app::App;
 use super::listing::Listing;
+use super::moves::Place;
 use crate::dead::is_letter;
 
 /// The keys that do something now, the least important only if the line has room for them. The help has all.
@@ -31,17 +32,18 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
         Some((Listing::Causes | Listing::Batches, _)) | None => "r redrive",
     };
     let enter = if matches!(entry, Some((Listing::Schedules, _))) { "Enter open" } else { "Enter messages" };
-    let all = match (&app.message, &app.queue) {
-        _ if app.details.is_some() => vec![("Esc back", true), ("? keys", true), ("q leave", true)],
-        (None, Some(_)) if app.listing.is_some() => vec![
+    let place = app.place();
+    let all = match place {
+        Place::Details => vec![("Esc back", true), ("? keys", true), ("q leave", true)],
+        Place::Listing(_) => vec![
             (enter, entry.is_some()),
             (of_entry, entry.is_some_and(|(listing, _)| listing != Listing::Batches)),
             ("Esc back", true),
             ("? keys", true),
             ("q leave", true),
         ],
-        (Some(_), _) => [&of_message[..], &[("Esc back", true), ("? keys", true), ("q leave", true)]].concat(),
-        (None, Some(_)) => {
+        Place::Message => [&of_message[..], &[("Esc back", true), ("? keys", true), ("q leave", true)]].concat(),
+        Place::Messages => {
             let whole = [
                 ("R all", state == "dead" && has("dead") && !app.is_partial()),
                 ("N all", state == "delayed" && has("delayed") && !app.is_partial()),
@@ -56,14 +58,14 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
             ];
             [&[("Tab state", true)], &of_message[..], &whole].concat()
         }
-        (None, None) if app.findings.is_open => vec![
+        Place::Findings => vec![
             ("Enter open", app.findings.has_queue()),
             ("d look again", true),
             ("Esc back", true),
             ("? keys", true),
             ("q leave", true),
         ],
-        (None, None) => vec![
+        Place::Queues => vec![
             ("Enter open", row.is_some()),
             ("/ filter", true),
             ("s sort", true),
@@ -75,10 +77,9 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
         ],
     };
     let mut keys: Vec<String> = all.into_iter().filter(|(_, does)| *does).map(|(key, _)| key.to_owned()).collect();
-    let more = match (&app.queue, &app.listing, &app.message) {
-        (None, ..) if app.findings.is_open => Vec::new(),
-        (None, ..) => vec![("d doctor", true), ("f find", true)],
-        (Some(_), None, None) if app.details.is_none() => vec![
+    let more = match place {
+        Place::Queues => vec![("d doctor", true), ("f find", true)],
+        Place::Messages => vec![
             ("/ filter", is_there),
             ("Space mark", is_there),
             ("w consumers", has("inflight") && state != "inflight"),
@@ -87,7 +88,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
             ("i details", true),
             ("s schedules", true),
         ],
-        (Some(_), ..) => Vec::new(),
+        Place::Findings | Place::Listing(_) | Place::Message | Place::Details => Vec::new(),
     };
     let mut place = 1;
     for (key, _) in more.into_iter().filter(|(_, does)| *does) {

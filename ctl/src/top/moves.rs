@@ -157,8 +157,9 @@ impl App {
 
     /// Switches to another state of the queue, or of the group or batch that is shown.
     pub fn turn(&mut self, by: usize) {
+        let place = self.place();
         match &mut self.queue {
-            Some(page) if self.message.is_none() && self.listing.is_none() && self.details.is_none() => {
+            Some(page) if place == Place::Messages => {
                 let at = STATES.iter().position(|state| *state == page.state).unwrap_or(0);
                 if let Some(state) = STATES.get((at + by) % STATES.len()) {
                     let only = page.only.take().filter(|only| matches!(only, Only::Group(_) | Only::Batch(_)));

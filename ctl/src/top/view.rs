@@ -8,6 +8,7 @@ use super::keys::keys;
 use super::list::queues_page;
 use super::listing::listing_page;
 use super::message::message_page;
+use super::moves::Place;
 use super::prompt::Prompt;
 use super::queue::queue_page;
 use super::text::{named_in, paragraph, shown, Line, Style};
@@ -20,20 +21,14 @@ const FOOT: usize = 1;
 /// All lines of the screen.
 pub fn screen(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let list = height.saturating_sub(HEAD + FOOT);
-    let mut lines = if app.help.is_some() {
-        help_page(app, list)
-    } else if app.details.is_some() {
-        details_page(app, width, list)
-    } else if app.message.is_some() {
-        message_page(app, width, list)
-    } else if app.listing.is_some() {
-        listing_page(app, width, list)
-    } else if app.queue.is_some() {
-        queue_page(app, width, list)
-    } else if app.findings.is_open {
-        findings_page(app, width, list)
-    } else {
-        queues_page(app, width, list)
+    let mut lines = match app.place() {
+        _ if app.help.is_some() => help_page(app, list),
+        Place::Details => details_page(app, width, list),
+        Place::Message => message_page(app, width, list),
+        Place::Listing(_) => listing_page(app, width, list),
+        Place::Messages => queue_page(app, width, list),
+        Place::Findings => findings_page(app, width, list),
+        Place::Queues => queues_page(app, width, list),
     };
     if let (Some(mark), false) = (out_of_date(app), app.help.is_some()) {
         lines = lines.into_iter().map(Line::dimmed).collect();
