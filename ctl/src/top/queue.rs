@@ -4,7 +4,7 @@ use super::app::App;
 use super::entries::{Entry, Only};
 use super::list::{late, rate, style};
 use super::listing::clamped;
-use super::row::Row;
+use super::row::{Row, HELD};
 use super::text::{bytes, count, cut, grouped, left, named, named_in, right, shown, Line, Style};
 use crate::condition::Condition;
 use crate::dead::{error_of, header};
@@ -187,7 +187,7 @@ fn in_full(condition: Condition, row: &Row, holder: Option<&Entry>) -> String {
             let colon = if errors.is_empty() { "" } else { ": " };
             format!("{}{colon}{}", condition.as_str(), errors.join("; "))
         }
-        (Condition::Late, Some(holder)) if row.hangs() => {
+        (Condition::Late | Condition::Occupied, Some(holder)) if row.number("oldest-inflight") >= HELD => {
             let age = span(u64::try_from(holder.age()).unwrap_or(0));
             format!("{}: {} holds one for {age}", condition.as_str(), named(&holder.name))
         }
@@ -329,6 +329,17 @@ mod tests {
         app.update(Update::Holder(b"orders".to_vec(), Some(holder)));
         let head = text(&screen(&mut app, 80, 24)).swap_remove(0);
         assert_eq!(head.trim_end(), "orders  late: encoder-7 holds one for 8m");
+    }
+
+    #[test]
+    fn a_queue_at_its_limit_in_flight_says_who_holds_it() {
+        let numbers = [("ready", 5), ("inflight", 2), ("maxinflight", 2), ("oldest-inflight", 480_000)];
+        let mut app = with(&numbers.map(|(name, number)| (name, Value::Int(number))));
+        press(&mut app, &[KeyCode::Enter]);
+        let holder = Entry::new(b"encoder-7".to_vec(), 1, Some(now_ms() - 480_500));
+        app.update(Update::Holder(b"orders".to_vec(), Some(holder)));
+        let head = text(&screen(&mut app, 80, 24)).swap_remove(0);
+        assert_eq!(head.trim_end(), "orders  at its limit in flight: encoder-7 holds one for 8m");
     }
 
     #[test]
