@@ -27,6 +27,7 @@ mod output;
 mod progress;
 mod queues;
 mod reply;
+mod row;
 mod scan;
 mod time;
 mod top;

@@ -1,18 +1,22 @@
 //! What is printed: a table on a terminal, lines with tabs in a pipe, and JSON on request.
 
+mod paint;
 mod picture;
 mod table;
+pub mod text;
 
 use crate::failure::Failure;
 use crate::message::{distance, with_distance};
 use crate::time::instant;
-use crate::top::{paint, Line, Style};
 use crate::visible::visible;
 use serde_json::{Map, Value as Json};
 use std::io::{self, IsTerminal, Write};
 use unicode_width::UnicodeWidthStr;
 
+pub use paint::{paint, style};
 pub use picture::Picture;
+use text::{Line, Style};
+
 pub use table::{cut_in_the_middle, separated, Cell, Column, Table};
 
 /// How to print, which depends on where the output goes.

@@ -3,8 +3,8 @@
 use crate::advice;
 use crate::failure::{Failure, Outcome};
 use crate::name::{put, shown};
+use crate::output::text::Style;
 use crate::output::Output;
-use crate::top::Style;
 use crate::trouble::Trouble;
 use serde_json::{json, Map, Value as Json};
 

@@ -2,10 +2,10 @@
 //!
 //! The terminal keeps all its modes, so nothing has to be restored if the program is interrupted.
 
+use super::text::{Line, Style};
 use super::{separated, size, Output, Table};
 use crate::failure::Failure;
 use crate::time::{millis, span};
-use crate::top::{Line, Style};
 use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate};
 use crossterm::{cursor, queue};
 use std::io::{self, Write};

@@ -1,6 +1,6 @@
 //! Tables as a terminal shows them: no wider than it, with numbers to the right.
 
-use crate::top::{Line, Style};
+use super::text::{Line, Style};
 use crate::visible::visible;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -254,7 +254,7 @@ fn shrink(columns: &[Column], widths: &mut [usize], width: usize) {
 #[cfg(test)]
 mod tests {
     use super::{separated, Cell, Column, Table};
-    use crate::top::Style;
+    use crate::output::text::Style;
     use unicode_width::UnicodeWidthStr;
 
     const COLUMNS: &[Column] = &[

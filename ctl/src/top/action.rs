@@ -1,8 +1,8 @@
 //! The actions of the screen, each of which asks for confirmation.
 
-use super::text::{cut, grouped, named, named_in, shown};
 use crate::dead::{self, Among, Filter, SentBack};
 use crate::failure::Failure;
+use crate::output::text::{cut, grouped, named, named_in, shown};
 use crate::reply;
 use crate::time::{exact, millis};
 use dq_client::{cmd, Client, Error, Nack, Queue, Raw, Resend};

@@ -2,9 +2,9 @@
 
 use super::app::App;
 use super::message::{pairs, scrolled};
-use super::text::{named_in, Line, Style};
 use crate::daily::queues::value;
 use crate::latency::{Histogram, TOLD};
+use crate::output::text::{named_in, Line, Style};
 use crate::output::Output;
 use crate::reply::Fields;
 use crate::time::exact;

@@ -2,10 +2,10 @@
 //! and batches.
 
 use super::listing::Listing;
-use super::text::grouped;
 use crate::batches;
 use crate::dead::{causes, Among, Filter};
 use crate::failure::Failure;
+use crate::output::text::grouped;
 use crate::reply::Fields;
 use crate::scan;
 use crate::time::now_ms;

@@ -4,8 +4,8 @@
 use super::app::{App, Next};
 use super::details::DetailsPage;
 use super::listing::{clamped, Listing, ListingPage};
-use super::text::{cut, left, named, paragraph, shown, Line, Style};
 use crate::doctor;
+use crate::output::text::{cut, left, named, paragraph, shown, Line, Style};
 use crate::output::wrapped as by_words;
 use crate::time::{millis, span};
 use base64::prelude::{Engine, BASE64_STANDARD};

@@ -3,7 +3,7 @@
 use super::app::App;
 use super::message::scrolled;
 use super::moves::{moved, Place};
-use super::text::{left, Line, Style};
+use crate::output::text::{left, Line, Style};
 use crossterm::event::KeyCode;
 
 /// A heading, and the lines below it.

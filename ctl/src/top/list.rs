@@ -2,10 +2,11 @@
 
 use super::app::App;
 use super::queues::Queues;
-use super::row::Row;
 use super::sort::Sort;
-use super::text::{count, cut, grouped, left, named, named_in, right, shown, Line, Style};
 use crate::condition::{Condition, Level};
+use crate::output::style;
+use crate::output::text::{count, cut, grouped, left, named, named_in, right, shown, Line, Style};
+use crate::row::Row;
 use crate::time::{millis, span};
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
@@ -267,20 +268,12 @@ fn in_short(condition: Condition) -> &'static str {
     }
 }
 
-/// How a condition of a level looks.
-pub fn style(level: Option<Level>) -> Style {
-    match level {
-        Some(Level::Bad) => Style::Bad,
-        Some(Level::Warning) => Style::Warning,
-        Some(Level::Note) | None => Style::Plain,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::condition::Recent;
     use crate::reply::Fields;
-    use crate::top::source::{Snapshot, Update};
+    use crate::row::Snapshot;
+    use crate::top::source::Update;
     use crate::top::view::screen;
     use crate::top::view::tests::{app, text};
     use dq_client::Value;

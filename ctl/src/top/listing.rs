@@ -2,10 +2,10 @@
 
 use super::app::App;
 use super::entries::{unix_ms, About, Entries, Entry, ROWS};
-use super::text::{count, grouped, left, named_in, paragraph, right, shown, Line, Style};
 use crate::daily::schedule::rule;
 use crate::message::{as_text, distance};
 use crate::name;
+use crate::output::text::{count, grouped, left, named_in, paragraph, right, shown, Line, Style};
 use crate::reply::Fields;
 use crate::time::{millis, now_ms, span};
 use dq_client::{GroupInfo, GroupPause};

@@ -1,8 +1,8 @@
 //! The page of a message.
 
 use super::app::App;
-use super::text::{bytes, left, named, named_in, payload, wrapped, Line, Style};
 use crate::message;
+use crate::output::text::{bytes, left, named, named_in, payload, wrapped, Line, Style};
 use crate::reply::{self, Fields};
 use dq_client::Value;
 use unicode_width::UnicodeWidthStr;

@@ -20,19 +20,10 @@ mod moves;
 mod prompt;
 mod queue;
 mod queues;
-mod row;
 mod sort;
 mod source;
 mod terminal;
-mod text;
 mod view;
-
-// Lists on a terminal look like those of `top`, and are measured in the same way.
-pub use list::style;
-pub use row::Row;
-pub use source::Snapshot;
-pub use terminal::paint;
-pub use text::{Line, Style};
 
 use crate::cli::top::TopArgs;
 use crate::failure::{Failure, Outcome};

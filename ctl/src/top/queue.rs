@@ -2,14 +2,15 @@
 
 use super::app::App;
 use super::entries::{Entry, Only};
-use super::list::{late, rate, style};
+use super::list::{late, rate};
 use super::listing::clamped;
-use super::row::{Row, HELD};
-use super::text::{bytes, count, cut, grouped, left, named, named_in, right, shown, Line, Style};
 use crate::condition::Condition;
 use crate::dead::{error_of, header};
 use crate::message;
+use crate::output::style;
+use crate::output::text::{bytes, count, cut, grouped, left, named, named_in, right, shown, Line, Style};
 use crate::reply::Fields;
+use crate::row::{Row, HELD};
 use crate::time::span;
 use dq_client::State;
 use std::collections::BTreeSet;
@@ -296,10 +297,11 @@ fn message_line(message: &Fields, &Widths { id, rest, payload }: &Widths, page: 
 mod tests {
     use crate::condition::Recent;
     use crate::reply::Fields;
+    use crate::row::Snapshot;
     use crate::time::now_ms;
     use crate::top::app::App;
     use crate::top::entries::Entry;
-    use crate::top::source::{Snapshot, Update};
+    use crate::top::source::Update;
     use crate::top::view::screen;
     use crate::top::view::tests::{app, press, text};
     use crossterm::event::KeyCode;

@@ -1,12 +1,12 @@
 //! The list of queues: their order, and the filter.
 
 use super::list::Widest;
-use super::row::{Row, LOOKS};
 use super::sort::Sort;
-use super::source::Snapshot;
-use super::text::named;
 use crate::condition::{Level, Recent};
+use crate::output::text::named;
 use crate::reply::Fields;
+use crate::row::Snapshot;
+use crate::row::{Row, LOOKS};
 use dq_client::Value;
 use std::collections::HashMap;
 use std::time::Instant;
@@ -163,7 +163,7 @@ mod tests {
     use super::{Queues, Sort};
     use crate::condition::Recent;
     use crate::reply::Fields;
-    use crate::top::source::Snapshot;
+    use crate::row::Snapshot;
     use dq_client::Value;
     use std::time::{Duration, Instant};
 

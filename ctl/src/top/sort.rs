@@ -1,6 +1,6 @@
 //! What the list of queues is sorted by.
 
-use super::row::Row;
+use crate::row::Row;
 use std::cmp::Ordering;
 
 /// A column to sort by.

@@ -9,13 +9,13 @@ use super::details::details;
 use super::entries::{self, Entries, Entry, Only};
 use super::findings::{self, Finding};
 use super::listing::Listing;
-use super::row::HELD;
-use crate::condition::{Looks, Recent};
+use crate::condition::Looks;
 use crate::dead::{as_it_died, cause_of};
 use crate::failure::Failure;
 use crate::latency::Latency;
 use crate::queues;
 use crate::reply::{self, Fields};
+use crate::row::{Snapshot, HELD};
 use crate::time::now_ms;
 use dq_client::{cmd, Client, Error, Resend};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -113,16 +113,6 @@ pub enum Ask {
     Find(Vec<u8>),
     /// Looks for what `dqctl doctor` finds.
     Examine,
-}
-
-/// A queue at one time.
-#[derive(Clone, Debug)]
-pub struct Snapshot {
-    pub at: Instant,
-    pub info: Fields,
-    /// How late 99 of 100 deliveries since the last look were at most; `None` if it was not read, or if there were none.
-    pub late: Option<Duration>,
-    pub recent: Recent,
 }
 
 /// What was read.

@@ -1,8 +1,8 @@
 //! The terminal: taken at the start, written line by line, and given back at the end, also after a panic.
 
-use super::text::{Line, Style};
 use crate::failure::Failure;
-use crossterm::style::{Attribute, Color, SetAttribute, SetForegroundColor};
+use crate::output::paint;
+use crate::output::text::Line;
 use crossterm::{cursor, queue, terminal};
 use std::io::{self, IsTerminal, Write};
 use std::panic;
@@ -68,27 +68,6 @@ impl Terminal {
         self.lines = lines;
         out.flush()
     }
-}
-
-/// Writes text in a style. Without colours, it differs by its attributes alone.
-pub fn paint(out: &mut impl Write, style: Style, text: &str, has_colours: bool) -> io::Result<()> {
-    let colour = match style {
-        Style::Good => Some(Color::Green),
-        Style::Warning | Style::SelectedWarning => Some(Color::Yellow),
-        Style::Bad | Style::SelectedBad => Some(Color::Red),
-        Style::Plain | Style::Bold | Style::Dim | Style::Selected => None,
-    };
-    match style {
-        Style::Bold | Style::Bad => queue!(out, SetAttribute(Attribute::Bold))?,
-        Style::Dim => queue!(out, SetAttribute(Attribute::Dim))?,
-        Style::Selected | Style::SelectedWarning | Style::SelectedBad => queue!(out, SetAttribute(Attribute::Reverse))?,
-        Style::Plain | Style::Good | Style::Warning => {}
-    }
-    if let Some(colour) = colour.filter(|_| has_colours) {
-        queue!(out, SetForegroundColor(colour))?;
-    }
-    out.write_all(text.as_bytes())?;
-    queue!(out, SetAttribute(Attribute::Reset))
 }
 
 impl Drop for Terminal {

@@ -11,8 +11,8 @@ use super::message::message_page;
 use super::moves::Place;
 use super::prompt::Prompt;
 use super::queue::queue_page;
-use super::text::{named_in, paragraph, shown, Line, Style};
 use crate::message::with_distance;
+use crate::output::text::{named_in, paragraph, shown, Line, Style};
 use crate::time::{millis, span};
 
 /// Lines above the list, and below it.
@@ -135,10 +135,11 @@ pub mod tests {
     use super::super::action::{Action, Kind, Removal};
     use super::super::app::App;
     use super::super::prompt::Prompt;
-    use super::super::source::{Snapshot, Update};
+    use super::super::source::Update;
     use super::{screen, Line, Style};
     use crate::condition::Recent;
     use crate::reply::Fields;
+    use crate::row::Snapshot;
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
     use dq_client::Value;
     use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! What is known of one queue: its numbers, its rates and its conditions.
 
-use super::source::Snapshot;
-use crate::condition::{Condition, Level};
+use crate::condition::{Condition, Level, Recent};
+use crate::reply::Fields;
 use crate::trouble::Trouble;
 use crate::web::history::completed;
 use std::collections::VecDeque;
@@ -20,6 +20,16 @@ pub const LOOKS: u8 = 2;
 
 /// A late queue hangs if its consumers have held a message for this time, in ms: as long as [`Condition::words`] names it.
 pub const HELD: i64 = 60_000;
+
+/// A queue at one time.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub at: Instant,
+    pub info: Fields,
+    /// How late 99 of 100 deliveries since the last look were at most; `None` if it was not read, or if there were none.
+    pub late: Option<Duration>,
+    pub recent: Recent,
+}
 
 /// What is known of a queue.
 #[derive(Clone, Debug, Default)]
@@ -131,7 +141,7 @@ mod tests {
     use super::Row;
     use crate::condition::Recent;
     use crate::reply::Fields;
-    use crate::top::source::Snapshot;
+    use crate::row::Snapshot;
     use dq_client::Value;
     use std::time::{Duration, Instant};
 
