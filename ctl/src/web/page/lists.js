@@ -41,8 +41,8 @@ export function messageList(queue, state, shared, only) {
   const choice = selection(queue, state, shared);
   const more = el("button", { type: "button", hidden: true, click: () => { wanted = Math.min(MOST, wanted + STEP); shared.refresh(); } }, "Show more");
   const chosen = only ? el("p", { class: "only" }, `Only messages of ${only.words}. `, el("a", { href: address("queue", { ...queue, tab: state }) }, "Show all")) : null;
-  const find = only ? null : el("p", { class: "find" }, el("a", { href: address("queue", { ...queue, tab: state, find: 1 }) }, "Filter these messages"));
-  const node = el("section", { "aria-label": state }, chosen, find, choice.bar, items, nothing, el("div", { class: "more" }, more));
+  if (!only) choice.summary.after(el("a", { href: address("queue", { ...queue, tab: state, find: 1 }) }, "Filter these messages"));
+  const node = el("section", { "aria-label": state }, chosen, choice.bar, items, nothing, el("div", { class: "more" }, more));
 
   async function refresh() {
     answer = await read("messages", { ...queue, ...only?.param, state, count: wanted });
@@ -58,7 +58,6 @@ export function messageList(queue, state, shared, only) {
       fillItem(item, message);
       choice.fill(item, message);
     });
-    if (find) show(find, answer.total > 0);
     show(nothing, messages.length === 0);
     text(nothing, empty(state, info, only));
     show(more, hasMore && wanted < MOST);
