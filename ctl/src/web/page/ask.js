@@ -105,7 +105,8 @@ export function ask({ title, words, fields = [], confirm, danger = false, run, l
   dialog.showModal();
   const first = inputs[0]?.control ?? (danger ? no : yes);
   first.focus();
-  dialog.addEventListener("close", () => refocus(asker), { once: true });
+  // The browser gives the focus back, if the button can still have it. Whoever has moved it since keeps it.
+  dialog.addEventListener("close", () => { if (document.activeElement === document.body) refocus(asker); }, { once: true });
 }
 
 /** About how many lines a text takes in a field. */
