@@ -19,6 +19,8 @@ const UNSERVED_LONG: i64 = 15 * 60_000;
 const POLLED: i64 = 60_000;
 /// For how long the dead count as growing after one has died, in ms.
 pub const RECENT: i64 = 10 * 60_000;
+/// If so many first messages died in other queues, all that are ready count as such.
+const LETTERS: usize = 10;
 
 /// How much a condition matters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -70,7 +72,7 @@ pub enum Condition {
 pub struct Recent {
     pub dies: bool,
     pub delivers: bool,
-    /// Nothing was ever delivered, and the first ready message died in another queue.
+    /// Nothing was ever delivered, and the first ready messages died in other queues.
     pub letters: bool,
 }
 
@@ -79,7 +81,7 @@ pub struct Recent {
 pub struct Looks {
     died: Total,
     delivered: Total,
-    /// Whether the first ready message died in another queue, if that was read.
+    /// Whether the first ready messages died in other queues, if that was read.
     letters: Option<bool>,
 }
 
@@ -117,11 +119,14 @@ impl Looks {
         let is_new = self.died.seen.is_none() && info.int("dead").is_some_and(|dead| dead > 0);
         let is_untouched =
             info.int("delivered") == Some(0) && info.int("oldest-ready").is_some_and(|age| age >= UNSERVED);
-        let first = |state: &str| first(client, queue, state);
-        let is_letter = || first("ready").is_some_and(|message| is_letter(&message));
+        let are_letters = || {
+            let ready = first(client, queue, "ready", LETTERS);
+            !ready.is_empty() && ready.iter().all(is_letter)
+        };
+        let newest_death = || first(client, queue, "dead", 1).first().and_then(|message| message.int("died"));
         Peeked {
-            newest_death: if is_new { first("dead").and_then(|message| message.int("died")) } else { None },
-            letters: self.letters.or_else(|| is_untouched.then(is_letter)),
+            newest_death: if is_new { newest_death() } else { None },
+            letters: self.letters.or_else(|| is_untouched.then(are_letters)),
         }
     }
 
@@ -144,14 +149,15 @@ impl Looks {
 
 /// Whether the first message that waits in a queue died in another one.
 pub fn begins_with_letter(client: &Client, queue: &[u8]) -> bool {
-    ["ready", "delayed"].into_iter().find_map(|state| first(client, queue, state)).is_some_and(|one| is_letter(&one))
+    let first = |state: &str| first(client, queue, state, 1).into_iter().next();
+    ["ready", "delayed"].into_iter().find_map(first).is_some_and(|one| is_letter(&one))
 }
 
-/// The first message of a state; of dead ones, the newest. `None` if there is none, or if the user may not read it.
-fn first(client: &Client, queue: &[u8], state: &str) -> Option<Fields> {
-    let command = cmd("DQ.PEEK").arg(queue).arg(state).arg("COUNT").arg(1).clone();
-    let message = reply::list(client.call(&command, Resend::Harmless).ok()?).ok()?.into_iter().next()?;
-    Fields::read(message).ok()?
+/// The first messages of a state; of dead ones, the newest. None if the user may not read them.
+fn first(client: &Client, queue: &[u8], state: &str, count: usize) -> Vec<Fields> {
+    let command = cmd("DQ.PEEK").arg(queue).arg(state).arg("COUNT").arg(count).clone();
+    let messages = client.call(&command, Resend::Harmless).ok().and_then(|reply| reply::list(reply).ok());
+    messages.unwrap_or_default().into_iter().filter_map(|message| Fields::read(message).ok().flatten()).collect()
 }
 
 impl Condition {

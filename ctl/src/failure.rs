@@ -65,6 +65,8 @@ pub struct Failure {
     lacks_module: bool,
     /// The user may not execute the command.
     is_denied: bool,
+    /// A queue refused a message, or a server a command, for what it is.
+    is_refused: bool,
 }
 
 impl Failure {
@@ -83,6 +85,7 @@ impl Failure {
             is_of_value: false,
             lacks_module: false,
             is_denied: false,
+            is_refused: false,
         }
     }
 
@@ -162,6 +165,11 @@ impl Failure {
         self.is_denied
     }
 
+    /// Whether a queue refused a message, or a server a command, for what it is.
+    pub fn is_refused(&self) -> bool {
+        self.is_refused
+    }
+
     /// The failure of a command whose values come from its command line: if the server refused one for what it is, the command
     /// line is wrong.
     #[must_use]
@@ -221,6 +229,14 @@ impl From<dq_client::Error> for Failure {
     fn from(error: dq_client::Error) -> Failure {
         use dq_client::Error;
         let is_denied = matches!(error, Error::NoPermission(_));
+        let is_refused = matches!(
+            error,
+            Error::QueueFull(_)
+                | Error::QueueClosed(_)
+                | Error::TooLarge(_)
+                | Error::OutOfMemory(_)
+                | Error::WrongType(_)
+        );
         let advice = match &error {
             Error::Connect(text) if text.ends_with(NO_REPLY) => {
                 let server = text.trim_end_matches(NO_REPLY);
@@ -273,7 +289,7 @@ impl From<dq_client::Error> for Failure {
             }
             _ => return Failure::failed(error),
         };
-        Failure { is_denied, ..Failure::failed(format!("{error}; {advice}")) }
+        Failure { is_denied, is_refused, ..Failure::failed(format!("{error}; {advice}")) }
     }
 }
 

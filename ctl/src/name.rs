@@ -1,5 +1,6 @@
 //! Names of queues and ids of messages, which may be any bytes, as a person reads and types them.
 
+use crate::visible::is_unsafe;
 use base64::prelude::{Engine, BASE64_STANDARD};
 use clap::builder::{TypedValueParser, ValueParserFactory};
 use clap::{Arg, Command};
@@ -97,7 +98,7 @@ pub fn shown(name: &[u8]) -> String {
     for chunk in name.utf8_chunks() {
         for c in chunk.valid().chars() {
             let (bytes, after) = rest.split_at(c.len_utf8());
-            if c.is_control() || escaped(rest).is_some() {
+            if is_unsafe(c) || escaped(rest).is_some() {
                 escape(&mut text, bytes);
             } else {
                 text.push(c);
@@ -116,7 +117,7 @@ pub fn readable(text: &[u8]) -> String {
     let mut readable = String::with_capacity(text.len());
     for chunk in text.utf8_chunks() {
         for c in chunk.valid().chars() {
-            if c.is_control() && !matches!(c, '\t' | '\n' | '\r') {
+            if is_unsafe(c) && !matches!(c, '\t' | '\n' | '\r') {
                 escape(&mut readable, c.encode_utf8(&mut [0; 4]).as_bytes());
             } else {
                 readable.push(c);

@@ -102,15 +102,15 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
     many::redrive(client, args, output)
 }
 
-/// Says on standard error which letters were not sent back, and which may be worked on twice.
+/// Says on standard error which letters were not sent back.
 fn tell_of_letters(sent: SentBack) {
-    for (number, before, after) in [
-        (sent.in_flight, "left here", "in flight"),
-        (sent.known, "left here", "with an id that the queue in which it died has again"),
-        (sent.taken, "sent back, but taken by a consumer here at the same moment", ""),
+    for (number, which) in [
+        (sent.in_flight, "in flight"),
+        (sent.known, "with an id that the queue in which it died has again"),
+        (sent.foreign, "from a queue that does not exist, or does not move its dead messages here (--deadforward)"),
     ] {
         if number > 0 {
-            eprintln!("{}", format!("dqctl: {before}: {} {after}", messages(number)).trim_end());
+            eprintln!("dqctl: left here: {} {which}", messages(number));
         }
     }
 }

@@ -3,7 +3,8 @@
 use super::{letters, pages, since, Filter, SentBack};
 use crate::failure::Failure;
 use crate::reply::{int, list, text, unexpected, Fields};
-use crate::time::millis;
+use crate::time::{millis, now_ms};
+use crate::transfer::get_all;
 use dq_client::{cmd, Client, Resend};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -48,7 +49,12 @@ pub fn cancel(
     progress: impl FnMut(u64),
 ) -> Result<Option<u64>, Failure> {
     change(client, queue, filter, progress, |ids| {
-        let states = list(client.call(cmd("DQ.CANCEL").arg(queue).arg(ids), Resend::Never)?)?;
+        // Those that are sorted first are cancelled seconds after they were read, if there are many.
+        let ids = if filter.oldest.is_some() { still_selected(client, queue, filter, ids)? } else { ids.to_vec() };
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        let states = list(client.call(cmd("DQ.CANCEL").arg(queue).arg(&ids), Resend::Never)?)?;
         Ok(states.iter().filter_map(text).map(|_| 1).sum())
     })
 }
@@ -71,8 +77,26 @@ pub fn send_selected_back(
     Ok(exists.map(|_| ()))
 }
 
-/// How many of the oldest messages are changed at a time.
+/// How many of the oldest messages are changed at a time, and how many are read again before.
 const STEP: usize = 1_000;
+const AGAIN: usize = 50;
+
+/// Those of some messages that the filter still selects: an id may be that of another message by now.
+fn still_selected<'a>(
+    client: &Client,
+    queue: &[u8],
+    filter: &Filter,
+    ids: &[&'a [u8]],
+) -> Result<Vec<&'a [u8]>, Failure> {
+    let mut selected = Vec::new();
+    for step in ids.chunks(AGAIN) {
+        let messages = get_all(client, queue, step)?;
+        let is_selected =
+            |message: Option<Fields>| message.is_some_and(|message| filter.meets(message, now_ms()).is_some());
+        selected.extend(step.iter().zip(messages).filter_map(|(id, message)| is_selected(message).then_some(*id)));
+    }
+    Ok(selected)
+}
 
 /// Passes the ids of each page to `act`, which returns how many it has changed. Returns their sum.
 fn change(

@@ -1,6 +1,8 @@
 //! Which messages are meant, mostly dead ones: conditions such as `error~timeout`, all of which must hold, and an age.
 
 use super::cause::cause_of;
+use super::letters::as_it_died;
+use crate::name::shown;
 use crate::reply::Fields;
 use crate::time::millis;
 use dq_client::State;
@@ -87,7 +89,11 @@ impl FromStr for Condition {
 
 impl Condition {
     fn holds(&self, message: &Fields) -> bool {
-        let value = if self.field == "cause" { cause_of(message) } else { message.text(self.field) };
+        let value = match self.field {
+            "cause" => cause_of(message),
+            "id" | "group" | "from" => shown(message.bytes(self.field)),
+            field => message.text(field),
+        };
         match self.test {
             Test::Contains => value.to_lowercase().contains(&self.text),
             Test::ContainsNot => !value.to_lowercase().contains(&self.text),
@@ -103,8 +109,17 @@ impl Filter {
         self.among != Among::default() || !self.conditions.is_empty() || self.older.is_some()
     }
 
+    /// The message, as it died if it is a letter, if it is one of those among which is selected, and selected.
+    pub fn meets(&self, message: Fields, now: i64) -> Option<Fields> {
+        let message = match self.among {
+            Among::State(state) => Some(message).filter(|message| message.text("state") == state.as_str()),
+            Among::Letters => as_it_died(message),
+        };
+        message.filter(|message| self.selects(message, now))
+    }
+
     /// Whether a message is selected, however many there are. `now` is in Unix ms.
-    pub fn selects(&self, message: &Fields, now: i64) -> bool {
+    fn selects(&self, message: &Fields, now: i64) -> bool {
         self.older.is_none_or(|age| is_older(message, age, now))
             && self.conditions.iter().all(|condition| condition.holds(message))
     }
@@ -166,6 +181,16 @@ mod tests {
         for wrong in ["", "error", "error~", "error timeout", "colour=red", "~x", "reason=retires"] {
             assert!(wrong.parse::<Condition>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_message_that_has_left_its_state_is_not_meant() {
+        let of_state = |state: &str| {
+            let mut message = message();
+            message.0.push(("state".to_owned(), Value::BulkString(state.as_bytes().to_vec())));
+            Filter::default().meets(message, 0).is_some()
+        };
+        assert!(of_state("dead") && !of_state("ready") && !of_state("delayed"));
     }
 
     #[test]

@@ -1,24 +1,20 @@
 //! Dead letters: messages that `DEADFORWARD QUEUE` has moved here from the queue in which they died.
 //!
-//! They go back by a push to that queue, and are cancelled here once it has accepted them. So none is lost, whatever fails in
-//! between: it may be in both queues then.
+//! A script sends one of them back, so that it is in exactly one of the two queues, whatever fails.
 
 use super::cause::header;
-use crate::advice::quoted;
 use crate::failure::Failure;
 use crate::name::shown;
-use crate::reply::{list, text, Fields};
+use crate::reply::{text, unexpected, Fields};
 use crate::time::millis;
-use crate::transfer::{get_all, is_generated};
-use dq_client::{cmd, Client, Cmd, Error, Resend, Value};
-use std::collections::BTreeSet;
+use dq_client::{cmd, Client, Cmd, Resend, Value};
 use std::time::Duration;
 
-/// The header that names the former queue, and what the headers begin with that the server has added.
+/// The header that names the former queue.
 const FROM: &[u8] = b"dq-queue";
-const ADDED: &[u8] = b"dq-";
-/// How many messages are sent at a time.
-const STEP: usize = 50;
+const SEND_BACK: &str = include_str!("send_back.lua");
+/// How many messages are sent back at a time. The server serves other clients between any two of them.
+const STEP: usize = 100;
 
 /// Whether a message was moved here from another queue, and has not died in this one as well.
 pub fn is_letter(message: &Fields) -> bool {
@@ -69,14 +65,14 @@ pub struct SentBack {
     pub in_flight: u64,
     /// Their former queue has messages of their ids, so they stay.
     pub known: u64,
-    /// Of those that were sent, a consumer took them just before they were removed here, so their work may be done twice.
-    pub taken: u64,
+    /// The queue that they name does not exist, or does not move its dead messages here, so they stay.
+    pub foreign: u64,
 }
 
 impl SentBack {
     /// How many stay where they are.
     pub fn left(&self) -> u64 {
-        self.in_flight + self.known
+        self.in_flight + self.known + self.foreign
     }
 }
 
@@ -84,7 +80,7 @@ impl SentBack {
 /// added to as it is done, also if there is an error in the end.
 ///
 /// # Errors
-/// If a former queue does not exist, or refuses a message. Some that come after it may have been sent.
+/// If a former queue refuses a message. Some that come after it have been sent then.
 pub fn send_back(
     client: &Client,
     queue: &[u8],
@@ -92,106 +88,49 @@ pub fn send_back(
     delay: Duration,
     done: &mut SentBack,
 ) -> Result<(), Failure> {
-    let mut existing = BTreeSet::new();
     for step in ids.chunks(STEP) {
-        let letters = get_all(client, queue, step)?.into_iter().flatten().filter_map(as_it_died);
-        let (busy, letters): (Vec<Fields>, Vec<Fields>) =
-            letters.partition(|letter| letter.text("state") == "inflight");
-        done.in_flight += busy.len() as u64;
-        for letter in &letters {
-            must_exist(client, letter, &mut existing)?;
-        }
-        let letters: Vec<&Fields> = letters.iter().collect();
-        let refused = push_all(client, queue, &letters, delay, &[], done)?;
-        // DEDUPE of the former queue refuses the id of a message that it moved, for a time. There nobody else can push the id
-        // meanwhile, so nothing is replaced.
-        let mut known = Vec::new();
-        for letter in refused {
-            if holds(client, letter)? {
-                done.known += 1;
-            } else {
-                known.push(letter);
+        let script = |id: &&[u8]| cmd("EVAL").arg(SEND_BACK).arg(1).arg(queue).arg(*id).arg(millis(delay)).clone();
+        let scripts: Vec<Cmd> = step.iter().map(script).collect();
+        let mut refused = None;
+        for (id, reply) in step.iter().zip(client.batch(&scripts)) {
+            match reply {
+                Ok(reply) => count(&reply, done)?,
+                Err(error) => refused = refused.or(Some((id, error))),
             }
         }
-        done.known += push_all(client, queue, &known, delay, &["REPLACE"], done)?.len() as u64;
-    }
-    Ok(())
-}
-
-/// Pushes letters to their former queues, and removes those that were accepted. Returns those whose ids were refused.
-fn push_all<'a>(
-    client: &Client,
-    queue: &[u8],
-    letters: &[&'a Fields],
-    delay: Duration,
-    options: &[&str],
-    done: &mut SentBack,
-) -> Result<Vec<&'a Fields>, Failure> {
-    let pushes: Vec<Cmd> = letters.iter().map(|letter| push(letter, delay).arg(options).clone()).collect();
-    let (mut accepted, mut refused, mut failed) = (Vec::new(), Vec::new(), None);
-    for (letter, reply) in letters.iter().zip(client.batch(&pushes)) {
-        match reply {
-            Ok(Value::Nil) | Err(Error::DeadId(_)) => refused.push(*letter),
-            Ok(_) => accepted.push(letter.bytes("id")),
-            Err(error) => failed = failed.or(Some((letter, error))),
+        if let Some((id, error)) = refused {
+            return Err(refusal(client, queue, id, error));
         }
     }
-    remove(client, queue, &accepted, done)?;
-    let Some((letter, error)) = failed else { return Ok(refused) };
-    let (id, from) = (shown(letter.bytes("id")), shown(letter.bytes("from")));
-    let failure = Failure::from(error).of_write().about(Some(&from));
-    Err(failure.of(format!("the message {id} was not sent back to {from}")))
-}
-
-/// Whether the former queue of a letter has a message of its id.
-fn holds(client: &Client, letter: &Fields) -> Result<bool, Failure> {
-    let held = get_all(client, letter.bytes("from"), &[letter.bytes("id")])?;
-    Ok(held.iter().any(Option::is_some))
-}
-
-/// A queue that is gone is not made again by a push, which would give it other settings.
-fn must_exist(client: &Client, letter: &Fields, existing: &mut BTreeSet<Vec<u8>>) -> Result<(), Failure> {
-    let from = letter.bytes("from");
-    if !existing.contains(from) {
-        if client.call(cmd("DQ.INFO").arg(from), Resend::Harmless)? == Value::Nil {
-            let (id, from) = (shown(letter.bytes("id")), shown(from));
-            let text = format!(
-                "the message {id} died in {from}, which does not exist: dqctl create {} makes it",
-                quoted(&from)
-            );
-            return Err(Failure::failed(text));
-        }
-        existing.insert(from.to_vec());
-    }
     Ok(())
 }
 
-/// The push of a letter to its former queue, without the headers that the server has added, and without an id that the server
-/// has generated.
-fn push(letter: &Fields, delay: Duration) -> Cmd {
-    let mut command = cmd("DQ.PUSH");
-    command.arg(letter.bytes("from")).arg(letter.bytes("payload")).arg("DELAY").arg(millis(delay));
-    if !is_generated(letter.bytes("id")) {
-        command.arg("ID").arg(letter.bytes("id"));
-    }
-    if let Some(priority) = letter.int("priority").filter(|priority| *priority != 0) {
-        command.arg("PRIORITY").arg(priority);
-    }
-    let own: Vec<_> = headers(letter).filter(|(name, _)| !name.starts_with(ADDED)).collect();
-    if !own.is_empty() {
-        command.arg("HEADERS").arg(own.len()).arg(own);
-    }
-    command
+fn count(reply: &Value, done: &mut SentBack) -> Result<(), Failure> {
+    let counted = match text(reply).as_deref() {
+        Some("sent") => &mut done.sent,
+        Some("inflight") => &mut done.in_flight,
+        Some("known") => &mut done.known,
+        Some("foreign") => &mut done.foreign,
+        Some("none") => return Ok(()),
+        _ => return Err(unexpected(reply)),
+    };
+    *counted += 1;
+    Ok(())
 }
 
-/// Removes letters that their former queues have accepted.
-fn remove(client: &Client, queue: &[u8], ids: &[&[u8]], done: &mut SentBack) -> Result<(), Failure> {
-    if ids.is_empty() {
-        return Ok(());
-    }
-    let states = list(client.call(cmd("DQ.CANCEL").arg(queue).arg(ids), Resend::Harmless)?)?;
-    let is_untouched = |state: &&Value| matches!(text(state).as_deref(), Some("ready" | "delayed"));
-    done.sent += ids.len() as u64;
-    done.taken += ids.len().saturating_sub(states.iter().filter(is_untouched).count()) as u64;
-    Ok(())
+/// What an error says that ended the script, which is one of rights: Redis 7 does not say of which.
+const ENDED: &str = " script: ";
+const RIGHTS: &str = "to send messages back, a user needs +eval +dq.get +dq.info +dq.push +dq.cancel for both queues";
+
+/// Why a letter was not sent back, with the names of both queues if that is still known.
+fn refusal(client: &Client, queue: &[u8], id: &[u8], error: dq_client::Error) -> Failure {
+    let command = cmd("DQ.GET").arg(queue).arg(id).clone();
+    let letter = client.call(&command, Resend::Never).ok().and_then(|reply| Fields::read(reply).ok().flatten());
+    let from = letter.and_then(as_it_died).map(|letter| shown(letter.bytes("from")));
+    let to = from.as_ref().map_or_else(String::new, |from| format!(" to {from}"));
+    let failure = match error.to_string().split_once(ENDED) {
+        Some((why, _)) => Failure::failed(format!("{why}; {RIGHTS}")),
+        None => Failure::from(error).about(from.as_deref()),
+    };
+    failure.of(format!("the message {} was not sent back{to}", shown(id)))
 }

@@ -39,13 +39,9 @@ pub fn pages(
         Among::State(state) => vec!["STATE", state.as_str()],
         Among::Letters => Vec::new(),
     };
-    scan::pages(client, queue, &info, &options, |mut page| {
+    scan::pages(client, queue, &info, &options, |page| {
         let now = now_ms();
-        if filter.among == Among::Letters {
-            page = page.into_iter().filter_map(as_it_died).collect();
-        }
-        page.retain(|message| filter.selects(message, now));
-        visit(page)
+        visit(page.into_iter().filter_map(|message| filter.meets(message, now)).collect())
     })?;
     Ok(true)
 }

@@ -66,10 +66,8 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
     }
     let are_letters = has(Condition::Letters);
     if are_letters {
-        let what = match number(&info, "ready") {
-            1 => "1 message that died in another queue was moved here".to_owned(),
-            ready => format!("{ready} messages that died in other queues were moved here"),
-        };
+        let ready = number(&info, "ready");
+        let what = format!("{ready} are ready, and the first of them died in other queues and were moved here");
         about.note(
             "letters",
             what,

@@ -285,7 +285,7 @@ fn sent_back(did: Result<(), Failure>, sent: SentBack, queue: &str) -> Result<St
     did.map_err(|failure| failure.after_change(sent.sent, "sent back"))?;
     let left = match sent.left() {
         0 => String::new(),
-        left => format!("; {} left, in flight or with an id that is in use there", many(left, "")),
+        left => format!("; {} left, in flight, or refused by where they died", many(left, "")),
     };
     Ok(format!("sent back {} of {queue}{left}", many(sent.sent, "")))
 }

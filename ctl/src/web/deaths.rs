@@ -21,29 +21,43 @@ const BYTES: i64 = 128 * 1024;
 pub fn recent(client: &Client, history: &History, queue: &[u8], info: &Fields) -> Json {
     let since = now_ms().saturating_sub(RECENT);
     let most = find::fitting(info, READ, BYTES);
-    let causes = causes(client, queue, most, since);
+    let (causes, looked) = causes(client, queue, most, since);
     let read: i64 = causes.values().sum();
     let (grown, is_known) = history.died(queue, since);
     let count = grown.max(read);
     if count == 0 {
         return Json::Null;
     }
-    let has_more = !is_known && (read == 0 || read >= most && info.int("dead").is_some_and(|dead| dead > read));
+    let has_more = !is_known && (read == 0 || read >= looked && info.int("dead").is_some_and(|dead| dead > read));
     let frequent = causes.into_iter().max_by(|(a, many), (b, more)| many.cmp(more).then_with(|| b.cmp(a)));
     let (cause, of) = frequent.unzip();
     json!({ "count": count, "more": has_more, "read": read, "cause": cause, "of-cause": of.unwrap_or(0) })
 }
 
-/// The causes of those of the newest dead messages that died since then.
-fn causes(client: &Client, queue: &[u8], most: i64, since: i64) -> HashMap<String, i64> {
-    let command = cmd("DQ.PEEK").arg(queue).arg("dead").arg("COUNT").arg(most).clone();
-    let messages = client.call(&command, Resend::Harmless).ok().and_then(|list| reply::list(list).ok());
-    let mut causes = HashMap::new();
-    for message in messages.unwrap_or_default() {
-        let Ok(Some(message)) = Fields::read(message) else { continue };
+/// The causes of those of the newest dead messages that died since then, and at how many was looked.
+fn causes(client: &Client, queue: &[u8], most: i64, since: i64) -> (HashMap<String, i64>, i64) {
+    let (newest, mut causes) = (newest(client, queue, most), HashMap::new());
+    for message in &newest {
         if message.int("died").is_some_and(|died| died > since) {
-            *causes.entry(cause_of(&message)).or_default() += 1;
+            *causes.entry(cause_of(message)).or_default() += 1;
         }
     }
-    causes
+    (causes, i64::try_from(newest.len()).unwrap_or(i64::MAX))
+}
+
+/// The newest dead messages: one, ten and more, until they are large. They may be much larger than other messages of the queue.
+fn newest(client: &Client, queue: &[u8], most: i64) -> Vec<Fields> {
+    let mut newest: Vec<Fields> = Vec::new();
+    for count in [1, 10.min(most), most] {
+        let command = cmd("DQ.PEEK").arg(queue).arg("dead").arg("COUNT").arg(count).clone();
+        let messages = client.call(&command, Resend::Harmless).ok().and_then(|list| reply::list(list).ok());
+        let messages = messages.unwrap_or_default().into_iter();
+        newest = messages.filter_map(|message| Fields::read(message).ok().flatten()).collect();
+        let bytes: usize = newest.iter().map(|message| message.bytes("payload").len()).sum();
+        let is_all = i64::try_from(newest.len()).is_ok_and(|read| read < count);
+        if is_all || count == most || i64::try_from(bytes).is_ok_and(|bytes| bytes > BYTES / 10) {
+            break;
+        }
+    }
+    newest
 }

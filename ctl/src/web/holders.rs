@@ -1,9 +1,9 @@
 //! Who holds messages, of all queues: a consumer that hangs or is gone holds some for longest.
 
+use super::api::put;
 use super::find::{self, Names};
 use super::refreshed::Refreshed;
 use crate::failure::Failure;
-use crate::name::put;
 use crate::reply::Fields;
 use crate::time::now_ms;
 use dq_client::{Client, Error};

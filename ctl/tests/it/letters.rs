@@ -1,8 +1,9 @@
 //! Messages that `DEADFORWARD` has moved to another queue, sent back to the one in which they died.
 
-use crate::dqctl::{dqctl, field, json, ok};
-use crate::support::{eventually, Server};
+use crate::dqctl::{command, dqctl, field, json, ok, run, without_server};
+use crate::support::{eventually, Cluster, Server};
 use serde_json::json;
+use std::process::Stdio;
 
 /// A queue `orders` whose dead messages are moved to `letters`. Those of the given ids have died of their ids.
 fn with_letters(ids: &[&str]) -> Server {
@@ -16,7 +17,8 @@ fn with_letters(ids: &[&str]) -> Server {
 }
 
 fn die(server: &Server, queue: &str, id: &str) {
-    ok(server, &["push", queue, &format!("payload of {id}"), "--id", id, "--header", "tenant=acme", "--priority", "7"]);
+    let of_queue = ["push", queue, &format!("payload of {id}"), "--id", id, "--priority", "7"];
+    ok(server, &[&of_queue[..], &["--header", "tenant=acme", "--header", "dq-trace=1f"]].concat());
     ok(server, &["bury", queue, id, "--error", id]);
 }
 
@@ -30,7 +32,13 @@ fn selected_letters_go_back_as_they_were_pushed() {
     let back = json(&server, &["get", "orders", "timeout-1"]).remove(0);
     assert_eq!(
         (&back["payload"], &back["state"], &back["attempt"], &back["priority"], &back["headers"]),
-        (&json!("payload of timeout-1"), &json!("delayed"), &json!(0), &json!(7), &json!({ "tenant": "acme" }))
+        (
+            &json!("payload of timeout-1"),
+            &json!("delayed"),
+            &json!(0),
+            &json!(7),
+            &json!({ "tenant": "acme", "dq-trace": "1f" })
+        )
     );
     assert_eq!(dqctl(&server, &["get", "letters", "timeout-1"]).code, 1);
     assert_eq!(ok(&server, &["redrive", "letters", "--letters"]), "1\n");
@@ -47,6 +55,10 @@ fn letters_are_sent_back_to_the_queue_that_they_are_from() {
     let generated = ok(&server, &["push", "mails", "x"]);
     ok(&server, &["bury", "mails", generated.trim()]);
     eventually("all are moved", || server.text(&["DQ.LEN", "letters"]) == "3");
+    ok(&server, &["create", r"odd\xff", "--deadforward", "QUEUE letters"]);
+    die(&server, r"odd\xff", "c");
+    eventually("all are moved", || server.text(&["DQ.LEN", "letters"]) == "4");
+    assert_eq!(ok(&server, &["redrive", "letters", "--letters", "--where", r"from=odd\xff"]), "1\n");
     assert_eq!(ok(&server, &["redrive", "letters", "--letters", "--where", "from=mails"]), "2\n");
     assert_eq!((server.text(&["DQ.LEN", "mails"]), server.text(&["DQ.LEN", "orders"])), ("2".into(), "0".into()));
     assert_eq!(field(&server, "letters", "a", "state"), "ready");
@@ -86,10 +98,33 @@ fn a_letter_that_is_refused_stays_and_it_is_said_how_many_went_before() {
     assert!(ran.code != 0 && ran.err.starts_with("dqctl: 2 messages were redriven, then: "), "{ran:?}");
     assert!(ran.err.contains("was not sent back to orders") && ran.err.contains("dqctl alter orders"), "{ran:?}");
     assert_eq!((server.text(&["DQ.LEN", "letters"]), server.text(&["DQ.LEN", "orders"])), ("1".into(), "2".into()));
-    server.ask(&["DEL", "orders"]);
+}
+
+#[test]
+fn a_letter_goes_only_to_a_queue_that_moves_its_dead_here() {
+    let server = with_letters(&["a"]);
+    ok(&server, &["create", "payments"]);
+    // Whoever may push can write the headers too.
+    for (id, queue) in [("forged", "payments"), ("gone", "deleted")] {
+        let headers = [format!("dq-queue={queue}"), "dq-reason=retries".to_owned()];
+        ok(&server, &["push", "letters", "x", "--id", id, "--header", &headers[0], "--header", &headers[1]]);
+    }
     let ran = dqctl(&server, &["redrive", "letters", "--letters"]);
-    assert!(ran.code != 0 && ran.err.contains("died in orders, which does not exist: dqctl create orders"), "{ran:?}");
-    assert_eq!((server.text(&["DQ.LEN", "letters"]), server.text(&["EXISTS", "orders"])), ("1".into(), "0".into()));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "1\n"), "{ran:?}");
+    assert!(ran.err.contains("left here: 2 messages from a queue that does not exist, or does not move"), "{ran:?}");
+    assert_eq!((server.text(&["DQ.LEN", "payments"]), server.text(&["EXISTS", "deleted"])), ("0".into(), "0".into()));
+    assert_eq!(field(&server, "orders", "a", "state"), "ready");
+}
+
+#[test]
+fn a_user_who_may_not_remove_a_letter_does_not_push_it_either() {
+    let server = with_letters(&["a"]);
+    let rights = "on >secret ~* resetchannels -@all +dq.info +dq.scan +dq.get +dq.push +eval +ping";
+    server.ask(&[&["ACL", "SETUSER", "some"][..], &rights.split(' ').collect::<Vec<_>>()].concat());
+    let url = format!("redis://some:secret@127.0.0.1:{}", server.port());
+    let ran = run(without_server(&["-u", &url, "redrive", "letters", "--letters"]));
+    assert!(ran.code == 3 && ran.err.to_lowercase().contains("dq.cancel"), "{ran:?}");
+    assert_eq!((server.text(&["DQ.LEN", "letters"]), server.text(&["DQ.LEN", "orders"])), ("1".into(), "0".into()));
 }
 
 #[test]
@@ -116,4 +151,38 @@ fn a_letter_goes_back_although_its_id_is_known_for_a_while() {
     let states = [("orders", "known"), ("orders", "done"), ("letters", "done")]
         .map(|(queue, id)| field(&server, queue, id, "state"));
     assert_eq!(states, ["ready", "done", "ready"]);
+}
+
+#[test]
+fn two_who_send_letters_back_at_once_send_each_once() {
+    let server = Server::start();
+    ok(&server, &["create", "orders", "--deadforward", "QUEUE letters"]);
+    // Their ids are generated, so that a second push would not be refused.
+    let lua = "for i = 1, 600 do redis.call('DQ.BURY', KEYS[1], redis.call('DQ.PUSH', KEYS[1], 'x')) end";
+    server.ask(&["EVAL", lua, "1", "orders"]);
+    eventually("all are moved", || server.text(&["DQ.LEN", "letters"]) == "600");
+    let both = [(); 2].map(|()| command(&server, &["redrive", "letters", "--letters"]));
+    let both = both.map(|mut command| command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let sent = both.map(|child| String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap());
+    let sent: u64 = sent.iter().map(|number| number.trim().parse::<u64>().unwrap()).sum();
+    assert_eq!(
+        (sent, server.text(&["DQ.LEN", "orders"]), server.text(&["DQ.LEN", "letters"])),
+        (600, "600".into(), "0".into())
+    );
+}
+
+#[test]
+fn letters_of_all_masters_of_a_cluster_are_sent_back() {
+    let cluster = Cluster::of(3);
+    let server = &cluster.nodes[0];
+    for tag in ["a", "b", "c", "d"] {
+        let [queue, letters] = [format!("{{{tag}}}"), format!("{{{tag}}}:dead")];
+        ok(server, &["--cluster", "create", &queue, "--deadforward", &format!("QUEUE {letters}")]);
+        ok(server, &["--cluster", "push", &queue, "x", "--id", "m"]);
+        ok(server, &["--cluster", "bury", &queue, "m"]);
+        let get = ["--cluster", "get", &letters, "m"];
+        eventually("it is moved", || dqctl(server, &get).code == 0);
+        assert_eq!(ok(server, &["--cluster", "redrive", &letters, "--letters"]), "1\n");
+        assert!(ok(server, &["--cluster", "get", &queue, "m"]).contains("state\tready"));
+    }
 }

@@ -108,7 +108,7 @@ impl Client {
 
     /// Sends any command to the server of its key, and returns its reply.
     ///
-    /// The key is the first argument; `DQ.MPOP` has it after the number of keys. Commands without a key, such as `INFO`,
+    /// The key is the first argument; `DQ.MPOP` and `EVAL` have it after the number of keys. Commands without a key, such as `INFO`,
     /// go to any server; see [`Client::call_on`].
     ///
     /// # Errors

@@ -10,7 +10,8 @@ const KEYLESS: [&str; 19] = [
     "LATENCY", "CLUSTER", "AUTH", "SELECT", "WAIT", "SAVE", "SLOWLOG",
 ];
 
-/// The key by which a command is routed: its first argument, but the third word of `DQ.MPOP numkeys key …`.
+/// The key by which a command is routed: its first argument, but the third word of `DQ.MPOP numkeys key …`, and the fourth one
+/// of `EVAL script numkeys key …`.
 pub(super) fn key_of(command: &Cmd) -> Option<Vec<u8>> {
     let word = |number| match command.args_iter().nth(number) {
         Some(Arg::Simple(word)) => Some(word),
@@ -20,7 +21,12 @@ pub(super) fn key_of(command: &Cmd) -> Option<Vec<u8>> {
     if KEYLESS.contains(&name.as_str()) {
         return None;
     }
-    word(if name == "DQ.MPOP" { 2 } else { 1 }).map(<[u8]>::to_vec)
+    let place = match name.as_str() {
+        "DQ.MPOP" => 2,
+        "EVAL" => 3,
+        _ => 1,
+    };
+    word(place).map(<[u8]>::to_vec)
 }
 
 /// The slot and its node if the reply is a redirection, and whether it is for good.
@@ -45,6 +51,7 @@ mod tests {
         assert_eq!(key(&["DQ.MPOP", "2", "a", "b", "BLOCK", "0"]), Some(b"a".to_vec()));
         assert_eq!(key(&["dq.mpop", "1", "2"]), Some(b"2".to_vec()));
         assert_eq!(key(&["DQ.PUSH", "q", "payload"]), Some(b"q".to_vec()));
+        assert_eq!(key(&["EVAL", "return 1", "1", "q"]), Some(b"q".to_vec()));
         assert_eq!(key(&["INFO", "dq"]), None);
     }
 }

@@ -139,7 +139,8 @@ pub fn change_dead(api: &Api, params: &Params) -> Answer {
     let mut change = |ids: &[&[u8]]| match action.as_str() {
         "redrive" if selection.filter.among == Among::Letters => {
             let before = sent.sent;
-            send_back(&api.client, &queue, ids, delay, &mut sent)?;
+            let did = send_back(&api.client, &queue, ids, delay, &mut sent);
+            did.map_err(|failure| failure.after_change(sent.sent, "sent back"))?;
             Ok(sent.sent - before)
         }
         "redrive" => redrive_these(&api.client, &queue, ids, delay),

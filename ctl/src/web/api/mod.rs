@@ -181,7 +181,12 @@ impl From<Error> for Problem {
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Problem {
-        Problem::new(if failure.is_denied() { 403 } else { 503 }, failure.to_string())
+        let status = match (failure.is_denied(), failure.is_refused()) {
+            (true, _) => 403,
+            (_, true) => 409,
+            (false, false) => 503,
+        };
+        Problem::new(status, failure.to_string())
     }
 }
 
@@ -195,7 +200,7 @@ fn response(status: u16, answer: &Json) -> Response {
 }
 
 /// Adds bytes to an object: `NAME`, or `NAME-base64` if they are not UTF-8.
-fn put(object: &mut Map<String, Json>, name: &str, bytes: &[u8]) {
+pub fn put(object: &mut Map<String, Json>, name: &str, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => object.insert(name.to_owned(), Json::from(text)),
         Err(_) => object.insert(format!("{name}-base64"), Json::from(BASE64_STANDARD.encode(bytes))),

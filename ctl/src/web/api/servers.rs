@@ -33,7 +33,12 @@ impl Examined {
 fn with_deaths(client: &Client, history: &History, finding: Json) -> Json {
     let Json::Object(mut finding) = finding else { return finding };
     if finding.get("check").and_then(Json::as_str) == Some("dying") {
-        let finding_of = Params::Body(finding.clone());
+        // A name that is no text is there in both forms.
+        let mut named = finding.clone();
+        if named.contains_key("queue-base64") {
+            named.remove("queue");
+        }
+        let finding_of = Params::Body(named);
         if let Ok(Some(queue)) = finding_of.bytes("queue") {
             if let Ok(Some(info)) = find::read(client, &queue) {
                 finding.insert("deaths".to_owned(), deaths::recent(client, history, &queue, &info));

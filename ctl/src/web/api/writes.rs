@@ -97,7 +97,11 @@ fn send_letters_back(api: &Api, params: &Params, ids: &[Vec<u8>], delay: Duratio
     if ids.is_empty() {
         return Err(Problem::wrong("letters are sent back by their id or ids, or by conditions"));
     }
-    send_back(&api.client, &params.needed("queue")?, &ids, delay, &mut sent)?;
+    if params.int("count", 1, MOST)?.is_some() || params.flag("all")? {
+        return Err(Problem::wrong("give ids of letters, and no count or all"));
+    }
+    let did = send_back(&api.client, &params.needed("queue")?, &ids, delay, &mut sent);
+    did.map_err(|failure| failure.after_change(sent.sent, "sent back"))?;
     if sent == SentBack::default() {
         return Err(Problem::new(404, "the queue has no message of this id that died in another queue"));
     }

@@ -72,7 +72,7 @@ export function actions(shared, queue) {
 
   /** What was sent back, and why not all of it. */
   function sentBack(did, left) {
-    return `Sent back: ${many(did, "message")}.${left > 0 ? ` Left here: ${many(left, "message")}, with a consumer or of an id that the former queue has.` : ""}`;
+    return `Sent back: ${many(did, "message")}.${left > 0 ? ` Left here: ${many(left, "message")}, which a consumer has, or of which the former queue has the id again, is gone, or does not move its dead here.` : ""}`;
   }
 
   /** The count is asked for before the question, so that it is one of this moment. */

@@ -115,7 +115,7 @@ export function overview(params, shared) {
   }
 
   function drawQueues(answer) {
-    if (answer.total > 0 && answer.offset >= answer.total) return turn(-PAGE);
+    if (answer.total > 0 && answer.offset >= answer.total) return turn(Math.floor((answer.total - 1) / PAGE) * PAGE - state.offset);
     list(rows, answer.queues, (row) => JSON.stringify(param(row, "queue")), makeRow, fillRow);
     const last = Math.min(answer.offset + PAGE, answer.total);
     const sorting = answer.sorted === false ? " Sorting…" : "";
