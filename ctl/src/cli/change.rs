@@ -155,15 +155,33 @@ impl From<FlowArg> for Flow {
 }
 
 #[derive(Args, Debug)]
+#[command(
+    group = ArgGroup::new("which").args(["ids", "conditions", "older"]).required(true).multiple(true),
+    override_usage = "dqctl bury [OPTIONS] <QUEUE> <ID>...\n       \
+        dqctl bury [OPTIONS] <QUEUE> [--state <STATE>] [--where <CONDITION>]... [--older <TIME>] [-n <N>]"
+)]
 pub struct BuryArgs {
     /// The queue
     pub queue: QueueName,
     /// The ids of the messages
-    #[arg(required = true, value_name = "ID")]
+    #[arg(value_name = "ID", conflicts_with_all = ["count", "conditions", "older"])]
     pub ids: Vec<MessageId>,
     /// The error that is kept with them
     #[arg(long, value_name = "TEXT")]
     pub error: Option<String>,
+    /// With conditions: at most so many, those that have been in their state for longest
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// With conditions: those in this state: ready, delayed or inflight
+    #[arg(long, value_name = "STATE", value_parser = StateParser, default_value = "ready", conflicts_with = "ids")]
+    pub state: State,
+    /// With conditions: only count the messages that would be buried
+    #[arg(long, conflicts_with = "ids")]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub confirm: ConfirmArgs,
 }
 
 #[derive(Args, Debug)]

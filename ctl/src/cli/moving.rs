@@ -1,7 +1,10 @@
 //! The options of `dump`, `load` and `import`.
 
+use super::state::StateParser;
+use super::SelectArgs;
 use crate::name::QueueName;
 use clap::{Args, ValueEnum};
+use dq_client::State;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -9,6 +12,11 @@ use std::path::PathBuf;
 pub struct DumpArgs {
     /// The queue
     pub queue: QueueName,
+    /// Only messages in this state
+    #[arg(long, value_name = "STATE", value_parser = StateParser)]
+    pub state: Option<State>,
+    #[command(flatten)]
+    pub select: SelectArgs,
 }
 
 #[derive(Args, Debug)]

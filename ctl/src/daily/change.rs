@@ -165,7 +165,7 @@ fn count(
 
 /// Asks about the messages that conditions select. Returns what selects no more than was agreed on: those that die later
 /// are not among the oldest.
-fn agreed(
+pub fn agreed(
     client: &Client,
     args: &ConfirmArgs,
     output: &Output,
@@ -183,14 +183,14 @@ fn agreed(
 
 /// What is done to the messages that conditions select.
 #[derive(Clone, Copy)]
-enum Selected {
+pub enum Selected {
     Counted,
     /// The verb says how.
     Changed(&'static str),
 }
 
 /// Prints how many messages were selected.
-fn selected(
+pub fn selected(
     client: &Client,
     queue: &QueueName,
     what: Selected,

@@ -1,15 +1,20 @@
 //! `dqctl bury` and `dqctl nack`.
 
+use super::change::{agreed, selected, Selected};
 use super::why::{not_in, ALIVE};
 use crate::cli::{BuryArgs, NackArgs};
+use crate::dead::{self, Among};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::reply;
 use crate::time::millis;
-use dq_client::{cmd, Client, Resend};
+use dq_client::{cmd, Client, Resend, State};
 use serde_json::json;
 
 pub fn bury(client: &Client, args: &BuryArgs, output: &Output) -> Result<Outcome, Failure> {
+    if args.ids.is_empty() {
+        return bury_selected(client, args, output);
+    }
     let mut outcome = Outcome::Done;
     for id in &args.ids {
         let mut command = cmd("DQ.BURY");
@@ -25,6 +30,25 @@ pub fn bury(client: &Client, args: &BuryArgs, output: &Output) -> Result<Outcome
         }
     }
     Ok(outcome)
+}
+
+fn bury_selected(client: &Client, args: &BuryArgs, output: &Output) -> Result<Outcome, Failure> {
+    if matches!(args.state, State::Dead | State::Done) {
+        return Err(Failure::usage("only ready, delayed and inflight messages are buried"));
+    }
+    let (queue, filter) = (args.queue.as_bytes(), args.select.filter(Among::State(args.state), args.count));
+    if args.dry_run {
+        return selected(client, &args.queue, Selected::Counted, output, |progress| {
+            dead::count(client, queue, &filter, progress)
+        });
+    }
+    let Some(filter) = agreed(client, &args.confirm, output, &args.queue, "Bury", filter)? else {
+        return Ok(Outcome::Nothing);
+    };
+    let error = args.error.as_deref().map(str::as_bytes);
+    selected(client, &args.queue, Selected::Changed("buried"), output, |progress| {
+        dead::bury(client, queue, &filter, error, progress)
+    })
 }
 
 pub fn nack(client: &Client, args: &NackArgs, output: &Output) -> Result<Outcome, Failure> {

@@ -53,8 +53,8 @@ pub fn where_the_dead_are(queue: &QueueName, info: &Fields) {
     let Some((kind, name)) = target.split_once(' ') else { return };
     let (kind, name) = (kind.to_ascii_lowercase(), name.split(' ').next().unwrap_or_default());
     let back = if kind == "queue" {
-        let there = quoted(name);
-        format!(": dqctl dead {there} --letters lists them, and dqctl redrive {there} --letters sends them back")
+        let letters = format!("{} --letters --where {}", quoted(name), quoted(&format!("from={queue}")));
+        format!(": dqctl dead {letters} lists them, and dqctl redrive {letters} sends them back")
     } else {
         String::new()
     };

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::reply::{int, list, text, unexpected, Fields};
 use crate::time::{millis, now_ms};
 use crate::transfer::get_all;
-use dq_client::{cmd, Client, Resend};
+use dq_client::{cmd, Client, Cmd, Resend};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -49,13 +49,39 @@ pub fn cancel(
     progress: impl FnMut(u64),
 ) -> Result<Option<u64>, Failure> {
     change(client, queue, filter, progress, |ids| {
-        // Those that are sorted first are cancelled seconds after they were read, if there are many.
-        let ids = if filter.oldest.is_some() { still_selected(client, queue, filter, ids)? } else { ids.to_vec() };
+        let ids = still_selected(client, queue, filter, ids)?;
         if ids.is_empty() {
             return Ok(0);
         }
         let states = list(client.call(cmd("DQ.CANCEL").arg(queue).arg(&ids), Resend::Never)?)?;
         Ok(states.iter().filter_map(text).map(|_| 1).sum())
+    })
+}
+
+/// Buries the selected messages, which are not dead, with an error. Returns how many; `None` if the queue does not exist.
+pub fn bury(
+    client: &Client,
+    queue: &[u8],
+    filter: &Filter,
+    error: Option<&[u8]>,
+    progress: impl FnMut(u64),
+) -> Result<Option<u64>, Failure> {
+    change(client, queue, filter, progress, |ids| {
+        let ids = still_selected(client, queue, filter, ids)?;
+        let burial = |id: &&[u8]| {
+            let mut command = cmd("DQ.BURY");
+            command.arg(queue).arg(*id);
+            if let Some(error) = error {
+                command.arg("ERROR").arg(error);
+            }
+            command
+        };
+        let burials: Vec<Cmd> = ids.iter().map(burial).collect();
+        let mut buried = 0;
+        for reply in client.batch(&burials) {
+            buried += u64::from(text(&reply?).is_some());
+        }
+        Ok(buried)
     })
 }
 
@@ -81,13 +107,17 @@ pub fn send_selected_back(
 const STEP: usize = 1_000;
 const AGAIN: usize = 50;
 
-/// Those of some messages that the filter still selects: an id may be that of another message by now.
+/// Those of some messages that the filter still selects. If they were sorted first, they were read seconds ago, and an id may be
+/// that of another message by now.
 fn still_selected<'a>(
     client: &Client,
     queue: &[u8],
     filter: &Filter,
     ids: &[&'a [u8]],
 ) -> Result<Vec<&'a [u8]>, Failure> {
+    if filter.oldest.is_none() {
+        return Ok(ids.to_vec());
+    }
     let mut selected = Vec::new();
     for step in ids.chunks(AGAIN) {
         let messages = get_all(client, queue, step)?;

@@ -5,7 +5,7 @@ use crate::cli::DeadArgs;
 use crate::daily::{no_such_queue, queues, where_the_dead_are};
 use crate::failure::{Failure, Outcome};
 use crate::name::shown;
-use crate::output::Column::{Id, Number, Text, Word};
+use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::progress::Progress;
 use crate::reply::{self, Fields};
@@ -15,6 +15,8 @@ use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
 const MESSAGES: &[Column] = &[Id("id"), Word("died"), Number("attempt"), Word("reason"), Text("error")];
+/// The same of messages that died in other queues.
+const LETTERS: &[Column] = &[Id("id"), Word("died"), Number("attempt"), Word("reason"), Text("error"), Name("from")];
 const BY_CAUSE: &[Column] = &[Number("count"), Word("newest"), Word("oldest"), Id("last-id"), Text("error")];
 
 pub fn dead(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, Failure> {
@@ -72,11 +74,13 @@ fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, 
             output.object(&object)
         })?;
     }
-    let mut table = Table::new(MESSAGES);
+    let mut table = Table::new(if args.letters { LETTERS } else { MESSAGES });
     for message in &messages {
         let died = message.int("died").map_or_else(String::new, |at| output.instant(at));
         let [attempt, reason] = ["attempt", "reason"].map(|name| message.text(name));
-        table.row(vec![shown(message.bytes("id")), died, attempt, reason, error_of(message)]);
+        let mut row = vec![shown(message.bytes("id")), died, attempt, reason, error_of(message)];
+        row.extend(args.letters.then(|| shown(message.bytes("from"))));
+        table.row(row);
     }
     if !output.json {
         output.table(&table)?;

@@ -119,7 +119,7 @@ impl Filter {
     }
 
     /// Whether a message is selected, however many there are. `now` is in Unix ms.
-    fn selects(&self, message: &Fields, now: i64) -> bool {
+    pub fn selects(&self, message: &Fields, now: i64) -> bool {
         self.older.is_none_or(|age| is_older(message, age, now))
             && self.conditions.iter().all(|condition| condition.holds(message))
     }

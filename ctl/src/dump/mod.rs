@@ -8,12 +8,13 @@ pub mod line;
 mod sort;
 
 use crate::cli::DumpArgs;
+use crate::dead::Among;
 use crate::failure::{Failure, Outcome};
+use crate::name::shown;
 use crate::progress::Progress;
 use crate::reply::Fields;
 use crate::scan;
-
-use crate::name::shown;
+use crate::time::now_ms;
 use crate::wording::messages;
 use dq_client::{cmd, Client, Resend};
 use sort::Sorter;
@@ -27,7 +28,7 @@ pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
         return Ok(Outcome::Nothing);
     };
     let mut sorter = Sorter::new();
-    let lost = collect(client, queue, &info, &mut sorter)?;
+    let lost = collect(client, args, &info, &mut sorter)?;
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     let written = out
         .write_all(line::of_queue(queue, &info).as_bytes())
@@ -44,8 +45,12 @@ pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
 }
 
 /// Returns the number of messages that cannot be read, because others occupy their ids until a delivery ends.
-fn collect(client: &Client, queue: &[u8], info: &Fields, sorter: &mut Sorter) -> Result<u64, Failure> {
-    let lease = info.int("lease");
+fn collect(client: &Client, args: &DumpArgs, info: &Fields, sorter: &mut Sorter) -> Result<u64, Failure> {
+    let (queue, lease) = (args.queue.as_bytes(), info.int("lease"));
+    let filter = args.select.filter(args.state.map_or_else(Among::default, Among::State), None);
+    let is_meant = |message: &Fields| {
+        args.state.is_none_or(|state| message.text("state") == state.as_str()) && filter.selects(message, now_ms())
+    };
     let (mut lost, mut count) = (0, 0);
     let mut progress = Progress::new("read");
     scan::pages(client, queue, info, &["SEQUENCE"], |page| {
@@ -53,6 +58,7 @@ fn collect(client: &Client, queue: &[u8], info: &Fields, sorter: &mut Sorter) ->
             let number = |name| message.int(name).and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
             let key = match message.text("state").as_str() {
                 "done" => continue,
+                _ if !is_meant(&message) => continue,
                 "dead" => (number("died"), number("sequence")),
                 _ => (u64::MAX, number("sequence")),
             };

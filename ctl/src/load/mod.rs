@@ -96,8 +96,9 @@ struct Load<'a> {
     target: Option<Vec<u8>>,
     queue: Vec<u8>,
     batch: Batch,
-    /// The lines of the batch, and its size.
+    /// The lines of the batch, the generated ids that their messages had, and its size.
     numbers: Vec<u64>,
+    generated: Vec<Option<Vec<u8>>>,
     bytes: usize,
     loaded: u64,
     held: u64,
@@ -116,6 +117,7 @@ impl<'a> Load<'a> {
             queue: Vec::new(),
             batch: Batch::Live(Vec::new()),
             numbers: Vec::new(),
+            generated: Vec::new(),
             bytes: 0,
             loaded: 0,
             held: 0,
@@ -131,11 +133,12 @@ impl<'a> Load<'a> {
             self.flush()?;
             self.queue = queue;
         }
-        let mut trimmed = false;
+        let (mut trimmed, mut generated) = (false, None);
         let mut named = |mut message: NewMessage| {
             trimmed = headers::fit(&mut message.headers);
             if is_generated(&message.id) {
-                message.id = ids::derived(&line.queue, &message.id, &message.payload);
+                let id = ids::derived(&line.queue, &message.id, &message.payload);
+                generated = Some(std::mem::replace(&mut message.id, id));
             }
             message
         };
@@ -154,7 +157,7 @@ impl<'a> Load<'a> {
                     self.batch = Batch::Live(Vec::new());
                 }
                 let message = named(message);
-                self.add(number, message.size());
+                self.add(number, message.size(), generated.take());
                 if let Batch::Live(messages) = &mut self.batch {
                     messages.push(message);
                 }
@@ -166,7 +169,7 @@ impl<'a> Load<'a> {
                     self.batch = Batch::Dead(Vec::new());
                 }
                 let message = named(message);
-                self.add(number, message.size());
+                self.add(number, message.size(), generated.take());
                 if let Batch::Dead(messages) = &mut self.batch {
                     messages.push(Dead { message, error });
                 }
@@ -177,8 +180,9 @@ impl<'a> Load<'a> {
         taken
     }
 
-    fn add(&mut self, number: u64, size: usize) {
+    fn add(&mut self, number: u64, size: usize, generated: Option<Vec<u8>>) {
         self.numbers.push(number);
+        self.generated.push(generated);
         self.bytes += size;
     }
 
@@ -189,8 +193,37 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
+    /// Leaves out the messages with generated ids that the queue still holds under these: it is the one that was dumped.
+    fn leave_out_held(&mut self) -> Result<(), Failure> {
+        let generated = std::mem::take(&mut self.generated);
+        let ids: Vec<&[u8]> = generated.iter().flatten().map(Vec::as_slice).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let mut held = get_all(self.client, &self.queue, &ids)?.into_iter();
+        // The same id on another server is that of another message.
+        let mut is_held = |generated: &Option<Vec<u8>>, message: &NewMessage| {
+            let held = generated.as_ref().and_then(|_| held.next()).flatten();
+            held.is_some_and(|held| held.bytes("payload") == message.payload)
+        };
+        let message = |nth: usize| match &self.batch {
+            Batch::Live(messages) => messages.get(nth),
+            Batch::Dead(messages) => messages.get(nth).map(|dead| &dead.message),
+        };
+        let stays: Vec<bool> =
+            generated.iter().enumerate().map(|(nth, id)| !message(nth).is_some_and(|one| is_held(id, one))).collect();
+        self.held += stays.iter().filter(|stays| !**stays).count() as u64;
+        retain(&mut self.numbers, &stays);
+        match &mut self.batch {
+            Batch::Live(messages) => retain(messages, &stays),
+            Batch::Dead(messages) => retain(messages, &stays),
+        }
+        Ok(())
+    }
+
     /// Pushes the batch.
     fn flush(&mut self) -> Result<(), Failure> {
+        self.leave_out_held()?;
         let numbers = std::mem::take(&mut self.numbers);
         self.bytes = 0;
         let pushed = match &mut self.batch {
@@ -290,4 +323,10 @@ impl<'a> Load<'a> {
         self.loaded += 1;
         Ok(())
     }
+}
+
+/// Keeps the items that stay.
+fn retain<T>(items: &mut Vec<T>, stays: &[bool]) {
+    let mut stays = stays.iter();
+    items.retain(|_| stays.next().is_none_or(|stays| *stays));
 }

@@ -163,6 +163,21 @@ fn messages_of_any_state_are_selected_by_conditions() {
 }
 
 #[test]
+fn a_redrive_by_mistake_is_taken_back() {
+    let server = with_errors(&["timeout", "refused"]);
+    ok(&server, &["push", "q", "x", "--id", "other"]);
+    assert_eq!(ok(&server, &["redrive", "q"]), "2\n");
+    let bury = ["bury", "q", "--where", "id~m-", "--error", "taken back"];
+    assert_eq!(ok(&server, &[&bury[..], &["--dry-run"]].concat()), "2\n");
+    assert_eq!(ok(&server, &[&bury[..], &["-n", "1"]].concat()), "1\n");
+    assert_eq!(json(&server, &bury), [json!({ "buried": 1 })]);
+    assert_eq!(ok(&server, &["dead", "q", "--where", "error=taken back"]).lines().count(), 2);
+    assert_eq!(field(&server, "q", "other", "state"), "ready");
+    assert_eq!(dqctl(&server, &["bury", "q"]).code, 2);
+    assert_eq!(dqctl(&server, &["bury", "q", "--state", "dead", "--where", "id~m"]).code, 2);
+}
+
+#[test]
 fn a_condition_that_is_not_understood_is_refused() {
     let server = with_errors(&["timeout"]);
     let wrong: [&[&str]; 6] = [

@@ -380,3 +380,24 @@ fn a_file_that_fails_is_named() {
         assert!(output.status.code() == Some(3) && err.contains("standard output") && err.contains("space"), "{err}");
     }
 }
+
+#[test]
+fn what_was_removed_is_loaded_back_and_nothing_twice() {
+    let server = Server::start();
+    for (payload, error) in [("a", "422 refused"), ("b", "timeout"), ("c", "422 again")] {
+        // The server gives them ids.
+        let id = server.text(&["DQ.PUSH", "q", payload]);
+        server.ask(&["DQ.BURY", "q", &id, "ERROR", error]);
+    }
+    server.ask(&["DQ.PUSH", "q", "live"]);
+    let all = ok(&server, &["dump", "q"]);
+    let selection = ok(&server, &["dump", "q", "--state", "dead", "--where", "error~422"]);
+    assert_eq!(selection.lines().count(), 3, "the settings and two messages: {selection}");
+    assert_eq!(ok(&server, &["cancel", "q", "--where", "error~422"]), "2\n");
+    let load = |lines: &str| with_input(&server, &["load"], lines.as_bytes()).out;
+    assert_eq!(load(&selection), "loaded 2\n");
+    assert_eq!(load(&selection), "loaded 0; 2 were there already\n");
+    assert_eq!(load(&all), "loaded 0; 4 were there already\n");
+    assert_eq!(ok(&server, &["dead", "q", "--where", "error~422", "--json"]).lines().count(), 2);
+    assert_eq!((server.text(&["DQ.LEN", "q", "dead"]), server.text(&["DQ.LEN", "q"])), ("3".into(), "1".into()));
+}

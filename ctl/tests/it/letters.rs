@@ -131,7 +131,9 @@ fn a_user_who_may_not_remove_a_letter_does_not_push_it_either() {
 fn a_queue_whose_dead_are_elsewhere_says_how_they_come_back() {
     let server = with_letters(&["a"]);
     let ran = dqctl(&server, &["redrive", "orders"]);
-    assert!(ran.code == 1 && ran.err.contains("dqctl redrive letters --letters sends them back"), "{ran:?}");
+    let hint = "dqctl redrive letters --letters --where from=orders sends them back";
+    assert!(ran.code == 1 && ran.err.contains(hint), "{ran:?}");
+    assert!(ok(&server, &["dead", "letters", "--letters"]).ends_with("\ta\torders\n"));
     assert_eq!(ok(&server, &["redrive", "letters", "--letters"]), "1\n");
 }
 
