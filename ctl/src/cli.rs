@@ -252,6 +252,9 @@ pub struct PeekArgs {
     /// Only messages that this consumer holds, which are in flight
     #[arg(long, value_name = "NAME")]
     pub consumer: Option<String>,
+    /// Leave the payloads out
+    #[arg(long)]
+    pub no_payload: bool,
     #[command(flatten)]
     pub select: SelectArgs,
 }

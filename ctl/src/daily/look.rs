@@ -62,6 +62,9 @@ pub fn peek(client: &Client, args: &PeekArgs, output: &Output) -> Result<Outcome
     if messages.is_empty() && !exists(client, &args.queue)? {
         return Ok(Outcome::Nothing);
     }
+    if args.no_payload {
+        messages.iter_mut().for_each(|message| message.0.retain(|(name, _)| name != "payload"));
+    }
     let asked = states.first().copied().filter(|_| states.len() == 1);
     message::list(&messages, asked, output)?;
     Ok(Outcome::Done)

@@ -279,3 +279,12 @@ fn a_message_is_shown_by_its_receipt() {
     let receipt = crate::dqctl::field(&server, "q", "a", "receipt");
     assert_eq!(json(&server, &["get", "q", receipt.as_str().unwrap()])[0]["id"], "a");
 }
+
+#[test]
+fn messages_are_listed_without_their_payloads() {
+    let server = Server::start();
+    ok(&server, &["push", "q", &"large ".repeat(1_000), "--id", "m"]);
+    let listed = ok(&server, &["peek", "q", "--no-payload"]);
+    assert!(listed.starts_with("m\tready\t") && listed.len() < 200, "{listed}");
+    assert_eq!(json(&server, &["peek", "q", "--no-payload"])[0].get("payload"), None);
+}
