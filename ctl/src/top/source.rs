@@ -42,7 +42,7 @@ const PAUSE: u32 = 20;
 const SLOW: Duration = Duration::from_millis(500);
 
 /// The fields of `DQ.INFO` that are shown. The others are dropped, because there may be thousands of queues.
-const FIELDS: [&str; 32] = [
+const FIELDS: [&str; 33] = [
     "ready",
     "delayed",
     "inflight",
@@ -53,6 +53,7 @@ const FIELDS: [&str; 32] = [
     "closed",
     "forward-failing-since",
     "deadforward-failing-since",
+    "deadforward",
     "deadforward-error",
     "waiting-clients",
     "pushed",

@@ -91,6 +91,17 @@ fn deaths_before_its_start_are_shown() {
 }
 
 #[test]
+fn messages_die_also_if_they_are_moved_to_another_queue() {
+    let server = Server::start();
+    ok(&server, &["create", "q", "--deadforward", "QUEUE q:dead"]);
+    let top = Top::start(&server);
+    eventually("it is looked at", || top.line("q ").ends_with("open"));
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    ok(&server, &["bury", "q", "m"]);
+    eventually("it has died", || top.line("q ").ends_with("messages die"));
+}
+
+#[test]
 fn lateness_is_that_of_the_last_deliveries() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "q", "x", "AT", "1700000000000"]);
