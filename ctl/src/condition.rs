@@ -19,6 +19,8 @@ const UNSERVED_LONG: i64 = 15 * 60_000;
 const POLLED: i64 = 60_000;
 /// For how long the dead count as growing after one has died, in ms.
 pub const RECENT: i64 = 10 * 60_000;
+/// For how long after the newest death the dead messages are a warning, in ms: those of a night are seen in the morning.
+const NEW: i64 = 24 * 60 * 60_000;
 /// If so many first messages died in other queues, all that are ready count as such.
 const LETTERS: usize = 10;
 
@@ -63,6 +65,8 @@ pub enum Condition {
     Occupied,
     /// The rate limit holds deliveries back.
     Limited,
+    /// Messages are dead, and none has died in the last minutes.
+    Dead,
     /// The messages that are ready died in other queues and were moved here, where nobody has ever taken one.
     Letters,
 }
@@ -70,7 +74,8 @@ pub enum Condition {
 /// What has happened in a queue in the last minutes, as far as somebody has looked at it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Recent {
-    pub dies: bool,
+    /// How long ago the newest death was that is known, in ms.
+    pub newest_death: Option<i64>,
     pub delivers: bool,
     /// Nothing was ever delivered, and the first ready messages died in other queues.
     pub letters: bool,
@@ -81,6 +86,8 @@ pub struct Recent {
 pub struct Looks {
     died: Total,
     delivered: Total,
+    /// How many were dead at the last look.
+    dead: Option<i64>,
     /// Whether the first ready messages died in other queues, if that was read.
     letters: Option<bool>,
 }
@@ -116,7 +123,9 @@ impl Total {
 impl Looks {
     /// Reads what is not known yet. What the user may not read stays unknown.
     pub fn peek(&self, client: &Client, queue: &[u8], info: &Fields) -> Peeked {
-        let is_new = self.died.seen.is_none() && info.int("dead").is_some_and(|dead| dead > 0);
+        let dead = info.int("dead").unwrap_or(0);
+        // If some are no longer dead, the newest one may be among them.
+        let is_unknown = dead > 0 && self.dead.is_none_or(|seen| dead < seen);
         let is_untouched =
             info.int("delivered") == Some(0) && info.int("oldest-ready").is_some_and(|age| age >= UNSERVED);
         let are_letters = || {
@@ -125,7 +134,7 @@ impl Looks {
         };
         let newest_death = || first(client, queue, "dead", 1).first().and_then(|message| message.int("died"));
         Peeked {
-            newest_death: if is_new { newest_death() } else { None },
+            newest_death: if is_unknown { newest_death() } else { None },
             letters: self.letters.or_else(|| is_untouched.then(are_letters)),
         }
     }
@@ -133,14 +142,13 @@ impl Looks {
     /// Notes the fields of `DQ.INFO`, and what was peeked at with them.
     pub fn note(&mut self, now: i64, info: &Fields, peeked: Peeked) -> Recent {
         let total = |name: &str| info.int(name).unwrap_or(0);
-        if self.died.seen.is_none() {
-            self.died.grew = peeked.newest_death;
-        }
+        self.dead = Some(total("dead"));
+        self.died.grew = peeked.newest_death.or(self.died.grew);
         self.died.note(now, total("died"));
         self.delivered.note(now, total("delivered"));
         self.letters = peeked.letters.filter(|_| total("ready") > 0);
         Recent {
-            dies: self.died.has_grown(now, RECENT),
+            newest_death: self.died.grew.map(|at| now.saturating_sub(at).max(0)),
             delivers: self.delivered.has_grown(now, POLLED),
             letters: self.letters == Some(true) && total("delivered") == 0,
         }
@@ -160,14 +168,27 @@ fn first(client: &Client, queue: &[u8], state: &str, count: usize) -> Vec<Fields
     messages.unwrap_or_default().into_iter().filter_map(|message| Fields::read(message).ok().flatten()).collect()
 }
 
-impl Condition {
-    /// The conditions of a queue that is looked at once.
-    pub fn at_once(client: &Client, queue: &[u8], info: &Fields) -> Vec<(Condition, Level)> {
+impl Recent {
+    /// What is to be seen of it in one look.
+    pub fn at_once(client: &Client, queue: &[u8], info: &Fields) -> Recent {
         let mut looks = Looks::default();
         let peeked = looks.peek(client, queue, info);
-        Condition::of(info, looks.note(now_ms(), info, peeked))
+        looks.note(now_ms(), info, peeked)
     }
 
+    fn has_death(&self, within: i64) -> bool {
+        self.newest_death.is_some_and(|ago| ago < within)
+    }
+
+    /// `30 dead, the newest 6h ago`.
+    pub fn dead(&self, info: &Fields) -> String {
+        let newest = self.newest_death.and_then(|ago| u64::try_from(ago).ok());
+        let newest = newest.map_or_else(String::new, |ago| format!(", the newest {} ago", span(ago)));
+        format!("{} dead{newest}", info.int("dead").unwrap_or(0))
+    }
+}
+
+impl Condition {
     /// The conditions of a queue; none if nothing is unusual.
     pub fn of(info: &Fields, recent: Recent) -> Vec<(Condition, Level)> {
         let number = |name: &str| info.int(name).unwrap_or(0);
@@ -185,6 +206,8 @@ impl Condition {
         // Of a group that holds nothing back, those that wait for their turn are blocked as well, but not the first one.
         let is_held = number("blocked") > 0 && number("blocked") >= number("ready");
         let is_explained = is_paused || is_limited || is_held || is_occupied || is_forwarded && is_failing;
+        let dies = recent.has_death(RECENT);
+        let dead = if recent.has_death(NEW) { Level::Warning } else { Level::Note };
         let held = if waited >= LATE { Level::Warning } else { Level::Note };
         let unserved = if waited >= UNSERVED_LONG { Level::Bad } else { Level::Warning };
         let all = [
@@ -195,13 +218,14 @@ impl Condition {
                 limit > 0 && number("ready") + number("delayed") + number("inflight") >= limit,
             ),
             (Condition::Unserved, unserved, !is_served && waited >= UNSERVED && !recent.letters),
-            (Condition::Dying, Level::Warning, recent.dies && (number("dead") > 0 || moves_dead)),
+            (Condition::Dying, Level::Warning, dies && (number("dead") > 0 || moves_dead)),
             (Condition::Late, Level::Warning, waited >= LATE && is_served && !is_explained),
             (Condition::Paused, Level::Warning, is_paused),
             (Condition::Closed, Level::Warning, number("closed") == 1),
             (Condition::Held, held, is_held && !is_paused),
             (Condition::Occupied, held, is_occupied && !is_paused && !is_limited),
             (Condition::Limited, Level::Note, is_limited && !is_paused),
+            (Condition::Dead, dead, number("dead") > 0 && !dies && !moves_dead),
             (Condition::Letters, Level::Note, !is_served && waited >= UNSERVED && recent.letters),
         ];
         let is_so = all.into_iter().filter(|(.., is_so)| *is_so);
@@ -228,13 +252,32 @@ impl Condition {
             Condition::Held => "groups held",
             Condition::Occupied => "at its limit in flight",
             Condition::Limited => "at its rate limit",
+            Condition::Dead => "dead",
             Condition::Letters => "dead letters",
+        }
+    }
+
+    /// The same where there is room for few columns.
+    pub fn in_short(self) -> &'static str {
+        match self {
+            Condition::Failing => "fwd fails",
+            Condition::Unserved => "no cons.",
+            Condition::Dying => "msgs die",
+            Condition::Occupied => "at its limit",
+            Condition::Limited => "at its rate",
+            Condition::Full
+            | Condition::Late
+            | Condition::Paused
+            | Condition::Closed
+            | Condition::Held
+            | Condition::Dead
+            | Condition::Letters => self.as_str(),
         }
     }
 
     /// The same for a queue that was looked at once. Whether a consumer polls it is not to be seen then. If it is late while
     /// consumers hold messages for long, that is the likely cause.
-    pub fn words(self, info: &Fields) -> String {
+    pub fn words(self, info: &Fields, recent: Recent) -> String {
         let length = |name: &str| info.int(name).and_then(|ms| u64::try_from(ms).ok()).map(span);
         match self {
             Condition::Unserved => {
@@ -244,6 +287,7 @@ impl Condition {
                 let (held, length) = (info.int("inflight").unwrap_or(0), length("oldest-inflight").unwrap_or_default());
                 format!("late ({held} in flight, the oldest for {length})")
             }
+            Condition::Dead => recent.dead(info),
             _ => self.as_str().to_owned(),
         }
     }
@@ -251,7 +295,7 @@ impl Condition {
 
 #[cfg(test)]
 mod tests {
-    use super::{Condition, Level, Looks, Peeked, Recent, POLLED, RECENT};
+    use super::{Condition, Level, Looks, Peeked, Recent, NEW, POLLED, RECENT};
     use crate::reply::Fields;
     use dq_client::Value;
 
@@ -306,7 +350,7 @@ mod tests {
         let mut looks = Looks::default();
         let mut dies = |now, died| {
             let info = Fields(vec![("died".to_owned(), Value::Int(died))]);
-            looks.note(now, &info, Peeked::default()).dies
+            looks.note(now, &info, Peeked::default()).has_death(RECENT)
         };
         assert!(!dies(0, 5));
         assert!(dies(10, 6));
@@ -322,7 +366,7 @@ mod tests {
         let info = Fields(["dead", "died"].map(|name| (name.to_owned(), Value::Int(5))).into());
         for (newest_death, expected) in [(Some(1_000), true), (Some(999), false), (None, false)] {
             let peeked = Peeked { newest_death, letters: None };
-            assert_eq!(Looks::default().note(RECENT + 999, &info, peeked).dies, expected);
+            assert_eq!(Looks::default().note(RECENT + 999, &info, peeked).has_death(RECENT), expected);
         }
     }
 
@@ -356,14 +400,15 @@ mod tests {
     #[test]
     fn one_look_says_no_more_than_it_shows() {
         let info = Fields(vec![("oldest-ready".to_owned(), Value::Int(180_000))]);
-        assert_eq!(Condition::Unserved.words(&info), "no consumer waits (ready for 3m)");
+        assert_eq!(Condition::Unserved.words(&info, Recent::default()), "no consumer waits (ready for 3m)");
     }
 
     #[test]
     fn a_late_queue_whose_messages_are_held_for_long_says_so() {
         let words = |held| {
             let numbers = [("inflight", 25), ("oldest-inflight", held)];
-            Condition::Late.words(&Fields(numbers.map(|(name, number)| (name.to_owned(), Value::Int(number))).into()))
+            let info = Fields(numbers.map(|(name, number)| (name.to_owned(), Value::Int(number))).into());
+            Condition::Late.words(&info, Recent::default())
         };
         assert_eq!(words(480_000), "late (25 in flight, the oldest for 8m)");
         assert_eq!(words(59_999), "late");
@@ -374,16 +419,39 @@ mod tests {
         let dies = |target: &str| {
             let target = Value::BulkString(target.into());
             let info = Fields(vec![("dead".to_owned(), Value::Int(0)), ("deadforward".to_owned(), target)]);
-            Condition::of(&info, Recent { dies: true, ..Recent::default() })
+            Condition::of(&info, Recent { newest_death: Some(0), ..Recent::default() })
         };
         assert_eq!((dies("QUEUE q:dead"), dies("NONE")), (vec![(Condition::Dying, Level::Warning)], vec![]));
     }
 
     #[test]
-    fn dead_messages_matter_while_they_grow() {
-        let info = Fields(vec![("dead".to_owned(), Value::Int(3))]);
-        assert_eq!(Condition::of(&info, Recent::default()), []);
-        let dies = Recent { dies: true, ..Recent::default() };
-        assert_eq!(Condition::of(&info, dies), [(Condition::Dying, Level::Warning)]);
+    fn the_dead_of_last_night_are_a_warning_in_the_morning() {
+        let info = Fields(vec![("dead".to_owned(), Value::Int(30))]);
+        for (newest_death, condition, level, words) in [
+            (Some(RECENT - 1), Condition::Dying, Level::Warning, "messages die"),
+            (Some(RECENT), Condition::Dead, Level::Warning, "30 dead, the newest 10m ago"),
+            (Some(NEW - 1), Condition::Dead, Level::Warning, "30 dead, the newest 23h59m ago"),
+            (Some(NEW), Condition::Dead, Level::Note, "30 dead, the newest 1d ago"),
+            // The user may not look at them.
+            (None, Condition::Dead, Level::Note, "30 dead"),
+        ] {
+            let recent = Recent { newest_death, ..Recent::default() };
+            assert_eq!(Condition::of(&info, recent), [(condition, level)], "{newest_death:?}");
+            assert_eq!(condition.words(&info, recent), words);
+        }
+    }
+
+    #[test]
+    fn the_newest_death_is_that_of_a_message_that_is_still_dead() {
+        let mut looks = Looks::default();
+        let mut at = |now, dead, died, newest_death| {
+            let info =
+                Fields([("dead", dead), ("died", died)].map(|(name, n)| (name.to_owned(), Value::Int(n))).into());
+            looks.note(now, &info, Peeked { newest_death, letters: None }).newest_death
+        };
+        assert_eq!(at(5_000, 1, 1, Some(1_000)), Some(4_000));
+        assert_eq!(at(6_000, 2, 2, None), Some(0));
+        // The newer one was redriven.
+        assert_eq!(at(8_000, 1, 2, Some(1_000)), Some(7_000));
     }
 }

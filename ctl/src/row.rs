@@ -72,6 +72,11 @@ impl Row {
         u64::try_from(age).ok()
     }
 
+    /// What has happened lately, as far as it was looked at.
+    pub fn recent(&self) -> Recent {
+        self.latest.as_ref().map(|latest| latest.recent).unwrap_or_default()
+    }
+
     pub fn has(&self, condition: Condition) -> bool {
         self.conditions.iter().any(|(one, _)| *one == condition)
     }

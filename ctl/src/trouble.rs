@@ -29,8 +29,9 @@ impl Trouble {
         let troubling = conditions.iter().filter(|(_, level)| *level > Level::Note);
         let Some(level) = troubling.clone().map(|(_, level)| *level).max() else { return Trouble::default() };
         let harm = troubling.map(|(condition, _)| Harm::of(*condition)).max().unwrap_or_default();
-        let is_of_dead =
-            |(condition, _): &(Condition, Level)| matches!(condition, Condition::Failing | Condition::Dying);
+        let is_of_dead = |(condition, _): &(Condition, Level)| {
+            matches!(condition, Condition::Failing | Condition::Dying | Condition::Dead)
+        };
         let number = |name: &str| info.int(name).unwrap_or(0);
         let dead = if conditions.iter().any(is_of_dead) { number("dead") } else { 0 };
         Trouble { level: Some(level), harm, messages: number("ready") + dead }
@@ -53,6 +54,7 @@ impl Harm {
             | Condition::Held
             | Condition::Occupied
             | Condition::Limited
+            | Condition::Dead
             | Condition::Letters => Harm::Stuck,
         }
     }
@@ -73,7 +75,7 @@ mod tests {
     #[test]
     fn red_comes_before_amber_then_what_loses_messages_then_more() {
         let quiet = |numbers| trouble(Recent::default(), numbers);
-        let dying = |numbers| trouble(Recent { dies: true, ..Recent::default() }, numbers);
+        let dying = |numbers| trouble(Recent { newest_death: Some(0), ..Recent::default() }, numbers);
         let from_the_worst = [
             quiet(&[("maxlen", 200), ("ready", 200), ("waiting-clients", 1)]),
             quiet(&[("forward-failing-since", 1), ("ready", 6)]),

@@ -199,7 +199,7 @@ fn print(look: Look, args: &LsArgs, output: &Output) -> Result<(), Failure> {
 
 fn print_objects(listed: &[Listed], args: &LsArgs, output: &Output) -> Result<(), Failure> {
     for Listed { name, info, row } in listed {
-        let mut object = object(info, &row.conditions);
+        let mut object = object(info, &row.conditions, row.recent());
         put(&mut object, "queue", name);
         if args.watch.is_some() {
             let rates = row.pushed.zip(row.completed).map(
@@ -244,7 +244,7 @@ fn table(listed: &[Listed], args: &LsArgs) -> Table {
 /// more there are, as in `dqctl top`.
 fn state_cell(info: &Fields, row: &Row) -> Cell {
     let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.as_str()).collect();
-    let mut texts = vec![state(info, &row.conditions)];
+    let mut texts = vec![state(info, &row.conditions, row.recent())];
     for kept in (1..=words.len()).rev() {
         let rest = words.len() - kept;
         let rest = if rest == 0 { String::new() } else { format!(" +{rest}") };

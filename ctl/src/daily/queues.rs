@@ -4,7 +4,7 @@ use super::ls::ls;
 use super::no_such_queue;
 use crate::advice::for_queue;
 use crate::cli::{InfoArgs, LsArgs, QueueArgs};
-use crate::condition::{Condition, Level};
+use crate::condition::{Condition, Level, Recent};
 use crate::failure::{Failure, Outcome};
 use crate::groups;
 use crate::latency::{Histogram, TOLD};
@@ -45,12 +45,13 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
         no_such_queue(name);
         return Ok(Outcome::Nothing);
     };
-    let conditions = Condition::at_once(client, name.as_bytes(), &info);
+    let recent = Recent::at_once(client, name.as_bytes(), &info);
+    let conditions = Condition::of(&info, recent);
     if output.json {
-        output.object(&object(&info, &conditions))?;
+        output.object(&object(&info, &conditions, recent))?;
         return Ok(Outcome::Done);
     }
-    let mut pairs = vec![("state".to_owned(), state(&info, &conditions))];
+    let mut pairs = vec![("state".to_owned(), state(&info, &conditions, recent))];
     let mut section = None;
     for (field, _) in &info.0 {
         if let (true, Some((_, heading))) = (output.is_for_people(), SECTIONS.iter().find(|(first, _)| first == field))
@@ -108,17 +109,17 @@ pub fn settings(info: Fields) -> Fields {
 }
 
 /// What is unusual about the queue, the most important first.
-pub fn state(info: &Fields, conditions: &[(Condition, Level)]) -> String {
+pub fn state(info: &Fields, conditions: &[(Condition, Level)], recent: Recent) -> String {
     if conditions.is_empty() {
         return "open".to_owned();
     }
-    conditions.iter().map(|(condition, _)| condition.words(info)).collect::<Vec<_>>().join(", ")
+    conditions.iter().map(|(condition, _)| condition.words(info, recent)).collect::<Vec<_>>().join(", ")
 }
 
 /// The fields of the server, and what a terminal and the page say of them.
-pub fn object(info: &Fields, conditions: &[(Condition, Level)]) -> Map<String, Json> {
+pub fn object(info: &Fields, conditions: &[(Condition, Level)], recent: Recent) -> Map<String, Json> {
     let mut object = info.json();
-    object.insert("state".to_owned(), state(info, conditions).into());
+    object.insert("state".to_owned(), state(info, conditions, recent).into());
     object.insert("conditions".to_owned(), Condition::json(conditions));
     object
 }

@@ -5,7 +5,7 @@ use super::waiting::Waiting;
 use crate::advice::quoted;
 use crate::batches::find;
 use crate::cli::doctor::DoctorArgs;
-use crate::condition::Condition;
+use crate::condition::{Condition, Level, Recent};
 use crate::groups::{self, Held, Why};
 use crate::reply::{self, Fields};
 use crate::time::{now_ms, span};
@@ -54,7 +54,8 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
         reply => reply?,
     };
     let Ok(Some(info)) = Fields::read(reply) else { return Ok(None) };
-    let conditions = Condition::at_once(client, name, &info);
+    let recent = Recent::at_once(client, name, &info);
+    let conditions = Condition::of(&info, recent);
     let trouble = Trouble::of(&info, &conditions);
     about.trouble = trouble;
     settings(&info, about);
@@ -77,7 +78,8 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
     }
     let waits = delivery(client, name, &info, limits, about)? && !are_letters;
     expiry(client, name, about)?;
-    dead(client, name, &info, limits, about)?;
+    let new = conditions.contains(&(Condition::Dead, Level::Warning)).then(|| recent.dead(&info));
+    dead(client, name, &info, new, limits, about)?;
     batches(client, name, &info, limits, about)?;
     Ok(waits.then(|| Waiting::of(&info, trouble)))
 }
@@ -302,7 +304,14 @@ fn expiry(client: &Client, name: &[u8], about: &mut About) -> Result<(), Error> 
     }
 }
 
-fn dead(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: &mut About) -> Result<(), Error> {
+fn dead(
+    client: &Client,
+    name: &[u8],
+    info: &Fields,
+    new: Option<String>,
+    limits: &Limits,
+    about: &mut About,
+) -> Result<(), Error> {
     let count = |name: &str| u64::try_from(number(info, name)).unwrap_or(0);
     let dead = count("dead");
     if dead == 0 {
@@ -323,12 +332,21 @@ fn dead(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: &mu
     let oldest = messages.into_iter().next_back().and_then(|message| Fields::read(message).ok().flatten());
     let Some(died) = oldest.and_then(|message| message.int("died")) else { return Ok(()) };
     let age = u64::try_from(now_ms().saturating_sub(died)).unwrap_or(0);
+    tell_dead((dead, read), age, new, limits, about);
+    Ok(())
+}
+
+/// Tells of dead messages of which the oldest is of this age. `new` are the words for them if the newest one is a warning.
+fn tell_dead((dead, read): (u64, u64), age: u64, new: Option<String>, limits: &Limits, about: &mut About) {
     if u128::from(age) >= limits.dead.as_millis() {
         let at_least = if read < dead { "at least " } else { "" };
         let messages = if dead == 1 { "message" } else { "messages" };
         let what = format!("it has {dead} dead {messages}, the oldest for {at_least}{}", span(age));
         let advice = "look with dqctl dead QUEUE --by-error; redrive, cancel, or dqctl alter QUEUE --deadttl TIME";
         about.warning("dead", what, "nobody looks at them, and they take memory", advice);
+    } else if let Some(new) = new {
+        let advice = "look with dqctl dead QUEUE --by-error; redrive or cancel them";
+        about.warning("dead", format!("it has {new}"), "they are not delivered again", advice);
     } else if read < dead {
         let what = format!("it has {dead} dead messages; only the newest {read} were read");
         about.note(
@@ -338,7 +356,6 @@ fn dead(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: &mu
             "limit them with dqctl alter QUEUE --deadlen N or --deadttl TIME",
         );
     }
-    Ok(())
 }
 
 /// Batches of which nobody has said what follows, as far as the first messages belong to them.
@@ -380,4 +397,28 @@ fn batches(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: 
         about.warning("batch", what, "nothing follows when they have ended", &advice);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::{Findings, Severity, Subject};
+    use super::{tell_dead, Limits};
+    use crate::cli::doctor::DoctorArgs;
+
+    #[test]
+    fn dead_messages_are_found_on_the_next_day_and_when_they_are_old() {
+        let (hour, day) = (3_600_000, 24 * 3_600_000);
+        let new = || Some("30 dead, the newest 6h ago".to_owned());
+        for (read, age, new, expected) in [
+            (30, 9 * hour, new(), Some(Severity::Warning)),
+            (30, 2 * day, None, None),
+            (30, 7 * day, None, Some(Severity::Warning)),
+            (20, 2 * day, None, Some(Severity::Note)),
+        ] {
+            let mut findings = Findings::default();
+            let about = &mut findings.about(Subject::Queue(b"q".to_vec()));
+            tell_dead((30, read), age, new, &Limits::of(&DoctorArgs::default()), about);
+            assert_eq!(findings.names(), Vec::from_iter(expected.map(|severity| (severity, "dead"))), "{age}");
+        }
+    }
 }

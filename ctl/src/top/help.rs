@@ -79,6 +79,7 @@ const GROUPS: [Group; 7] = [
             ("groups held", "groups hold back all that is ready: o in the queue"),
             ("at its limit in flight", "as many messages as MAXINFLIGHT allows are in flight"),
             ("at its rate limit", "RATE allows the next delivery later"),
+            ("dead", "some are, and none has died in the last 10 minutes"),
             ("dead letters", "messages that died in other queues and were moved here"),
             ("served, open", "nothing is wrong: it has consumers; it has none now"),
             ("full +2", "two more states, which a wider terminal shows"),

@@ -244,28 +244,11 @@ fn states(row: &Row, width: usize) -> String {
     };
     let whole = with_age(row, &words).map(|text| (text, String::new()));
     let parts = (1..=words.len()).rev().filter_map(|kept| Some(with_rest(kept, words.get(..kept)?.join(", "))));
-    let first = row.conditions.first().map_or("", |(condition, _)| in_short(*condition));
+    let first = row.conditions.first().map_or("", |(condition, _)| condition.in_short());
     let mut all = whole.into_iter().chain(parts);
     let fitting = all.find(|(text, rest)| text.width() + rest.len() <= width);
     let (text, rest) = fitting.unwrap_or_else(|| with_rest(1, first.to_owned()));
     format!("{}{rest}", cut(&text, width.saturating_sub(rest.len())))
-}
-
-/// A condition whose words do not fit.
-fn in_short(condition: Condition) -> &'static str {
-    match condition {
-        Condition::Failing => "fwd fails",
-        Condition::Unserved => "no cons.",
-        Condition::Dying => "msgs die",
-        Condition::Occupied => "at its limit",
-        Condition::Limited => "at its rate",
-        Condition::Full
-        | Condition::Late
-        | Condition::Paused
-        | Condition::Closed
-        | Condition::Held
-        | Condition::Letters => condition.as_str(),
-    }
 }
 
 #[cfg(test)]

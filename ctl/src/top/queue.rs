@@ -192,7 +192,7 @@ fn in_full(condition: Condition, row: &Row, holder: Option<&Entry>) -> String {
             let age = span(u64::try_from(holder.age()).unwrap_or(0));
             format!("{}: {} holds one for {age}", condition.as_str(), named(&holder.name))
         }
-        (Condition::Late, _) => condition.words(info),
+        (Condition::Late | Condition::Dead, _) => condition.words(info, row.recent()),
         _ => condition.as_str().to_owned(),
     }
 }
