@@ -224,7 +224,7 @@ impl Condition {
             (Condition::Closed, Level::Warning, number("closed") == 1),
             (Condition::Held, held, is_held && !is_paused),
             (Condition::Occupied, held, is_occupied && !is_paused && !is_limited),
-            (Condition::Limited, Level::Note, is_limited && !is_paused),
+            (Condition::Limited, held, is_limited && !is_paused),
             (Condition::Dead, dead, number("dead") > 0 && !dies && !moves_dead),
             (Condition::Letters, Level::Note, !is_served && waited >= UNSERVED && recent.letters),
         ];
@@ -328,13 +328,14 @@ mod tests {
             (("inflight", 1), vec![(Condition::Late, Level::Warning)]),
             // All of them wait for their groups.
             (("blocked", 2), vec![(Condition::Held, Level::Warning)]),
-            (("next-delivery", 9), vec![(Condition::Limited, Level::Note)]),
+            (("next-delivery", 9), vec![(Condition::Limited, Level::Warning)]),
         ] {
             assert_eq!(conditions(&[&old[..], &[more]].concat()), expected, "{more:?}");
         }
         let full = [("maxinflight", 2), ("inflight", 2)];
         assert_eq!(conditions(&[&old[..], &full].concat()), [(Condition::Occupied, Level::Warning)]);
         assert_eq!(conditions(&[&full[..], &[("ready", 1)]].concat()), [(Condition::Occupied, Level::Note)]);
+        assert_eq!(conditions(&[("ready", 1), ("next-delivery", 9)]), [(Condition::Limited, Level::Note)]);
     }
 
     #[test]
