@@ -2,6 +2,7 @@
 
 mod finding;
 mod info;
+mod moved;
 mod queues;
 mod servers;
 mod waiting;
@@ -13,11 +14,13 @@ use crate::queues as names;
 use dq_client::{cmd, Address, Client, Error};
 use finding::{Findings, Severity, Subject};
 use info::ServerInfo;
+use queues::Again;
 use serde_json::Value as Json;
 use std::thread;
 use std::time::Duration;
 
-/// How long a queue is watched whose messages wait: whether it has consumers, and whether its backlog shrinks.
+/// How long a queue is watched of which one look does not show enough: whether its messages are taken, and whether its backlog
+/// shrinks.
 const WATCH: Duration = Duration::from_secs(2);
 
 /// What is found with the default limits, as JSON, the most important first.
@@ -116,17 +119,23 @@ fn look_at_each(
     findings: &mut Findings,
 ) -> Result<usize, Failure> {
     let (found, missing) = names::find_reachable(client, args.pattern.as_deref())?;
-    let mut waiting = Vec::new();
+    let mut unclear = Vec::new();
     for name in &found {
-        if let Some(totals) = queues::check(client, name, limits, findings)? {
-            waiting.push((name, totals));
+        let again = queues::check(client, name, limits, findings)?;
+        if again.is_needed() {
+            unclear.push((name, again));
         }
     }
-    if !waiting.is_empty() {
+    if !unclear.is_empty() {
         thread::sleep(WATCH);
     }
-    for (name, before) in waiting {
-        waiting::check_again(client, name, &before, limits, findings)?;
+    for (name, Again { waiting, moved }) in unclear {
+        if let Some(before) = waiting {
+            waiting::check_again(client, name, &before, limits, findings)?;
+        }
+        if let Some(before) = moved {
+            moved::check_again(client, name, &before, findings)?;
+        }
     }
     missing.map_or(Ok(found.len()), Err)
 }

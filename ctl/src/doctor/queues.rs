@@ -1,6 +1,7 @@
 //! What is wrong with a queue: nobody takes its messages, nobody looks at its dead ones, or it is full.
 
 use super::finding::{About, Findings, Severity, Subject};
+use super::moved::{self, Moved};
 use super::waiting::Waiting;
 use crate::advice::quoted;
 use crate::batches::find;
@@ -41,20 +42,37 @@ impl Limits {
     }
 }
 
-/// Looks at one queue. Returns its totals if its messages wait for a consumer: whether there is one shows only later.
-pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findings) -> Result<Option<Waiting>, Error> {
+/// What one look at a queue does not show, so that a second one follows.
+#[derive(Default)]
+pub struct Again {
+    /// Its messages wait for a consumer.
+    pub waiting: Option<Waiting>,
+    pub moved: Option<Moved>,
+}
+
+impl Again {
+    pub fn is_needed(&self) -> bool {
+        self.waiting.is_some() || self.moved.is_some()
+    }
+}
+
+/// Looks at one queue.
+pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findings) -> Result<Again, Error> {
     let about = &mut findings.about(Subject::Queue(name.to_vec()));
     let reply = match client.call(cmd("DQ.INFO").arg(name), Resend::Harmless) {
         Err(Error::NoPermission(_)) => {
             about.not_checked("queues", "the counts of queues", "+dq.info and the keys");
-            return Ok(None);
+            return Ok(Again::default());
         }
         // It was deleted or replaced since it was found.
-        Err(Error::WrongType(_)) => return Ok(None),
+        Err(Error::WrongType(_)) => return Ok(Again::default()),
         reply => reply?,
     };
-    let Ok(Some(info)) = Fields::read(reply) else { return Ok(None) };
-    let recent = Recent::at_once(client, name, &info);
+    let Ok(Some(info)) = Fields::read(reply) else { return Ok(Again::default()) };
+    let mut recent = Recent::at_once(client, name, &info);
+    if moved::moves(&info) {
+        recent.newest_death = recent.newest_death.or_else(|| moved::newest_death(client, name, &info));
+    }
     let conditions = Condition::of(&info, recent);
     let trouble = Trouble::of(&info, &conditions);
     about.trouble = trouble;
@@ -62,8 +80,7 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
     leases(&info, about);
     let has = |wanted| conditions.iter().any(|(condition, _)| *condition == wanted);
     if has(Condition::Dying) {
-        let what = format!("messages have died in the last 10 minutes; it has {} dead", number(&info, "dead"));
-        about.warning("dying", what, "they are not delivered again", "look with dqctl dead QUEUE --by-error");
+        moved::die(&info, about);
     }
     let are_letters = has(Condition::Letters);
     if are_letters {
@@ -81,7 +98,10 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
     let new = conditions.contains(&(Condition::Dead, Level::Warning)).then(|| recent.dead(&info));
     dead(client, name, &info, new, limits, about)?;
     batches(client, name, &info, limits, about)?;
-    Ok(waits.then(|| Waiting::of(&info, trouble)))
+    Ok(Again {
+        waiting: waits.then(|| Waiting::of(&info, trouble)),
+        moved: if recent.newest_death.is_none() { Moved::of(&info, trouble) } else { None },
+    })
 }
 
 pub fn number(info: &Fields, name: &str) -> i64 {

@@ -221,6 +221,26 @@ fn messages_that_have_just_died_are_found() {
 }
 
 #[test]
+fn messages_that_die_and_are_moved_away_are_found() {
+    let server = sound();
+    ok(&server, &["create", "q", "--deadforward", "QUEUE q:dead"]);
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    ok(&server, &["bury", "q", "m"]);
+    eventually("it is moved", || ok(&server, &["info", "q:dead"]).contains("ready\t1"));
+    let (code, findings) = doctor(&server, &["--match", "q"]);
+    assert_eq!((code, severities(&findings, "dying")), (1, vec!["warning"]), "{findings:?}");
+    let found = findings.iter().find(|found| found["check"] == "dying").unwrap();
+    assert_eq!(found["what"], "messages have died in the last 10 minutes, and are moved to QUEUE q:dead");
+    assert_eq!(found["do"], "look with dqctl dead q:dead --letters --by-error");
+    // Somebody has taken it, so nobody knows any more when it died.
+    server.ask(&["DQ.POP", "q:dead", "NOACK"]);
+    let (code, findings) = doctor(&server, &["--match", "q"]);
+    assert_eq!((code, severities(&findings, "moved")), (0, vec!["note"]), "{findings:?}");
+    let found = findings.iter().find(|found| found["check"] == "moved").unwrap();
+    assert_eq!(found["what"], "1 message died since it was created; its dead ones are moved to QUEUE q:dead");
+}
+
+#[test]
 fn messages_that_dead_consumers_hold_are_found() {
     let server = sound();
     for id in ["a", "b"] {
