@@ -6,7 +6,7 @@ use crate::condition::{Level, Looks};
 use crate::failure::{Failure, Outcome};
 use crate::name::{put, shown};
 use crate::output::text::Style;
-use crate::output::Column::{Name, Number, Text, Word};
+use crate::output::Column::{Name, Number, Spare, Text, Word};
 use crate::output::{separated, style, Cell, Column, Output, Table};
 use crate::queues;
 use crate::reply::Fields;
@@ -22,11 +22,11 @@ use std::time::{Duration, Instant};
 const COLUMNS: &[Column] = &[
     Name("queue"),
     Number("ready"),
-    Number("delayed"),
+    Spare("delayed"),
     Number("inflight"),
     Number("dead"),
     Word("oldest"),
-    Number("waiting"),
+    Spare("waiting"),
     Text("state"),
 ];
 
@@ -34,13 +34,13 @@ const COLUMNS: &[Column] = &[
 const WATCHED: &[Column] = &[
     Name("queue"),
     Number("ready"),
-    Number("delayed"),
+    Spare("delayed"),
     Number("inflight"),
     Number("dead"),
     Word("oldest"),
     Number("in/s"),
     Number("out/s"),
-    Number("waiting"),
+    Spare("waiting"),
     Text("state"),
 ];
 
@@ -244,11 +244,9 @@ fn table(listed: &[Listed], args: &LsArgs) -> Table {
 /// more there are, as in `dqctl top`.
 fn state_cell(info: &Fields, row: &Row) -> Cell {
     let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.as_str()).collect();
+    let more = |kept: usize| if kept < words.len() { format!(" +{}", words.len() - kept) } else { String::new() };
     let mut texts = vec![state(info, &row.conditions, row.recent())];
-    for kept in (1..=words.len()).rev() {
-        let rest = words.len() - kept;
-        let rest = if rest == 0 { String::new() } else { format!(" +{rest}") };
-        texts.push(words.get(..kept).unwrap_or_default().join(", ") + &rest);
-    }
+    texts.extend((1..=words.len()).rev().map(|kept| words.get(..kept).unwrap_or_default().join(", ") + &more(kept)));
+    texts.extend(row.conditions.first().map(|(first, _)| first.in_short().to_owned() + &more(1)));
     Cell::new(texts, style(row.level()))
 }
