@@ -1,6 +1,6 @@
 //! `dqctl batch`.
 
-use super::confirm::agrees;
+use super::confirm::{agrees, Question};
 use super::{exists, no_such_queue, payload, queues};
 use crate::batches::{find, info};
 use crate::cli::BatchArgs;
@@ -10,6 +10,7 @@ use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::reply::{int, unexpected, Fields};
 use crate::time::millis;
+use crate::visible::visible;
 use dq_client::{cmd, Client, Resend};
 use serde_json::{json, Value as Json};
 use std::thread;
@@ -193,7 +194,9 @@ fn close(client: &Client, args: &BatchArgs, name: &str, then: &str, output: &Out
 fn cancel(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Result<Outcome, Failure> {
     let fields = info(client, args.queue.as_bytes(), name.as_bytes())?;
     let left = || Ok(fields.as_ref().and_then(|fields| u64::try_from(fields.int("left")?).ok()));
-    if agrees(&args.confirm, output, &args.queue, "Cancel", left)?.is_none() {
+    let question =
+        Question { verb: "Cancel", states: String::new(), which: format!(" in the batch {}", visible(name)) };
+    if agrees(&args.confirm, &args.queue, &question, left)?.is_none() {
         return Ok(Outcome::Nothing);
     }
     let reply = client.call(cmd("DQ.BATCH").arg(args.queue.as_bytes()).arg(name).arg("CANCEL"), Resend::Never)?;

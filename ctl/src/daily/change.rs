@@ -1,6 +1,6 @@
 //! `dqctl cancel`, `reschedule` and `redrive`.
 
-use super::confirm::agrees;
+use super::confirm::{agrees, Question};
 use super::why::{no_such_id, not_in};
 use super::{many, no_such_queue, queue, queues, where_the_dead_are};
 use crate::cli::{among, CancelArgs, ConfirmArgs, RedriveArgs, RescheduleArgs};
@@ -26,7 +26,7 @@ pub fn cancel(client: &Client, args: &CancelArgs, output: &Output) -> Result<Out
                 dead::count(client, queue, &filter, progress)
             });
         }
-        let Some(filter) = agreed(client, &args.confirm, output, &args.queue, "Cancel", filter)? else {
+        let Some(filter) = agreed(client, &args.confirm, &args.queue, "Cancel", filter)? else {
             return Ok(Outcome::Nothing);
         };
         let cancelled = Selected::Changed("cancelled");
@@ -84,7 +84,7 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
                 dead::count(client, queue, &filter, progress)
             });
         }
-        let Some(filter) = agreed(client, &args.confirm, output, &args.queue, "Redrive", filter)? else {
+        let Some(filter) = agreed(client, &args.confirm, &args.queue, "Redrive", filter)? else {
             return Ok(Outcome::Nothing);
         };
         let (redriven, mut sent) = (Selected::Changed("redriven"), SentBack::default());
@@ -168,12 +168,11 @@ fn count(
 pub fn agreed(
     client: &Client,
     args: &ConfirmArgs,
-    output: &Output,
     queue: &QueueName,
     verb: &str,
     filter: dead::Filter,
 ) -> Result<Option<dead::Filter>, Failure> {
-    let most = agrees(args, output, queue, verb, || {
+    let most = agrees(args, queue, &Question::of(verb, &filter), || {
         let mut progress = Progress::new("selected");
         dead::count(client, queue.as_bytes(), &filter, |count| progress.at(count))
     })?;

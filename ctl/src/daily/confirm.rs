@@ -1,42 +1,68 @@
 //! The question before many messages are changed. Without a person at a terminal nobody is asked.
 
 use crate::cli::ConfirmArgs;
+use crate::dead::Filter;
 use crate::failure::Failure;
 use crate::name::QueueName;
-use crate::output::Output;
 use crate::wording::messages;
 use std::io::{self, IsTerminal, Write};
 
-/// Asks on a terminal whether to go on, with the number of messages. `verb` is what is done to them, such as `Purge`. `count`
-/// returns `None` if the queue does not exist: that, and that there is no message, the command says itself.
+/// What is to be done, and to which messages.
+pub struct Question<'a> {
+    /// Such as `Purge`.
+    pub verb: &'a str,
+    /// Their states, such as `delayed and dead`; empty if they can be in any.
+    pub states: String,
+    /// What else is so of all of them, such as ` with error~timeout`; empty if nothing is.
+    pub which: String,
+}
+
+impl<'a> Question<'a> {
+    /// About the messages that a filter selects.
+    pub fn of(verb: &'a str, filter: &Filter) -> Question<'a> {
+        Question { verb, states: filter.among.to_string(), which: filter.to_string() }
+    }
+
+    /// `number` is that of the messages, if they could be counted.
+    fn text(&self, queue: &QueueName, number: Option<u64>) -> String {
+        let states = if self.states.is_empty() { " ".to_owned() } else { format!(" {} ", self.states) };
+        let number = match number {
+            Some(number) => messages(number).replace(' ', &states),
+            None => format!("{}messages, which could not be counted,", states.trim_start()),
+        };
+        let end = if ["Purge", "Cancel"].contains(&self.verb) { " for good" } else { "" };
+        format!("{} {number} of the queue {queue}{}{end}? [y/N] ", self.verb, self.which)
+    }
+}
+
+/// Asks on a terminal whether to go on, with the number of messages. `count` returns `None` if the queue does not exist: that, and that there is no message, the command says itself.
 ///
 /// Returns the most messages that may be changed, because more may have come since they were counted; `None` if the answer
 /// is no.
 pub fn agrees(
     args: &ConfirmArgs,
-    output: &Output,
     queue: &QueueName,
-    verb: &str,
+    question: &Question,
     count: impl FnOnce() -> Result<Option<u64>, Failure>,
 ) -> Result<Option<u64>, Failure> {
     // The question goes to standard error, so it is asked although the answer of the command goes to a file.
-    if args.yes || output.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if args.yes || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(Some(u64::MAX));
     }
-    let (most, number) = match count() {
+    let number = match count() {
         Ok(Some(0) | None) => return Ok(Some(0)),
-        Ok(Some(number)) => (number, messages(number)),
+        Ok(Some(number)) => Some(number),
         // A user may be allowed the change alone.
         Err(failure) if !failure.is_denied() => return Err(failure),
-        Err(_) => (u64::MAX, "messages, which could not be counted,".to_owned()),
+        Err(_) => None,
     };
     // In one piece, so that nothing else comes between.
-    io::stderr().write_all(format!("{verb} {number} of the queue {queue}? [y/N] ").as_bytes())?;
+    io::stderr().write_all(question.text(queue, number).as_bytes())?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     let agrees = matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes");
     if !agrees {
         eprintln!("dqctl: nothing was changed");
     }
-    Ok(agrees.then_some(most))
+    Ok(agrees.then_some(number.unwrap_or(u64::MAX)))
 }

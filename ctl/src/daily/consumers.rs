@@ -1,6 +1,6 @@
 //! `dqctl consumers` and `dqctl release`.
 
-use super::confirm::agrees;
+use super::confirm::{agrees, Question};
 use super::{exists, many, queue, queues};
 use crate::cli::{ConsumersArgs, ReleaseArgs};
 use crate::failure::{Failure, Outcome};
@@ -88,7 +88,9 @@ pub fn release(client: &Client, args: &ReleaseArgs, output: &Output) -> Result<O
     if args.dry_run {
         return many::count(&args.queue, output, || held(client, args));
     }
-    let Some(most) = agrees(&args.confirm, output, &args.queue, "Release", || held(client, args))? else {
+    let which = format!(" from the consumer {}", visible(&args.consumer));
+    let question = Question { verb: "Release", states: String::new(), which };
+    let Some(most) = agrees(&args.confirm, &args.queue, &question, || held(client, args))? else {
         return Ok(Outcome::Nothing);
     };
     let queue = queue(client, &args.queue);

@@ -2,10 +2,10 @@
 //!
 //! The server answers nobody else while it executes a command, so many messages are changed in steps.
 
-use super::confirm::agrees;
+use super::confirm::{agrees, Question};
 use super::{no_such_queue, queues, where_the_dead_are};
 use crate::cli::{PromoteArgs, PurgeArgs, RedriveArgs};
-use crate::dead::is_older;
+use crate::dead::{is_older, older_than};
 use crate::failure::{Failure, Outcome};
 use crate::message::recurs;
 use crate::name::QueueName;
@@ -14,6 +14,7 @@ use crate::progress::Progress;
 use crate::reply::{int, unexpected, Fields};
 use crate::scan;
 use crate::time::{millis, now_ms};
+use crate::visible::visible;
 use dq_client::{cmd, Client, Cmd, Resend, State};
 use serde_json::json;
 use std::ops::ControlFlow;
@@ -25,7 +26,8 @@ pub fn promote(client: &Client, args: &PromoteArgs, output: &Output) -> Result<O
     if args.dry_run {
         return count(&args.queue, output, || delayed(client, args));
     }
-    let Some(most) = agrees(&args.confirm, output, &args.queue, "Promote", || delayed(client, args))? else {
+    let question = Question { verb: "Promote", states: "delayed".to_owned(), which: String::new() };
+    let Some(most) = agrees(&args.confirm, &args.queue, &question, || delayed(client, args))? else {
         return Ok(Outcome::Nothing);
     };
     in_steps(client, &args.queue, "promoted", (args.count, most), &[State::Delayed], output, |count| {
@@ -39,7 +41,8 @@ fn delayed(client: &Client, args: &PromoteArgs) -> Result<Option<u64>, Failure> 
 
 pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<Outcome, Failure> {
     let dead = || meant(client, &args.queue, args.count, |info| Ok(held(info, &[State::Dead])));
-    let Some(most) = agrees(&args.confirm, output, &args.queue, "Redrive", dead)? else {
+    let question = Question { verb: "Redrive", states: "dead".to_owned(), which: String::new() };
+    let Some(most) = agrees(&args.confirm, &args.queue, &question, dead)? else {
         return Ok(Outcome::Nothing);
     };
     in_steps(client, &args.queue, "redriven", (args.count, most), &[State::Dead], output, |count| {
@@ -58,7 +61,7 @@ pub fn purge(client: &Client, args: &PurgeArgs, output: &Output) -> Result<Outco
     if args.dry_run {
         return count(&args.queue, output, all);
     }
-    let Some(most) = agrees(&args.confirm, output, &args.queue, "Purge", all)? else {
+    let Some(most) = agrees(&args.confirm, &args.queue, &about(args, &states), all)? else {
         return Ok(Outcome::Nothing);
     };
     in_steps(client, &args.queue, "purged", (args.count, most), &states, output, |count| {
@@ -76,6 +79,16 @@ pub fn purge(client: &Client, args: &PurgeArgs, output: &Output) -> Result<Outco
         }
         command
     })
+}
+
+/// What a purge asks.
+fn about<'a>(args: &PurgeArgs, states: &[State]) -> Question<'a> {
+    let words: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
+    let group = args.group.as_ref().map(|group| format!(" in the group {}", visible(group)));
+    let older = args.older.map(older_than);
+    let any = args.all.then(|| " in any state".to_owned());
+    let states = if args.all { String::new() } else { words.join(" and ") };
+    Question { verb: "Purge", states, which: [any, group, older].into_iter().flatten().collect() }
 }
 
 /// Prints how many messages would be changed.

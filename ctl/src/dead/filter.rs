@@ -4,8 +4,10 @@ use super::cause::cause_of;
 use super::letters::as_it_died;
 use crate::name::shown;
 use crate::reply::Fields;
-use crate::time::millis;
+use crate::time::{exact, millis};
+use crate::visible::visible;
 use dq_client::State;
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -123,6 +125,37 @@ impl Filter {
         self.older.is_none_or(|age| is_older(message, age, now))
             && self.conditions.iter().all(|condition| condition.holds(message))
     }
+}
+
+impl fmt::Display for Among {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Among::State(state) => f.write_str(state.as_str()),
+            Among::Letters => f.write_str("dead-letter"),
+        }
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let sign = TESTS.iter().find(|(_, test)| *test == self.test).map_or("", |(sign, _)| sign);
+        write!(f, "{}{sign}{}", self.field, visible(&self.text))
+    }
+}
+
+/// What is so of the selected messages, for a question: ` with error~timeout (older than 1d)`.
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        for (number, condition) in self.conditions.iter().enumerate() {
+            write!(f, "{}{condition}", if number == 0 { " with " } else { " and " })?;
+        }
+        self.older.map_or(Ok(()), |age| f.write_str(&older_than(age)))
+    }
+}
+
+/// For a question about messages that have been in their state for at least this time.
+pub fn older_than(age: Duration) -> String {
+    format!(" (older than {})", exact(millis(age)))
 }
 
 /// Whether a message has been in its state for at least this time, as `DQ.PURGE` with `OLDER` counts it. `now` is in Unix ms.

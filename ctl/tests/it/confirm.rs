@@ -22,21 +22,31 @@ fn every_kind() -> Server {
 #[test]
 fn a_terminal_asks_with_the_number_before_many_are_changed() {
     for (args, question, done) in [
-        ("cancel q --where error~timeout", "Cancel 2 messages", "2 cancelled"),
-        ("cancel q --where error~timeout -n 1", "Cancel 1 message", "1 cancelled"),
-        ("redrive q --where error~timeout", "Redrive 2 messages", "2 redriven"),
-        ("redrive q", "Redrive 2 messages", "2 redriven"),
-        ("redrive q -n 1", "Redrive 1 message", "1 redriven"),
-        ("promote q", "Promote 3 messages", "3 promoted"),
-        ("purge q delayed dead", "Purge 5 messages", "5 purged"),
-        ("release q w", "Release 2 messages", "2 released"),
-        ("batch q b --cancel", "Cancel 1 message", "1 cancelled"),
+        (
+            "cancel q --where error~timeout",
+            "Cancel 2 dead messages of the queue q with error~timeout for good",
+            "2 cancelled",
+        ),
+        (
+            "cancel q --where error~timeout --where id!=x --older 0 -n 1 --json",
+            "Cancel 1 dead message of the queue q with error~timeout and id!=x (older than 0ms) for good",
+            "{\"cancelled\":1}",
+        ),
+        ("redrive q --where error~timeout", "Redrive 2 dead messages of the queue q with error~timeout", "2 redriven"),
+        ("redrive q", "Redrive 2 dead messages of the queue q", "2 redriven"),
+        ("redrive q -n 1", "Redrive 1 dead message of the queue q", "1 redriven"),
+        ("promote q --json", "Promote 3 delayed messages of the queue q", "{\"promoted\":3}"),
+        ("purge q delayed dead", "Purge 5 delayed and dead messages of the queue q for good", "5 purged"),
+        ("purge q dead --older 0", "Purge 2 dead messages of the queue q (older than 0ms) for good", "2 purged"),
+        ("purge q --all", "Purge 7 messages of the queue q in any state for good", "7 purged"),
+        ("release q w", "Release 2 messages of the queue q from the consumer w", "2 released"),
+        ("batch q b --cancel", "Cancel 1 message of the queue q in the batch b for good", "1 cancelled"),
     ] {
         let server = every_kind();
         let before = json(&server, &["info", "q"]);
         for typed in ["n\n", "\n", "\u{4}"] {
             let shown = answering(&server, args, true, typed);
-            assert!(shown.contains(&format!("{question} of the queue q? [y/N] ")), "{args}: {shown}");
+            assert!(shown.contains(&format!("{question}? [y/N] ")), "{args}: {shown}");
             assert!(shown.ends_with("dqctl: nothing was changed\n"), "{args}: {shown}");
         }
         let after = json(&server, &["info", "q"]);
