@@ -4,7 +4,7 @@
 
 use super::messages::{cut, BEGINNING};
 use super::queues::no_queue;
-use super::{Answer, Api, Params, Problem};
+use super::{put, Answer, Api, Params, Problem};
 use crate::dead::{cause_of, pages, redrive_these, send_back, since, Among, Filter, SentBack};
 use crate::reply::{list, text, Fields};
 use crate::time::now_ms;
@@ -12,21 +12,25 @@ use dq_client::{cmd, Resend, State};
 use serde_json::{json, Map, Value as Json};
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// How long one request reads.
 const READ: Duration = Duration::from_secs(4);
-/// The most messages and causes that are listed, and the most causes that are counted: each message can have its own.
+/// The most messages, causes and former queues that are listed, and the most of these that are counted: each message can have
+/// its own.
 const MESSAGES: i64 = 500;
 const LISTED: usize = 200;
-const CAUSES: usize = 10_000;
+const COUNTED: usize = 10_000;
 /// What selects messages, in requests of both kinds.
-const SELECTS: [&str; 7] = ["state", "cause", "text", "group", "older", "attempts", "before"];
+const SELECTS: [&str; 8] = ["state", "cause", "from", "text", "group", "older", "attempts", "before"];
 
 /// Which messages are meant.
 struct Selection {
     cause: Option<String>,
+    /// The queue in which a letter died.
+    from: Option<Vec<u8>>,
     /// A part of the id, the error, the payload or the group, in lower case.
     text: Option<String>,
     group: Option<Vec<u8>>,
@@ -41,6 +45,7 @@ impl Selection {
         let older = params.int("older", 0, i64::MAX)?.and_then(|ms| u64::try_from(ms).ok());
         Ok(Selection {
             cause: params.text("cause")?,
+            from: params.bytes("from")?,
             text: params.text("text")?.map(|text| text.to_lowercase()),
             group: params.bytes("group")?,
             attempts: params.int("attempts", 0, i64::MAX)?.unwrap_or(0),
@@ -49,7 +54,7 @@ impl Selection {
         })
     }
 
-    /// Whether a message fits, whatever its cause.
+    /// Whether a message fits, whatever its cause and former queue.
     fn fits(&self, message: &Fields) -> bool {
         let contains = |part: &String| {
             ["id", "error", "payload", "group"].iter().any(|name| message.text(name).to_lowercase().contains(part))
@@ -63,25 +68,36 @@ impl Selection {
     fn is_of_cause(&self, message: &Fields) -> bool {
         self.cause.as_ref().is_none_or(|cause| cause_of(message) == *cause)
     }
+
+    fn is_from(&self, message: &Fields) -> bool {
+        self.from.as_ref().is_none_or(|from| message.bytes("from") == from)
+    }
+
+    fn selects(&self, message: &Fields) -> bool {
+        self.fits(message) && self.is_of_cause(message) && self.is_from(message)
+    }
 }
 
-/// The selected messages, those that have been dead, or in their state, for the shortest time first, and how many there are of each cause.
+/// The selected messages, those that have been dead, or in their state, for the shortest time first. Causes are counted whichever is
+/// selected, and former queues likewise, so that another one can be chosen.
 pub fn dead(api: &Api, params: &Params) -> Answer {
     params.only(&[&["queue", "count"], &SELECTS[..]].concat())?;
     let (queue, selection) = (params.needed("queue")?, Selection::of(params)?);
     let mut newest = Newest::new(usize::try_from(params.int("count", 1, MESSAGES)?.unwrap_or(50)).unwrap_or(50));
-    let mut causes = HashMap::<String, (u64, i64)>::new();
+    let (mut causes, mut origins) = (Tally::new(), Tally::new());
     let (mut selected, mut is_partial, began) = (0_u64, false, Instant::now());
     let exists = pages(&api.client, &queue, &selection.filter, |mut page| {
         page.retain(|message| selection.fits(message));
         for message in &page {
-            let (cause, died) = (cause_of(message), message.int("died").unwrap_or(0));
-            if causes.len() < CAUSES || causes.contains_key(&cause) {
-                let counted = causes.entry(cause).or_insert((0, died));
-                *counted = (counted.0 + 1, counted.1.max(died));
+            let died = message.int("died").unwrap_or(0);
+            if selection.is_from(message) {
+                causes.add(cause_of(message), died);
+            }
+            if message.get("from").is_some() && selection.is_of_cause(message) {
+                origins.add(message.bytes("from").to_vec(), died);
             }
         }
-        page.retain(|message| selection.is_of_cause(message));
+        page.retain(|message| selection.is_of_cause(message) && selection.is_from(message));
         selected += u64::try_from(page.len()).unwrap_or(0);
         newest.add(page);
         is_partial = began.elapsed() > READ;
@@ -90,19 +106,45 @@ pub fn dead(api: &Api, params: &Params) -> Answer {
     if !exists {
         return Err(no_queue());
     }
-    let mut causes: Vec<_> = causes.into_iter().collect();
-    causes.sort_by(|(a, (many, _)), (b, (more, _))| more.cmp(many).then_with(|| a.cmp(b)));
-    let all_causes = causes.len();
-    let cause = |(cause, (count, newest))| json!({ "cause": cause, "count": count, "newest": newest });
     Ok(json!({
-        "causes": causes.into_iter().take(LISTED).map(cause).collect::<Vec<Json>>(),
-        "all-causes": all_causes,
+        "all-causes": causes.0.len(),
+        "causes": causes.listed("cause", String::as_bytes),
+        "all-origins": origins.0.len(),
+        "origins": origins.listed("from", Vec::as_slice),
         "selected": selected,
         "messages": newest.messages.into_iter().map(|(_, message)| Json::Object(message)).collect::<Vec<Json>>(),
         "partial": is_partial,
         "took": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         "now": now_ms(),
     }))
+}
+
+/// How many messages there are of each cause or former queue, and when the newest of them died.
+struct Tally<K>(HashMap<K, (u64, i64)>);
+
+impl<K: Ord + Hash> Tally<K> {
+    fn new() -> Tally<K> {
+        Tally(HashMap::new())
+    }
+
+    fn add(&mut self, key: K, died: i64) {
+        if self.0.len() < COUNTED || self.0.contains_key(&key) {
+            let counted = self.0.entry(key).or_insert((0, died));
+            *counted = (counted.0 + 1, counted.1.max(died));
+        }
+    }
+
+    /// The most frequent first, each as an object with its `name`.
+    fn listed(self, name: &str, bytes: impl Fn(&K) -> &[u8]) -> Vec<Json> {
+        let mut counted: Vec<_> = self.0.into_iter().collect();
+        counted.sort_by(|(a, (many, _)), (b, (more, _))| more.cmp(many).then_with(|| a.cmp(b)));
+        let object = |(key, (count, newest)): (K, (u64, i64))| {
+            let mut object = Map::from_iter([("count".to_owned(), json!(count)), ("newest".to_owned(), json!(newest))]);
+            put(&mut object, name, bytes(&key));
+            Json::Object(object)
+        };
+        counted.into_iter().take(LISTED).map(object).collect()
+    }
 }
 
 /// The newest of many messages, of which only the beginnings of the payloads are kept.
@@ -155,8 +197,8 @@ pub fn change_dead(api: &Api, params: &Params) -> Answer {
     }
     let (mut changed, mut has_more, began) = (0, false, Instant::now());
     let exists = pages(&api.client, &queue, &selection.filter, |page| {
-        let fits = |message: &&Fields| selection.fits(message) && selection.is_of_cause(message);
-        let ids: Vec<&[u8]> = page.iter().filter(fits).map(|message| message.bytes("id")).collect();
+        let selected = page.iter().filter(|message| selection.selects(message));
+        let ids: Vec<&[u8]> = selected.map(|message| message.bytes("id")).collect();
         if !ids.is_empty() {
             changed += change(&ids)?;
         }

@@ -15,7 +15,8 @@ const REMOVED = { Cancel: "Cancelled", Delete: "Deleted", Forget: "Forgotten" };
 const DELAY = { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time };
 
 const ACKS = "Consumers are working on them; their acks will have no effect.";
-const BACK = "To the queues in which they died, with no attempts; their groups, and leases, retries and TTLs of their own, are not restored";
+/** Queues that a question names, at most. */
+const NAMED = 5;
 const ERROR = { name: "error", label: "Error (optional)", hint: "Why, for whoever looks at the message later." };
 const ATTEMPT = { name: "nocount", label: "The attempt", options: [["", "counts: a retry is spent"], ["no", "does not count"]] };
 const GIVE_BACK = [{ ...DELAY, hint: `${SPAN_HINT} 0: now. Empty: after the backoff of the queue.` }, ERROR, ATTEMPT];
@@ -78,13 +79,15 @@ export function actions(shared, queue) {
   /** The count is asked for before the question, so that it is one of this moment. */
   async function changeDead(what, filter) {
     const before = now();
+    const named = shown(filter, "from") || undefined;
     const counted = await read("dead", { ...queue, ...filter, before, count: 1 });
     const state = filter.state ?? "dead";
     const noun = state === "letters" ? "dead letter" : `${state === "inflight" ? "delivered" : state} message`;
     const number = `${counted.partial ? "At least " : ""}${many(counted.selected, noun)}`;
     const redrives = what === "redrive";
     const verb = !redrives ? removal(state) : state === "letters" ? "Send back" : "Redrive";
-    const doing = !redrives ? "Removed for good" : state === "letters" ? BACK : "Ready again, with no attempts and no errors";
+    const origins = counted.origins.filter((one) => [undefined, shown(one, "from")].includes(named));
+    const doing = !redrives ? "Removed for good" : state === "letters" ? backTo(origins.map((one) => shown(one, "from"))) : "Ready again, with no attempts and no errors";
     const isNone = counted.selected === 0;
     ask({
       title: `${verb} ${many(counted.selected, noun)} of ${title}?`,
@@ -175,7 +178,7 @@ export function actions(shared, queue) {
     }),
     sendBackSome: (messages) => ask({
       title: `Send ${many(messages.length, "message")} of ${title} back?`,
-      words: `${BACK}.`,
+      words: `${backTo(messages.map((message) => shown(message, "from") || shown(message.headers ?? {}, "dq-queue")))}.`,
       fields: [DELAY],
       confirm: "Send back",
       run: (values) => act("redrive", { ...listOf(messages), state: "letters", ...given(values) }, (answer) => sentBack(answer.redriven, answer.left)),
@@ -326,10 +329,18 @@ export function actions(shared, queue) {
   };
 }
 
+/** Where letters go, and what they lose on the way. */
+function backTo(names) {
+  const queues = [...new Set(names)];
+  const others = queues.length > NAMED ? ` and ${many(queues.length - NAMED, "other queue")}` : "";
+  return `To ${queues.length === 1 ? "the queue" : "the queues"} in which they died (${queues.slice(0, NAMED).join(", ")}${others}), with no attempts; their groups, and leases, retries and TTLs of their own, are not restored`;
+}
+
 /** The conditions of a filter of dead messages, in words that follow what they select. */
 function conditionsOf(filter) {
   const words = [
     filter.cause !== undefined && `with the error “${filter.cause}”`,
+    shown(filter, "from") !== "" && `that died in “${shown(filter, "from")}”`,
     filter.text !== undefined && `with “${filter.text}” in id, error, payload or group`,
     filter.group !== undefined && `of the group “${filter.group}”`,
     filter.older !== undefined && `${filter.state && filter.state !== "letters" ? "like this" : "dead"} for at least ${exactSpan(filter.older)}`,

@@ -4,7 +4,7 @@
 import { read } from "./api.js";
 import { actions, removal } from "./actions.js";
 import { el, list, set, show, text } from "./dom.js";
-import { address, count, distance, instant, many, parseSpan, shown } from "./format.js";
+import { address, count, distance, instant, many, param, parseSpan, shown } from "./format.js";
 import { fillItem, makeItem } from "./lists.js";
 import { keyOf, selection } from "./selection.js";
 
@@ -16,19 +16,15 @@ const SHARE = 20;
 /** How long nothing is typed before a filter is used, in ms. */
 const PAUSE = 250;
 
-/** Says in which queues the letters that are shown died, and how many in each. */
-function drawOrigins(node, messages) {
-  const found = new Map();
-  for (const message of messages) {
-    const queue = message["from-base64"] === undefined ? { queue: message.from } : { "queue-base64": message["from-base64"] };
-    const key = JSON.stringify(queue);
-    if (key !== "{}") found.set(key, { queue, number: (found.get(key)?.number ?? 0) + 1 });
-  }
-  const last = [...found.keys()].at(-1);
-  show(node, found.size > 0);
-  list(node.firstElementChild, [...found], ([key]) => key,
-    ([, { queue }]) => el("span", {}, el("a", { href: address("queue", queue) }, shown(queue, "queue")), el("span")),
-    (item, [key, { number }]) => text(item.lastElementChild, `: ${count(number)} of those shown${key === last ? "" : ", "}`));
+/** A parameter of the address, also in base64; null if it is not there. */
+function named(params, name) {
+  const found = param(params, name);
+  return Object.values(found)[0] === undefined ? null : found;
+}
+
+/** The queue that letters come from as the queue of an address. */
+function renamed(from) {
+  return Object.fromEntries(Object.entries(from).map(([name, value]) => [name.replace("from", "queue"), value]));
 }
 
 export function deadList(queue, shared, params) {
@@ -41,7 +37,8 @@ export function deadList(queue, shared, params) {
   let asked = "";
   let readAt = 0;
   let typing = 0;
-  const conditions = { cause: params.cause ?? null };
+  /** What is chosen by a click: a cause, and the queue in which letters died, both as parameters of the API. */
+  const conditions = { cause: named(params, "cause"), from: named(params, "from") };
   const fields = {
     text: field("text", "Text", "In id, error, payload or group"),
     group: field("group", "Group", "Its name"),
@@ -57,7 +54,7 @@ export function deadList(queue, shared, params) {
   };
   const choice = selection(queue, tab, shared, hasDied ? Object.values(bulk) : [bulk.delete]);
   set(choice.summary, "role", "status");
-  const origins = el("p", { class: "only", hidden: true }, "They died in ", el("span"), ".");
+  const origins = el("p", { class: "origins", hidden: true }, "They died in ", el("span", { role: "group", "aria-label": "Former queues" }), el("a", { hidden: true }), el("span", { class: "dim" }));
   const items = el("ol", { class: "messages" });
   const nothing = el("p", { class: "empty", hidden: true });
   const more = el("button", { type: "button", hidden: true, click: () => { wanted = Math.min(MOST, wanted + STEP); shared.refresh(); } }, "Show more");
@@ -84,8 +81,8 @@ export function deadList(queue, shared, params) {
   /** The address follows, so that the way back and a shared link keep the conditions. */
   function remember() {
     const typedIn = Object.entries(fields).map(([name, { input }]) => [name, input.value.trim()]);
-    const given = [...typedIn, ["cause", conditions.cause ?? ""]].filter(([, value]) => value !== "");
-    history.replaceState(null, "", address("queue", { ...queue, tab, ...find, ...Object.fromEntries(given) }));
+    const given = typedIn.filter(([, value]) => value !== "");
+    history.replaceState(null, "", address("queue", { ...queue, tab, ...find, ...Object.fromEntries(given), ...conditions.cause, ...conditions.from }));
   }
 
   /** What the API selects by; null if a field cannot be understood, because fewer conditions would select more. */
@@ -105,8 +102,7 @@ export function deadList(queue, shared, params) {
     if (!isUnderstood) return null;
     if (older !== undefined) chosen.older = older;
     if (attempts !== undefined) chosen.attempts = attempts;
-    if (conditions.cause !== null) chosen.cause = conditions.cause;
-    return chosen;
+    return { ...chosen, ...conditions.cause, ...conditions.from };
   }
 
   function asking() {
@@ -130,7 +126,7 @@ export function deadList(queue, shared, params) {
     if (!answer) return;
     const isFiltered = Object.keys(filter() ?? of).length > Object.keys(of).length;
     drawCauses();
-    drawOrigins(origins, answer.messages);
+    drawOrigins();
     const part = answer.messages.length < answer.selected ? `The newest ${count(answer.messages.length)} of ` : "";
     choice.draw(answer.messages, `${part}${many(answer.selected, "message")}${isFiltered ? " that these conditions select" : ""}${answer.partial ? ", and perhaps more: not all were read in time" : ""}`);
     for (const [name, button] of Object.entries(bulk)) text(button, `${name === "delete" ? removal(tab) : tab === "letters" ? "Send back" : "Redrive"} ${answer.selected === 1 ? "it" : `all ${count(answer.selected)}`}…`);
@@ -149,22 +145,49 @@ export function deadList(queue, shared, params) {
   }
 
   function drawCauses() {
-    const kept = hasDied && answer.causes.length > 1 || conditions.cause !== null ? answer.causes : [];
-    if (conditions.cause !== null && !kept.some(({ cause }) => cause === conditions.cause)) kept.unshift({ cause: conditions.cause, count: 0, newest: NaN });
+    const kept = withChosen("cause", hasDied && answer.causes.length > 1 || conditions.cause ? answer.causes : []);
     show(causes, kept.length > 0);
     show(others, hasDied && answer["all-causes"] > answer.causes.length);
     text(others, `The ${count(answer.causes.length)} most frequent of ${count(answer["all-causes"])} causes.`);
-    list(causes, kept, ({ cause }) => cause, ({ cause }) => el("li", {}, el("button", { type: "button", click: () => choose(cause) }, el("b"), " ", el("span", { class: "cause" }, cause), el("span", { class: "dim" }))), (item, { cause, count: number, newest }) => {
+    list(causes, kept, ({ cause }) => cause, ({ cause }) => el("li", {}, el("button", { type: "button", click: () => choose("cause", { cause }) }, el("b"), " ", el("span", { class: "cause" }, cause), el("span", { class: "dim" }))), (item, { cause, count: number, newest }) => {
       const [total, , last] = item.firstElementChild.children;
       text(total, count(number));
       text(last, Number.isFinite(newest) ? `last ${distance(newest)}` : "");
       set(last, "title", Number.isFinite(newest) ? instant(newest) : null);
-      set(item.firstElementChild, "aria-pressed", String(cause === conditions.cause));
+      set(item.firstElementChild, "aria-pressed", String(isChosen("cause", { cause })));
     });
   }
 
-  function choose(cause) {
-    conditions.cause = conditions.cause === cause ? null : cause;
+  /** In which queues the letters died. The chosen one can be opened, or the only one. */
+  function drawOrigins() {
+    const kept = withChosen("from", answer.origins).map((one) => ({ ...one, from: param(one, "from") }));
+    const [name, link, rest] = [origins.children[0], origins.children[1], origins.children[2]];
+    show(origins, kept.length > 0);
+    list(name, kept, ({ from }) => JSON.stringify(from),
+      ({ from }) => el("button", { type: "button", class: "small", click: () => choose("from", from) }, shown(from, "from"), " ", el("b")),
+      (button, { from, count: number }) => {
+        text(button.lastElementChild, count(number));
+        set(button, "aria-pressed", String(isChosen("from", from)));
+      });
+    const one = conditions.from ?? (kept.length === 1 ? kept[0].from : null);
+    show(link, one !== null);
+    text(link, one ? `Open ${shown(one, "from")}` : "");
+    set(link, "href", one && address("queue", renamed(one)));
+    text(rest, answer["all-origins"] > answer.origins.length ? ` and ${count(answer["all-origins"] - answer.origins.length)} other queues` : "");
+  }
+
+  function isChosen(name, one) {
+    return JSON.stringify(conditions[name]) === JSON.stringify(one);
+  }
+
+  /** What was counted, and what is chosen although nothing of it is left. */
+  function withChosen(name, counted) {
+    const isMissing = conditions[name] && !counted.some((one) => isChosen(name, param(one, name)));
+    return isMissing ? [{ ...conditions[name], count: 0, newest: NaN }, ...counted] : counted;
+  }
+
+  function choose(name, one) {
+    conditions[name] = isChosen(name, one) ? null : one;
     wanted = STEP;
     remember();
     shared.refresh();

@@ -100,6 +100,38 @@ fn letters_are_filtered_and_sent_back_to_where_they_died() {
 }
 
 #[test]
+fn letters_are_counted_and_selected_by_the_queue_in_which_they_died() {
+    let server = Server::start();
+    let other = "other\u{e9}";
+    for (queue, ids) in [("orders", &["a", "b", "c"][..]), (other, &["d", "e"])] {
+        server.ask(&["DQ.CREATE", queue, "DEADFORWARD", "QUEUE", "letters"]);
+        for id in ids {
+            server.ask(&["DQ.PUSH", queue, "x", "ID", id]);
+            server.ask(&["DQ.BURY", queue, id, "ERROR", if *id == "a" { "refused" } else { "timeout" }]);
+        }
+    }
+    eventually("they are moved", || server.text(&["DQ.LEN", "letters"]) == "5");
+    let web = Web::writing(&server);
+    let counted = |answer: &Json, list: &str, name: &str| -> Vec<(String, u64)> {
+        let one = |one: &Json| (one[name].as_str().unwrap().to_owned(), one["count"].as_u64().unwrap());
+        answer[list].as_array().unwrap().iter().map(one).collect()
+    };
+    let all = web.read("/api/dead?queue=letters&state=letters&count=1");
+    assert_eq!(counted(&all, "origins", "from"), [("orders".to_owned(), 3), (other.to_owned(), 2)]);
+    let of_one = web.read("/api/dead?queue=letters&state=letters&from=other%C3%A9");
+    assert_eq!(ids(&of_one), ["d", "e"]);
+    assert_eq!(counted(&of_one, "causes", "cause"), [("timeout".to_owned(), 2)]);
+    assert_eq!(of_one["origins"], all["origins"], "another one can be chosen");
+    let of_cause = web.read("/api/dead?queue=letters&state=letters&cause=timeout&from=orders");
+    assert_eq!(ids(&of_cause), ["b", "c"]);
+    assert_eq!(counted(&of_cause, "origins", "from"), [("orders".to_owned(), 2), (other.to_owned(), 2)]);
+    let sent = json!({ "queue": "letters", "state": "letters", "do": "redrive", "from": other });
+    assert_eq!(web.act("dead", sent)["changed"], 2);
+    assert_eq!((server.text(&["DQ.LEN", other]), server.text(&["DQ.LEN", "letters"])), ("2".into(), "3".into()));
+    assert_eq!(web.read("/api/dead?queue=orders")["origins"], json!([]));
+}
+
+#[test]
 fn messages_of_other_states_are_filtered_and_removed() {
     let server = graveyard();
     for (id, group) in [("r-1", "acme"), ("r-2", "other")] {

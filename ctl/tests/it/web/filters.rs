@@ -28,7 +28,7 @@ fn letters_are_sent_back_by_cause_and_one_by_one() {
     browser.until("2 messages that these conditions select");
     browser.tab_to("Send back all 2");
     browser.press("Enter");
-    browser.until("To the queues in which they died");
+    browser.until("To the queue in which they died (orders)");
     browser.tab_to("Send back");
     browser.press("Enter");
     browser.until("Sent back: 2 messages.");
@@ -53,6 +53,44 @@ fn letters_are_sent_back_by_cause_and_one_by_one() {
     browser.press("Enter");
     browser.until("The queue has no message of this id now");
     assert_eq!(server.text(&["DQ.LEN", "orders", "ready"]), "4");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn letters_of_one_queue_are_chosen_by_a_click_and_kept_by_the_address() {
+    let server = Server::start();
+    for (queue, number) in [("orders", 60), ("mail", 2)] {
+        server.ask(&["DQ.CREATE", queue, "DEADFORWARD", "QUEUE", "all:dead"]);
+        let die =
+            "for i = 1, tonumber(ARGV[2]) do redis.call('DQ.BURY', ARGV[1], redis.call('DQ.PUSH', ARGV[1], 'x')) end";
+        server.ask(&["EVAL", die, "0", queue, &number.to_string()]);
+    }
+    eventually("they are moved", || server.text(&["DQ.LEN", "all:dead"]) == "62");
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&web.page("queue?queue=all:dead&tab=letters"));
+    let counted =
+        "[...document.querySelectorAll('.origins button')].map((one) => `${one.innerText}`.replace(/\\s+/g, '')).join()";
+    browser.until_true(&format!("{counted} === 'orders60,mail2'"));
+    browser.eval("document.querySelectorAll('.origins button')[1].click()");
+    browser.until("2 messages that these conditions select");
+    browser.until("Open mail");
+    assert_eq!(browser.eval(counted), "orders60,mail2", "another one can be chosen");
+    let link = browser.eval("location.href").as_str().unwrap().to_owned();
+    assert!(link.contains("from=mail"), "{link}");
+    browser.open("about:blank");
+    browser.open(&link);
+    browser.until("2 messages that these conditions select");
+    browser.tab_to("Send back all 2");
+    browser.press("Enter");
+    browser.until("To the queue in which they died (mail)");
+    browser.until("2 dead letters that died in “mail”");
+    browser.tab_to("Send back");
+    browser.press("Enter");
+    browser.until("Sent back: 2 messages.");
+    assert_eq!(server.text(&["DQ.LEN", "mail", "ready"]), "2");
+    assert_eq!(server.text(&["DQ.LEN", "all:dead"]), "60");
     assert_eq!(browser.problem(), "");
 }
 

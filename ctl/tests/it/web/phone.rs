@@ -211,7 +211,7 @@ fn the_dead_that_are_moved_away_are_said_to_be_elsewhere() {
     browser.eval("document.querySelector('.condition a').click()");
     browser.until("Rejected or buried: no such user");
     // And in which queue.
-    browser.until("They died in orders: 2 of those shown.");
+    browser.until_true("document.querySelector('.origins').innerText.replace(/\\s+/g, ' ') === 'They died in orders 2 Open orders'");
     browser.open(&web.page("message?queue=orders:dead&id=m"));
     browser.until("Ready · died in orders: Rejected or buried · due ");
     browser.until_true("/\\d+ \\(20.* UTC\\)/.test(document.querySelector('.travelling')?.innerText ?? '')");
