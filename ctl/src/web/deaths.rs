@@ -1,6 +1,7 @@
 //! How many messages of a queue have died in the last minutes, and of what: for queues of which `condition` says that messages
 //! die.
 
+use super::api::put;
 use super::find;
 use super::history::History;
 use crate::condition::RECENT;
@@ -16,8 +17,9 @@ const READ: i64 = 100;
 const BYTES: i64 = 128 * 1024;
 
 /// How many died lately, by the history or, if it is shorter, at least those that are seen among the newest dead messages. Of the
-/// latter, the most frequent cause is told, and how many of how many that were `read` are `of-cause`: none if they were moved to
-/// another queue, or if the user may not read them. Null if it is not known that one died.
+/// latter, the most frequent cause is told, and how many of how many that were `read` are `of-cause`. None are read if the user may
+/// not, or if they were moved: then it is told where to, but not the cause, because those that came last are the last in the order of
+/// another queue, of which only the first ones are read at little cost. Null if it is not known that one died.
 pub fn recent(client: &Client, history: &History, queue: &[u8], info: &Fields) -> Json {
     let since = now_ms().saturating_sub(RECENT);
     let most = find::fitting(info, READ, BYTES);
@@ -31,7 +33,13 @@ pub fn recent(client: &Client, history: &History, queue: &[u8], info: &Fields) -
     let has_more = !is_known && (read == 0 || read >= looked && info.int("dead").is_some_and(|dead| dead > read));
     let frequent = causes.into_iter().max_by(|(a, many), (b, more)| many.cmp(more).then_with(|| b.cmp(a)));
     let (cause, of) = frequent.unzip();
-    json!({ "count": count, "more": has_more, "read": read, "cause": cause, "of-cause": of.unwrap_or(0) })
+    let mut told =
+        json!({ "count": count, "more": has_more, "read": read, "cause": cause, "of-cause": of.unwrap_or(0) });
+    let target = info.bytes("deadforward");
+    if let (Some(told), 0, false) = (told.as_object_mut(), read, matches!(target, b"" | b"NONE")) {
+        put(told, "moved-to", target);
+    }
+    told
 }
 
 /// The causes of those of the newest dead messages that died since then, and at how many was looked.

@@ -34,9 +34,25 @@ export function deathWords(row) {
   if (!row.deaths) return "";
   const { count: died, more, read, cause, "of-cause": ofCause } = row.deaths;
   const number = `${more ? "at least " : ""}${count(died)} died in 10 min`;
-  if (cause === null) return row.deadforward && row.deadforward !== "NONE" ? `${number}, moved to ${shown(row, "deadforward").replace(/^QUEUE /, "")}` : number;
+  const target = shown(row.deaths, "moved-to").replace(/^QUEUE /, "");
+  if (cause === null) return target ? `${number}, moved to ${target}` : number;
   const others = ofCause === died ? "" : `, ${count(ofCause)} of ${read === died ? "them" : `the newest ${count(read)}`}`;
   return `${number}${others}: ${visible(cause)}`;
+}
+
+/** The queue to which the dead are moved, as a parameter of the API, if a field says so; null if there is none. */
+export function targetQueue(object, field) {
+  const word = "QUEUE ";
+  const encoded = object[`${field}-base64`];
+  if (encoded) return atob(encoded).startsWith(word) ? { "queue-base64": btoa(atob(encoded).slice(word.length)) } : null;
+  return object[field]?.startsWith(word) ? { queue: object[field].slice(word.length) } : null;
+}
+
+/** The address of the messages of a queue that died lately: its dead ones, or its letters in the queue to which they were moved. */
+export function diedAddress(row, queue) {
+  const target = targetQueue(row.deaths ?? {}, "moved-to");
+  const from = Object.fromEntries(Object.entries(queue).map(([name, value]) => [name.replace("queue", "from"), value]));
+  return address("queue", target ? { ...target, tab: "letters", ...from } : { ...queue, tab: TABS[DYING] });
 }
 
 /** Deliveries that run for this time are the likely cause of waiting, in ms, as on the command line. */
@@ -74,14 +90,20 @@ export function levelOf(row) {
 }
 
 /** An item for a condition of a queue: a link, if there is something to see. */
-export function mark(name, queue) {
-  return el("li", {}, TABS[name] ? el("a", { href: address("queue", { ...queue, tab: TABS[name] }) }) : null);
+export function mark(name) {
+  return el("li", {}, TABS[name] ? el("a") : null);
+}
+
+/** Fills in an item for a condition. */
+export function fillMark(item, name, row, queue, words) {
+  text(item.firstElementChild ?? item, words);
+  if (TABS[name]) set(item.firstElementChild, "href", name === DYING ? diedAddress(row, queue) : address("queue", { ...queue, tab: TABS[name] }));
 }
 
 /** Fills a list with a mark for each condition. */
 export function chips(node, row) {
-  list(node, conditionsOf(row), ([name]) => name, ([name]) => mark(name, param(row, "queue")), (item, [name, level]) => {
-    text(item.firstElementChild ?? item, name);
+  list(node, conditionsOf(row), ([name]) => name, ([name]) => mark(name), (item, [name, level]) => {
+    fillMark(item, name, row, param(row, "queue"), name);
     set(item, "class", `chip ${level}`);
     set(item, "title", MORE[name]?.(row) ?? null);
   });

@@ -1,7 +1,7 @@
 // What `dqctl doctor` finds, for the overview: in one line until somebody opens it, unless something critical is there.
 
 import { read } from "./api.js";
-import { deathWords } from "./condition.js";
+import { deathWords, diedAddress } from "./condition.js";
 import { el, list, set, show, text } from "./dom.js";
 import { address, distance, many, now, param, shown as named } from "./format.js";
 
@@ -96,7 +96,7 @@ export function findings(shared) {
     text(advice, [...new Set([one.why, ...group.filter((each) => !fix(each)).map((each) => each.do)])].map(sentence).join(" "));
     const links = new Map(group.map(fix).filter(Boolean));
     list(here, [...links], ([words]) => words, ([words]) => el("a", {}, words),
-      (link, [, tab]) => set(link, "href", address("queue", { ...param(one, "queue"), ...(tab ? { tab } : {}) })));
+      (link, [, tab]) => set(link, "href", tab === "dead" ? diedAddress(group.find((each) => each.deaths) ?? one, param(one, "queue")) : address("queue", { ...param(one, "queue"), ...(tab ? { tab } : {}) })));
   }
   return { node, read: refresh };
 }

@@ -4,7 +4,7 @@ import { read } from "./api.js";
 import { actions } from "./actions.js";
 import { batchView } from "./batch.js";
 import { chart, logarithmic } from "./chart.js";
-import { DYING, isHeld, levelOf, mark, sentences } from "./condition.js";
+import { DYING, fillMark, isHeld, levelOf, mark, sentences, targetQueue } from "./condition.js";
 import { deadList } from "./dead.js";
 import { el, list, pairs, set, show, text, whole } from "./dom.js";
 import { address, bytes, count, distance, exactSpan, learnClock, many, param, rate, shown, span, typedSpan } from "./format.js";
@@ -131,8 +131,8 @@ export function queue(params, shared) {
     // A user who may not read them still sees the rest.
     const { consumers } = isHeld(answer) ? await read("consumers", name).catch(() => ({})) : {};
     const said = { ...info, consumers, held: answer.held, "held-groups": answer["held-groups"], "paused-groups": answer["paused-groups"], conditions: answer.conditions, deaths: answer.deaths };
-    list(conditions, sentences(said), ([words]) => words.split(":")[0], ([, , condition]) => mark(condition, name), (item, [words, level]) => {
-      text(item.firstElementChild ?? item, words);
+    list(conditions, sentences(said), ([words]) => words.split(":")[0], ([, , condition]) => mark(condition), (item, [words, level, condition]) => {
+      fillMark(item, condition, said, name, words);
       set(item, "class", level);
     });
     keepHeight(conditions);
@@ -165,7 +165,7 @@ export function queue(params, shared) {
   function drawMoved() {
     const target = shown(info, "deadforward");
     const goesOn = target !== "" && target !== "NONE";
-    const queue = targetQueue(info);
+    const queue = targetQueue(info, "deadforward");
     list(moved, goesOn ? [target] : [], (words) => words,
       () => el("span", {}, " · the dead are moved to ", queue ? el("a", { href: address("queue", queue) }, shown(queue, "queue")) : target), () => undefined);
   }
@@ -196,14 +196,6 @@ export function queue(params, shared) {
   }
 
   return { kind: `queue ${JSON.stringify(name)}`, title: shownName, node, read: refresh, accept };
-}
-
-/** The queue to which the dead are moved, as a parameter of the API; null if there is none. */
-function targetQueue(info) {
-  const word = "QUEUE ";
-  const encoded = info["deadforward-base64"];
-  if (encoded) return atob(encoded).startsWith(word) ? { "queue-base64": btoa(atob(encoded).slice(word.length)) } : null;
-  return info.deadforward?.startsWith(word) ? { queue: info.deadforward.slice(word.length) } : null;
 }
 
 /** Whose messages are shown, if not all: those of a group, of a consumer or of a batch. */

@@ -207,11 +207,15 @@ fn the_dead_that_are_moved_away_are_said_to_be_elsewhere() {
     assert_eq!(browser.eval(target), "orders:dead#/queue?queue=orders%3Adead");
     assert!(browser.text().contains("payloads · the dead are moved to orders:dead"));
     browser.until("Messages die: at least 1 died in 10 min, moved to orders:dead");
-    // In that queue, the list says why they died.
-    browser.eval("document.querySelector('.condition a').click()");
+    // The sentence leads to them, and in that queue, the list says why they died.
+    browser.eval("document.querySelector('.conditions a').click()");
+    browser.until_true("location.hash === '#/queue?queue=orders%3Adead&tab=letters&from=orders'");
+    browser.until("2 messages that these conditions select");
     browser.until("Rejected or buried: no such user");
     // And in which queue.
-    browser.until_true("document.querySelector('.origins').innerText.replace(/\\s+/g, ' ') === 'They died in orders 2 Open orders'");
+    browser.until_true(
+        "document.querySelector('.origins').innerText.replace(/\\s+/g, ' ') === 'They died in orders 2 Open orders'",
+    );
     browser.open(&web.page("message?queue=orders:dead&id=m"));
     browser.until("Ready · died in orders: Rejected or buried · due ");
     browser.until_true("/\\d+ \\(20.* UTC\\)/.test(document.querySelector('.travelling')?.innerText ?? '')");
