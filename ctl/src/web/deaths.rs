@@ -30,7 +30,10 @@ pub fn recent(client: &Client, history: &History, queue: &[u8], info: &Fields) -
     if count == 0 {
         return Json::Null;
     }
-    let has_more = !is_known && (read == 0 || read >= looked && info.int("dead").is_some_and(|dead| dead > read));
+    let total = |name: &str| info.int(name).unwrap_or(0);
+    // Without the history, they are all that died only if none has ever left the dead, by a limit or by a redrive, or if none died before.
+    let is_all = count >= total("died") || read < looked && total("dead") >= total("died");
+    let has_more = !is_known && !is_all;
     let frequent = causes.into_iter().max_by(|(a, many), (b, more)| many.cmp(more).then_with(|| b.cmp(a)));
     let (cause, of) = frequent.unzip();
     let mut told =

@@ -120,6 +120,20 @@ fn messages_that_die_are_counted_with_their_most_frequent_cause() {
 }
 
 #[test]
+fn deaths_of_which_some_are_gone_are_counted_as_at_least_so_many() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "few", "DEADLEN", "5"]);
+    let die = "for i = 1, 8 do for _, key in ipairs(ARGV) do redis.call('DQ.BURY', key, redis.call('DQ.PUSH', key, 'x')) end end";
+    server.ask(&["EVAL", die, "0", "few", "all", "redriven"]);
+    server.ask(&["DQ.REDRIVE", "redriven", "COUNT", "3"]);
+    let web = Web::start(&server, &[]);
+    for (queue, count, more) in [("few", 5, true), ("all", 8, false), ("redriven", 5, true)] {
+        let deaths = web.read(&format!("/api/queue?queue={queue}"))["deaths"].clone();
+        assert_eq!((&deaths["count"], &deaths["more"]), (&json!(count), &json!(more)), "{queue}: {deaths}");
+    }
+}
+
+#[test]
 fn groups_that_hold_all_messages_are_a_condition() {
     let server = Server::start();
     for id in ["a", "b"] {
