@@ -196,8 +196,11 @@ function facts(message) {
   const facts = [];
   const rule = ruleOf(message);
   if (rule) facts.push(rule, many(message.runs ?? 0, "run"), `${count(message["failed-runs"] ?? 0)} failed`);
-  if (message.attempt > 0) facts.push(message.retries < 0 ? many(message.attempt, "attempt") : `${many(message.attempt, "attempt")} of ${count((message.retries ?? 0) + 1)}`);
-  if (message.from !== undefined || message["from-base64"] !== undefined) facts.push(`from ${shown(message, "from")}`);
+  const isLetter = message.from !== undefined || message["from-base64"] !== undefined;
+  // The attempts of a letter are those of its former queue, and its retries those of this one.
+  const isCounted = message.retries >= 0 && !isLetter;
+  if (message.attempt > 0) facts.push(`${many(message.attempt, "attempt")}${isCounted ? ` of ${count(message.retries + 1)}` : ""}`);
+  if (isLetter) facts.push(`from ${shown(message, "from")}`);
   if (message.priority) facts.push(`priority ${message.priority}`);
   if (message.group !== undefined || message["group-base64"] !== undefined) facts.push(`group ${shown(message, "group")}`);
   if (message.state === "inflight" && (message.consumer !== undefined || message["consumer-base64"] !== undefined)) facts.push(`consumer ${shown(message, "consumer")}`);

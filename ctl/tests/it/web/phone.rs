@@ -212,7 +212,9 @@ fn the_dead_that_are_moved_away_are_said_to_be_elsewhere() {
     browser.until_true("location.hash === '#/queue?queue=orders%3Adead&tab=letters&from=orders'");
     browser.until("2 messages that these conditions select");
     browser.until("Rejected or buried: no such user");
-    // And in which queue.
+    // After how many attempts, of which only that queue knows how many it allowed, and in which queue.
+    let facts = "[...document.querySelectorAll('.messages .facts')].map((facts) => facts.innerText).join()";
+    assert_eq!(browser.eval(facts), "from orders,1 attempt · from orders");
     browser.until_true(
         "document.querySelector('.origins').innerText.replace(/\\s+/g, ' ') === 'They died in orders 2 Open orders'",
     );
