@@ -25,7 +25,7 @@ const MORE = {
   [HELD]: (info) => heldGroups(info) || `${many(info.ready, "ready message")} of groups that are paused, at their rate or at their limit`,
   [PAUSED]: (info) => count(info["paused-groups"]),
   "dead letters": () => "moved here from another queue, and nobody has taken one yet",
-  [OCCUPIED]: (info) => `${many(info.maxinflight, "message")} at most, the oldest for ${span(info["oldest-inflight"])}`,
+  [OCCUPIED]: (info) => `${many(info.maxinflight, "message")} at most, the oldest for ${span(info["oldest-inflight"])}${holder(info)}`,
   "at its rate limit": (info) => `delivers again ${distance(info["next-delivery"])}`,
 };
 
@@ -64,7 +64,7 @@ function hangs(info) {
 
 /** Whether it is worth to know who holds the messages of a queue. */
 export function isHeld({ info, conditions }) {
-  return hangs(info) && conditions.some(([name]) => name === LATE);
+  return hangs(info) && conditions.some(([name]) => name === LATE || name === OCCUPIED);
 }
 
 /** The consumer that has held a message for longest, unless one without a name does. */

@@ -160,6 +160,11 @@ fn a_queue_that_hangs_says_who_holds_its_messages() {
     browser.tab_to("Late");
     browser.press("Enter");
     browser.until_true("document.querySelector('.tabs [aria-current]')?.dataset.key === 'consumers'");
+    // So does one at its limit in flight, although others are ready.
+    server.ask(&["DQ.ALTER", "q", "MAXINFLIGHT", "1"]);
+    browser.open(&web.page("queue?queue=q"));
+    browser.until("At its limit in flight: 1 message at most, the oldest for 1 min 1 s, with encoder-1");
+    browser.until_true("document.querySelector('.tabs [aria-current]')?.dataset.key === 'inflight'");
     assert_eq!(browser.problem(), "");
 }
 
