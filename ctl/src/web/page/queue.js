@@ -252,13 +252,16 @@ const TEXTS = {
   deadforward: { hint: "QUEUE, STREAM or LIST with a name, as in QUEUE mail:dead, or NONE. Dead messages go there at once." },
 };
 
+/** Settings that are numbers: those with another range than from 0 on. */
+const RANGES = { retries: [-1, 2147483647], deadlen: [-1, Number.MAX_SAFE_INTEGER], donelen: [-1, Number.MAX_SAFE_INTEGER], "backoff-jitter": [0, 100], maxpayload: [0, 536870912], rate: [0, 1000000], grouprate: [0, 1000000], errors: [0, 64] };
+
 /** The settings as fields of a question, the frequent ones first. */
 function settingFields(info) {
   const frequent = ["retries", "lease", "maxlen", "rate", "rate-period"];
   const others = SETTINGS.filter((name) => !frequent.includes(name));
   return [...frequent, ...others].filter((name) => Number.isFinite(info[name]) || (TEXTS[name] && typeof info[name] === "string")).map((name) => ({
     name, label: name, was: info[name], more: !frequent.includes(name),
-    ...(TEXTS[name] ? { value: info[name], ...TEXTS[name], parse: (words) => words.trim() || null } : TIMES.has(name) ? { value: typedSpan(info[name]), hint: SPAN_HINT, parse: time } : { value: info[name], parse: number(-1, Number.MAX_SAFE_INTEGER) }),
+    ...(TEXTS[name] ? { value: info[name], ...TEXTS[name], parse: (words) => words.trim() || null } : TIMES.has(name) ? { value: typedSpan(info[name]), hint: SPAN_HINT, parse: time } : { value: info[name], parse: number(...RANGES[name] ?? [0, Number.MAX_SAFE_INTEGER]) }),
   }));
 }
 

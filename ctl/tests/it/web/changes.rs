@@ -100,6 +100,19 @@ fn settings_schedules_and_pauses_of_groups_are_declared() {
     assert_eq!(browser.eval("document.getElementById('field-lease').value"), "1m30s");
     confirm(&mut browser);
     browser.until("Nothing is changed.");
+    // A number that is out of its range is answered with the range, and nothing is changed.
+    for (name, wrong, error) in [
+        ("retries", "-2", "A whole number from -1 to 2,147,483,647."),
+        ("retries", "2147483648", "A whole number from -1 to 2,147,483,647."),
+        ("rate", "-1", "A whole number from 0 to 1,000,000."),
+        ("maxlen", "-1", "A whole number from 0 to 9,007,199,254,740,991."),
+    ] {
+        let before = browser.eval(&format!("document.getElementById('field-{name}').value"));
+        fill(&mut browser, name, wrong);
+        confirm(&mut browser);
+        browser.until(error);
+        fill(&mut browser, name, before.as_str().unwrap());
+    }
     fill(&mut browser, "retries", "2");
     fill(&mut browser, "rate", "7");
     fill(&mut browser, "rate-period", "1s");
