@@ -81,7 +81,7 @@ export function chart(title, format, nothing, told = format, axis = linear) {
     set(grid, "d", `M0 ${HEIGHT - 0.5}H${WIDTH}M${WIDTH / 2} 0V${HEIGHT}${labels.map((value) => `M0 ${height(place(value), HEIGHT)}H${WIDTH}`).join("")}`);
     list(scale, labels.map((value, nth) => [nth, value]), ([nth]) => String(nth), () => el("span"), (label, [, value]) => {
       text(label, format(value));
-      label.style.top = `clamp(2px, ${(1 - place(value)) * 100}% - 8px, 100% - 16px)`;
+      label.style.top = `clamp(-6px, ${(1 - place(value)) * 100}% - 8px, 100% - 10px)`;
     });
     list(lines, isDrawn ? series : [], ({ name }) => name,
       ({ kind }) => svg("g", {}, svg("path", { class: `line ${kind}` }), svg("path", { class: `line ${kind} dot` })),

@@ -82,6 +82,14 @@ fn labels_of_the_axes_are_exact_and_apart() {
     assert_eq!(browser.eval(&words(0, "times")), "2.5 min ago,75 s ago,now");
     let wide = "[...document.querySelectorAll('.times span')].filter((label) => label.scrollWidth > label.clientWidth).map((label) => label.innerText).join()";
     assert_eq!(browser.eval(wide), "", "no label reaches into the next one");
+    let over = "[...document.querySelectorAll('.chart')].filter((chart) => { const box = (node) => node.getBoundingClientRect(); \
+         const [whole, lines] = [box(chart), box(chart.querySelector('svg[role=img]'))]; \
+         return [...chart.querySelectorAll('.scale span')].some((label) => box(label).right > lines.left || box(label).left < whole.left); }).length";
+    assert_eq!(browser.eval(over), 0, "no label covers a line, or is cut");
+    // Nor do large numbers.
+    let large = "document.querySelector('.scale span').innerText = '5,000,000'";
+    browser.eval(large);
+    assert_eq!(browser.eval(over), 0, "a large number has room");
     assert_eq!(browser.problem(), "");
 }
 
