@@ -42,7 +42,7 @@ fn bury_selected(client: &Client, args: &BuryArgs, output: &Output) -> Result<Ou
             dead::count(client, queue, &filter, progress)
         });
     }
-    let Some(filter) = agreed(client, &args.confirm, output, &args.queue, "Bury", filter)? else {
+    let Some(filter) = agreed(client, &args.confirm, &args.queue, "Bury", filter)? else {
         return Ok(Outcome::Nothing);
     };
     let error = args.error.as_deref().map(str::as_bytes);

@@ -31,12 +31,14 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
         Some((Listing::Letters, _)) => "r send back",
         Some((Listing::Causes | Listing::Batches, _)) | None => "r redrive",
     };
-    let enter = if matches!(entry, Some((Listing::Schedules, _))) { "Enter open" } else { "Enter messages" };
+    let leads = app.listing.as_ref().zip(row).is_some_and(|(page, row)| page.leads_to(row).is_some());
+    let is_opened = leads || matches!(entry, Some((Listing::Schedules, _)));
+    let enter = if is_opened { "Enter open" } else { "Enter messages" };
     let place = app.place();
     let all = match place {
         Place::Details => vec![("Esc back", true), ("? keys", true), ("q leave", true)],
         Place::Listing(_) => vec![
-            (enter, entry.is_some()),
+            (enter, entry.is_some() || leads),
             (of_entry, entry.is_some_and(|(listing, _)| listing != Listing::Batches)),
             ("Esc back", true),
             ("? keys", true),
@@ -49,7 +51,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
                 ("N all", state == "delayed" && has("delayed") && !app.is_partial()),
                 ("X purge", has(&state) && !app.is_partial()),
                 (pause, true),
-                ("e causes", state == "dead" && has("dead") || app.has_letters()),
+                ("e causes", state == "dead" && (has("dead") || has("deadforwarded")) || app.has_letters()),
                 ("w consumers", state == "inflight" && has("inflight")),
                 ("o groups", state != "dead" && has("groups")),
                 // The line has no room for more.

@@ -1,12 +1,14 @@
 //! What a queue has besides its messages, as lines: consumers, groups, causes of the dead, schedules and batches.
 
 use super::app::App;
+use super::deaths::{target, target_in_words};
 use super::entries::{unix_ms, About, Entries, Entry, ROWS};
 use crate::daily::schedule::rule;
 use crate::message::{as_text, distance};
 use crate::name;
 use crate::output::text::{count, grouped, left, named_in, paragraph, right, shown, Line, Style};
 use crate::reply::Fields;
+use crate::row::Row;
 use crate::time::{millis, now_ms, span};
 use dq_client::{GroupInfo, GroupPause};
 use std::time::{Duration, Instant};
@@ -140,21 +142,37 @@ impl ListingPage {
         (self.place, self.top) = clamped(self.place, self.top, self.rows().len(), height);
     }
 
-    /// What is said below the rows. `inflight` is how many messages of the queue are in flight.
-    fn remark(&self, inflight: i64) -> Option<String> {
+    /// What is said below the rows.
+    fn remark(&self, row: &Row) -> Option<String> {
         let entries = match &self.entries {
             None => return Some("Reading …".to_owned()),
             Some(Err(why)) => return Some(why.clone()),
             Some(Ok(entries)) => entries,
         };
         let held: u64 = entries.rows.iter().map(|entry| entry.messages).sum();
-        let unnamed = u64::try_from(inflight).unwrap_or(0).saturating_sub(held);
+        let unnamed = u64::try_from(row.number("inflight")).unwrap_or(0).saturating_sub(held);
         if self.listing == Listing::Consumers && entries.rows.len() < ROWS && unnamed > 0 {
             let unnamed = grouped(unnamed);
             return Some(format!("{unnamed} in flight with consumers that have no name: they pop without AS."));
         }
         let empty = entries.rows.is_empty().then(|| self.listing.empty().to_owned());
-        entries.remark.clone().or(empty)
+        let moved = if self.listing == Listing::Causes { target_in_words(row) } else { None };
+        match moved {
+            Some(target) => {
+                let moved = grouped(row.number("deadforwarded").unsigned_abs());
+                let said = format!("DEADFORWARD moves them to {target}: {moved} so far.");
+                let follows = self.leads_to(row).map(|_| "Enter shows there why they died.".to_owned());
+                Some(empty.into_iter().chain([said]).chain(follows).collect::<Vec<_>>().join(" "))
+            }
+            None => entries.remark.clone().or(empty),
+        }
+    }
+
+    /// The queue to which the dead messages are moved, if none is left here: the causes are listed there.
+    pub fn leads_to(&self, row: &Row) -> Option<Vec<u8>> {
+        let is_empty = matches!(&self.entries, Some(Ok(entries)) if entries.rows.is_empty());
+        let (_, name) = target(row).filter(|(kind, _)| is_empty && *kind == "QUEUE")?;
+        (self.listing == Listing::Causes).then(|| name.to_vec())
     }
 }
 
@@ -227,9 +245,10 @@ fn cells(entry: &Entry, limit: i64) -> Vec<Cell> {
 
 pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let (Some(queue), Some(page)) = (app.queue.as_ref(), app.listing.as_mut()) else { return Vec::new() };
-    let number = |field: &str| app.queues.row(&queue.name).map_or(0, |row| row.number(field));
+    let row = app.queues.row(&queue.name).cloned().unwrap_or_default();
+    let number = |field: &str| row.number(field);
     let remark: Vec<Line> =
-        page.remark(number("inflight")).into_iter().flat_map(|text| paragraph(Style::Dim, &text, width)).collect();
+        page.remark(&row).into_iter().flat_map(|text| paragraph(Style::Dim, &text, width)).collect();
     // What is said about the rows is seen however many these are.
     let height = height.saturating_sub(remark.len());
     app.height = height;

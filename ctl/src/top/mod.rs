@@ -8,6 +8,7 @@
 mod action;
 mod app;
 mod ask;
+mod deaths;
 mod details;
 mod entries;
 mod findings;

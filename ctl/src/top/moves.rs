@@ -2,7 +2,7 @@
 
 use super::app::App;
 use super::entries::Only;
-use super::listing::Listing;
+use super::listing::{Listing, ListingPage};
 use super::message::MessagePage;
 use super::queue::{QueuePage, STATES};
 use crate::condition::Condition;
@@ -100,6 +100,11 @@ impl App {
     /// Shows the dead messages of a cause, those of a group or of a batch, what a consumer holds, or a schedule.
     fn enter_listing(&mut self) {
         let (Some(listing), Some(page)) = (&self.listing, &mut self.queue) else { return };
+        if let Some(target) = self.queues.row(&page.name).and_then(|row| listing.leads_to(row)) {
+            self.open(target);
+            self.listing = Some(ListingPage::new(Listing::Letters));
+            return;
+        }
         match (listing.listing, listing.selected()) {
             (Listing::Consumers, entry) => {
                 page.show(State::Inflight, entry.map(|entry| Only::Consumer(entry.name.clone())));

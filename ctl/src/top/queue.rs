@@ -1,6 +1,7 @@
 //! The page of a queue: its messages in one state.
 
 use super::app::App;
+use super::deaths::target_in_words;
 use super::entries::{Entry, Only};
 use super::list::{late, rate};
 use super::listing::clamped;
@@ -8,7 +9,7 @@ use crate::condition::Condition;
 use crate::dead::{error_of, header};
 use crate::message;
 use crate::output::style;
-use crate::output::text::{bytes, count, cut, grouped, left, named, named_in, right, shown, Line, Style};
+use crate::output::text::{bytes, count, cut, grouped, left, named, named_in, paragraph, right, shown, Line, Style};
 use crate::reply::Fields;
 use crate::row::{Row, HELD};
 use crate::time::span;
@@ -99,11 +100,12 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let height = height.saturating_sub(2);
     app.height = height;
     let row = app.queue.as_ref().and_then(|page| app.queues.row(&page.name)).cloned().unwrap_or_default();
+    let deaths = app.queue.as_ref().map_or_else(String::new, |page| app.queues.deaths(&page.name));
     let Some(page) = app.queue.as_mut() else { return Vec::new() };
     page.clamp(height);
     let mut title = Line::new(Style::Bold, named_in(width.saturating_sub(24).max(8), &page.name));
     let texts = row.conditions.iter().map(|(condition, level)| {
-        (*condition, style(Some(*level)), format!("  {}", in_full(*condition, &row, page.holder.as_ref())))
+        (*condition, style(Some(*level)), format!("  {}", in_full(*condition, &row, page.holder.as_ref(), &deaths)))
     });
     let texts: Vec<_> = texts.collect();
     let excess = (title.width() + texts.iter().map(|(.., text)| text.width()).sum::<usize>()).saturating_sub(width);
@@ -150,7 +152,7 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
                 }
                 None => empty(page.state, &row),
             };
-            lines.push(Line::new(Style::Dim, why));
+            lines.extend(paragraph(Style::Dim, &why, width));
         }
         Some(_) => {
             for (place, message) in page.rows().enumerate().skip(page.top).take(height) {
@@ -179,7 +181,7 @@ fn numbers(row: &Row, width: usize) -> String {
 }
 
 /// A condition with what is known of its cause.
-fn in_full(condition: Condition, row: &Row, holder: Option<&Entry>) -> String {
+fn in_full(condition: Condition, row: &Row, holder: Option<&Entry>, deaths: &str) -> String {
     let Some(info) = row.latest.as_ref().map(|snapshot| &snapshot.info) else { return String::new() };
     match (condition, holder) {
         (Condition::Failing, _) => {
@@ -193,6 +195,7 @@ fn in_full(condition: Condition, row: &Row, holder: Option<&Entry>) -> String {
             format!("{}: {} holds one for {age}", condition.as_str(), named(&holder.name))
         }
         (Condition::Late | Condition::Dead, _) => condition.words(info, row.recent()),
+        (Condition::Dying, _) => format!("{}{deaths}", condition.as_str()),
         _ => condition.as_str().to_owned(),
     }
 }
@@ -207,7 +210,10 @@ fn empty(state: State, row: &Row) -> String {
         (State::Ready, Some(due)) => format!(": the next one is due {}", message::distance(due)),
         (State::Inflight, _) if number("paused") == 1 => ": the queue is paused".to_owned(),
         (State::Dead, _) if number("died") == 0 => ": none has died".to_owned(),
-        (State::Dead, _) if number("deadforwarded") > 0 => ": they are moved away, as DEADFORWARD says".to_owned(),
+        (State::Dead, _) if number("deadforwarded") > 0 => match target_in_words(row) {
+            Some(target) => format!(": DEADFORWARD moves them to {target}"),
+            None => ": DEADFORWARD has moved them away".to_owned(),
+        },
         (State::Done, _) if number("retain") == 0 => ": they are not kept, RETAIN of this queue is 0".to_owned(),
         _ => String::new(),
     };

@@ -1,5 +1,6 @@
 //! The list of queues: their order, and the filter.
 
+use super::deaths::Deaths;
 use super::list::Widest;
 use super::sort::Sort;
 use crate::condition::{Level, Recent};
@@ -14,6 +15,7 @@ use std::time::Instant;
 /// All queues, and the order in which they are shown.
 pub struct Queues {
     rows: HashMap<Vec<u8>, Row>,
+    deaths: HashMap<Vec<u8>, Deaths>,
     order: Vec<Vec<u8>>,
     /// `None`: the cursor is on the first line, whichever queue that is.
     selected: Option<Vec<u8>>,
@@ -31,6 +33,7 @@ impl Queues {
     pub fn new() -> Queues {
         Queues {
             rows: HashMap::new(),
+            deaths: HashMap::new(),
             order: Vec::new(),
             selected: None,
             top: 0,
@@ -51,6 +54,7 @@ impl Queues {
             rows.insert(name, row);
         }
         self.rows = rows;
+        self.deaths.retain(|name, _| self.rows.contains_key(name));
         self.is_known = true;
         self.arrange();
     }
@@ -58,7 +62,11 @@ impl Queues {
     pub fn update(&mut self, read: Vec<(Vec<u8>, Option<Snapshot>)>) {
         for (name, snapshot) in read {
             match snapshot {
-                Some(snapshot) => self.rows.entry(name).or_default().take(snapshot),
+                Some(snapshot) => {
+                    let died = snapshot.info.int("died").unwrap_or(0);
+                    self.deaths.entry(name.clone()).or_default().take(snapshot.at, died);
+                    self.rows.entry(name).or_default().take(snapshot);
+                }
                 None => drop(self.rows.remove(&name)),
             }
         }
@@ -123,6 +131,12 @@ impl Queues {
 
     pub fn row(&self, name: &[u8]) -> Option<&Row> {
         self.rows.get(name)
+    }
+
+    /// What is known of the deaths in a queue, as it follows the condition that messages die.
+    pub fn deaths(&self, name: &[u8]) -> String {
+        let known = self.deaths.get(name).zip(self.rows.get(name));
+        known.map_or_else(String::new, |(deaths, row)| deaths.told(row))
     }
 
     pub fn selected(&self) -> Option<&Vec<u8>> {

@@ -34,7 +34,7 @@ fn letters_are_counted_by_the_cause_of_their_death() {
     top.press(ENTER);
     top.until("There are no ready messages");
     top.press(&format!("{TAB}{TAB}"));
-    top.until("they are moved away, as DEADFORWARD says");
+    top.until("There are no dead messages: DEADFORWARD moves them to the queue letters.");
 }
 
 #[test]
@@ -215,4 +215,30 @@ fn a_queue_is_paused_for_a_time() {
     top.until("paused q for 15m");
     let info = ok(&server, &["info", "q"]);
     assert!(info.contains("paused\t1") && !info.contains("paused-until\t\n"), "{info}");
+}
+
+#[test]
+fn a_queue_whose_dead_are_moved_away_says_that_they_die_and_leads_to_them() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "DEADFORWARD", "QUEUE", "q:dead"]);
+    let mut top = Top::start(&server);
+    eventually("it was looked at", || top.line("q ").ends_with("open"));
+    for id in ["a", "b"] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
+        server.ask(&["DQ.BURY", "q", id, "ERROR", "card declined"]);
+    }
+    eventually("it is said in the list", || top.line("q ").ends_with("messages die"));
+    top.press(ENTER);
+    eventually("and in the head", || {
+        let head = top.line("q ");
+        head.contains("messages die: 2 in ") && head.ends_with("moved to q:dead")
+    });
+    top.press("\t\t");
+    top.until("There are no dead messages: DEADFORWARD moves them to the queue q:dead.");
+    top.press("e");
+    top.until("There are no dead messages. DEADFORWARD moves them to the queue q:dead: 2 so");
+    top.until("Enter open");
+    top.press(ENTER);
+    top.until_line("q:dead  why they died in other queues");
+    top.until("card declined");
 }
