@@ -14,12 +14,27 @@ const CODE: usize = 3;
 /// A number is a code after one of these words: `HTTP 503`, `exit status: 1`. Others count or name something: `order 7`.
 const OF_CODES: [&str; 10] = ["code", "errno", "error", "exit", "exited", "http", "https", "signal", "smtp", "status"];
 /// After these, and at the beginning of the line, a number of three digits is a code: `550 no such user`.
-const OF_ANSWERS: [&str; 13] = [
-    "answer", "answered", "failed", "got", "received", "refused", "rejected", "reply", "replied", "response",
-    "returned", "said", "says",
+const OF_ANSWERS: [&str; 17] = [
+    "answer",
+    "answered",
+    "failed",
+    "gave",
+    "gives",
+    "got",
+    "received",
+    "refused",
+    "rejected",
+    "reply",
+    "replied",
+    "responded",
+    "response",
+    "returned",
+    "returns",
+    "said",
+    "says",
 ];
-/// Such a number is a code after any word, unless a word follows that it may count or a unit, as in `450 messages left`: the
-/// errors of HTTP and of SMTP are the codes that matter most, and the words before them are without end.
+/// Such a number is also a code between a colon and its name, as in `stripe: 402 Payment Required`. After any other word it may
+/// be an id, which would make many causes of one.
 const OF_ERRORS: RangeInclusive<u16> = 400..=599;
 /// Words that can stand between such a word and its code: `a status of 503`.
 const BETWEEN: [&str; 6] = ["a", "by", "is", "of", "was", "with"];
@@ -88,7 +103,7 @@ fn normalized(line: &str) -> String {
         cause.push_str(between.strip_suffix(BLANK).unwrap_or(between));
         let (word, after) = after.split_at(after.find(|c| !is_of_word(c)).unwrap_or(after.len()));
         let at = cause.len();
-        let code_here = if is_error(word, after) { Some(CODE) } else { code };
+        let code_here = if cause.trim_end().ends_with(':') && is_error(word, after) { Some(CODE) } else { code };
         write_word(word, code_here.filter(|_| may_be_code), &mut cause);
         if is_numbered && !cause.get(at..).is_some_and(|written| written.starts_with(BLANK)) {
             cause.insert(at, BLANK);
@@ -103,11 +118,11 @@ fn normalized(line: &str) -> String {
     }
 }
 
-/// Whether a word is the code of an error by itself: nothing follows, a sign, or a name such as `Payment Required`.
+/// Whether a word is the code of an error, which a name such as `Payment Required` follows.
 fn is_error(word: &str, after: &str) -> bool {
     let number = word.trim_end_matches(['.', ':']);
-    let is_counted = number == word && after.trim_start().starts_with(|c: char| c.is_lowercase() || c == '%');
-    number.len() == CODE && number.parse().is_ok_and(|number| OF_ERRORS.contains(&number)) && !is_counted
+    let is_named = after.trim_start().starts_with(char::is_uppercase);
+    number.len() == CODE && number.parse().is_ok_and(|number| OF_ERRORS.contains(&number)) && is_named
 }
 
 /// How many digits a number after this word has at least if it is a code; `None` if it is none. `code` is the same for the
@@ -180,6 +195,11 @@ mod tests {
             ("order #48213 not found", "order # not found"),
             ("no row with id=12, of 3", "no row with id=#, of #"),
             ("no order 450 found", "no order # found"),
+            ("550 no such user 429", "550 no such user #"),
+            ("HTTP 503 from upstream req 442", "HTTP 503 from upstream req #"),
+            ("req 442: 503 Service Unavailable", "req #: 503 Service Unavailable"),
+            ("request: 442 of 7", "request: # of #"),
+            ("user (429)", "user (#)"),
             ("gave up after 500 ms", "gave up after # ms"),
             ("disk at 512 %", "disk at # %"),
             ("job 450.1 and v450", "job # and v#"),
@@ -217,7 +237,7 @@ mod tests {
             "payment declined by stripe: 402 Payment Required",
             "Wikimedia gave 429, giving up",
             "SMTP server: 550. No such user",
-            "boom (503)",
+            "boom (status 503)",
         ] {
             assert_eq!(normalized(error), error);
         }
