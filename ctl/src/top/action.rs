@@ -43,6 +43,8 @@ pub enum Kind {
     ResumeGroup(Vec<u8>),
     /// The dead messages of a cause: the oldest, as many as there were when the question was asked.
     RedriveCause(String, u64),
+    /// The same, deleted; among the dead messages or the letters.
+    DeleteCause(String, u64, Among),
     /// Messages that died in other queues, and the same of a cause.
     SendBack(Vec<Vec<u8>>),
     SendCauseBack(String, u64),
@@ -151,6 +153,14 @@ impl Action {
                 let cause = cut(&shown(text), width * CAUSE);
                 format!("Redrive {} of {queue} with {cause}? They are due now.", many(*dead, "dead"))
             }
+            Kind::DeleteCause(text, count, among) => {
+                let (state, held) = match among {
+                    Among::Letters => ("", ", also those that consumers work on"),
+                    Among::State(state) => (state.as_str(), ""),
+                };
+                let (cause, count) = (cut(&shown(text), width * CAUSE), many(*count, state));
+                format!("Delete {count} of {queue} with {cause} for good{held}?")
+            }
             Kind::SendBack(ids) => match ids.as_slice() {
                 [one] => format!("Send {} of {queue} back to where it died? It is due there now.", id(one)),
                 all => {
@@ -257,6 +267,11 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
             let filter = of_cause(cause, *limit, Among::default())?;
             let redriven = dead::redrive(client, &action.queue, &filter, Duration::ZERO, said)?;
             format!("redriven {} of {name}", many(redriven.unwrap_or(0), ""))
+        }
+        Kind::DeleteCause(cause, limit, among) => {
+            let said = |count| progress(format!("{} deleted …", grouped(count)));
+            let deleted = dead::cancel(client, &action.queue, &of_cause(cause, *limit, *among)?, said)?;
+            format!("deleted {} of {name}", many(deleted.unwrap_or(0), ""))
         }
         Kind::SendBack(ids) => {
             let (ids, mut sent): (Vec<&[u8]>, _) = (ids.iter().map(Vec::as_slice).collect(), SentBack::default());

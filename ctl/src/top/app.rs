@@ -114,8 +114,8 @@ impl App {
         if let Some(listing) = &self.listing {
             return Wanted { queues, listing: Some((page.name.clone(), listing.listing)), ..Wanted::default() };
         }
-        // In steps, so that not every key press reads the list again.
-        let all = if page.filter.is_empty() { 0 } else { usize::MAX };
+        // In steps, so that not every key press reads the list again. What is marked must not be left out when the cursor moves up.
+        let all = if page.filter.is_empty() && page.marked.is_empty() { 0 } else { usize::MAX };
         let count = (page.place.max(page.top) + self.height + 1).next_multiple_of(50).max(all);
         let messages = Some((page.name.clone(), page.state.as_str(), count));
         Wanted { queues, messages, only: page.only.clone(), ..Wanted::default() }

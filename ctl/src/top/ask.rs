@@ -3,14 +3,15 @@
 use super::action::{Action, End, Kind};
 use super::app::App;
 use super::details::DetailsPage;
-use super::entries::About;
+use super::entries::{About, Only};
 use super::listing::{Listing, ListingPage};
 use super::moves::Place;
 use super::prompt::Prompt;
-use crate::dead::is_letter;
+use crate::dead::{is_letter, Among};
+use crate::output::text::grouped;
 
 /// The keys that need a queue.
-const HINTED: &str = "pPRNXcrntbweosBi";
+const HINTED: &str = "pPRNXcrntbaweosBi";
 
 impl App {
     /// Asks before something is done.
@@ -29,11 +30,15 @@ impl App {
         };
         let (id, place) = (self.selected_id(), self.place());
         let kind = match (letter, id) {
-            _ if matches!(place, Place::Listing(listing) if listing.key() == Some(letter)) => match self.of_entry() {
-                Ok(kind) => kind,
-                Err(why) => return self.say(why),
-            },
-            ('p' | 'P' | 'R' | 'N' | 'X' | 'c' | 'n' | 'r' | 't' | 'b', _) if matches!(place, Place::Listing(_)) => {
+            _ if matches!(place, Place::Listing(listing) if listing.keys().contains(letter)) => {
+                match self.of_entry(letter) {
+                    Ok(kind) => kind,
+                    Err(why) => return self.say(why),
+                }
+            }
+            ('p' | 'P' | 'R' | 'N' | 'X' | 'c' | 'n' | 'r' | 't' | 'b' | 'a', _)
+                if matches!(place, Place::Listing(_)) =>
+            {
                 return self.say("this key is for the queue or its messages: Esc goes back to them")
             }
             ('p', _) if number("paused") == 1 || number("closed") == 1 => Kind::Resume,
@@ -42,9 +47,7 @@ impl App {
                 self.prompt = Prompt::Pause(queue, String::new());
                 return;
             }
-            ('R' | 'N' | 'X', _) if self.is_partial() => {
-                return self.say("this key is for all, and only some are shown: Esc, or e and r for one cause")
-            }
+            ('R' | 'N' | 'X', _) if self.is_partial() => return self.say(self.instead_of_all()),
             ('R', _) => Kind::RedriveAll(number("dead")),
             ('N', _) => Kind::PromoteAll(number("delayed")),
             _ if place == Place::Queues => return self.say("open the queue first, with Enter"),
@@ -57,6 +60,8 @@ impl App {
                 Some(page) if place == Place::Messages => Kind::Purge(page.state.as_str(), number(page.state.as_str())),
                 _ => return self.say("this key is for the list of messages: Esc goes back to it"),
             },
+            ('a', _) if place == Place::Messages => return self.mark_all(),
+            ('a', _) => return self.say("this key is for the list of messages: Esc goes back to it"),
             ('c', _) if !self.marked().is_empty() => Kind::RemoveMarked(self.removal(), self.marked()),
             ('r', _) if !self.marked().is_empty() && self.state() == "dead" => Kind::RedriveMarked(self.marked()),
             ('r', _) if !self.marked().is_empty() && self.has_letters() => Kind::SendBack(self.marked()),
@@ -108,6 +113,28 @@ impl App {
         }
     }
 
+    /// Marks all messages that are shown and were read, also beyond the screen.
+    fn mark_all(&mut self) {
+        let Some(page) = &mut self.queue else { return };
+        let shown: Vec<Vec<u8>> = page.rows().map(|message| message.bytes("id").to_vec()).collect();
+        page.marked.extend(shown);
+        let said = match page.marked.len() {
+            0 => "there is no message here".to_owned(),
+            all => format!("{} marked: c and r are now for them, and Esc forgets the marks", grouped(all)),
+        };
+        self.say(&said);
+    }
+
+    /// What to do if a key for all messages is pressed while only some are shown.
+    fn instead_of_all(&self) -> &'static str {
+        match self.queue.as_ref().map(|page| (&page.only, page.filter.is_empty())) {
+            Some((Some(Only::Cause(_)), true)) => {
+                "this key is for all, and only some are shown: e, then c or r, is for a whole cause; Esc shows all"
+            }
+            _ => "this key is for all, and only some are shown: a marks these, then c or r is for them; Esc shows all",
+        }
+    }
+
     /// The ids of the messages that are marked, in the list that shows them.
     fn marked(&self) -> Vec<Vec<u8>> {
         let page = self.queue.as_ref().filter(|_| self.place() == Place::Messages);
@@ -129,13 +156,15 @@ impl App {
     }
 
     /// What is done with the entry under the cursor, or why nothing is.
-    fn of_entry(&self) -> Result<Kind, &'static str> {
+    fn of_entry(&self, letter: char) -> Result<Kind, &'static str> {
         let selected = self.listing.as_ref().and_then(|page| Some((page.listing, page.selected()?)));
         let Some((listing, entry)) = selected else { return Err("there is nothing here") };
         Ok(match (listing, &entry.about) {
             (Listing::Consumers, _) => Kind::Release(entry.name.clone(), entry.messages),
             (Listing::Groups, _) if entry.is_paused() => Kind::ResumeGroup(entry.name.clone()),
             (Listing::Groups, _) => Kind::PauseGroup(entry.name.clone()),
+            (Listing::Causes, _) if letter == 'c' => Kind::DeleteCause(entry.text(), entry.messages, Among::default()),
+            (Listing::Letters, _) if letter == 'c' => Kind::DeleteCause(entry.text(), entry.messages, Among::Letters),
             (Listing::Causes, _) => Kind::RedriveCause(entry.text(), entry.messages),
             (Listing::Schedules, About::Schedule(one)) if one.text("state") == "delayed" => {
                 Kind::RunNow(entry.name.clone())

@@ -67,7 +67,7 @@ mod tests {
     use crate::reply::Fields;
     use crate::row::{Row, Snapshot};
     use dq_client::Value;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn deaths_of_the_last_ten_minutes_are_counted_with_where_they_went() {
@@ -80,7 +80,7 @@ mod tests {
             deaths.take(start + time, died);
             deaths.told(&row)
         };
-        assert_eq!(at(0 * STEP, 1_000, "QUEUE q:dead"), ": moved to q:dead");
+        assert_eq!(at(Duration::ZERO, 1_000, "QUEUE q:dead"), ": moved to q:dead");
         assert_eq!(at(4 * STEP, 1_217, "QUEUE q:dead"), ": 217 in 2m, moved to q:dead");
         assert_eq!(at(OVER, 1_300, "NONE"), ": 300 in 10m");
         assert_eq!(at(OVER + 4 * STEP, 1_300, "NONE"), ": 83 in 10m");

@@ -35,7 +35,7 @@ const GROUPS: [Group; 7] = [
         &[
             ("Tab", "the messages of the next state"),
             ("/", "only messages with this in their id, error or payload"),
-            ("Space", "mark the message: c and r are then for all that are marked"),
+            ("Space, a", "mark the message; all that are shown: c and r are for these"),
             ("c, r, n", "the message: cancel or delete, redrive or send back, run now"),
             ("t, b", "the message, if it is in flight: nack, bury"),
             ("X", "purge all messages of the state that is shown"),
@@ -47,7 +47,7 @@ const GROUPS: [Group; 7] = [
         &[
             ("w", "consumers that hold messages; r releases what one of them holds"),
             ("o", "groups; p pauses or resumes one of them"),
-            ("e", "causes of the dead; r redrives, or sends back, all of a cause"),
+            ("e", "causes of the dead; r redrives or sends back one, c deletes it"),
             ("s", "schedules; n runs one of them now"),
             ("B", "batches"),
             ("i", "settings, totals and percentiles"),

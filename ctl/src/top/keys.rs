@@ -39,6 +39,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
         Place::Details => vec![("Esc back", true), ("? keys", true), ("q leave", true)],
         Place::Listing(_) => vec![
             (enter, entry.is_some() || leads),
+            ("c delete", entry.is_some_and(|(listing, _)| listing.keys().contains('c'))),
             (of_entry, entry.is_some_and(|(listing, _)| listing != Listing::Batches)),
             ("Esc back", true),
             ("? keys", true),
@@ -82,6 +83,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
     let more = match place {
         Place::Queues => vec![("d doctor", true), ("f find", true)],
         Place::Messages => vec![
+            ("a mark all", is_there && app.is_partial()),
             ("/ filter", is_there),
             ("Space mark", is_there),
             ("w consumers", has("inflight") && state != "inflight"),

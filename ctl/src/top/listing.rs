@@ -35,13 +35,14 @@ type Cell = (Style, String);
 type Column = (&'static str, usize, fn(&str, usize) -> String);
 
 impl Listing {
-    /// The key that changes something about an entry.
-    pub fn key(self) -> Option<char> {
+    /// The keys that change something about an entry.
+    pub fn keys(self) -> &'static str {
         match self {
-            Listing::Groups => Some('p'),
-            Listing::Consumers | Listing::Causes | Listing::Letters => Some('r'),
-            Listing::Schedules => Some('n'),
-            Listing::Batches => None,
+            Listing::Groups => "p",
+            Listing::Consumers => "r",
+            Listing::Causes | Listing::Letters => "rc",
+            Listing::Schedules => "n",
+            Listing::Batches => "",
         }
     }
 

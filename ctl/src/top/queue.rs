@@ -75,7 +75,7 @@ impl QueuePage {
     }
 
     /// The messages that the filter shows.
-    fn rows(&self) -> impl Iterator<Item = &Fields> {
+    pub fn rows(&self) -> impl Iterator<Item = &Fields> {
         self.fitting.iter().filter_map(|place| self.messages.as_ref()?.get(*place))
     }
 
@@ -121,6 +121,9 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         tabs.add(if state == page.state { Style::Selected } else { Style::Plain }, text);
         tabs.add(Style::Plain, " ");
     }
+    if !page.marked.is_empty() {
+        tabs.add(Style::Warning, format!(" {} marked", page.marked.len()));
+    }
     match &page.only {
         Some(Only::Cause(cause)) => tabs.add(Style::Warning, format!(" {}", shown(cause))),
         Some(Only::Group(group)) => tabs.add(Style::Warning, format!(" group {}", named(group))),
@@ -133,9 +136,6 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     if !page.filter.is_empty() {
         let found = format!(" {} with {:?} of {} read", page.fitting.len(), shown(&page.filter), grouped(read));
         tabs.add(Style::Warning, found);
-    }
-    if !page.marked.is_empty() {
-        tabs.add(Style::Warning, format!(" {} marked", page.marked.len()));
     }
     let mut lines =
         vec![title, Line::new(Style::Plain, numbers), tabs, Line::new(Style::Bold, message_heading(&widths, page))];

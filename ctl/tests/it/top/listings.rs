@@ -145,7 +145,7 @@ fn dead_messages_are_counted_and_redriven_by_cause() {
     top.press(ENTER);
     eventually("only those", || !top.line("a ").is_empty() && !top.line("b ").is_empty() && top.line("c ").is_empty());
     top.press("R");
-    top.until("this key is for all, and only some are shown");
+    top.until("this key is for all, and only some are shown: e, then c or r");
     // Back to all, and to the causes.
     top.press(ESCAPE);
     top.until_line("c ");
@@ -159,6 +159,41 @@ fn dead_messages_are_counted_and_redriven_by_cause() {
     top.until_gone("timeout after #ms");
     top.until("no such user");
     assert!(ok(&server, &["get", "q", "c", "--json"]).contains("\"dead\""));
+}
+
+#[test]
+fn dead_messages_and_letters_of_a_cause_are_deleted() {
+    let server = Server::start();
+    for (queue, target) in [("a", "NONE"), ("b", "QUEUE a:letters")] {
+        ok(&server, &["create", queue, "--deadforward", target]);
+        for (id, error) in [("1", "timeout after 12ms"), ("2", "timeout after 99ms"), ("3", "no such user")] {
+            ok(&server, &["push", queue, "x", "--id", id]);
+            ok(&server, &["bury", queue, id, "--error", error]);
+        }
+    }
+    let mut top = Top::start(&server);
+    for (queue, place, state) in [("a", 4, "dead "), ("a:letters", 1, "")] {
+        eventually("they are there", || top.line(&format!("{queue} ")).split_whitespace().nth(place) == Some("3"));
+        top.press(&format!("/{queue}\r"));
+        top.until(&format!("with {queue:?}"));
+        top.press("s");
+        top.until("sorted by");
+        top.press(ENTER);
+        top.until_line("3 ");
+        top.press("e");
+        top.until("timeout after #ms");
+        top.press("c");
+        top.until(&format!("Delete 2 {state}messages of {queue} with timeout after #ms"));
+        top.press("y");
+        top.until(&format!("deleted 2 messages of {queue}"));
+        top.until_gone("timeout after #ms");
+        top.until("no such user");
+        assert!(ok(&server, &["get", queue, "3"]).contains("no such user"));
+        top.press(ESCAPE);
+        top.until_line("3 ");
+        top.press(ESCAPE);
+        top.until("STATE");
+    }
 }
 
 #[test]

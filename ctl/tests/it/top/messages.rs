@@ -114,3 +114,30 @@ fn a_setting_that_limits_nothing_says_so_in_a_message() {
     top.until("ttl");
     assert!(top.line("ttl").ends_with("no limit") && top.line("next").is_empty(), "{}", top.text());
 }
+
+#[test]
+fn all_messages_that_a_filter_shows_are_marked_and_deleted() {
+    let server = Server::start();
+    let push = |id: &str, payload: &str| {
+        server.ask(&["DQ.PUSH", "q", payload, "ID", id]);
+        server.ask(&["DQ.BURY", "q", id]);
+    };
+    (0..120).for_each(|number| push(&format!("m{number}"), "coupon"));
+    push("other", "invoice");
+    let mut top = Top::start(&server);
+    eventually("they are dead", || top.line("q ").split_whitespace().nth(4) == Some("121"));
+    top.press(ENTER);
+    top.until("Tab state");
+    top.press("/coupon\r");
+    top.until("120 with \"coupon\" of 1");
+    top.until("a mark all");
+    top.press("X");
+    top.until("this key is for all, and only some are shown: a marks these, then c or r is for");
+    top.press("a");
+    top.until("120 marked: c and r are now for them");
+    top.press("c");
+    top.until("Delete 120 marked messages of q for good?");
+    top.press("y");
+    top.until("deleted 120 messages of q");
+    assert_eq!(server.text(&["DQ.LEN", "q", "dead"]), "1");
+}
