@@ -1,5 +1,6 @@
 //! `dqctl doctor`: finds what is set up in a way that loses or delays messages. It only reads.
 
+mod dead;
 mod finding;
 mod info;
 mod moved;

@@ -1,5 +1,6 @@
 //! What is wrong with a queue: nobody takes its messages, nobody looks at its dead ones, or it is full.
 
+use super::dead;
 use super::finding::{About, Findings, Severity, Subject};
 use super::moved::{self, Moved};
 use super::waiting::Waiting;
@@ -14,10 +15,6 @@ use crate::trouble::Trouble;
 use dq_client::{cmd, Client, Error, Resend};
 use std::time::Duration;
 
-/// The most dead messages, and the most bytes of payloads, that are read to find the oldest one.
-const DEAD_MESSAGES: u64 = 1_000;
-const DEAD_BYTES: u64 = 16 * 1024 * 1024;
-
 /// The most ready messages that are read to find those that no group holds back.
 const READY_MESSAGES: u64 = 100;
 
@@ -31,7 +28,7 @@ const BATCH_MESSAGES: usize = 1_000;
 /// How long is too long.
 pub struct Limits {
     pub ready: Duration,
-    dead: Duration,
+    pub dead: Duration,
     paused: Duration,
     open: Duration,
 }
@@ -96,7 +93,7 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
     let waits = delivery(client, name, &info, limits, about)? && !are_letters;
     expiry(client, name, about)?;
     let new = conditions.contains(&(Condition::Dead, Level::Warning)).then(|| recent.dead(&info));
-    dead(client, name, &info, new, limits, about)?;
+    dead::check(client, name, &info, new, limits, about)?;
     batches(client, name, &info, limits, about)?;
     Ok(Again {
         waiting: waits.then(|| Waiting::of(&info, trouble)),
@@ -114,9 +111,11 @@ fn leases(info: &Fields, about: &mut About) {
     if expired < LEASES || expired < delivered / LEASE_SHARE {
         return;
     }
-    let what = format!("{expired} of {delivered} deliveries ended because their lease expired, or were released");
-    let why = "consumers died, hang, or took longer than the lease, and their messages were delivered again";
-    let advice = "compare dqctl stats QUEUE with the lease; extend leases, or dqctl alter QUEUE --lease TIME";
+    let what = format!(
+        "since it was created, {expired} of {delivered} deliveries ended because their lease expired, or were released"
+    );
+    let why = "consumers died, hung, or took longer than the lease, and their messages were delivered again";
+    let advice = "see with dqctl info QUEUE whether lease-expired still grows; if it does, compare dqctl stats QUEUE with the lease, extend leases, or dqctl alter QUEUE --lease TIME";
     about.note("leases", what, why, advice);
 }
 
@@ -126,6 +125,17 @@ fn refusals(count: i64) -> String {
         "at least 1 push was refused".to_owned()
     } else {
         format!("at least {count} pushes were refused")
+    }
+}
+
+/// How a full queue gets room. Consumers do not take messages that are not due yet, or that are forwarded.
+fn room(info: &Fields) -> &'static str {
+    if number(info, "delayed") > number(info, "ready") + number(info, "inflight") {
+        "most of its messages are delayed: raise the limit with dqctl alter QUEUE --maxlen N, make some due with dqctl promote QUEUE -n N, or cancel some of them"
+    } else if info.int("forward-failing-since").is_some() {
+        "let it forward its messages again, or raise the limit with dqctl alter QUEUE --maxlen N"
+    } else {
+        "add consumers, or raise the limit with dqctl alter QUEUE --maxlen N"
     }
 }
 
@@ -141,15 +151,10 @@ fn settings(info: &Fields, about: &mut About) {
         let refused = if refused > 0 { format!(", and {}", refusals(refused)) } else { String::new() };
         let what = format!("it is full: {held} of {limit} messages{refused}");
         let why = "producers get the error QUEUEFULL, and lose the message if they do not keep it";
-        about.critical("full", what, why, "add consumers, or raise the limit with dqctl alter QUEUE --maxlen N");
+        about.critical("full", what, why, room(info));
     } else if limit > 0 && held / 9 >= limit / 10 {
         let what = format!("it is nearly full: {held} of {limit} messages");
-        about.warning(
-            "full",
-            what,
-            "pushes are refused when it is full",
-            "add consumers, or raise the limit with dqctl alter QUEUE --maxlen N",
-        );
+        about.warning("full", what, "pushes are refused when it is full", room(info));
     } else if refused > 0 {
         let what = format!("{} since it was created, because it was full", refusals(refused));
         let why = "a producer that does not push again has lost them";
@@ -324,60 +329,6 @@ fn expiry(client: &Client, name: &[u8], about: &mut About) -> Result<(), Error> 
     }
 }
 
-fn dead(
-    client: &Client,
-    name: &[u8],
-    info: &Fields,
-    new: Option<String>,
-    limits: &Limits,
-    about: &mut About,
-) -> Result<(), Error> {
-    let count = |name: &str| u64::try_from(number(info, name)).unwrap_or(0);
-    let dead = count("dead");
-    if dead == 0 {
-        return Ok(());
-    }
-    // The newest are read first, so the oldest is the last one. Large ones are not all read.
-    let messages: u64 = ["delayed", "ready", "inflight", "dead"].into_iter().map(count).sum();
-    let average = count("payload-bytes") / messages.max(1) + 1;
-    let read = dead.min(DEAD_MESSAGES).min((DEAD_BYTES / average).max(1));
-    let command = cmd("DQ.PEEK").arg(name).arg("dead").arg("COUNT").arg(read).clone();
-    let messages = match client.call(&command, Resend::Harmless) {
-        Err(Error::NoPermission(_)) => {
-            about.not_checked("dead", "the age of dead messages", "+dq.peek");
-            return Ok(());
-        }
-        reply => reply::list(reply?).unwrap_or_default(),
-    };
-    let oldest = messages.into_iter().next_back().and_then(|message| Fields::read(message).ok().flatten());
-    let Some(died) = oldest.and_then(|message| message.int("died")) else { return Ok(()) };
-    let age = u64::try_from(now_ms().saturating_sub(died)).unwrap_or(0);
-    tell_dead((dead, read), age, new, limits, about);
-    Ok(())
-}
-
-/// Tells of dead messages of which the oldest is of this age. `new` are the words for them if the newest one is a warning.
-fn tell_dead((dead, read): (u64, u64), age: u64, new: Option<String>, limits: &Limits, about: &mut About) {
-    if u128::from(age) >= limits.dead.as_millis() {
-        let at_least = if read < dead { "at least " } else { "" };
-        let messages = if dead == 1 { "message" } else { "messages" };
-        let what = format!("it has {dead} dead {messages}, the oldest for {at_least}{}", span(age));
-        let advice = "look with dqctl dead QUEUE --by-error; redrive, cancel, or dqctl alter QUEUE --deadttl TIME";
-        about.warning("dead", what, "nobody looks at them, and they take memory", advice);
-    } else if let Some(new) = new {
-        let advice = "look with dqctl dead QUEUE --by-error; redrive or cancel them";
-        about.warning("dead", format!("it has {new}"), "they are not delivered again", advice);
-    } else if read < dead {
-        let what = format!("it has {dead} dead messages; only the newest {read} were read");
-        about.note(
-            "dead",
-            what,
-            "older ones may have been forgotten",
-            "limit them with dqctl alter QUEUE --deadlen N or --deadttl TIME",
-        );
-    }
-}
-
 /// Batches of which nobody has said what follows, as far as the first messages belong to them.
 fn batches(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: &mut About) -> Result<(), Error> {
     if number(info, "batches") == 0 {
@@ -417,28 +368,4 @@ fn batches(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: 
         about.warning("batch", what, "nothing follows when they have ended", &advice);
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::finding::{Findings, Severity, Subject};
-    use super::{tell_dead, Limits};
-    use crate::cli::doctor::DoctorArgs;
-
-    #[test]
-    fn dead_messages_are_found_on_the_next_day_and_when_they_are_old() {
-        let (hour, day) = (3_600_000, 24 * 3_600_000);
-        let new = || Some("30 dead, the newest 6h ago".to_owned());
-        for (read, age, new, expected) in [
-            (30, 9 * hour, new(), Some(Severity::Warning)),
-            (30, 2 * day, None, None),
-            (30, 7 * day, None, Some(Severity::Warning)),
-            (20, 2 * day, None, Some(Severity::Note)),
-        ] {
-            let mut findings = Findings::default();
-            let about = &mut findings.about(Subject::Queue(b"q".to_vec()));
-            tell_dead((30, read), age, new, &Limits::of(&DoctorArgs::default()), about);
-            assert_eq!(findings.names(), Vec::from_iter(expected.map(|severity| (severity, "dead"))), "{age}");
-        }
-    }
 }

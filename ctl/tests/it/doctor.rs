@@ -106,6 +106,22 @@ fn what_keeps_messages_of_a_queue_is_found() {
 }
 
 #[test]
+fn consumers_are_no_advice_for_a_queue_that_is_full_of_delayed_messages() {
+    let server = sound();
+    for (queue, delay) in [("later", "3600000"), ("now", "0")] {
+        server.ask(&["DQ.CREATE", queue, "MAXLEN", "1"]);
+        server.ask(&["DQ.PUSH", queue, "x", "DELAY", delay]);
+    }
+    let (_, findings) = doctor(&server, &[]);
+    let advice = |queue: &str| {
+        findings.iter().find(|found| found["check"] == "full" && found["queue"] == queue).unwrap()["do"].to_string()
+    };
+    assert!(advice("now").contains("add consumers"), "{findings:?}");
+    let later = advice("later");
+    assert!(later.contains("dqctl promote later -n N") && !later.contains("consumers"), "{later}");
+}
+
+#[test]
 fn leases_that_expire_again_and_again_are_found() {
     let server = sound();
     let pop = |count: &str| server.ask(&["DQ.POP", "q", "COUNT", count, "LEASE", "600000", "AS", "w"]);
@@ -120,7 +136,10 @@ fn leases_that_expire_again_and_again_are_found() {
     let (code, findings) = doctor(&server, &[]);
     assert_eq!((code, severities(&findings, "leases")), (0, vec!["note"]), "{findings:?}");
     let finding = findings.iter().find(|finding| finding["check"] == "leases").unwrap();
-    assert!(finding["what"].as_str().unwrap().starts_with("10 of 10 deliveries ended"), "{finding}");
+    assert!(
+        finding["what"].as_str().unwrap().starts_with("since it was created, 10 of 10 deliveries ended"),
+        "{finding}"
+    );
     assert!(finding["do"].as_str().unwrap().contains("dqctl alter q --lease TIME"), "{finding}");
 }
 
