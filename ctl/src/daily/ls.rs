@@ -122,10 +122,14 @@ fn look<'a>(client: &Client, args: &LsArgs, seen: &'a mut BTreeMap<Vec<u8>, Seen
         Some(Listed { name, info, row })
     });
     let mut listed: Vec<Listed> = listed.collect();
-    let summary = summary(&listed);
-    listed.retain(|queue| !args.trouble || !queue.row.trouble.is_none());
     // They are in the order of their names, which those that are equal keep.
     let sort = args.sort.unwrap_or(if args.trouble { Sort::State } else { Sort::Queue });
+    let mut summary = summary(&listed);
+    let has_trouble = listed.iter().any(|queue| !queue.row.trouble.is_none());
+    if has_trouble && !summary.is_empty() && !args.trouble && sort != Sort::State {
+        summary.push_str("; --trouble lists the worst first");
+    }
+    listed.retain(|queue| !args.trouble || !queue.row.trouble.is_none());
     listed.sort_by(|a, b| if args.reverse { compare(sort, b, a) } else { compare(sort, a, b) });
     listed.truncate(args.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
     Ok(Look { listed, summary, missing })

@@ -99,7 +99,9 @@ fn a_terminal_shows_what_is_wrong_in_colours_unless_refused() {
         }
     }
     let shown = on_terminal(&server, "ls", false);
-    assert!(shown.ends_with("\n3 queues, 1 in trouble, 1 to look at\n"), "{shown:?}");
+    let summary = "\n3 queues, 1 in trouble, 1 to look at";
+    assert!(shown.ends_with(&format!("{summary}; --trouble lists the worst first\n")), "{shown:?}");
+    assert!(on_terminal(&server, "ls --trouble", false).ends_with(&format!("{summary}\n")));
     let state = |queue: &str| shown.lines().find(|line| line.starts_with(queue)).unwrap().rsplit(' ').next().unwrap();
     assert!(shown.contains(&format!("{red}  full, messages die\x1b[0m")), "{shown:?}");
     assert_eq!(state("b"), "open");
