@@ -15,6 +15,7 @@ use crate::queues as names;
 use dq_client::{cmd, Address, Client, Error};
 use finding::{Findings, Severity, Subject};
 use info::ServerInfo;
+use moved::Targets;
 use queues::Again;
 use serde_json::Value as Json;
 use std::thread;
@@ -120,9 +121,9 @@ fn look_at_each(
     findings: &mut Findings,
 ) -> Result<usize, Failure> {
     let (found, missing) = names::find_reachable(client, args.pattern.as_deref())?;
-    let mut unclear = Vec::new();
+    let (mut unclear, mut targets) = (Vec::new(), Targets::default());
     for name in &found {
-        let again = queues::check(client, name, limits, findings)?;
+        let again = queues::check(client, name, limits, &mut targets, findings)?;
         if again.is_needed() {
             unclear.push((name, again));
         }

@@ -11,6 +11,7 @@ use crate::time::now_ms;
 use crate::trouble::Trouble;
 use crate::wording::messages;
 use dq_client::{cmd, Client, Error, Resend};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 /// The most messages, and the most bytes of payloads, of another queue that are read to find the newest that died here.
@@ -36,27 +37,44 @@ pub fn moves(info: &Fields) -> bool {
     !matches!(info.text("deadforward").as_str(), "" | "NONE")
 }
 
-/// How long ago the newest of the messages that were moved died, in ms. Not known if they are not in a queue, if somebody has
-/// taken them from there or may not read them, or if that would be a lot to read.
-pub fn newest_death(client: &Client, name: &[u8], info: &Fields) -> Option<i64> {
-    if number(info, "died") == 0 {
-        return None;
+/// When the newest message of each queue died, in Unix ms, by the name of the queue.
+type Deaths = HashMap<Vec<u8>, i64>;
+
+/// The queues to which others move their dead messages. Each is read once, since it may be that of thousands; `None`: it was not
+/// read to its end.
+#[derive(Default)]
+pub struct Targets(HashMap<Vec<u8>, Option<Deaths>>);
+
+impl Targets {
+    /// How long ago the newest of the messages that were moved died, in ms. Not known if they are not in a queue, if somebody has
+    /// taken them from there or may not read them, or if that would be a lot to read.
+    pub fn newest_death(&mut self, client: &Client, name: &[u8], info: &Fields) -> Option<i64> {
+        if number(info, "died") == 0 {
+            return None;
+        }
+        let target = info.bytes("deadforward").strip_prefix(b"QUEUE ")?;
+        let deaths = self.0.entry(target.to_vec()).or_insert_with(|| deaths(client, target));
+        deaths.as_ref()?.get(name).map(|at| now_ms().saturating_sub(*at).max(0))
     }
-    let target = info.bytes("deadforward").strip_prefix(b"QUEUE ")?;
+}
+
+/// Reads the letters of a queue.
+fn deaths(client: &Client, target: &[u8]) -> Option<Deaths> {
     let reply = client.call(cmd("DQ.INFO").arg(target), Resend::Harmless).ok()?;
-    let there = Fields::read(reply).ok().flatten()?;
-    let messages: i64 = ["delayed", "ready", "inflight", "dead"].iter().map(|state| number(&there, state)).sum();
-    if messages > MESSAGES || number(&there, "payload-bytes") > BYTES {
+    let info = Fields::read(reply).ok().flatten()?;
+    let messages: i64 = ["delayed", "ready", "inflight", "dead"].iter().map(|state| number(&info, state)).sum();
+    if messages > MESSAGES || number(&info, "payload-bytes") > BYTES {
         return None;
     }
-    let mut newest = None;
-    let read = scan::pages(client, target, &there, &[], |page| {
-        let letters = page.into_iter().filter_map(as_it_died).filter(|letter| letter.bytes("from") == name);
-        newest = newest.max(letters.filter_map(|letter| letter.int("died")).max());
+    let mut deaths = Deaths::new();
+    let read = scan::pages(client, target, &info, &[], |page| {
+        for letter in page.into_iter().filter_map(as_it_died) {
+            let newest = deaths.entry(letter.bytes("from").to_vec()).or_default();
+            *newest = letter.int("died").unwrap_or(0).max(*newest);
+        }
         Ok(ControlFlow::Continue(()))
     });
-    read.ok()?;
-    newest.map(|at| now_ms().saturating_sub(at).max(0))
+    read.ok().map(|()| deaths)
 }
 
 /// Reports that messages die, and where they are.

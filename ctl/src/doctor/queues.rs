@@ -2,7 +2,7 @@
 
 use super::dead;
 use super::finding::{About, Findings, Severity, Subject};
-use super::moved::{self, Moved};
+use super::moved::{self, Moved, Targets};
 use super::waiting::Waiting;
 use crate::advice::quoted;
 use crate::batches::find;
@@ -54,7 +54,13 @@ impl Again {
 }
 
 /// Looks at one queue.
-pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findings) -> Result<Again, Error> {
+pub fn check(
+    client: &Client,
+    name: &[u8],
+    limits: &Limits,
+    targets: &mut Targets,
+    findings: &mut Findings,
+) -> Result<Again, Error> {
     let about = &mut findings.about(Subject::Queue(name.to_vec()));
     let reply = match client.call(cmd("DQ.INFO").arg(name), Resend::Harmless) {
         Err(Error::NoPermission(_)) => {
@@ -68,7 +74,7 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
     let Ok(Some(info)) = Fields::read(reply) else { return Ok(Again::default()) };
     let mut recent = Recent::at_once(client, name, &info);
     if moved::moves(&info) {
-        recent.newest_death = recent.newest_death.or_else(|| moved::newest_death(client, name, &info));
+        recent.newest_death = recent.newest_death.or_else(|| targets.newest_death(client, name, &info));
     }
     let conditions = Condition::of(&info, recent);
     let trouble = Trouble::of(&info, &conditions);

@@ -251,8 +251,20 @@ fn messages_that_die_and_are_moved_away_are_found() {
     let found = findings.iter().find(|found| found["check"] == "dying").unwrap();
     assert_eq!(found["what"], "messages have died in the last 10 minutes, and are moved to QUEUE q:dead");
     assert_eq!(found["do"], "look with dqctl dead q:dead --letters --by-error");
-    // Somebody has taken it, so nobody knows any more when it died.
-    server.ask(&["DQ.POP", "q:dead", "NOACK"]);
+    // It is read once, although it may be that of thousands of queues.
+    for queue in ["p", "r"] {
+        ok(&server, &["create", queue, "--deadforward", "QUEUE q:dead"]);
+        ok(&server, &["push", queue, "x", "--id", queue]);
+        ok(&server, &["bury", queue, queue]);
+    }
+    eventually("they are moved", || ok(&server, &["info", "q:dead"]).contains("ready\t3"));
+    server.ask(&["CONFIG", "RESETSTAT"]);
+    let (_, findings) = doctor(&server, &[]);
+    assert_eq!(severities(&findings, "dying").len(), 3, "{findings:?}");
+    let scans = server.info("commandstats", "cmdstat_DQ.SCAN");
+    assert!(scans.contains("calls=1,"), "{scans}");
+    // Somebody has taken them, so nobody knows any more when they died.
+    server.ask(&["DQ.POP", "q:dead", "NOACK", "COUNT", "3"]);
     let (code, findings) = doctor(&server, &["--match", "q"]);
     assert_eq!((code, severities(&findings, "moved")), (0, vec!["note"]), "{findings:?}");
     let found = findings.iter().find(|found| found["check"] == "moved").unwrap();
