@@ -39,6 +39,39 @@ pub fn redrive_these(client: &Client, queue: &[u8], ids: &[&[u8]], delay: Durati
     int(&reply).and_then(|count| u64::try_from(count).ok()).ok_or_else(|| unexpected(&reply))
 }
 
+/// Buries those of some messages that wait, with an error if there is one. Returns how many.
+///
+/// One that a consumer takes between its reading and its burial, a few milliseconds, is buried too.
+pub fn bury_these(client: &Client, queue: &[u8], ids: &[&[u8]], error: Option<&[u8]>) -> Result<u64, Failure> {
+    let waits = |message: &Fields| matches!(message.text("state").as_str(), "ready" | "delayed");
+    let mut buried = 0;
+    for step in ids.chunks(AGAIN) {
+        let messages = get_all(client, queue, step)?.into_iter();
+        let waiting = step.iter().zip(messages).filter(|(_, message)| message.as_ref().is_some_and(waits));
+        let waiting: Vec<&[u8]> = waiting.map(|(id, _)| *id).collect();
+        buried += bury_each(client, queue, &waiting, error)?;
+    }
+    Ok(buried)
+}
+
+/// Buries messages in whatever state they are. Returns how many were not dead before.
+fn bury_each(client: &Client, queue: &[u8], ids: &[&[u8]], error: Option<&[u8]>) -> Result<u64, Failure> {
+    let burial = |id: &&[u8]| {
+        let mut command = cmd("DQ.BURY");
+        command.arg(queue).arg(*id);
+        if let Some(error) = error {
+            command.arg("ERROR").arg(error);
+        }
+        command
+    };
+    let burials: Vec<Cmd> = ids.iter().map(burial).collect();
+    let mut buried = 0;
+    for reply in client.batch(&burials) {
+        buried += u64::from(text(&reply?).is_some());
+    }
+    Ok(buried)
+}
+
 /// Cancels the selected messages. Returns how many; `None` if the queue does not exist.
 ///
 /// A message that comes into another state between its reading and its cancellation, a few milliseconds, is cancelled too.
@@ -68,20 +101,7 @@ pub fn bury(
 ) -> Result<Option<u64>, Failure> {
     change(client, queue, filter, progress, |ids| {
         let ids = still_selected(client, queue, filter, ids)?;
-        let burial = |id: &&[u8]| {
-            let mut command = cmd("DQ.BURY");
-            command.arg(queue).arg(*id);
-            if let Some(error) = error {
-                command.arg("ERROR").arg(error);
-            }
-            command
-        };
-        let burials: Vec<Cmd> = ids.iter().map(burial).collect();
-        let mut buried = 0;
-        for reply in client.batch(&burials) {
-            buried += u64::from(text(&reply?).is_some());
-        }
-        Ok(buried)
+        bury_each(client, queue, &ids, error)
     })
 }
 
@@ -103,7 +123,7 @@ pub fn send_selected_back(
     Ok(exists.map(|_| ()))
 }
 
-/// How many of the oldest messages are changed at a time, and how many are read again before.
+/// How many of the oldest messages are changed at a time, and how many are read again before a change.
 const STEP: usize = 1_000;
 const AGAIN: usize = 50;
 

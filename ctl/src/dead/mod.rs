@@ -14,7 +14,7 @@ mod letters;
 
 pub use cause::{cause_of, error_of, header};
 pub use causes::causes;
-pub use change::{bury, cancel, count, redrive, redrive_these, send_selected_back};
+pub use change::{bury, bury_these, cancel, count, redrive, redrive_these, send_selected_back};
 pub use command::dead;
 pub use filter::{is_older, older_than, since, Among, Condition, Filter};
 pub use letters::{as_it_died, is_letter, send_back, SentBack};

@@ -5,7 +5,7 @@
 use super::messages::{cut, BEGINNING};
 use super::queues::no_queue;
 use super::{put, Answer, Api, Params, Problem};
-use crate::dead::{cause_of, pages, redrive_these, send_back, since, Among, Filter, SentBack};
+use crate::dead::{bury_these, cause_of, pages, redrive_these, send_back, since, Among, Filter, SentBack};
 use crate::reply::{list, text, Fields};
 use crate::time::now_ms;
 use dq_client::{cmd, Resend, State};
@@ -172,12 +172,12 @@ impl Newest {
     }
 }
 
-/// Redrives or deletes the selected messages. `more` says that the time was not enough for all of them.
+/// Redrives, buries or deletes the selected messages. `more` says that the time was not enough for all of them.
 pub fn change_dead(api: &Api, params: &Params) -> Answer {
-    params.only(&[&["queue", "do", "delay"], &SELECTS[..]].concat())?;
+    params.only(&[&["queue", "do", "delay", "error"], &SELECTS[..]].concat())?;
     let (queue, selection) = (params.needed("queue")?, Selection::of(params)?);
     let action = params.text("do")?.unwrap_or_default();
-    let (delay, mut sent) = (delay(params)?, SentBack::default());
+    let (delay, error, mut sent) = (delay(params)?, params.bytes("error")?, SentBack::default());
     let mut change = |ids: &[&[u8]]| match action.as_str() {
         "redrive" if selection.filter.among == Among::Letters => {
             let before = sent.sent;
@@ -186,14 +186,21 @@ pub fn change_dead(api: &Api, params: &Params) -> Answer {
             Ok(sent.sent - before)
         }
         "redrive" => redrive_these(&api.client, &queue, ids, delay),
+        "bury" => bury_these(&api.client, &queue, ids, error.as_deref()),
         _ => {
             let states = list(api.client.call(cmd("DQ.CANCEL").arg(&queue).arg(ids), Resend::Never)?);
             Ok(states.unwrap_or_default().iter().filter_map(text).map(|_| 1).sum::<u64>())
         }
     };
-    let is_dead = matches!(selection.filter.among, Among::Letters | Among::State(State::Dead));
-    if !matches!((action.as_str(), is_dead), ("redrive", true) | ("delete", _)) {
-        return Err(Problem::wrong("do must be delete, or redrive of dead messages or letters"));
+    let is_possible = match (action.as_str(), selection.filter.among) {
+        ("delete", _) => true,
+        ("redrive", among) => matches!(among, Among::Letters | Among::State(State::Dead)),
+        ("bury", among) => matches!(among, Among::State(State::Ready | State::Delayed)),
+        _ => false,
+    };
+    if !is_possible {
+        let actions = "delete, redrive of dead messages or letters, or bury of ready or delayed messages";
+        return Err(Problem::wrong(format!("do must be {actions}")));
     }
     let (mut changed, mut has_more, began) = (0, false, Instant::now());
     let exists = pages(&api.client, &queue, &selection.filter, |page| {

@@ -5,7 +5,7 @@ use super::dead::{among, delay};
 use super::messages::state;
 use super::queues::no_queue;
 use super::{put, Answer, Api, Params, Problem};
-use crate::dead::{send_back, Among, SentBack};
+use crate::dead::{bury_these, send_back, Among, SentBack};
 use crate::reply::{int, list, text, unexpected};
 use crate::time::millis;
 use dq_client::{cmd, Cmd, Resend, Value};
@@ -186,10 +186,22 @@ pub fn nack(api: &Api, params: &Params) -> Answer {
     Ok(json!({ "state": state }))
 }
 
+/// Buries one message, whatever its state, or those of several that wait.
 pub fn bury(api: &Api, params: &Params) -> Answer {
-    params.only(&["queue", "id", "error"])?;
+    params.only(&["queue", "id", "ids", "error"])?;
+    let (id, ids) = (params.bytes("id")?, params.ids()?);
+    let id = match (id, ids.len()) {
+        (Some(id), 1) => id,
+        (Some(_), _) => return Err(Problem::wrong("give id or ids, not both")),
+        (None, 0) => return Err(Problem::wrong("id or ids is missing")),
+        (None, _) => {
+            let (ids, error): (Vec<&[u8]>, _) = (ids.iter().map(Vec::as_slice).collect(), params.bytes("error")?);
+            let buried = bury_these(&api.client, &params.needed("queue")?, &ids, error.as_deref())?;
+            return Ok(json!({ "buried": buried }));
+        }
+    };
     let mut command = command("DQ.BURY", params)?;
-    command.arg(params.needed("id")?);
+    command.arg(id);
     add_error(&mut command, params)?;
     let was = text(&send(api, &command)?);
     let was = was.ok_or_else(|| Problem::new(404, "the queue has no message of this id that is not dead"))?;

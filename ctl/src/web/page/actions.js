@@ -11,7 +11,8 @@ const STATES = [["dead", "dead"], ["ready", "ready"], ["delayed", "delayed"], ["
 const PAUSE_FOR = { name: "for", label: "For (optional)", hint: `${SPAN_HINT} Empty: until it is resumed.`, parse: time };
 /** Settings that are given together. */
 const PAIRS = [["backoff-base", "backoff-max", "backoff-jitter"], ["rate", "rate-period"], ["grouprate", "grouprate-period"]];
-const REMOVED = { Cancel: "Cancelled", Delete: "Deleted", Forget: "Forgotten" };
+const DONE = { Cancel: "Cancelled", Delete: "Deleted", Forget: "Forgotten", Redrive: "Redriven", Bury: "Buried" };
+const BURIED = "Dead, but kept, and can be redriven";
 const DELAY = { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time };
 
 const ACKS = "Consumers are working on them; their acks will have no effect.";
@@ -84,17 +85,17 @@ export function actions(shared, queue) {
     const state = filter.state ?? "dead";
     const noun = state === "letters" ? "dead letter" : `${state === "inflight" ? "delivered" : state} message`;
     const number = `${counted.partial ? "At least " : ""}${many(counted.selected, noun)}`;
-    const redrives = what === "redrive";
-    const verb = !redrives ? removal(state) : state === "letters" ? "Send back" : "Redrive";
+    const verb = verbOf(what, state);
     const origins = counted.origins.filter((one) => [undefined, shown(one, "from")].includes(named));
-    const doing = !redrives ? "Removed for good" : state === "letters" ? backTo(origins.map((one) => shown(one, "from"))) : "Ready again, with no attempts and no errors";
+    const redriven = state === "letters" ? backTo(origins.map((one) => shown(one, "from"))) : "Ready again, with no attempts and no errors";
+    const [doing, fields] = { redrive: [redriven, [DELAY]], bury: [BURIED, [ERROR]], delete: ["Removed for good", []] }[what];
     const isNone = counted.selected === 0;
     ask({
       title: `${verb} ${many(counted.selected, noun)} of ${title}?`,
       words: isNone ? `No ${noun} is selected by these conditions any more.` : `${doing}: ${[number, ...conditionsOf(filter)].join(" ")}.${state === "inflight" ? ` ${ACKS}` : ""}`,
-      fields: redrives ? [DELAY] : [],
+      fields,
       confirm: verb,
-      danger: !redrives,
+      danger: what === "delete",
       run: async (values, progress) => {
         let did = 0;
         let left = 0;
@@ -109,8 +110,9 @@ export function actions(shared, queue) {
           isPartial = answer.more && !more;
           progress(`${count(did)} of ${count(counted.selected)}…`);
         }
-        const words = redrives && state === "letters" ? sentBack(did, left) : `${redrives ? "Redriven" : REMOVED[removal(state)]}: ${many(did, "message")}.`;
-        report(isPartial ? `${words} Not all messages could be read in time: dqctl ${redrives ? "redrive" : "cancel"} --where reads all.` : words);
+        const words = verb === "Send back" ? sentBack(did, left) : `${DONE[verb]}: ${many(did, "message")}.`;
+        const others = { redrive: "dqctl redrive --where reads all", bury: "narrow the conditions for the others", delete: "dqctl cancel --where reads all" }[what];
+        report(isPartial ? `${words} Not all messages could be read in time: ${others}.` : words);
       },
     });
   }
@@ -188,7 +190,15 @@ export function actions(shared, queue) {
       words: `They are removed for good.${state === "inflight" ? ` ${ACKS}` : ""}`,
       confirm: removal(state),
       danger: true,
-      run: () => act("cancel", listOf(messages), (answer) => `${REMOVED[removal(state)]}: ${many(answer.cancelled, "message")}.`),
+      run: () => act("cancel", listOf(messages), (answer) => `${DONE[removal(state)]}: ${many(answer.cancelled, "message")}.`),
+    }),
+    // What a consumer has taken since is left to it.
+    burySome: (messages) => ask({
+      title: `Bury ${many(messages.length, "message")} of ${title}?`,
+      words: `${BURIED}. Those that a consumer has taken meanwhile are left alone.`,
+      fields: [ERROR],
+      confirm: "Bury",
+      run: (values) => act("bury", { ...listOf(messages), ...given(values) }, ({ buried }) => `Buried: ${many(buried, "message")}.${buried < messages.length ? ` ${count(messages.length - buried)} had changed meanwhile.` : ""}`),
     }),
     promoteSome: (messages) => ask({
       title: `Run ${many(messages.length, "message")} of ${title} now?`,
@@ -347,6 +357,11 @@ function conditionsOf(filter) {
     filter.attempts !== undefined && `after at least ${many(filter.attempts, "attempt")}`,
   ];
   return words.filter(Boolean).map((condition, nth) => (nth === 0 ? condition : `and ${condition}`));
+}
+
+/** What the button says that changes all messages of a filter. */
+export function verbOf(what, state) {
+  return what === "delete" ? removal(state) : what === "bury" ? "Bury" : state === "letters" ? "Send back" : "Redrive";
 }
 
 /** What the removal of a message is called. */

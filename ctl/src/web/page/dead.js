@@ -2,7 +2,7 @@
 // died in another queue and go back to it, and without causes with messages of other states.
 
 import { read } from "./api.js";
-import { actions, removal } from "./actions.js";
+import { actions, verbOf } from "./actions.js";
 import { el, list, set, show, text } from "./dom.js";
 import { address, count, distance, instant, many, param, parseSpan, shown } from "./format.js";
 import { fillItem, makeItem } from "./lists.js";
@@ -49,10 +49,11 @@ export function deadList(queue, shared, params) {
   const causes = el("ul", { class: "causes", "aria-label": "Causes" });
   const others = el("p", { class: "dim", hidden: true });
   const bulk = {
-    redrive: el("button", { type: "button", click: () => acts().changeDead("redrive", filter()) }, "Redrive them…"),
-    delete: el("button", { type: "button", class: "danger", click: () => acts().changeDead("delete", filter()) }, "Delete them…"),
+    ...(hasDied ? { redrive: forAll("redrive") } : {}),
+    ...(tab === "ready" || tab === "delayed" ? { bury: forAll("bury") } : {}),
+    delete: forAll("delete", "danger"),
   };
-  const choice = selection(queue, tab, shared, hasDied ? Object.values(bulk) : [bulk.delete]);
+  const choice = selection(queue, tab, shared, Object.values(bulk));
   set(choice.summary, "role", "status");
   const origins = el("p", { class: "origins", hidden: true }, "They died in ", el("span", { role: "group", "aria-label": "Former queues" }), el("a", { hidden: true }), el("span", { class: "dim" }));
   const items = el("ol", { class: "messages" });
@@ -61,8 +62,8 @@ export function deadList(queue, shared, params) {
   const tools = el("div", { class: "tools" }, Object.values(fields).map(({ node }) => node));
   const node = el("section", { class: "dead-list", "aria-label": tab }, tools, wrong, causes, others, origins, choice.bar, items, nothing, el("div", { class: "more" }, more));
 
-  function acts() {
-    return actions(shared, queue);
+  function forAll(what, kind = "") {
+    return el("button", { type: "button", class: kind, click: () => actions(shared, queue).changeDead(what, filter()) });
   }
 
   function field(name, label, placeholder, inputmode = null) {
@@ -129,7 +130,7 @@ export function deadList(queue, shared, params) {
     drawOrigins();
     const part = answer.messages.length < answer.selected ? `The newest ${count(answer.messages.length)} of ` : "";
     choice.draw(answer.messages, `${part}${many(answer.selected, "message")}${isFiltered ? " that these conditions select" : ""}${answer.partial ? ", and perhaps more: not all were read in time" : ""}`);
-    for (const [name, button] of Object.entries(bulk)) text(button, `${name === "delete" ? removal(tab) : tab === "letters" ? "Send back" : "Redrive"} ${answer.selected === 1 ? "it" : `all ${count(answer.selected)}`}…`);
+    for (const [name, button] of Object.entries(bulk)) text(button, `${verbOf(name, tab)} ${answer.selected === 1 ? "it" : `all ${count(answer.selected)}`}…`);
     list(items, answer.messages, keyOf, (message) => makeItem(queue, message, choice.box(message)), (item, message) => {
       fillItem(item, message);
       choice.fill(item, message);

@@ -4,9 +4,11 @@ import { actions, removal } from "./actions.js";
 import { el, show, text } from "./dom.js";
 import { count, param, shown } from "./format.js";
 
-/** What is done with messages of a state, besides removing them: an action, and the words of its button. */
+/** What is done with selected messages of a state, besides removing them: an action, and the words of its button. */
+const BURY = ["burySome", (number) => `Bury ${number} selected…`];
 const SOME = {
-  delayed: [["promoteSome", (number) => `Run ${number} selected now…`]],
+  ready: [BURY],
+  delayed: [["promoteSome", (number) => `Run ${number} selected now…`], BURY],
   inflight: [["giveBackSome", (number) => `Give ${number} selected back…`]],
   dead: [["redriveSome", (number) => `Redrive ${number} selected…`]],
   letters: [["sendBackSome", (number) => `Send ${number} selected back…`]],

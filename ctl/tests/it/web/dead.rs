@@ -154,6 +154,33 @@ fn messages_of_other_states_are_filtered_and_removed() {
 }
 
 #[test]
+fn messages_that_were_redriven_by_mistake_are_buried_again() {
+    let server = graveyard();
+    server.ask(&["DQ.REDRIVE", "q", "COUNT", "10"]);
+    server.ask(&["DQ.POP", "q", "COUNT", "2", "LEASE", "3600000"]);
+    let web = Web::writing(&server);
+    let bury = |state: &str, with: (&str, &str)| {
+        let mut body = json!({ "queue": "q", "do": "bury", "state": state, "error": "by mistake" });
+        body[with.0] = with.1.into();
+        body
+    };
+    assert_eq!(web.act("dead", bury("ready", ("group", "acme")))["changed"], 2);
+    let buried = web.read("/api/message?queue=q&id=m-2")["message"].clone();
+    assert_eq!((&buried["state"], &buried["error"]), (&json!("dead"), &json!("by mistake")));
+    // Of those that are named, what a consumer has or is dead already is left alone.
+    let named = json!({ "queue": "q", "ids": ["m-0", "m-1", "m-3", "m-4", "alive", "none"] });
+    assert_eq!(web.act("bury", named)["buried"], 2);
+    assert_eq!(web.act("dead", bury("ready", ("text", "payload")))["changed"], 5);
+    assert_eq!(server.text(&["DQ.LEN", "q", "dead"]), "9");
+    assert_eq!(server.text(&["DQ.LEN", "q", "inflight"]), "2");
+    for state in ["inflight", "dead", "letters", "done"] {
+        assert_eq!(web.post("dead", &bury(state, ("text", "x"))).status, 400, "{state}");
+    }
+    assert_eq!(web.post("bury", &json!({ "queue": "q", "id": "m-0", "ids": ["m-1"] })).status, 400);
+    assert_eq!(web.post("bury", &json!({ "queue": "q" })).status, 400);
+}
+
+#[test]
 fn large_messages_that_die_are_not_all_read_for_the_overview() {
     let server = Server::start();
     let small = "for i = 1, 20000 do redis.call('DQ.PUSH', 'q', 'x') end";

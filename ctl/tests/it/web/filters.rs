@@ -58,6 +58,42 @@ fn letters_are_sent_back_by_cause_and_one_by_one() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn messages_that_wait_are_buried_by_selection_and_by_a_filter() {
+    let server = Server::start();
+    for number in 0..6 {
+        let delay = if number < 4 { "0" } else { "3600000" };
+        server.ask(&["DQ.PUSH", "q", &format!("job {number}"), "ID", &format!("m-{number}"), "DELAY", delay]);
+    }
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    for (tab, id) in [("ready", "m-0"), ("delayed", "m-4")] {
+        browser.open(&web.page(&format!("queue?queue=q&tab={tab}")));
+        browser.until(id);
+        browser.tab_to(&format!("Select {id}"));
+        browser.press(" ");
+        browser.tab_to("Bury 1 selected…");
+        browser.press("Enter");
+        browser.until("Those that a consumer has taken meanwhile are left alone.");
+        browser.tab_to("Bury");
+        browser.press("Enter");
+        browser.until("Buried: 1 message.");
+    }
+    browser.open(&web.page("queue?queue=q&tab=ready&find=1&text=job"));
+    browser.until("3 messages that these conditions select");
+    browser.tab_to("Bury all 3…");
+    browser.press("Enter");
+    browser.until("Dead, but kept, and can be redriven: 3 ready messages with “job” in id");
+    browser.eval("document.getElementById('field-error').value = 'redriven by mistake'");
+    browser.tab_to("Bury");
+    browser.press("Enter");
+    browser.until("Buried: 3 messages.");
+    assert_eq!(server.text(&["DQ.LEN", "q", "dead"]), "5");
+    assert_eq!(web.read("/api/message?queue=q&id=m-3")["message"]["error"], "redriven by mistake");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn letters_of_one_queue_are_chosen_by_a_click_and_kept_by_the_address() {
     let server = Server::start();
     for (queue, number) in [("orders", 60), ("mail", 2)] {
