@@ -5,12 +5,13 @@ import { address, count, distance, many, now, param, shown, span, visible } from
 
 /** The condition whose messages are worth a look: those that are dead. */
 export const DYING = "messages die";
+const DEAD = "dead";
 const HELD = "groups held";
 const LATE = "late";
 const OCCUPIED = "at its limit in flight";
 const PAUSED = "groups paused";
 /** The tab that shows what a condition is about. */
-const TABS = { [DYING]: "dead", [LATE]: "consumers", [OCCUPIED]: "consumers", [HELD]: "groups", [PAUSED]: "groups" };
+const TABS = { [DYING]: "dead", [DEAD]: "dead", [LATE]: "consumers", [OCCUPIED]: "consumers", [HELD]: "groups", [PAUSED]: "groups" };
 const WHY = { paused: ["is paused until it is resumed", "is paused, resumes"], rate: ["", "is at its rate, delivers again"], limit: ["is at its limit of messages in flight or waiting for a retry"] };
 
 /** More about a condition than its name. */
@@ -19,6 +20,7 @@ const MORE = {
   full: (info) => `${many(info.maxlen, "message")} at most, pushes are refused`,
   "no consumer": (info) => `ready for ${span(info["oldest-ready"])}, no client waits and nothing is in flight`,
   [DYING]: (info) => deathWords(info) || "a message has died in the last ten minutes",
+  [DEAD]: (info) => `${many(info.dead, "message")}, kept until ${info.dead === 1 ? "it is" : "they are"} redriven or deleted${dropped(info)}`,
   [LATE]: (info) => `the oldest ready message waits for ${span(info["oldest-ready"])}${hangs(info) ? `; ${count(info.inflight)} in flight, the oldest for ${span(info["oldest-inflight"])}${holder(info)}` : ""}`,
   paused: (info) => (Number.isFinite(info["paused-until"]) ? `resumes ${distance(info["paused-until"])}` : "until it is resumed"),
   closed: (info) => (Number.isFinite(info["closed-until"]) ? `accepts messages again ${distance(info["closed-until"])}` : "pushes are refused until it is opened"),
@@ -53,6 +55,12 @@ export function diedAddress(row, queue) {
   const target = targetQueue(row.deaths ?? {}, "moved-to");
   const from = Object.fromEntries(Object.entries(queue).map(([name, value]) => [name.replace("queue", "from"), value]));
   return address("queue", target ? { ...target, tab: "letters", ...from } : { ...queue, tab: TABS[DYING] });
+}
+
+/** How the settings of a queue drop dead messages; empty if they do not. */
+function dropped({ deadlen, deadttl }) {
+  const limits = [deadttl > 0 && `for at most ${span(deadttl)}`, deadlen > 0 && `at most ${count(deadlen)} of them`].filter(Boolean);
+  return limits.length > 0 ? `, ${limits.join(", ")}` : "";
 }
 
 /** Deliveries that run for this time are the likely cause of waiting, in ms, as on the command line. */

@@ -170,6 +170,33 @@ fn a_queue_that_hangs_says_who_holds_its_messages() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn a_queue_with_dead_messages_says_how_long_they_are_kept_and_leads_to_them() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "DEADTTL", "86400000", "DEADLEN", "50"]);
+    for id in ["waits", "dead"] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
+    }
+    server.ask(&["DQ.BURY", "q", "dead"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&web.page(""));
+    browser.until("1 queue");
+    // It died long ago, for the page.
+    browser.eval(
+        "const ask = window.fetch; window.fetch = async (path, options) => { \
+         const text = await (await ask(path, options)).text(); \
+         return new Response(text.replace(/\"conditions\":\\[\\[.*?\\]\\]/g, '\"conditions\":[[\"dead\",\"note\"]]')); }",
+    );
+    browser.open(&web.page("queue?queue=q&tab=ready"));
+    browser.until("Dead: 1 message, kept until it is redriven or deleted, for at most 1 d, at most 50 of them");
+    browser.tab_to("Dead: 1 message");
+    browser.press("Enter");
+    browser.until_true("document.querySelector('.tabs [aria-current]')?.dataset.key === 'dead'");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn totals_that_a_restart_may_begin_again_are_a_lower_bound() {
     let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "always"]);
     server.ask(&["DQ.CREATE", "q", "MAXLEN", "1"]);
