@@ -80,14 +80,13 @@ export function actions(shared, queue) {
   /** The count is asked for before the question, so that it is one of this moment. */
   async function changeDead(what, filter) {
     const before = now();
-    const named = shown(filter, "from") || undefined;
     const counted = await read("dead", { ...queue, ...filter, before, count: 1 });
     const state = filter.state ?? "dead";
     const noun = state === "letters" ? "dead letter" : `${state === "inflight" ? "delivered" : state} message`;
     const number = `${counted.partial ? "At least " : ""}${many(counted.selected, noun)}`;
     const verb = verbOf(what, state);
-    const origins = counted.origins.filter((one) => [undefined, shown(one, "from")].includes(named));
-    const redriven = state === "letters" ? backTo(origins.map((one) => shown(one, "from"))) : "Ready again, with no attempts and no errors";
+    const from = shown(filter, "from");
+    const redriven = state === "letters" ? backTo(from ? [from] : counted.origins.map((one) => shown(one, "from"))) : "Ready again, with no attempts and no errors";
     const [doing, fields] = { redrive: [redriven, [DELAY]], bury: [BURIED, [ERROR]], delete: ["Removed for good", []] }[what];
     const isNone = counted.selected === 0;
     ask({
@@ -341,9 +340,10 @@ export function actions(shared, queue) {
 
 /** Where letters go, and what they lose on the way. */
 function backTo(names) {
-  const queues = [...new Set(names)];
+  const queues = [...new Set(names.filter(Boolean))];
   const others = queues.length > NAMED ? ` and ${many(queues.length - NAMED, "other queue")}` : "";
-  return `To ${queues.length === 1 ? "the queue" : "the queues"} in which they died (${queues.slice(0, NAMED).join(", ")}${others}), with no attempts; their groups, and leases, retries and TTLs of their own, are not restored`;
+  const named = queues.length > 0 ? ` (${queues.slice(0, NAMED).join(", ")}${others})` : "";
+  return `To ${queues.length === 1 ? "the queue" : "the queues"} in which they died${named}, with no attempts; their groups, and leases, retries and TTLs of their own, are not restored`;
 }
 
 /** The conditions of a filter of dead messages, in words that follow what they select. */

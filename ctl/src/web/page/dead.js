@@ -162,7 +162,7 @@ export function deadList(queue, shared, params) {
   /** In which queues the letters died. The chosen one can be opened, or the only one. */
   function drawOrigins() {
     const kept = withChosen("from", answer.origins).map((one) => ({ ...one, from: param(one, "from") }));
-    const [name, link, rest] = [origins.children[0], origins.children[1], origins.children[2]];
+    const [name, link, rest] = origins.children;
     show(origins, kept.length > 0);
     list(name, kept, ({ from }) => JSON.stringify(from),
       ({ from }) => el("button", { type: "button", class: "small", click: () => choose("from", from) }, shown(from, "from"), " ", el("b")),
