@@ -1,11 +1,11 @@
 //! Dead messages counted by their causes.
 
 use super::cause::cause_of;
-use super::{pages, Filter};
+use super::{pages, Among, Filter};
 use crate::failure::Failure;
 use crate::name::shown;
 use dq_client::Client;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
 /// The most causes that are kept apart: a queue can have as many as dead messages. The others are counted together.
@@ -24,6 +24,8 @@ pub struct Cause {
     pub newest: i64,
     /// The id of the last one.
     pub id: String,
+    /// Of letters, the queues in which they died, and how many of them in each.
+    pub from: BTreeMap<Vec<u8>, u64>,
 }
 
 /// The selected dead messages by cause, the most frequent first. `None` if the queue does not exist. `progress` is called
@@ -48,8 +50,12 @@ pub fn causes(
                 oldest: died,
                 newest: i64::MIN,
                 id: String::new(),
+                from: BTreeMap::new(),
             });
             cause.count += 1;
+            if filter.among == Among::Letters {
+                *cause.from.entry(message.bytes("from").to_vec()).or_default() += 1;
+            }
             cause.oldest = cause.oldest.min(died);
             if died >= cause.newest {
                 (cause.newest, cause.id) = (died, shown(message.bytes("id")));

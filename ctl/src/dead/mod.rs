@@ -13,7 +13,7 @@ mod filter;
 mod letters;
 
 pub use cause::{cause_of, error_of, header};
-pub use causes::causes;
+pub use causes::{causes, Cause};
 pub use change::{bury, bury_these, cancel, count, redrive, redrive_these, send_selected_back};
 pub use command::dead;
 pub use filter::{is_older, older_than, since, Among, Condition, Filter};

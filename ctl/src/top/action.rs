@@ -1,5 +1,6 @@
 //! The actions of the screen, each of which asks for confirmation.
 
+use super::sources::Sources;
 use crate::dead::{self, Among, Filter, SentBack};
 use crate::failure::Failure;
 use crate::output::text::{cut, grouped, named, named_in, shown};
@@ -45,9 +46,9 @@ pub enum Kind {
     RedriveCause(String, u64),
     /// The same, deleted; among the dead messages or the letters.
     DeleteCause(String, u64, Among),
-    /// Messages that died in other queues, and the same of a cause.
-    SendBack(Vec<Vec<u8>>),
-    SendCauseBack(String, u64),
+    /// Messages that died in other queues, and the same of a cause, with the queues in which they died.
+    SendBack(Vec<Vec<u8>>, Sources),
+    SendCauseBack(String, u64, Sources),
 }
 
 /// What becomes of a message in flight.
@@ -161,16 +162,20 @@ impl Action {
                 let (cause, count) = (cut(&shown(text), width * CAUSE), many(*count, state));
                 format!("Delete {count} of {queue} with {cause} for good{held}?")
             }
-            Kind::SendBack(ids) => match ids.as_slice() {
-                [one] => format!("Send {} of {queue} back to where it died? It is due there now.", id(one)),
+            Kind::SendBack(ids, sources) => match ids.as_slice() {
+                [one] => {
+                    let from = sources.words(width);
+                    format!("Send {} of {queue} back to where it died ({from})? It is due there now.", id(one))
+                }
                 all => {
-                    let marked = many(all.len() as u64, "marked");
-                    format!("Send {marked} of {queue} back to where they died? They are due there now.")
+                    let (marked, from) = (many(all.len() as u64, "marked"), sources.words(width / 2));
+                    format!("Send {marked} of {queue} back to where they died ({from})? They are due there now.")
                 }
             },
-            Kind::SendCauseBack(text, letters) => {
+            Kind::SendCauseBack(text, letters, sources) => {
                 let (cause, letters) = (cut(&shown(text), width * CAUSE), many(*letters, ""));
-                format!("Send {letters} of {queue} with {cause} back to where they died? They are due there now.")
+                let back = format!("back to where they died ({})", sources.words(width / 2));
+                format!("Send {letters} of {queue} with {cause} {back}? They are due there now.")
             }
         }
     }
@@ -273,12 +278,12 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
             let deleted = dead::cancel(client, &action.queue, &of_cause(cause, *limit, *among)?, said)?;
             format!("deleted {} of {name}", many(deleted.unwrap_or(0), ""))
         }
-        Kind::SendBack(ids) => {
+        Kind::SendBack(ids, _) => {
             let (ids, mut sent): (Vec<&[u8]>, _) = (ids.iter().map(Vec::as_slice).collect(), SentBack::default());
             let did = dead::send_back(client, &action.queue, &ids, Duration::ZERO, &mut sent);
             sent_back(did, sent, &name)?
         }
-        Kind::SendCauseBack(cause, limit) => {
+        Kind::SendCauseBack(cause, limit, _) => {
             let said = |count| progress(format!("{} sent back …", grouped(count)));
             let (filter, mut sent) = (of_cause(cause, *limit, Among::Letters)?, SentBack::default());
             let did =

@@ -7,6 +7,8 @@ use super::entries::{About, Only};
 use super::listing::{Listing, ListingPage};
 use super::moves::Place;
 use super::prompt::Prompt;
+use super::queue::QueuePage;
+use super::sources::Sources;
 use crate::dead::{is_letter, Among};
 use crate::output::text::grouped;
 
@@ -64,7 +66,7 @@ impl App {
             ('a', _) => return self.say("this key is for the list of messages: Esc goes back to it"),
             ('c', _) if !self.marked().is_empty() => Kind::RemoveMarked(self.removal(), self.marked()),
             ('r', _) if !self.marked().is_empty() && self.state() == "dead" => Kind::RedriveMarked(self.marked()),
-            ('r', _) if !self.marked().is_empty() && self.has_letters() => Kind::SendBack(self.marked()),
+            ('r', _) if !self.marked().is_empty() && self.has_letters() => self.send_back(self.marked()),
             ('n' | 't' | 'b', _) if !self.marked().is_empty() => {
                 return self.say("only c and r are for marked messages: Esc forgets the marks")
             }
@@ -83,7 +85,7 @@ impl App {
             ('c', Some(id)) => Kind::Remove(self.removal(), id),
             ('r', Some(id)) if self.state() == "dead" => Kind::Redrive(id),
             ('n', Some(id)) if self.state() == "delayed" => Kind::RunNow(id),
-            ('r', Some(id)) if self.selected_message().is_some_and(is_letter) => Kind::SendBack(vec![id]),
+            ('r', Some(id)) if self.selected_message().is_some_and(is_letter) => self.send_back(vec![id]),
             ('r', Some(_)) => return self.say("it is not dead: only dead messages are redriven"),
             ('n', Some(_)) => return self.say("it is not delayed: only delayed messages are run now"),
             (_, None) => return self.say("there is no message here"),
@@ -141,6 +143,14 @@ impl App {
         page.map_or(Vec::new(), |page| page.marked.iter().cloned().collect())
     }
 
+    /// Sends letters back, of which the one under the cursor, or all in the list, are known.
+    fn send_back(&self, ids: Vec<Vec<u8>>) -> Kind {
+        let listed = self.queue.iter().flat_map(QueuePage::rows).filter(|_| self.message.is_none());
+        let letters = listed.chain(self.message.as_ref().and_then(|_| self.selected_message()));
+        let sources = Sources::of(letters.filter(|letter| ids.iter().any(|id| id == letter.bytes("id"))));
+        Kind::SendBack(ids, sources)
+    }
+
     /// Opens a list of the queue.
     fn list(&mut self, letter: char) {
         let listing = match letter {
@@ -170,7 +180,10 @@ impl App {
                 Kind::RunNow(entry.name.clone())
             }
             (Listing::Schedules, _) => return Err("its run is due already, and waits for a consumer or has begun"),
-            (Listing::Letters, _) => Kind::SendCauseBack(entry.text(), entry.messages),
+            (Listing::Letters, About::Letters(sources)) => {
+                Kind::SendCauseBack(entry.text(), entry.messages, sources.clone())
+            }
+            (Listing::Letters, _) => return Err("nothing is changed here"),
             (Listing::Batches, _) => return Err("nothing is changed here"),
         })
     }

@@ -2,8 +2,9 @@
 //! and batches.
 
 use super::listing::Listing;
+use super::sources::Sources;
 use crate::batches;
-use crate::dead::{causes, Among, Filter};
+use crate::dead::{causes, Among, Cause, Filter};
 use crate::failure::Failure;
 use crate::output::text::grouped;
 use crate::reply::Fields;
@@ -59,6 +60,8 @@ pub enum About {
     Schedule(Fields),
     /// The fields of `DQ.BATCHINFO`.
     Batch(Fields),
+    /// Where letters of a cause died.
+    Letters(Sources),
 }
 
 impl Entry {
@@ -95,7 +98,13 @@ pub fn read(client: &Client, queue: &[u8], listing: Listing, answered: impl Fn()
             let among = if listing == Listing::Letters { Among::Letters } else { Among::default() };
             let filter = Filter { among, ..Filter::default() };
             let found = causes(client, queue, &filter, |_| answered())?.unwrap_or_default().into_iter().take(ROWS);
-            found.map(|cause| Entry::new(cause.text.into(), cause.count, Some(cause.newest))).collect()
+            let entry = |cause: Cause| {
+                let entry = Entry::new(cause.text.into(), cause.count, Some(cause.newest));
+                let about =
+                    if cause.from.is_empty() { About::Nothing } else { About::Letters(Sources::new(cause.from)) };
+                Entry { about, ..entry }
+            };
+            found.map(entry).collect()
         }
         Listing::Schedules => schedules(client, queue, answered)?,
         Listing::Batches => return batches(client, queue),

@@ -16,6 +16,8 @@ use unicode_width::UnicodeWidthStr;
 
 /// A run is late if it has been due for so long, in ms: as long as messages of a late queue.
 const LATE: i64 = 60_000;
+/// How many columns the name of a queue takes in which letters died.
+const SOURCE: usize = 20;
 /// A list that was read longer ago says so.
 const OLD: Duration = Duration::from_secs(10);
 
@@ -76,7 +78,10 @@ impl Listing {
                 ("STATE", 21, left),
                 ("GROUP", 0, left),
             ],
-            Listing::Causes | Listing::Letters => &[("MESSAGES", 8, right), ("NEWEST", 12, left), ("CAUSE", 0, left)],
+            Listing::Causes => &[("MESSAGES", 8, right), ("NEWEST", 12, left), ("CAUSE", 0, left)],
+            Listing::Letters => {
+                &[("MESSAGES", 8, right), ("NEWEST", 12, left), ("DIED IN", 10, left), ("CAUSE", 0, left)]
+            }
             Listing::Schedules => &[
                 ("RUNS", 8, right),
                 ("NEXT RUN", 12, left),
@@ -226,6 +231,7 @@ fn cells(entry: &Entry, limit: i64) -> Vec<Cell> {
     let at = plain(entry.at.map_or_else(|| "-".to_owned(), distance));
     match &entry.about {
         About::Nothing => vec![first, at],
+        About::Letters(sources) => vec![first, at, plain(sources.words(SOURCE))],
         About::Group(group) => vec![first, at, plain(short(group.occupied)), restraint(group, limit)],
         About::Schedule(schedule) => {
             let failed = schedule.int("failed-runs").unwrap_or(0);

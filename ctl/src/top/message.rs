@@ -1,8 +1,9 @@
 //! The page of a message.
 
 use super::app::App;
+use crate::dead::{header, is_letter};
 use crate::message;
-use crate::output::text::{bytes, left, named, named_in, payload, wrapped, Line, Style};
+use crate::output::text::{bytes, left, named, named_in, payload, shown, wrapped, Line, Style};
 use crate::reply::{self, Fields};
 use dq_client::Value;
 use unicode_width::UnicodeWidthStr;
@@ -18,6 +19,10 @@ pub fn message_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let (Some(page), Some(queue)) = (app.message.as_mut(), app.queue.as_ref()) else { return Vec::new() };
     let mut title = Line::new(Style::Bold, named_in(width / 2, &page.id));
     title.add(Style::Plain, format!("  of {}", named(&queue.name)));
+    let from = page.message.iter().flatten().filter(|message| is_letter(message));
+    if let Some(from) = from.filter_map(|letter| header(letter, "dq-queue")).next() {
+        title.add(Style::Plain, format!("  died in {}", shown(&from)));
+    }
     let lines = message_lines(page, width);
     (app.lines, app.height) = (lines.len(), height);
     scrolled(title, lines, &mut page.scroll, height)

@@ -23,6 +23,7 @@ mod queue;
 mod queues;
 mod sort;
 mod source;
+mod sources;
 mod terminal;
 mod view;
 

@@ -20,6 +20,9 @@ use unicode_width::UnicodeWidthStr;
 /// The states in the order of their tabs.
 pub const STATES: [State; 5] = [State::Delayed, State::Ready, State::Inflight, State::Dead, State::Done];
 
+/// The column of the queue in which a letter died.
+const DIED_IN: &str = "died in";
+
 pub struct QueuePage {
     pub name: Vec<u8>,
     pub state: State,
@@ -261,13 +264,16 @@ fn message_heading(&Widths { id, rest, payload }: &Widths, page: &QueuePage) -> 
     )
 }
 
-/// The columns of those who hold messages in flight, if any is known: the consumer and the group.
+/// The columns of those who hold messages in flight, if any is known: the consumer and the group. Of letters, the queue in
+/// which they died.
 fn holders(page: &QueuePage, rest: usize, cell: impl Fn(&str, usize) -> String) -> String {
     let messages = page.messages.iter().flatten();
-    let is_known =
-        |name: &&str| page.state == State::Inflight && messages.clone().any(|one| !one.bytes(name).is_empty());
-    let width = (rest / 3).min(20);
-    ["consumer", "group"]
+    let is_known = |name: &&str| match *name {
+        DIED_IN => page.has_letters(),
+        name => page.state == State::Inflight && messages.clone().any(|one| !one.bytes(name).is_empty()),
+    };
+    let width = (rest / if page.has_letters() { 4 } else { 3 }).min(20);
+    [DIED_IN, "consumer", "group"]
         .into_iter()
         .filter(is_known)
         .map(|name| format!("{} ", left(&cell(name, width), width)))
@@ -284,7 +290,11 @@ fn message_line(message: &Fields, &Widths { id, rest, payload }: &Widths, page: 
     let due = message.int(instant).map_or_else(|| "-".to_owned(), message::distance);
     let name = if page.state == State::Done { "result" } else { "payload" };
     let mut text = shown(&message.get(name).and_then(message::as_text).unwrap_or_default());
-    text.insert_str(0, &holders(page, rest, |name, width| named_in(width, message.bytes(name))));
+    let holder = |name: &str, width| match name {
+        DIED_IN => cut(&shown(&header(message, "dq-queue").unwrap_or_default()), width),
+        name => named_in(width, message.bytes(name)),
+    };
+    text.insert_str(0, &holders(page, rest, holder));
     let error = error_of(message);
     if !error.is_empty() {
         text = format!("{}  {}", left(&text, payload), shown(&error));

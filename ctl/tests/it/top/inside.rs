@@ -38,6 +38,38 @@ fn letters_are_counted_by_the_cause_of_their_death() {
 }
 
 #[test]
+fn letters_show_in_which_queue_they_died() {
+    let server = Server::start();
+    for (queue, ids) in [("invoices", &["a"][..]), ("orders", &["b", "c"])] {
+        ok(&server, &["create", queue, "--deadforward", "QUEUE letters"]);
+        for id in ids {
+            ok(&server, &["push", queue, "x", "--id", id]);
+            ok(&server, &["bury", queue, id, "--error", "no such user"]);
+        }
+    }
+    let mut top = Top::start(&server);
+    eventually("they have arrived", || top.line("letters ").split_whitespace().nth(1) == Some("3"));
+    top.press("/letters\r");
+    top.until("1 with");
+    top.press(ENTER);
+    top.until("DIED IN");
+    top.until_line("a ");
+    assert!(top.line("a ").contains(" invoices ") && top.line("b ").contains(" orders "), "{}", top.text());
+    top.press(ENTER);
+    top.until("a  of letters  died in invoices");
+    top.press(ESCAPE);
+    top.until_line("b ");
+    top.press("ar");
+    top.until("Send 3 marked messages of letters back to where they died (orders 2, invoices");
+    top.press("n");
+    top.press("e");
+    top.until("orders 2, invoices 1 no such user");
+    top.press("r");
+    top.until("Send 3 messages of letters with no such user back to where they died (orders 2,");
+    top.press("n");
+}
+
+#[test]
 fn letters_are_sent_back_one_by_one_and_by_cause() {
     let server = Server::start();
     ok(&server, &["create", "orders", "--deadforward", "QUEUE letters"]);
@@ -53,14 +85,14 @@ fn letters_are_sent_back_one_by_one_and_by_cause() {
     top.until_line("a ");
     top.until("r send back");
     top.press("r");
-    top.until("Send a of letters back to where it died?");
+    top.until("Send a of letters back to where it died (orders)?");
     top.press("y");
     top.until("sent back 1 message of letters");
     assert_eq!(server.text(&["DQ.LEN", "orders", "ready"]), "1");
     top.press("e");
     top.until("timeout after #ms");
     top.press("r");
-    top.until("back to where they died?");
+    top.until("back to where they died (orders)?");
     top.press("y");
     top.until("sent back 1 message of letters");
     eventually("both are back", || server.text(&["DQ.LEN", "orders", "ready"]) == "2");
