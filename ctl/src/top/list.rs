@@ -1,6 +1,7 @@
 //! The list of queues as lines.
 
 use super::app::App;
+use super::moves::are_held;
 use super::queues::Queues;
 use super::sort::Sort;
 use crate::condition::{Condition, Level};
@@ -212,7 +213,7 @@ fn cell(column: &str, row: &Row, width: usize) -> (Style, String) {
     match column {
         "READY" => (Style::Plain, number("ready")),
         "DELAY" => (Style::Plain, number("delayed")),
-        "FLIGHT" => (if row.hangs() { Style::Warning } else { Style::Plain }, number("inflight")),
+        "FLIGHT" => (if are_held(row) { Style::Warning } else { Style::Plain }, number("inflight")),
         "DEAD" if row.number("dead") > 0 => (Style::Bad, number("dead")),
         "DEAD" => (Style::Plain, number("dead")),
         "OLDEST" => match row.oldest() {

@@ -6,6 +6,7 @@ use super::listing::{Listing, ListingPage};
 use super::message::MessagePage;
 use super::queue::{QueuePage, STATES};
 use crate::condition::Condition;
+use crate::row::{Row, HELD};
 use crossterm::event::KeyCode;
 use dq_client::State;
 
@@ -19,6 +20,11 @@ pub enum Place {
     Listing(Listing),
     Message,
     Details,
+}
+
+/// Whether consumers have held a message for long while others wait for that.
+pub fn are_held(row: &Row) -> bool {
+    row.hangs() || row.has(Condition::Occupied) && row.number("oldest-inflight") >= HELD
 }
 
 /// The line that is so many lines from another one.
@@ -82,14 +88,14 @@ impl App {
         }
     }
 
-    /// Opens a queue at the most interesting state, as on the page.
+    /// Opens a queue at the state that its trouble is about.
     pub fn open(&mut self, name: Vec<u8>) {
         let row = self.queues.row(&name);
         let number = |field: &str| row.map_or(0, |row| row.number(field));
         let full = [State::Ready, State::Dead, State::Inflight, State::Delayed, State::Done];
         let first = match row {
             Some(row) if row.has(Condition::Dying) => State::Dead,
-            Some(row) if row.hangs() => State::Inflight,
+            Some(row) if are_held(row) => State::Inflight,
             _ => State::Ready,
         };
         let mut all = [first].into_iter().chain(full);

@@ -354,6 +354,7 @@ mod tests {
         let numbers = [("ready", 5), ("inflight", 2), ("maxinflight", 2), ("oldest-inflight", 480_000)];
         let mut app = with(&numbers.map(|(name, number)| (name, Value::Int(number))));
         press(&mut app, &[KeyCode::Enter]);
+        assert_eq!(app.queue.as_ref().map(|page| page.state), Some(State::Inflight));
         let holder = Entry::new(b"encoder-7".to_vec(), 1, Some(now_ms() - 480_500));
         app.update(Update::Holder(b"orders".to_vec(), Some(holder)));
         let head = text(&screen(&mut app, 80, 24)).swap_remove(0);
