@@ -40,6 +40,8 @@ pub enum Kind {
     RunNow(Vec<u8>),
     /// The messages that a consumer holds, and how many these are.
     Release(Vec<u8>, u64),
+    /// The same without counting the attempts.
+    ReleaseUncounted(Vec<u8>, u64),
     PauseGroup(Vec<u8>),
     ResumeGroup(Vec<u8>),
     /// The dead messages of a cause: the oldest, as many as there were when the question was asked.
@@ -142,6 +144,12 @@ impl Action {
                 format!(
                     "Release {messages} of {queue} from {}? They are retried as if their leases had ended.",
                     id(name)
+                )
+            }
+            Kind::ReleaseUncounted(name, held) => {
+                let (messages, name) = (many(*held, ""), id(name));
+                format!(
+                    "Release {messages} of {queue} from {name} without counting the attempts? They are due again now."
                 )
             }
             Kind::PauseGroup(group) => {
@@ -258,6 +266,10 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
         Kind::Release(consumer, held) => {
             let released = queue.release(consumer, u32::try_from(*held).ok())?;
             format!("released {} of {}", many(released, ""), named(consumer))
+        }
+        Kind::ReleaseUncounted(consumer, held) => {
+            let released = queue.release_uncounted(consumer, u32::try_from(*held).ok())?;
+            format!("released {} of {} without counting", many(released, ""), named(consumer))
         }
         Kind::PauseGroup(group) => {
             queue.group(group).pause(None)?;

@@ -13,7 +13,7 @@ use crate::dead::{is_letter, Among};
 use crate::output::text::grouped;
 
 /// The keys that need a queue.
-const HINTED: &str = "pPRNXcrntbaweosBi";
+const HINTED: &str = "pPRNXcrntbauweosBi";
 
 impl App {
     /// Asks before something is done.
@@ -63,6 +63,7 @@ impl App {
                 _ => return self.say("this key is for the list of messages: Esc goes back to it"),
             },
             ('a', _) if place == Place::Messages => return self.mark_all(),
+            ('u', _) => return self.say("this key is for the consumers: w lists them"),
             ('a', _) => return self.say("this key is for the list of messages: Esc goes back to it"),
             ('c', _) if !self.marked().is_empty() => Kind::RemoveMarked(self.removal(), self.marked()),
             ('r', _) if !self.marked().is_empty() && self.state() == "dead" => Kind::RedriveMarked(self.marked()),
@@ -170,6 +171,7 @@ impl App {
         let selected = self.listing.as_ref().and_then(|page| Some((page.listing, page.selected()?)));
         let Some((listing, entry)) = selected else { return Err("there is nothing here") };
         Ok(match (listing, &entry.about) {
+            (Listing::Consumers, _) if letter == 'u' => Kind::ReleaseUncounted(entry.name.clone(), entry.messages),
             (Listing::Consumers, _) => Kind::Release(entry.name.clone(), entry.messages),
             (Listing::Groups, _) if entry.is_paused() => Kind::ResumeGroup(entry.name.clone()),
             (Listing::Groups, _) => Kind::PauseGroup(entry.name.clone()),

@@ -45,7 +45,8 @@ const GROUPS: [Group; 7] = [
     (
         "Lists of a queue",
         &[
-            ("w", "consumers that hold messages; r releases what one of them holds"),
+            ("w", "consumers that hold messages; r releases what one of them holds,"),
+            ("", "u does so without counting the attempts"),
             ("o", "groups; p pauses or resumes one of them"),
             ("e", "causes of the dead; r redrives or sends back one, c deletes it"),
             ("s", "schedules; n runs one of them now"),

@@ -39,8 +39,9 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
         Place::Details => vec![("Esc back", true), ("? keys", true), ("q leave", true)],
         Place::Listing(_) => vec![
             (enter, entry.is_some() || leads),
-            ("c delete", entry.is_some_and(|(listing, _)| listing.keys().contains('c'))),
             (of_entry, entry.is_some_and(|(listing, _)| listing != Listing::Batches)),
+            ("u release uncounted", entry.is_some_and(|(listing, _)| listing.keys().contains('u'))),
+            ("c delete", entry.is_some_and(|(listing, _)| listing.keys().contains('c'))),
             ("Esc back", true),
             ("? keys", true),
             ("q leave", true),

@@ -41,7 +41,7 @@ impl Listing {
     pub fn keys(self) -> &'static str {
         match self {
             Listing::Groups => "p",
-            Listing::Consumers => "r",
+            Listing::Consumers => "ru",
             Listing::Causes | Listing::Letters => "rc",
             Listing::Schedules => "n",
             Listing::Batches => "",

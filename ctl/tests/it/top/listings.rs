@@ -31,6 +31,19 @@ fn who_holds_messages_is_shown_and_released() {
     assert!(ok(&server, &["get", "q", "later"]).contains("inflight"));
     ok(&server, &["cancel", "q", "later"]);
     top.until("No consumer holds a message.");
+    // The same without counting the attempt.
+    ok(&server, &["push", "q", "x", "--id", "fresh"]);
+    ok(&server, &["cancel", "q", "m"]);
+    server.ask(&["DQ.POP", "q", "AS", "encoder-8", "LEASE", "3600000"]);
+    top.until("encoder-8");
+    top.press("u");
+    top.until("Release 1 message of q from encoder-8 without counting the attempts?");
+    top.press("y");
+    top.until("released 1 message of encoder-8 without counting");
+    let fresh = ok(&server, &["get", "q", "fresh", "--json"]);
+    assert!(fresh.contains("\"ready\"") && fresh.contains("\"attempt\":0"), "{fresh}");
+    ok(&server, &["cancel", "q", "fresh"]);
+    server.ask(&["DQ.PUSH", "q", "x"]);
     server.ask(&["DQ.POP", "q", "LEASE", "3600000"]);
     top.until("1 in flight with consumers that have no name");
 }
