@@ -35,8 +35,8 @@ use crossterm::event::{self, Event, KeyEventKind};
 use dq_client::{Address, Client, Error};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use source::{Ask, Source, Wanted};
-use std::io::{self, IsTerminal};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, TryRecvError};
 use std::sync::Arc;
 use std::thread;
@@ -50,6 +50,12 @@ const WATCH: Duration = Duration::from_millis(500);
 /// How often ages on the screen are redrawn.
 const REDRAW: Duration = Duration::from_secs(1);
 
+/// The signals that end `top`.
+const SIGNALS: [(i32, &str); 3] = [(SIGTERM, "it got SIGTERM"), (SIGINT, "it got SIGINT"), (SIGHUP, "it got SIGHUP")];
+/// What is noted instead of the place of a signal while `top` runs, and if the terminal has gone.
+const RUNS: usize = usize::MAX;
+const GONE: usize = usize::MAX - 1;
+
 pub fn top(client: &Client, args: TopArgs) -> Result<Outcome, Failure> {
     let servers = client.servers()?;
     check(client, &servers)?;
@@ -57,9 +63,9 @@ pub fn top(client: &Client, args: TopArgs) -> Result<Outcome, Failure> {
         [server] => server.to_string(),
         servers => format!("cluster of {} masters", servers.len()),
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGINT, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    let stop = Arc::new(AtomicUsize::new(RUNS));
+    for (why, (signal, _)) in SIGNALS.iter().enumerate() {
+        signal_hook::flag::register_usize(*signal, Arc::clone(&stop), why)?;
     }
     let terminal = Terminal::take()?;
     watch(Arc::clone(&stop))?;
@@ -67,7 +73,17 @@ pub fn top(client: &Client, args: TopArgs) -> Result<Outcome, Failure> {
     let (updates, news) = mpsc::channel();
     let source = Source::new(client.clone(), args.pattern.clone(), args.every, updates);
     thread::Builder::new().name("dq-source".to_owned()).spawn(move || source.run(&asked))?;
-    run(terminal, App::new(server, args.pattern, args.every), &asks, &news, &stop)
+    let outcome = run(terminal, App::new(server, args.pattern, args.every), &asks, &news, &stop);
+    say_why(stop.load(Ordering::Acquire));
+    outcome
+}
+
+/// Says what has ended `top`, if nobody has asked for it with a key. Standard error may have gone, too.
+fn say_why(stop: usize) {
+    if stop != RUNS {
+        let why = SIGNALS.get(stop).map_or("its terminal has gone", |(_, why)| why);
+        let _ = writeln!(io::stderr(), "dqctl: top has ended: {why}");
+    }
 }
 
 /// A wrong address and a server without the module are errors, before a screen is shown. Of a cluster, it is enough that one
@@ -85,18 +101,22 @@ fn check(client: &Client, servers: &[Address]) -> Result<(), Error> {
 }
 
 /// Ends the process if the terminal has gone: reading keys from it would never return, and use a whole core.
-fn watch(stop: Arc<AtomicBool>) -> Result<(), Failure> {
+fn watch(stop: Arc<AtomicUsize>) -> Result<(), Failure> {
     let watch = move || loop {
         thread::sleep(WATCH);
-        let is_over = stop.load(Ordering::Acquire);
-        if is_over || !io::stdin().is_terminal() {
-            stop.store(true, Ordering::Release);
+        if !io::stdin().is_terminal() {
+            // A signal that came first is the reason.
+            let _ = stop.compare_exchange(RUNS, GONE, Ordering::AcqRel, Ordering::Acquire);
+        }
+        let why = stop.load(Ordering::Acquire);
+        if why != RUNS {
             // If the screen still listens to its keys, it ends by itself.
             thread::sleep(WATCH);
             // If the terminal takes no output, the main thread waits and holds its lock; that must not keep the process alive.
             let (given, is_given) = mpsc::channel();
             let give_back = move || {
                 terminal::give_back();
+                say_why(why);
                 let _ = given.send(());
             };
             if thread::Builder::new().name("dq-give-back".to_owned()).spawn(give_back).is_ok() {
@@ -114,11 +134,11 @@ fn run(
     mut app: App,
     asks: &mpsc::Sender<Ask>,
     news: &mpsc::Receiver<source::Update>,
-    stop: &AtomicBool,
+    stop: &AtomicUsize,
 ) -> Result<Outcome, Failure> {
     let gone = || Failure::failed("the thread that reads the server has ended");
     let (mut wanted, mut drawn, mut changed) = (Wanted::default(), Instant::now(), true);
-    while !stop.load(Ordering::Acquire) {
+    while stop.load(Ordering::Acquire) == RUNS {
         loop {
             match news.try_recv() {
                 Ok(update) => app.update(update),

@@ -17,13 +17,16 @@ fn the_terminal_is_given_back() {
             top.press(end);
         }
         assert_eq!(top.ended(), "0", "{end}");
+        // Who comes back to the terminal later reads why the screen has gone.
+        let why = format!("dqctl: top has ended: it got SIG{end}");
+        eventually(&why, || top.text().contains(&why) == (end.len() > 1));
     }
 }
 
 #[test]
 fn a_terminal_that_is_closed_ends_it() {
     let server = Server::start();
-    let mut top = Top::start(&server);
+    let mut top = Top::with_options(&server, "2> why");
     let pid = top.read("pid");
     // Without `script`, nobody has the other end.
     top.child.kill().unwrap();
@@ -33,6 +36,7 @@ fn a_terminal_that_is_closed_ends_it() {
         found.unwrap().success()
     };
     eventually("it ends", || !is_there());
+    assert!(top.read("why").starts_with("dqctl: top has ended: "), "{}", top.read("why"));
 }
 
 #[test]
