@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::text::{cut, grouped, named, named_in, shown};
 use crate::reply;
 use crate::time::{exact, millis};
-use dq_client::{cmd, Client, Error, Nack, Queue, Raw, Resend};
+use dq_client::{cmd, Client, Error, Flow, Nack, Queue, Raw, Resend};
 use std::time::Duration;
 
 /// How many messages one command changes, so that each command is short.
@@ -26,6 +26,9 @@ pub enum Kind {
     Pause,
     PauseFor(Duration),
     Resume,
+    /// For pushes, and so the end of that; deliveries stay as they are.
+    Close,
+    Open,
     /// The most messages to change: as many as there were when the question was asked.
     RedriveAll(u64),
     PromoteAll(u64),
@@ -113,6 +116,8 @@ impl Action {
                 format!("Pause {queue} for {}? Nothing is delivered meanwhile.", exact(millis(*time)))
             }
             Kind::Resume => format!("Resume {queue}? It delivers and accepts messages again."),
+            Kind::Close => format!("Close {queue}? Pushes are refused until it is opened."),
+            Kind::Open => format!("Open {queue}? It accepts messages again."),
             Kind::RedriveAll(count) => format!("Redrive {} of {queue}? They are due now.", many(*count, "dead")),
             Kind::PromoteAll(count) => format!("Run {} of {queue} now? They are due at once.", many(*count, "delayed")),
             Kind::Purge(state, count) => format!("Purge {} of {queue} for good?", many(*count, state)),
@@ -236,6 +241,14 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
         Kind::Resume => {
             queue.resume()?;
             format!("resumed {name}")
+        }
+        Kind::Close => {
+            queue.pause_flow(Flow::In, None)?;
+            format!("closed {name}")
+        }
+        Kind::Open => {
+            queue.resume_flow(Flow::In)?;
+            format!("opened {name}")
         }
         Kind::RedriveAll(limit) => {
             let step = |count| queue.redrive_oldest(Some(count), Duration::ZERO);

@@ -13,7 +13,7 @@ use crate::dead::{is_letter, Among};
 use crate::output::text::grouped;
 
 /// The keys that need a queue.
-const HINTED: &str = "pPRNXcrntbauweosBi";
+const HINTED: &str = "pPCRNXcrntbauweosBi";
 
 impl App {
     /// Asks before something is done.
@@ -38,13 +38,15 @@ impl App {
                     Err(why) => return self.say(why),
                 }
             }
-            ('p' | 'P' | 'R' | 'N' | 'X' | 'c' | 'n' | 'r' | 't' | 'b' | 'a', _)
+            ('p' | 'P' | 'C' | 'R' | 'N' | 'X' | 'c' | 'n' | 'r' | 't' | 'b' | 'a', _)
                 if matches!(place, Place::Listing(_)) =>
             {
                 return self.say("this key is for the queue or its messages: Esc goes back to them")
             }
             ('p', _) if number("paused") == 1 || number("closed") == 1 => Kind::Resume,
             ('p', _) => Kind::Pause,
+            ('C', _) if number("closed") == 1 => Kind::Open,
+            ('C', _) => Kind::Close,
             ('P', _) => {
                 self.prompt = Prompt::Pause(queue, String::new());
                 return;

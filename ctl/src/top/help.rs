@@ -27,6 +27,7 @@ const GROUPS: [Group; 7] = [
             ("s S, 1 to 9", "sort by the next column; reverse; by this column, without LATE"),
             ("d", "what dqctl doctor finds; Enter opens the queue of a finding"),
             ("p, P", "pause the queue, or resume it (a closed one too); pause for a time"),
+            ("C", "close the queue, so that pushes are refused, or open it"),
             ("R, N", "redrive all dead messages of the queue; run all delayed ones now"),
         ],
     ),
@@ -39,7 +40,7 @@ const GROUPS: [Group; 7] = [
             ("c, r, n", "the message: cancel or delete, redrive or send back, run now"),
             ("t, b", "the message, if it is in flight: nack, bury"),
             ("X", "purge all messages of the state that is shown"),
-            ("p P, R N", "as in the list of queues"),
+            ("p P C, R N", "as in the list of queues"),
         ],
     ),
     (

@@ -80,6 +80,23 @@ fn a_closed_queue_is_opened() {
 }
 
 #[test]
+fn a_queue_is_closed_for_pushes_and_opened_and_stays_paused() {
+    let server = Server::start();
+    ok(&server, &["create", "q"]);
+    ok(&server, &["pause", "q"]);
+    let mut top = Top::start(&server);
+    eventually("it is paused", || top.line("q ").ends_with("paused"));
+    for (question, said, state) in [("Close q?", "closed q", "paused, closed"), ("Open q?", "opened q", " paused")] {
+        top.press("C");
+        top.until(question);
+        top.press("y");
+        top.until(said);
+        eventually(state, || top.line("q ").ends_with(state));
+    }
+    assert!(ok(&server, &["info", "q"]).contains("paused\t1"));
+}
+
+#[test]
 fn the_last_line_has_the_keys_that_do_something() {
     let server = Server::start();
     for id in ["a", "b"] {
