@@ -272,7 +272,7 @@ fn holders(page: &QueuePage, rest: usize, cell: impl Fn(&str, usize) -> String) 
         DIED_IN => page.has_letters(),
         name => page.state == State::Inflight && messages.clone().any(|one| !one.bytes(name).is_empty()),
     };
-    let width = (rest / if page.has_letters() { 4 } else { 3 }).min(20);
+    let width = (rest / 3).min(20);
     [DIED_IN, "consumer", "group"]
         .into_iter()
         .filter(is_known)
