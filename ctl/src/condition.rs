@@ -188,6 +188,11 @@ impl Recent {
     }
 }
 
+/// Whether `DEADFORWARD` moves the dead messages of a queue away.
+pub fn moves_dead(info: &Fields) -> bool {
+    !matches!(info.text("deadforward").as_str(), "" | "NONE")
+}
+
 impl Condition {
     /// The conditions of a queue; none if nothing is unusual.
     pub fn of(info: &Fields, recent: Recent) -> Vec<(Condition, Level)> {
@@ -195,7 +200,6 @@ impl Condition {
         let is_paused = number("paused") == 1;
         let is_limited = info.int("next-delivery").is_some();
         let is_forwarded = !matches!(info.text("forward").as_str(), "" | "NONE");
-        let moves_dead = !matches!(info.text("deadforward").as_str(), "" | "NONE");
         let is_failing = ["forward-failing-since", "deadforward-failing-since"].iter().any(|at| info.int(at).is_some());
         let limit = number("maxlen");
         let waited = info.int("oldest-ready").unwrap_or(0);
@@ -218,14 +222,14 @@ impl Condition {
                 limit > 0 && number("ready") + number("delayed") + number("inflight") >= limit,
             ),
             (Condition::Unserved, unserved, !is_served && waited >= UNSERVED && !recent.letters),
-            (Condition::Dying, Level::Warning, dies && (number("dead") > 0 || moves_dead)),
+            (Condition::Dying, Level::Warning, dies && (number("dead") > 0 || moves_dead(info))),
             (Condition::Late, Level::Warning, waited >= LATE && is_served && !is_explained),
             (Condition::Paused, Level::Warning, is_paused),
             (Condition::Closed, Level::Warning, number("closed") == 1),
             (Condition::Held, held, is_held && !is_paused),
             (Condition::Occupied, held, is_occupied && !is_paused && !is_limited),
             (Condition::Limited, held, is_limited && !is_paused),
-            (Condition::Dead, dead, number("dead") > 0 && !dies && !moves_dead),
+            (Condition::Dead, dead, number("dead") > 0 && !dies && !moves_dead(info)),
             (Condition::Letters, Level::Note, !is_served && waited >= UNSERVED && recent.letters),
         ];
         let is_so = all.into_iter().filter(|(.., is_so)| *is_so);

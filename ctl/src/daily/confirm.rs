@@ -35,7 +35,8 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Asks on a terminal whether to go on, with the number of messages. `count` returns `None` if the queue does not exist: that, and that there is no message, the command says itself.
+/// Asks on a terminal whether to go on, with the number of messages. `count` returns `None` if the queue does not exist: that,
+/// and that there is no message, the command says itself.
 ///
 /// Returns the most messages that may be changed, because more may have come since they were counted; `None` if the answer
 /// is no.

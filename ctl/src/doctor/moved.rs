@@ -3,6 +3,7 @@
 use super::finding::{About, Findings, Subject};
 use super::queues::number;
 use crate::advice::quoted;
+use crate::condition::moves_dead;
 use crate::dead::as_it_died;
 use crate::name::shown;
 use crate::reply::Fields;
@@ -28,13 +29,8 @@ impl Moved {
     /// `None` if no message was moved.
     pub fn of(info: &Fields, trouble: Trouble) -> Option<Moved> {
         let died = number(info, "died");
-        (died > 0 && moves(info)).then_some(Moved { died, trouble })
+        (died > 0 && moves_dead(info)).then_some(Moved { died, trouble })
     }
-}
-
-/// Whether dead messages are moved away.
-pub fn moves(info: &Fields) -> bool {
-    !matches!(info.text("deadforward").as_str(), "" | "NONE")
 }
 
 /// When the newest message of each queue died, in Unix ms, by the name of the queue.
@@ -80,7 +76,7 @@ fn deaths(client: &Client, target: &[u8]) -> Option<Deaths> {
 /// Reports that messages die, and where they are.
 pub fn die(info: &Fields, about: &mut About) {
     let mut what = format!("messages have died in the last 10 minutes; it has {} dead", number(info, "dead"));
-    if moves(info) {
+    if moves_dead(info) {
         what = format!("messages have died in the last 10 minutes, and are moved to {}", target(info));
     }
     about.warning("dying", what, "they are not delivered again", &advice(info));
@@ -94,7 +90,7 @@ fn target(info: &Fields) -> String {
 fn advice(info: &Fields) -> String {
     match info.bytes("deadforward").strip_prefix(b"QUEUE ") {
         Some(queue) => format!("look with dqctl dead {} --letters --by-error", quoted(&shown(queue))),
-        None if moves(info) => "look there".to_owned(),
+        None if moves_dead(info) => "look there".to_owned(),
         None => "look with dqctl dead QUEUE --by-error".to_owned(),
     }
 }

@@ -7,7 +7,7 @@ use super::waiting::Waiting;
 use crate::advice::quoted;
 use crate::batches::find;
 use crate::cli::doctor::DoctorArgs;
-use crate::condition::{Condition, Level, Recent};
+use crate::condition::{moves_dead, Condition, Level, Recent};
 use crate::groups::{self, Held, Why};
 use crate::reply::{self, Fields};
 use crate::time::{now_ms, span};
@@ -73,7 +73,7 @@ pub fn check(
     };
     let Ok(Some(info)) = Fields::read(reply) else { return Ok(Again::default()) };
     let mut recent = Recent::at_once(client, name, &info);
-    if moved::moves(&info) {
+    if moves_dead(&info) {
         recent.newest_death = recent.newest_death.or_else(|| targets.newest_death(client, name, &info));
     }
     let conditions = Condition::of(&info, recent);
@@ -137,7 +137,7 @@ fn refusals(count: i64) -> String {
 /// How a full queue gets room. Consumers do not take messages that are not due yet, or that are forwarded.
 fn room(info: &Fields) -> &'static str {
     if number(info, "delayed") > number(info, "ready") + number(info, "inflight") {
-        "most of its messages are delayed: raise the limit with dqctl alter QUEUE --maxlen N, make some due with dqctl promote QUEUE -n N, or cancel some of them"
+        "raise the limit with dqctl alter QUEUE --maxlen N; as most of its messages are delayed, consumers do not help: make some due with dqctl promote QUEUE -n N, or cancel some"
     } else if info.int("forward-failing-since").is_some() {
         "let it forward its messages again, or raise the limit with dqctl alter QUEUE --maxlen N"
     } else {
