@@ -5,7 +5,7 @@ use super::entries::Only;
 use super::listing::{Listing, ListingPage};
 use super::message::MessagePage;
 use super::queue::{QueuePage, STATES};
-use crate::condition::Condition;
+use crate::condition::{Condition, Level};
 use crate::row::{Row, HELD};
 use crossterm::event::KeyCode;
 use dq_client::State;
@@ -95,6 +95,7 @@ impl App {
         let full = [State::Ready, State::Dead, State::Inflight, State::Delayed, State::Done];
         let first = match row {
             Some(row) if row.has(Condition::Dying) => State::Dead,
+            Some(row) if row.conditions.first() == Some(&(Condition::Dead, Level::Warning)) => State::Dead,
             Some(row) if are_held(row) => State::Inflight,
             _ => State::Ready,
         };

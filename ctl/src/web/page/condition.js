@@ -5,7 +5,7 @@ import { address, count, distance, many, now, param, shown, span, visible } from
 
 /** The condition whose messages are worth a look: those that are dead. */
 export const DYING = "messages die";
-const DEAD = "dead";
+export const DEAD = "dead";
 const HELD = "groups held";
 const LATE = "late";
 const OCCUPIED = "at its limit in flight";

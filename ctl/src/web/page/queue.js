@@ -4,7 +4,7 @@ import { read } from "./api.js";
 import { actions } from "./actions.js";
 import { batchView } from "./batch.js";
 import { chart, logarithmic } from "./chart.js";
-import { DYING, fillMark, isHeld, levelOf, mark, sentences, targetQueue } from "./condition.js";
+import { DEAD, DYING, fillMark, isHeld, levelOf, mark, sentences, targetQueue } from "./condition.js";
 import { deadList } from "./dead.js";
 import { el, list, pairs, set, show, text, whole } from "./dom.js";
 import { address, bytes, count, distance, exactSpan, learnClock, many, param, rate, shown, span, typedSpan } from "./format.js";
@@ -83,7 +83,8 @@ export function queue(params, shared) {
     if (chosen.tab !== undefined) return;
     const states = ["ready", "dead", "inflight", "delayed", "done"];
     if (isHeld(answer)) states.unshift("inflight");
-    if (answer.conditions?.some(([condition]) => condition === DYING)) states.unshift("dead");
+    const [worst = []] = answer.conditions ?? [];
+    if (answer.conditions?.some(([condition]) => condition === DYING) || `${worst}` === `${DEAD},warning`) states.unshift("dead");
     const full = answer.letters && states[0] === "ready" ? "letters" : states.find((state) => answer.info[state] > 0) ?? tab;
     choose({ ...chosen, tab: full });
   }
