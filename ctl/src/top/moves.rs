@@ -182,3 +182,32 @@ impl App {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::condition::Recent;
+    use crate::reply::Fields;
+    use crate::row::Snapshot;
+    use crate::top::source::Update;
+    use crate::top::view::tests::app;
+    use dq_client::{State, Value};
+    use std::time::Instant;
+
+    #[test]
+    fn a_queue_opens_at_its_dead_messages_if_some_died_today_and_nothing_else_is_wrong() {
+        let opens_at = |newest_death: i64, is_paused: i64| {
+            let mut app = app(&["mail"]);
+            let numbers = [("ready", 4), ("dead", 2), ("paused", is_paused)];
+            let info = Fields(numbers.map(|(name, number)| (name.to_owned(), Value::Int(number))).into());
+            let recent = Recent { newest_death: Some(newest_death), ..Recent::default() };
+            let snapshot = Snapshot { at: Instant::now(), info, late: None, recent };
+            app.update(Update::Queues(vec![(b"mail".to_vec(), Some(snapshot))]));
+            app.open(b"mail".to_vec());
+            app.queue.map(|page| page.state)
+        };
+        const HOUR: i64 = 3_600_000;
+        assert_eq!(opens_at(HOUR, 0), Some(State::Dead));
+        assert_eq!(opens_at(HOUR, 1), Some(State::Ready));
+        assert_eq!(opens_at(25 * HOUR, 0), Some(State::Ready));
+    }
+}
