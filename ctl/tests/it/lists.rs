@@ -166,7 +166,7 @@ impl Screen {
     /// Presses Ctrl-C, and returns what is left on the screen.
     fn interrupted(mut self) -> String {
         self.child.stdin.take().unwrap().write_all(b"\x03").unwrap();
-        self.child.wait().unwrap();
+        eventually("it ends", || self.child.try_wait().unwrap().is_some());
         let parser = self.parser.lock().unwrap();
         assert!(!parser.screen().hide_cursor() && !parser.screen().alternate_screen());
         parser.screen().contents()
