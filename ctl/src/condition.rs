@@ -21,6 +21,8 @@ const POLLED: i64 = 60_000;
 pub const RECENT: i64 = 10 * 60_000;
 /// For how long after the newest death the dead messages are a warning, in ms: those of a night are seen in the morning.
 const NEW: i64 = 24 * 60 * 60_000;
+/// For this time in ms a rate limit counts after it was seen.
+const LIMITED: i64 = 10_000;
 /// If so many first messages died in other queues, all that are ready count as such.
 const LETTERS: usize = 10;
 
@@ -77,6 +79,8 @@ pub struct Recent {
     /// How long ago the newest death was that is known, in ms.
     pub newest_death: Option<i64>,
     pub delivers: bool,
+    /// The rate limit held deliveries back a moment ago: between two of them it may not, if consumers poll.
+    pub limited: bool,
     /// Nothing was ever delivered, and the first ready messages died in other queues.
     pub letters: bool,
 }
@@ -86,6 +90,8 @@ pub struct Recent {
 pub struct Looks {
     died: Total,
     delivered: Total,
+    /// When the rate limit was last seen to hold deliveries back, in Unix ms.
+    limited: Option<i64>,
     /// How many were dead at the last look.
     dead: Option<i64>,
     /// Whether the first ready messages died in other queues, if that was read.
@@ -146,10 +152,14 @@ impl Looks {
         self.died.grew = peeked.newest_death.or(self.died.grew);
         self.died.note(now, total("died"));
         self.delivered.note(now, total("delivered"));
+        if info.int("next-delivery").is_some() {
+            self.limited = Some(now);
+        }
         self.letters = peeked.letters.filter(|_| total("ready") > 0);
         Recent {
             newest_death: self.died.grew.map(|at| now.saturating_sub(at).max(0)),
             delivers: self.delivered.has_grown(now, POLLED),
+            limited: self.limited.is_some_and(|at| now.saturating_sub(at) < LIMITED),
             letters: self.letters == Some(true) && total("delivered") == 0,
         }
     }
@@ -188,9 +198,9 @@ impl Recent {
     }
 }
 
-/// Whether `DEADFORWARD` moves the dead messages of a queue away.
+/// Whether `DEADFORWARD` moves the dead messages of a queue away. If that fails, they stay.
 pub fn moves_dead(info: &Fields) -> bool {
-    !matches!(info.text("deadforward").as_str(), "" | "NONE")
+    !matches!(info.text("deadforward").as_str(), "" | "NONE") && info.int("deadforward-failing-since").is_none()
 }
 
 impl Condition {
@@ -198,7 +208,7 @@ impl Condition {
     pub fn of(info: &Fields, recent: Recent) -> Vec<(Condition, Level)> {
         let number = |name: &str| info.int(name).unwrap_or(0);
         let is_paused = number("paused") == 1;
-        let is_limited = info.int("next-delivery").is_some();
+        let is_limited = info.int("next-delivery").is_some() || recent.limited;
         let is_forwarded = !matches!(info.text("forward").as_str(), "" | "NONE");
         let is_failing = ["forward-failing-since", "deadforward-failing-since"].iter().any(|at| info.int(at).is_some());
         let limit = number("maxlen");
@@ -340,6 +350,23 @@ mod tests {
         assert_eq!(conditions(&[&old[..], &full].concat()), [(Condition::Occupied, Level::Warning)]);
         assert_eq!(conditions(&[&full[..], &[("ready", 1)]].concat()), [(Condition::Occupied, Level::Note)]);
         assert_eq!(conditions(&[("ready", 1), ("next-delivery", 9)]), [(Condition::Limited, Level::Note)]);
+    }
+
+    #[test]
+    fn a_rate_limit_explains_what_waits_between_two_deliveries_too() {
+        let info = |more: &[(&str, i64)]| {
+            let all = [&[("ready", 2), ("oldest-ready", 70_000), ("inflight", 1)][..], more].concat();
+            Fields(all.iter().map(|(name, number)| ((*name).to_owned(), Value::Int(*number))).collect())
+        };
+        let mut looks = Looks::default();
+        let mut at = |now, more: &[(&str, i64)]| {
+            let recent = looks.note(now, &info(more), Peeked::default());
+            Condition::of(&info(more), recent)
+        };
+        let (limited, late) = ([(Condition::Limited, Level::Warning)], [(Condition::Late, Level::Warning)]);
+        assert_eq!(at(1_000, &[("next-delivery", 9)]), limited);
+        assert_eq!(at(10_999, &[]), limited);
+        assert_eq!(at(11_000, &[]), late);
     }
 
     #[test]

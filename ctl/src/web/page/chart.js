@@ -115,7 +115,7 @@ export function chart(title, format, nothing, told = format, axis = linear) {
     set(cursor, "d", when && upright(near[0]));
     set(slider, "aria-valuetext", `${when ?? "now"}: ${series.map((one) => `${one.name} ${told(value(one))}`).join(", ")}`);
     text(from, when ? "" : ago(last - first));
-    text(middle, when ?? ago((last - first) / 2));
+    text(middle, when ?? ago((last - first) / 2).replace(" ago", ""));
     text(to, when ? "" : "now");
   }
   return { node, update };

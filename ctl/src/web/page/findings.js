@@ -88,7 +88,8 @@ export function findings(shared) {
   function fill(item, group) {
     const [one] = group;
     const [severity, , what, advice, here] = item.children;
-    const sentence = (words) => `${words.replace(/^./, (letter) => letter.toUpperCase())}.`;
+    // The name of a program stays as it is typed.
+    const sentence = (words) => `${words.replace(/^(?!redis-cli|dqctl)./, (letter) => letter.toUpperCase())}.`;
     text(severity, sentence(one.severity).slice(0, -1));
     set(severity, "class", SEVERITIES.find(([known]) => known === one.severity)[1]);
     text(what, `${group.map((each) => deathWords(each) || each.what).join("; ")}.`);
