@@ -6,7 +6,7 @@ use crate::queues;
 use crate::time::parse_span;
 use crate::visible::visible;
 use crate::wording::{is_of_value, messages, of_dqctl};
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use dq_client::Client;
 use std::fmt::{self, Display};
 use std::io::{self, Write};
@@ -129,6 +129,9 @@ impl Failure {
                 if crate::cli::named().as_deref() == Some("pause") && parse_span(value).is_ok() =>
             {
                 &format!("{line}; for a time, give --for {value}")
+            }
+            _ if error.kind() == ErrorKind::UnknownArgument && crate::cli::named().as_deref() == Some("work") => {
+                &format!("{line}; queues are named with -q")
             }
             _ => line,
         };

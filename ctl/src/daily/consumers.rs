@@ -43,6 +43,11 @@ pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Resu
     found.sort_by_key(|(_, consumer)| consumer.oldest_delivery);
     found.truncate(args.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
     print(&found, args, output)?;
+    if let (true, 0, Some(queue)) = (found.is_empty(), unnamed, &args.queue) {
+        let waiting =
+            queues::read(client, queue.as_bytes()).ok().flatten().and_then(|info| info.int("waiting-clients"));
+        output.remark(&format!("nobody holds a message of it; clients that wait: {}", waiting.unwrap_or(0)))?;
+    }
     if unnamed > 0 {
         let place = match most {
             (_, Some(queue)) if args.queue.is_none() => format!(", most of them in {}", shown(queue)),

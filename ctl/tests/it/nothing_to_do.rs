@@ -1,6 +1,6 @@
 //! What a command says that found nothing to do, and what it refuses so that a typo does not pass.
 
-use crate::dqctl::{dqctl, field, json, ok, run, without_server};
+use crate::dqctl::{dqctl, field, json, ok, on_terminal, run, without_server};
 use crate::support::{eventually, Server};
 use serde_json::json;
 
@@ -43,6 +43,16 @@ fn a_group_that_is_unknown_is_not_resumed() {
     assert_eq!(ok(&server, &["resume", "q", "--group", "zzz"]), "resumed\n");
     let none = dqctl(&server, &["resume", "none", "--group", "zzz"]);
     assert!(none.code == 1 && none.err.contains("there is no queue none"), "{none:?}");
+}
+
+#[test]
+fn a_terminal_says_that_nobody_holds_a_message() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x"]);
+    assert!(
+        on_terminal(&server, "consumers q", true).ends_with("\nnobody holds a message of it; clients that wait: 0\n")
+    );
+    assert_eq!(ok(&server, &["consumers", "q"]), "");
 }
 
 #[test]
@@ -113,6 +123,8 @@ fn an_unknown_option_gets_no_wrong_advice() {
     assert!(similar.err.contains("--dry-run"), "{similar:?}");
     let time = run(without_server(&["pause", "q", "5m"]));
     assert!(time.code == 2 && time.err.contains("give --for 5m"), "{time:?}");
+    let queue = run(without_server(&["work", "mail", "--", "true"]));
+    assert!(queue.code == 2 && queue.err.contains("queues are named with -q"), "{queue:?}");
     let word = run(without_server(&["pause", "q", "outt"]));
     assert!(word.code == 2 && !word.err.contains("--for"), "{word:?}");
 }
