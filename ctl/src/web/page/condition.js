@@ -36,7 +36,7 @@ export function deathWords(row) {
   if (!row.deaths) return "";
   const { count: died, more, read, cause, "of-cause": ofCause } = row.deaths;
   // Of how many that is, if it may be far from all.
-  const all = more && row.died > died ? ` of ${count(row.died)} since it was created` : "";
+  const all = more && row.died > died ? ` (${count(row.died)} since it was created)` : "";
   const number = `${more ? "at least " : ""}${count(died)} died in 10 min${all}`;
   const target = shown(row.deaths, "moved-to").replace(/^QUEUE /, "");
   if (cause === null) return target ? `${number}, moved to ${target}` : number;

@@ -206,7 +206,7 @@ fn the_dead_that_are_moved_away_are_said_to_be_elsewhere() {
     let target = "[...document.querySelectorAll('.condition a')].map((link) => link.innerText + link.getAttribute('href')).join()";
     assert_eq!(browser.eval(target), "orders:dead#/queue?queue=orders%3Adead");
     assert!(browser.text().contains("payloads · the dead are moved to orders:dead"));
-    browser.until("Messages die: at least 1 died in 10 min, moved to orders:dead");
+    browser.until("Messages die: at least 1 died in 10 min (2 since it was created), moved to orders:dead");
     // The sentence leads to them, and in that queue, the list says why they died.
     browser.eval("document.querySelector('.conditions a').click()");
     browser.until_true("location.hash === '#/queue?queue=orders%3Adead&tab=letters&from=orders'");
