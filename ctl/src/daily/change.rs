@@ -92,9 +92,10 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
             if !args.letters {
                 return dead::redrive(client, queue, &filter, delay, progress);
             }
-            let exists = dead::send_selected_back(client, queue, &filter, delay, &mut sent, &mut *progress);
+            let count = dead::send_selected_back(client, queue, &filter, delay, &mut sent, &mut *progress);
+            // An error may come after a part of a page.
             progress(sent.sent);
-            Ok(exists?.map(|()| sent.sent))
+            count
         });
         tell_of_letters(sent);
         return outcome;

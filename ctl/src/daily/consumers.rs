@@ -22,14 +22,16 @@ pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Resu
         Some(queue) => (vec![queue.as_bytes().to_vec()], None),
         None => names::find_reachable(client, args.pattern.as_deref())?,
     };
-    let (mut found, mut unnamed, mut most) = (Vec::new(), 0, (0, None));
+    let (mut found, mut unnamed, mut most, mut waiting) = (Vec::new(), 0, (0, None), 0);
     for name in &queues {
         let of_queue = client.queue::<Raw>(name).consumers().collect::<Result<Vec<_>, _>>()?;
         if output.is_for_people() {
-            let inflight = queues::read(client, name).ok().flatten().and_then(|info| info.int("inflight"));
+            let info = queues::read(client, name).ok().flatten();
+            let number = |field| info.as_ref().and_then(|info| u64::try_from(info.int(field)?).ok()).unwrap_or(0);
             let named = of_queue.iter().map(|consumer| consumer.inflight).sum();
-            let others = inflight.and_then(|count| u64::try_from(count).ok()).unwrap_or(0).saturating_sub(named);
+            let others = number("inflight").saturating_sub(named);
             unnamed += others;
+            waiting += number("waiting-clients");
             most = most.max((others, Some(name)));
         }
         found.extend(of_queue.into_iter().map(|consumer| (name, consumer)));
@@ -43,10 +45,8 @@ pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Resu
     found.sort_by_key(|(_, consumer)| consumer.oldest_delivery);
     found.truncate(args.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
     print(&found, args, output)?;
-    if let (true, 0, Some(queue)) = (found.is_empty(), unnamed, &args.queue) {
-        let waiting =
-            queues::read(client, queue.as_bytes()).ok().flatten().and_then(|info| info.int("waiting-clients"));
-        output.remark(&format!("nobody holds a message of it; clients that wait: {}", waiting.unwrap_or(0)))?;
+    if found.is_empty() && unnamed == 0 && args.queue.is_some() {
+        output.remark(&format!("nobody holds a message of it; clients that wait: {waiting}"))?;
     }
     if unnamed > 0 {
         let place = match most {

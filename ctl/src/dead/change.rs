@@ -106,7 +106,7 @@ pub fn bury(
 }
 
 /// Sends the selected letters back to the queues in which they died, to be due after `delay`. `done` counts them, also if there
-/// is an error in the end. `None` if the queue does not exist.
+/// is an error in the end. Returns how many were sent; `None` if the queue does not exist.
 pub fn send_selected_back(
     client: &Client,
     queue: &[u8],
@@ -114,13 +114,12 @@ pub fn send_selected_back(
     delay: Duration,
     done: &mut SentBack,
     progress: impl FnMut(u64),
-) -> Result<Option<()>, Failure> {
-    let exists = change(client, queue, filter, progress, |ids| {
+) -> Result<Option<u64>, Failure> {
+    change(client, queue, filter, progress, |ids| {
         let before = done.sent;
         letters::send_back(client, queue, ids, delay, done)?;
         Ok(done.sent - before)
-    })?;
-    Ok(exists.map(|_| ()))
+    })
 }
 
 /// How many of the oldest messages are changed at a time, and how many are read again before a change.

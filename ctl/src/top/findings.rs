@@ -92,7 +92,7 @@ impl FindingsPage {
 }
 
 impl App {
-    /// Opens the page and looks anew, unless a look is under way.
+    /// Opens the page and looks again, unless a look is under way.
     pub fn examine(&mut self) -> Next {
         let page = &mut self.findings;
         page.is_open = true;

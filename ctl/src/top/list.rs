@@ -279,6 +279,6 @@ mod tests {
         let long = ends(5_000_000, 80);
         assert!(long > short, "{long:?} {short:?}");
         assert_eq!(ends(1, 80), long);
-        assert_eq!(ends(1, 81), short, "another width begins anew");
+        assert_eq!(ends(1, 81), short, "another width begins again");
     }
 }
