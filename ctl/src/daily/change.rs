@@ -21,17 +21,9 @@ pub fn cancel(client: &Client, args: &CancelArgs, output: &Output) -> Result<Out
     if args.ids.is_empty() {
         let filter = args.select.filter(among(args.letters, args.state), args.count);
         let queue = args.queue.as_bytes();
-        if args.dry_run {
-            return selected(client, &args.queue, Selected::Counted, output, |progress| {
-                dead::count(client, queue, &filter, progress)
-            });
-        }
-        let Some(filter) = agreed(client, &args.confirm, &args.queue, "Cancel", filter)? else {
-            return Ok(Outcome::Nothing);
-        };
-        let cancelled = Selected::Changed("cancelled");
-        return selected(client, &args.queue, cancelled, output, |progress| {
-            dead::cancel(client, queue, &filter, progress)
+        let how = Change { verb: "Cancel", done: "cancelled", is_dry: args.dry_run, confirm: &args.confirm };
+        return how.to_selected(client, &args.queue, filter, output, |filter, progress| {
+            dead::cancel(client, queue, filter, progress)
         });
     }
     if args.dry_run {
@@ -79,20 +71,13 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
     let filter = args.select.filter(among(args.letters, None), args.count);
     if args.dry_run || filter.has_conditions() {
         let (queue, delay) = (args.queue.as_bytes(), args.delay.unwrap_or(Duration::ZERO));
-        if args.dry_run {
-            return selected(client, &args.queue, Selected::Counted, output, |progress| {
-                dead::count(client, queue, &filter, progress)
-            });
-        }
-        let Some(filter) = agreed(client, &args.confirm, &args.queue, "Redrive", filter)? else {
-            return Ok(Outcome::Nothing);
-        };
-        let (redriven, mut sent) = (Selected::Changed("redriven"), SentBack::default());
-        let outcome = selected(client, &args.queue, redriven, output, |progress| {
+        let mut sent = SentBack::default();
+        let how = Change { verb: "Redrive", done: "redriven", is_dry: args.dry_run, confirm: &args.confirm };
+        let outcome = how.to_selected(client, &args.queue, filter, output, |filter, progress| {
             if !args.letters {
-                return dead::redrive(client, queue, &filter, delay, progress);
+                return dead::redrive(client, queue, filter, delay, progress);
             }
-            let count = dead::send_selected_back(client, queue, &filter, delay, &mut sent, &mut *progress);
+            let count = dead::send_selected_back(client, queue, filter, delay, &mut sent, &mut *progress);
             // An error may come after a part of a page.
             progress(sent.sent);
             count
@@ -166,7 +151,7 @@ fn count(
 
 /// Asks about the messages that conditions select. Returns what selects no more than was agreed on: those that die later
 /// are not among the oldest.
-pub fn agreed(
+fn agreed(
     client: &Client,
     args: &ConfirmArgs,
     queue: &QueueName,
@@ -182,15 +167,48 @@ pub fn agreed(
 }
 
 /// What is done to the messages that conditions select.
+pub struct Change<'a> {
+    /// As in the question: `Redrive`.
+    pub verb: &'a str,
+    /// As in the answer: `redriven`.
+    pub done: &'static str,
+    /// Whether they are only counted.
+    pub is_dry: bool,
+    pub confirm: &'a ConfirmArgs,
+}
+
+impl Change<'_> {
+    /// Counts the messages, or asks and changes them. `act` returns how many it has changed; `None` if the queue does not exist.
+    pub fn to_selected(
+        &self,
+        client: &Client,
+        queue: &QueueName,
+        filter: dead::Filter,
+        output: &Output,
+        act: impl FnOnce(&dead::Filter, &mut dyn FnMut(u64)) -> Result<Option<u64>, Failure>,
+    ) -> Result<Outcome, Failure> {
+        if self.is_dry {
+            return selected(client, queue, Selected::Counted, output, |progress| {
+                dead::count(client, queue.as_bytes(), &filter, progress)
+            });
+        }
+        let Some(filter) = agreed(client, self.confirm, queue, self.verb, filter)? else {
+            return Ok(Outcome::Nothing);
+        };
+        selected(client, queue, Selected::Changed(self.done), output, |progress| act(&filter, progress))
+    }
+}
+
+/// How the messages that conditions select are spoken of.
 #[derive(Clone, Copy)]
-pub enum Selected {
+enum Selected {
     Counted,
     /// The verb says how.
     Changed(&'static str),
 }
 
 /// Prints how many messages were selected.
-pub fn selected(
+fn selected(
     client: &Client,
     queue: &QueueName,
     what: Selected,

@@ -1,6 +1,6 @@
 //! `dqctl bury` and `dqctl nack`.
 
-use super::change::{agreed, selected, Selected};
+use super::change::Change;
 use super::why::{not_in, ALIVE};
 use crate::cli::{BuryArgs, NackArgs};
 use crate::dead::{self, Among};
@@ -37,17 +37,10 @@ fn bury_selected(client: &Client, args: &BuryArgs, output: &Output) -> Result<Ou
         return Err(Failure::usage("only ready, delayed and inflight messages are buried"));
     }
     let (queue, filter) = (args.queue.as_bytes(), args.select.filter(Among::State(args.state), args.count));
-    if args.dry_run {
-        return selected(client, &args.queue, Selected::Counted, output, |progress| {
-            dead::count(client, queue, &filter, progress)
-        });
-    }
-    let Some(filter) = agreed(client, &args.confirm, &args.queue, "Bury", filter)? else {
-        return Ok(Outcome::Nothing);
-    };
     let error = args.error.as_deref().map(str::as_bytes);
-    selected(client, &args.queue, Selected::Changed("buried"), output, |progress| {
-        dead::bury(client, queue, &filter, error, progress)
+    let how = Change { verb: "Bury", done: "buried", is_dry: args.dry_run, confirm: &args.confirm };
+    how.to_selected(client, &args.queue, filter, output, |filter, progress| {
+        dead::bury(client, queue, filter, error, progress)
     })
 }
 
