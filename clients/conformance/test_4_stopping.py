@@ -35,6 +35,18 @@ def test_running_messages_get_their_time(server, start, give):
     assert not worker.said("start", id=waiting)
 
 
+def test_acks_during_the_stop_do_not_wait_for_its_end(server, start, give):
+    # One handler has no message, so that a pop waits at the stop.
+    worker = start("q=3", grace=60_000, lease=240_000)
+    short, long = give("q", "hang", ms=500), give("q", "hang", ms=60_000)
+    worker.wait_for("start", id=short)
+    worker.wait_for("start", id=long)
+    worker.signal("TERM")
+    worker.wait_for("end", id=short, how="ok")
+    eventually("it is acknowledged", lambda: server.info("q")["acked"] == 1)
+    assert worker.is_alive()
+
+
 @pytest.mark.parametrize("lease", [400, 30_000])
 def test_leases_are_kept_during_the_stop(server, start, give, lease):
     worker = start("q=1", grace=10_000, lease=lease)

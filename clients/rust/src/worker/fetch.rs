@@ -52,11 +52,8 @@ impl Fetcher<'_> {
             self.source.handoff.open();
             let end_pop = |source| self.pool.end_pop(source);
             let grant = self.pool.permits.acquire(self.number, end_pop, || self.pool.pop_is_delayed(self.number));
+            let Some(grant) = grant else { break };
             let acks = self.source.handoff.close();
-            let Some(grant) = grant else {
-                self.pool.settle_all(acks);
-                break;
-            };
             let popped = self.ack_and_pop(acks, grant);
             let delivered = popped.as_ref().map_or(0, |(messages, _)| messages.len());
             match popped {
@@ -74,6 +71,8 @@ impl Fetcher<'_> {
             }
             self.pool.permits.popped(self.number, grant, delivered);
         }
+        // No pop follows that could take the acks of handlers which end from now on.
+        self.pool.settle_all(self.source.handoff.close());
     }
 
     /// Asks the queue how long its leases are, on a new connection. Without the right to ask, they last as long as by default.
