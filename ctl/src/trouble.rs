@@ -19,8 +19,10 @@ enum Harm {
     /// Messages wait, or nobody counts what is refused, as when somebody has closed a queue.
     #[default]
     Stuck,
-    /// Messages are refused or die.
-    Loses,
+    /// Messages die, or nobody takes them.
+    Fails,
+    /// Messages are refused.
+    Refuses,
 }
 
 impl Trouble {
@@ -46,9 +48,9 @@ impl Trouble {
 impl Harm {
     fn of(condition: Condition) -> Harm {
         match condition {
-            Condition::Failing | Condition::Full | Condition::Dying => Harm::Loses,
-            Condition::Unserved
-            | Condition::Late
+            Condition::Failing | Condition::Full => Harm::Refuses,
+            Condition::Unserved | Condition::Dying => Harm::Fails,
+            Condition::Late
             | Condition::Paused
             | Condition::Closed
             | Condition::Held
@@ -73,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn red_comes_before_amber_then_what_loses_messages_then_more() {
+    fn red_comes_before_amber_then_what_fails_then_more() {
         let quiet = |numbers| trouble(Recent::default(), numbers);
         let dying = |numbers| trouble(Recent { newest_death: Some(0), ..Recent::default() }, numbers);
         let from_the_worst = [
@@ -82,6 +84,7 @@ mod tests {
             // Nobody has taken them for long.
             quiet(&[("ready", 2), ("oldest-ready", 20 * 60_000)]),
             dying(&[("dead", 321)]),
+            quiet(&[("ready", 200), ("oldest-ready", 20_000)]),
             dying(&[("dead", 3)]),
             quiet(&[("paused", 1), ("ready", 9_000)]),
             quiet(&[("closed", 1), ("ready", 5), ("waiting-clients", 1)]),
