@@ -6,6 +6,7 @@
 mod advice;
 mod batches;
 mod cli;
+mod clients;
 mod condition;
 mod connection;
 mod daily;

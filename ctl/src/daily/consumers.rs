@@ -3,6 +3,7 @@
 use super::confirm::{agrees, Question};
 use super::{exists, many, queue, queues};
 use crate::cli::{ConsumersArgs, ReleaseArgs};
+use crate::clients;
 use crate::failure::{Failure, Outcome};
 use crate::name::{put, shown};
 use crate::output::Column::{Name, Number, Word};
@@ -17,7 +18,14 @@ const COLUMNS: &[Column] = &[Name("consumer"), Number("inflight"), Word("oldest-
 /// The same for all queues.
 const OF_ALL: &[Column] = &[Name("consumer"), Name("queue"), Number("inflight"), Word("oldest-delivery")];
 
+/// Clients that take messages.
+const CLIENTS: &[Column] =
+    &[Name("client"), Name("host"), Name("library"), Number("connections"), Number("waiting"), Word("last-active")];
+
 pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Result<Outcome, Failure> {
+    if args.clients {
+        return print_clients(client, args, output);
+    }
     let (queues, missing) = match &args.queue {
         Some(queue) => (vec![queue.as_bytes().to_vec()], None),
         None => names::find_reachable(client, args.pattern.as_deref())?,
@@ -57,6 +65,9 @@ pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Resu
             "{unnamed} more in flight with consumers that have no name{place}: they popped without AS"
         ))?;
     }
+    if args.queue.is_none() {
+        output.remark(&format!("clients that wait: {waiting}; dqctl consumers --clients lists who pops"))?;
+    }
     missing.map_or(Ok(Outcome::Done), Err)
 }
 
@@ -87,6 +98,30 @@ fn print(found: &[(&Vec<u8>, Consumer)], args: &ConsumersArgs, output: &Output) 
         output.table(&table)?;
     }
     Ok(())
+}
+
+/// Those that have not asked for messages for longest come first: a handler of theirs may hang.
+fn print_clients(client: &Client, args: &ConsumersArgs, output: &Output) -> Result<Outcome, Failure> {
+    let mut found: Vec<_> = clients::find(client)?.into_iter().collect();
+    found.sort_by_key(|(_, connections)| connections.last_active);
+    found.truncate(args.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
+    let mut table = Table::new(CLIENTS);
+    for (popper, connections) in found {
+        if output.json {
+            output.object(&popper.json(connections))?;
+            continue;
+        }
+        // The server refuses names with spaces and control characters.
+        let or_none = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+        let mut row = [popper.name, popper.host, popper.library].map(or_none).to_vec();
+        row.extend([connections.count, connections.waiting].map(|number| number.to_string()));
+        row.push(output.instant(connections.last_active));
+        table.row(row);
+    }
+    if !output.json {
+        output.table(&table)?;
+    }
+    Ok(Outcome::Done)
 }
 
 pub fn release(client: &Client, args: &ReleaseArgs, output: &Output) -> Result<Outcome, Failure> {

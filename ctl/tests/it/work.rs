@@ -15,7 +15,7 @@ pub struct Work {
 
 impl Work {
     /// Starts `dqctl work` with these options and a shell script as its handler.
-    fn start(server: &Server, options: &[&str], script: &str) -> Work {
+    pub fn start(server: &Server, options: &[&str], script: &str) -> Work {
         Work::with(server, &[options, &["--", "sh", "-c", script]].concat())
     }
 

@@ -16,12 +16,14 @@ use super::history::{History, Sample};
 use super::holders::Holders;
 use super::refreshed::Refreshed;
 use crate::advice;
+use crate::clients::{self, Connections, Popper};
 use crate::failure::Failure;
 use crate::http::{Request, Response};
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{Client, Error};
 use params::Params;
 use serde_json::{json, Map, Value as Json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The longest body of a request.
@@ -35,6 +37,7 @@ pub struct Api {
     history: Arc<History>,
     doctor: Refreshed<servers::Examined>,
     holders: Refreshed<Holders>,
+    clients: Refreshed<BTreeMap<Popper, Connections>>,
 }
 
 type Answer = Result<Json, Problem>;
@@ -82,7 +85,9 @@ impl Api {
         let doctor = Refreshed::new(move |_| servers::Examined::new(&examined, &kept));
         let (holding, names) = (client.clone(), find.shared_names());
         let holders = Refreshed::new(move |_| Holders::read(&holding, &names));
-        Ok(Api { client: client.clone(), allow_writes, find, history, doctor, holders })
+        let listing = client.clone();
+        let clients = Refreshed::new(move |_| Ok(clients::find(&listing)?));
+        Ok(Api { client: client.clone(), allow_writes, find, history, doctor, holders, clients })
     }
 
     /// Answers a request that is allowed.

@@ -3,6 +3,7 @@
 use super::messages::{cut, BEGINNING};
 use super::{put, Answer, Api, Params, Problem};
 use crate::batches;
+use crate::clients::Popper;
 use crate::condition::{begins_with_letter, Condition};
 use crate::failure::Failure;
 use crate::groups::{self as of_groups, Held};
@@ -10,7 +11,7 @@ use crate::latency::Histogram;
 use crate::reply::{self, Fields};
 use crate::time::now_ms;
 use crate::web::deaths;
-use crate::web::find::{self, Order};
+use crate::web::find::{self, contains, Order};
 use crate::web::history::Sample;
 use crate::web::holders::Holder;
 use dq_client::{cmd, Error, Resend, Value};
@@ -169,8 +170,18 @@ fn all_consumers(api: &Api, params: &Params) -> Answer {
         "queues": holders.queues,
         "read": holders.read,
         "searching": holders.queues.is_none(),
+        "clients": clients(api, &part, wanted),
         "now": now_ms(),
     }))
+}
+
+/// The clients that take messages, those that have not asked for longest first; null if the user may not list clients.
+fn clients(api: &Api, part: &[u8], wanted: usize) -> Json {
+    let Ok(Some(found)) = api.clients.get() else { return Json::Null };
+    let is_wanted = |popper: &Popper| [&popper.name, &popper.host].iter().any(|text| contains(text.as_bytes(), part));
+    let mut found: Vec<_> = found.iter().filter(|(popper, _)| is_wanted(popper)).collect();
+    found.sort_by_key(|(_, connections)| connections.last_active);
+    found.into_iter().take(wanted).map(|(popper, connections)| Json::Object(popper.json(*connections))).collect()
 }
 
 /// The batches of the messages of a queue, those with the most messages left first.

@@ -1,4 +1,5 @@
-// Who holds messages, of all queues, the one that holds one for longest first: after a crash, whoever is gone.
+// Who holds messages, of all queues, the one that holds one for longest first: after a crash, whoever is gone. And which
+// clients pop.
 
 import { read } from "./api.js";
 import { el, set, show, text } from "./dom.js";
@@ -8,12 +9,16 @@ import { releaseCell, table } from "./holders.js";
 const NO_NAME = "no name (pops without AS)";
 
 export function consumers(params, shared) {
-  const filter = el("input", { type: "search", id: "contains", value: params.contains ?? "", placeholder: "Part of a consumer or queue", autocomplete: "off", autocapitalize: "none", spellcheck: "false", input: change });
+  const filter = el("input", { type: "search", id: "contains", value: params.contains ?? "", placeholder: "Consumer, queue, host", autocomplete: "off", autocapitalize: "none", spellcheck: "false", input: change });
   const range = el("p", { class: "range", role: "status" });
   const rows = table("holders everywhere", "Consumer", ["Queue", "Messages", "Longest since"], held, "Release");
   const nothing = el("p", { class: "empty", hidden: true });
+  const clients = table("holders clients", "Client", ["Host", "Library", "Connections", "Waiting", "Last active"], () => null);
+  const unknown = el("p", { class: "empty", hidden: true });
   const node = el("div", { class: "consumers" }, el("div", { class: "head" }, el("h1", {}, "Consumers")),
-    el("div", { class: "tools" }, el("div", { class: "field" }, el("label", { for: "contains" }, "Filter"), filter), range), rows.node, nothing);
+    el("div", { class: "tools" }, el("div", { class: "field" }, el("label", { for: "contains" }, "Filter"), filter), range),
+    el("section", { "aria-label": "consumers that hold messages" }, rows.node, nothing),
+    el("section", { "aria-label": "clients that pop" }, el("h2", {}, "Clients that pop"), clients.node, unknown));
 
   /** To the messages that it holds. */
   function held(item) {
@@ -39,8 +44,17 @@ export function consumers(params, shared) {
       (row, item) => { if (item.isNamed) row.lastElementChild.firstElementChild.messages = item.messages; });
     show(nothing, items.length === 0);
     text(nothing, answer.searching ? "Looking for consumers…" : contains ? `No consumer that holds a message, and no queue of one, has “${contains}” in its name.` : "No consumer holds a message.");
+    drawClients(answer.clients, contains);
     text(range, answer.searching ? "" : sentence(answer, items.length));
     set(range, "title", "A consumer without a name is shown if it has held a message for longer than those with a name.");
+  }
+
+  /** Also those that hold no message: whether the workers of a host are there. */
+  function drawClients(items, contains) {
+    clients.draw((items ?? []).map((item) => ({ ...item, client: item.client || "no name" })),
+      (item) => [[item.host], [item.library || "–"], [count(item.connections)], [count(item.waiting)], [distance(item["last-active"]), instant(item["last-active"])]]);
+    show(unknown, !items?.length);
+    text(unknown, !items ? "The server tells them to users with the rights +client|list and +client|info." : contains ? `No client that pops has “${contains}” in its name or host.` : "The last command of no client was a pop.");
   }
 
   /** What is listed, and what was not read. */

@@ -16,7 +16,7 @@ export function table(kind, noun, headings, link, action = null) {
   function draw(items, cells, make, fill) {
     const key = noun.toLowerCase();
     show(node, items.length > 0);
-    list(rows, items, (item) => JSON.stringify([param(item, key), param(item, "queue")]),
+    list(rows, items, (item) => JSON.stringify([param(item, key), param(item, "queue"), item.host, item.library]),
       (item) => el("tr", { role: "row" }, el("th", { scope: "row", role: "rowheader", class: "name" }, el("a", { title: shown(item, key) }, shown(item, key))), headings.map((name) => el("td", { class: "num", role: "cell", "data-label": name })), make?.(item)),
       (row, item) => {
         set(row.firstElementChild.firstElementChild, "href", link(item));

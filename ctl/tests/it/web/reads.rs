@@ -1,10 +1,11 @@
 //! What the page and its API show.
 
 use super::Web;
-use crate::dqctl::ok;
+use crate::dqctl::{dqctl, json, ok, on_terminal};
 use crate::support::{eventually, Server};
+use crate::work::Work;
 use dq_client::cmd;
-use serde_json::json;
+use serde_json::{json, Value as Json};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -264,6 +265,40 @@ fn consumers_of_all_queues_are_listed_those_that_hold_a_message_for_longest_firs
     assert_eq!(read("/api/consumers?contains=WORKER").1, "sms worker-1 1, mail worker-2 2");
     assert_eq!(read("/api/consumers?contains=mai").1, "mail worker-2 2");
     assert_eq!(web.get("/api/consumers?colour=red").status, 400);
+}
+
+#[test]
+fn clients_that_pop_are_listed_although_they_hold_nothing() {
+    let server = Server::start();
+    ["mail", "bills"].iter().for_each(|queue| drop(server.ask(&["DQ.CREATE", queue])));
+    let web = Web::start(&server, &[]);
+    let work = Work::start(&server, &["-q", "mail", "-q", "bills"], "true");
+    let elsewhere = format!("{}/1", server.url().trim_end_matches('/'));
+    let other = Work::start(&server, &["-u", &elsewhere, "-q", "mail"], "true");
+    server.until_blocked(3);
+    let expected = |listed: &Json| {
+        let one = |name: &str| listed[0][name].clone();
+        (one("client"), one("host"), one("connections"), one("waiting"))
+            == (json!("dqctl"), json!("127.0.0.1"), json!(2), json!(2))
+            && listed.as_array().is_some_and(|all| all.len() == 1)
+            && listed[0]["last-active"].as_i64().is_some_and(|at| at > 0)
+    };
+    let listed = json!(json(&server, &["consumers", "--clients"]));
+    assert!(expected(&listed), "{listed}");
+    assert!(ok(&server, &["consumers", "--clients"]).starts_with("dqctl\t127.0.0.1\t-\t2\t2\t"));
+    let shown = on_terminal(&server, "consumers", true);
+    assert!(shown.ends_with("clients that wait: 2; dqctl consumers --clients lists who pops\n"), "{shown}");
+    eventually("the page has them too", || expected(&web.read("/api/consumers")["clients"]));
+    assert_eq!(web.read("/api/consumers?contains=sidekiq")["clients"], json!([]));
+    assert_eq!((work.stop().code, other.stop().code), (0, 0));
+    // The right to do so is one that many users do not have.
+    server.ask(&["ACL", "SETUSER", "ann", "on", ">pw", "~*", "+@all", "-client"]);
+    let url = server.url().replace("redis://", "redis://ann:pw@");
+    let denied = dqctl(&server, &["-u", &url, "consumers", "--clients"]);
+    assert!(denied.code == 3 && denied.err.contains("ACL SETUSER"), "{denied:?}");
+    let web = Web::start(&server, &["-u", &url]);
+    eventually("the page has the others", || web.read("/api/consumers")["queues"] == 2);
+    assert!(web.read("/api/consumers")["clients"].is_null());
 }
 
 #[test]
