@@ -40,7 +40,7 @@ mod wording;
 mod work;
 
 use clap::FromArgMatches;
-use cli::{Cli, Command};
+use cli::{Cli, Command, InfoArgs, LsArgs};
 use dq_client::Client;
 use failure::{Failure, Outcome};
 use output::Output;
@@ -101,7 +101,8 @@ fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome
         Command::Get(args) => daily::look::get(client, &args, output),
         Command::Peek(args) => daily::look::peek(client, &args, output),
         Command::Find(args) => daily::look::find(client, &args, output),
-        Command::Info(args) => daily::queues::info(client, &args, output),
+        Command::Info(InfoArgs { queue: Some(queue) }) => daily::queues::info(client, &queue, output),
+        Command::Info(InfoArgs { queue: None }) => daily::ls::ls(client, &LsArgs::default(), output),
         Command::Ls(args) => daily::ls::ls(client, &args, output),
         Command::Consumers(args) => daily::consumers::consumers(client, &args, output),
         Command::Release(args) => daily::consumers::release(client, &args, output),

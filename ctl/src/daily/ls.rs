@@ -1,8 +1,9 @@
 //! `dqctl ls`.
 
-use super::queues::{object, read, state};
+use super::queues::{object, state};
+use super::seen::{Seen, AGAIN};
 use crate::cli::{LsArgs, Sort};
-use crate::condition::{Level, Looks};
+use crate::condition::Level;
 use crate::failure::{Failure, Outcome};
 use crate::name::{put, shown};
 use crate::output::text::Style;
@@ -10,14 +11,14 @@ use crate::output::Column::{Name, Number, Spare, Text, Word};
 use crate::output::{separated, style, Cell, Column, Output, Table};
 use crate::queues;
 use crate::reply::Fields;
-use crate::row::{Row, Snapshot};
-use crate::time::{now_ms, span};
+use crate::row::Row;
+use crate::time::span;
 use dq_client::Client;
 use serde_json::json;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const COLUMNS: &[Column] = &[
     Name("queue"),
@@ -49,12 +50,8 @@ const LEAST_WATCH: Duration = Duration::from_secs(1);
 /// From this age in ms on, the oldest ready message is marked, as in `dqctl top`.
 const OLD: u64 = 60_000;
 
-/// What was seen of a queue, from which its rates and what happens in it follow.
-#[derive(Default)]
-struct Seen {
-    looks: Looks,
-    row: Row,
-}
+/// The fields of a queue that the user may not read.
+const UNKNOWN: &Fields = &Fields(Vec::new());
 
 /// A queue as it was found.
 struct Listed<'a> {
@@ -63,13 +60,34 @@ struct Listed<'a> {
     row: &'a Row,
 }
 
+impl Listed<'_> {
+    fn is_denied(&self) -> bool {
+        self.row.latest.is_none()
+    }
+
+    fn state(&self) -> String {
+        if self.is_denied() {
+            return "no permission".to_owned();
+        }
+        state(self.info, &self.row.conditions, self.row.recent())
+    }
+
+    /// A field as it is shown.
+    fn text(&self, field: &str) -> String {
+        if self.is_denied() {
+            return "-".to_owned();
+        }
+        self.info.text(field)
+    }
+}
+
 /// What one look has found.
 struct Look<'a> {
     /// Those that are shown, in their order.
     listed: Vec<Listed<'a>>,
     /// How many there are, and how many of them are in trouble; empty if that goes without saying.
     summary: String,
-    /// Why the queues of some servers are not among them.
+    /// Why some queues are not among them, or could not be read.
     missing: Option<Failure>,
 }
 
@@ -106,20 +124,11 @@ fn look<'a>(client: &Client, args: &LsArgs, seen: &'a mut BTreeMap<Vec<u8>, Seen
     let (names, missing) = queues::find_reachable(client, args.pattern())?;
     let names: BTreeSet<Vec<u8>> = names.into_iter().collect();
     seen.retain(|name, _| names.contains(name));
-    for name in names {
-        // A queue that was deleted since is left out.
-        let Some(info) = read(client, &name)? else {
-            seen.remove(&name);
-            continue;
-        };
-        let Seen { looks, row } = seen.entry(name.clone()).or_default();
-        let peeked = looks.peek(client, &name, &info);
-        let recent = looks.note(now_ms(), &info, peeked);
-        row.take(Snapshot { at: Instant::now(), info, late: None, recent });
-    }
-    let listed = seen.iter().filter_map(|(name, Seen { row, .. })| {
-        let info = &row.latest.as_ref()?.info;
-        Some(Listed { name, info, row })
+    let denied = read(client, &names, seen)?;
+    let missing = missing.or(denied);
+    let listed = seen.iter().map(|(name, Seen { row, .. })| {
+        let info = row.latest.as_ref().map_or(UNKNOWN, |latest| &latest.info);
+        Listed { name, info, row }
     });
     let mut listed: Vec<Listed> = listed.collect();
     // They are in the order of their names, which those that are equal keep.
@@ -133,6 +142,40 @@ fn look<'a>(client: &Client, args: &LsArgs, seen: &'a mut BTreeMap<Vec<u8>, Seen
     listed.sort_by(|a, b| if args.reverse { compare(sort, b, a) } else { compare(sort, a, b) });
     listed.truncate(args.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
     Ok(Look { listed, summary, missing })
+}
+
+/// Reads the queues, and after a moment once more those that were never seen before and seem to have no consumer. Returns why
+/// some of them could not be read, if the user may not.
+fn read(
+    client: &Client,
+    names: &BTreeSet<Vec<u8>>,
+    seen: &mut BTreeMap<Vec<u8>, Seen>,
+) -> Result<Option<Failure>, Failure> {
+    let (mut unclear, mut denied) = (Vec::new(), None);
+    for name in names {
+        let is_new = !seen.contains_key(name);
+        let queue = seen.entry(name.clone()).or_default();
+        match queue.look(client, name) {
+            Ok(true) if is_new && queue.is_unclear() => unclear.push(name),
+            Ok(true) => {}
+            // It was deleted since it was found.
+            Ok(false) => drop(seen.remove(name)),
+            Err(failure) if failure.is_denied() => {
+                *queue = Seen::default();
+                denied = Some(failure.of("not all queues could be read"));
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if !unclear.is_empty() {
+        thread::sleep(AGAIN);
+    }
+    for name in unclear {
+        if !seen.entry(name.clone()).or_default().look(client, name)? {
+            seen.remove(name);
+        }
+    }
+    Ok(denied)
 }
 
 /// In the words of `dqctl top`.
@@ -202,8 +245,9 @@ fn print(look: Look, args: &LsArgs, output: &Output) -> Result<(), Failure> {
 }
 
 fn print_objects(listed: &[Listed], args: &LsArgs, output: &Output) -> Result<(), Failure> {
-    for Listed { name, info, row } in listed {
+    for listed @ Listed { name, info, row } in listed {
         let mut object = object(info, &row.conditions, row.recent());
+        object.insert("state".to_owned(), listed.state().into());
         put(&mut object, "queue", name);
         if args.watch.is_some() {
             let rates = row.pushed.zip(row.completed).map(
@@ -223,12 +267,12 @@ fn to_hundredths(rate: f64) -> f64 {
 /// The list, in the colours of `dqctl top`.
 fn table(listed: &[Listed], args: &LsArgs) -> Table {
     let mut table = Table::new(if args.watch.is_some() { WATCHED } else { COLUMNS });
-    for Listed { name, info, row: seen } in listed {
+    for queue @ Listed { name, info, row: seen } in listed {
         let mut row = vec![Cell::from(shown(name))];
-        row.extend(["ready", "delayed"].map(|field| Cell::from(info.text(field))));
-        row.push(Cell::new(vec![info.text("inflight")], if seen.hangs() { Style::Warning } else { Style::Plain }));
+        row.extend(["ready", "delayed"].map(|field| Cell::from(queue.text(field))));
+        row.push(Cell::new(vec![queue.text("inflight")], if seen.hangs() { Style::Warning } else { Style::Plain }));
         let is_dead = info.int("dead").is_some_and(|dead| dead > 0);
-        row.push(Cell::new(vec![info.text("dead")], if is_dead { Style::Bad } else { Style::Plain }));
+        row.push(Cell::new(vec![queue.text("dead")], if is_dead { Style::Bad } else { Style::Plain }));
         let oldest = info.int("oldest-ready").and_then(|ms| u64::try_from(ms).ok());
         let is_old = oldest.is_some_and(|age| age >= OLD);
         let text = oldest.map_or_else(|| "-".to_owned(), span);
@@ -237,8 +281,8 @@ fn table(listed: &[Listed], args: &LsArgs) -> Table {
             let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
             row.extend([seen.pushed, seen.completed].map(|number| Cell::from(rate(number))));
         }
-        row.push(Cell::from(info.text("waiting-clients")));
-        row.push(state_cell(info, seen));
+        row.push(Cell::from(queue.text("waiting-clients")));
+        row.push(state_cell(queue));
         table.styled(row);
     }
     table
@@ -246,10 +290,11 @@ fn table(listed: &[Listed], args: &LsArgs) -> Table {
 
 /// The state, and fewer words for a terminal without room: without what explains them, then only the first ones and how many
 /// more there are, as in `dqctl top`.
-fn state_cell(info: &Fields, row: &Row) -> Cell {
+fn state_cell(queue: &Listed) -> Cell {
+    let row = queue.row;
     let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.as_str()).collect();
     let more = |kept: usize| if kept < words.len() { format!(" +{}", words.len() - kept) } else { String::new() };
-    let mut texts = vec![state(info, &row.conditions, row.recent())];
+    let mut texts = vec![queue.state()];
     texts.extend((1..=words.len()).rev().map(|kept| words.get(..kept).unwrap_or_default().join(", ") + &more(kept)));
     texts.extend(row.conditions.first().map(|(first, _)| first.in_short().to_owned() + &more(1)));
     Cell::new(texts, style(row.level()))

@@ -14,6 +14,7 @@ pub mod many;
 pub mod push;
 pub mod queues;
 pub mod schedule;
+mod seen;
 pub mod settings;
 mod why;
 

@@ -1,19 +1,22 @@
 //! `dqctl info` and `stats`.
 
-use super::ls::ls;
 use super::no_such_queue;
+use super::seen::{Seen, AGAIN};
 use crate::advice::for_queue;
-use crate::cli::{InfoArgs, LsArgs, QueueArgs};
+use crate::cli::QueueArgs;
 use crate::condition::{Condition, Level, Recent};
 use crate::failure::{Failure, Outcome};
 use crate::groups;
 use crate::latency::{Histogram, TOLD};
 use crate::message::meaning;
+use crate::name::QueueName;
 use crate::output::Output;
 use crate::reply::Fields;
+use crate::row::Snapshot;
 use crate::time::{exact, span};
 use dq_client::{cmd, Client, Resend};
 use serde_json::{Map, Value as Json};
+use std::thread;
 
 /// The counts that are always shown.
 const STATES: [&str; 4] = ["delayed", "ready", "inflight", "dead"];
@@ -37,16 +40,18 @@ const SPANS: [&str; 11] = [
     "retain",
 ];
 
-pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome, Failure> {
-    let Some(name) = &args.queue else {
-        return ls(client, &LsArgs::default(), output);
-    };
-    let Some(info) = read(client, name.as_bytes())? else {
+pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcome, Failure> {
+    let mut seen = Seen::default();
+    let mut exists = seen.look(client, name.as_bytes())?;
+    if seen.is_unclear() {
+        thread::sleep(AGAIN);
+        exists = seen.look(client, name.as_bytes())?;
+    }
+    let Some(Snapshot { info, recent, .. }) = seen.row.latest.filter(|_| exists) else {
         no_such_queue(name);
         return Ok(Outcome::Nothing);
     };
-    let recent = Recent::at_once(client, name.as_bytes(), &info);
-    let conditions = Condition::of(&info, recent);
+    let conditions = seen.row.conditions;
     if output.json {
         output.object(&object(&info, &conditions, recent))?;
         return Ok(Outcome::Done);

@@ -227,3 +227,37 @@ fn a_watched_batch_is_one_line_of_a_terminal() {
     screen.until("1 left, 2 total, 1 acked");
     assert!(!screen.interrupted().contains("2 left"));
 }
+
+#[test]
+fn a_consumer_that_polls_is_not_called_missing() {
+    let server = Server::start();
+    let push = || server.ask(&["DQ.PUSH", "q", "x", "AT", "1700000000000"]);
+    push();
+    std::thread::scope(|scope| {
+        let looked = scope.spawn(|| {
+            eventually("ls sees deliveries", || ok(&server, &["ls"]).ends_with("\tlate\n"));
+            eventually("info sees deliveries", || json(&server, &["info", "q"])[0]["state"] == "late");
+        });
+        // Between two of these pops nobody waits, and nothing is in flight.
+        while !looked.is_finished() {
+            push();
+            server.ask(&["DQ.POP", "q", "NOACK"]);
+        }
+    });
+}
+
+#[test]
+fn a_queue_that_may_not_be_read_is_listed_as_such() {
+    let server = Server::start();
+    for queue in ["bills", "mail"] {
+        ok(&server, &["push", queue, "x", "--in", "1h"]);
+    }
+    server.ask(&["ACL", "SETUSER", "ann", "on", ">pw", "~mail", "+scan", "+dq.info"]);
+    let url = server.url().replace("redis://", "redis://ann:pw@");
+    let listed = dqctl(&server, &["-u", &url, "ls"]);
+    assert_eq!(listed.out, "bills\t-\t-\t-\t-\t-\t-\tno permission\nmail\t0\t1\t0\t0\t-\t0\topen\n");
+    assert!(listed.code == 3 && listed.err.starts_with("dqctl: not all queues could be read: "), "{listed:?}");
+    let objects = dqctl(&server, &["-u", &url, "ls", "--json"]).out;
+    assert!(objects.starts_with("{\"conditions\":[],\"queue\":\"bills\",\"state\":\"no permission\"}"), "{objects}");
+    assert_eq!(dqctl(&server, &["-u", &url, "ls", "mail"]).code, 0);
+}
