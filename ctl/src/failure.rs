@@ -168,6 +168,11 @@ impl Failure {
         self.is_denied
     }
 
+    /// Whether it is wrong for any queue.
+    pub fn is_of_command_line(&self) -> bool {
+        self.is_of_value || self.code == USAGE
+    }
+
     /// Whether a queue refused a message, or a server a command, for what it is.
     pub fn is_refused(&self) -> bool {
         self.is_refused

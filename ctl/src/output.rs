@@ -7,6 +7,7 @@ pub mod text;
 
 use crate::failure::Failure;
 use crate::message::{distance, with_distance};
+use crate::name::QueueName;
 use crate::time::instant;
 use crate::visible::visible;
 use serde_json::{Map, Value as Json};
@@ -27,6 +28,8 @@ pub struct Output {
     has_heading: bool,
     is_dumb: bool,
     has_styles: bool,
+    /// The queue that a result is about, if the command changes several.
+    queue: Option<String>,
 }
 
 impl Output {
@@ -35,13 +38,25 @@ impl Output {
         // https://no-color.org: any value but an empty one.
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Output { json, is_terminal, has_heading: false, is_dumb, has_styles: is_terminal && !no_color && !is_dumb }
+        Output {
+            json,
+            is_terminal,
+            has_heading: false,
+            is_dumb,
+            has_styles: is_terminal && !no_color && !is_dumb,
+            queue: None,
+        }
     }
 
     /// The same, with the names of the columns above a list in a pipe.
     #[must_use]
     pub fn with_heading(self, has_heading: bool) -> Output {
         Output { has_heading, ..self }
+    }
+
+    /// The same, which names a queue in front of its result.
+    pub fn about(&self, queue: &QueueName) -> Output {
+        Output { queue: Some(queue.to_string()), ..*self }
     }
 
     /// One line.
@@ -64,9 +79,10 @@ impl Output {
 
     /// Prints a result: text for a person, an object for a program.
     pub fn result(&self, text: &str, object: Json) -> Result<(), Failure> {
-        match object {
-            Json::Object(object) if self.json => self.object(&object),
-            _ => self.line(text),
+        match (object, &self.queue) {
+            (Json::Object(object), _) if self.json => self.object(&object),
+            (_, Some(queue)) => self.pairs(&[(queue.clone(), text.to_owned())]),
+            (_, None) => self.line(text),
         }
     }
 

@@ -9,10 +9,10 @@ use clap::{ArgGroup, Args, ValueEnum};
 use dq_client::{Flow, State};
 use std::time::{Duration, SystemTime};
 
-/// For the commands that change many messages.
+/// For the commands that change many messages, or several queues.
 #[derive(Args, Debug)]
 pub struct ConfirmArgs {
-    /// Change the messages without asking, as in a pipe; a terminal asks, with their number
+    /// Do it without asking, as in a pipe; a terminal asks, with the number of messages or queues
     #[arg(short, long)]
     pub yes: bool,
 }
@@ -111,7 +111,7 @@ pub struct ReleaseArgs {
 
 #[derive(Args, Debug)]
 pub struct PauseArgs {
-    /// The queue
+    /// The queue, or a glob such as 'svc:*' for all that match
     pub queue: QueueName,
     /// What is suspended: out, what it delivers; in, what is pushed to it, so that it is closed; or all
     #[arg(value_enum, default_value = "out")]
@@ -122,11 +122,13 @@ pub struct PauseArgs {
     /// Resume by itself after this time
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     pub time: Option<Duration>,
+    #[command(flatten)]
+    pub confirm: ConfirmArgs,
 }
 
 #[derive(Args, Debug)]
 pub struct ResumeArgs {
-    /// The queue
+    /// The queue, or a glob such as 'svc:*' for all that match
     pub queue: QueueName,
     /// What is resumed: out, in or all
     #[arg(value_enum, default_value = "all")]
@@ -134,6 +136,8 @@ pub struct ResumeArgs {
     /// Resume this group, which stays paused otherwise
     #[arg(long, value_name = "NAME", conflicts_with = "flow")]
     pub group: Option<String>,
+    #[command(flatten)]
+    pub confirm: ConfirmArgs,
 }
 
 /// A flow of a queue.

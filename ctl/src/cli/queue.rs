@@ -18,13 +18,15 @@ pub struct CreateArgs {
 
 #[derive(Args, Debug)]
 pub struct AlterArgs {
-    /// The queue
+    /// The queue, or a glob such as 'svc:*' for all that match
     pub queue: QueueName,
     /// Create the queue if it does not exist
     #[arg(long)]
     pub create: bool,
     #[command(flatten)]
     pub settings: SettingsArgs,
+    #[command(flatten)]
+    pub confirm: ConfirmArgs,
 }
 
 const SETTINGS: &str = "Settings";

@@ -4,6 +4,7 @@ use crate::cli::ConfirmArgs;
 use crate::dead::Filter;
 use crate::failure::Failure;
 use crate::name::QueueName;
+use crate::visible::visible;
 use crate::wording::messages;
 use std::io::{self, IsTerminal, Write};
 
@@ -46,8 +47,7 @@ pub fn agrees(
     question: &Question,
     count: impl FnOnce() -> Result<Option<u64>, Failure>,
 ) -> Result<Option<u64>, Failure> {
-    // The question goes to standard error, so it is asked although the answer of the command goes to a file.
-    if args.yes || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !is_asked(args) {
         return Ok(Some(u64::MAX));
     }
     let number = match count() {
@@ -57,13 +57,27 @@ pub fn agrees(
         Err(failure) if !failure.is_denied() => return Err(failure),
         Err(_) => None,
     };
+    Ok(ask(&question.text(queue, number))?.then_some(number.unwrap_or(u64::MAX)))
+}
+
+/// Asks on a terminal whether to go on.
+pub fn agrees_to(args: &ConfirmArgs, question: impl FnOnce() -> String) -> Result<bool, Failure> {
+    Ok(!is_asked(args) || ask(&question())?)
+}
+
+/// The question goes to standard error, so it is asked although the answer of the command goes to a file.
+fn is_asked(args: &ConfirmArgs) -> bool {
+    !args.yes && io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+fn ask(question: &str) -> Result<bool, Failure> {
     // In one piece, so that nothing else comes between.
-    io::stderr().write_all(question.text(queue, number).as_bytes())?;
+    io::stderr().write_all(visible(question).as_bytes())?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     let agrees = matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes");
     if !agrees {
         eprintln!("dqctl: nothing was changed");
     }
-    Ok(agrees.then_some(number.unwrap_or(u64::MAX)))
+    Ok(agrees)
 }

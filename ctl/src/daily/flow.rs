@@ -1,5 +1,6 @@
 //! `dqctl pause` and `resume`: what a queue delivers, what it accepts, or what it delivers of one group.
 
+use super::several::each;
 use super::{queue, queues};
 use crate::advice::for_queue;
 use crate::cli::{FlowArg, PauseArgs, ResumeArgs};
@@ -51,20 +52,28 @@ fn end(info: &Fields, (_, field): Part) -> Option<i64> {
 }
 
 pub fn pause(client: &Client, args: &PauseArgs, output: &Output) -> Result<Outcome, Failure> {
+    each(client, &args.queue, ("Pause", &args.confirm), output, |name, output| pause_one(client, name, args, output))
+}
+
+pub fn resume(client: &Client, args: &ResumeArgs, output: &Output) -> Result<Outcome, Failure> {
+    each(client, &args.queue, ("Resume", &args.confirm), output, |name, output| resume_one(client, name, args, output))
+}
+
+fn pause_one(client: &Client, name: &QueueName, args: &PauseArgs, output: &Output) -> Result<Outcome, Failure> {
     if let Some(group) = &args.group {
-        return pause_group(client, args, group, output);
+        return pause_group(client, name, args, group, output);
     }
     let parts = parts(args.flow);
-    let before = look(client, &args.queue);
-    queue(client, &args.queue).pause_flow(args.flow.into(), args.time)?;
-    let after = look(client, &args.queue);
+    let before = look(client, name);
+    queue(client, name).pause_flow(args.flow.into(), args.time)?;
+    let after = look(client, name);
     let mut said = Vec::new();
     for part in parts {
         let was = before.as_ref().filter(|info| is_set(info, *part)).map(|info| end(info, *part));
         let now = after.as_ref().and_then(|info| end(info, *part));
         said.push(paused(part.0, was, now, args, output));
     }
-    output.result(&said.join(", "), object(&args.queue, parts, 1))?;
+    output.result(&said.join(", "), object(name, parts, 1))?;
     Ok(Outcome::Done)
 }
 
@@ -80,10 +89,16 @@ fn paused(word: &str, before: Option<Option<i64>>, after: Option<i64>, args: &Pa
     }
 }
 
-fn pause_group(client: &Client, args: &PauseArgs, group: &str, output: &Output) -> Result<Outcome, Failure> {
-    let before = find(client, &args.queue, group);
+fn pause_group(
+    client: &Client,
+    name: &QueueName,
+    args: &PauseArgs,
+    group: &str,
+    output: &Output,
+) -> Result<Outcome, Failure> {
+    let before = find(client, name, group);
     let mut command = cmd("DQ.PAUSE");
-    command.arg(args.queue.as_bytes()).arg("GROUP").arg(group);
+    command.arg(name.as_bytes()).arg("GROUP").arg(group);
     if let Some(time) = args.time {
         command.arg("FOR").arg(millis(time));
     }
@@ -92,32 +107,32 @@ fn pause_group(client: &Client, args: &PauseArgs, group: &str, output: &Output) 
         Looked::Found(found) if found.is_paused() => Some(found.paused_until),
         Looked::Found(_) | Looked::Missing | Looked::Unknown => None,
     };
-    let (after, is_empty) = match find(client, &args.queue, group) {
+    let (after, is_empty) = match find(client, name, group) {
         Looked::Found(found) => (found.paused_until, found.waiting + found.occupied == 0),
         Looked::Missing | Looked::Unknown => (None, false),
     };
     if is_empty {
-        eprintln!("dqctl: no message of the group {group} waits in the queue {} now", args.queue);
+        eprintln!("dqctl: no message of the group {group} waits in the queue {name} now");
     }
     let text = paused("paused", was, after, args, output);
-    output.result(&text, json!({ "queue": args.queue, "group": group, "paused": 1 }))?;
+    output.result(&text, json!({ "queue": name, "group": group, "paused": 1 }))?;
     Ok(Outcome::Done)
 }
 
-pub fn resume(client: &Client, args: &ResumeArgs, output: &Output) -> Result<Outcome, Failure> {
+fn resume_one(client: &Client, name: &QueueName, args: &ResumeArgs, output: &Output) -> Result<Outcome, Failure> {
     if let Some(group) = &args.group {
-        return resume_group(client, &args.queue, group, output);
+        return resume_group(client, name, group, output);
     }
     let parts = parts(args.flow);
-    let before = look(client, &args.queue);
-    queue(client, &args.queue).resume_flow(args.flow.into())?;
+    let before = look(client, name);
+    queue(client, name).resume_flow(args.flow.into())?;
     let was = before.as_ref().is_none_or(|info| parts.iter().any(|part| is_set(info, *part)));
     if let (false, true, Some(info)) = (was, parts.contains(&PAUSED), &before) {
-        paused_groups(client, &args.queue, info);
+        paused_groups(client, name, info);
     }
     let words: Vec<&str> = parts.iter().map(|part| part.0).collect();
     let text = if was { "resumed".to_owned() } else { format!("was not {}", words.join(" or ")) };
-    output.result(&text, object(&args.queue, parts, 0))?;
+    output.result(&text, object(name, parts, 0))?;
     Ok(Outcome::Done)
 }
 

@@ -16,6 +16,7 @@ pub mod queues;
 pub mod schedule;
 mod seen;
 pub mod settings;
+pub mod several;
 mod why;
 
 use crate::advice::quoted;

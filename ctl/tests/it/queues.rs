@@ -1,6 +1,6 @@
 //! The commands for a whole queue, and those that give messages back.
 
-use crate::dqctl::{command, dqctl, field, json, ok};
+use crate::dqctl::{answering, command, dqctl, field, json, ok, on_terminal};
 use crate::support::{eventually, Server};
 use serde_json::json;
 use std::io::{BufRead, BufReader};
@@ -161,4 +161,64 @@ fn ls_watches_how_many_messages_arrive_and_are_completed() {
     assert_eq!(seen["completed"], 0.0);
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+/// What `dqctl info` says of each of these queues.
+fn all_are(server: &Server, queues: &[&str], field: &str, value: i64) {
+    for queue in queues {
+        assert_eq!(json(server, &["info", queue])[0][field], value, "{queue}");
+    }
+}
+
+#[test]
+fn all_queues_that_match_are_paused_resumed_and_altered() {
+    let server = Server::start();
+    let services = ["svc:a", "svc:b", "svc:c", "svc:d"];
+    for queue in services.iter().chain(&["other"]) {
+        ok(&server, &["push", queue, "x"]);
+    }
+    let refused = answering(&server, "pause 'svc:*'", true, "n\n");
+    assert!(refused.contains("Pause 4 queues that match svc:*: svc:a, svc:b, svc:c and 1 more? [y/N] "), "{refused}");
+    all_are(&server, &services, "paused", 0);
+    assert!(answering(&server, "pause 'svc:*'", true, "y\n").ends_with("svc:c  paused\nsvc:d  paused\n"));
+    all_are(&server, &services, "paused", 1);
+    all_are(&server, &["other"], "paused", 0);
+    let resumed = "svc:a\tresumed\nsvc:b\tresumed\nsvc:c\tresumed\nsvc:d\tresumed\n";
+    assert_eq!(ok(&server, &["resume", "svc:*"]), resumed);
+    assert_eq!(json(&server, &["pause", "svc:[ab]", "in"]).len(), 2);
+    all_are(&server, &services[..2], "closed", 1);
+    all_are(&server, &services[2..], "closed", 0);
+    assert!(on_terminal(&server, "alter 'svc:*' --lease 7s -y", true).contains("svc:d  altered\nlease: 30s -> 7s"));
+    all_are(&server, &services, "lease", 7_000);
+    for wrong in [&["pause", "none*"][..], &["resume", "none?"], &["alter", "none*", "--lease", "1s"]] {
+        let none = dqctl(&server, wrong);
+        assert!(none.code == 1 && none.err.contains("no queue matches none"), "{none:?}");
+    }
+    let wrong = dqctl(&server, &["alter", "svc:*", "--backoff", "2h,1s"]);
+    assert!(wrong.code == 2 && wrong.err.lines().count() == 1, "{wrong:?}");
+}
+
+#[test]
+fn a_queue_that_refuses_does_not_keep_others_from_being_paused() {
+    let server = Server::start();
+    for queue in ["svc:a", "svc:b", "svc:c"] {
+        ok(&server, &["push", queue, "x"]);
+    }
+    server.ask(&["ACL", "SETUSER", "ann", "on", ">pw", "~svc:a", "~svc:c", "+scan", "+dq.info", "+dq.pause"]);
+    let url = server.url().replace("redis://", "redis://ann:pw@");
+    let paused = dqctl(&server, &["-u", &url, "pause", "svc:*"]);
+    assert_eq!((paused.code, paused.out.as_str()), (1, "svc:a\tpaused\nsvc:c\tpaused\n"), "{paused:?}");
+    assert!(paused.err.starts_with("dqctl: svc:b: ") && paused.err.contains("ACL SETUSER"), "{paused:?}");
+}
+
+#[test]
+fn a_queue_whose_name_is_like_a_pattern_is_paused_alone() {
+    let server = Server::start();
+    for queue in ["a*", "a1", "b*", "b1"] {
+        ok(&server, &["push", queue, "x"]);
+    }
+    assert_eq!(ok(&server, &["pause", "a*"]), "paused\n");
+    all_are(&server, &["a1"], "paused", 0);
+    assert_eq!(ok(&server, &["pause", r"b\*"]), "b*\tpaused\n");
+    all_are(&server, &["b1"], "paused", 0);
 }
