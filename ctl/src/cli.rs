@@ -28,7 +28,7 @@ pub use ls::{LsArgs, Sort};
 pub use moving::{DumpArgs, End, ImportArgs, Kind, LoadArgs, Unit};
 pub use overview::{command, named, overview, queue_of};
 pub use push::{PushArgs, ScheduleArgs};
-pub use queue::{AlterArgs, CreateArgs, PromoteArgs, PurgeArgs};
+pub use queue::{AlterArgs, CreateArgs, DeleteArgs, PromoteArgs, PurgeArgs};
 pub use state::StateParser;
 pub use work::{header_of, ExportArgs, WorkArgs, MOST_CONCURRENCY};
 
@@ -133,6 +133,8 @@ pub enum Command {
     Alter(AlterArgs),
     /// Remove the messages of a queue that are in some states
     Purge(PurgeArgs),
+    /// Delete a queue with all its messages, its schedules and its settings
+    Delete(DeleteArgs),
     /// Suspend what a queue delivers, or what it accepts
     Pause(PauseArgs),
     /// Resume what a queue delivers and accepts
@@ -194,6 +196,7 @@ impl Command {
             | Command::Create(_)
             | Command::Alter(_)
             | Command::Purge(_)
+            | Command::Delete(_)
             | Command::Pause(_)
             | Command::Resume(_)
             | Command::Load(_)

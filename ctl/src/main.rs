@@ -118,6 +118,7 @@ fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome
         Command::Nack(args) => daily::give_back::nack(client, &args, output),
         Command::Promote(args) => daily::many::promote(client, &args, output),
         Command::Purge(args) => daily::many::purge(client, &args, output),
+        Command::Delete(args) => daily::delete::delete(client, &args, output),
         Command::Batch(args) => daily::batch::batch(client, &args, output),
         Command::Create(args) => daily::settings::create(client, &args, output),
         Command::Alter(args) => daily::settings::alter(client, &args, output),

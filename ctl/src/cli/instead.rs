@@ -2,8 +2,8 @@
 
 const INSTEAD: [(&[&str], &str); 5] = [
     (
-        &["rm", "del", "delete", "remove", "drop"],
-        "dqctl cancel removes messages by their ids, dqctl purge those in a state, and redis-cli UNLINK a queue",
+        &["rm", "del", "remove", "drop"],
+        "dqctl cancel removes messages by their ids, dqctl purge those in a state, and dqctl delete a queue",
     ),
     (
         &["retry", "requeue", "replay"],

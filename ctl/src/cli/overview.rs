@@ -10,7 +10,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Messages", &["push", "schedule", "get", "peek", "find", "cancel", "reschedule", "promote", "batch", "await"]),
     ("Failed and dead messages", &["dead", "redrive", "bury"]),
     ("Deliveries", &["consumers", "release", "complete", "nack", "groups"]),
-    ("Queues", &["create", "alter", "pause", "resume", "purge"]),
+    ("Queues", &["create", "alter", "pause", "resume", "purge", "delete"]),
     ("Programs that run", &["work", "export", "web"]),
     ("Move and set up", &["dump", "load", "import", "completions", "man", "help"]),
 ];

@@ -1,4 +1,4 @@
-//! The options of the commands for a whole queue: `create`, `alter`, `promote` and `purge`.
+//! The options of the commands for a whole queue: `create`, `alter`, `promote`, `purge` and `delete`.
 
 use super::change::ConfirmArgs;
 use super::StateParser;
@@ -213,6 +213,17 @@ pub struct PurgeArgs {
     #[arg(long)]
     pub recurring: bool,
     /// Only count the messages that would be removed
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub confirm: ConfirmArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct DeleteArgs {
+    /// The queue
+    pub queue: QueueName,
+    /// Only say what would be deleted
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]

@@ -4,6 +4,7 @@ pub mod batch;
 pub mod change;
 mod confirm;
 pub mod consumers;
+pub mod delete;
 pub mod done;
 pub mod flow;
 pub mod give_back;

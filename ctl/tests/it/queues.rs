@@ -1,7 +1,8 @@
 //! The commands for a whole queue, and those that give messages back.
 
-use crate::dqctl::{answering, command, dqctl, field, json, ok, on_terminal};
+use crate::dqctl::{agreeing, answering, command, dqctl, field, json, ok, on_terminal};
 use crate::support::{eventually, Server};
+use dq_client::Value;
 use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -221,4 +222,44 @@ fn a_queue_whose_name_is_like_a_pattern_is_paused_alone() {
     all_are(&server, &["a1"], "paused", 0);
     assert_eq!(ok(&server, &["pause", r"b\*"]), "b*\tpaused\n");
     all_are(&server, &["b1"], "paused", 0);
+}
+
+#[test]
+fn a_queue_is_deleted_with_all_it_holds() {
+    let server = Server::start();
+    for id in ["a", "b"] {
+        ok(&server, &["push", "q", "x", "--id", id]);
+    }
+    ok(&server, &["bury", "q", "a"]);
+    ok(&server, &["schedule", "q", "daily", "x", "--every", "1d"]);
+    server.ask(&["SET", "text", "x"]);
+    let held = "3 messages (1 delayed, 1 ready, 1 dead; 1 recurring)";
+    assert_eq!(ok(&server, &["delete", "q", "--dry-run"]), format!("{held}\n"));
+    assert_eq!(json(&server, &["delete", "q", "--dry-run"])[0]["dead"], 1);
+    let refused = answering(&server, "delete q", true, "n\n");
+    assert!(
+        refused
+            .replace('\n', "")
+            .contains(&format!("Delete the queue q for good, with its settings and {held}? [y/N] ")),
+        "{refused}"
+    );
+    assert!(refused.ends_with("dqctl: nothing was changed\n"), "{refused}");
+    assert!(answering(&server, "delete q", true, "y\n").ends_with("deleted\n"));
+    let gone = dqctl(&server, &["delete", "q"]);
+    assert!(gone.code == 1 && gone.err.contains("there is no queue q"), "{gone:?}");
+    let text = dqctl(&server, &["delete", "text", "--yes"]);
+    assert!(text.code == 3 && text.err.contains("name a key that is a queue"), "{text:?}");
+    ok(&server, &["create", "empty"]);
+    assert_eq!(json(&server, &["delete", "empty"]), [json!({ "queue": "empty", "deleted": true })]);
+}
+
+#[test]
+fn a_key_that_takes_the_place_of_a_queue_is_not_deleted() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x"]);
+    let shown = agreeing(&server, "delete q", || {
+        server.ask(&["SET", "q", "precious"]);
+    });
+    assert!(shown.contains("name a key that is a queue"), "{shown}");
+    assert_eq!(server.ask(&["GET", "q"]), Value::BulkString(b"precious".to_vec()));
 }

@@ -1,0 +1,67 @@
+//! `dqctl delete`.
+
+use super::confirm::agrees_to;
+use super::{no_such_queue, queues};
+use crate::cli::DeleteArgs;
+use crate::failure::{Failure, Outcome};
+use crate::name::QueueName;
+use crate::output::{separated, Output};
+use crate::reply::{int, Fields};
+use crate::scan;
+use crate::wording::messages;
+use dq_client::{cmd, Client, Resend, State};
+use serde_json::json;
+use std::ops::ControlFlow;
+
+/// Deletes the key if it is a queue: in one step, so that no other key of this name is lost.
+const DELETE: &str = "if redis.call('DQ.INFO', KEYS[1]) then return redis.call('UNLINK', KEYS[1]) end return 0";
+
+pub fn delete(client: &Client, args: &DeleteArgs, output: &Output) -> Result<Outcome, Failure> {
+    let name = &args.queue;
+    let Some(info) = queues::read(client, name.as_bytes())? else {
+        no_such_queue(name);
+        return Ok(Outcome::Nothing);
+    };
+    if args.dry_run {
+        let counts = State::ALL.map(|state| (state.as_str().to_owned(), json!(info.int(state.as_str()))));
+        output.result(&held(client, name, &info)?, serde_json::Value::Object(counts.into_iter().collect()))?;
+        return Ok(Outcome::Done);
+    }
+    let held = held(client, name, &info)?;
+    if !agrees_to(&args.confirm, || format!("Delete the queue {name} for good, with its settings and {held}? [y/N] "))?
+    {
+        return Ok(Outcome::Nothing);
+    }
+    let reply = client.call(cmd("EVAL").arg(DELETE).arg(1).arg(name.as_bytes()), Resend::Never)?;
+    if int(&reply) != Some(1) {
+        no_such_queue(name);
+        return Ok(Outcome::Nothing);
+    }
+    output.result("deleted", json!({ "queue": name, "deleted": true }))?;
+    Ok(Outcome::Done)
+}
+
+/// What is in the queue: `41 messages (1 ready, 40 dead; 2 recurring)`.
+fn held(client: &Client, name: &QueueName, info: &Fields) -> Result<String, Failure> {
+    let count = |state: State| info.int(state.as_str()).and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
+    let total: u64 = State::ALL.into_iter().map(count).sum();
+    if total == 0 {
+        return Ok("no message".to_owned());
+    }
+    let states = State::ALL.into_iter().filter(|state| count(*state) > 0);
+    let states: Vec<String> =
+        states.map(|state| format!("{} {}", separated(&count(state).to_string()), state.as_str())).collect();
+    let mut recurring = 0;
+    let read = scan::pages(client, name.as_bytes(), info, &["RECURRING"], |page| {
+        recurring += page.len();
+        Ok(ControlFlow::Continue(()))
+    });
+    let recurring = match read {
+        Ok(()) if recurring > 0 => format!("; {recurring} recurring"),
+        Ok(()) => String::new(),
+        // A user may be allowed to delete it, and not to read its messages.
+        Err(failure) if failure.is_denied() => String::new(),
+        Err(failure) => return Err(failure),
+    };
+    Ok(format!("{} ({}{recurring})", messages(total), states.join(", ")))
+}
