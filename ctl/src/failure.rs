@@ -22,6 +22,9 @@ const FAILED: u8 = 3;
 /// How the client says that a server has accepted a connection and nothing more.
 const NO_REPLY: &str = ": no reply in time";
 
+/// What an error says that ended a script, which is one of rights.
+const SCRIPT_ENDED: &str = " script: ";
+
 /// The outcome of a command that the server answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
@@ -193,6 +196,16 @@ impl Failure {
             self.text.push_str("; it is unknown whether the server executed the command: look before you repeat it");
         }
         self
+    }
+
+    /// The failure of a script. Redis 7 does not say which right the script lacks, so `rights` does.
+    pub fn of_script(error: dq_client::Error, rights: &str) -> Failure {
+        match error.to_string().split_once(SCRIPT_ENDED) {
+            Some((why, _)) if !matches!(error, dq_client::Error::WrongType(_)) => {
+                Failure::failed(format!("{why}; {rights}"))
+            }
+            Some(_) | None => error.into(),
+        }
     }
 
     /// The same failure, of something that is named.

@@ -10,11 +10,12 @@ use crate::reply::{int, Fields};
 use crate::scan;
 use crate::wording::messages;
 use dq_client::{cmd, Client, Resend, State};
-use serde_json::json;
+use serde_json::{json, Value as Json};
 use std::ops::ControlFlow;
 
 /// Deletes the key if it is a queue: in one step, so that no other key of this name is lost.
 const DELETE: &str = "if redis.call('DQ.INFO', KEYS[1]) then return redis.call('UNLINK', KEYS[1]) end return 0";
+const RIGHTS: &str = "to delete a queue, a user needs +eval +dq.info +unlink";
 
 pub fn delete(client: &Client, args: &DeleteArgs, output: &Output) -> Result<Outcome, Failure> {
     let name = &args.queue;
@@ -24,7 +25,8 @@ pub fn delete(client: &Client, args: &DeleteArgs, output: &Output) -> Result<Out
     };
     if args.dry_run {
         let counts = State::ALL.map(|state| (state.as_str().to_owned(), json!(info.int(state.as_str()))));
-        output.result(&held(client, name, &info)?, serde_json::Value::Object(counts.into_iter().collect()))?;
+        let object = [("queue".to_owned(), json!(name))].into_iter().chain(counts).collect();
+        output.result(&held(client, name, &info)?, Json::Object(object))?;
         return Ok(Outcome::Done);
     }
     let held = held(client, name, &info)?;
@@ -32,7 +34,8 @@ pub fn delete(client: &Client, args: &DeleteArgs, output: &Output) -> Result<Out
     {
         return Ok(Outcome::Nothing);
     }
-    let reply = client.call(cmd("EVAL").arg(DELETE).arg(1).arg(name.as_bytes()), Resend::Never)?;
+    let script = cmd("EVAL").arg(DELETE).arg(1).arg(name.as_bytes()).clone();
+    let reply = client.call(&script, Resend::Never).map_err(|error| Failure::of_script(error, RIGHTS))?;
     if int(&reply) != Some(1) {
         no_such_queue(name);
         return Ok(Outcome::Nothing);

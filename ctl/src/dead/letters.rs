@@ -118,8 +118,6 @@ fn count(reply: &Value, done: &mut SentBack) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What an error says that ended the script, which is one of rights: Redis 7 does not say of which.
-const ENDED: &str = " script: ";
 const RIGHTS: &str = "to send messages back, a user needs +eval +dq.get +dq.info +dq.push +dq.cancel for both queues";
 
 /// Why a letter was not sent back, with the names of both queues if that is still known.
@@ -128,9 +126,6 @@ fn refusal(client: &Client, queue: &[u8], id: &[u8], error: dq_client::Error) ->
     let letter = client.call(&command, Resend::Never).ok().and_then(|reply| Fields::read(reply).ok().flatten());
     let from = letter.and_then(as_it_died).map(|letter| shown(letter.bytes("from")));
     let to = from.as_ref().map_or_else(String::new, |from| format!(" to {from}"));
-    let failure = match error.to_string().split_once(ENDED) {
-        Some((why, _)) => Failure::failed(format!("{why}; {RIGHTS}")),
-        None => Failure::from(error).about(from.as_deref()),
-    };
+    let failure = Failure::of_script(error, RIGHTS).about(from.as_deref());
     failure.of(format!("the message {} was not sent back{to}", shown(id)))
 }
