@@ -9,8 +9,8 @@ pub struct DoctorArgs {
     /// Only queues whose name matches this glob
     #[arg(long = "match", value_name = "PATTERN")]
     pub pattern: Option<String>,
-    /// How long a message may be ready while nobody takes it
-    #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "15m")]
+    /// How long a message may be ready before somebody takes it
+    #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "1m")]
     pub max_ready: Duration,
     /// How old a dead message may be
     #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "7d")]
@@ -29,7 +29,7 @@ impl Default for DoctorArgs {
         let hours = |hours: u64| Duration::from_secs(hours * 3600);
         DoctorArgs {
             pattern: None,
-            max_ready: hours(1) / 4,
+            max_ready: hours(1) / 60,
             max_dead: hours(7 * 24),
             max_paused: hours(1),
             max_open: hours(24),

@@ -105,6 +105,23 @@ impl Finding {
     }
 }
 
+/// One line for queues that nobody consumes.
+fn together(many: &[&Finding]) -> [String; 5] {
+    let named: Vec<String> = many.iter().take(MOST_NAMED).map(|finding| finding.name()).collect();
+    let (severity, why) = many.first().map(|first| (first.severity.as_str(), first.why.clone())).unwrap_or_default();
+    [
+        severity.to_owned(),
+        format!("{} queues", many.len()),
+        format!(
+            "messages are ready and nobody takes them: {} and {} more",
+            named.join(", "),
+            many.len().saturating_sub(MOST_NAMED)
+        ),
+        why,
+        "start their consumers; dqctl ls --trouble lists the queues".to_owned(),
+    ]
+}
+
 /// The findings so far.
 #[derive(Default)]
 pub struct Findings(Vec<Finding>);
@@ -135,26 +152,23 @@ impl Findings {
 
     /// One line for each finding, and one for all queues that nobody consumes if these are many.
     fn for_people(&self) -> Vec<(Severity, [String; 5])> {
-        let unserved = |finding: &&Finding| finding.check == NO_CONSUMER;
-        let first = self.0.iter().find(unserved);
-        let many: Vec<&Finding> = self.0.iter().filter(unserved).collect();
-        let (Some(first), true) = (first, many.len() > MOST_NAMED) else {
-            return self.0.iter().map(|finding| (finding.severity, finding.cells())).collect();
-        };
-        let named: Vec<String> = many.iter().take(MOST_NAMED).map(|finding| finding.name()).collect();
-        let rest = many.len() - MOST_NAMED;
-        let what = format!("messages are ready and nobody takes them: {} and {rest} more", named.join(", "));
-        let advice = "start their consumers; dqctl ls --trouble lists the queues";
-        let all = [
-            first.severity.as_str().to_owned(),
-            format!("{} queues", many.len()),
-            what,
-            first.why.clone(),
-            advice.to_owned(),
-        ];
-        let is_shown = |finding: &&Finding| !unserved(finding) || std::ptr::eq(*finding, first);
-        let cells = |finding: &Finding| if unserved(&finding) { all.clone() } else { finding.cells() };
-        self.0.iter().filter(is_shown).map(|finding| (finding.severity, cells(finding))).collect()
+        let lines = self.0.iter().filter_map(|finding| match self.like(finding).as_slice() {
+            many @ [first, ..] if many.len() > MOST_NAMED => {
+                std::ptr::eq(*first, finding).then(|| (finding.severity, together(many)))
+            }
+            _ => Some((finding.severity, finding.cells())),
+        });
+        lines.collect()
+    }
+
+    /// The findings that can be one line with this one.
+    fn like(&self, one: &Finding) -> Vec<&Finding> {
+        let is_like = |other: &&Finding| other.check == NO_CONSUMER && other.severity == one.severity;
+        if one.check == NO_CONSUMER {
+            self.0.iter().filter(is_like).collect()
+        } else {
+            Vec::new()
+        }
     }
 
     /// The findings as objects, the most important ones first.

@@ -118,9 +118,9 @@ fn leases(info: &Fields, about: &mut About) {
         return;
     }
     let what = format!(
-        "since it was created, {expired} of {delivered} deliveries ended because their lease expired, or were released"
+        "since it was created, {expired} of {delivered} deliveries ended because their lease expired or they were released"
     );
-    let why = "consumers died, hung, or took longer than the lease, and their messages were delivered again";
+    let why = "unless somebody released them, consumers died, hung, or took longer than the lease; their messages are delivered again";
     let advice = "see with dqctl info QUEUE whether lease-expired still grows; if it does, compare dqctl stats QUEUE with the lease, extend leases, or dqctl alter QUEUE --lease TIME";
     about.note("leases", what, why, advice);
 }

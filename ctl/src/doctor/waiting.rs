@@ -1,8 +1,8 @@
 //! The second look at a queue whose messages wait: whether somebody takes them shows only in time.
 
-use super::finding::{Findings, Subject, NO_CONSUMER};
+use super::finding::{Findings, Severity, Subject, NO_CONSUMER};
 use super::queues::{age, number, Limits};
-use crate::condition::{Condition, Recent};
+use crate::condition::{Condition, Level, Recent};
 use crate::reply::Fields;
 use crate::time::{millis, span};
 use crate::trouble::Trouble;
@@ -78,8 +78,12 @@ pub fn check_again(
         _ => format!("; {inflight} in flight, the oldest for {}", span(running)),
     };
     if is_stuck {
-        let what = format!("{ready}, the oldest for {age}{held}");
-        let why = "nothing is delivered or completed: consumers that are gone or hang keep their messages";
+        let what = format!("it is late: {ready}, the oldest for {age}{held}");
+        let passed = span(millis(before.at.elapsed()));
+        let why = &format!(
+            "nothing was delivered or completed in {passed}: deliveries take long, or consumers are gone or hang and keep \
+             their messages"
+        );
         let advice = "dqctl consumers QUEUE shows who holds them; dqctl release QUEUE CONSUMER takes them back, and dqctl nack QUEUE ID one of a consumer without a name";
         about.warning("stuck", what, why, advice);
     } else if is(Condition::Occupied) {
@@ -91,14 +95,20 @@ pub fn check_again(
         let why = "messages arrived faster than its rate lets them be delivered";
         about.warning("behind", what, why, "wait, or raise the rate with dqctl alter QUEUE --rate N/TIME");
     } else if is_served {
-        let what = format!("{ready}, the oldest for {age}, although there are consumers{held}");
+        let what = format!("it is late: {ready}, the oldest for {age}, although there are consumers{held}");
         let advice = "add consumers, or look at groups that wait, and dqctl consumers QUEUE";
         about.warning("behind", what, &before.why(&Waiting::of(&info, before.trouble), before.at.elapsed()), advice);
     } else {
-        let since = if before.delivered > 0 { "nobody waits" } else { "none was ever taken" };
+        let since = if before.delivered > 0 { "no consumer waits" } else { "none was ever taken" };
+        let unserved = conditions.iter().find(|(condition, _)| *condition == Condition::Unserved);
+        let severity = match unserved {
+            Some((_, Level::Bad)) => Severity::Critical,
+            Some(_) | None => Severity::Warning,
+        };
         let what = format!("{ready}, the oldest for {age}, and {since}");
         let why = "no client waits, nothing is in flight, and nothing is delivered";
-        about.critical(NO_CONSUMER, what, why, "start its consumers; dqctl info QUEUE shows how many wait");
+        let advice = "start its consumers; dqctl info QUEUE shows how many wait";
+        about.add(severity, NO_CONSUMER, what, why, advice);
     }
     Ok(())
 }

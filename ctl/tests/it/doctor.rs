@@ -32,8 +32,12 @@ fn severities<'a>(findings: &'a [Json], check: &str) -> Vec<&'a str> {
 }
 
 fn old(hours: i64) -> String {
+    ago(hours * 60)
+}
+
+fn ago(minutes: i64) -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    (i64::try_from(now.as_millis()).unwrap() - hours * 3_600_000).to_string()
+    (i64::try_from(now.as_millis()).unwrap() - minutes * 60_000).to_string()
 }
 
 #[test]
@@ -76,6 +80,25 @@ fn a_queue_that_nobody_consumes_is_found() {
     assert!(served["do"].as_str().unwrap().contains("dqctl consumers served"), "{served}");
     assert_eq!(doctor(&server, &["--max-ready", "2h"]).0, 0);
     assert_eq!(doctor(&server, &["--match", "other*"]).0, 0);
+}
+
+#[test]
+fn what_waits_for_a_minute_is_as_severe_as_in_ls() {
+    let server = sound();
+    for (queue, minutes) in [("long", 20), ("short", 2), ("late", 2), ("late", 2)] {
+        server.ask(&["DQ.PUSH", queue, "x", "AT", &ago(minutes)]);
+    }
+    server.ask(&["DQ.POP", "late", "LEASE", "600000"]);
+    let (_, findings) = doctor(&server, &[]);
+    for (queue, check, severity, level) in [
+        ("long", "no-consumer", "critical", "bad"),
+        ("short", "no-consumer", "warning", "warning"),
+        ("late", "behind", "warning", "warning"),
+    ] {
+        let found = findings.iter().find(|found| found["queue"] == queue).expect("a finding");
+        assert_eq!((&found["check"], &found["severity"]), (&Json::from(check), &Json::from(severity)), "{found}");
+        assert_eq!(json(&server, &["ls", queue])[0]["conditions"][0][1], level, "{queue}");
+    }
 }
 
 #[test]
@@ -438,7 +461,7 @@ fn a_missing_consumer_is_told_from_one_that_may_poll() {
         found.unwrap()["what"].as_str().unwrap().to_owned()
     };
     assert!(what("never").ends_with(", and none was ever taken"), "{findings:?}");
-    assert!(what("polled").ends_with(", and nobody waits"), "{findings:?}");
+    assert!(what("polled").ends_with(", and no consumer waits"), "{findings:?}");
 }
 
 #[test]
