@@ -1,5 +1,6 @@
 //! The question before many messages are changed. Without a person at a terminal nobody is asked.
 
+use crate::advice::quoted;
 use crate::cli::ConfirmArgs;
 use crate::dead::Filter;
 use crate::failure::Failure;
@@ -31,7 +32,15 @@ impl<'a> Question<'a> {
             Some(number) => messages(number).replace(' ', &states),
             None => format!("{}messages, which could not be counted,", states.trim_start()),
         };
-        let end = if ["Purge", "Cancel"].contains(&self.verb) { " for good" } else { "" };
+        let end = match self.verb {
+            "Purge" | "Cancel" => " for good".to_owned(),
+            // Who looks for the cause later needs them.
+            "Redrive" if self.states == "dead" => format!(
+                ", which clears their errors and attempts (dqctl dump {} --state dead > dead.jsonl keeps them)",
+                quoted(&queue.to_string())
+            ),
+            _ => String::new(),
+        };
         format!("{} {number} of the queue {queue}{}{end}? [y/N] ", self.verb, self.which)
     }
 }

@@ -32,9 +32,14 @@ fn a_terminal_asks_with_the_number_before_many_are_changed() {
             "Cancel 1 dead message of the queue q with error~timeout and id!=x (older than 0ms) for good",
             "{\"cancelled\":1}",
         ),
-        ("redrive q --where error~timeout", "Redrive 2 dead messages of the queue q with error~timeout", "2 redriven"),
-        ("redrive q", "Redrive 2 dead messages of the queue q", "2 redriven"),
-        ("redrive q -n 1", "Redrive 1 dead message of the queue q", "1 redriven"),
+        (
+            "redrive q --where error~timeout",
+            "Redrive 2 dead messages of the queue q with error~timeout, which clears their errors and attempts \
+             (dqctl dump q --state dead > dead.jsonl keeps them)",
+            "2 redriven",
+        ),
+        ("redrive q -n 1", "Redrive 1 dead message of the queue q, which clears their errors and attempts (dqctl dump q --state dead > dead.jsonl keeps them)",
+            "1 redriven"),
         ("promote q --json", "Promote 3 delayed messages of the queue q", "{\"promoted\":3}"),
         ("purge q delayed dead", "Purge 5 delayed and dead messages of the queue q for good", "5 purged"),
         ("purge q dead --older 0", "Purge 2 dead messages of the queue q (older than 0ms) for good", "2 purged"),
