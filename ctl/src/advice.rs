@@ -17,6 +17,15 @@ pub fn for_queue(text: &str, queue: &str) -> String {
     words.iter().enumerate().map(named).collect::<Vec<_>>().join(" ")
 }
 
+/// Names the server in the commands of a text: `redis-cli INFO` becomes `redis-cli -h 127.0.0.1 -p 6379 INFO`.
+pub fn for_server(text: &str, server: &str) -> String {
+    let place = match server.rsplit_once(':') {
+        Some((host, port)) => format!("-h {} -p {port}", host.trim_matches(['[', ']'])),
+        None => format!("-s {}", quoted(server)),
+    };
+    text.replace("redis-cli ", &format!("redis-cli {place} "))
+}
+
 /// A name as a word of a shell.
 pub fn quoted(name: &str) -> String {
     if !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c)) {
@@ -27,7 +36,7 @@ pub fn quoted(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::for_queue;
+    use super::{for_queue, for_server};
 
     #[test]
     fn commands_name_the_queue_and_nothing_else_does() {
@@ -35,5 +44,12 @@ mod tests {
         let expected = "QUEUE is full; dqctl alter mail --maxlen N, or redis-cli PERSIST mail; see QUEUE";
         assert_eq!(for_queue(text, "mail"), expected);
         assert_eq!(for_queue("dqctl info QUEUE", "it's $HOME"), r"dqctl info 'it'\''s $HOME'");
+    }
+
+    #[test]
+    fn commands_name_the_server() {
+        for (server, options) in [("host:63", "-h host -p 63"), ("[::1]:63", "-h ::1 -p 63"), ("/a b", "-s '/a b'")] {
+            assert_eq!(for_server("see redis-cli INFO", server), format!("see redis-cli {options} INFO"));
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::finding::About;
 use super::queues::{number, Limits};
 use crate::reply::{self, Fields};
-use crate::time::{now_ms, span};
+use crate::time::{exact, millis, now_ms, span};
 use dq_client::{cmd, Client, Error, Resend};
 
 /// The most dead messages, and the most bytes of payloads, that are read to find the oldest one.
@@ -50,10 +50,13 @@ fn tell((dead, read): (u64, u64), age: u64, new: Option<String>, limits: &Limits
         let messages = if dead == 1 { "message" } else { "messages" };
         let dead = new.unwrap_or_else(|| format!("{dead} dead {messages}"));
         let what = format!("it has {dead}, the oldest for {at_least}{}", span(age));
-        let advice = "look with dqctl dead QUEUE --by-error; redrive, cancel, or dqctl alter QUEUE --deadttl TIME";
-        about.warning("dead", what, "nobody looks at them, and they take memory", advice);
+        let advice = format!(
+            "redrive or cancel them, or drop old ones with dqctl alter QUEUE --deadttl {}; look with dqctl dead QUEUE --by-error",
+            exact(millis(limits.dead))
+        );
+        about.warning("dead", what, "nobody looks at them, and they take memory", &advice);
     } else if let Some(new) = new {
-        let advice = "look with dqctl dead QUEUE --by-error; redrive or cancel them";
+        let advice = "redrive or cancel them; look with dqctl dead QUEUE --by-error";
         about.warning("dead", format!("it has {new}"), "they are not delivered again", advice);
     } else if read < dead {
         let what = format!("it has {dead} dead messages; only the newest {read} were read");
@@ -61,7 +64,7 @@ fn tell((dead, read): (u64, u64), age: u64, new: Option<String>, limits: &Limits
             "dead",
             what,
             "older ones may have been forgotten",
-            "limit them with dqctl alter QUEUE --deadlen N or --deadttl TIME",
+            &format!("drop old ones with dqctl alter QUEUE --deadttl {}", exact(millis(limits.dead))),
         );
     }
 }

@@ -233,7 +233,8 @@ impl About<'_> {
         let (subject, what) = (self.subject.clone(), what.into());
         let advice = match &subject {
             Subject::Queue(queue) => advice::for_queue(advice, &shown(queue)),
-            Subject::Server(_) | Subject::All => advice.to_owned(),
+            Subject::Server(server) => advice::for_server(advice, server),
+            Subject::All => advice.to_owned(),
         };
         let why = why.to_owned();
         let trouble = self.trouble;

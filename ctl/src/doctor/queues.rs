@@ -10,7 +10,7 @@ use crate::cli::doctor::DoctorArgs;
 use crate::condition::{moves_dead, Condition, Level, Recent};
 use crate::groups::{self, Held, Why};
 use crate::reply::{self, Fields};
-use crate::time::{now_ms, span};
+use crate::time::{exact, now_ms, span};
 use crate::trouble::Trouble;
 use dq_client::{cmd, Client, Error, Resend};
 use std::time::Duration;
@@ -121,8 +121,12 @@ fn leases(info: &Fields, about: &mut About) {
         "since it was created, {expired} of {delivered} deliveries ended because their lease expired or they were released"
     );
     let why = "unless somebody released them, consumers died, hung, or took longer than the lease; their messages are delivered again";
-    let advice = "see with dqctl info QUEUE whether lease-expired still grows; if it does, compare dqctl stats QUEUE with the lease, extend leases, or dqctl alter QUEUE --lease TIME";
-    about.note("leases", what, why, advice);
+    let lease = exact(u64::try_from(doubled(info, "lease")).unwrap_or(0));
+    let advice = format!(
+        "see with dqctl info QUEUE whether lease-expired still grows; if it does, compare dqctl stats QUEUE with the lease, \
+         and extend leases, or double the lease with dqctl alter QUEUE --lease {lease}"
+    );
+    about.note("leases", what, why, &advice);
 }
 
 /// The AOF does not keep their number, so there may have been more.
@@ -135,14 +139,31 @@ fn refusals(count: i64) -> String {
 }
 
 /// How a full queue gets room. Consumers do not take messages that are not due yet, or that are forwarded.
-fn room(info: &Fields) -> &'static str {
-    if number(info, "delayed") > number(info, "ready") + number(info, "inflight") {
-        "raise the limit with dqctl alter QUEUE --maxlen N; as most of its messages are delayed, consumers do not help: make some due with dqctl promote QUEUE -n N, or cancel some"
+fn room(info: &Fields) -> String {
+    let first = if number(info, "delayed") > number(info, "ready") + number(info, "inflight") {
+        "as most of its messages are delayed, consumers do not help: make some due with dqctl promote QUEUE -n 100, cancel some"
     } else if info.int("forward-failing-since").is_some() {
-        "let it forward its messages again, or raise the limit with dqctl alter QUEUE --maxlen N"
+        "let it forward its messages again"
     } else {
-        "add consumers, or raise the limit with dqctl alter QUEUE --maxlen N"
-    }
+        "add consumers"
+    };
+    format!("{first}, or {}", longer(info))
+}
+
+/// How it gets a higher limit.
+fn longer(info: &Fields) -> String {
+    format!("double the limit with dqctl alter QUEUE --maxlen {}", doubled(info, "maxlen"))
+}
+
+/// A limit that is worth trying if this one is too low.
+pub fn doubled(info: &Fields, name: &str) -> i64 {
+    number(info, name).saturating_mul(2)
+}
+
+/// The same of a rate: `200/1m`.
+pub fn doubled_rate(info: &Fields, name: &str) -> String {
+    let period = u64::try_from(number(info, &format!("{name}-period"))).unwrap_or(0);
+    format!("{}/{}", doubled(info, name), exact(period))
 }
 
 /// How long the oldest ready message has been due, in ms.
@@ -157,23 +178,20 @@ fn settings(info: &Fields, about: &mut About) {
         let refused = if refused > 0 { format!(", and {}", refusals(refused)) } else { String::new() };
         let what = format!("it is full: {held} of {limit} messages{refused}");
         let why = "producers get the error QUEUEFULL, and lose the message if they do not keep it";
-        about.critical("full", what, why, room(info));
+        about.critical("full", what, why, &room(info));
     } else if limit > 0 && held / 9 >= limit / 10 {
         let what = format!("it is nearly full: {held} of {limit} messages");
-        about.warning("full", what, "pushes are refused when it is full", room(info));
+        about.warning("full", what, "pushes are refused when it is full", &room(info));
     } else if refused > 0 {
         let what = format!("{} since it was created, because it was full", refusals(refused));
         let why = "a producer that does not push again has lost them";
-        about.note(
-            "refused",
-            what,
-            why,
-            "let producers try again, or raise the limit with dqctl alter QUEUE --maxlen N",
-        );
+        // Somebody may have removed the limit since.
+        let raise = if limit > 0 { format!(", or {}", longer(info)) } else { String::new() };
+        about.note("refused", what, why, &format!("let producers try again{raise}"));
     }
     if number(info, "closed") == 1 {
         let why = "producers get the error QUEUECLOSED, and lose the message if they do not keep it";
-        let advice = "open it with dqctl resume QUEUE in, when it has been drained";
+        let advice = "when it has been drained, open it with dqctl resume QUEUE in";
         match info.int("closed-until") {
             Some(until) => {
                 let left = span(u64::try_from(until.saturating_sub(now_ms())).unwrap_or(0));
@@ -190,7 +208,11 @@ fn settings(info: &Fields, about: &mut About) {
             "dead-full",
             what,
             why,
-            "look with dqctl dead QUEUE --by-error; redrive, cancel, or dqctl alter QUEUE --deadlen N",
+            &format!(
+                "redrive or cancel some, or keep more with dqctl alter QUEUE --deadlen {}; look with dqctl dead QUEUE \
+                 --by-error",
+                doubled(info, "deadlen")
+            ),
         );
     }
     for (name, what, why) in [
@@ -202,7 +224,7 @@ fn settings(info: &Fields, about: &mut About) {
             let (target, error) = (info.text(name), info.text(&format!("{name}-error")));
             // A restarted server counts from the beginning.
             let what = format!("{what} {target} has failed for at least {length}: {error}");
-            let advice = format!("repair the target, or choose another one with dqctl alter QUEUE --{name} TARGET");
+            let advice = format!("repair the target, or forward no more with dqctl alter QUEUE --{name} NONE");
             about.critical(name, what, why, &advice);
         }
     }
@@ -294,14 +316,18 @@ fn held_by_groups(
                     "group-rate",
                     what,
                     why,
-                    "raise the rate with dqctl alter QUEUE --grouprate N/TIME, or push less",
+                    &format!(
+                        "push less, or double the rate with dqctl alter QUEUE --grouprate {}",
+                        doubled_rate(info, "grouprate")
+                    ),
                 );
             }
             Why::Limit => {
                 let what = format!("its group {group}{more} is at its limit, {waits}");
                 let why = "as many of its messages as GROUPINFLIGHT allows are in flight or wait for a retry";
                 let advice = format!(
-                    "look with dqctl peek QUEUE --group {word}; raise the limit with dqctl alter QUEUE --groupinflight N"
+                    "look with dqctl peek QUEUE --group {word}; double the limit with dqctl alter QUEUE --groupinflight {}",
+                    doubled(info, "groupinflight")
                 );
                 about.warning("group-limit", what, why, &advice);
             }
@@ -322,7 +348,7 @@ fn expiry(client: &Client, name: &[u8], about: &mut About) -> Result<(), Error> 
                     "expires",
                     what,
                     why,
-                    "redis-cli PERSIST QUEUE; what limits the time of messages is dqctl alter QUEUE --ttl TIME",
+                    "what limits the time of messages is their TTL; keep the key with redis-cli PERSIST QUEUE",
                 );
             }
             Ok(())
@@ -359,7 +385,7 @@ fn batches(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: 
             "batch",
             what,
             why,
-            "close it with dqctl batch QUEUE NAME --then PAYLOAD, or remove it with --cancel",
+            "let who began it close it (--then) or remove it (--cancel); dqctl batch QUEUE lists the others",
         );
     }
     for (batch, fields) in found.batches {
@@ -370,7 +396,8 @@ fn batches(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: 
         }
         let (batch, left) = (String::from_utf8_lossy(&batch).into_owned(), number(&fields, "left"));
         let what = format!("its batch {batch} has been open for {}, and {left} of its messages are left", span(open));
-        let advice = format!("close it with dqctl batch QUEUE {batch} --then PAYLOAD, or push without a batch");
+        let word = quoted(&batch);
+        let advice = format!("say what follows (--then) or remove it (--cancel); look with dqctl batch QUEUE {word}");
         about.warning("batch", what, "nothing follows when they have ended", &advice);
     }
     Ok(())

@@ -64,7 +64,7 @@ fn setting(info: &ServerInfo, name: &str) -> Option<String> {
 
 fn persistence(info: &ServerInfo, about: &mut About) {
     if info.text("aof_enabled") == "0" {
-        let advice = "CONFIG SET appendonly yes, and write it into the configuration file";
+        let advice = "write appendonly yes into the configuration file, and switch it on with redis-cli CONFIG SET appendonly yes";
         match setting(info, "save") {
             Some(save) if save.is_empty() => {
                 let why = "all queues are lost when the server stops";
@@ -79,12 +79,12 @@ fn persistence(info: &ServerInfo, about: &mut About) {
     }
     if setting(info, "appendfsync").as_deref() == Some("no") {
         let why = "the system decides when the AOF reaches the disk, so a power cut may lose half a minute";
-        let advice = "CONFIG SET appendfsync everysec, or always";
+        let advice = "redis-cli CONFIG SET appendfsync everysec";
         about.warning("appendfsync", "appendfsync is no", why, advice);
     }
     if setting(info, "no-appendfsync-on-rewrite").as_deref() == Some("yes") {
         let why = "while the AOF is rewritten, a power cut may lose more than a second";
-        let advice = "CONFIG SET no-appendfsync-on-rewrite no, if the disk is fast enough";
+        let advice = "if the disk is fast enough, redis-cli CONFIG SET no-appendfsync-on-rewrite no";
         about.note("appendfsync", "no-appendfsync-on-rewrite is yes", why, advice);
     }
 }
@@ -112,17 +112,22 @@ fn memory(info: &ServerInfo, about: &mut About) {
             (Warning, "whole queues would be deleted as soon as somebody sets maxmemory")
         };
         let what = format!("maxmemory-policy is {policy}");
-        about.add(severity, "eviction", what, why, "CONFIG SET maxmemory-policy noeviction");
+        about.add(severity, "eviction", what, why, "redis-cli CONFIG SET maxmemory-policy noeviction");
     } else if policy.starts_with("volatile") && limit > 0 {
         let why = "queues with a time to live (EXPIRE) may be deleted when the memory is used up";
         let what = format!("maxmemory-policy is {policy}");
-        about.note("eviction", what, why, "CONFIG SET maxmemory-policy noeviction");
+        about.note("eviction", what, why, "redis-cli CONFIG SET maxmemory-policy noeviction");
     }
     let used = info.number("used_memory").unwrap_or(0);
     if limit > 0 && used / 4 >= limit / 5 {
         let what = format!("{}% of maxmemory is used", used.saturating_mul(100) / limit);
         let why = "pushes are refused with OOM when it is used up";
-        about.warning("memory", what, why, "raise maxmemory, or limit the queues with dqctl alter QUEUE --maxlen N");
+        about.warning(
+            "memory",
+            what,
+            why,
+            "raise maxmemory, or limit the largest queues (--maxlen); dqctl ls --sort ready lists them",
+        );
     }
 }
 
@@ -143,7 +148,7 @@ fn replicas(info: &ServerInfo, about: &mut About) {
     }
     if setting(info, "min-replicas-to-write").as_deref() == Some("0") {
         let why = "a master that is cut off goes on accepting messages, which are lost when another one takes over";
-        let advice = "CONFIG SET min-replicas-to-write 1, if that matters more than accepting writes";
+        let advice = "if that matters more than accepting writes, redis-cli CONFIG SET min-replicas-to-write 1";
         about.note("min-replicas", "min-replicas-to-write is 0", why, advice);
     }
     let written = info.number("master_repl_offset").unwrap_or(0);

@@ -1,7 +1,7 @@
 //! The second look at a queue whose messages wait: whether somebody takes them shows only in time.
 
 use super::finding::{Findings, Severity, Subject, NO_CONSUMER};
-use super::queues::{age, number, Limits};
+use super::queues::{age, doubled, doubled_rate, number, Limits};
 use crate::condition::{Condition, Level, Recent};
 use crate::reply::Fields;
 use crate::time::{millis, span};
@@ -84,16 +84,29 @@ pub fn check_again(
             "nothing was delivered or completed in {passed}: deliveries take long, or consumers are gone or hang and keep \
              their messages"
         );
-        let advice = "dqctl consumers QUEUE shows who holds them; dqctl release QUEUE CONSUMER takes them back, and dqctl nack QUEUE ID one of a consumer without a name";
+        let advice = "take them back from a consumer that is gone with dqctl release, or one of a consumer without a name with dqctl nack; who holds them, list with dqctl consumers QUEUE";
         about.warning("stuck", what, why, advice);
     } else if is(Condition::Occupied) {
         let what = format!("{ready}, the oldest for {age}: it is at its MAXINFLIGHT{held}");
         let why = "consumers hold as many messages as it lets them";
-        about.warning("behind", what, why, "wait, or raise the limit with dqctl alter QUEUE --maxinflight N");
+        about.warning(
+            "behind",
+            what,
+            why,
+            &format!(
+                "wait, or double the limit with dqctl alter QUEUE --maxinflight {}",
+                doubled(&info, "maxinflight")
+            ),
+        );
     } else if is_served && is(Condition::Limited) {
         let what = format!("{ready}, the oldest for {age}: it is at its RATE");
         let why = "messages arrived faster than its rate lets them be delivered";
-        about.warning("behind", what, why, "wait, or raise the rate with dqctl alter QUEUE --rate N/TIME");
+        about.warning(
+            "behind",
+            what,
+            why,
+            &format!("wait, or double the rate with dqctl alter QUEUE --rate {}", doubled_rate(&info, "rate")),
+        );
     } else if is_served {
         let what = format!("it is late: {ready}, the oldest for {age}, although there are consumers{held}");
         let advice = "add consumers, or look at groups that wait, and dqctl consumers QUEUE";

@@ -141,7 +141,7 @@ fn consumers_are_no_advice_for_a_queue_that_is_full_of_delayed_messages() {
     };
     assert!(advice("now").contains("add consumers"), "{findings:?}");
     let later = advice("later");
-    assert!(later.contains("dqctl promote later -n N") && !later.contains("add consumers"), "{later}");
+    assert!(later.contains("dqctl promote later -n 100") && !later.contains("add consumers"), "{later}");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn leases_that_expire_again_and_again_are_found() {
         finding["what"].as_str().unwrap().starts_with("since it was created, 10 of 10 deliveries ended"),
         "{finding}"
     );
-    assert!(finding["do"].as_str().unwrap().contains("dqctl alter q --lease TIME"), "{finding}");
+    assert!(finding["do"].as_str().unwrap().contains("dqctl alter q --lease 1m"), "{finding}");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_batch_that_nobody_closes_is_found() {
     let (code, findings) = doctor(&server, &["--max-open", "0"]);
     assert_eq!((code, severities(&findings, "batch")), (1, vec!["warning"]), "{findings:?}");
     let advice = findings.iter().find(|finding| finding["check"] == "batch").unwrap()["do"].to_string();
-    assert!(advice.contains("dqctl batch q open --then"), "{advice}");
+    assert!(advice.contains("look with dqctl batch q open"), "{advice}");
     assert!(severities(&doctor(&server, &[]).1, "batch").is_empty());
 }
 
@@ -189,7 +189,7 @@ fn advice_names_the_queue_it_is_about() {
     ok(&server, &["pause", "it is"]);
     let (_, findings) = doctor(&server, &[]);
     let advice = |check: &str| findings.iter().find(|finding| finding["check"] == check).unwrap()["do"].to_string();
-    assert!(advice("full").contains("dqctl alter one --maxlen N"), "{findings:?}");
+    assert!(advice("full").contains("dqctl alter one --maxlen 2"), "{findings:?}");
     assert!(advice("paused").contains("dqctl resume 'it is'"), "{findings:?}");
 }
 
@@ -234,7 +234,7 @@ fn a_finding_breaks_between_words() {
     let shown = on_terminal(&server, "doctor", true);
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     let whole = shown.replace("\n  ", " ");
-    assert!(whole.contains("CONFIG SET appendonly yes, and write it into the configuration file\n"), "{shown}");
+    assert!(whole.contains("CONFIG SET appendonly yes\n"), "{shown}");
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn messages_that_dead_consumers_hold_are_found() {
         let found = findings.iter().find(|finding| finding["check"] == "stuck");
         found.is_some_and(|found| {
             assert!(found["what"].as_str().unwrap().contains("; 1 in flight, the oldest for "), "{found}");
-            assert!(found["do"].as_str().unwrap().contains("dqctl release q CONSUMER"), "{found}");
+            assert!(found["do"].as_str().unwrap().contains("list with dqctl consumers q"), "{found}");
             true
         })
     });

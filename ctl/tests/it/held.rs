@@ -34,7 +34,7 @@ fn the_doctor_names_the_group_and_no_missing_consumer() {
     let server = held();
     for (queue, check, advice) in [
         ("paused", "group-paused", "dqctl resume paused --group 'a b'"),
-        ("rate", "group-rate", "dqctl alter rate --grouprate N/TIME"),
+        ("rate", "group-rate", "dqctl alter rate --grouprate 2/1h"),
         ("limit", "group-limit", "dqctl peek limit --group 'a b'"),
     ] {
         let found: Vec<Json> = findings(&server, &["--match", queue]);

@@ -33,14 +33,14 @@ fn what_doctor_finds_is_shown_and_leads_to_its_queue() {
     top.press(ENTER);
     top.until("this finding is about no single queue");
     go_to(&mut top, "it is full");
-    top.until("raise the limit with dqctl alter orders --maxlen N");
+    top.until("--maxlen");
     top.press(ENTER);
     top.until("orders  settings, totals and percentiles");
     top.press(ESCAPE);
     top.until("in 59m");
     top.press(ESCAPE);
     // The cursor is where it was.
-    top.until("raise the limit with dqctl alter orders --maxlen N");
+    top.until("--maxlen");
     ok(&server, &["resume", "mail"]);
     top.press("d");
     top.until_gone("it is closed");
