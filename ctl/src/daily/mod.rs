@@ -21,8 +21,9 @@ pub mod several;
 mod why;
 
 use crate::advice::quoted;
+use crate::dead::{target_in_words, target_queue};
 use crate::failure::Failure;
-use crate::name::QueueName;
+use crate::name::{shown, QueueName};
 use crate::reply::Fields;
 use dq_client::{Client, Queue, Raw};
 use std::io::{self, IsTerminal, Read};
@@ -52,16 +53,12 @@ pub fn no_such_queue(queue: &QueueName) {
 
 /// Says on standard error where the dead messages of a queue are that moves them away.
 pub fn where_the_dead_are(queue: &QueueName, info: &Fields) {
-    let target = info.text("deadforward");
-    let Some((kind, name)) = target.split_once(' ') else { return };
-    let (kind, name) = (kind.to_ascii_lowercase(), name.split(' ').next().unwrap_or_default());
-    let back = if kind == "queue" {
-        let letters = format!("{} --letters --where {}", quoted(name), quoted(&format!("from={queue}")));
+    let Some(target) = target_in_words(info) else { return };
+    let back = target_queue(info).map_or_else(String::new, |name| {
+        let letters = format!("{} --letters --where {}", quoted(&shown(name)), quoted(&format!("from={queue}")));
         format!(": dqctl dead {letters} lists them, and dqctl redrive {letters} sends them back")
-    } else {
-        String::new()
-    };
-    eprintln!("dqctl: the dead messages of {queue} go to the {kind} {name}{back}");
+    });
+    eprintln!("dqctl: the dead messages of {queue} go to {target}{back}");
 }
 
 /// Whether the queue in which a command found nothing exists. Reports on standard error if it does not.

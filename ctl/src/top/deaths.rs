@@ -1,6 +1,7 @@
 //! How many messages of a queue have died lately, and where they are moved to.
 
 use crate::condition::RECENT;
+use crate::dead;
 use crate::output::text::{grouped, named};
 use crate::row::Row;
 use crate::time::{millis, span};
@@ -50,9 +51,7 @@ impl Deaths {
 
 /// Where `DEADFORWARD` moves the dead messages of a queue: `QUEUE`, `STREAM` or `LIST`, and its name.
 pub fn target(row: &Row) -> Option<(&str, &[u8])> {
-    let target = row.latest.as_ref()?.info.bytes("deadforward");
-    let (kind, name) = target.split_at(target.iter().position(|byte| *byte == b' ')?);
-    Some((std::str::from_utf8(kind).ok()?, name.get(1..)?))
+    dead::target(&row.latest.as_ref()?.info)
 }
 
 /// The same as words that follow `moved to`: `the queue q:dead`.
