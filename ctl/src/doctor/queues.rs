@@ -83,7 +83,8 @@ pub fn check(
     leases(&info, about);
     let has = |wanted| conditions.iter().any(|(condition, _)| *condition == wanted);
     if has(Condition::Dying) {
-        moved::die(&info, about);
+        let cause = if moves_dead(&info) { targets.cause(client, name, &info) } else { None };
+        moved::die(&info, &cause.unwrap_or_default(), about);
     }
     let are_letters = has(Condition::Letters);
     if are_letters {

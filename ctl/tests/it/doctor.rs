@@ -267,12 +267,12 @@ fn messages_that_die_and_are_moved_away_are_found() {
     let server = sound();
     ok(&server, &["create", "q", "--deadforward", "QUEUE q:dead"]);
     ok(&server, &["push", "q", "x", "--id", "m"]);
-    ok(&server, &["bury", "q", "m"]);
+    ok(&server, &["bury", "q", "m", "--error", "timed out"]);
     eventually("it is moved", || ok(&server, &["info", "q:dead"]).contains("ready\t1"));
     let (code, findings) = doctor(&server, &["--match", "q"]);
     assert_eq!((code, severities(&findings, "dying")), (1, vec!["warning"]), "{findings:?}");
     let found = findings.iter().find(|found| found["check"] == "dying").unwrap();
-    assert_eq!(found["what"], "messages have died in the last 10 minutes, and are moved to QUEUE q:dead");
+    assert_eq!(found["what"], "messages have died in the last 10 minutes, and are moved to the queue q:dead; 1 of the 1 that are there died of: timed out");
     assert_eq!(found["do"], "look with dqctl dead q:dead --letters --by-error");
     // It is read once, although it may be that of thousands of queues.
     for queue in ["p", "r"] {
@@ -291,7 +291,7 @@ fn messages_that_die_and_are_moved_away_are_found() {
     let (code, findings) = doctor(&server, &["--match", "q"]);
     assert_eq!((code, severities(&findings, "moved")), (0, vec!["note"]), "{findings:?}");
     let found = findings.iter().find(|found| found["check"] == "moved").unwrap();
-    assert_eq!(found["what"], "1 message died since it was created; its dead ones are moved to QUEUE q:dead");
+    assert_eq!(found["what"], "1 message died since it was created; its dead ones are moved to the queue q:dead");
 }
 
 #[test]
