@@ -1,7 +1,7 @@
 //! `dqctl consumers` and `dqctl release`.
 
 use super::confirm::{agrees, Question};
-use super::{exists, many, queue, queues};
+use super::{exists, many, queue, queues, NOT_ALL};
 use crate::cli::{ConsumersArgs, ReleaseArgs};
 use crate::clients;
 use crate::failure::{Failure, Outcome};
@@ -10,7 +10,7 @@ use crate::output::Column::{Name, Number, Word};
 use crate::output::{Column, Output, Table};
 use crate::queues as names;
 use crate::visible::visible;
-use dq_client::{Client, Consumer, Raw};
+use dq_client::{Client, Consumer, Error, Raw};
 use serde_json::{json, Map};
 use std::time::UNIX_EPOCH;
 
@@ -23,16 +23,19 @@ const CLIENTS: &[Column] =
     &[Name("client"), Name("host"), Name("library"), Number("connections"), Number("waiting"), Word("last-active")];
 
 pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Result<Outcome, Failure> {
-    if args.clients {
-        return print_clients(client, args, output);
-    }
-    let (queues, missing) = match &args.queue {
+    let (queues, mut missing) = match &args.queue {
         Some(queue) => (vec![queue.as_bytes().to_vec()], None),
         None => names::find_reachable(client, args.pattern.as_deref())?,
     };
     let (mut found, mut unnamed, mut most, mut waiting) = (Vec::new(), 0, (0, None), 0);
     for name in &queues {
-        let of_queue = client.queue::<Raw>(name).consumers().collect::<Result<Vec<_>, _>>()?;
+        let of_queue = match client.queue::<Raw>(name).consumers().collect::<Result<Vec<_>, _>>() {
+            Err(error @ Error::NoPermission(_)) if args.queue.is_none() => {
+                missing = missing.or(Some(Failure::from(error).of(NOT_ALL)));
+                continue;
+            }
+            of_queue => of_queue?,
+        };
         if output.is_for_people() {
             let info = queues::read(client, name).ok().flatten();
             let number = |field| info.as_ref().and_then(|info| u64::try_from(info.int(field)?).ok()).unwrap_or(0);

@@ -2,6 +2,7 @@
 
 use super::queues::{object, state};
 use super::seen::{Seen, AGAIN};
+use super::NOT_ALL;
 use crate::cli::{LsArgs, Sort};
 use crate::condition::Level;
 use crate::failure::{Failure, Outcome};
@@ -162,7 +163,7 @@ fn read(
             Ok(false) => drop(seen.remove(name)),
             Err(failure) if failure.is_denied() => {
                 *queue = Seen::default();
-                denied = Some(failure.of("not all queues could be read"));
+                denied = Some(failure.of(NOT_ALL));
             }
             Err(failure) => return Err(failure),
         }

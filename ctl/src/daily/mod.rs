@@ -28,6 +28,9 @@ use crate::reply::Fields;
 use dq_client::{Client, Queue, Raw};
 use std::io::{self, IsTerminal, Read};
 
+/// What failed if the user may not read each of many queues.
+const NOT_ALL: &str = "not all queues could be read";
+
 /// A queue of any payloads.
 fn queue(client: &Client, name: &QueueName) -> Queue<Raw> {
     client.queue(name)

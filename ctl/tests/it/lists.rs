@@ -252,7 +252,7 @@ fn a_queue_that_may_not_be_read_is_listed_as_such() {
     for queue in ["bills", "mail"] {
         ok(&server, &["push", queue, "x", "--in", "1h"]);
     }
-    server.ask(&["ACL", "SETUSER", "ann", "on", ">pw", "~mail", "+scan", "+dq.info"]);
+    server.ask(&["ACL", "SETUSER", "ann", "on", ">pw", "~mail", "+scan", "+dq.info", "+dq.consumers"]);
     let url = server.url().replace("redis://", "redis://ann:pw@");
     let listed = dqctl(&server, &["-u", &url, "ls"]);
     assert_eq!(listed.out, "bills\t-\t-\t-\t-\t-\t-\tno permission\nmail\t0\t1\t0\t0\t-\t0\topen\n");
@@ -260,4 +260,9 @@ fn a_queue_that_may_not_be_read_is_listed_as_such() {
     let objects = dqctl(&server, &["-u", &url, "ls", "--json"]).out;
     assert!(objects.starts_with("{\"conditions\":[],\"queue\":\"bills\",\"state\":\"no permission\"}"), "{objects}");
     assert_eq!(dqctl(&server, &["-u", &url, "ls", "mail"]).code, 0);
+    server.ask(&["DQ.PUSH", "mail", "x"]);
+    server.ask(&["DQ.POP", "mail", "LEASE", "600000", "AS", "w"]);
+    let consumers = dqctl(&server, &["-u", &url, "consumers"]);
+    assert!(consumers.code == 3 && consumers.out.starts_with("w\tmail\t1\t"), "{consumers:?}");
+    assert!(consumers.err.starts_with("dqctl: not all queues could be read: "), "{consumers:?}");
 }
