@@ -5,12 +5,12 @@ use crate::support::{eventually, Cluster, Server};
 use serde_json::Value as Json;
 
 /// A server that loses as little as one server can.
-fn sound() -> Server {
+pub fn sound() -> Server {
     Server::with(&["--appendonly", "yes"])
 }
 
 /// Runs the doctor, and returns its exit code and its findings.
-fn doctor(server: &Server, options: &[&str]) -> (i32, Vec<Json>) {
+pub fn doctor(server: &Server, options: &[&str]) -> (i32, Vec<Json>) {
     findings(dqctl(server, &[&["doctor", "--json"], options].concat()))
 }
 
@@ -26,12 +26,12 @@ fn findings(ran: Ran) -> (i32, Vec<Json>) {
 }
 
 /// The severities of a check.
-fn severities<'a>(findings: &'a [Json], check: &str) -> Vec<&'a str> {
+pub fn severities<'a>(findings: &'a [Json], check: &str) -> Vec<&'a str> {
     let of_check = findings.iter().filter(|finding| finding["check"] == check);
     of_check.filter_map(|finding| finding["severity"].as_str()).collect()
 }
 
-fn old(hours: i64) -> String {
+pub fn old(hours: i64) -> String {
     ago(hours * 60)
 }
 
@@ -206,20 +206,6 @@ fn a_closed_queue_is_found() {
 }
 
 #[test]
-fn a_dead_forward_that_fails_is_found() {
-    let server = sound();
-    server.ask(&["SET", "no-list", "x"]);
-    ok(&server, &["create", "q", "--deadforward", "LIST no-list"]);
-    ok(&server, &["push", "q", "x", "--id", "m"]);
-    ok(&server, &["bury", "q", "m"]);
-    eventually("it fails", || ok(&server, &["info", "q"]).contains("deadforward-error\tWRONGTYPE"));
-    let (code, findings) = doctor(&server, &[]);
-    assert_eq!((code, severities(&findings, "deadforward")), (1, vec!["critical"]), "{findings:?}");
-    let what = findings.iter().find(|found| found["check"] == "deadforward").unwrap()["what"].to_string();
-    assert!(what.contains("to LIST no-list LEFT has failed") || what.contains("to LIST no-list has failed"), "{what}");
-}
-
-#[test]
 fn a_server_without_the_module_is_one_finding() {
     let server = Server::without_module();
     server.ask(&["CONFIG", "SET", "save", "3600 1"]);
@@ -235,63 +221,6 @@ fn a_finding_breaks_between_words() {
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     let whole = shown.replace("\n  ", " ");
     assert!(whole.contains("CONFIG SET appendonly yes\n"), "{shown}");
-}
-
-#[test]
-fn dead_messages_that_are_old_are_found() {
-    let server = sound();
-    server.ask(&["DQ.PUSH", "q", "x", "ID", "old", "AT", &old(24 * 8), "TTL", "1"]);
-    server.ask(&["DQ.PUSH", "q", "x", "ID", "new"]);
-    server.ask(&["DQ.BURY", "q", "new"]);
-    let dead = |options: &[&str]| {
-        let (code, findings) = doctor(&server, options);
-        (code, severities(&findings, "dead").len())
-    };
-    eventually("it is dead", || ok(&server, &["info", "q"]).contains("dead\t2"));
-    // A message that was pushed late lives for its TTL from its push on, so it has only just died.
-    assert_eq!(dead(&[]).1, 0);
-    assert_eq!(dead(&["--max-dead", "0"]), (1, 1));
-}
-
-#[test]
-fn messages_that_have_just_died_are_found() {
-    let server = sound();
-    ok(&server, &["push", "q", "x", "--id", "m"]);
-    ok(&server, &["bury", "q", "m"]);
-    let (code, findings) = doctor(&server, &[]);
-    assert_eq!((code, severities(&findings, "dying")), (1, vec!["warning"]), "{findings:?}");
-}
-
-#[test]
-fn messages_that_die_and_are_moved_away_are_found() {
-    let server = sound();
-    ok(&server, &["create", "q", "--deadforward", "QUEUE q:dead"]);
-    ok(&server, &["push", "q", "x", "--id", "m"]);
-    ok(&server, &["bury", "q", "m", "--error", "timed out"]);
-    eventually("it is moved", || ok(&server, &["info", "q:dead"]).contains("ready\t1"));
-    let (code, findings) = doctor(&server, &["--match", "q"]);
-    assert_eq!((code, severities(&findings, "dying")), (1, vec!["warning"]), "{findings:?}");
-    let found = findings.iter().find(|found| found["check"] == "dying").unwrap();
-    assert_eq!(found["what"], "messages have died in the last 10 minutes, and are moved to the queue q:dead; 1 of the 1 that are there died of: timed out");
-    assert_eq!(found["do"], "look with dqctl dead q:dead --letters --by-error");
-    // It is read once, although it may be that of thousands of queues.
-    for queue in ["p", "r"] {
-        ok(&server, &["create", queue, "--deadforward", "QUEUE q:dead"]);
-        ok(&server, &["push", queue, "x", "--id", queue]);
-        ok(&server, &["bury", queue, queue]);
-    }
-    eventually("they are moved", || ok(&server, &["info", "q:dead"]).contains("ready\t3"));
-    server.ask(&["CONFIG", "RESETSTAT"]);
-    let (_, findings) = doctor(&server, &[]);
-    assert_eq!(severities(&findings, "dying").len(), 3, "{findings:?}");
-    let scans = server.info("commandstats", "cmdstat_DQ.SCAN");
-    assert!(scans.contains("calls=1,"), "{scans}");
-    // Somebody has taken them, so nobody knows any more when they died.
-    server.ask(&["DQ.POP", "q:dead", "NOACK", "COUNT", "3"]);
-    let (code, findings) = doctor(&server, &["--match", "q"]);
-    assert_eq!((code, severities(&findings, "moved")), (0, vec!["note"]), "{findings:?}");
-    let found = findings.iter().find(|found| found["check"] == "moved").unwrap();
-    assert_eq!(found["what"], "1 message died since it was created; its dead ones are moved to the queue q:dead");
 }
 
 #[test]
@@ -476,24 +405,4 @@ fn a_queue_at_its_rate_does_not_need_consumers() {
     let found = findings.iter().find(|found| found["check"] == "behind").expect("it is behind");
     assert!(found["what"].to_string().contains("it is at its RATE"), "{found}");
     assert!(found["do"].to_string().contains("--rate"), "{found}");
-}
-
-#[test]
-fn a_dead_letter_queue_that_nobody_pops_needs_no_consumer() {
-    let server = sound();
-    for _ in 0..2 {
-        server.ask(&["DQ.PUSH", "mail:dead", "x", "AT", &old(1), "HEADERS", "1", "dq-reason", "retries"]);
-    }
-    let (code, findings) = doctor(&server, &[]);
-    assert_eq!((code, severities(&findings, "letters")), (0, vec!["note"]), "{findings:?}");
-    assert!(severities(&findings, "no-consumer").is_empty(), "{findings:?}");
-    let found = findings.iter().find(|found| found["check"] == "letters").unwrap();
-    assert_eq!(found["what"], "2 are ready, and the first of them died in other queues and were moved here");
-    assert!(found["do"].to_string().contains("dqctl dead mail:dead --letters"), "{found}");
-    assert!(ok(&server, &["ls"]).ends_with("\tdead letters\n"));
-    assert_eq!(ok(&server, &["ls", "--trouble"]), "");
-    // Somebody takes letters, and has gone.
-    server.ask(&["DQ.POP", "mail:dead", "NOACK"]);
-    let (code, findings) = doctor(&server, &[]);
-    assert_eq!((code, severities(&findings, "no-consumer")), (1, vec!["critical"]), "{findings:?}");
 }

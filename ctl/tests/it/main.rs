@@ -19,6 +19,7 @@ mod contrib;
 mod daily;
 mod dead;
 mod doctor;
+mod doctor_dead;
 mod done;
 mod dqctl;
 mod dump;
