@@ -60,6 +60,8 @@ pub struct Failure {
     code: u8,
     /// The reader of the output has gone, or the text is the help: there is nothing to report.
     is_quiet: bool,
+    /// The server cannot be reached, so that the next command would fail as well.
+    is_unreachable: bool,
     /// The connection was lost after the command was sent.
     is_lost: bool,
     /// The server refused a value, which is wrong on any queue.
@@ -84,6 +86,7 @@ impl Failure {
             text: text.to_string(),
             code,
             is_quiet: false,
+            is_unreachable: false,
             is_lost: false,
             is_of_value: false,
             lacks_module: false,
@@ -171,9 +174,9 @@ impl Failure {
         self.is_denied
     }
 
-    /// Whether it is wrong for any queue.
-    pub fn is_of_command_line(&self) -> bool {
-        self.is_of_value || self.code == USAGE
+    /// Whether other queues would fail in the same way: the command line is wrong, or the server cannot be reached.
+    pub fn is_of_any_queue(&self) -> bool {
+        self.is_of_value || self.code == USAGE || self.is_unreachable
     }
 
     /// Whether a queue refused a message, or a server a command, for what it is.
@@ -248,6 +251,12 @@ impl fmt::Display for Failure {
 
 impl From<dq_client::Error> for Failure {
     fn from(error: dq_client::Error) -> Failure {
+        Failure { is_unreachable: error.is_transient(), ..Failure::of_client(error) }
+    }
+}
+
+impl Failure {
+    fn of_client(error: dq_client::Error) -> Failure {
         use dq_client::Error;
         let is_denied = matches!(error, Error::NoPermission(_));
         let is_refused = matches!(

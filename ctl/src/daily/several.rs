@@ -12,7 +12,7 @@ use dq_client::Client;
 /// How many queues a question names.
 const NAMED: usize = 3;
 
-/// Changes the queue of this name, or all queues that match it. A failure of one of several is reported, and the others are
+/// Changes the queue of this name, or all queues that match it. If one of several refuses, that is reported, and the others are
 /// changed nevertheless. `verb` is that of the question: `Pause`.
 pub fn each(
     client: &Client,
@@ -35,7 +35,7 @@ pub fn each(
         match change(name, &output.about(name)) {
             Ok(Outcome::Done) => {}
             Ok(Outcome::Nothing) => outcome = Outcome::Nothing,
-            Err(failure) if failure.is_of_command_line() => return Err(failure),
+            Err(failure) if failure.is_of_any_queue() => return Err(failure.of(name)),
             Err(failure) => {
                 eprintln!("dqctl: {}", failure.about(Some(&name.to_string())).of_write().of(name));
                 outcome = Outcome::Nothing;

@@ -213,6 +213,16 @@ fn a_queue_that_refuses_does_not_keep_others_from_being_paused() {
 }
 
 #[test]
+fn a_server_that_dies_is_reported_once_and_not_for_each_queue() {
+    let server = Server::start();
+    for queue in ["svc:a", "svc:b", "svc:c"] {
+        ok(&server, &["push", queue, "x"]);
+    }
+    let shown = agreeing(&server, "pause 'svc:*'", || drop(server.try_ask(&["SHUTDOWN", "NOSAVE"])));
+    assert_eq!(shown.matches("start the server").count(), 1, "{shown}");
+}
+
+#[test]
 fn a_queue_whose_name_is_like_a_pattern_is_paused_alone() {
     let server = Server::start();
     for queue in ["a*", "a1", "b*", "b1"] {
