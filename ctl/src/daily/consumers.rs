@@ -23,6 +23,9 @@ const CLIENTS: &[Column] =
     &[Name("client"), Name("host"), Name("library"), Number("connections"), Number("waiting"), Word("last-active")];
 
 pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Result<Outcome, Failure> {
+    if args.clients {
+        return print_clients(client, args, output);
+    }
     let (queues, mut missing) = match &args.queue {
         Some(queue) => (vec![queue.as_bytes().to_vec()], None),
         None => names::find_reachable(client, args.pattern.as_deref())?,
