@@ -1,5 +1,6 @@
 //! The actions of the screen, each of which asks for confirmation.
 
+use super::alter;
 use super::sources::Sources;
 use crate::dead::{self, Among, Filter, SentBack};
 use crate::failure::Failure;
@@ -29,6 +30,8 @@ pub enum Kind {
     /// For pushes, and so the end of that; deliveries stay as they are.
     Close,
     Open,
+    /// Settings as they were typed.
+    Alter(String),
     /// The most messages to change: as many as there were when the question was asked.
     RedriveAll(u64),
     PromoteAll(u64),
@@ -118,6 +121,7 @@ impl Action {
             Kind::Resume => format!("Resume {queue}? It delivers and accepts messages again."),
             Kind::Close => format!("Close {queue}? Pushes are refused until it is opened."),
             Kind::Open => format!("Open {queue}? It accepts messages again."),
+            Kind::Alter(text) => format!("Alter {queue}: {}?", cut(&shown(text), width * CAUSE)),
             Kind::RedriveAll(count) => format!("Redrive {} of {queue}? They are due now.", many(*count, "dead")),
             Kind::PromoteAll(count) => format!("Run {} of {queue} now? They are due at once.", many(*count, "delayed")),
             Kind::Purge(state, count) => format!("Purge {} of {queue} for good?", many(*count, state)),
@@ -250,6 +254,7 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
             queue.resume_flow(Flow::In)?;
             format!("opened {name}")
         }
+        Kind::Alter(text) => alter::execute(client, &action.queue, text)?,
         Kind::RedriveAll(limit) => {
             let step = |count| queue.redrive_oldest(Some(count), Duration::ZERO);
             format!("redriven {} of {name}", many(in_steps(*limit, "redriven", step, progress)?, ""))

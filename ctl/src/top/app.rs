@@ -217,6 +217,10 @@ impl App {
                 self.pause_key(key.code, queue, time);
                 return Next::Stay;
             }
+            Prompt::Alter(queue, text) => {
+                self.alter_key(key.code, queue, text);
+                return Next::Stay;
+            }
             Prompt::None => {}
         }
         if self.said.as_ref().is_some_and(|said| said.until.is_none()) {
@@ -266,6 +270,11 @@ impl App {
 
     pub fn say(&mut self, text: &str) {
         self.said = Some(Said { text: text.to_owned(), style: Style::Good, until: Some(Instant::now() + SAID) });
+    }
+
+    /// Says what is wrong with what was typed.
+    pub fn say_wrong(&mut self, text: String) {
+        self.keep_saying(text, Style::Bad);
     }
 
     /// Says what nobody may miss.

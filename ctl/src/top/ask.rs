@@ -13,7 +13,7 @@ use crate::dead::{is_letter, Among};
 use crate::output::text::grouped;
 
 /// The keys that need a queue.
-const HINTED: &str = "pPCRNXcrntbauweosBi";
+const HINTED: &str = "pPCRNXcrntbauweosBiA";
 
 impl App {
     /// Asks before something is done.
@@ -60,6 +60,7 @@ impl App {
                 self.details = Some(DetailsPage::default());
                 return;
             }
+            ('A', _) => return self.ask_for_settings(queue),
             ('X', _) => match &self.queue {
                 Some(page) if place == Place::Messages => Kind::Purge(page.state.as_str(), number(page.state.as_str())),
                 _ => return self.say("this key is for the list of messages: Esc goes back to it"),

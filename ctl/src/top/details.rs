@@ -9,8 +9,9 @@ use crate::output::Output;
 use crate::reply::Fields;
 use crate::time::exact;
 
+const SETTINGS: &str = "settings";
 /// The first field of each part of `DQ.INFO`, and what the part is called.
-const PARTS: [(&str, &str); 2] = [("lease", "settings"), ("pushed", "totals")];
+const PARTS: [(&str, &str); 2] = [("lease", SETTINGS), ("pushed", "totals")];
 
 #[derive(Default)]
 pub struct DetailsPage {
@@ -27,7 +28,7 @@ pub fn details(info: &Fields, stats: &Fields) -> Vec<(String, String)> {
     for (field, _) in &info.0 {
         if let Some((_, name)) = PARTS.iter().find(|(first, _)| first == field) {
             lines.extend(part(name));
-            is_setting = *name == "settings";
+            is_setting = *name == SETTINGS;
         }
         let value = value(info, field, &output);
         // What there is none of would fill a screen.
@@ -46,13 +47,23 @@ pub fn details(info: &Fields, stats: &Fields) -> Vec<(String, String)> {
     lines
 }
 
+/// The settings whose names begin with one of these, or all settings if there is none.
+fn chosen(lines: &[(String, String)], names: &[String]) -> Vec<(String, String)> {
+    let settings =
+        lines.iter().skip_while(|(name, _)| name != SETTINGS).skip(1).take_while(|(name, _)| !name.is_empty());
+    let is_meant = |name: &str| names.is_empty() || names.iter().any(|typed| name.starts_with(typed));
+    settings.filter(|(name, _)| is_meant(name)).cloned().collect()
+}
+
 pub fn details_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
+    let typed = app.typed_settings();
     let (Some(page), Some(queue)) = (&mut app.details, &app.queue) else { return Vec::new() };
     let mut title = Line::new(Style::Bold, named_in(width.saturating_sub(32).max(8), &queue.name));
     title.add(Style::Plain, "  settings, totals and percentiles");
-    let lines = match &page.lines {
-        None => vec![Line::new(Style::Dim, "Reading …")],
-        Some(lines) => pairs(lines, width),
+    let lines = match (&page.lines, typed) {
+        (None, _) => vec![Line::new(Style::Dim, "Reading …")],
+        (Some(lines), Some(typed)) => pairs(&chosen(lines, &typed), width),
+        (Some(lines), None) => pairs(lines, width),
     };
     (app.lines, app.height) = (lines.len(), height);
     scrolled(title, lines, &mut page.scroll, height)

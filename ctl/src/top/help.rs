@@ -53,6 +53,7 @@ const GROUPS: [Group; 7] = [
             ("s", "schedules; n runs one of them now"),
             ("B", "batches"),
             ("i", "settings, totals and percentiles"),
+            ("A", "change settings, typed as for dqctl alter: lease 1m"),
             ("Enter", "the messages of a consumer, group, cause or batch; the schedule"),
         ],
     ),

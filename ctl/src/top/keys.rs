@@ -36,7 +36,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
     let enter = if is_opened { "Enter open" } else { "Enter messages" };
     let place = app.place();
     let all = match place {
-        Place::Details => vec![("Esc back", true), ("? keys", true), ("q leave", true)],
+        Place::Details => vec![("A alter", true), ("Esc back", true), ("? keys", true), ("q leave", true)],
         Place::Listing(_) => vec![
             (enter, entry.is_some() || leads),
             (of_entry, entry.is_some_and(|(listing, _)| listing != Listing::Batches)),
@@ -91,6 +91,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
             ("o groups", has("groups") && state == "dead"),
             ("B batches", has("batches")),
             ("i details", true),
+            ("A alter", true),
             ("s schedules", true),
         ],
         Place::Findings | Place::Listing(_) | Place::Message | Place::Details => Vec::new(),
@@ -123,7 +124,7 @@ mod tests {
         let mut last = |width| text(&screen(&mut app, width, 24)).swap_remove(23);
         assert_eq!(last(72).trim_end(), "Tab state  / filter  c cancel  X purge  p pause  Esc back  ? keys");
         let all =
-            "Tab state  / filter  Space mark  i details  s schedules  c cancel  X purge  p pause  Esc back  ? keys";
-        assert_eq!(last(110).trim_end(), all);
+            "Tab state  / filter  Space mark  i details  A alter  s schedules  c cancel  X purge  p pause  Esc back  ? keys";
+        assert_eq!(last(120).trim_end(), all);
     }
 }

@@ -24,6 +24,8 @@ pub enum Prompt {
     Find(String),
     /// For how long the queue is to be paused.
     Pause(Vec<u8>, String),
+    /// The settings that the queue is to have.
+    Alter(Vec<u8>, String),
     Question(Action),
 }
 
@@ -111,7 +113,7 @@ impl App {
     }
 }
 
-fn edit(text: &mut String, code: KeyCode) {
+pub fn edit(text: &mut String, code: KeyCode) {
     match code {
         KeyCode::Backspace => drop(text.pop()),
         KeyCode::Char(letter) => text.push(letter),

@@ -69,7 +69,9 @@ fn foot(app: &App, width: usize) -> Vec<Line> {
     if app.prompt == Prompt::None {
         lines.extend(outage(app, width));
     }
-    let has_keys = lines.is_empty() || app.missing.is_some() && app.lost.is_none() && app.age().is_none();
+    let has_keys = lines.is_empty()
+        || app.prompt != Prompt::None
+        || app.missing.is_some() && app.lost.is_none() && app.age().is_none();
     if has_keys {
         lines.push(last_line(app, width));
     }
@@ -98,7 +100,9 @@ fn outage(app: &App, width: usize) -> Vec<Line> {
 
 /// What is said is not cut: the end of a line may say whether something was done.
 fn said(app: &App, width: usize) -> Vec<Line> {
-    let Some(said) = app.said.as_ref().filter(|_| app.prompt == Prompt::None) else { return Vec::new() };
+    let Some(said) = app.said.as_ref().filter(|_| matches!(app.prompt, Prompt::None | Prompt::Alter(..))) else {
+        return Vec::new();
+    };
     paragraph(said.style, &said.text, width)
 }
 
@@ -112,6 +116,10 @@ fn last_line(app: &App, width: usize) -> Line {
         Prompt::Pause(queue, time) => {
             let what = format!("Pause {} for", named_in(width / 4, queue));
             return typed(&what, time, "such as 15m; Enter: go on, Esc: do not");
+        }
+        Prompt::Alter(queue, text) => {
+            let what = format!("Alter {}", named_in(width / 4, queue));
+            return typed(&what, text, "such as lease 1m; Enter: go on, Esc: do not");
         }
         Prompt::Question(_) | Prompt::None => {}
     }

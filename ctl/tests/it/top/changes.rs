@@ -1,6 +1,6 @@
 //! What keys change, and what they say if they change nothing.
 
-use super::{Top, DOWN, ENTER, TAB};
+use super::{Top, DOWN, ENTER, ESCAPE, TAB};
 use crate::dqctl::ok;
 use crate::support::{eventually, Server};
 
@@ -121,7 +121,7 @@ fn the_last_line_has_the_keys_that_do_something() {
     top.press(TAB);
     top.until("There are no ready messages");
     eventually("no message, no keys", || {
-        top.text().ends_with("Tab state  i details  s schedules  p pause  Esc back  ? keys")
+        top.text().ends_with("Tab state  i details  A alter  s schedules  p pause  Esc back  ? keys")
     });
 }
 
@@ -201,4 +201,36 @@ fn keys_that_find_nothing_say_so() {
         top.press(key);
         top.until("there is no message here");
     }
+}
+
+#[test]
+fn settings_are_changed_and_what_they_were_is_said() {
+    let server = Server::start();
+    ok(&server, &["create", "q", "--lease", "30s"]);
+    let mut top = Top::start(&server);
+    top.until_line("q ");
+    top.press(ENTER);
+    top.until("There are no ready messages");
+    top.press("Alease");
+    top.until("Alter q: lease");
+    // Only what is typed is shown as it is.
+    eventually("it is shown as it is", || top.line("lease ").ends_with("30s"));
+    assert!(top.line("maxlen ").is_empty(), "{}", top.text());
+    // What is wrong can be corrected.
+    top.press(&format!(" soon{ENTER}"));
+    top.until("a time is a number with a unit");
+    top.press(&format!("\x7f\x7f\x7f\x7f1m retries 3{ENTER}"));
+    top.until("Alter q: lease 1m retries 3?");
+    assert!(!top.line("retries ").is_empty(), "{}", top.text());
+    top.press("y");
+    top.until("altered q: lease: 30s -> 1m, retries: ");
+    let info = ok(&server, &["info", "q", "--json"]);
+    assert!(info.contains("\"lease\":60000") && info.contains("\"retries\":3,"), "{info}");
+    // What the server refuses is said in its words.
+    top.press(&format!("Aforward LIST q{ENTER}"));
+    top.until("Alter q: forward LIST q?");
+    top.press("y");
+    top.until("a queue cannot forward to itself");
+    top.press(ESCAPE);
+    top.until("There are no ready messages");
 }
