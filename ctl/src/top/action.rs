@@ -43,6 +43,8 @@ pub enum Kind {
     /// Messages that were marked, all in the same state.
     RemoveMarked(Removal, Vec<Vec<u8>>),
     RedriveMarked(Vec<Vec<u8>>),
+    /// One message that is not in flight, or those that were marked, and their state.
+    Bury(&'static str, Vec<Vec<u8>>),
     RunNow(Vec<u8>),
     /// The messages that a consumer holds, and how many these are.
     Release(Vec<u8>, u64),
@@ -145,6 +147,14 @@ impl Action {
             }
             Kind::RedriveMarked(ids) => {
                 format!("Redrive {} of {queue}? They are due now.", many(ids.len() as u64, "marked"))
+            }
+            Kind::Bury(state, ids) => {
+                let (which, are) = match ids.as_slice() {
+                    [one] => (id(one), "It is"),
+                    all => (many(all.len() as u64, "marked"), "They are"),
+                };
+                let held = if *state == "inflight" { ", although consumers work on them" } else { "" };
+                format!("Bury {which} of {queue}{held}? {are} dead until redriven.")
             }
             Kind::Redrive(name) => format!("Redrive {} of {queue}? It is due now.", id(name)),
             Kind::RunNow(name) => format!("Run {} of {queue} now? It is due at once.", id(name)),
@@ -276,6 +286,7 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
             format!("{} {} of {name}", removal.past(), many(queue.cancel_all(ids)? as u64, ""))
         }
         Kind::RedriveMarked(ids) => format!("redriven {} of {name}", many(queue.redrive(ids)?, "")),
+        Kind::Bury(_, ids) => bury(&queue, ids)?,
         Kind::Redrive(id) => one(queue.redrive([id])? > 0, "redriven", id),
         Kind::RunNow(id) => {
             let command = cmd("DQ.RESCHEDULE").arg(&action.queue).arg(id).arg("DELAY").arg(0).clone();
@@ -338,6 +349,15 @@ fn sent_back(did: Result<(), Failure>, sent: SentBack, queue: &str) -> Result<St
         left => format!("; {} left, in flight, or refused by where they died", many(left, "")),
     };
     Ok(format!("sent back {} of {queue}{left}", many(sent.sent, "")))
+}
+
+fn bury(queue: &Queue<Raw>, ids: &[Vec<u8>]) -> Result<String, Failure> {
+    let mut buried = 0;
+    for id in ids {
+        let was = queue.bury(id, None).map_err(|error| Failure::from(error).after_change(buried, "buried"))?;
+        buried += u64::from(was.is_some());
+    }
+    Ok(format!("buried {} of {}", many(buried, ""), named(queue.name().as_bytes())))
 }
 
 fn counted(client: &Client, command: &dq_client::Cmd) -> Result<u64, Error> {

@@ -7,10 +7,12 @@ use super::entries::{About, Only};
 use super::listing::{Listing, ListingPage};
 use super::moves::Place;
 use super::prompt::Prompt;
-use super::queue::QueuePage;
+use super::queue::{QueuePage, STATES};
 use super::sources::Sources;
 use crate::dead::{is_letter, Among};
+use crate::message::recurs;
 use crate::output::text::grouped;
+use dq_client::State;
 
 /// The keys that need a queue.
 const HINTED: &str = "pPCRNXcrntbauweosBiA";
@@ -51,7 +53,7 @@ impl App {
                 self.prompt = Prompt::Pause(queue, String::new());
                 return;
             }
-            ('R' | 'N' | 'X', _) if self.is_partial() => return self.say(self.instead_of_all()),
+            ('R' | 'N' | 'X', _) if self.is_partial() => return self.say(&self.instead_of_all()),
             ('R', _) => Kind::RedriveAll(number("dead")),
             ('N', _) => Kind::PromoteAll(number("delayed")),
             _ if place == Place::Queues => return self.say("open the queue first, with Enter"),
@@ -71,8 +73,11 @@ impl App {
             ('c', _) if !self.marked().is_empty() => Kind::RemoveMarked(self.removal(), self.marked()),
             ('r', _) if !self.marked().is_empty() && self.state() == "dead" => Kind::RedriveMarked(self.marked()),
             ('r', _) if !self.marked().is_empty() && self.has_letters() => self.send_back(self.marked()),
+            ('b', _) if !self.marked().is_empty() && self.can_bury().is_some() => {
+                Kind::Bury(self.can_bury().unwrap_or_default(), self.marked())
+            }
             ('n' | 't' | 'b', _) if !self.marked().is_empty() => {
-                return self.say("only c and r are for marked messages: Esc forgets the marks")
+                return self.say(&format!("only {} for marked messages: Esc forgets the marks", self.for_marked()))
             }
             ('c' | 't' | 'b', Some(id)) if self.state() == "inflight" => {
                 let consumer = self.selected_message().map_or(Vec::new(), |message| message.bytes("consumer").to_vec());
@@ -83,9 +88,12 @@ impl App {
                 };
                 Kind::End(end, id, consumer)
             }
-            ('t' | 'b', Some(_)) => {
-                return self.say("it is not in flight: only what a consumer holds is nacked or buried")
+            ('b', Some(_)) if self.selected_message().is_some_and(recurs) => {
+                return self.say("it is a schedule, which is not buried: c cancels it")
             }
+            ('b', Some(id)) if self.can_bury().is_some() => Kind::Bury(self.can_bury().unwrap_or_default(), vec![id]),
+            ('b', Some(_)) => return self.say("it has ended: only a message that can still be delivered is buried"),
+            ('t', Some(_)) => return self.say("it is not in flight: only what a consumer holds is nacked"),
             ('c', Some(id)) => Kind::Remove(self.removal(), id),
             ('r', Some(id)) if self.state() == "dead" => Kind::Redrive(id),
             ('n', Some(id)) if self.state() == "delayed" => Kind::RunNow(id),
@@ -126,18 +134,44 @@ impl App {
         page.marked.extend(shown);
         let said = match page.marked.len() {
             0 => "there is no message here".to_owned(),
-            all => format!("{} marked: c and r are now for them, and Esc forgets the marks", grouped(all)),
+            all => format!("{} marked: {} now for them, and Esc forgets the marks", grouped(all), self.for_marked()),
         };
         self.say(&said);
     }
 
+    /// The keys for marked messages.
+    fn for_marked(&self) -> &'static str {
+        match self.state().as_str() {
+            "dead" => "c and r are",
+            "done" => "c is",
+            _ if self.has_letters() => "c, r and b are",
+            _ => "c and b are",
+        }
+    }
+
+    /// The state of the message under the cursor, if messages in it can be buried.
+    pub fn can_bury(&self) -> Option<&'static str> {
+        let state = self.state();
+        STATES
+            .into_iter()
+            .map(State::as_str)
+            .find(|known| *known == state)
+            .filter(|known| !["dead", "done"].contains(known))
+    }
+
     /// What to do if a key for all messages is pressed while only some are shown.
-    fn instead_of_all(&self) -> &'static str {
+    fn instead_of_all(&self) -> String {
         match self.queue.as_ref().map(|page| (&page.only, page.filter.is_empty())) {
             Some((Some(Only::Cause(_)), true)) => {
                 "this key is for all, and only some are shown: e, then c or r, is for a whole cause; Esc shows all"
+                    .to_owned()
             }
-            _ => "this key is for all, and only some are shown: a marks these, then c or r is for them; Esc shows all",
+            _ => {
+                let keys = self.for_marked();
+                format!(
+                    "this key is for all, and only some are shown: a marks these, then {keys} for them; Esc shows all"
+                )
+            }
         }
     }
 

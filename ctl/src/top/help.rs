@@ -36,9 +36,9 @@ const GROUPS: [Group; 7] = [
         &[
             ("Tab", "the messages of the next state"),
             ("/", "only messages with this in their id, error or payload"),
-            ("Space, a", "mark the message; all that are shown: c and r are for these"),
+            ("Space, a", "mark the message; all that are shown: c, r and b are for these"),
             ("c, r, n", "the message: cancel or delete, redrive or send back, run now"),
-            ("t, b", "the message, if it is in flight: nack, bury"),
+            ("t, b", "the message: nack it, if it is in flight; bury it"),
             ("X", "purge all messages of the state that is shown"),
             ("p P C, R N", "as in the list of queues"),
         ],

@@ -20,7 +20,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
         ("r send back", is_there && app.selected_message().is_some_and(is_letter)),
         ("n run now", is_there && state == "delayed"),
         ("t nack", is_there && state == "inflight" && app.message.is_some()),
-        ("b bury", is_there && state == "inflight" && app.message.is_some()),
+        ("b bury", is_there && app.can_bury().is_some() && app.message.is_some()),
     ];
     let entry = app.listing.as_ref().and_then(|page| Some((page.listing, page.selected()?)));
     let of_entry = match entry {

@@ -232,6 +232,37 @@ fn a_message_in_flight_is_nacked_and_buried() {
 }
 
 #[test]
+fn messages_that_wait_are_buried_one_by_one_and_marked() {
+    let server = Server::start();
+    for id in ["a", "b", "c", "d"] {
+        ok(&server, &["push", "q", "x", "--id", id]);
+    }
+    let mut top = Top::start(&server);
+    eventually("they are ready", || top.line("q ").split_whitespace().nth(1) == Some("4"));
+    top.press(ENTER);
+    top.until_line("d ");
+    top.press("b");
+    top.until("Bury a of q? It is dead until redriven.");
+    top.press("y");
+    top.until("buried 1 message of q");
+    eventually("the list is read again", || top.line("a ").is_empty());
+    top.press("  b");
+    top.until("Bury 2 marked messages of q?");
+    top.press("y");
+    top.until("buried 2 messages of q");
+    assert_eq!(
+        (server.text(&["DQ.LEN", "q", "dead"]), server.text(&["DQ.LEN", "q", "ready"])),
+        ("3".into(), "1".into())
+    );
+    eventually("only one is left", || top.line("b ").is_empty() && !top.line("d ").is_empty());
+    top.press(&format!("{TAB}{TAB}"));
+    top.until("DIED");
+    top.until_line("a ");
+    top.press("b");
+    top.until("it has ended: only a message that can still be delivered is buried");
+}
+
+#[test]
 fn a_queue_is_paused_for_a_time() {
     let server = Server::start();
     server.ask(&["DQ.CREATE", "q"]);

@@ -132,7 +132,7 @@ fn all_messages_that_a_filter_shows_are_marked_and_deleted() {
     top.until("120 with \"coupon\" of 1");
     top.until("a mark all");
     top.press("X");
-    top.until("this key is for all, and only some are shown: a marks these, then c or r is for");
+    top.until("this key is for all, and only some are shown: a marks these, then c and r are");
     top.press("a");
     top.until("120 marked: c and r are now for them");
     top.press("c");
