@@ -163,6 +163,11 @@ impl App {
                     page.holder = holder;
                 }
             }
+            Update::PausedGroups(queue, paused) => {
+                if let Some(page) = self.queue.as_mut().filter(|page| page.name == queue) {
+                    page.paused_groups = paused;
+                }
+            }
             Update::Message(queue, id, read) => {
                 let is_shown = self.queue.as_ref().is_some_and(|page| page.name == queue);
                 if let Some(page) = self.message.as_mut().filter(|page| is_shown && page.id == id) {

@@ -22,6 +22,8 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
         ("t nack", is_there && state == "inflight" && app.message.is_some()),
         ("b bury", is_there && app.can_bury().is_some() && app.message.is_some()),
     ];
+    // A paused group without messages is not counted by the server.
+    let has_groups = has("groups") || app.queue.as_ref().is_some_and(|page| page.paused_groups > 0);
     let entry = app.listing.as_ref().and_then(|page| Some((page.listing, page.selected()?)));
     let of_entry = match entry {
         Some((Listing::Groups, group)) if group.is_paused() => "p resume",
@@ -55,7 +57,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
                 (pause, true),
                 ("e causes", state == "dead" && (has("dead") || has("deadforwarded")) || app.has_letters()),
                 ("w consumers", state == "inflight" && has("inflight")),
-                ("o groups", state != "dead" && has("groups")),
+                ("o groups", state != "dead" && has_groups),
                 // The line has no room for more.
                 (if state == "dead" || state == "delayed" { "Esc" } else { "Esc back" }, true),
                 ("? keys", true),
@@ -88,7 +90,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
             ("/ filter", is_there),
             ("Space mark", is_there),
             ("w consumers", has("inflight") && state != "inflight"),
-            ("o groups", has("groups") && state == "dead"),
+            ("o groups", has_groups && state == "dead"),
             ("B batches", has("batches")),
             ("i details", true),
             ("A alter", true),

@@ -277,6 +277,10 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let widths: Vec<usize> = columns.iter().enumerate().map(width_of).collect();
     let mut title = Line::new(Style::Bold, named_in(width.saturating_sub(32).max(8), &queue.name));
     title.add(Style::Plain, format!("  {}", page.listing.title()));
+    let paused = page.rows().iter().filter(|entry| entry.is_paused()).count();
+    if paused > 0 {
+        title.add(Style::Warning, format!("  {} paused", grouped(paused)));
+    }
     if let Some(age) = page.read.map(|at| at.elapsed()).filter(|age| *age >= OLD) {
         title.add(Style::Warning, format!("  read {} ago", span(millis(age))));
     }

@@ -37,14 +37,26 @@ pub struct QueuePage {
     pub marked: BTreeSet<Vec<u8>>,
     /// The consumer that has held a message for longest, if that is long.
     pub holder: Option<Entry>,
+    pub paused_groups: usize,
     pub place: usize,
     pub top: usize,
 }
 
 impl QueuePage {
     pub fn new(name: Vec<u8>, state: State) -> QueuePage {
-        let (filter, fitting, marked) = (String::new(), Vec::new(), BTreeSet::new());
-        QueuePage { name, state, only: None, messages: None, filter, fitting, marked, holder: None, place: 0, top: 0 }
+        QueuePage {
+            name,
+            state,
+            only: None,
+            messages: None,
+            filter: String::new(),
+            fitting: Vec::new(),
+            marked: BTreeSet::new(),
+            holder: None,
+            paused_groups: 0,
+            place: 0,
+            top: 0,
+        }
     }
 
     /// Shows the messages of a state, or some of them.
@@ -110,7 +122,12 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let texts = row.conditions.iter().map(|(condition, level)| {
         (*condition, style(Some(*level)), format!("  {}", in_full(*condition, &row, page.holder.as_ref(), &deaths)))
     });
-    let texts: Vec<_> = texts.collect();
+    let mut texts: Vec<_> = texts.collect();
+    if page.paused_groups > 0 {
+        let groups = if page.paused_groups == 1 { "group" } else { "groups" };
+        let text = format!("  {} {groups} paused", grouped(page.paused_groups));
+        texts.push((Condition::Held, Style::Warning, text));
+    }
     let excess = (title.width() + texts.iter().map(|(.., text)| text.width()).sum::<usize>()).saturating_sub(width);
     for (condition, style, text) in texts {
         // A long error hides no other condition.

@@ -12,6 +12,7 @@ use super::listing::Listing;
 use crate::condition::Looks;
 use crate::dead::{as_it_died, cause_of};
 use crate::failure::Failure;
+use crate::groups;
 use crate::latency::Latency;
 use crate::queues;
 use crate::reply::{self, Fields};
@@ -129,6 +130,8 @@ pub enum Update {
     Found(Vec<u8>, Vec<(Vec<u8>, Fields)>),
     /// The consumer that has held a message of a queue for longest, if it has a name and that is long.
     Holder(Vec<u8>, Option<Entry>),
+    /// How many groups of a queue are paused.
+    PausedGroups(Vec<u8>, usize),
     /// What `dqctl doctor` finds.
     Findings(Result<Vec<Finding>, String>),
     Listing(Vec<u8>, Listing, Result<Entries, String>),
@@ -380,6 +383,9 @@ impl Source {
             let longest = consumers.rows.into_iter().next().filter(|consumer| consumer.age() >= HELD);
             self.tell(Update::Holder(queue.clone(), longest));
         }
+        // Who may not read the groups sees the messages.
+        let paused = groups::paused(&self.client, &queue).unwrap_or(0);
+        self.tell(Update::PausedGroups(queue.clone(), paused));
         let held: i64 = ["delayed", "ready", "inflight", "dead"].into_iter().map(number).sum();
         let average = number("payload-bytes") / held.max(1) + 1;
         // These may be far apart.

@@ -16,7 +16,6 @@ use crate::web::history::Sample;
 use crate::web::holders::Holder;
 use dq_client::{cmd, Error, Resend, Value};
 use serde_json::{json, Map, Value as Json};
-use std::ops::ControlFlow;
 
 /// The most queues of one answer.
 const QUEUES: i64 = 200;
@@ -108,7 +107,7 @@ pub fn queue(api: &Api, params: &Params) -> Answer {
     let held = of_groups::held(&api.client, &name, &info).unwrap_or_default();
     answer.insert("held".to_owned(), held.iter().take(of_groups::MOST_NAMED).map(Held::json).collect());
     answer.insert("held-groups".to_owned(), json!(held.len()));
-    answer.insert("paused-groups".to_owned(), json!(paused_groups(api, &name).unwrap_or(0)));
+    answer.insert("paused-groups".to_owned(), json!(of_groups::paused(&api.client, &name).unwrap_or(0)));
     answer.insert("info".to_owned(), Json::Object(info.json()));
     answer.insert("letters".to_owned(), json!(begins_with_letter(&api.client, &name)));
     let told = |name| stats.as_ref().map(|stats| Histogram::read(stats, name).told());
@@ -118,17 +117,6 @@ pub fn queue(api: &Api, params: &Params) -> Answer {
     answer.insert("history".to_owned(), api.history.samples(Some(&name)));
     answer.insert("now".to_owned(), json!(now_ms()));
     Ok(Json::Object(answer))
-}
-
-/// How many groups are paused, also those that hold no message back, of the first thousands.
-fn paused_groups(api: &Api, name: &[u8]) -> Result<usize, Failure> {
-    let (mut paused, mut read) = (0, 0);
-    of_groups::each(&api.client, name, |group| {
-        paused += usize::from(group.is_paused());
-        read += 1;
-        Ok(if read < of_groups::MOST_READ { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-    })?;
-    Ok(paused)
 }
 
 /// Adds the conditions of a queue, the most important first, and what died lately if that is one of them.

@@ -81,7 +81,9 @@ fn groups_are_shown_paused_and_resumed() {
     eventually("they are counted", || top.line("q ").split_whitespace().nth(1) == Some("3"));
     top.press(ENTER);
     top.until("o groups");
+    top.until("1 group paused");
     top.press("o");
+    top.until("q  groups  1 paused");
     // What somebody has to resume comes first; then what waits longest.
     let row = |place| top.text().lines().nth(place).unwrap_or_default().split_whitespace().map(str::to_owned).collect();
     let words = |place| -> Vec<String> { row(place) };
