@@ -27,6 +27,9 @@ pub enum Kind {
     Pause,
     PauseFor(Duration),
     Resume,
+    /// The queues that were marked. The action names one of them.
+    PauseMarked(Vec<Vec<u8>>),
+    ResumeMarked(Vec<Vec<u8>>),
     /// For pushes, and so the end of that; deliveries stay as they are.
     Close,
     Open,
@@ -121,6 +124,12 @@ impl Action {
                 format!("Pause {queue} for {}? Nothing is delivered meanwhile.", exact(millis(*time)))
             }
             Kind::Resume => format!("Resume {queue}? It delivers and accepts messages again."),
+            Kind::PauseMarked(queues) => {
+                format!("Pause {}? They deliver nothing until they are resumed.", many_queues(queues.len()))
+            }
+            Kind::ResumeMarked(queues) => {
+                format!("Resume {}? They deliver and accept messages again.", many_queues(queues.len()))
+            }
             Kind::Close => format!("Close {queue}? Pushes are refused until it is opened."),
             Kind::Open => format!("Open {queue}? It accepts messages again."),
             Kind::Alter(text) => format!("Alter {queue}: {}?", cut(&shown(text), width * CAUSE)),
@@ -220,6 +229,10 @@ fn many(count: u64, state: &str) -> String {
     format!("{} {state}{space}message{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
+fn many_queues(count: usize) -> String {
+    format!("{} marked queue{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
 fn capital(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
@@ -256,6 +269,8 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
             queue.resume()?;
             format!("resumed {name}")
         }
+        Kind::PauseMarked(queues) => each(client, queues, "paused", |queue| queue.pause(None).map(|_| ()))?,
+        Kind::ResumeMarked(queues) => each(client, queues, "resumed", |queue| queue.resume().map(|_| ()))?,
         Kind::Close => {
             queue.pause_flow(Flow::In, None)?;
             format!("closed {name}")
@@ -349,6 +364,20 @@ fn sent_back(did: Result<(), Failure>, sent: SentBack, queue: &str) -> Result<St
         left => format!("; {} left, in flight, or refused by where they died", many(left, "")),
     };
     Ok(format!("sent back {} of {queue}{left}", many(sent.sent, "")))
+}
+
+/// Changes each queue. A failure says how many were changed before.
+fn each(
+    client: &Client,
+    queues: &[Vec<u8>],
+    past: &str,
+    change: impl Fn(Queue<Raw>) -> Result<(), Error>,
+) -> Result<String, Failure> {
+    for (done, name) in queues.iter().enumerate() {
+        let failed = |error| Failure::from(error).of(format!("{done} of {} {past}; {}", queues.len(), named(name)));
+        change(client.queue(name)).map_err(failed)?;
+    }
+    Ok(format!("{past} {}", many_queues(queues.len())))
 }
 
 fn bury(queue: &Queue<Raw>, ids: &[Vec<u8>]) -> Result<String, Failure> {

@@ -240,7 +240,7 @@ impl App {
             KeyCode::Char('?') => self.help = Some(beginning(self.place())),
             KeyCode::Esc | KeyCode::Backspace | KeyCode::Left => self.back(),
             KeyCode::Enter | KeyCode::Right => self.enter(),
-            KeyCode::Char(' ') if self.place() == Place::Messages => self.mark(),
+            KeyCode::Char(' ') if matches!(self.place(), Place::Queues | Place::Messages) => self.mark(),
             code if self.step(code).is_some() => self.step(code).into_iter().for_each(|by| self.go(by)),
             KeyCode::Tab => self.turn(1),
             KeyCode::BackTab => self.turn(STATES.len() - 1),

@@ -45,6 +45,14 @@ impl App {
             {
                 return self.say("this key is for the queue or its messages: Esc goes back to them")
             }
+            (letter, _) if place == Place::Queues && !self.queues.marked.is_empty() => {
+                let marked = self.queues.marked.iter().cloned().collect();
+                match letter {
+                    'p' if self.queues.are_marked_held() => Kind::ResumeMarked(marked),
+                    'p' => Kind::PauseMarked(marked),
+                    _ => return self.say("only p is for marked queues: Esc forgets the marks"),
+                }
+            }
             ('p', _) if number("paused") == 1 || number("closed") == 1 => Kind::Resume,
             ('p', _) => Kind::Pause,
             ('C', _) if number("closed") == 1 => Kind::Open,
@@ -112,8 +120,14 @@ impl App {
         self.prompt = Prompt::Question(Action { queue, kind });
     }
 
-    /// Marks the message under the cursor, or forgets its mark, and goes on.
+    /// Marks the queue or the message under the cursor, or forgets its mark, and goes on.
     pub fn mark(&mut self) {
+        if self.place() == Place::Queues {
+            if !self.queues.mark() {
+                self.say("there is no queue here");
+            }
+            return;
+        }
         let selected = self.selected_id();
         if selected.is_none() {
             self.say("there is no message here");

@@ -71,6 +71,14 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
             ("? keys", true),
             ("q leave", true),
         ],
+        Place::Queues if !app.queues.marked.is_empty() => vec![
+            ("p resume marked", app.queues.are_marked_held()),
+            ("p pause marked", !app.queues.are_marked_held()),
+            ("Space mark", true),
+            ("Esc forget marks", true),
+            ("? keys", true),
+            ("q leave", true),
+        ],
         Place::Queues => vec![
             ("Enter open", row.is_some()),
             ("/ filter", true),
@@ -84,7 +92,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
     };
     let mut keys: Vec<String> = all.into_iter().filter(|(_, does)| *does).map(|(key, _)| key.to_owned()).collect();
     let more = match place {
-        Place::Queues => vec![("d doctor", true), ("f find", true)],
+        Place::Queues => vec![("d doctor", true), ("f find", true), ("Space mark", app.queues.marked.is_empty())],
         Place::Messages => vec![
             ("a mark all", is_there && app.is_partial()),
             ("/ filter", is_there),

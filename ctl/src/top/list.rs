@@ -40,7 +40,9 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let names = queues.visible(app.height);
     let title = title(&app.server, queues, width);
     // As wide as the names need, so that the numbers are near them.
-    let longest = names.iter().map(|name| named(name).width()).max().unwrap_or(0);
+    // A mark follows a name.
+    let mark = |name: &[u8]| if queues.marked.contains(name) { "*" } else { "" };
+    let longest = names.iter().map(|name| named(name).width() + mark(name).len()).max().unwrap_or(0);
     let total = queues.total();
     let rows: Vec<&Row> = names.iter().filter_map(|name| queues.row(name)).chain([&total]).collect();
     let natural = natural(&rows, queues.sort);
@@ -53,7 +55,10 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     }
     let selected = queues.selected();
     for name in &names {
-        let start = Line::new(Style::Plain, left(&named_in(name_width, name), name_width));
+        let mark = mark(name);
+        let style = if mark.is_empty() { Style::Plain } else { Style::Warning };
+        let name_and_mark = format!("{}{mark}", named_in(name_width.saturating_sub(mark.len()), name));
+        let start = Line::new(style, left(&name_and_mark, name_width));
         let line = queues.row(name).map_or_else(Line::default, |row| queue_line(start, row, &columns));
         lines.push(if Some(name) == selected { line.fitted(width).selected() } else { line });
     }
@@ -90,6 +95,9 @@ fn title(server: &str, queues: &Queues, width: usize) -> Line {
     } else {
         let with = format!("{read}{} with {:?}", grouped(queues.len()), shown(&queues.filter));
         parts.extend([(Style::Plain, all), (Style::Warning, with)]);
+    }
+    if !queues.marked.is_empty() {
+        parts.push((Style::Warning, format!("{} marked", grouped(queues.marked.len()))));
     }
     let mut line = Line::new(Style::Bold, cut(&format!("dq {}", shown(server)), (width / 3).max(20)));
     let mut used = line.width();

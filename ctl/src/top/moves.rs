@@ -59,6 +59,7 @@ impl App {
             Some(page) if page.only.is_some() => page.show(page.state, None),
             Some(_) => self.queue = None,
             None if self.findings.is_open => self.findings.is_open = false,
+            None if !self.queues.marked.is_empty() => self.queues.marked.clear(),
             None if self.queues.filter.is_empty() => self.say("this is the first page: q leaves"),
             None => self.filter(String::clear),
         }

@@ -9,7 +9,7 @@ use crate::reply::Fields;
 use crate::row::Snapshot;
 use crate::row::{Row, LOOKS};
 use dq_client::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
 /// All queues, and the order in which they are shown.
@@ -19,6 +19,8 @@ pub struct Queues {
     order: Vec<Vec<u8>>,
     /// `None`: the cursor is on the first line, whichever queue that is.
     selected: Option<Vec<u8>>,
+    /// Those that are marked.
+    pub marked: BTreeSet<Vec<u8>>,
     /// The first queue on the screen.
     pub top: usize,
     pub sort: Sort,
@@ -36,6 +38,7 @@ impl Queues {
             deaths: HashMap::new(),
             order: Vec::new(),
             selected: None,
+            marked: BTreeSet::new(),
             top: 0,
             sort: Sort::Trouble,
             reverse: false,
@@ -54,6 +57,7 @@ impl Queues {
             rows.insert(name, row);
         }
         self.rows = rows;
+        self.marked.retain(|name| self.rows.contains_key(name));
         self.deaths.retain(|name, _| self.rows.contains_key(name));
         self.is_known = true;
         self.arrange();
@@ -67,7 +71,10 @@ impl Queues {
                     self.deaths.entry(name.clone()).or_default().take(snapshot.at, died);
                     self.rows.entry(name).or_default().take(snapshot);
                 }
-                None => drop(self.rows.remove(&name)),
+                None => {
+                    self.rows.remove(&name);
+                    self.marked.remove(&name);
+                }
             }
         }
         self.arrange();
@@ -141,6 +148,22 @@ impl Queues {
 
     pub fn selected(&self) -> Option<&Vec<u8>> {
         self.selected.as_ref().or(self.order.first())
+    }
+
+    /// Marks the queue under the cursor, or forgets its mark, and goes on. Returns false if there is none.
+    pub fn mark(&mut self) -> bool {
+        let Some(name) = self.selected().cloned() else { return false };
+        if !self.marked.remove(&name) {
+            self.marked.insert(name);
+        }
+        self.go_to(self.place() + 1);
+        true
+    }
+
+    /// Whether all that are marked are paused or closed.
+    pub fn are_marked_held(&self) -> bool {
+        let is_held = |row: &Row| row.number("paused") == 1 || row.number("closed") == 1;
+        self.marked.iter().all(|name| self.row(name).is_some_and(is_held))
     }
 
     /// Keeps the cursor on its queue, also if it is on the first line.

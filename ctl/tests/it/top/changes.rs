@@ -65,6 +65,38 @@ fn messages_are_cancelled_redriven_and_run() {
 }
 
 #[test]
+fn marked_queues_are_paused_and_resumed_together() {
+    let server = Server::start();
+    for queue in ["a", "b", "c"] {
+        ok(&server, &["create", queue]);
+    }
+    let mut top = Top::start(&server);
+    top.until_line("c ");
+    let paused = || ["a", "b", "c"].map(|queue| ok(&server, &["info", queue]).contains("paused\t1"));
+    top.press("g  ");
+    top.until("2 marked");
+    assert!(!top.line("a* ").is_empty() && !top.line("b* ").is_empty(), "{}", top.text());
+    top.press("R");
+    top.until("only p is for marked queues");
+    top.press("p");
+    top.until("Pause 2 marked queues?");
+    top.press("y");
+    top.until("paused 2 marked queues");
+    assert_eq!(paused(), [true, true, false]);
+    // Back again, with the same marks.
+    eventually("both are shown as paused", || {
+        top.line("a* ").ends_with("paused") && top.line("b* ").ends_with("paused")
+    });
+    top.press("p");
+    top.until("Resume 2 marked queues?");
+    top.press("y");
+    top.until("resumed 2 marked queues");
+    assert_eq!(paused(), [false; 3]);
+    top.press(ESCAPE);
+    top.until_line("a ");
+}
+
+#[test]
 fn a_closed_queue_is_opened() {
     let server = Server::start();
     ok(&server, &["create", "q"]);
