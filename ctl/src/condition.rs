@@ -48,15 +48,15 @@ pub enum Condition {
     Failing,
     /// Pushes are refused.
     Full,
-    /// Messages are ready, no client waits for one, none is in flight, and no delivery was seen.
-    Unserved,
     /// More messages have died in the last minutes, and are dead still or were moved to another queue.
     Dying,
+    Paused,
+    /// New messages are refused, as somebody asked. That says more about what waits than what follows.
+    Closed,
+    /// Messages are ready, no client waits for one, none is in flight, and no delivery was seen.
+    Unserved,
     /// Messages are delivered, but late.
     Late,
-    Paused,
-    /// New messages are refused, as somebody asked.
-    Closed,
     /// Their groups hold all ready messages back: they are paused, at their rate or at their limit.
     Held,
     /// Consumers hold as many messages as `MAXINFLIGHT` lets them, so the others wait.
@@ -102,11 +102,11 @@ impl Condition {
                 Level::Bad,
                 limit > 0 && number("ready") + number("delayed") + number("inflight") >= limit,
             ),
-            (Condition::Unserved, unserved, !is_served && waited >= UNSERVED && !recent.letters),
             (Condition::Dying, Level::Warning, dies && (number("dead") > 0 || moves_dead(info))),
-            (Condition::Late, Level::Warning, waited >= LATE && is_served && !is_explained),
             (Condition::Paused, Level::Warning, is_paused),
             (Condition::Closed, Level::Warning, number("closed") == 1),
+            (Condition::Unserved, unserved, !is_served && waited >= UNSERVED && !recent.letters),
+            (Condition::Late, Level::Warning, waited >= LATE && is_served && !is_explained),
             (Condition::Held, held, is_held && !is_paused),
             (Condition::Occupied, held, is_occupied && !is_paused && !is_limited),
             (Condition::Limited, held, is_limited && !is_paused),
@@ -197,6 +197,15 @@ mod tests {
         let both = [(Condition::Paused, Level::Warning), (Condition::Closed, Level::Warning)];
         assert_eq!(conditions(&[("paused", 1), ("closed", 1)]), both);
         assert_eq!(conditions(&[("ready", 5), ("waiting-clients", 1)]), []);
+    }
+
+    #[test]
+    fn what_somebody_did_on_purpose_comes_before_what_follows_from_it() {
+        let closed = |waited| conditions(&[("closed", 1), ("ready", 1), ("oldest-ready", waited)]);
+        let (on_purpose, warning) = ((Condition::Closed, Level::Warning), (Condition::Unserved, Level::Warning));
+        assert_eq!(closed(5_000), [on_purpose, warning]);
+        // Unless that needs somebody now.
+        assert_eq!(closed(15 * 60_000), [(Condition::Unserved, Level::Bad), on_purpose]);
     }
 
     #[test]

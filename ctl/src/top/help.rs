@@ -75,11 +75,11 @@ const GROUPS: [Group; 7] = [
         &[
             ("forwarding fails", "FORWARD or DEADFORWARD cannot move its messages"),
             ("full", "pushes are refused: MAXLEN is reached"),
-            ("no consumer", "messages are ready and nobody takes them"),
             ("messages die", "some have died in the last 10 minutes"),
+            ("paused, closed", "nothing is delivered; pushes are refused"),
+            ("no consumer", "messages are ready and nobody takes them"),
             ("late", "one has been due for a minute, and consumers take some"),
             ("late (held 8m)", "the same, and consumers have held one for so long"),
-            ("paused, closed", "nothing is delivered; pushes are refused"),
             ("groups held", "groups hold back all that is ready: o in the queue"),
             ("at its limit in flight", "as many messages as MAXINFLIGHT allows are in flight"),
             ("at its rate limit", "RATE allows the next delivery later"),
