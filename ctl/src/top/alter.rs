@@ -37,7 +37,7 @@ impl App {
         self.prompt = Prompt::Alter(queue, text);
     }
 
-    /// The beginning of the names of the settings that are typed, or that a question is about.
+    /// The names of the settings that are typed, as far as they are, or that a question is about.
     pub fn typed_settings(&self) -> Option<Vec<String>> {
         match &self.prompt {
             Prompt::Alter(_, text) | Prompt::Question(Action { kind: Kind::Alter(text), .. }) => {

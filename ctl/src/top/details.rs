@@ -47,11 +47,11 @@ pub fn details(info: &Fields, stats: &Fields) -> Vec<(String, String)> {
     lines
 }
 
-/// The settings whose names begin with one of these, or all settings if there is none.
+/// The settings with one of these in their names, or all settings if there is none.
 fn chosen(lines: &[(String, String)], names: &[String]) -> Vec<(String, String)> {
     let settings =
         lines.iter().skip_while(|(name, _)| name != SETTINGS).skip(1).take_while(|(name, _)| !name.is_empty());
-    let is_meant = |name: &str| names.is_empty() || names.iter().any(|typed| name.starts_with(typed));
+    let is_meant = |name: &str| names.is_empty() || names.iter().any(|typed| name.contains(typed));
     settings.filter(|(name, _)| is_meant(name)).cloned().collect()
 }
 
@@ -62,7 +62,10 @@ pub fn details_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     title.add(Style::Plain, "  settings, totals and percentiles");
     let lines = match (&page.lines, typed) {
         (None, _) => vec![Line::new(Style::Dim, "Reading …")],
-        (Some(lines), Some(typed)) => pairs(&chosen(lines, &typed), width),
+        (Some(lines), Some(typed)) => match chosen(lines, &typed).as_slice() {
+            [] => vec![Line::new(Style::Dim, "No setting has this in its name.")],
+            chosen => pairs(chosen, width),
+        },
         (Some(lines), None) => pairs(lines, width),
     };
     (app.lines, app.height) = (lines.len(), height);

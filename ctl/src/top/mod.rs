@@ -1,9 +1,10 @@
 //! `dqctl top`: queues and their messages, live in the terminal.
 //!
 //! `source` reads the server in a thread of its own. `app` has the state and handles keys, `moves` those that lead elsewhere,
-//! `ask` those that change something, `prompt` those of what is typed, and `alter` those of settings. `view` renders the state as lines with a file for
-//! each page (`list`, `findings`, `queue`, `listing`, `message`, `details`), one for the keys and one for the help, and
-//! `terminal` shows them. `deaths` and `sources` say how many messages died, and where those that were moved came from.
+//! `ask` those that change something, `prompt` those of what is typed, and `alter` those of settings. `view` renders the state
+//! as lines with a file for each page (`list`, `findings`, `queue` with its `head`, `listing`, `message`, `details`), one for the
+//! keys and one for the help, and `terminal` shows them. `deaths` and `sources` say how many messages died, and where those
+//! that were moved came from.
 //! Only `terminal` writes to the terminal, and only text that `text` has escaped.
 
 mod action;
@@ -14,6 +15,7 @@ mod deaths;
 mod details;
 mod entries;
 mod findings;
+mod head;
 mod help;
 mod keys;
 mod list;

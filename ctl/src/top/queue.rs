@@ -3,16 +3,15 @@
 use super::app::App;
 use super::deaths::target_in_words;
 use super::entries::{Entry, Only};
-use super::list::{late, rate};
+use super::head::{in_full, numbers};
 use super::listing::clamped;
 use crate::condition::Condition;
 use crate::dead::{error_of, header};
 use crate::message;
 use crate::output::style;
-use crate::output::text::{bytes, count, cut, grouped, left, named, named_in, paragraph, right, shown, Line, Style};
+use crate::output::text::{count, cut, grouped, left, named, named_in, paragraph, right, shown, Line, Style};
 use crate::reply::Fields;
-use crate::row::{Row, HELD};
-use crate::time::span;
+use crate::row::Row;
 use dq_client::State;
 use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr;
@@ -184,40 +183,6 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         }
     }
     lines
-}
-
-/// The numbers of the queue. The last ones are left out if there is no room for them.
-fn numbers(row: &Row, width: usize) -> String {
-    let parts = [
-        format!("oldest {}", row.oldest().map_or_else(|| "-".to_owned(), span)),
-        format!("in {}/s", rate(row.pushed)),
-        format!("out {}/s", rate(row.completed)),
-        format!("late {}", late(row.late())),
-        format!("waiting clients {}", row.number("waiting-clients")),
-        format!("payloads {}", bytes(row.number("payload-bytes"))),
-    ];
-    let mut all = (1..=parts.len()).rev().filter_map(|count| Some(parts.get(..count)?.join("  ")));
-    all.find(|line| line.width() <= width).unwrap_or_default()
-}
-
-/// A condition with what is known of its cause.
-fn in_full(condition: Condition, row: &Row, holder: Option<&Entry>, deaths: &str) -> String {
-    let Some(info) = row.latest.as_ref().map(|snapshot| &snapshot.info) else { return String::new() };
-    match (condition, holder) {
-        (Condition::Failing, _) => {
-            let errors = ["forward-error", "deadforward-error"].map(|name| shown(&info.text(name)));
-            let errors: Vec<_> = errors.into_iter().filter(|error| !error.is_empty()).collect();
-            let colon = if errors.is_empty() { "" } else { ": " };
-            format!("{}{colon}{}", condition.as_str(), errors.join("; "))
-        }
-        (Condition::Late | Condition::Occupied, Some(holder)) if row.number("oldest-inflight") >= HELD => {
-            let age = span(u64::try_from(holder.age()).unwrap_or(0));
-            format!("{}: {} holds one for {age}", condition.as_str(), named(&holder.name))
-        }
-        (Condition::Late | Condition::Dead, _) => condition.words(info, row.recent()),
-        (Condition::Dying, _) => format!("{}{deaths}", condition.as_str()),
-        _ => condition.as_str().to_owned(),
-    }
 }
 
 /// Why a list is empty.

@@ -243,7 +243,10 @@ fn settings_are_changed_and_what_they_were_is_said() {
     top.until_line("q ");
     top.press(ENTER);
     top.until("There are no ready messages");
-    top.press("Alease");
+    top.press("Ajitter");
+    eventually("a part of its name is enough", || !top.line("backoff-jitter ").is_empty());
+    top.press(&"\x7f".repeat("jitter".len()));
+    top.press("lease");
     top.until("Alter q: lease");
     // Only what is typed is shown as it is.
     eventually("it is shown as it is", || top.line("lease ").ends_with("30s"));

@@ -147,7 +147,7 @@ fn queues_in_trouble_say_all_of_it() {
     let lines = || top.text().lines().skip(3).take(3).map(|line| line[..2].to_owned()).collect::<Vec<_>>();
     eventually("trouble comes first", || lines() == ["q ", "un", "se"]);
     top.press(ENTER);
-    top.until("q  full  paused");
+    top.until("q  full: 1 of MAXLEN 1  paused until resumed");
 }
 
 #[test]
