@@ -15,6 +15,7 @@ mod doctor;
 mod dump;
 mod export;
 mod failure;
+mod first;
 mod generate;
 mod groups;
 mod http;

@@ -12,10 +12,11 @@ use super::listing::Listing;
 use crate::condition::Looks;
 use crate::dead::{as_it_died, cause_of};
 use crate::failure::Failure;
+use crate::first::{self, Most};
 use crate::groups;
 use crate::latency::Latency;
 use crate::queues;
-use crate::reply::{self, Fields};
+use crate::reply::Fields;
 use crate::row::{Snapshot, HELD};
 use crate::time::now_ms;
 use dq_client::{cmd, Client, Error, Resend};
@@ -386,23 +387,21 @@ impl Source {
         // Who may not read the groups sees the messages.
         let paused = groups::paused(&self.client, &queue).unwrap_or(0);
         self.tell(Update::PausedGroups(queue.clone(), paused));
-        let held: i64 = ["delayed", "ready", "inflight", "dead"].into_iter().map(number).sum();
-        let average = number("payload-bytes") / held.max(1) + 1;
         // These may be far apart.
         let count = match self.wanted.only {
             Some(Only::Cause(_) | Only::Batch(_) | Only::Consumer(_)) => usize::MAX,
             Some(Only::Group(_)) | None => count,
         };
-        let count = i64::try_from(count).unwrap_or(MESSAGES).min(MESSAGES).min(BYTES / average).max(1);
-        let mut command = cmd("DQ.PEEK").arg(&queue).arg(state).arg("COUNT").arg(count).clone();
+        let count = i64::try_from(count).unwrap_or(MESSAGES).clamp(1, MESSAGES);
+        let mut command = cmd("DQ.PEEK").arg(&queue).arg(state).clone();
         if let Some(Only::Group(group)) = &self.wanted.only {
             command.arg("GROUP").arg(group);
         }
-        let Some(reply) = granted(self.client.call(&command, Resend::Harmless))? else {
+        let most = Most { messages: count, bytes: BYTES };
+        let Some(messages) = granted(first::read(&self.client, &command, &info, most))? else {
             self.tell(Update::Said(Ok("the messages cannot be read: the user needs +dq.peek".to_owned())));
             return Ok(());
         };
-        let messages = reply::list(reply).unwrap_or_default().into_iter();
         let is_meant = |message: &Fields| match &self.wanted.only {
             Some(Only::Cause(cause)) => {
                 let letter = as_it_died(message.clone());
@@ -412,7 +411,7 @@ impl Source {
             Some(Only::Consumer(consumer)) => message.bytes("consumer") == consumer,
             Some(Only::Group(_)) | None => true,
         };
-        let messages = messages.filter_map(|message| Fields::read(message).ok().flatten()).filter(is_meant).collect();
+        let messages = messages.into_iter().filter(is_meant).collect();
         self.tell(Update::Messages(queue, state, messages));
         Ok(())
     }

@@ -2,13 +2,13 @@
 //! die.
 
 use super::api::put;
-use super::find;
 use super::history::History;
 use crate::condition::RECENT;
 use crate::dead::cause_of;
-use crate::reply::{self, Fields};
+use crate::first::{self, Most};
+use crate::reply::Fields;
 use crate::time::now_ms;
-use dq_client::{cmd, Client, Resend};
+use dq_client::{cmd, Client};
 use serde_json::{json, Value as Json};
 use std::collections::HashMap;
 
@@ -22,8 +22,7 @@ const BYTES: i64 = 128 * 1024;
 /// another queue, of which only the first ones are read at little cost. Null if it is not known that one died.
 pub fn recent(client: &Client, history: &History, queue: &[u8], info: &Fields) -> Json {
     let since = now_ms().saturating_sub(RECENT);
-    let most = find::fitting(info, READ, BYTES);
-    let (causes, looked) = causes(client, queue, most, since);
+    let (causes, looked) = causes(client, queue, info, since);
     let read: i64 = causes.values().sum();
     let (grown, is_known) = history.died(queue, since);
     let count = grown.max(read);
@@ -46,29 +45,14 @@ pub fn recent(client: &Client, history: &History, queue: &[u8], info: &Fields) -
 }
 
 /// The causes of those of the newest dead messages that died since then, and at how many was looked.
-fn causes(client: &Client, queue: &[u8], most: i64, since: i64) -> (HashMap<String, i64>, i64) {
-    let (newest, mut causes) = (newest(client, queue, most), HashMap::new());
+fn causes(client: &Client, queue: &[u8], info: &Fields, since: i64) -> (HashMap<String, i64>, i64) {
+    let peek = cmd("DQ.PEEK").arg(queue).arg("dead").clone();
+    let newest = first::read(client, &peek, info, Most { messages: READ, bytes: BYTES }).unwrap_or_default();
+    let mut causes = HashMap::new();
     for message in &newest {
         if message.int("died").is_some_and(|died| died > since) {
             *causes.entry(cause_of(message)).or_default() += 1;
         }
     }
     (causes, i64::try_from(newest.len()).unwrap_or(i64::MAX))
-}
-
-/// The newest dead messages: one, ten and more, until they are large. They may be much larger than other messages of the queue.
-fn newest(client: &Client, queue: &[u8], most: i64) -> Vec<Fields> {
-    let mut newest: Vec<Fields> = Vec::new();
-    for count in [1, 10.min(most), most] {
-        let command = cmd("DQ.PEEK").arg(queue).arg("dead").arg("COUNT").arg(count).clone();
-        let messages = client.call(&command, Resend::Harmless).ok().and_then(|list| reply::list(list).ok());
-        let messages = messages.unwrap_or_default().into_iter();
-        newest = messages.filter_map(|message| Fields::read(message).ok().flatten()).collect();
-        let bytes: usize = newest.iter().map(|message| message.bytes("payload").len()).sum();
-        let is_all = i64::try_from(newest.len()).is_ok_and(|read| read < count);
-        if is_all || count == most || i64::try_from(bytes).is_ok_and(|bytes| bytes > BYTES / 10) {
-            break;
-        }
-    }
-    newest
 }

@@ -281,13 +281,6 @@ pub fn contains(name: &[u8], part: &[u8]) -> bool {
     part.is_empty() || name.windows(part.len()).any(|at| at.eq_ignore_ascii_case(part))
 }
 
-/// How many messages fit into about so many bytes; at most `most`, and at least one. `info` are the fields of `DQ.INFO`.
-pub fn fitting(info: &Fields, most: i64, bytes: i64) -> i64 {
-    let held: i64 = ["delayed", "ready", "inflight", "dead"].iter().filter_map(|state| info.int(state)).sum();
-    let average = info.int("payload-bytes").unwrap_or(0) / held.max(1);
-    most.min(bytes / average.max(1)).max(1)
-}
-
 /// The fields of `DQ.STATS`; `None` if there is no such queue.
 pub fn read_stats(client: &Client, name: &[u8]) -> Result<Option<Fields>, Error> {
     let reply = client.call(cmd("DQ.STATS").arg(name), Resend::Harmless)?;

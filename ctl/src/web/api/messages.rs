@@ -2,6 +2,7 @@
 
 use super::queues::no_queue;
 use super::{Answer, Api, Params, Problem};
+use crate::first::{self, Most};
 use crate::http::Response;
 use crate::reply::{self, Fields};
 use crate::scan;
@@ -34,15 +35,13 @@ pub fn messages(api: &Api, params: &Params) -> Answer {
     let consumer = params.bytes("consumer")?;
     let wanted = if consumer.is_some() { OF_CONSUMER } else { shown_most };
     let Some(info) = find::read(&api.client, &name)? else { return Err(no_queue()) };
-    let count = find::fitting(&info, wanted, LISTED_BYTES);
     let mut command = cmd("DQ.PEEK");
-    command.arg(&name).arg(&state).arg("COUNT").arg(count);
+    command.arg(&name).arg(&state);
     if let Some(group) = params.bytes("group")? {
         command.arg("GROUP").arg(group);
     }
-    let list = reply::list(api.client.call(&command, Resend::Harmless)?)?;
-    let mut messages =
-        list.into_iter().map(Fields::read).filter_map(Result::transpose).collect::<Result<Vec<_>, _>>()?;
+    let most = Most { messages: wanted, bytes: LISTED_BYTES };
+    let mut messages = first::read(&api.client, &command, &info, most)?;
     if let Some(consumer) = consumer {
         messages.retain(|message| message.bytes("consumer") == consumer);
     }
