@@ -36,12 +36,13 @@ export function deathWords(row) {
   if (!row.deaths) return "";
   const { count: died, more, read, cause, "of-cause": ofCause } = row.deaths;
   // Of how many that is, if it may be far from all.
-  const all = more && row.died > died ? ` (${count(row.died)} since it was created)` : "";
-  const number = `${more ? "at least " : ""}${count(died)} died in 10 min${all}`;
+  const all = more && row.died > died ? `; ${count(row.died)} since it was created` : "";
+  const number = `${more ? "at least " : ""}${count(died)} died in 10 min`;
   const target = shown(row.deaths, "moved-to").replace(/^QUEUE /, "");
-  if (cause === null) return target ? `${number}, moved to ${target}` : number;
+  if (cause === null) return `${number}${target ? `, moved to ${target}` : ""}${all}`;
   const others = ofCause === died ? "" : `, ${count(ofCause)} of ${read === died ? "them" : `the newest ${count(read)}`}`;
-  return `${number}${others}: ${visible(cause)}`;
+  // A table may have no room for more than the cause.
+  return `${number}${others}: ${visible(cause)}${all}`;
 }
 
 /** The queue to which the dead are moved, as a parameter of the API, if a field says so; null if there is none. */

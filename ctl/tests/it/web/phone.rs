@@ -94,9 +94,15 @@ fn tabs_beyond_the_edge_are_hinted_at() {
     let mut browser = Browser::start();
     browser.show(Screen::Phone, Scheme::Light);
     let cut = "document.querySelector('.tabs')?.className";
-    for (tab, edges) in [("ready", "cut-right"), ("consumers", "cut-left cut-right"), ("details", "cut-left")] {
+    let arrows = "['before', 'after'].map((side) => getComputedStyle(document.querySelector('.tabs'), `::${side}`).content).join(' ')";
+    for (tab, edges, shown) in [
+        ("ready", "cut-right", "none \"›\""),
+        ("consumers", "cut-left cut-right", "\"‹\" \"›\""),
+        ("details", "cut-left", "\"‹\" none"),
+    ] {
         browser.open(&web.page(&format!("queue?queue=q&tab={tab}")));
         browser.until_true(&format!("{cut}.split(' ').slice(1).sort().join(' ') === '{edges}'"));
+        assert_eq!(browser.eval(arrows), shown, "{tab}");
         browser.open("about:blank");
     }
     // A tab that a link has chosen is brought into view.
@@ -206,7 +212,7 @@ fn the_dead_that_are_moved_away_are_said_to_be_elsewhere() {
     let target = "[...document.querySelectorAll('.condition a')].map((link) => link.innerText + link.getAttribute('href')).join()";
     assert_eq!(browser.eval(target), "orders:dead#/queue?queue=orders%3Adead");
     assert!(browser.text().contains("payloads · the dead are moved to orders:dead"));
-    browser.until("Messages die: at least 1 died in 10 min (2 since it was created), moved to orders:dead");
+    browser.until("Messages die: at least 1 died in 10 min, moved to orders:dead; 2 since it was created");
     // The sentence leads to them, and in that queue, the list says why they died.
     browser.eval("document.querySelector('.conditions a').click()");
     browser.until_true("location.hash === '#/queue?queue=orders%3Adead&tab=letters&from=orders'");
