@@ -40,9 +40,9 @@ export function deathWords(row) {
   const number = `${more ? "at least " : ""}${count(died)} died in 10 min`;
   const target = shown(row.deaths, "moved-to").replace(/^QUEUE /, "");
   if (cause === null) return `${number}${target ? `, moved to ${target}` : ""}${all}`;
-  const others = ofCause === died ? "" : `, ${count(ofCause)} of ${read === died ? "them" : `the newest ${count(read)}`}`;
+  const of = ofCause === died ? "" : ` (${count(ofCause)} of ${read === died ? "them" : `the newest ${count(read)}`})`;
   // A table may have no room for more than the cause.
-  return `${number}${others}: ${visible(cause)}${all}`;
+  return `${number}: ${visible(cause)}${of}${all}`;
 }
 
 /** The queue to which the dead are moved, as a parameter of the API, if a field says so; null if there is none. */

@@ -220,7 +220,7 @@ fn the_overview_says_how_many_messages_died_and_of_what() {
     let web = Web::start(&server, &[]);
     let mut browser = Browser::start();
     browser.open(&web.page(""));
-    let words = "17 died in 10 min, 11 of them: card declined: order #";
+    let words = "17 died in 10 min: card declined: order # (11 of them)";
     let shown =
         |of: &str| format!("[...document.querySelectorAll('{of}')].some((one) => one.innerText.includes('{words}'))");
     browser.until_true(&shown(".queues tr"));
