@@ -65,13 +65,20 @@ impl QueuePage {
         self.arrange();
     }
 
-    /// Shows what was read.
+    /// Shows what was read. The cursor stays on its message, wherever that is now, unless it is on the first line.
     pub fn take(&mut self, messages: Vec<Fields>) {
+        let selected = self.selected().filter(|_| self.place > 0).map(|message| message.bytes("id").to_vec());
         // What is no longer in this state is not meant.
         let ids: BTreeSet<&[u8]> = messages.iter().map(|message| message.bytes("id")).collect();
         self.marked.retain(|id| ids.contains(id.as_slice()));
         self.messages = Some(messages);
         self.arrange();
+        let place = selected.and_then(|id| self.rows().position(|message| message.bytes("id") == id));
+        if let Some(place) = place {
+            // The lines around it stay where they are, too.
+            self.top = (self.top + place).saturating_sub(self.place);
+            self.place = place;
+        }
     }
 
     /// Applies the filter, without regard to upper and lower case.
@@ -371,6 +378,23 @@ mod tests {
         app.update(Update::Messages(b"orders".to_vec(), "dead", vec![dead("a", "connection refused by mail")]));
         let line = text(&screen(&mut app, 80, 24)).swap_remove(4);
         assert!(line.starts_with("a  -") && line.contains(r#""customer":12}  connection refused by mail"#), "{line}");
+    }
+
+    #[test]
+    fn the_cursor_stays_on_its_message_while_others_die() {
+        let mut app = with(&[("dead", Value::Int(3))]);
+        press(&mut app, &[KeyCode::Enter]);
+        let mut selected = |ids: &[&str], keys: &[KeyCode]| {
+            let message = |id: &&str| Fields(vec![("id".to_owned(), Value::BulkString((*id).into()))]);
+            app.update(Update::Messages(b"orders".to_vec(), "dead", ids.iter().map(message).collect()));
+            press(&mut app, keys);
+            app.selected_id().map(|id| String::from_utf8(id).unwrap()).unwrap_or_default()
+        };
+        assert_eq!(selected(&["c", "b", "a"], &[]), "c");
+        assert_eq!(selected(&["d", "c", "b", "a"], &[]), "d", "the first line shows the newest");
+        assert_eq!(selected(&["d", "c", "b", "a"], &[KeyCode::Down]), "c");
+        assert_eq!(selected(&["f", "e", "d", "c", "b", "a"], &[]), "c");
+        assert_eq!(selected(&["f", "e", "d", "b", "a"], &[]), "b", "the next one follows one that is gone");
     }
 
     #[test]
