@@ -28,15 +28,11 @@ fn a_batch_leads_to_its_messages_and_is_cancelled() {
     let mut browser = Browser::start();
     browser.open(&web.page("queue?queue=q&tab=batches"));
     browser.until("0 of 3");
-    browser.tab_to("import");
-    browser.press("Enter");
-    browser.until("Only messages of batch import.");
+    browser.choose("import", "Only messages of batch import.");
     browser.until("Then: bind-7: bind");
     let rows = "[...document.querySelectorAll('.messages .line-one')].map((row) => row.innerText.split(' · ')[0].replace(/\\s+/g, ' ')).sort().join()";
     assert_eq!(browser.eval(rows), "a in flight,b ready,c ready");
-    browser.tab_to("Cancel the batch…");
-    browser.press("Enter");
-    browser.until("3 messages of it have not ended");
+    browser.choose("Cancel the batch…", "3 messages of it have not ended");
     confirm(&mut browser);
     browser.until("Cancelled the batch import: 3 messages removed.");
     browser.until("The batch has ended, or was never begun.");
@@ -56,9 +52,7 @@ fn a_message_in_flight_is_given_back_then_buried() {
     browser.until("worker-1");
     let links = "[...document.querySelectorAll('.message-fields a')].map((link) => link.innerText).join()";
     assert_eq!(browser.eval(links), "ann,worker-1");
-    browser.tab_to("Give back…");
-    browser.press("Enter");
-    browser.until("would do the work twice");
+    browser.choose("Give back…", "would do the work twice");
     fill(&mut browser, "delay", "0");
     fill(&mut browser, "error", "hung");
     fill(&mut browser, "nocount", "no");
@@ -69,15 +63,11 @@ fn a_message_in_flight_is_given_back_then_buried() {
     browser.until("it has ended meanwhile");
     browser.press("Escape");
     browser.until("worker-2");
-    browser.tab_to("Give back…");
-    browser.press("Enter");
-    browser.until("would do the work twice");
+    browser.choose("Give back…", "would do the work twice");
     fill(&mut browser, "delay", "0");
     confirm(&mut browser);
     browser.until("Given back: m is ready.");
-    browser.tab_to("Bury…");
-    browser.press("Enter");
-    browser.until("The message becomes dead");
+    browser.choose("Bury…", "The message becomes dead");
     fill(&mut browser, "error", "no such user");
     confirm(&mut browser);
     browser.until("Buried: m.");
@@ -94,9 +84,7 @@ fn settings_schedules_and_pauses_of_groups_are_declared() {
     let web = Web::writing(&server);
     let mut browser = Browser::start();
     browser.open(&web.page("queue?queue=q&tab=details"));
-    browser.tab_to("Change…");
-    browser.press("Enter");
-    browser.until("Settings of q");
+    browser.choose("Change…", "Settings of q");
     assert_eq!(browser.eval("document.getElementById('field-lease').value"), "1m30s");
     confirm(&mut browser);
     browser.until("Nothing is changed.");
@@ -134,9 +122,7 @@ fn settings_schedules_and_pauses_of_groups_are_declared() {
 
     browser.open(&web.page("queue?queue=q&tab=schedules"));
     browser.until("No message of this queue recurs.");
-    browser.tab_to("Declare a schedule…");
-    browser.press("Enter");
-    browser.until("Declare a schedule of q");
+    browser.choose("Declare a schedule…", "Declare a schedule of q");
     fill(&mut browser, "id", "nightly");
     confirm(&mut browser);
     browser.until("give every or cron");
@@ -147,9 +133,7 @@ fn settings_schedules_and_pauses_of_groups_are_declared() {
 
     browser.open(&web.page("queue?queue=q&tab=groups"));
     browser.until("No group has a message");
-    browser.tab_to("Pause a group by name…");
-    browser.press("Enter");
-    browser.until("also of those that are pushed later");
+    browser.choose("Pause a group by name…", "also of those that are pushed later");
     fill(&mut browser, "group", "ann");
     confirm(&mut browser);
     browser.until("Paused the group ann.");
@@ -254,9 +238,7 @@ fn a_change_that_failed_is_repeated_by_keyboard() {
     let mut browser = Browser::start();
     browser.open(&web.page("queue?queue=q"));
     browser.until("clients waiting");
-    browser.tab_to("Pause…");
-    browser.press("Enter");
-    browser.until("Nothing is delivered until");
+    browser.choose("Pause…", "Nothing is delivered until");
     browser.tab_to("Pause");
     server.kill();
     browser.press("Enter");
@@ -289,16 +271,12 @@ fn a_change_that_fails_after_its_question_was_left_is_reported() {
     browser.open(&web.page("queue?queue=q"));
     browser.until("clients waiting");
     browser.eval("const ask = window.fetch; window.fetch = async (path, options) => { if (path !== '/api/pause') return ask(path, options); await new Promise((go) => { window.failNow = go; }); throw new TypeError('lost'); }");
-    browser.tab_to("Pause…");
-    browser.press("Enter");
-    browser.until("Nothing is delivered until");
+    browser.choose("Pause…", "Nothing is delivered until");
     browser.press("Enter");
     browser.until_true("typeof window.failNow === 'function'");
     browser.press("Escape");
     browser.until_true("!document.getElementById('dialog').open");
-    browser.tab_to("Push…");
-    browser.press("Enter");
-    browser.until("Push to q");
+    browser.choose("Push…", "Push to q");
     browser.eval("window.failNow()");
     browser.until("Failed: Pause q. dqctl web does not answer");
     // The question that is asked now is another one.

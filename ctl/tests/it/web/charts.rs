@@ -4,6 +4,17 @@ use super::chrome::Browser;
 use super::Web;
 use crate::support::{eventually, Server};
 
+/// The page of a queue with one message, as soon as it shows this.
+fn of_queue(shown: &str) -> (Server, Web, Browser) {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&web.page("queue?queue=q"));
+    browser.until(shown);
+    (server, web, browser)
+}
+
 /// Gives the page this history instead of that of the server. Each sample is how long it was ago in ms, the ready messages, the
 /// total pushed, and how late messages were delivered.
 fn give_history(browser: &mut Browser, samples: &str) {
@@ -19,12 +30,7 @@ fn give_history(browser: &mut Browser, samples: &str) {
 #[test]
 #[ignore = "needs chromium: make test-web"]
 fn lateness_and_run_time_are_drawn_after_the_second_sample() {
-    let server = Server::start();
-    server.ask(&["DQ.PUSH", "q", "x", "ID", "first"]);
-    let web = Web::start(&server, &[]);
-    let mut browser = Browser::start();
-    browser.open(&web.page("queue?queue=q"));
-    browser.until("A line appears with the second sample");
+    let (server, _web, mut browser) = of_queue("A line appears with the second sample");
     let drawn = "[...document.querySelectorAll('.chart')].map((chart) => chart.querySelectorAll('path.line[d*=M]').length - chart.querySelectorAll('.swatch').length > 0).join()";
     assert_eq!(browser.eval(drawn), "false,false,false,false");
     let heights = "[...document.querySelectorAll('.chart')].map((chart) => chart.offsetHeight).join()";
@@ -64,12 +70,7 @@ fn an_interruption_draws_a_gap_and_no_spike() {
 #[test]
 #[ignore = "needs chromium: make test-web"]
 fn labels_of_the_axes_are_exact_and_apart() {
-    let server = Server::start();
-    server.ask(&["DQ.PUSH", "q", "x"]);
-    let web = Web::start(&server, &[]);
-    let mut browser = Browser::start();
-    browser.open(&web.page("queue?queue=q"));
-    browser.until("clients waiting");
+    let (_server, _web, mut browser) = of_queue("clients waiting");
     // In 150 seconds, 0.4 messages a second were pushed, and delivered 3 ms late.
     give_history(&mut browser, "[150000, 1, 0, [3, 4]], [140000, 1, 4, [3, 4]], [75000, 1, 30, [3, 4]], [10000, 1, 56, [3, 4]], [0, 1, 60, [3, 4]]");
     browser.until_true("document.querySelectorAll('.drawing .blank').length === 1");
@@ -96,12 +97,7 @@ fn labels_of_the_axes_are_exact_and_apart() {
 #[test]
 #[ignore = "needs chromium: make test-web"]
 fn a_chart_tells_the_values_of_a_time_by_pointer_and_keyboard() {
-    let server = Server::start();
-    server.ask(&["DQ.PUSH", "q", "x"]);
-    let web = Web::start(&server, &[]);
-    let mut browser = Browser::start();
-    browser.open(&web.page("queue?queue=q"));
-    browser.until("clients waiting");
+    let (_server, _web, mut browser) = of_queue("clients waiting");
     // An hour ago there were 40 messages, then 20, and now there is one.
     give_history(
         &mut browser,
@@ -143,12 +139,7 @@ fn a_chart_tells_the_values_of_a_time_by_pointer_and_keyboard() {
 #[test]
 #[ignore = "needs chromium: make test-web"]
 fn one_late_delivery_leaves_the_others_to_be_seen() {
-    let server = Server::start();
-    server.ask(&["DQ.PUSH", "q", "x"]);
-    let web = Web::start(&server, &[]);
-    let mut browser = Browser::start();
-    browser.open(&web.page("queue?queue=q"));
-    browser.until("clients waiting");
+    let (_server, _web, mut browser) = of_queue("clients waiting");
     // Most were 2 to 8 ms late, and one nine minutes.
     give_history(
         &mut browser,

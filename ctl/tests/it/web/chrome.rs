@@ -181,6 +181,14 @@ impl Browser {
         panic!("Tab does not reach {text:?} in:\n{}", self.text());
     }
 
+    /// Chooses with the keyboard what shows this text, and waits for what follows.
+    #[track_caller]
+    pub fn choose(&mut self, text: &str, follows: &str) {
+        self.tab_to(text);
+        self.press("Enter");
+        self.until(follows);
+    }
+
     /// What the page says of what it cannot do.
     pub fn problem(&mut self) -> String {
         let found = self.eval("document.getElementById('problem').innerText");

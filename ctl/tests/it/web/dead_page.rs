@@ -14,18 +14,12 @@ fn dead_messages_of_a_cause_are_redriven_by_keyboard() {
     let mut browser = Browser::start();
     browser.open(&web.page(""));
     browser.until("payments:capture");
-    browser.tab_to("payments:capture");
-    browser.press("Enter");
-    browser.until("Oldest ready message");
-    browser.tab_to("Dead");
-    browser.press("Enter");
-    browser.until("card declined: order #");
+    browser.choose("payments:capture", "Oldest ready message");
+    browser.choose("Dead", "card declined: order #");
     browser.tab_to("11 card declined");
     browser.press(" ");
     browser.until("11 messages that these conditions select");
-    browser.tab_to("Redrive all 11");
-    browser.press("Enter");
-    browser.until("11 dead messages with the error");
+    browser.choose("Redrive all 11", "11 dead messages with the error");
     // No is an answer too.
     browser.press("Escape");
     browser.until_true("!document.getElementById('dialog').open");
@@ -33,9 +27,7 @@ fn dead_messages_of_a_cause_are_redriven_by_keyboard() {
     assert_eq!(browser.tab_to("Redrive all 11"), 0, "the focus is back");
     browser.press("Enter");
     browser.until("11 dead messages with the error");
-    browser.tab_to("Redrive");
-    browser.press("Enter");
-    browser.until("Redriven: 11 messages.");
+    browser.choose("Redrive", "Redriven: 11 messages.");
     assert_eq!(server.text(&["DQ.LEN", "payments:capture", "dead"]), "6");
     // A condition that cannot be understood must not select more.
     let disabled = "[...document.querySelectorAll('.bulk button')].every((button) => button.hidden || button.disabled)";
@@ -54,9 +46,7 @@ fn dead_messages_of_a_cause_are_redriven_by_keyboard() {
     browser.until("Delete 1 message of payments:capture?");
     // What cannot be undone has its focus on the way back.
     assert_eq!(browser.eval("document.activeElement.innerText"), "Back");
-    browser.tab_to("Delete");
-    browser.press("Enter");
-    browser.until("Deleted: 1 message.");
+    browser.choose("Delete", "Deleted: 1 message.");
     assert_eq!(browser.problem(), "");
 }
 
@@ -69,9 +59,7 @@ fn the_way_back_and_a_link_keep_conditions_of_the_dead() {
     let mut browser = Browser::start();
     browser.open(&web.page("queue?queue=payments:capture&tab=dead"));
     browser.until("card declined: order #");
-    browser.tab_to("6 timeout after");
-    browser.press("Enter");
-    browser.until("6 messages that these conditions select");
+    browser.choose("6 timeout after", "6 messages that these conditions select");
     browser.eval("document.getElementById('dead-text').focus()");
     browser.write("-1005");
     browser.until("1 message that these conditions select");
@@ -172,17 +160,13 @@ fn a_dead_message_is_edited_and_pushed_as_a_new_one() {
     assert!(!shown.contains("Cancel…"), "{shown}");
     browser
         .until_true("document.querySelector('.condition').innerText.startsWith('Dead · Rejected or buried · died ')");
-    browser.tab_to("Edit and push again…");
-    browser.press("Enter");
-    browser.until("Push m again as a new message");
+    browser.choose("Edit and push again…", "Push m again as a new message");
     // It is indented to be read, and what is edited is pushed as it stands there.
     let field = "document.getElementById('field-payload').value";
     assert_eq!(browser.eval(field), "{\n  \"user\": 7\n}");
     browser.eval(&format!("{field} = {field}.replace('7', '8')"));
     browser.eval("document.getElementById('field-id').value = 'm2'");
-    browser.tab_to("Push");
-    browser.press("Enter");
-    browser.until("Pushed: m2.");
+    browser.choose("Push", "Pushed: m2.");
     let copy = web.read("/api/message?queue=q&id=m2")["message"].clone();
     assert_eq!(
         (&copy["payload"], &copy["priority"], &copy["headers"]["trace"]),
@@ -190,9 +174,7 @@ fn a_dead_message_is_edited_and_pushed_as_a_new_one() {
     );
     assert_eq!(web.read("/api/message?queue=q&id=m")["message"]["state"], "dead");
     // Once more without a change to the payload, which stays as it was, and the dead one is deleted.
-    browser.tab_to("Edit and push again…");
-    browser.press("Enter");
-    browser.until("is deleted after the push");
+    browser.choose("Edit and push again…", "is deleted after the push");
     browser.eval(
         "document.getElementById('field-old').value = 'delete'; document.getElementById('field-id').value = 'm3'",
     );

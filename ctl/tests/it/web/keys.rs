@@ -90,9 +90,7 @@ fn keys_are_letters_where_text_is_typed_and_a_list_says_what_they_do() {
     browser.until_true("!document.getElementById('dialog').open");
     // Escape has closed the list, and no more than that.
     assert_eq!(browser.eval(ROW), "capture-1018");
-    browser.tab_to("Push…");
-    browser.press("Enter");
-    browser.until("Push to payments:capture");
+    browser.choose("Push…", "Push to payments:capture");
     browser.write("j");
     browser.press("Escape");
     browser.until_true("!document.getElementById('dialog').open");

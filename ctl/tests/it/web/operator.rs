@@ -32,16 +32,10 @@ fn a_group_is_paused_and_resumed_by_keyboard() {
     let mut browser = Browser::start();
     browser.open(&web.page("queue?queue=q&tab=groups"));
     browser.until("ann");
-    browser.tab_to("Pause… ann");
-    browser.press("Enter");
-    browser.until("Other groups go on.");
-    browser.tab_to("Pause");
-    browser.press("Enter");
-    browser.until("Paused the group ann.");
+    browser.choose("Pause… ann", "Other groups go on.");
+    browser.choose("Pause", "Paused the group ann.");
     browser.until("paused until it is resumed");
-    browser.tab_to("Resume… ann");
-    browser.press("Enter");
-    browser.until("Its messages are delivered again, at once.");
+    browser.choose("Resume… ann", "Its messages are delivered again, at once.");
     browser.press("Enter");
     browser.until("Resumed the group ann.");
     browser.until_true("!document.body.innerText.includes('paused until')");
@@ -79,9 +73,7 @@ fn a_closed_queue_is_opened_by_keyboard() {
     let mut browser = Browser::start();
     browser.open(&web.page("queue?queue=q"));
     browser.until("pushes are refused until it is opened");
-    browser.tab_to("Open…");
-    browser.press("Enter");
-    browser.until("Producers can push again.");
+    browser.choose("Open…", "Producers can push again.");
     browser.press("Enter");
     browser.until("Opened q.");
     browser.until_true("!document.body.innerText.includes('Open…')");
@@ -98,28 +90,21 @@ fn consumers_are_released_and_groups_are_links() {
     let mut browser = Browser::start();
     browser.open(&web.page("queue?queue=payments:capture&tab=consumers"));
     browser.until("worker-1");
-    browser.tab_to("worker-2");
-    browser.press("Enter");
-    browser.until("Only messages of consumer worker-2");
+    browser.choose("worker-2", "Only messages of consumer worker-2");
     browser.until_true("document.querySelectorAll('.messages li').length === 2");
     browser.open(&web.page("queue?queue=payments:capture&tab=consumers"));
     browser.until("worker-1");
-    browser.tab_to("Release… worker-1");
-    browser.press("Enter");
-    browser.until("Ready again at once, as if their leases had expired: 6 messages of payments:capture");
-    browser.tab_to("Release");
-    browser.press("Enter");
-    browser.until("Released: 6 messages.");
+    browser.choose(
+        "Release… worker-1",
+        "Ready again at once, as if their leases had expired: 6 messages of payments:capture",
+    );
+    browser.choose("Release", "Released: 6 messages.");
     assert_eq!(server.text(&["DQ.LEN", "payments:capture", "inflight"]), "2");
     browser.open(&web.page("queue?queue=webhooks:2&tab=groups"));
     browser.until("customer-2");
-    browser.tab_to("customer-2");
-    browser.press("Enter");
-    browser.until("Only messages of group customer-2.");
+    browser.choose("customer-2", "Only messages of group customer-2.");
     browser.until_true("document.querySelectorAll('.messages li').length === 5");
-    browser.tab_to("Ready");
-    browser.press("Enter");
-    browser.until("No message of group customer-2 is ready.");
+    browser.choose("Ready", "No message of group customer-2 is ready.");
     // Schedules: the next run first, a filter, and a run now.
     browser.open(&web.page("queue?queue=reports&tab=schedules"));
     browser.until("nightly-revenue");
@@ -128,9 +113,7 @@ fn consumers_are_released_and_groups_are_links() {
     browser.eval("document.getElementById('schedule-filter').focus()");
     browser.write("0 3");
     browser.until_true(&format!("{ids} === 'nightly-revenue'"));
-    browser.tab_to("Run now… nightly-revenue");
-    browser.press("Enter");
-    browser.until("The delayed message becomes due at once.");
+    browser.choose("Run now… nightly-revenue", "The delayed message becomes due at once.");
     browser.press("Enter");
     browser.until("Due now: nightly-revenue.");
     assert_eq!(browser.problem(), "");
@@ -240,23 +223,15 @@ fn what_a_host_holds_in_all_queues_is_found_and_released() {
     let mut browser = Browser::start();
     browser.open(&web.page(""));
     browser.until("3 queues");
-    browser.tab_to("Consumers");
-    browser.press("Enter");
-    browser.until("4 rows, one for each consumer of a queue.");
+    browser.choose("Consumers", "4 rows, one for each consumer of a queue.");
     browser.eval("document.getElementById('contains').focus()");
     browser.write("HOST-2");
     browser.until("3 rows");
-    browser.tab_to("b@host-2");
-    browser.press("Enter");
-    browser.until("Only messages of consumer b@host-2.");
+    browser.choose("b@host-2", "Only messages of consumer b@host-2.");
     browser.eval("history.back()");
     browser.until("3 rows");
-    browser.tab_to("Release… c@host-2");
-    browser.press("Enter");
-    browser.until("1 message of fax. Do this only if the consumer is gone");
-    browser.tab_to("Release");
-    browser.press("Enter");
-    browser.until("Released: 1 message.");
+    browser.choose("Release… c@host-2", "1 message of fax. Do this only if the consumer is gone");
+    browser.choose("Release", "Released: 1 message.");
     browser.until("2 rows");
     // A page that could not read all queues says so.
     browser.eval(

@@ -243,12 +243,8 @@ fn the_focus_stays_near_a_button_that_has_nothing_left_to_do() {
     let redrive =
         "[...document.querySelectorAll('.queue .head .buttons button')].find((one) => one.innerText === 'Redrive…')";
     browser.until_true(&format!("{redrive}.disabled === false"));
-    browser.tab_to("Redrive…");
-    browser.press("Enter");
-    browser.until("Redrive dead messages of q?");
-    browser.tab_to("Redrive");
-    browser.press("Enter");
-    browser.until("Redriven: 1 message.");
+    browser.choose("Redrive…", "Redrive dead messages of q?");
+    browser.choose("Redrive", "Redriven: 1 message.");
     browser.until_true(&format!("{redrive}.disabled"));
     browser.until_true("document.activeElement.closest('[aria-label=\"Actions on this queue\"]') !== null");
     assert_eq!(browser.eval("document.activeElement.innerText"), "Push…");
@@ -263,9 +259,7 @@ fn a_queue_is_closed_and_a_message_pushed_with_all_its_options() {
     let mut browser = Browser::start();
     browser.open(&web.page("queue?queue=q"));
     browser.until("Open");
-    browser.tab_to("Push…");
-    browser.press("Enter");
-    browser.until("More options");
+    browser.choose("Push…", "More options");
     for (field, value) in
         [("id", "m"), ("headers", r#"{"trace":"1f"}"#), ("retries", "2"), ("lease", "2m"), ("ttl", "x")]
     {
@@ -281,9 +275,7 @@ fn a_queue_is_closed_and_a_message_pushed_with_all_its_options() {
     let pushed = web.read("/api/message?queue=q&id=m")["message"].clone();
     assert_eq!((&pushed["retries"], &pushed["lease"], &pushed["ttl"]), (&2.into(), &120_000.into(), &3_600_000.into()));
     assert_eq!(pushed["headers"]["trace"], "1f");
-    browser.tab_to("Close…");
-    browser.press("Enter");
-    browser.until("so it can be drained");
+    browser.choose("Close…", "so it can be drained");
     browser.press("Enter");
     browser.until("Closed q.");
     browser.until("pushes are refused until it is opened");
