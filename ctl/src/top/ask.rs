@@ -58,6 +58,7 @@ impl App {
             ('C', _) if number("closed") == 1 => Kind::Open,
             ('C', _) => Kind::Close,
             ('P', _) => {
+                self.said = None;
                 self.prompt = Prompt::Pause(queue, String::new());
                 return;
             }

@@ -3,6 +3,7 @@
 use super::app::App;
 use super::listing::Listing;
 use super::moves::Place;
+use crate::condition::Condition;
 use crate::dead::is_letter;
 
 /// The keys that do something now, the least important only if the line has room for them. The help has all.
@@ -22,6 +23,10 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
         ("t nack", is_there && state == "inflight" && app.message.is_some()),
         ("b bury", is_there && app.can_bury().is_some() && app.message.is_some()),
     ];
+    // What a setting holds back is helped by another setting.
+    let is_limited = row.is_some_and(|row| {
+        [Condition::Full, Condition::Occupied, Condition::Limited].into_iter().any(|condition| row.has(condition))
+    });
     // A paused group without messages is not counted by the server.
     let has_groups = has("groups") || app.queue.as_ref().is_some_and(|page| page.paused_groups > 0);
     let entry = app.listing.as_ref().and_then(|page| Some((page.listing, page.selected()?)));
@@ -55,6 +60,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
                 ("N all", state == "delayed" && has("delayed") && !app.is_partial()),
                 ("X purge", has(&state) && !app.is_partial()),
                 (pause, true),
+                ("A alter", is_limited),
                 ("e causes", state == "dead" && (has("dead") || has("deadforwarded")) || app.has_letters()),
                 ("w consumers", state == "inflight" && has("inflight")),
                 ("o groups", state != "dead" && has_groups),
@@ -101,7 +107,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
             ("o groups", has_groups && state == "dead"),
             ("B batches", has("batches")),
             ("i details", true),
-            ("A alter", true),
+            ("A alter", !is_limited),
             ("s schedules", true),
         ],
         Place::Findings | Place::Listing(_) | Place::Message | Place::Details => Vec::new(),

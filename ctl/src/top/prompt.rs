@@ -77,15 +77,19 @@ impl App {
         Next::Stay
     }
 
-    /// The answer is another question.
+    /// The answer is another question. What is wrong is said above what was typed, which can be corrected.
     pub fn pause_key(&mut self, code: KeyCode, queue: Vec<u8>, mut time: String) {
+        self.said = None;
         match (code, parse_span(&time)) {
             (KeyCode::Esc, _) => {}
             (KeyCode::Enter, Ok(time)) if !time.is_zero() => {
                 self.prompt = Prompt::Question(Action { queue, kind: Kind::PauseFor(time) });
             }
             (KeyCode::Enter, Ok(_)) => {}
-            (KeyCode::Enter, Err(why)) => self.say(&why),
+            (KeyCode::Enter, Err(why)) => {
+                self.say_wrong(why);
+                self.prompt = Prompt::Pause(queue, time);
+            }
             (code, _) => {
                 edit(&mut time, code);
                 self.prompt = Prompt::Pause(queue, time);

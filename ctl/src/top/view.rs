@@ -100,7 +100,9 @@ fn outage(app: &App, width: usize) -> Vec<Line> {
 
 /// What is said is not cut: the end of a line may say whether something was done.
 fn said(app: &App, width: usize) -> Vec<Line> {
-    let Some(said) = app.said.as_ref().filter(|_| matches!(app.prompt, Prompt::None | Prompt::Alter(..))) else {
+    let Some(said) =
+        app.said.as_ref().filter(|_| matches!(app.prompt, Prompt::None | Prompt::Pause(..) | Prompt::Alter(..)))
+    else {
         return Vec::new();
     };
     paragraph(said.style, &said.text, width)

@@ -65,6 +65,23 @@ fn messages_are_cancelled_redriven_and_run() {
 }
 
 #[test]
+fn a_full_queue_offers_the_key_that_raises_its_limit() {
+    let server = Server::start();
+    ok(&server, &["create", "q", "--maxlen", "1"]);
+    ok(&server, &["push", "q", "x"]);
+    let mut top = Top::start(&server);
+    eventually("it is full", || top.line("q ").ends_with("full"));
+    top.press(ENTER);
+    top.until("q  full: 1 of MAXLEN 1");
+    top.until("p pause  A alter  Esc back");
+    top.press(&format!("Amaxlen 5{ENTER}"));
+    top.until("Alter q: maxlen 5?");
+    top.press("y");
+    top.until("altered q: maxlen: 1 -> 5");
+    ok(&server, &["push", "q", "x"]);
+}
+
+#[test]
 fn marked_queues_are_paused_and_resumed_together() {
     let server = Server::start();
     for queue in ["a", "b", "c"] {

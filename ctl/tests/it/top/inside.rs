@@ -272,7 +272,7 @@ fn a_queue_is_paused_for_a_time() {
     top.until("Pause q for: ");
     top.press(&format!("soon{ENTER}"));
     top.until("a time is a number with a unit");
-    top.press(&format!("P15m{ENTER}"));
+    top.press(&format!("\x7f\x7f\x7f\x7f15m{ENTER}"));
     top.until("Pause q for 15m? Nothing is delivered meanwhile.");
     top.press("y");
     top.until("paused q for 15m");
