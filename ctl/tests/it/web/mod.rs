@@ -9,6 +9,7 @@ mod dead;
 mod dead_page;
 mod filters;
 mod keys;
+mod large;
 mod operator;
 mod overview;
 mod phone;

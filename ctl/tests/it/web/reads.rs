@@ -376,28 +376,6 @@ fn payloads_stay_text_and_large_ones_are_cut() {
 }
 
 #[test]
-fn a_list_that_begins_with_large_payloads_is_short() {
-    let server = Server::start();
-    let large = "x".repeat(4 << 20);
-    for number in 0..20 {
-        server.ask(&["DQ.PUSH", "q", &large, "ID", &format!("large-{number}"), "PRIORITY", "9"]);
-    }
-    for _ in 0..20 {
-        let words = ["DQ.MPUSH", "q", "100"].into_iter().chain(["x"; 100]).collect::<Vec<_>>();
-        server.ask(&words);
-    }
-    let web = Web::start(&server, &[]);
-    let sent = || server.info("stats", "total_net_output_bytes").parse::<u64>().unwrap();
-    let before = sent();
-    let listed = web.read("/api/messages?queue=q&count=50");
-    assert_eq!(listed["messages"].as_array().unwrap().len(), 2);
-    assert!(sent() - before < 16 << 20, "{} bytes", sent() - before);
-    // Small ones are listed up to the number that was asked for.
-    (0..20).for_each(|number| drop(server.ask(&["DQ.CANCEL", "q", &format!("large-{number}")])));
-    assert_eq!(web.read("/api/messages?queue=q&count=50")["messages"].as_array().unwrap().len(), 50);
-}
-
-#[test]
 fn names_of_any_bytes_are_read_and_written() {
     let server = Server::start();
     let name = &[b'q', 255, 0][..];

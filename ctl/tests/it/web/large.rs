@@ -1,0 +1,47 @@
+//! Large payloads, of which the page reads no more than it shows.
+
+use super::Web;
+use crate::support::Server;
+
+/// How many bytes the server has sent.
+fn sent(server: &Server) -> u64 {
+    server.info("stats", "total_net_output_bytes").parse().unwrap()
+}
+
+#[test]
+fn large_messages_that_die_are_not_all_read_for_the_overview() {
+    let server = Server::start();
+    let small = "for i = 1, 20000 do redis.call('DQ.PUSH', 'q', 'x') end";
+    let large = "for i = 1, 20 do redis.call('DQ.BURY', 'q', redis.call('DQ.PUSH', 'q', string.rep('x', 1048576))) end";
+    server.ask(&["EVAL", small, "0"]);
+    server.ask(&["EVAL", large, "0"]);
+    let web = Web::start(&server, &[]);
+    web.read("/api/queues");
+    let before = sent(&server);
+    let answer = web.read("/api/queues");
+    assert_eq!(answer["queues"][0]["deaths"]["more"], true, "{answer}");
+    let read = sent(&server) - before;
+    assert!(read < 4 << 20, "{read} bytes");
+}
+
+#[test]
+fn a_list_that_begins_with_large_payloads_is_short() {
+    let server = Server::start();
+    let large = "x".repeat(4 << 20);
+    for number in 0..20 {
+        server.ask(&["DQ.PUSH", "q", &large, "ID", &format!("large-{number}"), "PRIORITY", "9"]);
+    }
+    for _ in 0..20 {
+        let words = ["DQ.MPUSH", "q", "100"].into_iter().chain(["x"; 100]).collect::<Vec<_>>();
+        server.ask(&words);
+    }
+    let web = Web::start(&server, &[]);
+    let before = sent(&server);
+    let listed = web.read("/api/messages?queue=q&count=50");
+    assert_eq!(listed["messages"].as_array().unwrap().len(), 2);
+    let read = sent(&server) - before;
+    assert!(read < 16 << 20, "{read} bytes");
+    // Small ones are listed up to the number that was asked for.
+    (0..20).for_each(|number| drop(server.ask(&["DQ.CANCEL", "q", &format!("large-{number}")])));
+    assert_eq!(web.read("/api/messages?queue=q&count=50")["messages"].as_array().unwrap().len(), 50);
+}
