@@ -26,55 +26,86 @@ pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Resu
     if args.clients {
         return print_clients(client, args, output);
     }
-    let (queues, mut missing) = match &args.queue {
+    let (queues, missing) = match &args.queue {
         Some(queue) => (vec![queue.as_bytes().to_vec()], None),
         None => names::find_reachable(client, args.pattern.as_deref())?,
     };
-    let (mut found, mut unnamed, mut most, mut waiting) = (Vec::new(), 0, (0, None), 0);
+    let mut held = Held::default();
+    let mut denied = None;
     for name in &queues {
-        let of_queue = match client.queue::<Raw>(name).consumers().collect::<Result<Vec<_>, _>>() {
+        match held.read(client, name, output) {
             Err(error @ Error::NoPermission(_)) if args.queue.is_none() => {
-                missing = missing.or(Some(Failure::from(error).of(NOT_ALL)));
-                continue;
+                denied = Some(Failure::from(error).of(NOT_ALL));
             }
-            of_queue => of_queue?,
-        };
-        if output.is_for_people() {
-            let info = queues::read(client, name).ok().flatten();
-            let number = |field| info.as_ref().and_then(|info| u64::try_from(info.int(field)?).ok()).unwrap_or(0);
-            let named = of_queue.iter().map(|consumer| consumer.inflight).sum();
-            let others = number("inflight").saturating_sub(named);
-            unnamed += others;
-            waiting += number("waiting-clients");
-            most = most.max((others, Some(name)));
+            read => read?,
         }
-        found.extend(of_queue.into_iter().map(|consumer| (name, consumer)));
     }
-    if let (true, Some(queue)) = (found.is_empty(), &args.queue) {
+    if let (true, Some(queue)) = (held.found.is_empty(), &args.queue) {
         if !exists(client, queue)? {
             return Ok(Outcome::Nothing);
         }
     }
     // The one that has held a message for longest is most likely gone.
-    found.sort_by_key(|(_, consumer)| consumer.oldest_delivery);
-    found.truncate(args.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
-    print(&found, args, output)?;
-    if found.is_empty() && unnamed == 0 && args.queue.is_some() {
-        output.remark(&format!("nobody holds a message of it; clients that wait: {waiting}"))?;
+    held.found.sort_by_key(|(_, consumer)| consumer.oldest_delivery);
+    held.found.truncate(limit(args));
+    print(&held.found, args, output)?;
+    held.remark(args, output)?;
+    missing.or(denied).map_or(Ok(Outcome::Done), Err)
+}
+
+/// The most rows.
+fn limit(args: &ConsumersArgs) -> usize {
+    args.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+/// Who holds messages.
+#[derive(Default)]
+struct Held<'a> {
+    found: Vec<(&'a Vec<u8>, Consumer)>,
+    /// How many messages consumers without a name hold, and where most of them are.
+    unnamed: u64,
+    most: (u64, Option<&'a Vec<u8>>),
+    /// How many clients are blocked.
+    waiting: u64,
+}
+
+impl<'a> Held<'a> {
+    fn read(&mut self, client: &Client, name: &'a Vec<u8>, output: &Output) -> Result<(), Error> {
+        let of_queue = client.queue::<Raw>(name).consumers().collect::<Result<Vec<_>, _>>()?;
+        if output.is_for_people() {
+            let info = queues::read(client, name).ok().flatten();
+            let number = |field| info.as_ref().and_then(|info| u64::try_from(info.int(field)?).ok()).unwrap_or(0);
+            let named = of_queue.iter().map(|consumer| consumer.inflight).sum();
+            let others = number("inflight").saturating_sub(named);
+            self.unnamed += others;
+            self.waiting += number("waiting-clients");
+            self.most = self.most.max((others, Some(name)));
+        }
+        self.found.extend(of_queue.into_iter().map(|consumer| (name, consumer)));
+        Ok(())
     }
-    if unnamed > 0 {
-        let place = match most {
-            (_, Some(queue)) if args.queue.is_none() => format!(", most of them in {}", shown(queue)),
-            _ => String::new(),
-        };
-        output.remark(&format!(
-            "{unnamed} more in flight with consumers that have no name{place}: they popped without AS"
-        ))?;
+
+    /// What the list does not tell, for people.
+    fn remark(&self, args: &ConsumersArgs, output: &Output) -> Result<(), Failure> {
+        let Held { unnamed, waiting, .. } = self;
+        let is_of_all = args.queue.is_none();
+        if !is_of_all && self.found.is_empty() && *unnamed == 0 {
+            output.remark(&format!("nobody holds a message of it; clients that wait: {waiting}"))?;
+        }
+        if *unnamed > 0 {
+            let place = match self.most {
+                (_, Some(queue)) if is_of_all => format!(", most of them in {}", shown(queue)),
+                _ => String::new(),
+            };
+            output.remark(&format!(
+                "{unnamed} more in flight with consumers that have no name{place}: they popped without AS"
+            ))?;
+        }
+        if is_of_all {
+            output.remark(&format!("clients that wait: {waiting}; dqctl consumers --clients lists who pops"))?;
+        }
+        Ok(())
     }
-    if args.queue.is_none() {
-        output.remark(&format!("clients that wait: {waiting}; dqctl consumers --clients lists who pops"))?;
-    }
-    missing.map_or(Ok(Outcome::Done), Err)
 }
 
 fn print(found: &[(&Vec<u8>, Consumer)], args: &ConsumersArgs, output: &Output) -> Result<(), Failure> {
@@ -110,7 +141,7 @@ fn print(found: &[(&Vec<u8>, Consumer)], args: &ConsumersArgs, output: &Output) 
 fn print_clients(client: &Client, args: &ConsumersArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut found: Vec<_> = clients::find(client)?.into_iter().collect();
     found.sort_by_key(|(_, connections)| connections.last_active);
-    found.truncate(args.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
+    found.truncate(limit(args));
     let mut table = Table::new(CLIENTS);
     for (popper, connections) in found {
         if output.json {
