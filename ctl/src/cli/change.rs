@@ -10,7 +10,7 @@ use dq_client::{Flow, State};
 use std::time::{Duration, SystemTime};
 
 /// For the commands that change many messages, or several queues.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct ConfirmArgs {
     /// Do it without asking, as in a pipe; a terminal asks, with the number of messages or queues
     #[arg(short, long)]
@@ -65,9 +65,9 @@ pub struct RescheduleArgs {
     pub priority: Option<i8>,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct RedriveArgs {
-    /// The queue
+    /// The queue, or a glob such as 'svc:*' for all that match
     pub queue: QueueName,
     /// The ids of the dead messages; none: all of them
     #[arg(value_name = "ID", conflicts_with_all = ["count", "conditions", "older"])]

@@ -14,7 +14,7 @@ const SELECT: &str = "Conditions";
 
 #[derive(Args, Debug)]
 pub struct DeadArgs {
-    /// The queue
+    /// The queue, or with --by-error a glob such as 'svc:*' for all that match
     pub queue: QueueName,
     /// Count them by their errors, without the numbers and ids in these
     #[arg(long)]
@@ -42,7 +42,7 @@ impl DeadArgs {
 }
 
 /// Selects dead messages.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct SelectArgs {
     /// Only messages with this: error~timeout; fields: error, cause, reason, id, group, payload, and with --letters from
     /// (the queue in which they died); signs: ~ !~ = !=; can be repeated

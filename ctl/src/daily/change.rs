@@ -1,6 +1,7 @@
 //! `dqctl cancel`, `reschedule` and `redrive`.
 
 use super::confirm::{agrees, Question};
+use super::several::each;
 use super::why::{no_such_id, not_in};
 use super::{many, no_such_queue, queue, queues, where_the_dead_are};
 use crate::cli::{among, CancelArgs, ConfirmArgs, RedriveArgs, RescheduleArgs};
@@ -15,6 +16,7 @@ use crate::transfer::get_all;
 use crate::wording::messages;
 use dq_client::{cmd, Client, Resend};
 use serde_json::json;
+use std::cell::Cell;
 use std::time::{Duration, UNIX_EPOCH};
 
 pub fn cancel(client: &Client, args: &CancelArgs, output: &Output) -> Result<Outcome, Failure> {
@@ -68,6 +70,31 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
     if !args.ids.is_empty() {
         return redrive_these(client, args, output);
     }
+    // Whether one of several queues had dead messages.
+    let found = Cell::new(None);
+    let ask = ConfirmArgs { yes: args.confirm.yes || args.dry_run };
+    let filter = args.select.filter(among(args.letters, None), args.count);
+    let verb = format!("Redrive the {} messages{filter} of", filter.among);
+    let outcome = each(client, &args.queue, (&verb, &ask), output, |name, output| {
+        if *name == args.queue {
+            return redrive_in(client, args, output);
+        }
+        let had_some = found.get().unwrap_or(false);
+        found.set(Some(had_some));
+        // Most of many queues have no dead message, which goes without saying.
+        if !args.letters && queues::read(client, name.as_bytes())?.is_some_and(|info| info.int("dead") == Some(0)) {
+            return Ok(Outcome::Done);
+        }
+        // One question was for all of them.
+        let of_one = RedriveArgs { queue: name.clone(), confirm: ConfirmArgs { yes: true }, ..args.clone() };
+        let redriven = redrive_in(client, &of_one, output)?;
+        found.set(Some(had_some || redriven == Outcome::Done));
+        Ok(Outcome::Done)
+    })?;
+    Ok(if found.get() == Some(false) { Outcome::Nothing } else { outcome })
+}
+
+fn redrive_in(client: &Client, args: &RedriveArgs, output: &Output) -> Result<Outcome, Failure> {
     let filter = args.select.filter(among(args.letters, None), args.count);
     if args.dry_run || filter.has_conditions() {
         let (queue, delay) = (args.queue.as_bytes(), args.delay.unwrap_or(Duration::ZERO));
@@ -195,7 +222,11 @@ impl Change<'_> {
         let Some(filter) = agreed(client, self.confirm, queue, self.verb, filter)? else {
             return Ok(Outcome::Nothing);
         };
-        selected(client, queue, Selected::Changed(self.done), output, |progress| act(&filter, progress))
+        let outcome = selected(client, queue, Selected::Changed(self.done), output, |progress| act(&filter, progress))?;
+        if outcome == Outcome::Nothing && filter.among != dead::Among::Letters {
+            dead::where_letters_are(client, queue);
+        }
+        Ok(outcome)
     }
 }
 

@@ -5,7 +5,7 @@
 use super::confirm::{agrees, Question};
 use super::{no_such_queue, queues, where_the_dead_are};
 use crate::cli::{PromoteArgs, PurgeArgs, RedriveArgs};
-use crate::dead::{is_older, older_than};
+use crate::dead::{is_older, older_than, where_letters_are};
 use crate::failure::{Failure, Outcome};
 use crate::message::recurs;
 use crate::name::QueueName;
@@ -179,6 +179,7 @@ fn in_steps(
     output.counted(total, verb, json!({ verb: total }))?;
     if total == 0 && states.contains(&State::Dead) {
         where_the_dead_are(queue, &info);
+        where_letters_are(client, queue);
     }
     Ok(Outcome::found(total > 0))
 }

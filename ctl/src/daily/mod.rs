@@ -29,7 +29,7 @@ use dq_client::{Client, Queue, Raw};
 use std::io::{self, IsTerminal, Read};
 
 /// What failed if the user may not read each of many queues.
-const NOT_ALL: &str = "not all queues could be read";
+pub const NOT_ALL: &str = "not all queues could be read";
 
 /// A queue of any payloads.
 fn queue(client: &Client, name: &QueueName) -> Queue<Raw> {

@@ -21,14 +21,9 @@ pub fn each(
     output: &Output,
     change: impl Fn(&QueueName, &Output) -> Result<Outcome, Failure>,
 ) -> Result<Outcome, Failure> {
-    let Some(pattern) = pattern(client, typed)? else { return change(typed, output) };
-    let (names, missing) = queues::find_reachable(client, Some(pattern))?;
-    let names: Vec<QueueName> = names.iter().map(|name| QueueName::read(shown(name).as_bytes())).collect();
+    let Some(Named { names, missing }) = named(client, typed)? else { return change(typed, output) };
     let mut outcome = Outcome::found(!names.is_empty());
-    if names.is_empty() {
-        eprintln!("dqctl: no queue matches {typed}; dqctl ls lists the queues");
-    }
-    if names.len() > 1 && !agrees_to(confirm, || question(verb, typed, &names))? {
+    if !names.is_empty() && !agrees_to(confirm, || question(verb, typed, &names))? {
         return Ok(Outcome::Nothing);
     }
     for name in &names {
@@ -43,6 +38,24 @@ pub fn each(
         }
     }
     missing.map_or(Ok(outcome), Err)
+}
+
+/// The queues that match a pattern.
+pub struct Named {
+    pub names: Vec<QueueName>,
+    /// Why those of some servers are not among them.
+    pub missing: Option<Failure>,
+}
+
+/// The queues that match what somebody typed; `None` if it is the name of one queue. Reports on standard error if none matches.
+pub fn named(client: &Client, typed: &QueueName) -> Result<Option<Named>, Failure> {
+    let Some(pattern) = pattern(client, typed)? else { return Ok(None) };
+    let (names, missing) = queues::find_reachable(client, Some(pattern))?;
+    let names: Vec<QueueName> = names.iter().map(|name| QueueName::read(shown(name).as_bytes())).collect();
+    if names.is_empty() {
+        eprintln!("dqctl: no queue matches {typed}; dqctl ls lists the queues");
+    }
+    Ok(Some(Named { names, missing }))
 }
 
 /// The pattern that somebody typed; `None` if it is the name of one queue. A queue whose name looks like a pattern comes first.
@@ -67,6 +80,9 @@ fn question(verb: &str, typed: &QueueName, names: &[QueueName]) -> String {
         0 => String::new(),
         more => format!(" and {} more", separated(&more.to_string())),
     };
-    let number = separated(&names.len().to_string());
-    format!("{verb} {number} queues that match {typed}: {}{more}? [y/N] ", named.join(", "))
+    let match_it = match names.len() {
+        1 => "1 queue that matches".to_owned(),
+        number => format!("{} queues that match", separated(&number.to_string())),
+    };
+    format!("{verb} {match_it} {typed}: {}{more}? [y/N] ", named.join(", "))
 }

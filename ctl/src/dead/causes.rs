@@ -3,8 +3,9 @@
 use super::cause::cause_of;
 use super::{pages, Among, Filter};
 use crate::failure::Failure;
-use crate::name::shown;
+use crate::name::{shown, QueueName};
 use dq_client::Client;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
@@ -71,4 +72,34 @@ pub fn causes(
     let mut causes: Vec<Cause> = causes.into_values().collect();
     causes.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.text.cmp(&b.text)));
     Ok(Some(causes))
+}
+
+/// The causes of several queues, added up.
+#[derive(Default)]
+pub struct Causes(HashMap<String, (Cause, Vec<(String, u64)>)>);
+
+impl Causes {
+    /// Adds what one queue has of a cause.
+    pub fn add(&mut self, queue: &QueueName, cause: Cause) {
+        let place = (queue.to_string(), cause.count);
+        match self.0.get_mut(&cause.text) {
+            Some((all, places)) => {
+                places.push(place);
+                all.count += cause.count;
+                all.oldest = all.oldest.min(cause.oldest);
+                if cause.newest > all.newest {
+                    (all.newest, all.id) = (cause.newest, cause.id);
+                }
+            }
+            None => drop(self.0.insert(cause.text.clone(), (cause, vec![place]))),
+        }
+    }
+
+    /// The most frequent first, and where they are: the queue with the most of each first.
+    pub fn sorted(self) -> (Vec<Cause>, Vec<Vec<(String, u64)>>) {
+        let mut all: Vec<_> = self.0.into_values().collect();
+        all.sort_by(|(a, _), (b, _)| b.count.cmp(&a.count).then_with(|| a.text.cmp(&b.text)));
+        all.iter_mut().for_each(|(_, places)| places.sort_by_key(|(_, count)| Reverse(*count)));
+        all.into_iter().unzip()
+    }
 }

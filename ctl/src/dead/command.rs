@@ -1,16 +1,19 @@
 //! `dqctl dead`.
 
-use super::{cause_of, causes, error_of, pages, Among, Filter};
+use super::causes::Causes;
+use super::{cause_of, causes, error_of, pages, Among, Cause, Filter};
+use crate::advice::quoted;
 use crate::cli::DeadArgs;
-use crate::daily::{no_such_queue, queues, where_the_dead_are};
+use crate::daily::several::{named, Named};
+use crate::daily::{no_such_queue, queues, where_the_dead_are, NOT_ALL};
 use crate::failure::{Failure, Outcome};
-use crate::name::shown;
+use crate::name::{shown, QueueName};
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::progress::Progress;
 use crate::reply::{self, Fields};
 use dq_client::{cmd, Client, Resend};
-use serde_json::json;
+use serde_json::{json, Value as Json};
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
@@ -18,39 +21,75 @@ const MESSAGES: &[Column] = &[Id("id"), Word("died"), Number("attempt"), Word("r
 /// The same of messages that died in other queues.
 const LETTERS: &[Column] = &[Id("id"), Word("died"), Number("attempt"), Word("reason"), Text("error"), Name("from")];
 const BY_CAUSE: &[Column] = &[Number("count"), Word("newest"), Word("oldest"), Id("last-id"), Text("error")];
+/// The same of several queues.
+const BY_CAUSE_IN_ALL: &[Column] = &[Number("count"), Word("newest"), Word("oldest"), Text("queues"), Text("error")];
+/// How many of these are named.
+const NAMED: usize = 2;
 
 pub fn dead(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, Failure> {
     if args.by_error {
-        by_error(client, args, output)
-    } else {
-        newest(client, args, output)
+        return by_error(client, args, output);
     }
+    newest(client, args, output)
 }
 
 /// The errors, the most frequent first.
 fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, Failure> {
-    let mut progress = Progress::new("read");
-    let found = causes(client, args.queue.as_bytes(), &args.filter(), |count| progress.at(count))?;
-    drop(progress);
-    let Some(causes) = found else {
-        no_such_queue(&args.queue);
-        return Ok(Outcome::Nothing);
-    };
-    if let (true, Some(info)) = (causes.is_empty(), queues::read(client, args.queue.as_bytes())?) {
-        where_the_dead_are(&args.queue, &info);
-        where_letters_are(client, args);
-    }
-    let mut table = Table::new(BY_CAUSE);
-    let most = usize::try_from(args.most(output)).unwrap_or(usize::MAX);
-    for cause in causes.iter().take(most) {
-        if output.json {
-            let object = json!({ "count": cause.count, "newest": cause.newest, "oldest": cause.oldest,
-                "last-id": cause.id, "cause": cause.text });
-            output.result("", object)?;
-        } else {
-            let (newest, oldest) = (output.instant(cause.newest), output.instant(cause.oldest));
-            table.row(vec![cause.count.to_string(), newest, oldest, cause.id.clone(), cause.text.clone()]);
+    let Some(Named { names, missing }) = named(client, &args.queue)? else {
+        let Some(causes) = causes_in(client, args, &args.queue)? else {
+            no_such_queue(&args.queue);
+            return Ok(Outcome::Nothing);
+        };
+        if let (true, Some(info)) = (causes.is_empty(), queues::read(client, args.queue.as_bytes())?) {
+            where_the_dead_are(&args.queue, &info);
+            tell_of_letters(client, args);
         }
+        print_causes(&causes, None, args, output)?;
+        return Ok(Outcome::Done);
+    };
+    let (mut all, mut denied) = (Causes::default(), None);
+    for name in &names {
+        match causes_in(client, args, name) {
+            Ok(causes) => causes.into_iter().flatten().for_each(|cause| all.add(name, cause)),
+            Err(failure) if failure.is_denied() => denied = Some(failure.of(NOT_ALL)),
+            Err(failure) => return Err(failure),
+        }
+    }
+    let (causes, places) = all.sorted();
+    print_causes(&causes, Some(&places), args, output)?;
+    missing.or(denied).map_or(Ok(Outcome::found(!names.is_empty())), Err)
+}
+
+fn causes_in(client: &Client, args: &DeadArgs, queue: &QueueName) -> Result<Option<Vec<Cause>>, Failure> {
+    let mut progress = Progress::new("read");
+    causes(client, queue.as_bytes(), &args.filter(), |count| progress.at(count))
+}
+
+/// Prints causes, and if they are those of several queues, how many queues have each.
+fn print_causes(
+    causes: &[Cause],
+    places: Option<&[Vec<(String, u64)>]>,
+    args: &DeadArgs,
+    output: &Output,
+) -> Result<(), Failure> {
+    let mut table = Table::new(if places.is_some() { BY_CAUSE_IN_ALL } else { BY_CAUSE });
+    let most = usize::try_from(args.most(output)).unwrap_or(usize::MAX);
+    for (place, cause) in causes.iter().enumerate().take(most) {
+        let places = places.and_then(|places| places.get(place));
+        if output.json {
+            let mut object = json!({ "count": cause.count, "newest": cause.newest, "oldest": cause.oldest,
+                "last-id": cause.id, "cause": cause.text });
+            if let (Some(places), Json::Object(object)) = (places, &mut object) {
+                let counts = places.iter().map(|(name, count)| (name.clone(), (*count).into())).collect();
+                object.insert("queues".to_owned(), Json::Object(counts));
+            }
+            output.result("", object)?;
+            continue;
+        }
+        let mut row = vec![cause.count.to_string(), output.instant(cause.newest), output.instant(cause.oldest)];
+        row.push(places.map_or_else(|| cause.id.clone(), |places| in_words(places)));
+        row.push(cause.text.clone());
+        table.row(row);
     }
     if !output.json {
         output.table(&table)?;
@@ -58,13 +97,24 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
     if causes.len() > most {
         left_out(args, &format!("{} more errors: -n {} shows all", causes.len() - most, causes.len()), output)?;
     }
-    Ok(Outcome::Done)
+    Ok(())
+}
+
+/// The queues with the most: `svc:mail 20, svc:sms 3 and 4 more`.
+fn in_words(places: &[(String, u64)]) -> String {
+    let named: Vec<String> = places.iter().take(NAMED).map(|(name, count)| format!("{name} {count}")).collect();
+    let more = places.len().saturating_sub(NAMED);
+    named.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
 }
 
 /// The messages that died last.
 fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, Failure> {
     let Some((messages, selected)) = read(client, args, args.most(output))? else {
-        no_such_queue(&args.queue);
+        match named(client, &args.queue)? {
+            None => no_such_queue(&args.queue),
+            Some(several) if several.names.is_empty() => {}
+            Some(_) => eprintln!("dqctl: the dead messages of several queues are counted with --by-error"),
+        }
         return Ok(Outcome::Nothing);
     };
     if output.json {
@@ -101,16 +151,28 @@ fn left_out(args: &DeadArgs, text: &str, output: &Output) -> Result<(), Failure>
     Ok(())
 }
 
-/// Says on standard error how the dead messages of other queues are seen, if the first messages of this one are such.
-fn where_letters_are(client: &Client, args: &DeadArgs) {
+/// Says on standard error how the dead messages of other queues are seen and redriven, if the first messages of this one are
+/// such.
+pub fn where_letters_are(client: &Client, queue: &QueueName) {
     let (filter, mut found) = (Filter { among: Among::Letters, ..Filter::default() }, false);
-    let looked = pages(client, args.queue.as_bytes(), &filter, |page| {
+    let looked = pages(client, queue.as_bytes(), &filter, |page| {
         found = !page.is_empty();
         Ok(ControlFlow::Break(()))
     });
     // A user may be allowed only to read dead messages.
-    if let (Ok(true), true, false) = (looked, found, args.letters) {
-        eprintln!("dqctl: {} has messages that died in other queues: dqctl dead {0} --letters lists them", args.queue);
+    if let (Ok(true), true) = (looked, found) {
+        let name = quoted(&queue.to_string());
+        eprintln!(
+            "dqctl: {queue} has messages that died in other queues: dqctl dead {name} --letters lists them, and \
+             dqctl redrive {name} --letters sends them back"
+        );
+    }
+}
+
+/// Unless they are listed.
+fn tell_of_letters(client: &Client, args: &DeadArgs) {
+    if !args.letters {
+        where_letters_are(client, &args.queue);
     }
 }
 
@@ -127,7 +189,7 @@ fn read(client: &Client, args: &DeadArgs, most: u32) -> Result<Option<(Vec<Field
             let info = queues::read(client, args.queue.as_bytes())?;
             if let Some(info) = &info {
                 where_the_dead_are(&args.queue, info);
-                where_letters_are(client, args);
+                tell_of_letters(client, args);
             }
             return Ok(info.map(|_| (messages, 0)));
         }

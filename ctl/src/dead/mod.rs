@@ -16,7 +16,7 @@ mod target;
 pub use cause::{cause_of, error_of, header};
 pub use causes::{causes, Cause};
 pub use change::{bury, bury_these, cancel, count, redrive, redrive_these, send_selected_back};
-pub use command::dead;
+pub use command::{dead, where_letters_are};
 pub use filter::{is_older, older_than, since, Among, Condition, Filter};
 pub use letters::{as_it_died, is_letter, send_back, SentBack};
 pub use target::{target, target_in_words, target_queue};

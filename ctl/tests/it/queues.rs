@@ -235,6 +235,37 @@ fn a_queue_whose_name_is_like_a_pattern_is_paused_alone() {
 }
 
 #[test]
+fn what_died_of_one_cause_in_many_queues_is_counted_and_redriven_together() {
+    let server = Server::start();
+    for (queue, error) in [("svc:a", "HTTP 503 from 10.0.0.1"), ("svc:b", "HTTP 503 from 10.0.0.2"), ("svc:c", "bad")] {
+        for id in ["m1", "m2"] {
+            ok(&server, &["push", queue, "x", "--id", id]);
+            ok(&server, &["bury", queue, id, "--error", error]);
+        }
+    }
+    ok(&server, &["push", "svc:d", "x"]);
+    ok(&server, &["redrive", "svc:b", "m1"]);
+    let counted = json(&server, &["dead", "svc:*", "--by-error"]);
+    let of = |place: usize| (counted[place]["count"].clone(), counted[place]["queues"].clone());
+    assert_eq!(of(0), (json!(3), json!({ "svc:a": 2, "svc:b": 1 })), "{counted:?}");
+    assert_eq!(of(1), (json!(2), json!({ "svc:c": 2 })), "{counted:?}");
+    assert!(ok(&server, &["dead", "svc:*", "--by-error"]).contains("\tsvc:a 2, svc:b 1\tHTTP 503 from #"));
+    let one_by_one = dqctl(&server, &["dead", "svc:*"]);
+    assert!(one_by_one.code == 1 && one_by_one.err.contains("counted with --by-error"), "{one_by_one:?}");
+
+    let selected = ["redrive", "svc:*", "--where", "cause~http 503"];
+    let dry = ok(&server, &[&selected[..], &["--dry-run"]].concat());
+    assert_eq!(dry, "svc:a\t2\nsvc:b\t1\nsvc:c\t0\n");
+    let refused = answering(&server, "redrive 'svc:*' --where 'cause~http 503'", true, "n\n").replace('\n', "");
+    let question = "Redrive the dead messages with cause~http 503 of 4 queues that match svc:*: svc:a, svc:b, svc:c and 1 more? [y/N] ";
+    assert!(refused.contains(question) && refused.ends_with("dqctl: nothing was changed"), "{refused}");
+    assert_eq!(ok(&server, &selected), dry);
+    assert_eq!(ok(&server, &["redrive", "svc:*"]), "svc:c\t2\n");
+    let none = dqctl(&server, &["redrive", "svc:*"]);
+    assert_eq!((none.code, none.out.as_str()), (1, ""), "{none:?}");
+}
+
+#[test]
 fn a_queue_is_deleted_with_all_it_holds() {
     let server = Server::start();
     for id in ["a", "b"] {
