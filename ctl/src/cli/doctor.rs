@@ -21,6 +21,9 @@ pub struct DoctorArgs {
     /// How long a batch may be open, without anybody saying what follows it
     #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "1d")]
     pub max_open: Duration,
+    /// Only what is critical: messages are lost, or are not delivered at all
+    #[arg(long)]
+    pub critical: bool,
 }
 
 impl Default for DoctorArgs {
@@ -33,6 +36,7 @@ impl Default for DoctorArgs {
             max_dead: hours(7 * 24),
             max_paused: hours(1),
             max_open: hours(24),
+            critical: false,
         }
     }
 }

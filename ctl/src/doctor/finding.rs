@@ -8,8 +8,22 @@ use crate::output::Output;
 use crate::trouble::Trouble;
 use serde_json::{json, Map, Value as Json};
 
-/// The check for queues that nobody consumes.
+/// The checks for queues that nobody consumes, and for those whose messages die.
 pub const NO_CONSUMER: &str = "no-consumer";
+pub const DYING: &str = "dying";
+/// Checks of which many queues are one line for people, with what that says and advises.
+const TOGETHER: [(&str, &str, &str); 2] = [
+    (
+        NO_CONSUMER,
+        "messages are ready and nobody takes them",
+        "start their consumers; dqctl ls --trouble lists the queues",
+    ),
+    (
+        DYING,
+        "messages have died in the last 10 minutes",
+        "dqctl dead '*' --by-error adds up what they died of; dqctl ls --trouble lists the queues",
+    ),
+];
 /// How many of them are named in one line.
 const MOST_NAMED: usize = 3;
 
@@ -105,20 +119,16 @@ impl Finding {
     }
 }
 
-/// One line for queues that nobody consumes.
-fn together(many: &[&Finding]) -> [String; 5] {
+/// One line for queues of which the same was found.
+fn together(many: &[&Finding], what: &str, advice: &str) -> [String; 5] {
     let named: Vec<String> = many.iter().take(MOST_NAMED).map(|finding| finding.name()).collect();
     let (severity, why) = many.first().map(|first| (first.severity.as_str(), first.why.clone())).unwrap_or_default();
     [
         severity.to_owned(),
         format!("{} queues", many.len()),
-        format!(
-            "messages are ready and nobody takes them: {} and {} more",
-            named.join(", "),
-            many.len().saturating_sub(MOST_NAMED)
-        ),
+        format!("{what}: {} and {} more", named.join(", "), many.len().saturating_sub(MOST_NAMED)),
         why,
-        "start their consumers; dqctl ls --trouble lists the queues".to_owned(),
+        advice.to_owned(),
     ]
 }
 
@@ -150,25 +160,30 @@ impl Findings {
         });
     }
 
-    /// One line for each finding, and one for all queues that nobody consumes if these are many.
-    fn for_people(&self) -> Vec<(Severity, [String; 5])> {
-        let lines = self.0.iter().filter_map(|finding| match self.like(finding).as_slice() {
-            many @ [first, ..] if many.len() > MOST_NAMED => {
-                std::ptr::eq(*first, finding).then(|| (finding.severity, together(many)))
-            }
-            _ => Some((finding.severity, finding.cells())),
-        });
-        lines.collect()
+    /// Forgets all that is not critical.
+    pub fn keep_critical(&mut self) {
+        self.0.retain(|finding| finding.severity == Severity::Critical);
     }
 
-    /// The findings that can be one line with this one.
+    /// One line for each finding, and one for all queues that nobody consumes, or whose messages die, if these are many.
+    fn for_people(&self) -> Vec<(Severity, [String; 5])> {
+        let cells = |finding: &Finding| {
+            let Some((_, what, advice)) = TOGETHER.iter().find(|(check, ..)| *check == finding.check) else {
+                return Some(finding.cells());
+            };
+            match self.like(finding).as_slice() {
+                many @ [first, ..] if many.len() > MOST_NAMED => {
+                    std::ptr::eq(*first, finding).then(|| together(many, what, advice))
+                }
+                _ => Some(finding.cells()),
+            }
+        };
+        self.0.iter().filter_map(|finding| Some((finding.severity, cells(finding)?))).collect()
+    }
+
+    /// The findings of the same check and severity.
     fn like(&self, one: &Finding) -> Vec<&Finding> {
-        let is_like = |other: &&Finding| other.check == NO_CONSUMER && other.severity == one.severity;
-        if one.check == NO_CONSUMER {
-            self.0.iter().filter(is_like).collect()
-        } else {
-            Vec::new()
-        }
+        self.0.iter().filter(|other| other.check == one.check && other.severity == one.severity).collect()
     }
 
     /// The findings as objects, the most important ones first.
@@ -177,8 +192,8 @@ impl Findings {
         self.0.iter().map(|finding| Json::Object(finding.json())).collect()
     }
 
-    /// Prints the findings, the most important ones first. The outcome says whether something is to be done.
-    pub fn print(mut self, output: &Output, looked_at: &str) -> Result<Outcome, Failure> {
+    /// Prints the findings, the most important ones first, or for people that there is `nothing`. The outcome says whether something is to be done.
+    pub fn print(mut self, output: &Output, nothing: &str) -> Result<Outcome, Failure> {
         self.sort();
         if output.json {
             self.0.iter().try_for_each(|finding| output.object(&finding.json()))?;
@@ -188,7 +203,7 @@ impl Findings {
             self.0.iter().try_for_each(|finding| output.sentence(Style::Plain, &finding.cells()))?;
         }
         if self.0.is_empty() && !output.json {
-            output.remark(&format!("nothing found: {looked_at}"))?;
+            output.remark(nothing)?;
         }
         let is_sound = self.0.iter().all(|finding| finding.severity >= Severity::Note);
         Ok(Outcome::found(is_sound))

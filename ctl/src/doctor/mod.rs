@@ -37,8 +37,13 @@ pub fn doctor(client: &Client, args: &DoctorArgs, output: &Output) -> Result<Out
     let mut findings = Findings::default();
     let servers = look_at_servers(client, &mut findings)?;
     let queues = look_at_queues(client, args, &mut findings)?;
+    let mut nothing = "nothing";
+    if args.critical {
+        findings.keep_critical();
+        nothing = "nothing critical";
+    }
     let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
-    findings.print(output, &format!("{} and {}", count(servers, "server"), count(queues, "queue")))
+    findings.print(output, &format!("{nothing} found: {} and {}", count(servers, "server"), count(queues, "queue")))
 }
 
 /// All masters and their replicas. Returns how many.

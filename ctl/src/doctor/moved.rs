@@ -1,6 +1,6 @@
 //! Queues whose dead messages `DEADFORWARD` moves away: when one died shows only where they are, or in a second look.
 
-use super::finding::{About, Findings, Subject};
+use super::finding::{About, Findings, Subject, DYING};
 use super::queues::number;
 use crate::advice::quoted;
 use crate::condition::moves_dead;
@@ -102,7 +102,7 @@ pub fn die(info: &Fields, cause: &str, about: &mut About) {
         Some(target) => format!("messages have died in the last 10 minutes, and are moved to {target}{cause}"),
         None => format!("messages have died in the last 10 minutes; it has {} dead", number(info, "dead")),
     };
-    about.warning("dying", what, "they are not delivered again", &advice(info));
+    about.warning(DYING, what, "they are not delivered again", &advice(info));
 }
 
 fn advice(info: &Fields) -> String {

@@ -1,7 +1,7 @@
 //! What `dqctl doctor` finds of messages that have died.
 
 use crate::doctor::{doctor, old, severities, sound};
-use crate::dqctl::ok;
+use crate::dqctl::{ok, on_terminal};
 use crate::support::eventually;
 
 #[test]
@@ -93,4 +93,23 @@ fn a_dead_letter_queue_that_nobody_pops_needs_no_consumer() {
     server.ask(&["DQ.POP", "mail:dead", "NOACK"]);
     let (code, findings) = doctor(&server, &[]);
     assert_eq!((code, severities(&findings, "no-consumer")), (1, vec!["critical"]), "{findings:?}");
+}
+
+#[test]
+fn many_queues_whose_messages_die_are_one_line_and_do_not_wake_whoever_asks_for_what_is_critical() {
+    let server = sound();
+    for queue in ["a", "b", "c", "d"] {
+        ok(&server, &["push", queue, "x", "--id", "m"]);
+        ok(&server, &["bury", queue, "m"]);
+    }
+    let (code, findings) = doctor(&server, &[]);
+    assert_eq!((code, severities(&findings, "dying").len()), (1, 4), "{findings:?}");
+    let shown = on_terminal(&server, "doctor", true).replace("\n  ", " ");
+    assert!(
+        shown.contains("warning: 4 queues; messages have died in the last 10 minutes: a, b, c and 1 more; "),
+        "{shown}"
+    );
+    assert!(shown.contains("; dqctl dead '*' --by-error adds up what they died of; "), "{shown}");
+    assert_eq!(doctor(&server, &["--critical"]), (0, vec![]));
+    assert!(on_terminal(&server, "doctor --critical", true).contains("nothing critical found: 1 server and 4 queues"));
 }
