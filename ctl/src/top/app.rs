@@ -150,6 +150,7 @@ impl App {
                     page.clamp(self.height);
                 }
             }
+            Update::Died(queue, newest) => self.queues.died(queue, newest),
             Update::Findings(found) => self.findings.take(found),
             Update::Found(id, found) => self.found(id, found),
             Update::Details(queue, lines) => {

@@ -1,10 +1,11 @@
-//! How many messages of a queue have died lately, and where they are moved to.
+//! How many messages of a queue have died lately and of what, and where they are moved to.
 
 use crate::condition::RECENT;
 use crate::dead;
-use crate::output::text::{grouped, named};
+use crate::output::text::{grouped, named, shown};
 use crate::row::Row;
 use crate::time::{millis, span};
+use crate::web::deaths::{Known, Newest};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -17,13 +18,15 @@ const OVER: Duration = Duration::from_millis(RECENT.unsigned_abs());
 #[derive(Default)]
 pub struct Deaths {
     totals: VecDeque<(Instant, i64)>,
+    /// The causes of the newest ones, as they were read last.
+    pub newest: Newest,
 }
 
 impl Deaths {
     pub fn take(&mut self, at: Instant, died: i64) {
         // The total is lower if the queue was deleted and created again.
         if self.totals.back().is_some_and(|(_, before)| died < *before) {
-            self.totals.clear();
+            *self = Deaths::default();
         }
         if self.totals.back().is_none_or(|(last, _)| at.saturating_duration_since(*last) >= STEP) {
             self.totals.push_back((at, died));
@@ -33,12 +36,24 @@ impl Deaths {
         }
     }
 
-    /// How many have died since the first of these looks, and where they are: `: 217 in 10m, moved to q:dead`.
+    /// Of what most of the newest ones died.
+    pub fn cause(&self, row: &Row) -> Option<String> {
+        Some(self.known(row)?.cause?.0)
+    }
+
+    fn known(&self, row: &Row) -> Option<Known> {
+        let (latest, (first, before)) = (row.latest.as_ref()?, self.totals.front()?);
+        let is_known = latest.at.saturating_duration_since(*first) >= OVER;
+        self.newest.known(row.number("died"), (row.number("died") - before, is_known))
+    }
+
+    /// How many have died, of what most of them did, and where they are: `: 391 in 10m: timeout`, or, if none could be read,
+    /// since the first of these looks: `: 217 in 2m, moved to q:dead`.
     pub fn told(&self, row: &Row) -> String {
-        let now = row.latest.as_ref().map(|snapshot| snapshot.at);
-        let since = self.totals.front().zip(now).map(|((first, died), now)| (now.duration_since(*first), died));
-        let died = since.map(|(time, before)| (time, row.number("died") - before)).filter(|(_, died)| *died > 0);
-        let died = died.map(|(time, died)| format!("{} in {}", grouped(died.unsigned_abs()), span(millis(time))));
+        let died = self.known(row).and_then(|known| match &known.cause {
+            Some((cause, of)) => Some(in_words(&known, cause, *of)),
+            None => self.grown(row),
+        });
         let moved = target(row).map(|(_, name)| format!("moved to {}", named(name)));
         let parts: Vec<String> = died.into_iter().chain(moved).collect();
         if parts.is_empty() {
@@ -47,6 +62,25 @@ impl Deaths {
             format!(": {}", parts.join(", "))
         }
     }
+
+    fn grown(&self, row: &Row) -> Option<String> {
+        let (latest, (first, before)) = (row.latest.as_ref()?, self.totals.front()?);
+        let time = span(millis(latest.at.saturating_duration_since(*first)));
+        let died = row.number("died") - before;
+        (died > 0).then(|| format!("{} in {time}", grouped(died.unsigned_abs())))
+    }
+}
+
+/// The words of the page: `at least 250 in 10m: timeout (98 of the newest 100)`.
+fn in_words(known: &Known, cause: &str, of: i64) -> String {
+    let number = |number: i64| grouped(number.unsigned_abs());
+    let least = if known.has_more { "at least " } else { "" };
+    let of = match known.read {
+        read if read == of => String::new(),
+        read if read == known.count => format!(" ({} of them)", number(of)),
+        read => format!(" ({} of the newest {})", number(of), number(read)),
+    };
+    format!("{least}{} in {}: {}{of}", number(known.count), span(millis(OVER)), shown(cause))
 }
 
 /// Where `DEADFORWARD` moves the dead messages of a queue: `QUEUE`, `STREAM` or `LIST`, and its name.
@@ -65,8 +99,32 @@ mod tests {
     use crate::condition::Recent;
     use crate::reply::Fields;
     use crate::row::{Row, Snapshot};
+    use crate::web::deaths::Newest;
     use dq_client::Value;
     use std::time::{Duration, Instant};
+
+    #[test]
+    fn what_most_of_the_newest_died_of_is_told_and_of_how_many_that_is_known() {
+        let row = |died, dead| {
+            let fields = [("died", died), ("dead", dead)].map(|(name, number)| (name.to_owned(), Value::Int(number)));
+            let mut row = Row::default();
+            let info = Fields(fields.into());
+            row.take(Snapshot { at: Instant::now(), info, late: None, recent: Recent::default() });
+            row
+        };
+        let told = |before: i64, counts: &[(&str, i64)], looked, died: i64| {
+            // One more dies after they were read.
+            let (mut deaths, row) = (Deaths::default(), row(died + 1, died + 1));
+            deaths.take(Instant::now(), before);
+            deaths.newest = Newest::of(counts, looked, died);
+            deaths.told(&row)
+        };
+        assert_eq!(told(3, &[("timeout", 3)], 3, 3), ": 4 in 10m: timeout");
+        assert_eq!(told(3, &[("timeout", 2), ("refused", 1)], 3, 3), ": 4 in 10m: timeout (2 of the newest 3)");
+        assert_eq!(told(500, &[("timeout", 100)], 100, 500), ": at least 101 in 10m: timeout");
+        let both = [("timeout", 98), ("refused", 2)];
+        assert_eq!(told(100, &both, 100, 500), ": at least 401 in 10m: timeout (98 of the newest 100)");
+    }
 
     #[test]
     fn deaths_of_the_last_ten_minutes_are_counted_with_where_they_went() {

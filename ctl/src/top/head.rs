@@ -4,10 +4,14 @@ use super::entries::Entry;
 use super::list::{late, rate};
 use crate::condition::Condition;
 use crate::message;
-use crate::output::text::{bytes, count, named, shown};
+use crate::output::style;
+use crate::output::text::{bytes, count, cut, grouped, named, shown, Line, Style};
 use crate::row::{Row, HELD};
 use crate::time::span;
 use unicode_width::UnicodeWidthStr;
+
+/// The least columns of a condition that is cut: enough for its name.
+const LEAST: usize = 20;
 
 /// The numbers of the queue. The last ones are left out if there is no room for them.
 pub fn numbers(row: &Row, width: usize) -> String {
@@ -23,8 +27,29 @@ pub fn numbers(row: &Row, width: usize) -> String {
     all.find(|line| line.width() <= width).unwrap_or_default()
 }
 
+/// Adds the conditions to a line, each with what is known of its cause, and how many groups are paused.
+pub fn add_conditions(line: &mut Line, row: &Row, holder: Option<&Entry>, deaths: &str, paused: usize, width: usize) {
+    let texts = row.conditions.iter().map(|(condition, level)| {
+        (Some(*condition), style(Some(*level)), format!("  {}", in_full(*condition, row, holder, deaths)))
+    });
+    let mut texts: Vec<_> = texts.collect();
+    if paused > 0 {
+        let groups = if paused == 1 { "group" } else { "groups" };
+        texts.push((None, Style::Warning, format!("  {} {groups} paused", grouped(paused))));
+    }
+    let mut excess = (line.width() + texts.iter().map(|(.., text)| text.width()).sum::<usize>()).saturating_sub(width);
+    for (condition, style, text) in texts {
+        // A long error hides no other condition.
+        let can_be_cut = matches!(condition, Some(Condition::Failing | Condition::Dying));
+        let most = if can_be_cut { text.width().saturating_sub(excess).max(LEAST) } else { usize::MAX };
+        let kept = cut(&text, most);
+        excess = excess.saturating_sub(text.width() - kept.width());
+        line.add(style, kept);
+    }
+}
+
 /// A condition with what is known of its cause.
-pub fn in_full(condition: Condition, row: &Row, holder: Option<&Entry>, deaths: &str) -> String {
+fn in_full(condition: Condition, row: &Row, holder: Option<&Entry>, deaths: &str) -> String {
     let Some(info) = row.latest.as_ref().map(|snapshot| &snapshot.info) else { return String::new() };
     match (condition, holder) {
         (Condition::Failing, _) => {

@@ -1,6 +1,7 @@
 //! The list of queues as lines.
 
 use super::app::App;
+use super::head::add_conditions;
 use super::moves::are_held;
 use super::queues::Queues;
 use super::sort::Sort;
@@ -29,14 +30,18 @@ const COLUMNS: [Column; 9] = [
 ];
 /// The least width of the names.
 const NAME: usize = 8;
+/// The least width of a cause in the last column.
+const CAUSE: usize = 12;
 /// To how many columns names and states are cut, one step after the other until all fit. Then columns of numbers are left out.
 const STEPS: [(usize, usize); 2] = [(20, 12), (NAME, 7)];
 
 /// The page with the list of queues.
 pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let has_total = app.queues.len() > 1;
-    app.height = height.saturating_sub(usize::from(has_total));
     let queues = &mut app.queues;
+    // The last line is about the queue under the cursor. It is kept free for it, so that the list does not move with the cursor.
+    let has_trouble = [Level::Bad, Level::Warning].into_iter().any(|level| queues.troubled(level) > 0);
+    app.height = height.saturating_sub(usize::from(has_total) + usize::from(has_trouble));
     let names = queues.visible(app.height);
     let title = title(&app.server, queues, width);
     // As wide as the names need, so that the numbers are near them.
@@ -51,7 +56,7 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     if has_total {
         // Neither is a sum.
         let sums: Vec<Column> = columns.iter().copied().filter(|(name, ..)| !["LATE", STATE].contains(name)).collect();
-        lines.push(queue_line(Line::new(Style::Bold, left("TOTAL", name_width)), &total, &sums));
+        lines.push(queue_line(Line::new(Style::Bold, left("TOTAL", name_width)), &total, &sums, None, width));
     }
     let selected = queues.selected();
     for name in &names {
@@ -59,7 +64,9 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         let style = if mark.is_empty() { Style::Plain } else { Style::Warning };
         let name_and_mark = format!("{}{mark}", named_in(name_width.saturating_sub(mark.len()), name));
         let start = Line::new(style, left(&name_and_mark, name_width));
-        let line = queues.row(name).map_or_else(Line::default, |row| queue_line(start, row, &columns));
+        let line = queues
+            .row(name)
+            .map_or_else(Line::default, |row| queue_line(start, row, &columns, queues.cause(name), width));
         lines.push(if Some(name) == selected { line.fitted(width).selected() } else { line });
     }
     if queues.len() == 0 {
@@ -71,7 +78,21 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         };
         lines.push(Line::new(Style::Dim, text));
     }
+    if has_trouble {
+        lines.resize(height + 1, Line::default());
+        lines.extend(queues.selected().map(|name| trouble(queues, name, width)));
+    }
     lines
+}
+
+/// The conditions of a queue, each with what is known of its cause, as the head of its page has them.
+fn trouble(queues: &Queues, name: &[u8], width: usize) -> Line {
+    let mut line = Line::default();
+    if let Some(row) = queues.row(name).filter(|row| !row.conditions.is_empty()) {
+        line.add(Style::Bold, named_in((width / 3).max(NAME), name));
+        add_conditions(&mut line, row, None, &queues.deaths(name), 0, width);
+    }
+    line
 }
 
 /// What there is in all. What does not fit is left out, the least important first.
@@ -187,10 +208,15 @@ fn heading(name: usize, columns: &[Column], sort: Sort, reverse: bool) -> Line {
     line
 }
 
-/// Adds the columns to a line that begins with the name.
-fn queue_line(mut line: Line, row: &Row, columns: &[Column]) -> Line {
+/// Adds the columns to a line that begins with the name. The state is followed by why messages die, if the screen has room.
+fn queue_line(mut line: Line, row: &Row, columns: &[Column], cause: Option<String>, screen: usize) -> Line {
     for &(column, width, _) in columns {
         let (style, text) = cell(column, row, width);
+        let room = screen.saturating_sub(line.width() + 1);
+        if let Some(text) = cause.as_ref().filter(|_| column == STATE).and_then(|cause| with_cause(row, cause, room)) {
+            line.add(style, format!(" {text}"));
+            continue;
+        }
         let text = if column == STATE { left(&text, width) } else { right(&text, width) };
         line.add(style, format!(" {text}"));
     }
@@ -242,6 +268,15 @@ fn with_age(row: &Row, words: &[&str]) -> Option<String> {
     let late = Condition::Late.as_str();
     let age = span(u64::try_from(row.number("oldest-inflight")).unwrap_or(0));
     row.hangs().then(|| words.join(", ").replace(late, &format!("{late} (held {age})")))
+}
+
+/// The same words for a queue whose messages die, with the cause: `messages die (timeout), late`; `None` if there is too little room.
+fn with_cause(row: &Row, cause: &str, width: usize) -> Option<String> {
+    let dying = Condition::Dying.as_str();
+    let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.as_str()).collect();
+    let words = with_age(row, &words).unwrap_or_else(|| words.join(", "));
+    let room = width.checked_sub(words.width() + " ()".len()).filter(|room| *room >= CAUSE)?;
+    Some(words.replacen(dying, &format!("{dying} ({})", cut(&shown(cause), room)), 1))
 }
 
 /// The conditions in at most `width` columns. Of those that do not fit it is said how many there are.

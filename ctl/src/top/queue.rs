@@ -3,12 +3,10 @@
 use super::app::App;
 use super::deaths::target_in_words;
 use super::entries::{Entry, Only};
-use super::head::{in_full, numbers};
+use super::head::{add_conditions, numbers};
 use super::listing::clamped;
-use crate::condition::Condition;
 use crate::dead::{error_of, header};
 use crate::message;
-use crate::output::style;
 use crate::output::text::{count, cut, grouped, left, named, named_in, paragraph, right, shown, Line, Style};
 use crate::reply::Fields;
 use crate::row::Row;
@@ -125,21 +123,7 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let Some(page) = app.queue.as_mut() else { return Vec::new() };
     page.clamp(height);
     let mut title = Line::new(Style::Bold, named_in(width.saturating_sub(24).max(8), &page.name));
-    let texts = row.conditions.iter().map(|(condition, level)| {
-        (*condition, style(Some(*level)), format!("  {}", in_full(*condition, &row, page.holder.as_ref(), &deaths)))
-    });
-    let mut texts: Vec<_> = texts.collect();
-    if page.paused_groups > 0 {
-        let groups = if page.paused_groups == 1 { "group" } else { "groups" };
-        let text = format!("  {} {groups} paused", grouped(page.paused_groups));
-        texts.push((Condition::Held, Style::Warning, text));
-    }
-    let excess = (title.width() + texts.iter().map(|(.., text)| text.width()).sum::<usize>()).saturating_sub(width);
-    for (condition, style, text) in texts {
-        // A long error hides no other condition.
-        let most = if condition == Condition::Failing { text.width().saturating_sub(excess) } else { usize::MAX };
-        title.add(style, cut(&text, most));
-    }
+    add_conditions(&mut title, &row, page.holder.as_ref(), &deaths, page.paused_groups, width);
     let numbers = numbers(&row, width);
     let mut tabs = Line::default();
     for state in STATES {

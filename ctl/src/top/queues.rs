@@ -3,11 +3,12 @@
 use super::deaths::Deaths;
 use super::list::Widest;
 use super::sort::Sort;
-use crate::condition::{Level, Recent};
+use crate::condition::{Condition, Level, Recent};
 use crate::output::text::named;
 use crate::reply::Fields;
 use crate::row::Snapshot;
 use crate::row::{Row, LOOKS};
+use crate::web::deaths::Newest;
 use dq_client::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
@@ -144,6 +145,19 @@ impl Queues {
     pub fn deaths(&self, name: &[u8]) -> String {
         let known = self.deaths.get(name).zip(self.rows.get(name));
         known.map_or_else(String::new, |(deaths, row)| deaths.told(row))
+    }
+
+    /// Notes the causes of the newest dead messages of a queue.
+    pub fn died(&mut self, name: Vec<u8>, newest: Newest) {
+        if self.rows.contains_key(&name) {
+            self.deaths.entry(name).or_default().newest = newest;
+        }
+    }
+
+    /// Of what most of the newest dead messages died, if messages of the queue die.
+    pub fn cause(&self, name: &[u8]) -> Option<String> {
+        let row = self.rows.get(name).filter(|row| row.has(Condition::Dying))?;
+        self.deaths.get(name)?.cause(row)
     }
 
     pub fn selected(&self) -> Option<&Vec<u8>> {

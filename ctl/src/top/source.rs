@@ -9,7 +9,7 @@ use super::details::details;
 use super::entries::{self, Entries, Entry, Only};
 use super::findings::{self, Finding};
 use super::listing::Listing;
-use crate::condition::Looks;
+use crate::condition::{Looks, RECENT};
 use crate::dead::{as_it_died, cause_of};
 use crate::failure::Failure;
 use crate::first::{self, Most};
@@ -19,6 +19,7 @@ use crate::queues;
 use crate::reply::Fields;
 use crate::row::{Snapshot, HELD};
 use crate::time::now_ms;
+use crate::web::deaths::Newest;
 use dq_client::{cmd, Client, Error, Resend};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -31,6 +32,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const FIND: Duration = Duration::from_secs(10);
 /// The same while a server of a cluster is missing, in times of how long a search takes.
 const MISSING: u32 = 4;
+/// How often the causes of deaths are read.
+const DEATHS: Duration = Duration::from_secs(5);
 /// How many queues that are not visible are read in a refresh; the others have their turn later.
 const SWEEP: usize = 250;
 /// How many queues are read at a time, without a pause, until all have been read once.
@@ -131,6 +134,8 @@ pub enum Update {
     Found(Vec<u8>, Vec<(Vec<u8>, Fields)>),
     /// The consumer that has held a message of a queue for longest, if it has a name and that is long.
     Holder(Vec<u8>, Option<Entry>),
+    /// The causes of the newest dead messages of a queue.
+    Died(Vec<u8>, Newest),
     /// How many groups of a queue are paused.
     PausedGroups(Vec<u8>, usize),
     /// What `dqctl doctor` finds.
@@ -160,6 +165,8 @@ pub struct Source {
     looks: HashMap<Vec<u8>, Looks>,
     /// Of the queues on the screen, how late deliveries were.
     latency: HashMap<Vec<u8>, Latency>,
+    /// When the causes of deaths were read last, of the queues on the screen.
+    died: HashMap<Vec<u8>, Instant>,
     /// When the list on the screen was read last, and how long that took.
     listed: Option<(Instant, Duration)>,
 }
@@ -178,6 +185,7 @@ impl Source {
             search: None,
             looks: HashMap::new(),
             latency: HashMap::new(),
+            died: HashMap::new(),
             listed: None,
         }
     }
@@ -257,6 +265,7 @@ impl Source {
             }
             names.extend(self.wanted.queues.iter().cloned().map(|name| (name, true)));
             self.latency.retain(|name, _| self.wanted.queues.contains(name));
+            self.died.retain(|name, _| self.wanted.queues.contains(name));
         }
         if part == Part::Refresh && self.search.is_none_or(|at| Instant::now() >= at) {
             self.find()?;
@@ -340,17 +349,20 @@ impl Source {
         }
     }
 
-    fn queue(&mut self, name: &[u8], with_lateness: bool) -> Result<Option<Snapshot>, Error> {
+    fn queue(&mut self, name: &[u8], is_visible: bool) -> Result<Option<Snapshot>, Error> {
         let reply = granted(self.client.call(cmd("DQ.INFO").arg(name), Resend::Harmless))?;
         let Some(mut info) = reply.and_then(|reply| Fields::read(reply).ok().flatten()) else { return Ok(None) };
         let place = |name: &str| FIELDS.iter().position(|field| *field == name);
         info.0.retain(|(name, _)| place(name).is_some());
         // In this order, because fields are searched from the first.
         info.0.sort_by_key(|(name, _)| place(name));
-        let late = if with_lateness { self.late(name, &info)? } else { None };
+        let late = if is_visible { self.late(name, &info)? } else { None };
         let looks = self.looks.entry(name.to_vec()).or_default();
         let peeked = looks.peek(&self.client, name, &info);
         let recent = looks.note(now_ms(), &info, peeked);
+        if is_visible && recent.has_death(RECENT) && info.int("dead").is_some_and(|dead| dead > 0) {
+            self.read_deaths(name, &info);
+        }
         Ok(Some(Snapshot { at: Instant::now(), info, late, recent }))
     }
 
@@ -365,6 +377,14 @@ impl Source {
             .map_err(|failure| failure.to_string());
         self.listed = read.is_ok().then(|| (Instant::now(), began.elapsed()));
         self.tell(Update::Listing(queue, listing, read));
+    }
+
+    /// Reads of what the newest dead messages died, unless that is known.
+    fn read_deaths(&mut self, name: &[u8], info: &Fields) {
+        if self.died.get(name).is_none_or(|at| at.elapsed() >= DEATHS) {
+            self.tell(Update::Died(name.to_vec(), Newest::read(&self.client, name, info, now_ms() - RECENT)));
+            self.died.insert(name.to_vec(), Instant::now());
+        }
     }
 
     fn late(&mut self, name: &[u8], info: &Fields) -> Result<Option<Duration>, Error> {

@@ -6,7 +6,7 @@
 
 mod api;
 mod args;
-mod deaths;
+pub mod deaths;
 mod find;
 mod guard;
 pub mod history;

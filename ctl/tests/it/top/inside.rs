@@ -305,3 +305,20 @@ fn a_queue_whose_dead_are_moved_away_says_that_they_die_and_leads_to_them() {
     top.until_line("q:dead  why they died in other queues");
     top.until("card declined");
 }
+
+#[test]
+fn why_messages_die_is_seen_without_opening_the_queue() {
+    let server = Server::start();
+    for (number, error) in ["550 no such user u1", "550 no such user u2", "timeout"].iter().enumerate() {
+        let id = number.to_string();
+        ok(&server, &["push", "mail", "x", "--id", &id]);
+        ok(&server, &["bury", "mail", &id, "--error", error]);
+    }
+    let told = "mail  messages die: 3 in 10m: 550 no such user u# (2 of them)";
+    let mut top = Top::start(&server);
+    top.until_line(told);
+    top.press(ENTER);
+    eventually("it is said in the queue, too", || top.text().starts_with(told));
+    let wide = Top::with(&server, (120, 24), "");
+    wide.until("messages die (550 no such user u#)");
+}
