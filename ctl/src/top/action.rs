@@ -1,6 +1,7 @@
 //! The actions of the screen, each of which asks for confirmation.
 
 use super::alter;
+use super::marked::{Change, Marked};
 use super::sources::Sources;
 use crate::dead::{self, Among, Filter, SentBack};
 use crate::failure::Failure;
@@ -27,9 +28,8 @@ pub enum Kind {
     Pause,
     PauseFor(Duration),
     Resume,
-    /// The queues that were marked. The action names one of them.
-    PauseMarked(Vec<Vec<u8>>),
-    ResumeMarked(Vec<Vec<u8>>),
+    /// Of the queues that were marked. The action names one of them.
+    Marked(Change, Marked),
     /// For pushes, and so the end of that; deliveries stay as they are.
     Close,
     Open,
@@ -124,12 +124,7 @@ impl Action {
                 format!("Pause {queue} for {}? Nothing is delivered meanwhile.", exact(millis(*time)))
             }
             Kind::Resume => format!("Resume {queue}? It delivers and accepts messages again."),
-            Kind::PauseMarked(queues) => {
-                format!("Pause {}? They deliver nothing until they are resumed.", many_queues(queues.len()))
-            }
-            Kind::ResumeMarked(queues) => {
-                format!("Resume {}? They deliver and accept messages again.", many_queues(queues.len()))
-            }
+            Kind::Marked(change, queues) => change.question(queues),
             Kind::Close => format!("Close {queue}? Pushes are refused until it is opened."),
             Kind::Open => format!("Open {queue}? It accepts messages again."),
             Kind::Alter(text) => format!("Alter {queue}: {}?", cut(&shown(text), width * CAUSE)),
@@ -224,13 +219,9 @@ impl Action {
 }
 
 /// `1 dead message`, `25,000 dead messages`; without a state, `2 messages`.
-fn many(count: u64, state: &str) -> String {
+pub fn many(count: u64, state: &str) -> String {
     let space = if state.is_empty() { "" } else { " " };
     format!("{} {state}{space}message{}", grouped(count), if count == 1 { "" } else { "s" })
-}
-
-fn many_queues(count: usize) -> String {
-    format!("{} marked queue{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 fn capital(word: &str) -> String {
@@ -269,8 +260,7 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
             queue.resume()?;
             format!("resumed {name}")
         }
-        Kind::PauseMarked(queues) => each(client, queues, "paused", |queue| queue.pause(None).map(|_| ()))?,
-        Kind::ResumeMarked(queues) => each(client, queues, "resumed", |queue| queue.resume().map(|_| ()))?,
+        Kind::Marked(change, queues) => change.execute(client, queues, progress)?,
         Kind::Close => {
             queue.pause_flow(Flow::In, None)?;
             format!("closed {name}")
@@ -281,12 +271,10 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
         }
         Kind::Alter(text) => alter::execute(client, &action.queue, text)?,
         Kind::RedriveAll(limit) => {
-            let step = |count| queue.redrive_oldest(Some(count), Duration::ZERO);
-            format!("redriven {} of {name}", many(in_steps(*limit, "redriven", step, progress)?, ""))
+            format!("redriven {} of {name}", many(redrive(&queue, *limit, progress)?, ""))
         }
         Kind::PromoteAll(limit) => {
-            let step = |count: u32| counted(client, cmd("DQ.PROMOTE").arg(&action.queue).arg("COUNT").arg(count));
-            format!("{} of {name} due now", many(in_steps(*limit, "due now", step, progress)?, ""))
+            format!("{} of {name} due now", many(promote(client, &action.queue, *limit, progress)?, ""))
         }
         Kind::Purge(state, limit) => {
             let step =
@@ -366,18 +354,15 @@ fn sent_back(did: Result<(), Failure>, sent: SentBack, queue: &str) -> Result<St
     Ok(format!("sent back {} of {queue}{left}", many(sent.sent, "")))
 }
 
-/// Changes each queue. A failure says how many were changed before.
-fn each(
-    client: &Client,
-    queues: &[Vec<u8>],
-    past: &str,
-    change: impl Fn(Queue<Raw>) -> Result<(), Error>,
-) -> Result<String, Failure> {
-    for (done, name) in queues.iter().enumerate() {
-        let failed = |error| Failure::from(error).of(format!("{done} of {} {past}; {}", queues.len(), named(name)));
-        change(client.queue(name)).map_err(failed)?;
-    }
-    Ok(format!("{past} {}", many_queues(queues.len())))
+/// Redrives the oldest dead messages of a queue.
+pub fn redrive(queue: &Queue<Raw>, limit: u64, progress: impl Fn(String)) -> Result<u64, Failure> {
+    in_steps(limit, "redriven", |count| queue.redrive_oldest(Some(count), Duration::ZERO), progress)
+}
+
+/// Runs the delayed messages of a queue that are due first.
+pub fn promote(client: &Client, queue: &[u8], limit: u64, progress: impl Fn(String)) -> Result<u64, Failure> {
+    let step = |count: u32| counted(client, cmd("DQ.PROMOTE").arg(queue).arg("COUNT").arg(count));
+    in_steps(limit, "run", step, progress)
 }
 
 fn bury(queue: &Queue<Raw>, ids: &[Vec<u8>]) -> Result<String, Failure> {
@@ -394,17 +379,17 @@ fn counted(client: &Client, command: &dq_client::Cmd) -> Result<u64, Error> {
     Ok(reply::int(&reply).and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
 }
 
-/// Repeats a step until nothing is left, but ignores messages that came later.
+/// Repeats a step until nothing is left, but ignores messages that came later. A failure says how many were changed before.
 fn in_steps(
     limit: u64,
     done: &str,
     step: impl Fn(u32) -> Result<u64, Error>,
     progress: impl Fn(String),
-) -> Result<u64, Error> {
+) -> Result<u64, Failure> {
     let mut total = 0;
     while total < limit {
         let count = u32::try_from(limit - total).unwrap_or(STEP).min(STEP);
-        let changed = step(count)?;
+        let changed = step(count).map_err(|error| Failure::from(error).after_change(total, done))?;
         total += changed;
         if changed < u64::from(count) {
             break;

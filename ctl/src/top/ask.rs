@@ -5,6 +5,7 @@ use super::app::App;
 use super::details::DetailsPage;
 use super::entries::{About, Only};
 use super::listing::{Listing, ListingPage};
+use super::marked::Change;
 use super::moves::Place;
 use super::prompt::Prompt;
 use super::queue::{QueuePage, STATES};
@@ -46,12 +47,10 @@ impl App {
                 return self.say("this key is for the queue or its messages: Esc goes back to them")
             }
             (letter, _) if place == Place::Queues && !self.queues.marked.is_empty() => {
-                let marked = self.queues.marked.iter().cloned().collect();
-                match letter {
-                    'p' if self.queues.are_marked_held() => Kind::ResumeMarked(marked),
-                    'p' => Kind::PauseMarked(marked),
-                    _ => return self.say("only p is for marked queues: Esc forgets the marks"),
-                }
+                let Some(change) = Change::of(letter, &self.queues) else {
+                    return self.say("only p, C, R and N are for marked queues: Esc forgets the marks");
+                };
+                Kind::Marked(change, self.queues.marked_with(change.state()))
             }
             ('p', _) if number("paused") == 1 || number("closed") == 1 => Kind::Resume,
             ('p', _) => Kind::Pause,
@@ -115,6 +114,10 @@ impl App {
         match kind {
             Kind::RedriveAll(0) => return self.say("the queue has no dead messages"),
             Kind::PromoteAll(0) => return self.say("the queue has no delayed messages"),
+            Kind::Marked(change, queues) if queues.is_empty() => {
+                let state = change.state().unwrap_or_default();
+                return self.say(&format!("the marked queues have no {state} messages"));
+            }
             Kind::Purge(state, 0) => return self.say(&format!("the queue has no {state} messages")),
             _ => {}
         }

@@ -78,9 +78,11 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
             ("q leave", true),
         ],
         Place::Queues if !app.queues.marked.is_empty() => vec![
-            ("p resume marked", app.queues.are_marked_held()),
-            ("p pause marked", !app.queues.are_marked_held()),
             ("Space mark", true),
+            (if app.queues.are_marked(&["paused", "closed"]) { "p resume" } else { "p pause" }, true),
+            (if app.queues.are_marked(&["closed"]) { "C open" } else { "C close" }, true),
+            ("R redrive", !app.queues.marked_with(Some("dead")).is_empty()),
+            ("N run now", !app.queues.marked_with(Some("delayed")).is_empty()),
             ("Esc forget marks", true),
             ("? keys", true),
             ("q leave", true),

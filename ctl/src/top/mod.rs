@@ -1,7 +1,7 @@
 //! `dqctl top`: queues and their messages, live in the terminal.
 //!
 //! `source` reads the server in a thread of its own. `app` has the state and handles keys, `moves` those that lead elsewhere,
-//! `ask` those that change something, `prompt` those of what is typed, and `alter` those of settings. `view` renders the state
+//! `ask` those that change something, `marked` of several queues, `prompt` those of what is typed, and `alter` those of settings. `view` renders the state
 //! as lines with a file for each page (`list`, `findings`, `queue` with its `head`, `listing`, `message`, `details`), one for the
 //! keys and one for the help, and `terminal` shows them. `deaths` and `sources` say how many messages died, and where those
 //! that were moved came from.
@@ -20,6 +20,7 @@ mod help;
 mod keys;
 mod list;
 mod listing;
+mod marked;
 mod message;
 mod moves;
 mod prompt;

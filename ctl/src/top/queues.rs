@@ -2,6 +2,7 @@
 
 use super::deaths::Deaths;
 use super::list::Widest;
+use super::marked::Marked;
 use super::sort::Sort;
 use crate::condition::{Condition, Level, Recent};
 use crate::output::text::named;
@@ -174,10 +175,17 @@ impl Queues {
         true
     }
 
-    /// Whether all that are marked are paused or closed.
-    pub fn are_marked_held(&self) -> bool {
-        let is_held = |row: &Row| row.number("paused") == 1 || row.number("closed") == 1;
-        self.marked.iter().all(|name| self.row(name).is_some_and(is_held))
+    /// Whether each queue that is marked has one of these fields set.
+    pub fn are_marked(&self, fields: &[&str]) -> bool {
+        let has = |row: &Row| fields.iter().any(|field| row.number(field) == 1);
+        self.marked.iter().all(|name| self.row(name).is_some_and(has))
+    }
+
+    /// Those that are marked, each with its number of messages in a state; with a state, only those that have some.
+    pub fn marked_with(&self, state: Option<&str>) -> Marked {
+        let count = |name| self.row(name).zip(state).map_or(0, |(row, state)| row.number(state).unsigned_abs());
+        let counted = self.marked.iter().map(|name| (name.clone(), count(name)));
+        counted.filter(|(_, count)| state.is_none() || *count > 0).collect()
     }
 
     /// Keeps the cursor on its queue, also if it is on the first line.

@@ -93,8 +93,10 @@ fn marked_queues_are_paused_and_resumed_together() {
     top.press("g  ");
     top.until("2 marked");
     assert!(!top.line("a* ").is_empty() && !top.line("b* ").is_empty(), "{}", top.text());
+    top.press("X");
+    top.until("only p, C, R and N are for marked queues");
     top.press("R");
-    top.until("only p is for marked queues");
+    top.until("the marked queues have no dead messages");
     top.press("p");
     top.until("Pause 2 marked queues?");
     top.press("y");
@@ -111,6 +113,58 @@ fn marked_queues_are_paused_and_resumed_together() {
     assert_eq!(paused(), [false; 3]);
     top.press(ESCAPE);
     top.until_line("a ");
+}
+
+#[test]
+fn marked_queues_are_redriven_run_and_closed_together() {
+    let server = Server::start();
+    for (queue, ids) in [("a", &["1", "2", "3"][..]), ("b", &["1"]), ("c", &["1"])] {
+        for id in ids {
+            ok(&server, &["push", queue, "x", "--id", id, "--in", "1h"]);
+            ok(&server, &["bury", queue, id]);
+        }
+        ok(&server, &["push", queue, "x", "--in", "1h"]);
+    }
+    let mut top = Top::start(&server);
+    let counts = |state: &str| ["a", "b", "c"].map(|queue| server.text(&["DQ.LEN", queue, state]));
+    eventually("they are counted", || top.line("TOTAL ").split_whitespace().nth(4) == Some("5"));
+    top.press("g  ");
+    top.until("2 marked");
+    for (key, question, said) in [
+        ("R", "Redrive 4 dead messages of 2 marked queues?", "redriven 4 messages of 2 marked queues"),
+        ("N", "Run 2 delayed messages of 2 marked queues now?", "run 2 messages of 2 marked queues"),
+        ("C", "Close 2 marked queues?", "closed 2 marked queues"),
+    ] {
+        top.press(key);
+        top.until(question);
+        top.press("y");
+        top.until(said);
+    }
+    assert_eq!(
+        (counts("dead"), counts("ready")),
+        (["0", "0", "1"].map(str::to_owned), ["4", "2", "0"].map(str::to_owned))
+    );
+    let closed = ["a", "b", "c"].map(|queue| ok(&server, &["info", queue]).contains("closed\t1"));
+    assert_eq!(closed, [true, true, false]);
+}
+
+#[test]
+fn a_failure_among_marked_queues_says_how_far_it_came() {
+    let server = Server::start();
+    for queue in ["a", "b"] {
+        ok(&server, &["push", queue, "x", "--id", "1"]);
+        ok(&server, &["bury", queue, "1"]);
+    }
+    let mut top = Top::with(&server, (160, 24), "");
+    eventually("they are counted", || top.line("TOTAL ").split_whitespace().nth(4) == Some("2"));
+    top.press("  ");
+    top.until("2 marked");
+    top.press("R");
+    top.until("Redrive 2 dead messages of 2 marked queues?");
+    server.ask(&["DEL", "b"]);
+    server.ask(&["SET", "b", "no queue"]);
+    top.press("y");
+    top.until("failed: 1 of 2 redriven with 1 message; b: ");
 }
 
 #[test]
