@@ -89,7 +89,7 @@ export function fillItem(item, message) {
   text(last, known);
 }
 
-/** Recurring messages, the one that runs next first. */
+/** Recurring messages by their due times, so that the one that is late by most comes first. */
 export function scheduleList(queue, shared) {
   const series = seriesOf(queue);
   let answer = { messages: [] };
@@ -113,9 +113,8 @@ export function scheduleList(queue, shared) {
 
   function draw() {
     const part = filter.value.trim().toLowerCase();
-    const next = (message) => (message.state === "delayed" ? message.due : 0);
     const fits = (message) => `${shown(message, "id")} ${ruleOf(message)}`.toLowerCase().includes(part);
-    const chosen = answer.messages.filter(fits).sort((a, b) => next(a) - next(b));
+    const chosen = answer.messages.filter(fits).sort((a, b) => a.due - b.due);
     const messages = chosen.slice(0, MOST);
     list(items, messages, keyOf, make, (item, message) => {
       fillItem(item, message);

@@ -121,6 +121,24 @@ fn consumers_are_released_and_groups_are_links() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn the_schedule_that_is_late_by_most_comes_first() {
+    let server = Server::start();
+    for (place, id) in ["c", "a", "e", "b", "d"].into_iter().enumerate() {
+        server.ask(&["DQ.SCHEDULE", "q", id, "x", "EVERY", "3600000"]);
+        server.ask(&["DQ.RESCHEDULE", "q", id, "AT", &format!("170000000000{place}")]);
+    }
+    server.ask(&["DQ.SCHEDULE", "q", "next", "x", "EVERY", "3600000"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&web.page("queue?queue=q&tab=schedules"));
+    browser.until("6 schedules");
+    let ids = "[...document.querySelectorAll('.messages .line-one a')].map((link) => link.innerText).join()";
+    assert_eq!(browser.eval(ids), "c,a,e,b,d,next");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn a_queue_that_hangs_says_who_holds_its_messages() {
     let server = Server::start();
     for id in ["held", "waits"] {
