@@ -180,8 +180,25 @@ impl From<Error> for Problem {
             | Error::WrongType(_) => 409,
             _ => 502,
         };
-        Problem::new(status, Failure::from(error).to_string())
+        Problem::new(status, here(&error).unwrap_or_else(|| Failure::from(error).to_string()))
     }
+}
+
+/// What to do about an error of a push. The advice of the command line names options that neither the page nor the API has.
+fn here(error: &Error) -> Option<String> {
+    let advice = match error {
+        Error::DeadId(_) => {
+            let text = "the queue holds a dead message of this id: redrive or delete it, or let the new one replace it";
+            return Some(text.to_owned());
+        }
+        Error::QueueFull(_) => {
+            "push again when messages have been completed, or raise maxlen in the settings of the queue"
+        }
+        Error::QueueClosed(_) => "push again later, or open the queue",
+        Error::TooLarge(_) => "push less, or raise maxpayload in the settings of the queue",
+        _ => return None,
+    };
+    Some(format!("{error}; {advice}"))
 }
 
 impl From<Failure> for Problem {

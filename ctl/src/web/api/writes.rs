@@ -364,7 +364,10 @@ pub fn push(api: &Api, params: &Params) -> Answer {
         command.arg("REPLACE");
     }
     let Value::BulkString(id) = send(api, &command)? else {
-        return Err(Problem::new(409, "a duplicate: the queue has accepted this id already, and replace is not set"));
+        return Err(Problem::new(
+            409,
+            "a duplicate: the queue has accepted this id already; give another one, or let the new message replace it",
+        ));
     };
     api.find.learn(&queue, true);
     let mut answer = Map::new();

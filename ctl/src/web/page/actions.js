@@ -116,6 +116,21 @@ export function actions(shared, queue) {
     });
   }
 
+  /** Pushes what was edited. A payload that is no text is pushed as it is. */
+  function pushCopy(found, values, more = {}) {
+    const payload = isText(found) ? { payload: values.payload } : { "payload-base64": found["payload-base64"] };
+    return act("push", { ...given(values), ...payload, ...more }, (answer) => `Pushed: ${shown(answer, "id")}${more.replace ? ", in place of the dead message" : ""}.`);
+  }
+
+  /** Pushes in place of a dead message. A message that lives again is left alone. */
+  async function replaceDead(shownId, found, values) {
+    if (values.id) throw new Error(`Another id: leave it empty, because the new message has the id ${shownId}.`);
+    const id = param(found, "id");
+    const { message } = await read("message", { ...queue, ...id });
+    if (message.died !== found.died) throw new Error(`${shownId} is ${message.state} now: somebody has changed it meanwhile.`);
+    return pushCopy(found, values, { ...id, replace: true });
+  }
+
   return {
     pause: () => ask({
       title: `Pause ${title}?`,
@@ -311,29 +326,28 @@ export function actions(shared, queue) {
         { name: "payload", label: "Payload", type: "textarea", required: false },
         { name: "id", label: "Id (optional)", hint: "While the queue holds a message of this id, further pushes are duplicates." },
         ...rest({}),
+        { name: "replace", more: true, label: "If the queue holds a message of this id", options: [["", "the push is refused"], ["yes", "the new one takes its place, also if a consumer has it"]] },
       ],
       confirm: "Push",
-      run: (values) => act("push", { ...given(values), payload: values.payload }, (answer) => `Pushed: ${shown(answer, "id")}.`),
+      run: ({ replace, ...values }) => act("push", { ...given(values), payload: values.payload, replace: replace === "yes" }, (answer) => `Pushed: ${shown(answer, "id")}.`),
     }),
-    // A payload that is no text is pushed as it is.
-    pushAgain: (shownId, found) => ask({
-      title: `Push ${shownId} again as a new message`,
-      words: `${found.state === "dead" ? "" : "The message that is here stays as it is."}${typeof found.payload === "string" ? "" : " Its payload is no text, so it is pushed unchanged."}`,
+    pushAgain: (shownId, found) => ask(found.state === "dead" ? {
+      title: `Edit ${shownId} and push it again`,
+      words: `The new message is ready at once, or when it is due.${unchanged(found)}`,
       fields: [
-        ...(typeof found.payload === "string" ? [payloadOf(found.payload)] : []),
-        { name: "id", label: "Id (optional)", hint: "Empty: a new one is made. The id of this message would be a duplicate." },
-        ...(found.state === "dead" ? [{ name: "old", label: "The dead message", options: [["", "stays as it is"], ["delete", "is deleted after the push"]] }] : []),
+        ...payloadOf(found),
+        { name: "old", label: "The dead message", options: [["replace", "is replaced by the new one, which has its id"], ["", "stays as it is"]] },
+        { name: "id", label: "Another id (optional)", hint: "For the new message, if the dead one stays. Empty: one is made." },
         ...rest(found),
       ],
       confirm: "Push",
-      run: async ({ old, ...values }) => {
-        const payload = typeof found.payload === "string" ? { payload: values.payload } : { "payload-base64": found["payload-base64"] };
-        const pushed = shown(await write("push", { ...queue, ...given(values), ...payload }), "id");
-        if (old !== "delete") return report(`Pushed: ${pushed}.`);
-        // The push is done, and is not repeated.
-        const words = await write("cancel", { ...queue, ...param(found, "id") }).then(() => `Pushed: ${pushed}. Deleted: ${shownId}.`, (problem) => `Pushed: ${pushed}. Not deleted: ${problem.message}`);
-        return report(words);
-      },
+      run: ({ old, ...values }) => (old === "replace" ? replaceDead(shownId, found, values) : pushCopy(found, values)),
+    } : {
+      title: `Push ${shownId} again as a new message`,
+      words: `The message that is here stays as it is.${unchanged(found)}`,
+      fields: [...payloadOf(found), { name: "id", label: "Id (optional)", hint: "Empty: a new one is made. The id of this message would be a duplicate." }, ...rest(found)],
+      confirm: "Push",
+      run: (values) => pushCopy(found, values),
     }),
   };
 }
@@ -369,14 +383,24 @@ export function removal(state) {
   return { done: "Forget", dead: "Delete", letters: "Delete" }[state] ?? "Cancel";
 }
 
+function isText(found) {
+  return typeof found.payload === "string";
+}
+
+/** What a question says of a payload that it cannot show. */
+function unchanged(found) {
+  return isText(found) ? "" : " Its payload is no text, so it is pushed unchanged.";
+}
+
 /** The field for a payload that is pushed again. JSON is indented there; what nobody edits is pushed byte for byte as it was. */
-function payloadOf(payload) {
+function payloadOf({ payload }) {
+  if (typeof payload !== "string") return [];
   const json = indented(payload, false);
   const offered = json ?? payload;
   // A field of text turns all line breaks into its own.
   const parse = (words) => (words === offered.replace(/\r\n?/g, "\n") ? payload : words);
   const hint = offered === payload ? null : "This JSON is shown indented. If you edit it, it is pushed as it stands here; if not, as it was.";
-  return { name: "payload", label: "Payload", type: "textarea", value: offered, hint, parse };
+  return [{ name: "payload", label: "Payload", type: "textarea", value: offered, hint, parse }];
 }
 
 /** The fields of a push that are seldom needed. */

@@ -128,7 +128,7 @@ fn a_queue_whose_messages_die_opens_at_its_dead() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
-fn a_dead_message_is_edited_and_pushed_as_a_new_one() {
+fn a_dead_message_is_repaired_under_its_own_id_or_copied() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "q", "{\"user\":7}", "ID", "m", "PRIORITY", "5", "HEADERS", "1", "trace", "1f"]);
     for attempt in ["one", "two"] {
@@ -160,12 +160,14 @@ fn a_dead_message_is_edited_and_pushed_as_a_new_one() {
     assert!(!shown.contains("Cancel…"), "{shown}");
     browser
         .until_true("document.querySelector('.condition').innerText.startsWith('Dead · Rejected or buried · died ')");
-    browser.choose("Edit and push again…", "Push m again as a new message");
+    browser.choose("Edit and push again…", "Edit m and push it again");
     // It is indented to be read, and what is edited is pushed as it stands there.
     let field = "document.getElementById('field-payload').value";
     assert_eq!(browser.eval(field), "{\n  \"user\": 7\n}");
     browser.eval(&format!("{field} = {field}.replace('7', '8')"));
     browser.eval("document.getElementById('field-id').value = 'm2'");
+    browser.choose("Push", "leave it empty, because the new message has the id m.");
+    browser.eval("document.getElementById('field-old').value = ''");
     browser.choose("Push", "Pushed: m2.");
     let copy = web.read("/api/message?queue=q&id=m2")["message"].clone();
     assert_eq!(
@@ -173,15 +175,35 @@ fn a_dead_message_is_edited_and_pushed_as_a_new_one() {
         (&"{\n  \"user\": 8\n}".into(), &5.into(), &"1f".into())
     );
     assert_eq!(web.read("/api/message?queue=q&id=m")["message"]["state"], "dead");
-    // Once more without a change to the payload, which stays as it was, and the dead one is deleted.
-    browser.choose("Edit and push again…", "is deleted after the push");
-    browser.eval(
-        "document.getElementById('field-old').value = 'delete'; document.getElementById('field-id').value = 'm3'",
-    );
+    // Its own id is refused as long as it stays, in words of the page.
+    browser.choose("Edit and push again…", "Edit m and push it again");
+    browser.eval("document.getElementById('field-old').value = ''; document.getElementById('field-id').value = 'm'");
+    browser.choose("Push", "redrive or delete it, or let the new one replace it");
+    browser.press("Escape");
+    // Unless somebody says otherwise it is replaced, and a payload that was not changed stays as it was.
+    browser.choose("Edit and push again…", "is replaced by the new one");
     browser.eval("document.querySelector('dialog button.primary').click()");
-    browser.until("Pushed: m3. Deleted: m.");
-    browser.until("The queue has no message of this id now");
-    assert_eq!(web.read("/api/message?queue=q&id=m3")["message"]["payload"], "{\"user\":7}");
+    browser.until("Pushed: m, in place of the dead message.");
+    browser.until("Ready · due");
+    let repaired = web.read("/api/message?queue=q&id=m")["message"].clone();
+    assert_eq!((&repaired["payload"], &repaired["attempt"]), (&"{\"user\":7}".into(), &0.into()));
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_dead_message_that_lives_again_is_not_replaced() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "old", "ID", "m"]);
+    server.ask(&["DQ.BURY", "q", "m"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&web.page("message?queue=q&id=m"));
+    browser.choose("Edit and push again…", "is replaced by the new one");
+    server.ask(&["DQ.REDRIVE", "q", "IDS", "1", "m"]);
+    browser.eval("document.getElementById('field-payload').value = 'new'");
+    browser.choose("Push", "m is ready now: somebody has changed it meanwhile.");
+    assert_eq!(web.read("/api/message?queue=q&id=m")["message"]["payload"], "old");
     assert_eq!(browser.problem(), "");
 }
 

@@ -206,7 +206,7 @@ fn wrong_requests_change_nothing_and_say_why() {
     }
     assert_eq!(digest(), "1");
     let closed = web.post("push", &json!({ "queue": "closed", "payload": "x" }));
-    assert!(closed.error().contains("dqctl resume closed in"), "{closed:?}");
+    assert!(closed.error().contains("open the queue"), "{closed:?}");
     web.act("resume", json!({ "queue": "closed", "flow": "in" }));
     web.act("push", json!({ "queue": "closed", "payload": "x" }));
     let broken = web.request("POST", "/api/push", &["X-DQ: 1"], "{\"queue\":");
