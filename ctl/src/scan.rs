@@ -11,6 +11,9 @@ const PAGE: u64 = 1_000;
 /// About how many bytes the fields of a message take in addition to its payload.
 const FIELDS: u64 = 300;
 
+/// The cursor of a scan that begins, or has ended.
+pub const BEGIN: &[u8] = b"0";
+
 /// Calls `visit` with each page of `DQ.SCAN`, until it breaks. `info` are the fields of `DQ.INFO`, and `options` those of the
 /// scan. A message that is in the queue all the time is visited exactly once, even if `visit` changes the queue.
 pub fn pages(
@@ -18,12 +21,24 @@ pub fn pages(
     queue: &[u8],
     info: &Fields,
     options: &[&str],
+    visit: impl FnMut(Vec<Fields>) -> Result<ControlFlow<()>, Failure>,
+) -> Result<(), Failure> {
+    pages_from(client, queue, info, options, &mut BEGIN.to_vec(), visit)
+}
+
+/// The same from a cursor on, which is left where the next call continues: at [`BEGIN`] after the last page.
+pub fn pages_from(
+    client: &Client,
+    queue: &[u8],
+    info: &Fields,
+    options: &[&str],
+    cursor: &mut Vec<u8>,
     mut visit: impl FnMut(Vec<Fields>) -> Result<ControlFlow<()>, Failure>,
 ) -> Result<(), Failure> {
-    let (mut cursor, mut size) = (b"0".to_vec(), Size::of(info));
+    let mut size = Size::of(info);
     loop {
         let mut command = cmd("DQ.SCAN");
-        command.arg(queue).arg(&cursor).arg("COUNT").arg(size.page()).arg(options);
+        command.arg(queue).arg(&*cursor).arg("COUNT").arg(size.page()).arg(options);
         let mut page = reply::list(client.call(&command, Resend::Harmless)?)?.into_iter();
         let Some(Value::BulkString(next)) = page.next() else { return Ok(()) };
         let mut messages = Vec::new();
@@ -33,8 +48,8 @@ pub fn pages(
             messages.push(message);
         }
         let is_done = visit(messages)?.is_break();
-        cursor = next;
-        if is_done || cursor == b"0" {
+        *cursor = next;
+        if is_done || *cursor == BEGIN {
             return Ok(());
         }
     }

@@ -33,6 +33,17 @@ pub fn pages(
     client: &Client,
     queue: &[u8],
     filter: &Filter,
+    visit: impl FnMut(Vec<Fields>) -> Result<ControlFlow<()>, Failure>,
+) -> Result<bool, Failure> {
+    pages_from(client, queue, filter, &mut scan::BEGIN.to_vec(), visit)
+}
+
+/// The same from the cursor of a scan on, which is left where the next call continues.
+pub fn pages_from(
+    client: &Client,
+    queue: &[u8],
+    filter: &Filter,
+    cursor: &mut Vec<u8>,
     mut visit: impl FnMut(Vec<Fields>) -> Result<ControlFlow<()>, Failure>,
 ) -> Result<bool, Failure> {
     let info = Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)?;
@@ -41,7 +52,7 @@ pub fn pages(
         Among::State(state) => vec!["STATE", state.as_str()],
         Among::Letters => Vec::new(),
     };
-    scan::pages(client, queue, &info, &options, |page| {
+    scan::pages_from(client, queue, &info, &options, cursor, |page| {
         let now = now_ms();
         visit(page.into_iter().filter_map(|message| filter.meets(message, now)).collect())
     })?;

@@ -5,26 +5,27 @@
 use super::messages::{cut, BEGINNING};
 use super::queues::no_queue;
 use super::{put, Answer, Api, Params, Problem};
-use crate::dead::{bury_these, cause_of, pages, redrive_these, send_back, since, Among, Filter, SentBack};
+use crate::dead::{bury_these, cause_of, pages, pages_from, redrive_these, send_back, since, Among, Filter, SentBack};
 use crate::reply::{list, text, Fields};
 use crate::time::now_ms;
 use dq_client::{cmd, Resend, State};
 use serde_json::{json, Map, Value as Json};
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// How long one request reads.
-const READ: Duration = Duration::from_secs(4);
+/// How long one request reads, unless it asks for less, in ms.
+const READ: i64 = 4_000;
 /// The most messages, causes and former queues that are listed, and the most of these that are counted: each message can have
 /// its own.
 const MESSAGES: i64 = 500;
 const LISTED: usize = 200;
 const COUNTED: usize = 10_000;
-/// What selects messages, in requests of both kinds.
-const SELECTS: [&str; 8] = ["state", "cause", "from", "text", "group", "older", "attempts", "before"];
+/// What selects messages, and for how long, in requests of both kinds.
+const SELECTS: [&str; 9] = ["state", "cause", "from", "text", "group", "older", "attempts", "before", "within"];
 
 /// Which messages are meant.
 struct Selection {
@@ -82,7 +83,7 @@ impl Selection {
 /// selected, and former queues likewise, so that another one can be chosen.
 pub fn dead(api: &Api, params: &Params) -> Answer {
     params.only(&[&["queue", "count"], &SELECTS[..]].concat())?;
-    let (queue, selection) = (params.needed("queue")?, Selection::of(params)?);
+    let (queue, selection, within) = (params.needed("queue")?, Selection::of(params)?, within(params)?);
     let mut newest = Newest::new(usize::try_from(params.int("count", 1, MESSAGES)?.unwrap_or(50)).unwrap_or(50));
     let (mut causes, mut origins) = (Tally::new(), Tally::new());
     let (mut selected, mut is_partial, began) = (0_u64, false, Instant::now());
@@ -100,7 +101,7 @@ pub fn dead(api: &Api, params: &Params) -> Answer {
         page.retain(|message| selection.is_of_cause(message) && selection.is_from(message));
         selected += u64::try_from(page.len()).unwrap_or(0);
         newest.add(page);
-        is_partial = began.elapsed() > READ;
+        is_partial = began.elapsed() >= within;
         Ok(if is_partial { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
     if !exists {
@@ -172,24 +173,31 @@ impl Newest {
     }
 }
 
-/// Redrives, buries or deletes the selected messages. `more` says that the time was not enough for all of them.
+/// Redrives, buries or deletes the selected messages, at most `count` of them, from the cursor of the last request on. The cursor of
+/// the answer says where to go on if the time was not enough.
 pub fn change_dead(api: &Api, params: &Params) -> Answer {
-    params.only(&[&["queue", "do", "delay", "error"], &SELECTS[..]].concat())?;
-    let (queue, selection) = (params.needed("queue")?, Selection::of(params)?);
+    params.only(&[&["queue", "do", "delay", "error", "count", "cursor"], &SELECTS[..]].concat())?;
+    let (queue, selection, within) = (params.needed("queue")?, Selection::of(params)?, within(params)?);
     let action = params.text("do")?.unwrap_or_default();
     let (delay, error, mut sent) = (delay(params)?, params.bytes("error")?, SentBack::default());
+    let most = params.int("count", 1, i64::MAX)?.and_then(|most| u64::try_from(most).ok()).unwrap_or(u64::MAX);
+    let cursor = params.text("cursor")?.unwrap_or_else(|| "0".to_owned());
+    if cursor.parse::<u64>().is_err() {
+        return Err(Problem::wrong("cursor must be 0, or that of the last answer"));
+    }
+    let mut cursor = cursor.into_bytes();
     let mut change = |ids: &[&[u8]]| match action.as_str() {
         "redrive" if selection.filter.among == Among::Letters => {
             let before = sent.sent;
             let did = send_back(&api.client, &queue, ids, delay, &mut sent);
-            did.map_err(|failure| failure.after_change(sent.sent, "sent back"))?;
+            did.map_err(|failure| failure.after_change(sent.sent - before, "sent back"))?;
             Ok(sent.sent - before)
         }
         "redrive" => redrive_these(&api.client, &queue, ids, delay),
         "bury" => bury_these(&api.client, &queue, ids, error.as_deref()),
         _ => {
-            let states = list(api.client.call(cmd("DQ.CANCEL").arg(&queue).arg(ids), Resend::Never)?);
-            Ok(states.unwrap_or_default().iter().filter_map(text).map(|_| 1).sum::<u64>())
+            let states = list(api.client.call(cmd("DQ.CANCEL").arg(&queue).arg(ids), Resend::Never)?)?;
+            Ok(states.iter().filter_map(text).map(|_| 1).sum::<u64>())
         }
     };
     let is_possible = match (action.as_str(), selection.filter.among) {
@@ -202,20 +210,28 @@ pub fn change_dead(api: &Api, params: &Params) -> Answer {
         let actions = "delete, redrive of dead messages or letters, or bury of ready or delayed messages";
         return Err(Problem::wrong(format!("do must be {actions}")));
     }
-    let (mut changed, mut has_more, began) = (0, false, Instant::now());
-    let exists = pages(&api.client, &queue, &selection.filter, |page| {
+    let (mut changed, began) = (0, Instant::now());
+    let exists = pages_from(&api.client, &queue, &selection.filter, &mut cursor, |page| {
         let selected = page.iter().filter(|message| selection.selects(message));
-        let ids: Vec<&[u8]> = selected.map(|message| message.bytes("id")).collect();
+        let rest = usize::try_from(most - changed).unwrap_or(usize::MAX);
+        let ids: Vec<&[u8]> = selected.map(|message| message.bytes("id")).take(rest).collect();
         if !ids.is_empty() {
-            changed += change(&ids)?;
+            changed += change(&ids).map_err(|failure| failure.after_change(changed, "changed"))?;
         }
-        has_more = began.elapsed() > READ;
-        Ok(if has_more { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        let ends = changed >= most || began.elapsed() >= within;
+        Ok(if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
     if !exists {
         return Err(no_queue());
     }
-    Ok(json!({ "changed": changed, "left": sent.left(), "more": has_more }))
+    let next = if changed >= most { Cow::from("0") } else { String::from_utf8_lossy(&cursor) };
+    Ok(json!({ "changed": changed, "left": sent.left(), "cursor": next }))
+}
+
+/// How long a request works at most.
+fn within(params: &Params) -> Result<Duration, Problem> {
+    let ms = params.int("within", 0, READ)?.unwrap_or(READ);
+    Ok(Duration::from_millis(u64::try_from(ms).unwrap_or(0)))
 }
 
 /// Of which messages some are meant: dead ones if nothing is said.

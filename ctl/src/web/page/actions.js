@@ -77,41 +77,44 @@ export function actions(shared, queue) {
     return `Sent back: ${many(did, "message")}.${left > 0 ? ` Left here: ${many(left, "message")}, which a consumer has, or of which the former queue has the id again, is gone, or does not move its dead here.` : ""}`;
   }
 
-  /** The count is asked for before the question, so that it is one of this moment. */
+  /**
+   * The count is asked for before the question, so that it is one of this moment, and no more than that are changed. If they cannot be
+   * counted in time, the question is about all of them.
+   */
   async function changeDead(what, filter) {
-    const before = now();
-    const counted = await read("dead", { ...queue, ...filter, before, count: 1 });
+    const conditions = conditionsOf(filter);
+    const { older = 0, ...others } = filter;
+    const selected = { ...queue, ...others, before: now() - older };
+    shared.say("Counting…");
+    const { selected: total, partial, origins } = await read("dead", { ...selected, count: 1 });
+    shared.say("");
     const state = filter.state ?? "dead";
     const noun = state === "letters" ? "dead letter" : `${state === "inflight" ? "delivered" : state} message`;
-    const number = `${counted.partial ? "At least " : ""}${many(counted.selected, noun)}`;
     const verb = verbOf(what, state);
     const from = shown(filter, "from");
-    const redriven = state === "letters" ? backTo(from ? [from] : counted.origins.map((one) => shown(one, "from"))) : "Ready again, with no attempts and no errors";
+    const named = from ? [from] : partial ? [] : origins.map((one) => shown(one, "from"));
+    const redriven = state === "letters" ? backTo(named) : "Ready again, with no attempts and no errors";
     const [doing, fields] = { redrive: [redriven, [DELAY]], bury: [BURIED, [ERROR]], delete: ["Removed for good", []] }[what];
-    const isNone = counted.selected === 0;
+    const number = partial ? `all ${noun}s` : many(total, noun);
+    const warning = [partial && `Not all could be counted in time: there are at least ${count(total)}.`, state === "inflight" && ACKS].filter(Boolean);
+    const isNone = total === 0 && !partial;
+    let [did, left, cursor] = [0, 0, "0"];
     ask({
-      title: `${verb} ${many(counted.selected, noun)} of ${title}?`,
-      words: isNone ? `No ${noun} is selected by these conditions any more.` : `${doing}: ${[number, ...conditionsOf(filter)].join(" ")}.${state === "inflight" ? ` ${ACKS}` : ""}`,
+      title: partial ? `${verb} all ${noun}s of ${title}${conditions.length > 0 ? " that these conditions select" : ""}?` : `${verb} ${many(total, noun)} of ${title}?`,
+      words: isNone ? `No ${noun} is selected by these conditions any more.` : [`${doing}: ${[number, ...conditions].join(" ")}.`, ...warning].join(" "),
       fields,
       confirm: verb,
       danger: what === "delete",
       run: async (values, progress) => {
-        let did = 0;
-        let left = 0;
-        let isPartial = false;
-        for (let more = !isNone; more;) {
-          const answer = await write("dead", { ...queue, ...filter, before, do: what, ...given(values) });
+        do {
+          if (isNone) break;
+          const answer = await write("dead", { ...selected, do: what, cursor, ...given(values), ...(partial ? {} : { count: total - did }) });
           did += answer.changed;
-          // Those that stay are looked at again in each step.
-          left = answer.left;
-          // A request has only seconds: what it finds nothing in is not read for ever.
-          more = answer.more && answer.changed > 0;
-          isPartial = answer.more && !more;
-          progress(`${count(did)} of ${count(counted.selected)}…`);
-        }
-        const words = verb === "Send back" ? sentBack(did, left) : `${DONE[verb]}: ${many(did, "message")}.`;
-        const others = { redrive: "dqctl redrive --where reads all", bury: "narrow the conditions for the others", delete: "dqctl cancel --where reads all" }[what];
-        report(isPartial ? `${words} Not all messages could be read in time: ${others}.` : words);
+          left += answer.left;
+          cursor = answer.cursor;
+          progress(`${count(did)} ${partial ? "so far" : `of ${count(total)}`}…`);
+        } while (cursor !== "0");
+        report(verb === "Send back" ? sentBack(did, left) : `${DONE[verb]}: ${many(did, "message")}.`);
       },
     });
   }

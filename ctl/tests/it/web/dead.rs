@@ -63,7 +63,7 @@ fn only_selected_dead_messages_are_changed() {
     let server = graveyard();
     let web = Web::writing(&server);
     let redriven = web.act("dead", json!({ "queue": "q", "do": "redrive", "cause": "no such user", "group": "acme" }));
-    assert_eq!((&redriven["changed"], &redriven["more"]), (&json!(1), &json!(false)));
+    assert_eq!((&redriven["changed"], &redriven["cursor"]), (&json!(1), &json!("0")));
     assert_eq!(web.read("/api/message?queue=q&id=m-1")["message"]["state"], "ready");
     assert_eq!(web.act("dead", json!({ "queue": "q", "do": "delete", "text": "timeout" }))["changed"], 5);
     assert_eq!(web.act("dead", json!({ "queue": "q", "do": "delete", "before": 1 }))["changed"], 0);

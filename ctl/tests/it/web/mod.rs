@@ -1,6 +1,7 @@
 //! `dqctl web`: what it reads, what it changes, and whom it refuses.
 
 mod browser;
+mod bulk;
 mod changes;
 mod charts;
 mod chrome;
