@@ -4,7 +4,7 @@ use super::finding::{About, Findings, Subject, DYING};
 use super::queues::number;
 use crate::advice::quoted;
 use crate::condition::moves_dead;
-use crate::dead::{as_it_died, cause_of, target, target_in_words, target_queue};
+use crate::dead::{as_it_died, cause_of, target, target_in_words, target_queue, Newest};
 use crate::name::shown;
 use crate::reply::Fields;
 use crate::scan;
@@ -96,11 +96,18 @@ fn deaths(client: &Client, target: &[u8]) -> Option<Deaths> {
     read.ok().map(|()| deaths)
 }
 
-/// Reports that messages die, and where they are. `cause` follows.
-pub fn die(info: &Fields, cause: &str, about: &mut About) {
+/// Reports that messages die, of what most of them did, and where they are. `moved` is what is known of those that were moved.
+pub fn die(client: &Client, name: &[u8], info: &Fields, moved: &str, about: &mut About) {
     let what = match target_in_words(info).filter(|_| moves_dead(info)) {
-        Some(target) => format!("messages have died in the last 10 minutes, and are moved to {target}{cause}"),
-        None => format!("messages have died in the last 10 minutes; it has {} dead", number(info, "dead")),
+        Some(target) => format!("messages have died in the last 10 minutes, and are moved to {target}{moved}"),
+        None => {
+            let known = Newest::read(client, name, info).known(number(info, "died"), (0, false));
+            let lately = known.and_then(|known| known.words()).map_or_else(
+                || "messages have died in the last 10 minutes".to_owned(),
+                |words| format!("messages have died: {words}"),
+            );
+            format!("{lately}; it has {} dead", number(info, "dead"))
+        }
     };
     about.warning(DYING, what, "they are not delivered again", &advice(info));
 }
@@ -125,7 +132,7 @@ pub fn check_again(client: &Client, name: &[u8], before: &Moved, findings: &mut 
     let Ok(Some(info)) = Fields::read(reply) else { return Ok(()) };
     let died = number(&info, "died");
     if died > before.died {
-        die(&info, "", about);
+        die(client, name, &info, "", about);
         return Ok(());
     }
     let died = messages(u64::try_from(died).unwrap_or(0));

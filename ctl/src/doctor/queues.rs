@@ -84,7 +84,7 @@ pub fn check(
     let has = |wanted| conditions.iter().any(|(condition, _)| *condition == wanted);
     if has(Condition::Dying) {
         let cause = if moves_dead(&info) { targets.cause(client, name, &info) } else { None };
-        moved::die(&info, &cause.unwrap_or_default(), about);
+        moved::die(client, name, &info, &cause.unwrap_or_default(), about);
     }
     let are_letters = has(Condition::Letters);
     if are_letters {

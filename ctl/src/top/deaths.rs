@@ -1,11 +1,10 @@
 //! How many messages of a queue have died lately and of what, and where they are moved to.
 
 use crate::condition::RECENT;
-use crate::dead;
-use crate::output::text::{grouped, named, shown};
+use crate::dead::{self, Known, Newest};
+use crate::output::text::{grouped, named};
 use crate::row::Row;
 use crate::time::{millis, span};
-use crate::web::deaths::{Known, Newest};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -50,10 +49,7 @@ impl Deaths {
     /// How many have died, of what most of them did, and where they are: `: 391 in 10m: timeout`, or, if none could be read,
     /// since the first of these looks: `: 217 in 2m, moved to q:dead`.
     pub fn told(&self, row: &Row) -> String {
-        let died = self.known(row).and_then(|known| match &known.cause {
-            Some((cause, of)) => Some(in_words(&known, cause, *of)),
-            None => self.grown(row),
-        });
+        let died = self.known(row).and_then(|known| known.words().or_else(|| self.grown(row)));
         let moved = target(row).map(|(_, name)| format!("moved to {}", named(name)));
         let parts: Vec<String> = died.into_iter().chain(moved).collect();
         if parts.is_empty() {
@@ -71,18 +67,6 @@ impl Deaths {
     }
 }
 
-/// The words of the page: `at least 250 in 10m: timeout (98 of the newest 100)`.
-fn in_words(known: &Known, cause: &str, of: i64) -> String {
-    let number = |number: i64| grouped(number.unsigned_abs());
-    let least = if known.has_more { "at least " } else { "" };
-    let of = match known.read {
-        read if read == of => String::new(),
-        read if read == known.count => format!(" ({} of them)", number(of)),
-        read => format!(" ({} of the newest {})", number(of), number(read)),
-    };
-    format!("{least}{} in {}: {}{of}", number(known.count), span(millis(OVER)), shown(cause))
-}
-
 /// Where `DEADFORWARD` moves the dead messages of a queue: `QUEUE`, `STREAM` or `LIST`, and its name.
 pub fn target(row: &Row) -> Option<(&str, &[u8])> {
     dead::target(&row.latest.as_ref()?.info)
@@ -97,9 +81,9 @@ pub fn target_in_words(row: &Row) -> Option<String> {
 mod tests {
     use super::{Deaths, OVER, STEP};
     use crate::condition::Recent;
+    use crate::dead::Newest;
     use crate::reply::Fields;
     use crate::row::{Row, Snapshot};
-    use crate::web::deaths::Newest;
     use dq_client::Value;
     use std::time::{Duration, Instant};
 

@@ -10,6 +10,7 @@ use super::entries::{self, Entries, Entry, Only};
 use super::findings::{self, Finding};
 use super::listing::Listing;
 use crate::condition::{Looks, RECENT};
+use crate::dead::Newest;
 use crate::dead::{as_it_died, cause_of};
 use crate::failure::Failure;
 use crate::first::{self, Most};
@@ -19,7 +20,6 @@ use crate::queues;
 use crate::reply::Fields;
 use crate::row::{Snapshot, HELD};
 use crate::time::now_ms;
-use crate::web::deaths::Newest;
 use dq_client::{cmd, Client, Error, Resend};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -382,7 +382,7 @@ impl Source {
     /// Reads of what the newest dead messages died, unless that is known.
     fn read_deaths(&mut self, name: &[u8], info: &Fields) {
         if self.died.get(name).is_none_or(|at| at.elapsed() >= DEATHS) {
-            self.tell(Update::Died(name.to_vec(), Newest::read(&self.client, name, info, now_ms() - RECENT)));
+            self.tell(Update::Died(name.to_vec(), Newest::read(&self.client, name, info)));
             self.died.insert(name.to_vec(), Instant::now());
         }
     }

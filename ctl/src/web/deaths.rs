@@ -4,17 +4,11 @@
 use super::api::put;
 use super::history::History;
 use crate::condition::RECENT;
-use crate::dead::cause_of;
-use crate::first::{self, Most};
+use crate::dead::{Known, Newest};
 use crate::reply::Fields;
 use crate::time::now_ms;
-use dq_client::{cmd, Client};
+use dq_client::Client;
 use serde_json::{json, Value as Json};
-use std::collections::HashMap;
-
-/// The most dead messages that are read, and about the most bytes of their payloads: a page shows many queues.
-const READ: i64 = 100;
-const BYTES: i64 = 128 * 1024;
 
 /// How many died lately, by the history or, if it is shorter, at least those that are seen among the newest dead messages. Of the
 /// latter, the most frequent cause is told, and how many of how many that were `read` are `of-cause`. None are read if the user may
@@ -22,8 +16,10 @@ const BYTES: i64 = 128 * 1024;
 /// another queue, of which only the first ones are read at little cost. Null if it is not known that one died.
 pub fn recent(client: &Client, history: &History, queue: &[u8], info: &Fields) -> Json {
     let since = now_ms().saturating_sub(RECENT);
-    let newest = Newest::read(client, queue, info, since);
-    let Some(Known { count, has_more, read, cause }) = newest.known(newest.died, history.died(queue, since)) else {
+    let newest = Newest::read(client, queue, info);
+    let Some(Known { count, has_more, read, cause }) =
+        newest.known(info.int("died").unwrap_or(0), history.died(queue, since))
+    else {
         return Json::Null;
     };
     let (cause, of) = cause.unzip();
@@ -34,65 +30,4 @@ pub fn recent(client: &Client, history: &History, queue: &[u8], info: &Fields) -
         put(told, "moved-to", target);
     }
     told
-}
-
-/// What is known of the deaths of the last minutes.
-pub struct Known {
-    pub count: i64,
-    /// Whether more may have died.
-    pub has_more: bool,
-    /// How many of them were read.
-    pub read: i64,
-    /// The most frequent cause of those, and of how many it is.
-    pub cause: Option<(String, i64)>,
-}
-
-/// The causes of those of the newest dead messages that died lately, and at how many was looked.
-#[derive(Default)]
-pub struct Newest {
-    causes: HashMap<String, i64>,
-    looked: i64,
-    /// How many had died and how many were dead at that time.
-    died: i64,
-    dead: i64,
-}
-
-impl Newest {
-    /// Counts those that died since then.
-    pub fn read(client: &Client, queue: &[u8], info: &Fields, since: i64) -> Newest {
-        let peek = cmd("DQ.PEEK").arg(queue).arg("dead").clone();
-        let newest = first::read(client, &peek, info, Most { messages: READ, bytes: BYTES }).unwrap_or_default();
-        let mut causes = HashMap::new();
-        for message in &newest {
-            if message.int("died").is_some_and(|died| died > since) {
-                *causes.entry(cause_of(message)).or_default() += 1;
-            }
-        }
-        let total = |name: &str| info.int(name).unwrap_or(0);
-        let looked = i64::try_from(newest.len()).unwrap_or(i64::MAX);
-        Newest { causes, looked, died: total("died"), dead: total("dead") }
-    }
-
-    /// With these counts of a queue in which so many have died, all of which are dead.
-    #[cfg(test)]
-    pub fn of(counts: &[(&str, i64)], looked: i64, died: i64) -> Newest {
-        let causes = counts.iter().map(|(cause, count)| ((*cause).to_owned(), *count)).collect();
-        Newest { causes, looked, died, dead: died }
-    }
-
-    /// The same with how many have died until now, and by how many that total has grown, and whether that is over the same time;
-    /// `None` if it is not known that one died.
-    pub fn known(&self, died: i64, (grown, is_known): (i64, bool)) -> Option<Known> {
-        let read: i64 = self.causes.values().sum();
-        let count = grown.max(read + (died - self.died).max(0));
-        if count == 0 {
-            return None;
-        }
-        // Without the growth, they are all that died only if none has ever left the dead, by a limit or by a redrive, or if none died
-        // before.
-        let is_all = count >= died || read < self.looked && self.dead >= self.died;
-        let frequent = self.causes.iter().max_by(|(a, many), (b, more)| many.cmp(more).then_with(|| b.cmp(a)));
-        let cause = frequent.map(|(cause, many)| (cause.clone(), *many));
-        Some(Known { count, has_more: !is_known && !is_all, read, cause })
-    }
 }

@@ -37,10 +37,14 @@ fn dead_messages_that_are_old_are_found() {
 #[test]
 fn messages_that_have_just_died_are_found() {
     let server = sound();
-    ok(&server, &["push", "q", "x", "--id", "m"]);
-    ok(&server, &["bury", "q", "m"]);
+    for (id, error) in [("a", "timed out after 3 s"), ("b", "timed out after 5 s"), ("c", "refused")] {
+        ok(&server, &["push", "q", "x", "--id", id]);
+        ok(&server, &["bury", "q", id, "--error", error]);
+    }
     let (code, findings) = doctor(&server, &[]);
     assert_eq!((code, severities(&findings, "dying")), (1, vec!["warning"]), "{findings:?}");
+    let found = findings.iter().find(|found| found["check"] == "dying").unwrap();
+    assert_eq!(found["what"], "messages have died: 3 in 10m: timed out after # s (2 of them); it has 3 dead");
 }
 
 #[test]
