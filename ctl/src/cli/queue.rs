@@ -2,7 +2,7 @@
 
 use super::change::ConfirmArgs;
 use super::StateParser;
-use crate::name::QueueName;
+use crate::name::{MessageId, QueueName};
 use crate::time::parse_span;
 use clap::{ArgAction, ArgGroup, Args};
 use dq_client::{Cmd, State};
@@ -176,6 +176,9 @@ fn parse_rate(text: &str) -> Result<(u64, Duration), String> {
 pub struct PromoteArgs {
     /// The queue
     pub queue: QueueName,
+    /// The ids of delayed messages; none: all of them
+    #[arg(value_name = "ID", conflicts_with_all = ["count", "dry_run"])]
+    pub ids: Vec<MessageId>,
     /// Only the next ones
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,

@@ -3,17 +3,19 @@
 //! The server answers nobody else while it executes a command, so many messages are changed in steps.
 
 use super::confirm::{agrees, Question};
+use super::why::not_in;
 use super::{no_such_queue, queues, where_the_dead_are};
 use crate::cli::{PromoteArgs, PurgeArgs, RedriveArgs};
 use crate::dead::{is_older, older_than, where_letters_are};
 use crate::failure::{Failure, Outcome};
 use crate::message::recurs;
-use crate::name::QueueName;
+use crate::name::{MessageId, QueueName};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::reply::{int, unexpected, Fields};
 use crate::scan;
 use crate::time::{millis, now_ms};
+use crate::transfer::get_all;
 use crate::visible::visible;
 use dq_client::{cmd, Client, Cmd, Resend, State};
 use serde_json::json;
@@ -23,6 +25,9 @@ use std::ops::ControlFlow;
 const STEP: u64 = 10_000;
 
 pub fn promote(client: &Client, args: &PromoteArgs, output: &Output) -> Result<Outcome, Failure> {
+    if !args.ids.is_empty() {
+        return promote_these(client, &args.queue, &args.ids, output);
+    }
     if args.dry_run {
         return count(&args.queue, output, || delayed(client, args));
     }
@@ -33,6 +38,23 @@ pub fn promote(client: &Client, args: &PromoteArgs, output: &Output) -> Result<O
     in_steps(client, &args.queue, "promoted", (args.count, most), &[State::Delayed], output, |count| {
         cmd("DQ.PROMOTE").arg(args.queue.as_bytes()).arg("COUNT").arg(count).clone()
     })
+}
+
+/// Makes these messages due now if they are delayed, and prints the id of each.
+fn promote_these(client: &Client, queue: &QueueName, ids: &[MessageId], output: &Output) -> Result<Outcome, Failure> {
+    let mut outcome = Outcome::Done;
+    for id in ids {
+        let held = get_all(client, queue.as_bytes(), &[id.as_bytes()])?;
+        let is_delayed = held.into_iter().flatten().any(|message| message.text("state") == State::Delayed.as_str());
+        let command = cmd("DQ.RESCHEDULE").arg(queue.as_bytes()).arg(id.as_bytes()).arg("DELAY").arg(0).clone();
+        if is_delayed && int(&client.call(&command, Resend::Never)?) == Some(1) {
+            output.result(&id.to_string(), json!({ "id": id, "promoted": true }))?;
+        } else {
+            not_in(client, queue, id, State::Delayed.as_str());
+            outcome = Outcome::Nothing;
+        }
+    }
+    Ok(outcome)
 }
 
 fn delayed(client: &Client, args: &PromoteArgs) -> Result<Option<u64>, Failure> {

@@ -54,7 +54,10 @@ fn promote_makes_the_next_delayed_messages_due() {
     }
     assert_eq!(ok(&server, &["promote", "q", "-n", "1"]), "1\n");
     assert_eq!(field(&server, "q", "a", "state"), "ready");
-    assert_eq!(json(&server, &["promote", "q"]), [json!({ "promoted": 2 })]);
+    let some = dqctl(&server, &["promote", "q", "c", "a", "none"]);
+    assert_eq!((some.code, some.out.as_str(), some.err.lines().count()), (1, "c\n", 2), "{some:?}");
+    assert_eq!(field(&server, "q", "c", "state"), "ready");
+    assert_eq!(json(&server, &["promote", "q"]), [json!({ "promoted": 1 })]);
     assert_eq!(dqctl(&server, &["promote", "none"]).code, 1);
 }
 
