@@ -219,10 +219,13 @@ impl Client {
         &self.inner.options.name
     }
 
-    /// Opens a connection to the server of the key, for the caller alone.
-    pub(crate) fn link_for(&self, key: &[u8]) -> Result<Link, Error> {
+    /// Opens a connection to the server of the key, for a consumer alone. `CLIENT LIST` shows whose it is.
+    pub(crate) fn link_for(&self, key: &[u8], consumer: &[u8]) -> Result<Link, Error> {
         let address = self.route(Some(key))?;
-        self.connect(&address)
+        // The server refuses other characters, such as those of the name of a host.
+        let character = |byte: &u8| if byte.is_ascii_graphic() { char::from(*byte) } else { '?' };
+        let name: String = consumer.iter().map(character).collect();
+        self.connect_with(&address, &self.inner.options.clone().name(name))
     }
 
     /// Notes where a command was redirected, or that the server has failed.
@@ -260,7 +263,10 @@ impl Client {
     }
 
     fn connect(&self, address: &Address) -> Result<Link, Error> {
-        let options = &self.inner.options;
+        self.connect_with(address, &self.inner.options)
+    }
+
+    fn connect_with(&self, address: &Address, options: &Options) -> Result<Link, Error> {
         let link = Link::open(address, options, &options.target.credentials).inspect_err(|_| self.forget(address))?;
         if !link.is_master() && matches!(options.target.topology, Topology::Sentinel { .. }) {
             self.forget(address);

@@ -41,7 +41,8 @@ impl Fetcher<'_> {
     fn run(mut self) {
         while !self.pool.stop.is_set() {
             if self.link.is_none() {
-                match self.pool.client.link_for(&self.source.key).and_then(|link| self.learn_lease(link)) {
+                let link = self.pool.client.link_for(&self.source.key, &self.pool.consumer);
+                match link.and_then(|link| self.learn_lease(link)) {
                     Ok(link) => self.link = Some(link),
                     Err(error) => {
                         self.pause(&error);

@@ -146,7 +146,8 @@ impl Pool {
 /// - Each pool has `concurrency` threads, one more for each queue, one for acks and leases, and one that listens to the notices
 ///   of lost messages, with a connection of its own; each queue has a blocked connection. An idle worker does nothing.
 /// - The worker takes messages under the name `host:pid:name`, with the name of its connections
-///   ([`Options::name`](crate::Options::name)): `DQ.CONSUMERS` and `DQ.RELEASE` know it by that.
+///   ([`Options::name`](crate::Options::name)): `DQ.CONSUMERS` and `DQ.RELEASE` know it by that, and so does `CLIENT LIST` the
+///   connections that pop.
 /// - To stop at once, the user needs the right `+client|unblock`; without it a worker stops when its pops end, after up to
 ///   five seconds.
 #[must_use = "a worker does nothing until it is started"]

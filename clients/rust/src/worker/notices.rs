@@ -32,7 +32,7 @@ fn listen(pool: &Pool, backoff: &mut Backoff) -> Result<(), Error> {
     let prefix = format!("__dq@{}__:", pool.client.database()).into_bytes();
     let channels: Vec<Vec<u8>> = pool.sources.iter().map(|source| [&prefix[..], &source.key].concat()).collect();
     // The nodes of a cluster pass messages on to each other.
-    let mut link = pool.client.link_for(&first.key)?;
+    let mut link = pool.client.link_for(&first.key, &pool.consumer)?;
     let told = |channel: &[u8], text: &[u8]| {
         let source = pool.sources.iter().position(|source| channel.strip_prefix(&prefix[..]) == Some(&source.key[..]));
         if let Some(number) = source {
