@@ -89,7 +89,9 @@ pub fn check(
     let are_letters = has(Condition::Letters);
     if are_letters {
         let ready = number(&info, "ready");
-        let what = format!("{ready} are ready, and the first of them died in other queues and were moved here");
+        let what = format!(
+            "{ready} are ready; the first ones are dead messages of other queues, which DEADFORWARD has moved here"
+        );
         about.note(
             "letters",
             what,

@@ -89,7 +89,10 @@ fn a_dead_letter_queue_that_nobody_pops_needs_no_consumer() {
     assert_eq!((code, severities(&findings, "letters")), (0, vec!["note"]), "{findings:?}");
     assert!(severities(&findings, "no-consumer").is_empty(), "{findings:?}");
     let found = findings.iter().find(|found| found["check"] == "letters").unwrap();
-    assert_eq!(found["what"], "2 are ready, and the first of them died in other queues and were moved here");
+    assert_eq!(
+        found["what"],
+        "2 are ready; the first ones are dead messages of other queues, which DEADFORWARD has moved here"
+    );
     assert!(found["do"].to_string().contains("dqctl dead mail:dead --letters"), "{found}");
     assert!(ok(&server, &["ls"]).ends_with("\tdead letters\n"));
     assert_eq!(ok(&server, &["ls", "--trouble"]), "");
