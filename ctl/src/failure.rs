@@ -201,6 +201,14 @@ impl Failure {
         self
     }
 
+    /// The failure of a command that changes nothing. It does not matter whether a server that does not answer has got it.
+    pub fn of_read(error: dq_client::Error) -> Failure {
+        match error {
+            dq_client::Error::Lost(text) if text.ends_with(NO_REPLY) => dq_client::Error::Connect(text).into(),
+            other => other.into(),
+        }
+    }
+
     /// The failure of a script. Redis 7 does not say which right the script lacks, so `rights` does.
     pub fn of_script(error: dq_client::Error, rights: &str) -> Failure {
         match error.to_string().split_once(SCRIPT_ENDED) {

@@ -240,7 +240,7 @@ impl Source {
     }
 
     fn read(&mut self, part: Part) -> Result<(), String> {
-        let failed = |error: Error| Failure::from(error).to_string();
+        let failed = |error: Error| Failure::of_read(error).to_string();
         let mut names = Vec::new();
         if part != Part::Sweep {
             if let Some((queue, id)) = self.wanted.message.clone() {

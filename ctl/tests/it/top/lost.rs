@@ -59,9 +59,13 @@ fn what_a_silent_server_told_last_is_shown_with_its_age() {
     signal("-STOP", &pid);
     top.until("The server has not answered yet");
     assert!(!top.line("q ").is_empty(), "{}", top.text());
+    // The first report that it is lost says what may be wrong, too.
+    top.until("accepts connections, but does not answer: it is stopped, or busy");
+    let bytes = top.bytes();
+    assert!(!String::from_utf8_lossy(&bytes).contains("the connection was lost"), "{}", top.text());
     signal("-CONT", &pid);
-    top.until_gone("has not answered");
-    top.until("q leave");
+    top.until_gone("does not answer");
+    top.until("Enter open");
 }
 
 #[test]
