@@ -107,7 +107,8 @@ impl App {
     /// Opens the queue of the finding under the cursor, at what it is about.
     pub fn enter_finding(&mut self) {
         let Some(finding) = self.findings.rows().get(self.findings.place) else {
-            return self.say("there is nothing here");
+            // While it looks, the page says so.
+            return if self.findings.is_looking { self.said = None } else { self.say("there is nothing here") };
         };
         let Some(queue) = finding.queue.clone() else {
             return self.say("this finding is about no single queue, so none can be opened");
@@ -192,4 +193,21 @@ pub fn findings_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     };
     lines.extend(paragraph(style, remark, width));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::top::view::screen;
+    use crate::top::view::tests::{app, press, text};
+    use crossterm::event::KeyCode;
+
+    #[test]
+    fn enter_says_nothing_of_findings_that_are_still_looked_for() {
+        let mut app = app(&["mail"]);
+        press(&mut app, &[KeyCode::Char('d'), KeyCode::Enter]);
+        assert!(!text(&screen(&mut app, 80, 24)).concat().contains("nothing here"));
+        app.findings.take(Ok(Vec::new()));
+        press(&mut app, &[KeyCode::Enter]);
+        assert!(text(&screen(&mut app, 80, 24)).concat().contains("nothing here"));
+    }
 }

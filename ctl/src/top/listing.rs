@@ -206,7 +206,7 @@ fn next_run(schedule: &Fields) -> (Style, String) {
     match (schedule.text("state").as_str(), schedule.int("due")) {
         ("inflight", _) => (Style::Good, "runs now".to_owned()),
         ("ready", Some(due)) if now_ms().saturating_sub(due) >= LATE => {
-            (Style::Warning, format!("late: {}", distance(due)))
+            (Style::Warning, format!("due {}", distance(due)))
         }
         (_, due) => (Style::Plain, due.map_or_else(|| "-".to_owned(), distance)),
     }
