@@ -7,6 +7,7 @@ use super::head::{add_conditions, numbers};
 use super::listing::clamped;
 use crate::dead::{error_of, header};
 use crate::message;
+use crate::output::cut_in_the_middle;
 use crate::output::text::{count, cut, grouped, left, named, named_in, paragraph, right, shown, Line, Style};
 use crate::reply::Fields;
 use crate::row::Row;
@@ -199,61 +200,81 @@ fn empty(state: State, row: &Row) -> String {
 /// The widths of the columns of messages.
 struct Widths {
     id: usize,
-    /// What is left for the payload and the error, and of that the part of the payload.
+    /// The columns of those who hold messages in flight, if any is known: the consumer and the group. Of letters, the queue in
+    /// which they died.
+    holders: Vec<(&'static str, usize)>,
+    /// What is left for the payload and the error, and of that the part of the payload; all of it if there is no error.
     rest: usize,
     payload: usize,
 }
 
 impl Widths {
-    /// The ids are as wide as those on the screen need. Payload and error are both useful, so neither may hide the other; of the
-    /// dead, the errors are whole first.
+    /// The ids and holders are as wide as those on the screen need. Payload and error are both useful, so neither may hide the
+    /// other; of the dead and of letters, the errors are whole first.
     fn of(width: usize, page: &QueuePage, height: usize) -> Widths {
         let shown_rows = || page.rows().skip(page.top).take(height);
-        let ids = shown_rows().map(|message| named(message.bytes("id")).width());
-        let id = ids.max().unwrap_or(0).clamp("ID".len(), (width / 4).clamp(12, 40));
+        let widest = |cell: &dyn Fn(&Fields) -> String| shown_rows().map(|one| cell(one).width()).max().unwrap_or(0);
+        let id = widest(&|message| named(message.bytes("id"))).clamp("ID".len(), (width / 4).clamp(12, 40));
         let rest = width.saturating_sub(id + 1 + 12 + 1 + 7 + 1);
-        let errors = || shown_rows().map(|message| shown(&error_of(message)).width()).max().unwrap_or(0);
-        let payload = match page.state {
-            State::Dead => rest.saturating_sub(errors().max("ERROR".len()) + 2).max(rest / 4),
+        let most = (rest / 3).min(20);
+        let holders: Vec<_> = [DIED_IN, "consumer", "group"]
+            .into_iter()
+            .filter(|name| if *name == DIED_IN { page.has_letters() } else { page.state == State::Inflight })
+            .map(|name| (name, widest(&|message| holder(message, name))))
+            .filter(|(_, width)| *width > 0)
+            .map(|(name, width)| (name, width.max(name.len()).min(most)))
+            .collect();
+        let rest = rest.saturating_sub(holders.iter().map(|(_, width)| width + 1).sum());
+        let payload = match widest(&|message| shown(&error_of(message))) {
+            0 if page.state != State::Dead => rest,
+            errors if page.state == State::Dead || page.has_letters() => {
+                rest.saturating_sub(errors.max("ERROR".len()) + 2).max(rest / 4)
+            }
             _ => rest / 2,
         };
-        Widths { id, rest, payload }
+        Widths { id, holders, rest, payload }
+    }
+
+    fn cells(&self, cell: impl Fn(&'static str, usize) -> String) -> String {
+        self.holders.iter().map(|(name, width)| format!("{} ", left(&cell(name, *width), *width))).collect()
+    }
+
+    /// The payload, and the error if any message on the screen has one.
+    fn contents(&self, payload: &str, error: &str) -> String {
+        if self.payload == self.rest {
+            left(payload, self.rest)
+        } else {
+            cut(&format!("{}  {error}", left(payload, self.payload)), self.rest)
+        }
     }
 }
 
-fn message_heading(&Widths { id, rest, payload }: &Widths, page: &QueuePage) -> String {
+fn message_heading(widths: &Widths, page: &QueuePage) -> String {
     let (when, what) = match page.state {
-        State::Dead => ("DIED", format!("{}  ERROR", left("PAYLOAD", payload))),
-        State::Inflight => ("LEASE ENDS", "PAYLOAD".to_owned()),
-        State::Done => ("DONE", "RESULT".to_owned()),
-        _ => ("DUE", "PAYLOAD".to_owned()),
+        State::Dead => ("DIED", "PAYLOAD"),
+        State::Inflight => ("LEASE ENDS", "PAYLOAD"),
+        State::Done => ("DONE", "RESULT"),
+        _ => ("DUE", "PAYLOAD"),
     };
     format!(
-        "{} {} {} {}",
-        left("ID", id),
+        "{} {} {} {}{}",
+        left("ID", widths.id),
         left(when, 12),
         right("ATTEMPT", 7),
-        left(&format!("{}{what}", holders(page, rest, |name, _| name.to_uppercase())), rest)
+        widths.cells(|name, _| name.to_uppercase()),
+        widths.contents(what, "ERROR")
     )
 }
 
-/// The columns of those who hold messages in flight, if any is known: the consumer and the group. Of letters, the queue in
-/// which they died.
-fn holders(page: &QueuePage, rest: usize, cell: impl Fn(&str, usize) -> String) -> String {
-    let messages = page.messages.iter().flatten();
-    let is_known = |name: &&str| match *name {
-        DIED_IN => page.has_letters(),
-        name => page.state == State::Inflight && messages.clone().any(|one| !one.bytes(name).is_empty()),
-    };
-    let width = (rest / 3).min(20);
-    [DIED_IN, "consumer", "group"]
-        .into_iter()
-        .filter(is_known)
-        .map(|name| format!("{} ", left(&cell(name, width), width)))
-        .collect()
+/// Who holds a message, or where it died.
+fn holder(message: &Fields, name: &str) -> String {
+    match name {
+        DIED_IN => shown(&header(message, "dq-queue").unwrap_or_default()),
+        name => named(message.bytes(name)),
+    }
 }
 
-fn message_line(message: &Fields, &Widths { id, rest, payload }: &Widths, page: &QueuePage) -> String {
+fn message_line(message: &Fields, widths: &Widths, page: &QueuePage) -> String {
     let instant = match page.state {
         State::Dead => "died",
         State::Inflight => "deadline",
@@ -262,23 +283,15 @@ fn message_line(message: &Fields, &Widths { id, rest, payload }: &Widths, page: 
     };
     let due = message.int(instant).map_or_else(|| "-".to_owned(), message::distance);
     let name = if page.state == State::Done { "result" } else { "payload" };
-    let mut text = shown(&message.get(name).and_then(message::as_text).unwrap_or_default());
-    let holder = |name: &str, width| match name {
-        DIED_IN => cut(&shown(&header(message, "dq-queue").unwrap_or_default()), width),
-        name => named_in(width, message.bytes(name)),
-    };
-    text.insert_str(0, &holders(page, rest, holder));
-    let error = error_of(message);
-    if !error.is_empty() {
-        text = format!("{}  {}", left(&text, payload), shown(&error));
-    }
+    let text = shown(&message.get(name).and_then(message::as_text).unwrap_or_default());
     format!(
-        "{}{}{} {} {}",
-        left(&named_in(id, message.bytes("id")), id),
+        "{}{}{} {} {}{}",
+        left(&named_in(widths.id, message.bytes("id")), widths.id),
         if page.marked.contains(message.bytes("id")) { '*' } else { ' ' },
         left(&due, 12),
         right(&message.text("attempt"), 7),
-        cut(&text, rest)
+        widths.cells(|name, width| cut_in_the_middle(&holder(message, name), width)),
+        widths.contents(&text, &shown(&error_of(message)))
     )
 }
 

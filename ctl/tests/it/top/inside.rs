@@ -52,8 +52,11 @@ fn letters_show_in_which_queue_they_died() {
     top.press("/letters\r");
     top.until("1 with");
     top.press(ENTER);
-    top.until("DIED IN");
     top.until_line("a ");
+    // Each column has its heading, and is no wider than its cells need.
+    top.until("ATTEMPT DIED IN  PAYLOAD");
+    assert!(top.line("ID ").ends_with("  ERROR"), "{}", top.text());
+    assert!(top.line("b ").contains(" orders   x ") && top.line("b ").ends_with("  no such user"), "{}", top.text());
     assert!(top.line("a ").contains(" invoices ") && top.line("b ").contains(" orders "), "{}", top.text());
     top.press(ENTER);
     top.until("a  of letters  died in invoices");
