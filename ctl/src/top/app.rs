@@ -3,6 +3,7 @@
 use super::action::{Action, Removal};
 use super::details::DetailsPage;
 use super::findings::FindingsPage;
+use super::found::{FoundPage, Search};
 use super::help::beginning;
 use super::listing::ListingPage;
 use super::message::MessagePage;
@@ -28,6 +29,7 @@ const SILENT: Duration = Duration::from_secs(3);
 pub struct App {
     pub queues: Queues,
     pub findings: FindingsPage,
+    pub found: Option<FoundPage>,
     pub queue: Option<QueuePage>,
     pub listing: Option<ListingPage>,
     pub message: Option<MessagePage>,
@@ -66,8 +68,8 @@ pub struct Said {
 pub enum Next {
     Stay,
     Do(Action),
-    /// Looks for a message of this id in all queues.
-    Find(Vec<u8>),
+    /// Looks for messages in all queues.
+    Find(Search),
     /// Looks for what `dqctl doctor` finds.
     Examine,
     Leave,
@@ -78,6 +80,7 @@ impl App {
         App {
             queues: Queues::new(),
             findings: FindingsPage::default(),
+            found: None,
             queue: None,
             listing: None,
             message: None,
@@ -99,8 +102,7 @@ impl App {
     /// What the source must read for this screen.
     pub fn wanted(&mut self) -> Wanted {
         let Some(page) = &self.queue else {
-            let is_open = self.findings.is_open;
-            let queues = if is_open { Vec::new() } else { self.queues.visible(self.height) };
+            let queues = if self.place() != Place::Queues { Vec::new() } else { self.queues.visible(self.height) };
             return Wanted { queues, ..Wanted::default() };
         };
         let queues = vec![page.name.clone()];
@@ -152,7 +154,7 @@ impl App {
             }
             Update::Died(queue, newest) => self.queues.died(queue, newest),
             Update::Findings(found) => self.findings.take(found),
-            Update::Found(id, found) => self.found(id, found),
+            Update::Found(found) => self.found(found),
             Update::Details(queue, lines) => {
                 let is_shown = self.queue.as_ref().is_some_and(|page| page.name == queue);
                 if let Some(page) = self.details.as_mut().filter(|_| is_shown) {

@@ -26,6 +26,7 @@ impl App {
         let queue = match queue {
             _ if !HINTED.contains(letter) => return self.refuse(),
             _ if self.place() == Place::Findings => return self.say("open the queue of the finding first, with Enter"),
+            _ if self.place() == Place::Found => return self.say("open the message first, with Enter"),
             None => return self.say("there is no queue here"),
             Some(queue) => queue,
         };

@@ -15,7 +15,7 @@ const GROUPS: [Group; 7] = [
         &[
             ("Up Down, j k", "move; PageUp, PageDown, Home, End, g and G as well"),
             ("Enter, Esc", "open what is under the cursor; go back"),
-            ("f", "find a message by its id in all queues"),
+            ("f", "find messages by their id, or its beginning, in all queues"),
             ("?, q", "show these keys; leave"),
             ("", "Each change is made only after a question that is answered with y."),
         ],
@@ -102,7 +102,7 @@ const GROUPS: [Group; 7] = [
 pub fn beginning(place: Place) -> usize {
     let group = match place {
         // A screen has room for the first group as well.
-        Place::Queues | Place::Findings => 0,
+        Place::Queues | Place::Findings | Place::Found => 0,
         Place::Messages | Place::Message => 2,
         Place::Listing(_) | Place::Details => 3,
     };

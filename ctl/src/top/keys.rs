@@ -70,6 +70,9 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
             ];
             [&[("Tab state", true)], &of_message[..], &whole].concat()
         }
+        Place::Found => {
+            vec![("Enter open", true), ("f find", true), ("Esc back", true), ("? keys", true), ("q leave", true)]
+        }
         Place::Findings => vec![
             ("Enter open", app.findings.has_queue()),
             ("d look again", true),
@@ -112,7 +115,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
             ("A alter", !is_limited),
             ("s schedules", true),
         ],
-        Place::Findings | Place::Listing(_) | Place::Message | Place::Details => Vec::new(),
+        Place::Found | Place::Findings | Place::Listing(_) | Place::Message | Place::Details => Vec::new(),
     };
     let mut place = 1;
     for (key, _) in more.into_iter().filter(|(_, does)| *does) {

@@ -2,7 +2,7 @@
 //!
 //! `source` reads the server in a thread of its own. `app` has the state and handles keys, `moves` those that lead elsewhere,
 //! `ask` those that change something, `marked` of several queues, `prompt` those of what is typed, and `alter` those of settings. `view` renders the state
-//! as lines with a file for each page (`list`, `findings`, `queue` with its `head`, `listing`, `message`, `details`), one for the
+//! as lines with a file for each page (`list`, `findings`, `found`, `queue` with its `head`, `listing`, `message`, `details`), one for the
 //! keys and one for the help, and `terminal` shows them. `deaths` and `sources` say how many messages died, and where those
 //! that were moved came from.
 //! Only `terminal` writes to the terminal, and only text that `text` has escaped.
@@ -15,6 +15,7 @@ mod deaths;
 mod details;
 mod entries;
 mod findings;
+mod found;
 mod head;
 mod help;
 mod keys;
@@ -170,7 +171,7 @@ fn run(
                     Next::Leave => return Ok(Outcome::Done),
                     Next::Do(action) => asks.send(Ask::Do(action)).map_err(|_| gone())?,
                     Next::Examine => asks.send(Ask::Examine).map_err(|_| gone())?,
-                    Next::Find(id) => asks.send(Ask::Find(id)).map_err(|_| gone())?,
+                    Next::Find(search) => asks.send(Ask::Find(search)).map_err(|_| gone())?,
                     Next::Stay => {}
                 },
                 _ => {}

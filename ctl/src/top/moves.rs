@@ -15,6 +15,8 @@ use dq_client::State;
 pub enum Place {
     Queues,
     Findings,
+    /// Messages that were found by their ids.
+    Found,
     /// The messages of a queue.
     Messages,
     Listing(Listing),
@@ -39,6 +41,7 @@ pub fn moved(from: usize, by: isize) -> usize {
 impl App {
     pub fn place(&self) -> Place {
         match (&self.queue, &self.listing) {
+            (None, _) if self.found.is_some() => Place::Found,
             (None, _) if self.findings.is_open => Place::Findings,
             (None, _) => Place::Queues,
             _ if self.details.is_some() => Place::Details,
@@ -50,6 +53,10 @@ impl App {
 
     pub fn back(&mut self) {
         self.said = None;
+        // A message of the list of those that were found leads back to it.
+        if self.found.is_some() && self.message.is_some() {
+            return self.leave_queue();
+        }
         if self.details.take().is_some() || self.message.take().is_some() || self.listing.take().is_some() {
             return;
         }
@@ -58,6 +65,7 @@ impl App {
             Some(page) if !page.filter.is_empty() => self.filter(String::clear),
             Some(page) if page.only.is_some() => page.show(page.state, None),
             Some(_) => self.queue = None,
+            None if self.found.is_some() => self.found = None,
             None if self.findings.is_open => self.findings.is_open = false,
             None if !self.queues.marked.is_empty() => self.queues.marked.clear(),
             None if self.queues.filter.is_empty() => self.say("this is the first page: q leaves"),
@@ -76,6 +84,7 @@ impl App {
                     None => self.say("there is no queue here"),
                 }
             }
+            Place::Found => self.enter_found(),
             Place::Findings => self.enter_finding(),
             Place::Listing(_) => self.enter_listing(),
             Place::Messages => match self.selected_message().cloned() {
@@ -160,6 +169,8 @@ impl App {
         } else if let Some(page) = &mut self.queue {
             page.place = moved(page.place);
             page.clamp(self.height);
+        } else if let Some(page) = &mut self.found {
+            page.place = moved(page.place);
         } else if self.findings.is_open {
             self.findings.go_to(moved(self.findings.place()));
         } else {

@@ -2,17 +2,10 @@
 
 use super::action::{Action, Kind};
 use super::app::{App, Next};
-use super::message::MessagePage;
-use super::queue::{QueuePage, STATES};
+use super::found::Search;
 use crate::name::MessageId;
-use crate::output::text::{grouped, named};
-use crate::reply::Fields;
 use crate::time::parse_span;
 use crossterm::event::KeyCode;
-use dq_client::State;
-
-/// How many other queues are named that have a message of an id.
-const OTHERS: usize = 3;
 
 /// What the last line is used for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,11 +56,13 @@ impl App {
     pub fn find_key(&mut self, code: KeyCode, mut id: String) -> Next {
         match code {
             KeyCode::Esc => {}
-            KeyCode::Enter if id.is_empty() => {}
+            KeyCode::Enter if id.is_empty() || id == "*" => {}
             KeyCode::Enter => {
-                let id = MessageId::read(id.as_bytes()).id();
-                self.say(&format!("looking for {id} in all queues …"));
-                return Next::Find(id.as_bytes().to_vec());
+                let (typed, is_beginning) = id.strip_suffix('*').map_or((id.as_str(), false), |start| (start, true));
+                let typed = MessageId::read(typed.as_bytes()).id();
+                self.say(&format!("looking for {typed} in all queues …"));
+                let typed = typed.as_bytes().to_vec();
+                return Next::Find(if is_beginning { Search::Beginning(typed) } else { Search::Id(typed) });
             }
             code => {
                 edit(&mut id, code);
@@ -94,25 +89,6 @@ impl App {
                 edit(&mut time, code);
                 self.prompt = Prompt::Pause(queue, time);
             }
-        }
-    }
-
-    /// Shows a message that was looked for, in the first queue that has it.
-    pub fn found(&mut self, id: Vec<u8>, found: Vec<(Vec<u8>, Fields)>) {
-        let mut found = found.into_iter();
-        let Some((queue, message)) = found.next() else {
-            return self.say(&format!("no queue has a message {}", named(&id)));
-        };
-        let others: Vec<String> = found.map(|(queue, _)| named(&queue)).collect();
-        let (first, rest) = others.split_at(others.len().min(OTHERS));
-        let state = message.text("state");
-        let state = STATES.into_iter().find(|known| known.as_str() == state).unwrap_or(State::Ready);
-        (self.queue, self.listing, self.details) = (Some(QueuePage::new(queue, state)), None, None);
-        self.message = Some(MessagePage { id, message: Some(Some(message)), scroll: 0 });
-        self.said = None;
-        if !others.is_empty() {
-            let more = if rest.is_empty() { String::new() } else { format!(" and {} more", grouped(rest.len())) };
-            self.say(&format!("there is one of this id in {}{more}, too", first.join(", ")));
         }
     }
 }

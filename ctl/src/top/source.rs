@@ -8,6 +8,7 @@ use super::check;
 use super::details::details;
 use super::entries::{self, Entries, Entry, Only};
 use super::findings::{self, Finding};
+use super::found::{self, Found, Search};
 use super::listing::Listing;
 use crate::condition::{Looks, RECENT};
 use crate::dead::Newest;
@@ -115,8 +116,8 @@ pub struct Wanted {
 pub enum Ask {
     Show(Wanted),
     Do(Action),
-    /// Looks for a message of this id in all queues.
-    Find(Vec<u8>),
+    /// Looks for messages in all queues.
+    Find(Search),
     /// Looks for what `dqctl doctor` finds.
     Examine,
 }
@@ -130,8 +131,7 @@ pub enum Update {
     Details(Vec<u8>, Vec<(String, String)>),
     Messages(Vec<u8>, &'static str, Vec<Fields>),
     Message(Vec<u8>, Vec<u8>, Option<Fields>),
-    /// The queues that have a message of this id, and the message.
-    Found(Vec<u8>, Vec<(Vec<u8>, Fields)>),
+    Found(Found),
     /// The consumer that has held a message of a queue for longest, if it has a name and that is long.
     Holder(Vec<u8>, Option<Entry>),
     /// The causes of the newest dead messages of a queue.
@@ -208,9 +208,9 @@ impl Source {
                     self.tell(Update::Said(said));
                     Part::Screen
                 }
-                Ok(Ask::Find(id)) => {
-                    match self.find_message(&id) {
-                        Ok(found) => self.tell(Update::Found(id, found)),
+                Ok(Ask::Find(search)) => {
+                    match found::look(&self.client, self.pattern.as_deref(), search, || self.tell(Update::Answered)) {
+                        Ok(found) => self.tell(Update::Found(found)),
                         Err(failure) => self.tell(Update::Said(Err(failure.to_string()))),
                     }
                     Part::Screen
@@ -334,21 +334,6 @@ impl Source {
         }
     }
 
-    fn find_message(&self, id: &[u8]) -> Result<Vec<(Vec<u8>, Fields)>, Failure> {
-        let mut found = Vec::new();
-        let (queues, missing) = queues::find_reachable(&self.client, self.pattern.as_deref())?;
-        for queue in queues {
-            let reply = granted(self.client.call(cmd("DQ.GET").arg(&queue).arg(id), Resend::Harmless))?;
-            let message = reply.map(Fields::read).transpose()?.flatten();
-            found.extend(message.map(|message| (queue, message)));
-        }
-        match missing {
-            // It may be in one of those.
-            Some(missing) if found.is_empty() => Err(missing),
-            _ => Ok(found),
-        }
-    }
-
     fn queue(&mut self, name: &[u8], is_visible: bool) -> Result<Option<Snapshot>, Error> {
         let reply = granted(self.client.call(cmd("DQ.INFO").arg(name), Resend::Harmless))?;
         let Some(mut info) = reply.and_then(|reply| Fields::read(reply).ok().flatten()) else { return Ok(None) };
@@ -438,7 +423,7 @@ impl Source {
 }
 
 /// `None` if the user may not read it, or if the key is no longer a queue.
-fn granted<T>(reply: Result<T, Error>) -> Result<Option<T>, Error> {
+pub fn granted<T>(reply: Result<T, Error>) -> Result<Option<T>, Error> {
     match reply {
         Ok(reply) => Ok(Some(reply)),
         Err(Error::NoPermission(_) | Error::WrongType(_)) => Ok(None),

@@ -3,6 +3,7 @@
 use super::app::App;
 use super::details::details_page;
 use super::findings::findings_page;
+use super::found::found_page;
 use super::help::help_page;
 use super::keys::keys;
 use super::list::queues_page;
@@ -27,6 +28,7 @@ pub fn screen(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         Place::Message => message_page(app, width, list),
         Place::Listing(_) => listing_page(app, width, list),
         Place::Messages => queue_page(app, width, list),
+        Place::Found => found_page(app, width, list),
         Place::Findings => findings_page(app, width, list),
         Place::Queues => queues_page(app, width, list),
     };
@@ -114,7 +116,7 @@ fn last_line(app: &App, width: usize) -> Line {
             let filter = app.queue.as_ref().map_or(&app.queues.filter, |page| &page.filter);
             return typed("Filter", filter, "Enter: keep it, Esc: forget it");
         }
-        Prompt::Find(id) => return typed("Message id", id, "Enter: look for it in all queues, Esc: do not"),
+        Prompt::Find(id) => return typed("Message id", id, "or its beginning; Enter: look in all queues, Esc: do not"),
         Prompt::Pause(queue, time) => {
             let what = format!("Pause {} for", named_in(width / 4, queue));
             return typed(&what, time, "such as 15m; Enter: go on, Esc: do not");

@@ -1,6 +1,6 @@
 //! What is inside a queue: its letters, and what is found in it.
 
-use super::{Top, ENTER, ESCAPE, TAB};
+use super::{Top, DOWN, ENTER, ESCAPE, TAB};
 use crate::dqctl::ok;
 use crate::support::{eventually, Server};
 
@@ -149,10 +149,36 @@ fn a_message_is_found_by_its_id() {
     top.press(&format!("forder-7#123{ENTER}"));
     top.until("order-7  of letters");
     top.press(&format!("fnone{ENTER}"));
-    top.until("no queue has a message none");
+    top.until("no queue has a message none, nor one whose id begins with that");
     ok(&server, &["push", "mail", "x", "--id", "order-7"]);
     top.press(&format!("forder-7{ENTER}"));
-    top.until("there is one of this id in mail, too");
+    top.until("2 messages have the id order-7");
+    top.until_line("letters order-7 ");
+    top.until_line("mail    order-7 ");
+}
+
+#[test]
+fn messages_are_found_by_the_beginning_of_their_ids() {
+    let server = Server::start();
+    for (queue, id) in [("mail", "order-71"), ("orders", "order-72"), ("orders", "other")] {
+        ok(&server, &["push", queue, "x", "--id", id]);
+    }
+    let mut top = Top::start(&server);
+    top.until_line("orders ");
+    top.press(&format!("forder-7{ENTER}"));
+    top.until("2 messages have ids that begin with order-7");
+    top.until_line("mail   order-71 ready");
+    top.press("p");
+    top.until("open the message first, with Enter");
+    top.press(DOWN);
+    top.press(ENTER);
+    top.until("order-72  of orders");
+    top.press(ESCAPE);
+    top.until_line("mail   order-71 ready");
+    top.press(ESCAPE);
+    top.until("STATE↓");
+    top.press(&format!("foth*{ENTER}"));
+    top.until("other  of orders");
 }
 
 #[test]
