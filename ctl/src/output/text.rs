@@ -7,6 +7,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The most bytes of a payload that are shown.
 const PAYLOAD: usize = 64 * 1024;
+/// The most bytes of JSON that is indented: it is read whole for that, each time the screen is drawn.
+const JSON: usize = 4 * 1024 * 1024;
 /// Bytes in a line of a dump.
 const DUMP: usize = 16;
 
@@ -141,20 +143,23 @@ pub fn right(text: &str, width: usize) -> String {
     format!("{}{text}", " ".repeat(fill))
 }
 
-/// The lines of a payload: text by its lines, anything else as a dump of its bytes.
+/// The lines of a payload: text by its lines, JSON indented, anything else as a dump of its bytes.
 pub fn payload(bytes: &[u8], width: usize) -> Vec<String> {
-    let part = bytes.get(..bytes.len().min(PAYLOAD)).unwrap_or(bytes);
+    let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= JSON);
+    let json = text.and_then(indented);
+    let whole = json.as_ref().map_or(bytes, String::as_bytes);
+    let part = whole.get(..whole.len().min(PAYLOAD)).unwrap_or(whole);
     let mut lines = match std::str::from_utf8(part) {
-        Ok(text) if part.len() == bytes.len() => wrapped(indented(text).as_deref().unwrap_or(text), width),
         Ok(text) => wrapped(text, width),
         // Cut within a character, by us.
-        Err(error) if error.error_len().is_none() && part.len() < bytes.len() => {
+        Err(error) if error.error_len().is_none() && part.len() < whole.len() => {
             wrapped(&String::from_utf8_lossy(part), width)
         }
         Err(_) => part.chunks(DUMP).enumerate().map(|(number, bytes)| dumped(number * DUMP, bytes)).collect(),
     };
-    if part.len() < bytes.len() {
-        lines.push(format!("… {} more bytes: dqctl get QUEUE ID --payload", bytes.len() - part.len()));
+    if part.len() < whole.len() {
+        let all = separated(&bytes.len().to_string());
+        lines.push(format!("… this is the beginning of {all} bytes: dqctl get QUEUE ID --payload prints all"));
     }
     lines
 }
@@ -245,10 +250,20 @@ mod tests {
     fn long_payloads_are_wrapped_and_bounded() {
         assert_eq!(payload(b"abcdef", 4), ["abcd", "ef"]);
         let lines = payload(&vec![b'x'; 100_000], 80);
-        assert_eq!(lines.last().unwrap(), "… 34464 more bytes: dqctl get QUEUE ID --payload");
+        assert_eq!(
+            lines.last().unwrap(),
+            "… this is the beginning of 100,000 bytes: dqctl get QUEUE ID --payload prints all"
+        );
         // A character that is cut at the end does not make it binary.
         let text = format!("{}ü", "x".repeat(65_535));
         assert!(payload(format!("{text}{text}").as_bytes(), 80)[0].starts_with("xxx"));
+    }
+
+    #[test]
+    fn json_that_is_longer_than_what_is_shown_is_indented() {
+        let lines = payload(format!("[{}1]", "12345,".repeat(40_000)).as_bytes(), 80);
+        assert_eq!(lines[..3], ["[", "  12345,", "  12345,"]);
+        assert!(lines.len() < 10_000 && lines.last().unwrap().contains("240,003 bytes"), "{:?}", lines.last());
     }
 
     #[test]
