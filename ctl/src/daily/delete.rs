@@ -34,14 +34,19 @@ pub fn delete(client: &Client, args: &DeleteArgs, output: &Output) -> Result<Out
     {
         return Ok(Outcome::Nothing);
     }
-    let script = cmd("EVAL").arg(DELETE).arg(1).arg(name.as_bytes()).clone();
-    let reply = client.call(&script, Resend::Never).map_err(|error| Failure::of_script(error, RIGHTS))?;
-    if int(&reply) != Some(1) {
+    if !delete_key(client, name.as_bytes())? {
         no_such_queue(name);
         return Ok(Outcome::Nothing);
     }
     output.result("deleted", json!({ "queue": name, "deleted": true }))?;
     Ok(Outcome::Done)
+}
+
+/// Deletes a queue. Returns false if there is none of this name.
+pub fn delete_key(client: &Client, queue: &[u8]) -> Result<bool, Failure> {
+    let script = cmd("EVAL").arg(DELETE).arg(1).arg(queue).clone();
+    let reply = client.call(&script, Resend::Never).map_err(|error| Failure::of_script(error, RIGHTS))?;
+    Ok(int(&reply) == Some(1))
 }
 
 /// What is in the queue: `41 messages (1 ready, 40 dead; 2 recurring)`.

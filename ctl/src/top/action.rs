@@ -3,6 +3,7 @@
 use super::alter;
 use super::marked::{Change, Marked};
 use super::sources::Sources;
+use crate::daily::delete::delete_key;
 use crate::dead::{self, Among, Filter, SentBack};
 use crate::failure::Failure;
 use crate::output::text::{cut, grouped, named, named_in, shown};
@@ -33,6 +34,8 @@ pub enum Kind {
     /// For pushes, and so the end of that; deliveries stay as they are.
     Close,
     Open,
+    /// The queue itself, with so many messages.
+    Delete(u64),
     /// Settings as they were typed.
     Alter(String),
     /// The most messages to change: as many as there were when the question was asked.
@@ -127,6 +130,10 @@ impl Action {
             Kind::Marked(change, queues) => change.question(queues),
             Kind::Close => format!("Close {queue}? Pushes are refused until it is opened."),
             Kind::Open => format!("Open {queue}? It accepts messages again."),
+            Kind::Delete(0) => format!("Delete the queue {queue} for good, with its settings? It has no message."),
+            Kind::Delete(count) => {
+                format!("Delete the queue {queue} for good, with its settings and {}?", many(*count, ""))
+            }
             Kind::Alter(text) => format!("Alter {queue}: {}?", cut(&shown(text), width * CAUSE)),
             Kind::RedriveAll(count) => format!("Redrive {} of {queue}? They are due now.", many(*count, "dead")),
             Kind::PromoteAll(count) => format!("Run {} of {queue} now? They are due at once.", many(*count, "delayed")),
@@ -269,6 +276,8 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
             queue.resume_flow(Flow::In)?;
             format!("opened {name}")
         }
+        Kind::Delete(_) if delete_key(client, &action.queue)? => format!("deleted the queue {name}"),
+        Kind::Delete(_) => format!("there is no queue {name}"),
         Kind::Alter(text) => alter::execute(client, &action.queue, text)?,
         Kind::RedriveAll(limit) => {
             format!("redriven {} of {name}", many(redrive(&queue, *limit, progress)?, ""))

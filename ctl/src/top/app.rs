@@ -1,6 +1,6 @@
 //! The state of the screen, and what keys do to it.
 
-use super::action::{Action, Removal};
+use super::action::{Action, Kind, Removal};
 use super::details::DetailsPage;
 use super::findings::FindingsPage;
 use super::found::{FoundPage, Search};
@@ -212,6 +212,9 @@ impl App {
                 self.said = None;
                 if key.code != KeyCode::Char('y') {
                     return Next::Stay;
+                }
+                if matches!(action.kind, Kind::Delete(_)) {
+                    self.leave_queue();
                 }
                 self.keep_saying(format!("{}: no answer yet", action.stem()), Style::Warning);
                 return Next::Do(action);

@@ -16,7 +16,7 @@ use crate::output::text::grouped;
 use dq_client::State;
 
 /// The keys that need a queue.
-const HINTED: &str = "pPCRNXcrntbauweosBiA";
+const HINTED: &str = "pPCRNDXcrntbauweosBiA";
 
 impl App {
     /// Asks before something is done.
@@ -42,7 +42,7 @@ impl App {
                     Err(why) => return self.say(why),
                 }
             }
-            ('p' | 'P' | 'C' | 'R' | 'N' | 'X' | 'c' | 'n' | 'r' | 't' | 'b' | 'a', _)
+            ('p' | 'P' | 'C' | 'R' | 'N' | 'D' | 'X' | 'c' | 'n' | 'r' | 't' | 'b' | 'a', _)
                 if matches!(place, Place::Listing(_)) =>
             {
                 return self.say("this key is for the queue or its messages: Esc goes back to them")
@@ -55,6 +55,7 @@ impl App {
             }
             ('p', _) if number("paused") == 1 || number("closed") == 1 => Kind::Resume,
             ('p', _) => Kind::Pause,
+            ('D', _) => Kind::Delete(STATES.map(|state| number(state.as_str())).iter().sum()),
             ('C', _) if number("closed") == 1 => Kind::Open,
             ('C', _) => Kind::Close,
             ('P', _) => {

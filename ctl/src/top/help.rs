@@ -29,6 +29,7 @@ const GROUPS: [Group; 7] = [
             ("p, P", "pause the queue, or resume it (a closed one too); pause for a time"),
             ("Space", "mark the queue, or forget its mark: p C R N are for all marked"),
             ("C", "close the queue, so that pushes are refused, or open it"),
+            ("D", "delete the queue with all it holds"),
             ("R, N", "redrive all dead messages of the queue; run all delayed ones now"),
         ],
     ),
@@ -41,7 +42,7 @@ const GROUPS: [Group; 7] = [
             ("c, r, n", "the message: cancel or delete, redrive or send back, run now"),
             ("t, b", "the message: nack it, if it is in flight; bury it"),
             ("X", "purge all messages of the state that is shown"),
-            ("p P C, R N", "as in the list of queues"),
+            ("p P C, R N D", "as in the list of queues"),
         ],
     ),
     (

@@ -168,6 +168,30 @@ fn a_failure_among_marked_queues_says_how_far_it_came() {
 }
 
 #[test]
+fn a_queue_is_deleted_with_what_it_holds() {
+    let server = Server::start();
+    for queue in ["a", "b"] {
+        ok(&server, &["push", queue, "x", "--id", "1"]);
+        ok(&server, &["push", queue, "x", "--id", "2", "--in", "1h"]);
+    }
+    let mut top = Top::start(&server);
+    eventually("they are counted", || top.line("TOTAL ").split_whitespace().nth(1) == Some("2"));
+    top.press("D");
+    top.until("Delete the queue a for good, with its settings and 2 messages?");
+    top.press("n");
+    top.until_gone("Delete the queue");
+    top.press(ENTER);
+    top.until_line("1 ");
+    top.press("D");
+    top.until("Delete the queue a for good");
+    top.press("y");
+    top.until("deleted the queue a");
+    // It leads back to the list, where it is gone.
+    eventually("only the other one is left", || top.line("a ").is_empty() && !top.line("b ").is_empty());
+    assert_eq!(server.text(&["EXISTS", "a", "b"]), "1");
+}
+
+#[test]
 fn a_closed_queue_is_opened() {
     let server = Server::start();
     ok(&server, &["create", "q"]);
