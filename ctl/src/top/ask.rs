@@ -47,6 +47,7 @@ impl App {
             {
                 return self.say("this key is for the queue or its messages: Esc goes back to them")
             }
+            ('a', _) if place == Place::Queues => return self.mark_all_queues(),
             (letter, _) if place == Place::Queues && !self.queues.marked.is_empty() => {
                 let Some(change) = Change::of(letter, &self.queues) else {
                     return self.say("only p, C, R and N are for marked queues: Esc forgets the marks");
@@ -157,6 +158,11 @@ impl App {
             all => format!("{} marked: {} now for them, and Esc forgets the marks", grouped(all), self.for_marked()),
         };
         self.say(&said);
+    }
+
+    fn mark_all_queues(&mut self) {
+        let marked = grouped(self.queues.mark_all());
+        self.say(&format!("{marked} marked: p, C, R and N are now for them, and Esc forgets the marks"));
     }
 
     /// The keys for marked messages.

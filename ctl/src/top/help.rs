@@ -27,7 +27,7 @@ const GROUPS: [Group; 7] = [
             ("s S, 1 to 9", "sort by the next column; reverse; by this column, without LATE"),
             ("d", "what dqctl doctor finds; Enter opens the queue of a finding"),
             ("p, P", "pause the queue, or resume it (a closed one too); pause for a time"),
-            ("Space", "mark the queue, or forget its mark: p C R N are for all marked"),
+            ("Space, a", "mark the queue; all that are shown: p C R N are for all marked"),
             ("C", "close the queue, so that pushes are refused, or open it"),
             ("D", "delete the queue with all it holds"),
             ("R, N", "redrive all dead messages of the queue; run all delayed ones now"),

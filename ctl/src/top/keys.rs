@@ -103,7 +103,12 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
     };
     let mut keys: Vec<String> = all.into_iter().filter(|(_, does)| *does).map(|(key, _)| key.to_owned()).collect();
     let more = match place {
-        Place::Queues => vec![("d doctor", true), ("f find", true), ("Space mark", app.queues.marked.is_empty())],
+        Place::Queues => vec![
+            ("d doctor", true),
+            ("f find", true),
+            ("Space mark", app.queues.marked.is_empty()),
+            ("a mark all", !app.queues.filter.is_empty()),
+        ],
         Place::Messages => vec![
             ("a mark all", is_there && app.is_partial()),
             ("/ filter", is_there),

@@ -175,6 +175,12 @@ impl Queues {
         true
     }
 
+    /// Marks all that the filter shows, also beyond the screen. Returns how many are marked then.
+    pub fn mark_all(&mut self) -> usize {
+        self.marked.extend(self.order.iter().cloned());
+        self.marked.len()
+    }
+
     /// Whether each queue that is marked has one of these fields set.
     pub fn are_marked(&self, fields: &[&str]) -> bool {
         let has = |row: &Row| fields.iter().any(|field| row.number(field) == 1);

@@ -144,6 +144,13 @@ fn marked_queues_are_redriven_run_and_closed_together() {
         (counts("dead"), counts("ready")),
         (["0", "0", "1"].map(str::to_owned), ["4", "2", "0"].map(str::to_owned))
     );
+    top.press(ESCAPE);
+    top.until_gone("2 marked");
+    top.press(&format!("/c{ENTER}"));
+    top.until("1 with \"c\"");
+    top.press("aR");
+    top.until("Redrive 1 dead message of 1 marked queue?");
+    top.press("n");
     let closed = ["a", "b", "c"].map(|queue| ok(&server, &["info", queue]).contains("closed\t1"));
     assert_eq!(closed, [true, true, false]);
 }
