@@ -130,7 +130,7 @@ export function deadList(queue, shared, params) {
     drawOrigins();
     const part = answer.messages.length < answer.selected ? `The newest ${count(answer.messages.length)} of ` : "";
     choice.draw(answer.messages, `${part}${many(answer.selected, "message")}${isFiltered ? " that these conditions select" : ""}${answer.partial ? ", and perhaps more: not all were read in time" : ""}`);
-    for (const [name, button] of Object.entries(bulk)) text(button, `${verbOf(name, tab)} ${answer.partial ? "all that match" : answer.selected === 1 ? "it" : `all ${count(answer.selected)}`}…`);
+    for (const [name, button] of Object.entries(bulk)) text(button, `${verbOf(name, tab)} ${answer.partial ? "all" : answer.selected === 1 ? "it" : `all ${count(answer.selected)}`}…`);
     list(items, answer.messages, keyOf, (message) => makeItem(queue, message, choice.box(message)), (item, message) => {
       fillItem(item, message);
       choice.fill(item, message);
