@@ -19,6 +19,8 @@ pub struct Request {
     pub query: String,
     /// The address of this server that the client reached.
     pub local: SocketAddr,
+    /// The address of the client, or of the proxy before this server.
+    pub peer: SocketAddr,
     headers: Vec<(String, String)>,
     reader: BufReader<Patient>,
     /// While the client has to send something, its connection may be closed in favour of others.
@@ -27,7 +29,11 @@ pub struct Request {
 
 impl Request {
     /// Reads a head. The error is what to answer.
-    pub(super) fn read(stream: Patient, local: SocketAddr, waiting: Waiting) -> Result<Request, Response> {
+    pub(super) fn read(
+        stream: Patient,
+        (local, peer): (SocketAddr, SocketAddr),
+        waiting: Waiting,
+    ) -> Result<Request, Response> {
         let mut reader = BufReader::new(stream);
         let head = head(&mut reader)?;
         let mut fields = [httparse::EMPTY_HEADER; HEADERS];
@@ -46,7 +52,7 @@ impl Request {
         };
         let headers = parsed.headers.iter().map(header).collect::<Result<_, _>>()?;
         let (method, path, query) = (method.to_owned(), path.to_owned(), query.to_owned());
-        let mut request = Request { method, path, query, local, headers, reader, waiting: Some(waiting) };
+        let mut request = Request { method, path, query, local, peer, headers, reader, waiting: Some(waiting) };
         if request.length()? == 0 {
             request.waiting = None;
         }

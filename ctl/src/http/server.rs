@@ -72,9 +72,9 @@ fn reply(
     waiting: Waiting,
     answer: impl Fn(&mut Request) -> Response,
 ) -> io::Result<()> {
-    let local = stream.local_addr()?;
+    let ends = (stream.local_addr()?, stream.peer_addr()?);
     let patient = Patient::new(stream.try_clone()?, PATIENCE);
-    let (response, is_head) = match Request::read(patient, local, waiting) {
+    let (response, is_head) = match Request::read(patient, ends, waiting) {
         Ok(mut request) => (answer(&mut request), request.method == "HEAD"),
         Err(response) => (response, false),
     };

@@ -8,7 +8,7 @@ pub struct WebArgs {
     /// Where to serve the page; an address beyond loopback needs --token
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8480", value_parser = parse_listen)]
     pub listen: String,
-    /// Allow changes; without it the page only reads
+    /// Allow changes, and log each on standard error; without it the page only reads
     #[arg(long)]
     pub allow_writes: bool,
     /// What every request to /api/ must bear, as 'Authorization: Bearer TOKEN'; the page asks for it

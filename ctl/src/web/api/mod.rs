@@ -4,6 +4,7 @@
 //! `NAME`, in answers, queries and bodies alike.
 
 mod dead;
+mod log;
 mod messages;
 mod params;
 mod queues;
@@ -115,10 +116,11 @@ impl Api {
             (_, Some(_)) => return refusal(405, "this path changes something: use POST").with("Allow", "POST"),
             (None, None) => return refusal(404, "there is no such path: docs/dqctl/web.md lists them"),
         };
-        match answer(self, &params) {
-            Ok(answer) => response(200, &answer),
-            Err(problem) => problem.about(&params).response(),
+        let answered = answer(self, &params).map_err(|problem| problem.about(&params));
+        if is_post {
+            log::log(request, &name, &params, &answered);
         }
+        answered.map_or_else(|problem| problem.response(), |answer| response(200, &answer))
     }
 
     /// Notes the counts of a queue that was just read.

@@ -65,10 +65,14 @@ impl Web {
     }
 
     fn at(host: &str, server: &Server, options: &[&str]) -> Web {
+        Web::logging(host, server, options, Stdio::null())
+    }
+
+    fn logging(host: &str, server: &Server, options: &[&str], log: Stdio) -> Web {
         let port = free_port();
         let address = format!("{host}:{port}");
         let args = [&["web", "--listen", &address], options].concat();
-        let child = command(server, &args).stderr(Stdio::null()).spawn().unwrap();
+        let child = command(server, &args).stderr(log).spawn().unwrap();
         let web = Web { child: Process(child), port };
         eventually("it answers", || TcpStream::connect(("127.0.0.1", port)).is_ok());
         web

@@ -3,6 +3,8 @@
 use super::Web;
 use crate::support::Server;
 use serde_json::json;
+use std::fs::File;
+use std::path::Path;
 
 #[test]
 fn each_action_does_what_its_command_does() {
@@ -211,4 +213,32 @@ fn wrong_requests_change_nothing_and_say_why() {
     web.act("push", json!({ "queue": "closed", "payload": "x" }));
     let broken = web.request("POST", "/api/push", &["X-DQ: 1"], "{\"queue\":");
     assert!(broken.status == 400 && broken.error().contains("JSON"), "{broken:?}");
+}
+
+#[test]
+fn each_change_is_logged_with_who_asked_and_what_came_of_it() {
+    let server = Server::start();
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("web-log-{}", std::process::id()));
+    let log = File::create(&path).unwrap();
+    let web = Web::logging("127.0.0.1", &server, &["--allow-writes"], log.into());
+    web.act("push", json!({ "queue": "mail", "id": "m-1", "payload": "secret", "headers": { "a": "secret" } }));
+    web.read("/api/queue?queue=mail");
+    let body = json!({ "queue": "mail", "state": "ready" }).to_string();
+    web.request("POST", "/api/purge", &["X-DQ: 1", "X-Forwarded-For: 10.0.0.5"], &body);
+    web.post("redrive", &json!({ "queue": "ma\nil", "ids": ["a", "b"] }));
+    let said = std::fs::read_to_string(&path).unwrap();
+    let _ = std::fs::remove_file(path);
+    let changes: Vec<_> = said.lines().filter(|line| !line.contains("listening on")).collect();
+    let is_timed = |line: &&str| line.starts_with("dqctl: 20") && line[7..].find('Z') == Some(23);
+    assert!(changes.iter().all(is_timed), "{said}");
+    let rest: Vec<_> = changes.iter().map(|line| &line[32..]).collect();
+    let none = "the queue has no dead message of this id";
+    assert_eq!(
+        rest,
+        [
+            "127.0.0.1: push mail id=\"m-1\": id \"m-1\"",
+            "127.0.0.1 for 10.0.0.5: purge mail state=\"ready\": purged 1",
+            &format!("127.0.0.1: redrive ma\\x0ail ids=2: failed: {none}"),
+        ]
+    );
 }
