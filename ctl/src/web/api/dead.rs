@@ -11,7 +11,6 @@ use crate::time::now_ms;
 use dq_client::{cmd, Resend, State};
 use serde_json::{json, Map, Value as Json};
 use std::borrow::Cow;
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::ops::ControlFlow;
@@ -79,12 +78,14 @@ impl Selection {
     }
 }
 
-/// The selected messages, those that have been dead, or in their state, for the shortest time first. Causes are counted whichever is
-/// selected, and former queues likewise, so that another one can be chosen.
+/// The selected messages. Causes are counted whichever is selected, and former queues likewise, so that another one can be chosen.
 pub fn dead(api: &Api, params: &Params) -> Answer {
     params.only(&[&["queue", "count"], &SELECTS[..]].concat())?;
     let (queue, selection, within) = (params.needed("queue")?, Selection::of(params)?, within(params)?);
-    let mut newest = Newest::new(usize::try_from(params.int("count", 1, MESSAGES)?.unwrap_or(50)).unwrap_or(50));
+    let mut first = First::new(
+        selection.filter.among,
+        usize::try_from(params.int("count", 1, MESSAGES)?.unwrap_or(50)).unwrap_or(50),
+    );
     let (mut causes, mut origins) = (Tally::new(), Tally::new());
     let (mut selected, mut is_partial, began) = (0_u64, false, Instant::now());
     let exists = pages(&api.client, &queue, &selection.filter, |mut page| {
@@ -100,7 +101,7 @@ pub fn dead(api: &Api, params: &Params) -> Answer {
         }
         page.retain(|message| selection.is_of_cause(message) && selection.is_from(message));
         selected += u64::try_from(page.len()).unwrap_or(0);
-        newest.add(page);
+        first.add(page);
         is_partial = began.elapsed() >= within;
         Ok(if is_partial { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
@@ -113,7 +114,7 @@ pub fn dead(api: &Api, params: &Params) -> Answer {
         "all-origins": origins.0.len(),
         "origins": origins.listed("from", Vec::as_slice),
         "selected": selected,
-        "messages": newest.messages.into_iter().map(|(_, message)| Json::Object(message)).collect::<Vec<Json>>(),
+        "messages": first.messages.into_iter().map(|(_, message)| Json::Object(message)).collect::<Vec<Json>>(),
         "partial": is_partial,
         "took": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         "now": now_ms(),
@@ -148,23 +149,37 @@ impl<K: Ord + Hash> Tally<K> {
     }
 }
 
-/// The newest of many messages, of which only the beginnings of the payloads are kept.
-struct Newest {
+/// The first of many messages in the order of `DQ.PEEK`, of which only the beginnings of the payloads are kept.
+struct First {
+    among: Among,
     most: usize,
-    /// By when they died, or came into their state, and were pushed.
     messages: Vec<(Place, Map<String, Json>)>,
 }
 
-type Place = Reverse<[Option<i64>; 2]>;
+/// What a message is sorted by.
+type Place = [i64; 3];
 
-impl Newest {
-    fn new(most: usize) -> Newest {
-        Newest { most, messages: Vec::new() }
+/// Those that died or ended come the newest first, and others as they leave their state.
+fn place(among: Among, message: &Fields) -> Place {
+    let number = |name: &str| message.int(name).unwrap_or(0);
+    match among {
+        Among::State(State::Ready) => [number("priority").saturating_neg(), number("due"), number("created")],
+        Among::State(State::Delayed) => [number("due"), number("priority").saturating_neg(), number("created")],
+        Among::State(State::Inflight) => [number("deadline"), number("created"), 0],
+        Among::State(_) | Among::Letters => {
+            [since(message).unwrap_or(0).saturating_neg(), number("created").saturating_neg(), 0]
+        }
+    }
+}
+
+impl First {
+    fn new(among: Among, most: usize) -> First {
+        First { among, most, messages: Vec::new() }
     }
 
     fn add(&mut self, page: Vec<Fields>) {
-        let place = |message: &Fields| Reverse([since(message), message.int("created")]);
-        let mut page: Vec<(Place, Fields)> = page.into_iter().map(|message| (place(&message), message)).collect();
+        let placed = |message: Fields| (place(self.among, &message), message);
+        let mut page: Vec<(Place, Fields)> = page.into_iter().map(placed).collect();
         page.sort_by_key(|(place, _)| *place);
         page.truncate(self.most);
         self.messages.extend(page.into_iter().map(|(place, message)| (place, cut(message, BEGINNING))));

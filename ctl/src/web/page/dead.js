@@ -30,6 +30,7 @@ function renamed(from) {
 export function deadList(queue, shared, params) {
   const { tab } = params;
   const of = tab === "dead" ? {} : { state: tab };
+  const isNewestFirst = ["dead", "letters", "done"].includes(tab);
   const hasDied = tab === "dead" || tab === "letters";
   const find = hasDied ? {} : { find: 1 };
   let wanted = STEP;
@@ -128,7 +129,7 @@ export function deadList(queue, shared, params) {
     const isFiltered = Object.keys(filter() ?? of).length > Object.keys(of).length;
     drawCauses();
     drawOrigins();
-    const part = answer.messages.length < answer.selected ? `The newest ${count(answer.messages.length)} of ` : "";
+    const part = answer.messages.length < answer.selected ? `The ${isNewestFirst ? "newest" : "first"} ${count(answer.messages.length)} of ` : "";
     choice.draw(answer.messages, `${part}${many(answer.selected, "message")}${isFiltered ? " that these conditions select" : ""}${answer.partial ? ", and perhaps more: not all were read in time" : ""}`);
     for (const [name, button] of Object.entries(bulk)) text(button, `${verbOf(name, tab)} ${answer.partial ? "all" : answer.selected === 1 ? "it" : `all ${count(answer.selected)}`}…`);
     list(items, answer.messages, keyOf, (message) => makeItem(queue, message, choice.box(message)), (item, message) => {

@@ -195,3 +195,29 @@ fn the_most_frequent_of_many_causes_are_listed() {
     assert_eq!((causes.len(), &answer["all-causes"], &answer["selected"]), (200, &json!(300), &json!(301)));
     assert_eq!((&causes[0]["cause"], &causes[0]["count"]), (&json!("word qj"), &json!(2)));
 }
+
+#[test]
+fn a_filter_leaves_messages_in_their_order() {
+    let server = Server::start();
+    let push = |id: &str, options: &[&str]| drop(server.ask(&[&["DQ.PUSH", "q", "x", "ID", id], options].concat()));
+    push("first", &["AT", "1700000000000"]);
+    push("second", &["AT", "1700000001000"]);
+    push("urgent", &["PRIORITY", "9"]);
+    push("tomorrow", &["DELAY", "86400000"]);
+    push("soon", &["DELAY", "3600000"]);
+    let web = Web::start(&server, &[]);
+    let order = |answer: &Json| {
+        let ids =
+            answer["messages"].as_array().unwrap().iter().map(|message| message["id"].as_str().unwrap().to_owned());
+        ids.collect::<Vec<_>>()
+    };
+    for state in ["ready", "delayed"] {
+        let listed = order(&web.read(&format!("/api/messages?queue=q&state={state}")));
+        assert_eq!(order(&web.read(&format!("/api/dead?queue=q&state={state}&text=x"))), listed, "{state}");
+    }
+    assert_eq!(order(&web.read("/api/dead?queue=q&state=ready&count=2")), ["urgent", "first"]);
+    for id in ["first", "soon"] {
+        server.ask(&["DQ.BURY", "q", id]);
+    }
+    assert_eq!(order(&web.read("/api/dead?queue=q")), order(&web.read("/api/messages?queue=q&state=dead")));
+}
