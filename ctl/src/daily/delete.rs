@@ -34,7 +34,7 @@ pub fn delete(client: &Client, args: &DeleteArgs, output: &Output) -> Result<Out
     {
         return Ok(Outcome::Nothing);
     }
-    if !delete_key(client, name.as_bytes())? {
+    if !delete_queue(client, name.as_bytes())? {
         no_such_queue(name);
         return Ok(Outcome::Nothing);
     }
@@ -42,9 +42,9 @@ pub fn delete(client: &Client, args: &DeleteArgs, output: &Output) -> Result<Out
     Ok(Outcome::Done)
 }
 
-/// Deletes a queue. Returns false if there is none of this name.
-pub fn delete_key(client: &Client, queue: &[u8]) -> Result<bool, Failure> {
-    let script = cmd("EVAL").arg(DELETE).arg(1).arg(queue).clone();
+/// Deletes a queue for good. Returns whether it existed.
+pub fn delete_queue(client: &Client, name: &[u8]) -> Result<bool, Failure> {
+    let script = cmd("EVAL").arg(DELETE).arg(1).arg(name).clone();
     let reply = client.call(&script, Resend::Never).map_err(|error| Failure::of_script(error, RIGHTS))?;
     Ok(int(&reply) == Some(1))
 }

@@ -3,7 +3,7 @@
 use super::alter;
 use super::marked::{Change, Marked};
 use super::sources::Sources;
-use crate::daily::delete::delete_key;
+use crate::daily::delete::delete_queue;
 use crate::dead::{self, Among, Filter, SentBack};
 use crate::failure::Failure;
 use crate::output::text::{cut, grouped, named, named_in, shown};
@@ -276,7 +276,7 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
             queue.resume_flow(Flow::In)?;
             format!("opened {name}")
         }
-        Kind::Delete(_) if delete_key(client, &action.queue)? => format!("deleted the queue {name}"),
+        Kind::Delete(_) if delete_queue(client, &action.queue)? => format!("deleted the queue {name}"),
         Kind::Delete(_) => format!("there is no queue {name}"),
         Kind::Alter(text) => alter::execute(client, &action.queue, text)?,
         Kind::RedriveAll(limit) => {

@@ -59,13 +59,14 @@ const READS: [(&str, Read); 12] = [
     ("search", search::search),
 ];
 
-const WRITES: [(&str, Read); 15] = [
+const WRITES: [(&str, Read); 16] = [
     ("pause", writes::pause),
     ("resume", writes::resume),
     ("redrive", writes::redrive),
     ("cancel", writes::cancel),
     ("promote", writes::promote),
     ("purge", writes::purge),
+    ("delete", writes::delete),
     ("reschedule", writes::reschedule),
     ("push", writes::push),
     ("release", writes::release),

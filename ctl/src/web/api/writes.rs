@@ -5,6 +5,7 @@ use super::dead::{among, delay};
 use super::messages::state;
 use super::queues::no_queue;
 use super::{put, Answer, Api, Params, Problem};
+use crate::daily::delete::delete_queue;
 use crate::dead::{bury_these, send_back, Among, SentBack};
 use crate::reply::{int, list, text, unexpected};
 use crate::time::millis;
@@ -156,6 +157,19 @@ pub fn purge(api: &Api, params: &Params) -> Answer {
         Ok(command)
     })?;
     Ok(json!({ "purged": purged }))
+}
+
+/// Deletes the queue itself.
+pub fn delete(api: &Api, params: &Params) -> Answer {
+    params.only(&["queue"])?;
+    let queue = params.needed("queue")?;
+    let existed = delete_queue(&api.client, &queue)?;
+    api.find.learn(&queue, false);
+    if existed {
+        Ok(json!({ "deleted": true }))
+    } else {
+        Err(no_queue())
+    }
 }
 
 /// Takes the messages of a consumer that is gone.

@@ -311,6 +311,16 @@ export function actions(shared, queue) {
         run: ({ state }, progress) => actInSteps("purge", { state }, "purged", info[state], progress, (did) => `Purged: ${many(did, "message")}.`),
       });
     },
+    remove: (info) => {
+      const held = STATES.filter(([state]) => info[state] > 0).map(([state, word]) => `${count(info[state])} ${word}`);
+      return ask({
+        title: `Delete the queue ${title}?`,
+        words: `It is removed for good, with its settings, totals and schedules, and with ${held.length > 0 ? `its messages: ${held.join(", ")}` : "no message"}. A later push creates a new queue with the default settings.`,
+        confirm: "Delete the queue",
+        danger: true,
+        run: () => act("delete", {}, `Deleted the queue ${title}.`),
+      });
+    },
     reschedule: (id, shownId, found) => ask({
       title: `Reschedule ${shownId}`,
       words: "Give a new due time, a new priority, or both. What is left empty stays.",

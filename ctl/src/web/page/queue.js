@@ -233,6 +233,7 @@ function details(acts) {
   const [settings, totals, times] = parts.map(([, container]) => container);
   let altered = {};
   settings.before(el("button", { type: "button", class: "write", click: () => acts.alter(settingFields(altered)) }, "Change…"));
+  node.append(el("button", { type: "button", class: "danger write", click: () => acts.remove(altered) }, "Delete the queue…"));
 
   function draw({ info, stats, times: took }) {
     altered = info;

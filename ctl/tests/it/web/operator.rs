@@ -121,6 +121,21 @@ fn consumers_are_released_and_groups_are_links() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn a_queue_is_deleted_after_a_question_that_says_what_it_holds() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "old", "x"]);
+    server.ask(&["DQ.PUSH", "old", "x", "DELAY", "3600000"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&web.page("queue?queue=old&tab=details"));
+    browser.choose("Delete the queue…", "with its messages: 1 ready, 1 delayed.");
+    browser.choose("Delete the queue", "Deleted the queue old.");
+    browser.until("There is no queue of this name");
+    assert_eq!(server.text(&["EXISTS", "old"]), "0");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn the_schedule_that_is_late_by_most_comes_first() {
     let server = Server::start();
     for (place, id) in ["c", "a", "e", "b", "d"].into_iter().enumerate() {

@@ -242,3 +242,16 @@ fn each_change_is_logged_with_who_asked_and_what_came_of_it() {
         ]
     );
 }
+
+#[test]
+fn a_queue_is_deleted_and_no_other_key_is() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "old", "x"]);
+    server.ask(&["SET", "text", "x"]);
+    let web = Web::writing(&server);
+    assert_eq!(web.act("delete", json!({ "queue": "old" })), json!({ "deleted": true }));
+    assert_eq!(web.read("/api/queues")["total"], 0);
+    assert_eq!(web.post("delete", &json!({ "queue": "old" })).status, 404);
+    assert_eq!(web.post("delete", &json!({ "queue": "text" })).status, 409);
+    assert_eq!(server.text(&["EXISTS", "old", "text"]), "1");
+}
