@@ -147,7 +147,7 @@ export function deadList(queue, shared, params) {
   }
 
   function drawCauses() {
-    const kept = withChosen("cause", hasDied && answer.causes.length > 1 || conditions.cause ? answer.causes : []);
+    const kept = withChosen("cause", hasDied || conditions.cause ? answer.causes : []);
     show(causes, kept.length > 0);
     show(others, hasDied && answer["all-causes"] > answer.causes.length);
     text(others, `The ${count(answer.causes.length)} most frequent of ${count(answer["all-causes"])} causes.`);

@@ -220,5 +220,11 @@ fn a_traceback_begins_with_the_line_that_says_most() {
     browser.open(&web.page("queue?queue=q&tab=dead"));
     browser.until("Buried: KeyError: 'a' ↵ Traceback (most recent call last): ↵ File");
     browser.until("Buried: one ↵ two");
+    // One cause is shown too: it is that of all.
+    server.ask(&["DQ.CANCEL", "q", "b"]);
+    browser.until_true(
+        "[...document.querySelectorAll('.causes .cause')].map((one) => one.innerText).join().startsWith('KeyError')",
+    );
+    browser.until_true("document.querySelectorAll('.causes li').length === 1");
     assert_eq!(browser.problem(), "");
 }
