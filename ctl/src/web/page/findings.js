@@ -19,7 +19,16 @@ const HERE = {
 };
 /** Those whose advice is to look at something, which the page shows although it may change nothing. */
 const LOOKS = new Set(["dead", "dead-full", "dying"]);
+/** The advice about a check without the command that shows what the page shows. */
+const ADVICE = { "no-consumer": "start its consumers" };
 const SEVERITIES = [["critical", "bad"], ["warning", "warning"], ["note", "note"], ["not checked", "note"]];
+
+/** What was found. The doctor may know of what messages died that were moved, since it reads the queue to which they were. */
+function whatOf({ what, deaths, ...row }) {
+  const words = deathWords({ ...row, deaths });
+  const cause = deaths?.cause === null ? what.match(/; \d+ of the \d+ that are there .*/)?.[0] ?? "" : "";
+  return words ? words + cause : what;
+}
 
 export function findings(shared) {
   const line = el("span");
@@ -92,9 +101,9 @@ export function findings(shared) {
     const sentence = (words) => `${words.replace(/^(?!redis-cli|dqctl)./, (letter) => letter.toUpperCase())}.`;
     text(severity, sentence(one.severity).slice(0, -1));
     set(severity, "class", SEVERITIES.find(([known]) => known === one.severity)[1]);
-    text(what, `${group.map((each) => deathWords(each) || each.what).join("; ")}.`);
+    text(what, `${group.map(whatOf).join("; ")}.`);
     const fix = (each) => (each.queue !== undefined && (shared.writes || LOOKS.has(each.check)) ? HERE[each.check] : null);
-    text(advice, [...new Set([one.why, ...group.filter((each) => !fix(each)).map((each) => each.do)])].map(sentence).join(" "));
+    text(advice, [...new Set([one.why, ...group.filter((each) => !fix(each)).map((each) => ADVICE[each.check] ?? each.do)])].map(sentence).join(" "));
     const links = new Map(group.map(fix).filter(Boolean));
     list(here, [...links], ([words]) => words, ([words]) => el("a", {}, words),
       (link, [, tab]) => set(link, "href", tab === "dead" ? diedAddress(group.find((each) => each.deaths) ?? one, param(one, "queue")) : address("queue", { ...param(one, "queue"), ...(tab ? { tab } : {}) })));
