@@ -138,7 +138,7 @@ export function sparkline() {
     const d = path(runs(points, first, last, (value) => value / most, 100, 23));
     set(drawing, "d", d);
     set(area, "d", `${d}L100 24L${(((points[0][0] - first) / (last - first)) * 100).toFixed(1)} 24Z`);
-    text(label, count(most));
+    text(label, `max ${count(most)}`);
     set(node, "title", `At most ${count(most)} messages in ${span(last - first)}`);
   }
   return { node, update };
