@@ -6,9 +6,10 @@ use super::messages::{cut, BEGINNING};
 use super::queues::no_queue;
 use super::{put, Answer, Api, Params, Problem};
 use crate::dead::{bury_these, cause_of, pages, pages_from, redrive_these, send_back, since, Among, Filter, SentBack};
-use crate::reply::{list, text, Fields};
+use crate::failure::Failure;
+use crate::reply::{int, list, text, Fields};
 use crate::time::now_ms;
-use dq_client::{cmd, Resend, State};
+use dq_client::{cmd, Cmd, Resend, State};
 use serde_json::{json, Map, Value as Json};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -188,7 +189,7 @@ impl First {
     }
 }
 
-/// Redrives, buries or deletes the selected messages, at most `count` of them, from the cursor of the last request on. The cursor of
+/// Redrives, buries, runs now or deletes the selected messages, at most `count` of them, from the cursor of the last request on. The cursor of
 /// the answer says where to go on if the time was not enough.
 pub fn change_dead(api: &Api, params: &Params) -> Answer {
     params.only(&[&["queue", "do", "delay", "error", "count", "cursor"], &SELECTS[..]].concat())?;
@@ -210,6 +211,7 @@ pub fn change_dead(api: &Api, params: &Params) -> Answer {
         }
         "redrive" => redrive_these(&api.client, &queue, ids, delay),
         "bury" => bury_these(&api.client, &queue, ids, error.as_deref()),
+        "promote" => promote_these(api, &queue, ids),
         _ => {
             let states = list(api.client.call(cmd("DQ.CANCEL").arg(&queue).arg(ids), Resend::Never)?)?;
             Ok(states.iter().filter_map(text).map(|_| 1).sum::<u64>())
@@ -219,10 +221,12 @@ pub fn change_dead(api: &Api, params: &Params) -> Answer {
         ("delete", _) => true,
         ("redrive", among) => matches!(among, Among::Letters | Among::State(State::Dead)),
         ("bury", among) => matches!(among, Among::State(State::Ready | State::Delayed)),
+        ("promote", among) => among == Among::State(State::Delayed),
         _ => false,
     };
     if !is_possible {
-        let actions = "delete, redrive of dead messages or letters, or bury of ready or delayed messages";
+        let actions =
+            "delete, redrive of dead messages or letters, bury of ready or delayed messages, or promote of delayed messages";
         return Err(Problem::wrong(format!("do must be {actions}")));
     }
     let (mut changed, began) = (0, Instant::now());
@@ -241,6 +245,17 @@ pub fn change_dead(api: &Api, params: &Params) -> Answer {
     }
     let next = if changed >= most { Cow::from("0") } else { String::from_utf8_lossy(&cursor) };
     Ok(json!({ "changed": changed, "left": sent.left(), "cursor": next }))
+}
+
+/// Makes messages due now, unless they are neither delayed nor ready any more. Returns how many.
+fn promote_these(api: &Api, queue: &[u8], ids: &[&[u8]]) -> Result<u64, Failure> {
+    let now = |id: &&[u8]| cmd("DQ.RESCHEDULE").arg(queue).arg(*id).arg("DELAY").arg(0).clone();
+    let commands: Vec<Cmd> = ids.iter().map(now).collect();
+    let mut promoted = 0;
+    for reply in api.client.batch(&commands) {
+        promoted += u64::from(int(&reply?) == Some(1));
+    }
+    Ok(promoted)
 }
 
 /// How long a request works at most.

@@ -11,7 +11,7 @@ const STATES = [["dead", "dead"], ["ready", "ready"], ["delayed", "delayed"], ["
 const PAUSE_FOR = { name: "for", label: "For (optional)", hint: `${SPAN_HINT} Empty: until it is resumed.`, parse: time };
 /** Settings that are given together. */
 const PAIRS = [["backoff-base", "backoff-max", "backoff-jitter"], ["rate", "rate-period"], ["grouprate", "grouprate-period"]];
-const DONE = { Cancel: "Cancelled", Delete: "Deleted", Forget: "Forgotten", Redrive: "Redriven", Bury: "Buried" };
+const DONE = { Cancel: "Cancelled", Delete: "Deleted", Forget: "Forgotten", Redrive: "Redriven", Bury: "Buried", "Run now": "Due now" };
 const BURIED = "Dead, but kept, and can be redriven";
 const DELAY = { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time };
 
@@ -94,7 +94,7 @@ export function actions(shared, queue) {
     const from = shown(filter, "from");
     const named = from ? [from] : partial ? [] : origins.map((one) => shown(one, "from"));
     const redriven = state === "letters" ? backTo(named) : "Ready again, with no attempts and no errors";
-    const [doing, fields] = { redrive: [redriven, [DELAY]], bury: [BURIED, [ERROR]], delete: ["Removed for good", []] }[what];
+    const [doing, fields] = { redrive: [redriven, [DELAY]], bury: [BURIED, [ERROR]], promote: ["Due at once", []], delete: ["Removed for good", []] }[what];
     const number = partial ? `all ${noun}s` : many(total, noun);
     const warning = [partial && `Not all could be counted in time: there are at least ${count(total)}.`, state === "inflight" && ACKS].filter(Boolean);
     const isNone = total === 0 && !partial;
@@ -388,7 +388,7 @@ function conditionsOf(filter) {
 
 /** What the button says that changes all messages of a filter. */
 export function verbOf(what, state) {
-  return what === "delete" ? removal(state) : what === "bury" ? "Bury" : state === "letters" ? "Send back" : "Redrive";
+  return what === "delete" ? removal(state) : what === "bury" ? "Bury" : what === "promote" ? "Run now" : state === "letters" ? "Send back" : "Redrive";
 }
 
 /** What the removal of a message is called. */

@@ -51,6 +51,7 @@ export function deadList(queue, shared, params) {
   const others = el("p", { class: "dim", hidden: true });
   const bulk = {
     ...(hasDied ? { redrive: forAll("redrive") } : {}),
+    ...(tab === "delayed" ? { promote: forAll("promote") } : {}),
     ...(tab === "ready" || tab === "delayed" ? { bury: forAll("bury") } : {}),
     delete: forAll("delete", "danger"),
   };

@@ -83,3 +83,21 @@ fn no_more_are_changed_than_the_question_says() {
     assert_eq!(server.text(&["DQ.LEN", "q", "dead"]), "1");
     assert_eq!(browser.problem(), "");
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn delayed_messages_that_a_filter_selects_run_now() {
+    let server = Server::start();
+    for number in 0..4 {
+        let group = if number % 2 == 0 { "acme" } else { "other" };
+        server.ask(&["DQ.PUSH", "q", "x", "GROUP", group, "DELAY", "3600000"]);
+    }
+    let web = Web::writing(&server);
+    assert_eq!(web.post("dead", &json!({ "queue": "q", "state": "ready", "do": "promote" })).status, 400);
+    let mut browser = Browser::start();
+    browser.open(&web.page("queue?queue=q&tab=delayed&find=1&group=acme"));
+    browser.choose("Run now all 2", "Run now 2 delayed messages of q?");
+    browser.choose("Run now", "Due now: 2 messages.");
+    assert_eq!(server.text(&["DQ.LEN", "q", "ready"]), "2");
+    assert_eq!(browser.problem(), "");
+}
