@@ -1,9 +1,9 @@
 // Everything that changes something: a question, then the request, then a line about its outcome.
 
 import { Problem, read, write } from "./api.js";
-import { ask as question, headers, moment, number, SPAN_HINT, time } from "./ask.js";
+import { ask as question, moment, number, SPAN_HINT, time } from "./ask.js";
+import { DELAY, isText, payloadOf, rest, unchanged } from "./fields.js";
 import { count, exactSpan, many, now, param, shown } from "./format.js";
-import { indented } from "./payload.js";
 
 /** How many messages one request redrives, promotes or purges, so that there is progress to show. */
 const STEP = 10000;
@@ -13,7 +13,6 @@ const PAUSE_FOR = { name: "for", label: "For (optional)", hint: `${SPAN_HINT} Em
 const PAIRS = [["backoff-base", "backoff-max", "backoff-jitter"], ["rate", "rate-period"], ["grouprate", "grouprate-period"]];
 const DONE = { Cancel: "Cancelled", Delete: "Deleted", Forget: "Forgotten", Redrive: "Redriven", Bury: "Buried", "Run now": "Due now" };
 const BURIED = "Dead, but kept, and can be redriven";
-const DELAY = { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time };
 
 const ACKS = "Consumers are working on them; their acks will have no effect.";
 /** Queues that a question names, at most. */
@@ -394,39 +393,6 @@ export function verbOf(what, state) {
 /** What the removal of a message is called. */
 export function removal(state) {
   return { done: "Forget", dead: "Delete", letters: "Delete" }[state] ?? "Cancel";
-}
-
-function isText(found) {
-  return typeof found.payload === "string";
-}
-
-/** What a question says of a payload that it cannot show. */
-function unchanged(found) {
-  return isText(found) ? "" : " Its payload is no text, so it is pushed unchanged.";
-}
-
-/** The field for a payload that is pushed again. JSON is indented there; what nobody edits is pushed byte for byte as it was. */
-function payloadOf({ payload }) {
-  if (typeof payload !== "string") return [];
-  const json = indented(payload, false);
-  const offered = json ?? payload;
-  // A field of text turns all line breaks into its own.
-  const parse = (words) => (words === offered.replace(/\r\n?/g, "\n") ? payload : words);
-  const hint = offered === payload ? null : "This JSON is shown indented. If you edit it, it is pushed as it stands here; if not, as it was.";
-  return [{ name: "payload", label: "Payload", type: "textarea", value: offered, hint, parse }];
-}
-
-/** The fields of a push that are seldom needed. */
-function rest(found) {
-  return [
-    DELAY,
-    { name: "priority", label: "Priority (optional)", hint: "−128 to 127, by default 0. Higher is delivered first.", parse: number(-128, 127), value: found.priority || "" },
-    { name: "group", label: "Group (optional)", value: found.group ?? "" },
-    { name: "headers", more: true, label: "Headers (optional)", type: "textarea", value: found.headers ? JSON.stringify(found.headers, null, 2) : "", hint: 'A JSON object of texts: {"trace": "1f"}.', parse: headers },
-    { name: "retries", more: true, label: "Retries (optional)", hint: "Empty: as the queue says. −1: no limit.", parse: number(-1, 2147483647) },
-    { name: "lease", more: true, label: "Lease (optional)", hint: `${SPAN_HINT} Empty: as the queue says.`, parse: time },
-    { name: "ttl", more: true, label: "TTL (optional)", hint: `${SPAN_HINT} 0: no limit. Empty: as the queue says.`, parse: time },
-  ];
 }
 
 /** The ids of messages as the API takes them. */

@@ -1,0 +1,39 @@
+// The fields of the questions about a push.
+
+import { headers, number, SPAN_HINT, time } from "./ask.js";
+import { indented } from "./payload.js";
+
+export const DELAY = { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time };
+
+export function isText(found) {
+  return typeof found.payload === "string";
+}
+
+/** What a question says of a payload that it cannot show. */
+export function unchanged(found) {
+  return isText(found) ? "" : " Its payload is no text, so it is pushed unchanged.";
+}
+
+/** The field for a payload that is pushed again. JSON is indented there; what nobody edits is pushed byte for byte as it was. */
+export function payloadOf({ payload }) {
+  if (typeof payload !== "string") return [];
+  const json = indented(payload, false);
+  const offered = json ?? payload;
+  // A field of text turns all line breaks into its own.
+  const parse = (words) => (words === offered.replace(/\r\n?/g, "\n") ? payload : words);
+  const hint = offered === payload ? null : "This JSON is shown indented. If you edit it, it is pushed as it stands here; if not, as it was.";
+  return [{ name: "payload", label: "Payload", type: "textarea", value: offered, hint, parse }];
+}
+
+/** The fields of a push that are seldom needed. */
+export function rest(found) {
+  return [
+    DELAY,
+    { name: "priority", label: "Priority (optional)", hint: "−128 to 127, by default 0. Higher is delivered first.", parse: number(-128, 127), value: found.priority || "" },
+    { name: "group", label: "Group (optional)", value: found.group ?? "" },
+    { name: "headers", more: true, label: "Headers (optional)", type: "textarea", value: found.headers ? JSON.stringify(found.headers, null, 2) : "", hint: 'A JSON object of texts: {"trace": "1f"}.', parse: headers },
+    { name: "retries", more: true, label: "Retries (optional)", hint: "Empty: as the queue says. −1: no limit.", parse: number(-1, 2147483647) },
+    { name: "lease", more: true, label: "Lease (optional)", hint: `${SPAN_HINT} Empty: as the queue says.`, parse: time },
+    { name: "ttl", more: true, label: "TTL (optional)", hint: `${SPAN_HINT} 0: no limit. Empty: as the queue says.`, parse: time },
+  ];
+}
