@@ -56,19 +56,19 @@ export function actions(shared, queue) {
     report(words(did));
   }
 
-  /** Sends an action for one message after the other. Those that are in another state by now are left alone. */
-  async function actOnEach(action, bodies, progress, words) {
+  /** Sends an action for one message, or one queue, after the other. Those that are in another state by now are left alone. */
+  async function actOnEach(action, bodies, progress, words, noun = "message") {
     let did = 0;
     for (const [nth, body] of bodies.entries()) {
       try {
         await write(action, { ...queue, ...body });
         did += 1;
       } catch (problem) {
-        if (problem.status !== 404) throw new Problem(problem.status, `${did} of ${many(bodies.length, "message")} done, then: ${problem.message}`);
+        if (problem.status !== 404) throw new Problem(problem.status, `${did} of ${many(bodies.length, noun)} done, then: ${problem.message}`);
       }
       progress(`${count(nth + 1)} of ${count(bodies.length)}…`);
     }
-    report(`${words}: ${many(did, "message")}.${did < bodies.length ? ` ${count(bodies.length - did)} had changed meanwhile.` : ""}`);
+    report(`${words}: ${many(did, noun)}.${did < bodies.length ? ` ${count(bodies.length - did)} had changed meanwhile.` : ""}`);
   }
 
   /** What was sent back, and why not all of it. */
@@ -142,6 +142,19 @@ export function actions(shared, queue) {
       run: (values) => act("pause", given(values), `Paused ${title}.`),
     }),
     resume: () => ask({ title: `Resume ${title}?`, words: "Consumers get messages again, at once.", confirm: "Resume", run: () => act("resume", { flow: "out" }, `Resumed ${title}.`) }),
+    pauseQueues: (queues) => ask({
+      title: `Pause ${many(queues.length, "queue")}?`,
+      words: `Nothing is delivered until they are resumed: ${listed(queues.map((one) => shown(one, "queue")))}. Pushes, retries and leases go on.`,
+      fields: [PAUSE_FOR],
+      confirm: "Pause",
+      run: (values, progress) => actOnEach("pause", queues.map((one) => ({ ...one, ...given(values) })), progress, "Paused", "queue"),
+    }),
+    resumeQueues: (queues) => ask({
+      title: `Resume ${many(queues.length, "queue")}?`,
+      words: `Consumers get messages again, at once: ${listed(queues.map((one) => shown(one, "queue")))}.`,
+      confirm: "Resume",
+      run: (values, progress) => actOnEach("resume", queues.map((one) => ({ ...one, flow: "out" })), progress, "Resumed", "queue"),
+    }),
     close: () => ask({
       title: `Close ${title}?`,
       words: "New messages are refused until the queue is opened. Consumers go on, so it can be drained.",
@@ -364,11 +377,16 @@ export function actions(shared, queue) {
   };
 }
 
+/** The names of queues in a question: all of them would be no question any more. */
+function listed(names) {
+  const others = names.length > NAMED ? ` and ${many(names.length - NAMED, "other queue")}` : "";
+  return `${names.slice(0, NAMED).join(", ")}${others}`;
+}
+
 /** Where letters go, and what they lose on the way. */
 function backTo(names) {
   const queues = [...new Set(names.filter(Boolean))];
-  const others = queues.length > NAMED ? ` and ${many(queues.length - NAMED, "other queue")}` : "";
-  const named = queues.length > 0 ? ` (${queues.slice(0, NAMED).join(", ")}${others})` : "";
+  const named = queues.length > 0 ? ` (${listed(queues)})` : "";
   return `To ${queues.length === 1 ? "the queue" : "the queues"} in which they died${named}, with no attempts; their groups, and leases, retries and TTLs of their own, are not restored`;
 }
 

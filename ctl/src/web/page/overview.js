@@ -6,6 +6,7 @@ import { chart, rates, sparkline } from "./chart.js";
 import { chips, deathWords, levelOf } from "./condition.js";
 import { el, list, set, show, text } from "./dom.js";
 import { findings } from "./findings.js";
+import { queueSelection } from "./queues.js";
 import { address, count, many, param, rate, shown, span } from "./format.js";
 
 /** Queues on a page. */
@@ -36,8 +37,10 @@ export function overview(params, shared) {
   const sort = el("select", { id: "sort", change: () => change({ sort: sort.value, reverse: 0 }) }, SORTS.map(([value, name]) => el("option", { value }, name)));
   const push = el("button", { type: "button", class: "write", click: () => actions(shared, {}).push() }, "Push a message…");
 
+  const choice = queueSelection(shared);
+
   const node = el("div", { class: "overview" },
-    el("div", { class: "head" }, el("h1", {}, "Queues"), push), warning, found.node, el("div", { class: "figures" }, totals, el("div", { class: "charts" }, depth.node, flow.node)),
+    el("div", { class: "head" }, el("h1", {}, "Queues"), choice.buttons, push), warning, found.node, el("div", { class: "figures" }, totals, el("div", { class: "charts" }, depth.node, flow.node)),
     el("div", { class: "tools" },
       el("div", { class: "field" }, el("label", { for: "contains" }, "Filter"), filter),
       el("div", { class: "field order" }, el("label", { for: "sort" }, "Order"), sort), range),
@@ -116,7 +119,8 @@ export function overview(params, shared) {
 
   function drawQueues(answer) {
     if (answer.total > 0 && answer.offset >= answer.total) return turn(Math.floor((answer.total - 1) / PAGE) * PAGE - state.offset);
-    list(rows, answer.queues, (row) => JSON.stringify(param(row, "queue")), makeRow, fillRow);
+    choice.keep(answer.queues);
+    list(rows, answer.queues, (row) => JSON.stringify(param(row, "queue")), (row) => makeRow(row, choice.box(row)), fillRow);
     const last = Math.min(answer.offset + PAGE, answer.total);
     const sorting = answer.sorted === false ? " Sorting…" : "";
     const part = last - answer.offset < answer.total ? `${count(answer.offset + 1)}–${count(last)} of ` : "";
@@ -148,10 +152,10 @@ export function overview(params, shared) {
   return { kind: "overview", title: "dq", node, read: refresh };
 }
 
-function makeRow(row) {
+function makeRow(row, box) {
   const spark = sparkline();
   const cells = COLUMNS.map(([name, kind]) => el("td", { class: kind, role: "cell", "data-label": name }));
-  cells[0].append(el("a", { href: address("queue", param(row, "queue")), title: shown(row, "queue") }, shown(row, "queue")));
+  cells[0].append(el("a", { href: address("queue", param(row, "queue")), title: shown(row, "queue") }, shown(row, "queue")), box);
   cells[1].append(el("div", { class: "why" }, el("ul", { class: "chips" }), el("p", { class: "deaths dim" })));
   cells[2].append(spark.node);
   const node = el("tr", { role: "row" }, cells);
