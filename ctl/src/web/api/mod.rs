@@ -3,6 +3,7 @@
 //! Requests and answers have the names of `DQ.GET` and `DQ.INFO`. Bytes that are not UTF-8 are in `NAME-base64` instead of
 //! `NAME`, in answers, queries and bodies alike.
 
+mod alter;
 mod dead;
 mod log;
 mod messages;
@@ -74,7 +75,7 @@ const WRITES: [(&str, Read); 16] = [
     ("bury", writes::bury),
     ("cancel-batch", writes::cancel_batch),
     ("schedule", writes::schedule),
-    ("alter", writes::alter),
+    ("alter", alter::alter),
     ("dead", dead::change_dead),
 ];
 
