@@ -17,6 +17,8 @@ const LATE: i64 = 60_000;
 const UNSERVED: i64 = 5_000;
 /// The same is severe after this time, in ms, as in `dqctl doctor`.
 const UNSERVED_LONG: i64 = 15 * 60_000;
+/// A late queue hangs if its consumers have held a message for this time, in ms: as long as [`Condition::words`] names it.
+pub const HELD: i64 = 60_000;
 /// For how long the dead count as growing after one has died, in ms.
 pub const RECENT: i64 = 10 * 60_000;
 /// For how long after the newest death the dead messages are a warning, in ms: those of a night are seen in the morning.

@@ -1,6 +1,6 @@
 //! What is known of one queue: its numbers, its rates and its conditions.
 
-use crate::condition::{Condition, Level, Recent};
+use crate::condition::{Condition, Level, Recent, HELD};
 use crate::reply::Fields;
 use crate::trouble::Trouble;
 use crate::web::history::completed;
@@ -17,9 +17,6 @@ const LATE_SPAN: Duration = Duration::from_secs(60);
 
 /// After how many looks at a queue its numbers and rates are known.
 pub const LOOKS: u8 = 2;
-
-/// A late queue hangs if its consumers have held a message for this time, in ms: as long as [`Condition::words`] names it.
-pub const HELD: i64 = 60_000;
 
 /// A queue at one time.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! The order of queues by trouble: the same in `dqctl ls`, `doctor`, `top` and `web`.
 
-use crate::condition::{Condition, Level};
+use crate::condition::{Condition, Level, HELD};
 use crate::reply::Fields;
 
 /// How soon somebody should look at a queue: the greatest comes first. Queues of the same trouble are in order of name.
@@ -19,7 +19,7 @@ enum Harm {
     /// Messages wait, or nobody counts what is refused, as when somebody has closed a queue.
     #[default]
     Stuck,
-    /// Messages die, or nobody takes them.
+    /// Messages die, or nobody takes them, or whoever took them hangs.
     Fails,
     /// Messages are refused.
     Refuses,
@@ -30,7 +30,8 @@ impl Trouble {
     pub fn of(info: &Fields, conditions: &[(Condition, Level)]) -> Trouble {
         let troubling = conditions.iter().filter(|(_, level)| *level > Level::Note);
         let Some(level) = troubling.clone().map(|(_, level)| *level).max() else { return Trouble::default() };
-        let harm = troubling.map(|(condition, _)| Harm::of(*condition)).max().unwrap_or_default();
+        let hangs = info.int("oldest-inflight").is_some_and(|age| age >= HELD);
+        let harm = troubling.map(|(condition, _)| Harm::of(*condition, hangs)).max().unwrap_or_default();
         let is_of_dead = |(condition, _): &(Condition, Level)| {
             matches!(condition, Condition::Failing | Condition::Dying | Condition::Dead)
         };
@@ -46,8 +47,10 @@ impl Trouble {
 }
 
 impl Harm {
-    fn of(condition: Condition) -> Harm {
+    /// `hangs`: consumers have held a message for long.
+    fn of(condition: Condition, hangs: bool) -> Harm {
         match condition {
+            Condition::Late if hangs => Harm::Fails,
             Condition::Failing | Condition::Full => Harm::Refuses,
             Condition::Unserved | Condition::Dying => Harm::Fails,
             Condition::Late
@@ -86,6 +89,7 @@ mod tests {
             dying(&[("dead", 321)]),
             quiet(&[("ready", 200), ("oldest-ready", 20_000)]),
             dying(&[("dead", 3)]),
+            quiet(&[("ready", 2), ("oldest-ready", 70_000), ("inflight", 1), ("oldest-inflight", 70_000)]),
             quiet(&[("paused", 1), ("ready", 9_000)]),
             quiet(&[("closed", 1), ("ready", 5), ("waiting-clients", 1)]),
             quiet(&[("closed", 1)]),

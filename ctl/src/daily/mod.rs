@@ -51,7 +51,11 @@ fn payload(argument: Option<&str>) -> Result<Raw, Failure> {
 
 /// Reports on standard error that a queue does not exist.
 pub fn no_such_queue(queue: &QueueName) {
-    eprintln!("dqctl: there is no queue {queue}; dqctl ls lists the queues");
+    let patterns = match queue.as_bytes().contains(&b'*') {
+        true => "; patterns are for pause, resume, alter, redrive and dead --by-error",
+        false => "",
+    };
+    eprintln!("dqctl: there is no queue {queue}; dqctl ls lists the queues{patterns}");
 }
 
 /// Says on standard error where the dead messages of a queue are that moves them away.

@@ -2,11 +2,11 @@
 
 use super::entries::Entry;
 use super::list::{late, rate};
-use crate::condition::Condition;
+use crate::condition::{Condition, HELD};
 use crate::message;
 use crate::output::style;
 use crate::output::text::{bytes, count, cut, grouped, named, shown, Line, Style};
-use crate::row::{Row, HELD};
+use crate::row::Row;
 use crate::time::span;
 use unicode_width::UnicodeWidthStr;
 

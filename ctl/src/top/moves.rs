@@ -5,8 +5,8 @@ use super::entries::Only;
 use super::listing::{Listing, ListingPage};
 use super::message::MessagePage;
 use super::queue::{QueuePage, STATES};
-use crate::condition::{Condition, Level};
-use crate::row::{Row, HELD};
+use crate::condition::{Condition, Level, HELD};
+use crate::row::Row;
 use crossterm::event::KeyCode;
 use dq_client::State;
 

@@ -3,14 +3,14 @@
 //! Each second, or as often as was asked, it reads the queues that are visible, and a part of the others, so that they can be sorted. The screen
 //! sends over a channel what it shows and which actions to execute.
 
-use super::action::{self, Action};
+use super::action::{self, Action, Kind};
 use super::check;
 use super::details::details;
 use super::entries::{self, Entries, Entry, Only};
 use super::findings::{self, Finding};
 use super::found::{self, Found, Search};
 use super::listing::Listing;
-use crate::condition::{Looks, RECENT};
+use crate::condition::{Looks, HELD, RECENT};
 use crate::dead::Newest;
 use crate::dead::{as_it_died, cause_of};
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ use crate::groups;
 use crate::latency::Latency;
 use crate::queues;
 use crate::reply::Fields;
-use crate::row::{Snapshot, HELD};
+use crate::row::Snapshot;
 use crate::time::now_ms;
 use dq_client::{cmd, Client, Error, Resend};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -206,6 +206,9 @@ impl Source {
                         self.tell(Update::Said(Ok(progress)));
                     });
                     self.tell(Update::Said(said));
+                    if let Kind::Marked(_, queues) = &action.kind {
+                        self.read_first(queues.iter().map(|(name, _)| name));
+                    }
                     Part::Screen
                 }
                 Ok(Ask::Find(search)) => {
@@ -232,6 +235,14 @@ impl Source {
                 refresh = Instant::now() + self.every;
             }
         }
+    }
+
+    /// These queues have their turn now, since they were just changed.
+    fn read_first<'a>(&mut self, names: impl Iterator<Item = &'a Vec<u8>>) {
+        let names: HashSet<&Vec<u8>> = names.collect();
+        self.turn.retain(|name| !names.contains(name));
+        self.unread += names.len();
+        names.into_iter().for_each(|name| self.turn.push_front(name.clone()));
     }
 
     fn tell(&self, update: Update) {

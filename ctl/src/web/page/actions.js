@@ -304,10 +304,11 @@ export function actions(shared, queue) {
     }),
     cancel: (id, shownId, found) => {
       const verb = removal(found.state);
+      const isSchedule = "every" in found || "cron" in found;
       return ask({
-        title: `${verb} ${shownId}?`,
-        words: found.state === "inflight" ? "A consumer is working on it; its ack will have no effect. The message is removed for good." : "The message is removed for good.",
-        confirm: `${verb} message`,
+        title: `${verb} ${isSchedule ? "the schedule " : ""}${shownId}?`,
+        words: `${found.state === "inflight" ? "A consumer is working on it; its ack will have no effect. " : ""}The message is removed for good${isSchedule ? ", and the schedule makes no more runs" : ""}.`,
+        confirm: `${verb} ${isSchedule ? "schedule" : "message"}`,
         danger: true,
         run: () => act("cancel", id, `Removed: ${shownId}.`),
       });

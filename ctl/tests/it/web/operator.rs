@@ -116,6 +116,9 @@ fn consumers_are_released_and_groups_are_links() {
     browser.choose("Run now… nightly-revenue", "The delayed message becomes due at once.");
     browser.press("Enter");
     browser.until("Due now: nightly-revenue.");
+    browser.open(&web.page("message?queue=reports&id=heartbeat"));
+    browser.choose("Cancel…", "and the schedule makes no more runs.");
+    browser.choose("Cancel schedule", "Removed: heartbeat.");
     assert_eq!(browser.problem(), "");
 }
 

@@ -238,7 +238,7 @@ fn each_change_is_logged_with_who_asked_and_what_came_of_it() {
         [
             "127.0.0.1: push mail id=\"m-1\": id \"m-1\"",
             "127.0.0.1 for 10.0.0.5: purge mail state=\"ready\": purged 1",
-            &format!("127.0.0.1: redrive ma\\x0ail ids=2: failed: {none}"),
+            &format!("127.0.0.1: redrive ma\\x0ail ids=[\"a\",\"b\"]: failed: {none}"),
         ]
     );
 }
