@@ -42,7 +42,7 @@ pub struct Looks {
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Peeked {
     /// When the newest dead message died, in Unix ms.
-    pub(super) newest_death: Option<i64>,
+    pub newest_death: Option<i64>,
     pub(super) letters: Option<bool>,
 }
 

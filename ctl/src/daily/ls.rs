@@ -5,6 +5,7 @@ use super::seen::{Seen, AGAIN};
 use super::NOT_ALL;
 use crate::cli::{LsArgs, Sort};
 use crate::condition::Level;
+use crate::dead::Targets;
 use crate::failure::{Failure, Outcome};
 use crate::name::{put, shown};
 use crate::output::text::Style;
@@ -152,11 +153,11 @@ fn read(
     names: &BTreeSet<Vec<u8>>,
     seen: &mut BTreeMap<Vec<u8>, Seen>,
 ) -> Result<Option<Failure>, Failure> {
-    let (mut unclear, mut denied) = (Vec::new(), None);
+    let (mut unclear, mut denied, mut targets) = (Vec::new(), None, Targets::default());
     for name in names {
         let is_new = !seen.contains_key(name);
         let queue = seen.entry(name.clone()).or_default();
-        match queue.look(client, name) {
+        match queue.look(client, name, &mut targets) {
             Ok(true) if is_new && queue.is_unclear() => unclear.push(name),
             Ok(true) => {}
             // It was deleted since it was found.
@@ -172,7 +173,7 @@ fn read(
         thread::sleep(AGAIN);
     }
     for name in unclear {
-        if !seen.entry(name.clone()).or_default().look(client, name)? {
+        if !seen.entry(name.clone()).or_default().look(client, name, &mut targets)? {
             seen.remove(name);
         }
     }

@@ -5,6 +5,7 @@ use super::seen::{Seen, AGAIN};
 use crate::advice::for_queue;
 use crate::cli::QueueArgs;
 use crate::condition::{Condition, Level, Recent};
+use crate::dead::Targets;
 use crate::failure::{Failure, Outcome};
 use crate::groups;
 use crate::latency::{Histogram, TOLD};
@@ -41,11 +42,11 @@ const SPANS: [&str; 11] = [
 ];
 
 pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcome, Failure> {
-    let mut seen = Seen::default();
-    let mut exists = seen.look(client, name.as_bytes())?;
+    let (mut seen, mut targets) = (Seen::default(), Targets::default());
+    let mut exists = seen.look(client, name.as_bytes(), &mut targets)?;
     if seen.is_unclear() {
         thread::sleep(AGAIN);
-        exists = seen.look(client, name.as_bytes())?;
+        exists = seen.look(client, name.as_bytes(), &mut targets)?;
     }
     let Some(Snapshot { info, recent, .. }) = seen.row.latest.filter(|_| exists) else {
         no_such_queue(name);

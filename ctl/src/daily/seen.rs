@@ -1,7 +1,8 @@
 //! What is seen of a queue in one look, or in several.
 
 use super::queues::read;
-use crate::condition::{Condition, Looks};
+use crate::condition::{moves_dead, Condition, Looks};
+use crate::dead::Targets;
 use crate::failure::Failure;
 use crate::row::{Row, Snapshot};
 use crate::time::now_ms;
@@ -20,10 +21,13 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Looks at the queue. False if it does not exist.
-    pub fn look(&mut self, client: &Client, name: &[u8]) -> Result<bool, Failure> {
+    /// Looks at the queue, and for the first time at what was moved from it. False if it does not exist.
+    pub fn look(&mut self, client: &Client, name: &[u8], targets: &mut Targets) -> Result<bool, Failure> {
         let Some(info) = read(client, name)? else { return Ok(false) };
-        let peeked = self.looks.peek(client, name, &info);
+        let mut peeked = self.looks.peek(client, name, &info);
+        if self.row.latest.is_none() && moves_dead(&info) {
+            peeked.newest_death = peeked.newest_death.or_else(|| targets.newest_death(client, name, &info));
+        }
         let recent = self.looks.note(now_ms(), &info, peeked);
         self.row.take(Snapshot { at: Instant::now(), info, late: None, recent });
         Ok(true)

@@ -2,8 +2,8 @@
 //!
 //! `cause` turns the text of an error into what many of them have in common. `filter` selects messages. `causes` counts them
 //! by cause, and `change` redrives or cancels those that were selected. `letters` are those that were moved here from other
-//! queues, and `target` is where they are moved. `newest` tells of what messages have died lately. All read the queue page by page, so that other
-//! clients of the server do not wait.
+//! queues, `target` is where they are moved, and `moved` what was. `newest` tells of what messages have died lately. All read
+//! the queue page by page, so that other clients of the server do not wait.
 
 mod cause;
 mod causes;
@@ -11,6 +11,7 @@ mod change;
 mod command;
 mod filter;
 mod letters;
+mod moved;
 mod newest;
 mod target;
 
@@ -20,6 +21,7 @@ pub use change::{bury, bury_these, cancel, count, redrive, redrive_these, send_s
 pub use command::{dead, where_letters_are};
 pub use filter::{is_older, older_than, since, Among, Condition, Filter};
 pub use letters::{as_it_died, is_letter, send_back, SentBack};
+pub use moved::Targets;
 pub use newest::{Known, Newest};
 pub use target::{target, target_in_words, target_queue};
 

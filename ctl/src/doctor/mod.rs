@@ -9,13 +9,13 @@ mod servers;
 mod waiting;
 
 use crate::cli::doctor::DoctorArgs;
+use crate::dead::Targets;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::queues as names;
 use dq_client::{cmd, Address, Client, Error};
 use finding::{Findings, Severity, Subject};
 use info::ServerInfo;
-use moved::Targets;
 use queues::Again;
 use serde_json::Value as Json;
 use std::thread;

@@ -2,12 +2,13 @@
 
 use super::dead;
 use super::finding::{About, Findings, Severity, Subject};
-use super::moved::{self, Moved, Targets};
+use super::moved::{self, Moved};
 use super::waiting::Waiting;
 use crate::advice::quoted;
 use crate::batches::find;
 use crate::cli::doctor::DoctorArgs;
 use crate::condition::{moves_dead, Condition, Level, Recent};
+use crate::dead::Targets;
 use crate::groups::{self, Held, Why};
 use crate::reply::{self, Fields};
 use crate::time::{exact, now_ms, span};
@@ -74,7 +75,8 @@ pub fn check(
     let Ok(Some(info)) = Fields::read(reply) else { return Ok(Again::default()) };
     let mut recent = Recent::at_once(client, name, &info);
     if moves_dead(&info) {
-        recent.newest_death = recent.newest_death.or_else(|| targets.newest_death(client, name, &info));
+        let moved = || Some(now_ms().saturating_sub(targets.newest_death(client, name, &info)?).max(0));
+        recent.newest_death = recent.newest_death.or_else(moved);
     }
     let conditions = Condition::of(&info, recent);
     let trouble = Trouble::of(&info, &conditions);

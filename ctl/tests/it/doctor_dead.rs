@@ -59,6 +59,8 @@ fn messages_that_die_and_are_moved_away_are_found() {
     let found = findings.iter().find(|found| found["check"] == "dying").unwrap();
     assert_eq!(found["what"], "messages have died in the last 10 minutes, and are moved to the queue q:dead; 1 of the 1 that are there died of: timed out");
     assert_eq!(found["do"], "look with dqctl dead q:dead --letters --by-error");
+    assert!(ok(&server, &["ls", "q"]).ends_with("\tmessages die\n"));
+    assert!(ok(&server, &["info", "q"]).starts_with("state\tmessages die"), "{}", ok(&server, &["info", "q"]));
     // It is read once, although it may be that of thousands of queues.
     for queue in ["p", "r"] {
         ok(&server, &["create", queue, "--deadforward", "QUEUE q:dead"]);
