@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::name::QueueName;
 use crate::visible::visible;
 use crate::wording::messages;
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 
 /// What is to be done, and to which messages.
@@ -74,14 +75,20 @@ pub fn agrees_to(args: &ConfirmArgs, question: impl FnOnce() -> String) -> Resul
     Ok(!is_asked(args) || ask(&question())?)
 }
 
-/// The question goes to standard error, so it is asked although the answer of the command goes to a file.
 fn is_asked(args: &ConfirmArgs) -> bool {
-    !args.yes && io::stdin().is_terminal() && io::stderr().is_terminal()
+    !args.yes && io::stdin().is_terminal()
 }
 
+/// The question goes to standard error, so it is asked although the answer of the command goes to a file; and to the terminal if
+/// errors go to a file too.
 fn ask(question: &str) -> Result<bool, Failure> {
     // In one piece, so that nothing else comes between.
-    io::stderr().write_all(visible(question).as_bytes())?;
+    let question = visible(question);
+    if io::stderr().is_terminal() {
+        io::stderr().write_all(question.as_bytes())?;
+    } else {
+        File::options().write(true).open("/dev/tty")?.write_all(question.as_bytes())?;
+    }
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     let agrees = matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes");

@@ -136,3 +136,11 @@ fn a_limited_cancel_takes_those_that_died_first() {
     assert_eq!(dqctl(&server, &["cancel", "q", "dead-2", "-n", "1"]).code, 2);
     assert_eq!(dqctl(&server, &["cancel", "q", "-n", "1"]).code, 2);
 }
+
+#[test]
+fn a_person_is_asked_although_errors_go_to_a_file() {
+    let server = every_kind();
+    let shown = answering(&server, "purge q dead 2>/dev/null", true, "n\n");
+    assert!(shown.contains("Purge 2 dead messages of the queue q for good? [y/N] "), "{shown}");
+    assert_eq!(server.text(&["DQ.LEN", "q", "dead"]), "2");
+}
