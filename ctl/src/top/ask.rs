@@ -54,7 +54,7 @@ impl App {
                 };
                 Kind::Marked(change, self.queues.marked_with(change.state()))
             }
-            ('p', _) if number("paused") == 1 || number("closed") == 1 => Kind::Resume,
+            ('p', _) if number("paused") == 1 => Kind::Resume,
             ('p', _) => Kind::Pause,
             ('D', _) => Kind::Delete(STATES.map(|state| number(state.as_str())).iter().sum()),
             ('C', _) if number("closed") == 1 => Kind::Open,

@@ -11,7 +11,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
     let queue = app.queue.as_ref().map(|page| &page.name).or_else(|| app.queues.selected());
     let row = queue.and_then(|name| app.queues.row(name));
     let has = |field: &str| row.is_some_and(|row| row.number(field) > 0);
-    let pause = if has("paused") || has("closed") { "p resume" } else { "p pause" };
+    let pause = if has("paused") { "p resume" } else { "p pause" };
     let (state, cancel) = (app.state(), format!("c {}", app.removal().verb()));
     let is_gone = app.message.as_ref().is_some_and(|page| matches!(page.message, Some(None)));
     let is_there = app.selected_id().is_some() && !is_gone;
@@ -82,8 +82,8 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
         ],
         Place::Queues if !app.queues.marked.is_empty() => vec![
             ("Space mark", true),
-            (if app.queues.are_marked(&["paused", "closed"]) { "p resume" } else { "p pause" }, true),
-            (if app.queues.are_marked(&["closed"]) { "C open" } else { "C close" }, true),
+            (if app.queues.are_marked("paused") { "p resume" } else { "p pause" }, true),
+            (if app.queues.are_marked("closed") { "C open" } else { "C close" }, true),
             ("R redrive", !app.queues.marked_with(Some("dead")).is_empty()),
             ("N run now", !app.queues.marked_with(Some("delayed")).is_empty()),
             ("Esc forget marks", true),

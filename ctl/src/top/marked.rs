@@ -23,9 +23,9 @@ impl Change {
     /// What a key does to the queues that are marked, if it is for several.
     pub fn of(letter: char, queues: &Queues) -> Option<Change> {
         Some(match letter {
-            'p' if queues.are_marked(&["paused", "closed"]) => Change::Resume,
+            'p' if queues.are_marked("paused") => Change::Resume,
             'p' => Change::Pause,
-            'C' if queues.are_marked(&["closed"]) => Change::Open,
+            'C' if queues.are_marked("closed") => Change::Open,
             'C' => Change::Close,
             'R' => Change::Redrive,
             'N' => Change::Promote,

@@ -181,10 +181,9 @@ impl Queues {
         self.marked.len()
     }
 
-    /// Whether each queue that is marked has one of these fields set.
-    pub fn are_marked(&self, fields: &[&str]) -> bool {
-        let has = |row: &Row| fields.iter().any(|field| row.number(field) == 1);
-        self.marked.iter().all(|name| self.row(name).is_some_and(has))
+    /// Whether each queue that is marked has this field set.
+    pub fn are_marked(&self, field: &str) -> bool {
+        self.marked.iter().all(|name| self.row(name).is_some_and(|row| row.number(field) == 1))
     }
 
     /// Those that are marked, each with its number of messages in a state; with a state, only those that have some.

@@ -199,17 +199,20 @@ fn a_queue_is_deleted_with_what_it_holds() {
 }
 
 #[test]
-fn a_closed_queue_is_opened() {
+fn a_closed_queue_can_be_paused_and_is_opened() {
     let server = Server::start();
     ok(&server, &["create", "q"]);
     ok(&server, &["pause", "q", "in"]);
     let mut top = Top::start(&server);
     eventually("it is closed", || top.line("q ").ends_with("closed"));
-    top.until("p resume");
+    top.until("p pause");
     top.press("p");
-    top.until("Resume q?");
+    top.until("Pause q?");
+    top.press("n");
+    top.press("C");
+    top.until("Open q?");
     top.press("y");
-    top.until("resumed q");
+    top.until("opened q");
     ok(&server, &["push", "q", "x"]);
 }
 
