@@ -4,7 +4,7 @@
 use super::api::put;
 use super::history::History;
 use crate::condition::RECENT;
-use crate::dead::{Known, Newest};
+use crate::dead::{target, Known, Newest};
 use crate::reply::Fields;
 use crate::time::now_ms;
 use dq_client::Client;
@@ -25,9 +25,8 @@ pub fn recent(client: &Client, history: &History, queue: &[u8], info: &Fields) -
     let (cause, of) = cause.unzip();
     let mut told =
         json!({ "count": count, "more": has_more, "read": read, "cause": cause, "of-cause": of.unwrap_or(0) });
-    let target = info.bytes("deadforward");
-    if let (Some(told), 0, false) = (told.as_object_mut(), read, matches!(target, b"" | b"NONE")) {
-        put(told, "moved-to", target);
+    if let (Some(told), 0, Some(_)) = (told.as_object_mut(), read, target(info)) {
+        put(told, "moved-to", info.bytes("deadforward"));
     }
     told
 }
