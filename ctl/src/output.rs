@@ -10,7 +10,7 @@ use crate::message::{distance, with_distance};
 use crate::name::QueueName;
 use crate::time::instant;
 use crate::visible::visible;
-use serde_json::{Map, Value as Json};
+use serde_json::{json, Map, Value as Json};
 use std::io::{self, IsTerminal, Write};
 use unicode_width::UnicodeWidthStr;
 
@@ -29,7 +29,7 @@ pub struct Output {
     is_dumb: bool,
     has_styles: bool,
     /// The queue that a result is about, if the command changes several.
-    queue: Option<String>,
+    queue: Option<QueueName>,
 }
 
 impl Output {
@@ -56,7 +56,7 @@ impl Output {
 
     /// The same, which names a queue in front of its result.
     pub fn about(&self, queue: &QueueName) -> Output {
-        Output { queue: Some(queue.to_string()), ..*self }
+        Output { queue: Some(queue.clone()), ..*self }
     }
 
     /// One line.
@@ -80,8 +80,13 @@ impl Output {
     /// Prints a result: text for a person, an object for a program.
     pub fn result(&self, text: &str, object: Json) -> Result<(), Failure> {
         match (object, &self.queue) {
-            (Json::Object(object), _) if self.json => self.object(&object),
-            (_, Some(queue)) => self.pairs(&[(queue.clone(), text.to_owned())]),
+            (Json::Object(mut object), queue) if self.json => {
+                if let Some(queue) = queue {
+                    object.insert("queue".to_owned(), json!(queue));
+                }
+                self.object(&object)
+            }
+            (_, Some(queue)) => self.pairs(&[(queue.to_string(), text.to_owned())]),
             (_, None) => self.line(text),
         }
     }

@@ -24,7 +24,7 @@ pub struct ConfirmArgs {
         dqctl cancel [OPTIONS] <QUEUE> [--state <STATE>] [--where <CONDITION>]... [--older <TIME>] [-n <N>]"
 )]
 pub struct CancelArgs {
-    /// The queue
+    /// The queue, or with conditions a glob such as 'svc:*' for all that match
     pub queue: QueueName,
     /// The ids of the messages
     #[arg(value_name = "ID", conflicts_with_all = ["count", "conditions", "older"])]
@@ -65,14 +65,14 @@ pub struct RescheduleArgs {
     pub priority: Option<i8>,
 }
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Debug)]
 pub struct RedriveArgs {
-    /// The queue, or a glob such as 'svc:*' for all that match
+    /// The queue, or without ids a glob such as 'svc:*' for all that match
     pub queue: QueueName,
     /// The ids of the dead messages; none: all of them
     #[arg(value_name = "ID", conflicts_with_all = ["count", "conditions", "older"])]
     pub ids: Vec<MessageId>,
-    /// At most so many, those that died first, whereas dqctl purge -n takes the newest
+    /// At most so many of each queue, those that died first, whereas dqctl purge -n takes the newest
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
     /// Due after this time instead of now
@@ -92,7 +92,7 @@ pub struct RedriveArgs {
 
 #[derive(Args, Debug)]
 pub struct ReleaseArgs {
-    /// The queue
+    /// The queue, or a glob such as 'svc:*' for all that match
     pub queue: QueueName,
     /// The name of the consumer, which it gave with AS
     pub consumer: String,
@@ -165,7 +165,7 @@ impl From<FlowArg> for Flow {
         dqctl bury [OPTIONS] <QUEUE> [--state <STATE>] [--where <CONDITION>]... [--older <TIME>] [-n <N>]"
 )]
 pub struct BuryArgs {
-    /// The queue
+    /// The queue, or with conditions a glob such as 'svc:*' for all that match
     pub queue: QueueName,
     /// The ids of the messages
     #[arg(value_name = "ID", conflicts_with_all = ["count", "conditions", "older"])]

@@ -42,7 +42,7 @@ impl DeadArgs {
 }
 
 /// Selects dead messages.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Debug)]
 pub struct SelectArgs {
     /// Only messages with this: error~timeout; fields: error, cause, reason, id, group, payload, and with --letters from
     /// (the queue in which they died); signs: ~ !~ = !=; can be repeated

@@ -174,7 +174,7 @@ fn parse_rate(text: &str) -> Result<(u64, Duration), String> {
 
 #[derive(Args, Debug)]
 pub struct PromoteArgs {
-    /// The queue
+    /// The queue, or without ids a glob such as 'svc:*' for all that match
     pub queue: QueueName,
     /// The ids of delayed messages; none: all of them
     #[arg(value_name = "ID", conflicts_with_all = ["count", "dry_run"])]
@@ -195,7 +195,7 @@ pub struct PromoteArgs {
     override_usage = "dqctl purge [OPTIONS] <QUEUE> <STATE>...\n       dqctl purge [OPTIONS] <QUEUE> --all"
 )]
 pub struct PurgeArgs {
-    /// The queue
+    /// The queue, or a glob such as 'svc:*' for all that match
     pub queue: QueueName,
     /// The states whose messages are removed
     #[arg(value_name = "STATE", value_parser = StateParser, action = ArgAction::Append)]

@@ -1,20 +1,19 @@
 //! `dqctl cancel`, `reschedule` and `redrive`.
 
-use super::confirm::{agrees, Question};
-use super::several::each;
+use super::bulk::{Bulk, Counted, Tell};
+use super::confirm::Question;
 use super::why::{no_such_id, not_in};
-use super::{many, no_such_queue, queue, queues, where_the_dead_are};
+use super::{many, queue, where_no_dead_are};
 use crate::cli::{among, CancelArgs, ConfirmArgs, RedriveArgs, RescheduleArgs};
-use crate::dead::{self, SentBack};
+use crate::dead::{self, Among, Filter, SentBack};
 use crate::failure::{Failure, Outcome};
 use crate::name::{MessageId, QueueName};
 use crate::output::Output;
-use crate::progress::Progress;
 use crate::reply::{int, unexpected, Fields};
 use crate::time::millis;
 use crate::transfer::get_all;
 use crate::wording::messages;
-use dq_client::{cmd, Client, Resend};
+use dq_client::{cmd, Client, Resend, State};
 use serde_json::json;
 use std::cell::Cell;
 use std::time::{Duration, UNIX_EPOCH};
@@ -22,10 +21,9 @@ use std::time::{Duration, UNIX_EPOCH};
 pub fn cancel(client: &Client, args: &CancelArgs, output: &Output) -> Result<Outcome, Failure> {
     if args.ids.is_empty() {
         let filter = args.select.filter(among(args.letters, args.state), args.count);
-        let queue = args.queue.as_bytes();
         let how = Change { verb: "Cancel", done: "cancelled", is_dry: args.dry_run, confirm: &args.confirm };
-        return how.to_selected(client, &args.queue, filter, output, |filter, progress| {
-            dead::cancel(client, queue, filter, progress)
+        return how.to_selected(client, &args.queue, filter, output, &|queue, filter, tell| {
+            dead::cancel(client, queue.as_bytes(), filter, tell)
         });
     }
     if args.dry_run {
@@ -70,49 +68,26 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
     if !args.ids.is_empty() {
         return redrive_these(client, args, output);
     }
-    // Whether one of several queues had dead messages.
-    let found = Cell::new(None);
-    let ask = ConfirmArgs { yes: args.confirm.yes || args.dry_run };
     let filter = args.select.filter(among(args.letters, None), args.count);
-    let verb = format!("Redrive the {} messages{filter} of", filter.among);
-    let outcome = each(client, &args.queue, (&verb, &ask), output, |name, output| {
-        if *name == args.queue {
-            return redrive_in(client, args, output);
-        }
-        let had_some = found.get().unwrap_or(false);
-        found.set(Some(had_some));
-        // Most of many queues have no dead message, which goes without saying.
-        if !args.letters && queues::read(client, name.as_bytes())?.is_some_and(|info| info.int("dead") == Some(0)) {
-            return Ok(Outcome::Done);
-        }
-        // One question was for all of them.
-        let of_one = RedriveArgs { queue: name.clone(), confirm: ConfirmArgs { yes: true }, ..args.clone() };
-        let redriven = redrive_in(client, &of_one, output)?;
-        found.set(Some(had_some || redriven == Outcome::Done));
-        Ok(Outcome::Done)
-    })?;
-    Ok(if found.get() == Some(false) { Outcome::Nothing } else { outcome })
-}
-
-fn redrive_in(client: &Client, args: &RedriveArgs, output: &Output) -> Result<Outcome, Failure> {
-    let filter = args.select.filter(among(args.letters, None), args.count);
-    if args.dry_run || filter.has_conditions() {
-        let (queue, delay) = (args.queue.as_bytes(), args.delay.unwrap_or(Duration::ZERO));
-        let mut sent = SentBack::default();
-        let how = Change { verb: "Redrive", done: "redriven", is_dry: args.dry_run, confirm: &args.confirm };
-        let outcome = how.to_selected(client, &args.queue, filter, output, |filter, progress| {
-            if !args.letters {
-                return dead::redrive(client, queue, filter, delay, progress);
-            }
-            let count = dead::send_selected_back(client, queue, filter, delay, &mut sent, &mut *progress);
-            // An error may come after a part of a page.
-            progress(sent.sent);
-            count
-        });
-        tell_of_letters(sent);
-        return outcome;
+    if !filter.has_conditions() {
+        return many::redrive(client, args, output);
     }
-    many::redrive(client, args, output)
+    let (delay, sent) = (args.delay.unwrap_or(Duration::ZERO), Cell::new(SentBack::default()));
+    let how = Change { verb: "Redrive", done: "redriven", is_dry: args.dry_run, confirm: &args.confirm };
+    let outcome = how.to_selected(client, &args.queue, filter, output, &|queue, filter, tell| {
+        if !args.letters {
+            return dead::redrive(client, queue.as_bytes(), filter, delay, tell);
+        }
+        let mut done = sent.get();
+        let before = done.sent;
+        let number = dead::send_selected_back(client, queue.as_bytes(), filter, delay, &mut done, &mut *tell);
+        // An error may come after a part of a page.
+        tell(done.sent - before);
+        sent.set(done);
+        number
+    });
+    tell_of_letters(sent.get());
+    outcome
 }
 
 /// Says on standard error which letters were not sent back.
@@ -176,23 +151,6 @@ fn count(
     Ok(Outcome::found(selected > 0))
 }
 
-/// Asks about the messages that conditions select. Returns what selects no more than was agreed on: those that die later
-/// are not among the oldest.
-fn agreed(
-    client: &Client,
-    args: &ConfirmArgs,
-    queue: &QueueName,
-    verb: &str,
-    filter: dead::Filter,
-) -> Result<Option<dead::Filter>, Failure> {
-    let most = agrees(args, queue, &Question::of(verb, &filter), || {
-        let mut progress = Progress::new("selected");
-        dead::count(client, queue.as_bytes(), &filter, |count| progress.at(count))
-    })?;
-    let limited = |most: u64| dead::Filter { oldest: u32::try_from(most).ok().or(filter.oldest), ..filter };
-    Ok(most.map(limited))
-}
-
 /// What is done to the messages that conditions select.
 pub struct Change<'a> {
     /// As in the question: `Redrive`.
@@ -205,70 +163,30 @@ pub struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Counts the messages, or asks and changes them. `act` returns how many it has changed; `None` if the queue does not exist.
+    /// Counts the messages, or asks and changes them. `act` returns how many it has changed of a queue; `None` if that does not
+    /// exist.
     pub fn to_selected(
         &self,
         client: &Client,
-        queue: &QueueName,
-        filter: dead::Filter,
+        typed: &QueueName,
+        filter: Filter,
         output: &Output,
-        act: impl FnOnce(&dead::Filter, &mut dyn FnMut(u64)) -> Result<Option<u64>, Failure>,
+        act: &dyn Fn(&QueueName, &Filter, Tell) -> Counted,
     ) -> Result<Outcome, Failure> {
-        if self.is_dry {
-            return selected(client, queue, Selected::Counted, output, |progress| {
-                dead::count(client, queue.as_bytes(), &filter, progress)
-            });
-        }
-        let Some(filter) = agreed(client, self.confirm, queue, self.verb, filter)? else {
-            return Ok(Outcome::Nothing);
+        // Those that come later are not among the oldest.
+        let limited = |most: u64| Filter { oldest: u32::try_from(most).ok().or(filter.oldest), ..filter.clone() };
+        let change = Bulk {
+            question: Question::of(self.verb, &filter),
+            done: self.done,
+            is_dry: self.is_dry,
+            confirm: self.confirm,
+            count: &|queue, tell| dead::count(client, queue.as_bytes(), &filter, tell),
+            change: &|queue, most, tell| act(queue, &limited(most), tell),
+            why_none: &|queue| match filter.among {
+                Among::State(State::Dead) => where_no_dead_are(client, queue),
+                Among::State(_) | Among::Letters => Ok(()),
+            },
         };
-        let outcome = selected(client, queue, Selected::Changed(self.done), output, |progress| act(&filter, progress))?;
-        if outcome == Outcome::Nothing && filter.among != dead::Among::Letters {
-            dead::where_letters_are(client, queue);
-        }
-        Ok(outcome)
+        change.run(client, typed, output)
     }
-}
-
-/// How the messages that conditions select are spoken of.
-#[derive(Clone, Copy)]
-enum Selected {
-    Counted,
-    /// The verb says how.
-    Changed(&'static str),
-}
-
-/// Prints how many messages were selected.
-fn selected(
-    client: &Client,
-    queue: &QueueName,
-    what: Selected,
-    output: &Output,
-    act: impl FnOnce(&mut dyn FnMut(u64)) -> Result<Option<u64>, Failure>,
-) -> Result<Outcome, Failure> {
-    let verb = match what {
-        Selected::Counted => "selected",
-        Selected::Changed(verb) => verb,
-    };
-    let (mut progress, mut before) = (Progress::new(verb), 0);
-    let acted = act(&mut |count| {
-        before = count;
-        progress.at(count);
-    });
-    drop(progress);
-    let acted = acted.map_err(|failure| match what {
-        Selected::Changed(verb) => failure.after_change(before, verb),
-        Selected::Counted => failure,
-    })?;
-    let Some(count) = acted else {
-        no_such_queue(queue);
-        return Ok(Outcome::Nothing);
-    };
-    output.counted(count, verb, json!({ verb: count }))?;
-    if count == 0 {
-        if let Some(info) = queues::read(client, queue.as_bytes())? {
-            where_the_dead_are(queue, &info);
-        }
-    }
-    Ok(Outcome::found(count > 0))
 }

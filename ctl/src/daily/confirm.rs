@@ -26,8 +26,13 @@ impl<'a> Question<'a> {
         Question { verb, states: filter.among.to_string(), which: filter.to_string() }
     }
 
-    /// `number` is that of the messages, if they could be counted.
-    fn text(&self, queue: &QueueName, number: Option<u64>) -> String {
+    /// Asks about the messages of several queues, which `place` names. `number` is that of the messages, if they could be counted.
+    pub fn agrees_to_all(&self, args: &ConfirmArgs, place: &str, number: Option<u64>) -> Result<bool, Failure> {
+        agrees_to(args, || self.text(place, "QUEUE", number))
+    }
+
+    /// `queue` is the one in the command that keeps what a redrive clears.
+    fn text(&self, place: &str, queue: &str, number: Option<u64>) -> String {
         let states = if self.states.is_empty() { " ".to_owned() } else { format!(" {} ", self.states) };
         let number = match number {
             Some(number) => messages(number).replace(' ', &states),
@@ -37,12 +42,11 @@ impl<'a> Question<'a> {
             "Purge" | "Cancel" => " for good".to_owned(),
             // Who looks for the cause later needs them.
             "Redrive" if self.states == "dead" => format!(
-                ", which clears their errors and attempts (dqctl dump {} --state dead > dead.jsonl keeps them)",
-                quoted(&queue.to_string())
+                ", which clears their errors and attempts (dqctl dump {queue} --state dead > dead.jsonl keeps them)"
             ),
             _ => String::new(),
         };
-        format!("{} {number} of the queue {queue}{}{end}? [y/N] ", self.verb, self.which)
+        format!("{} {number} of {place}{}{end}? [y/N] ", self.verb, self.which)
     }
 }
 
@@ -53,8 +57,8 @@ impl<'a> Question<'a> {
 /// is no.
 pub fn agrees(
     args: &ConfirmArgs,
-    queue: &QueueName,
     question: &Question,
+    queue: &QueueName,
     count: impl FnOnce() -> Result<Option<u64>, Failure>,
 ) -> Result<Option<u64>, Failure> {
     if !is_asked(args) {
@@ -67,7 +71,8 @@ pub fn agrees(
         Err(failure) if !failure.is_denied() => return Err(failure),
         Err(_) => None,
     };
-    Ok(ask(&question.text(queue, number))?.then_some(number.unwrap_or(u64::MAX)))
+    let text = question.text(&format!("the queue {queue}"), &quoted(&queue.to_string()), number);
+    Ok(ask(&text)?.then_some(number.unwrap_or(u64::MAX)))
 }
 
 /// Asks on a terminal whether to go on.
@@ -75,7 +80,8 @@ pub fn agrees_to(args: &ConfirmArgs, question: impl FnOnce() -> String) -> Resul
     Ok(!is_asked(args) || ask(&question())?)
 }
 
-fn is_asked(args: &ConfirmArgs) -> bool {
+/// Whether a person is there who is to be asked.
+pub fn is_asked(args: &ConfirmArgs) -> bool {
     !args.yes && io::stdin().is_terminal()
 }
 

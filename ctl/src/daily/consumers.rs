@@ -1,17 +1,18 @@
 //! `dqctl consumers` and `dqctl release`.
 
-use super::confirm::{agrees, Question};
-use super::{exists, many, queue, queues, NOT_ALL};
+use super::bulk::{Bulk, Counted};
+use super::confirm::Question;
+use super::{exists, queue, queues, NOT_ALL};
 use crate::cli::{ConsumersArgs, ReleaseArgs};
 use crate::clients;
 use crate::failure::{Failure, Outcome};
-use crate::name::{put, shown};
+use crate::name::{put, shown, QueueName};
 use crate::output::Column::{Name, Number, Word};
 use crate::output::{Column, Output, Table};
 use crate::queues as names;
 use crate::visible::visible;
 use dq_client::{Client, Consumer, Error, Raw};
-use serde_json::{json, Map};
+use serde_json::Map;
 use std::time::UNIX_EPOCH;
 
 const COLUMNS: &[Column] = &[Name("consumer"), Number("inflight"), Word("oldest-delivery")];
@@ -162,39 +163,42 @@ fn print_clients(client: &Client, args: &ConsumersArgs, output: &Output) -> Resu
 }
 
 pub fn release(client: &Client, args: &ReleaseArgs, output: &Output) -> Result<Outcome, Failure> {
-    if args.dry_run {
-        return many::count(&args.queue, output, || held(client, args));
-    }
-    let which = format!(" from the consumer {}", visible(&args.consumer));
-    let question = Question { verb: "Release", states: String::new(), which };
-    let Some(most) = agrees(&args.confirm, &args.queue, &question, || held(client, args))? else {
-        return Ok(Outcome::Nothing);
+    let release = |name: &QueueName, most: u64| {
+        let (queue, most) = (queue(client, name), u32::try_from(most).ok().or(args.count));
+        match (most, args.no_count) {
+            (Some(0), _) => Ok(0),
+            (most, true) => queue.release_uncounted(&args.consumer, most),
+            (most, false) => queue.release(&args.consumer, most),
+        }
     };
-    let queue = queue(client, &args.queue);
-    let most = u32::try_from(most).ok().or(args.count);
-    let released = match (most, args.no_count) {
-        (Some(0), _) => 0,
-        (most, true) => queue.release_uncounted(&args.consumer, most)?,
-        (most, false) => queue.release(&args.consumer, most)?,
+    let consumer = visible(&args.consumer);
+    let change = Bulk {
+        question: Question { verb: "Release", states: String::new(), which: format!(" from the consumer {consumer}") },
+        done: "released",
+        is_dry: args.dry_run,
+        confirm: &args.confirm,
+        count: &|name, _| held(client, args, name),
+        change: &|name, most, _| Ok(Some(release(name, most)?)),
+        why_none: &|name| {
+            if exists(client, name)? {
+                eprintln!(
+                    "dqctl: the consumer {consumer} holds no message of the queue {name}; dqctl consumers lists those \
+                     that hold some"
+                );
+            }
+            Ok(())
+        },
     };
-    output.counted(released, "released", json!({ "released": released }))?;
-    if released == 0 && exists(client, &args.queue)? {
-        eprintln!(
-            "dqctl: the consumer {} holds no message of the queue {}; dqctl consumers lists those that hold some",
-            visible(&args.consumer),
-            args.queue
-        );
-    }
-    Ok(Outcome::found(released > 0))
+    change.run(client, &args.queue, output)
 }
 
 /// How many messages a release would take. `None` if the queue does not exist.
-fn held(client: &Client, args: &ReleaseArgs) -> Result<Option<u64>, Failure> {
-    for consumer in queue(client, &args.queue).consumers() {
+fn held(client: &Client, args: &ReleaseArgs, name: &QueueName) -> Counted {
+    for consumer in queue(client, name).consumers() {
         let consumer = consumer?;
         if consumer.name == args.consumer.as_bytes() {
             return Ok(Some(consumer.inflight.min(args.count.map_or(u64::MAX, u64::from))));
         }
     }
-    Ok(queues::read(client, args.queue.as_bytes())?.map(|_| 0))
+    Ok(queues::read(client, name.as_bytes())?.map(|_| 0))
 }

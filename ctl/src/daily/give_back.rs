@@ -36,11 +36,11 @@ fn bury_selected(client: &Client, args: &BuryArgs, output: &Output) -> Result<Ou
     if matches!(args.state, State::Dead | State::Done) {
         return Err(Failure::usage("only ready, delayed and inflight messages are buried"));
     }
-    let (queue, filter) = (args.queue.as_bytes(), args.select.filter(Among::State(args.state), args.count));
+    let filter = args.select.filter(Among::State(args.state), args.count);
     let error = args.error.as_deref().map(str::as_bytes);
     let how = Change { verb: "Bury", done: "buried", is_dry: args.dry_run, confirm: &args.confirm };
-    how.to_selected(client, &args.queue, filter, output, |filter, progress| {
-        dead::bury(client, queue, filter, error, progress)
+    how.to_selected(client, &args.queue, filter, output, &|queue, filter, tell| {
+        dead::bury(client, queue.as_bytes(), filter, error, tell)
     })
 }
 

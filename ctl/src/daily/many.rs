@@ -2,16 +2,16 @@
 //!
 //! The server answers nobody else while it executes a command, so many messages are changed in steps.
 
-use super::confirm::{agrees, Question};
+use super::bulk::{Bulk, Counted, Tell};
+use super::confirm::Question;
 use super::why::not_in;
-use super::{no_such_queue, queues, where_the_dead_are};
+use super::{queues, where_no_dead_are};
 use crate::cli::{PromoteArgs, PurgeArgs, RedriveArgs};
-use crate::dead::{is_older, older_than, where_letters_are};
+use crate::dead::{is_older, older_than};
 use crate::failure::{Failure, Outcome};
 use crate::message::recurs;
 use crate::name::{MessageId, QueueName};
 use crate::output::Output;
-use crate::progress::Progress;
 use crate::reply::{int, unexpected, Fields};
 use crate::scan;
 use crate::time::{millis, now_ms};
@@ -28,16 +28,18 @@ pub fn promote(client: &Client, args: &PromoteArgs, output: &Output) -> Result<O
     if !args.ids.is_empty() {
         return promote_these(client, &args.queue, &args.ids, output);
     }
-    if args.dry_run {
-        return count(&args.queue, output, || delayed(client, args));
-    }
-    let question = Question { verb: "Promote", states: "delayed".to_owned(), which: String::new() };
-    let Some(most) = agrees(&args.confirm, &args.queue, &question, || delayed(client, args))? else {
-        return Ok(Outcome::Nothing);
+    let whole = Whole { client, states: &[State::Delayed], most: args.count };
+    let step = |queue: &QueueName, count| cmd("DQ.PROMOTE").arg(queue.as_bytes()).arg("COUNT").arg(count).clone();
+    let change = Bulk {
+        question: Question { verb: "Promote", states: "delayed".to_owned(), which: String::new() },
+        done: "promoted",
+        is_dry: args.dry_run,
+        confirm: &args.confirm,
+        count: &|queue, _| whole.count(queue),
+        change: &|queue, most, tell| whole.in_steps(queue, most, tell, step),
+        why_none: &|_| Ok(()),
     };
-    in_steps(client, &args.queue, "promoted", (args.count, most), &[State::Delayed], output, |count| {
-        cmd("DQ.PROMOTE").arg(args.queue.as_bytes()).arg("COUNT").arg(count).clone()
-    })
+    change.run(client, &args.queue, output)
 }
 
 /// Makes these messages due now if they are delayed, and prints the id of each.
@@ -57,38 +59,35 @@ fn promote_these(client: &Client, queue: &QueueName, ids: &[MessageId], output: 
     Ok(outcome)
 }
 
-fn delayed(client: &Client, args: &PromoteArgs) -> Result<Option<u64>, Failure> {
-    meant(client, &args.queue, args.count, |info| Ok(held(info, &[State::Delayed])))
-}
-
+/// All dead messages, or the oldest.
 pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<Outcome, Failure> {
-    let dead = || meant(client, &args.queue, args.count, |info| Ok(held(info, &[State::Dead])));
-    let question = Question { verb: "Redrive", states: "dead".to_owned(), which: String::new() };
-    let Some(most) = agrees(&args.confirm, &args.queue, &question, dead)? else {
-        return Ok(Outcome::Nothing);
-    };
-    in_steps(client, &args.queue, "redriven", (args.count, most), &[State::Dead], output, |count| {
+    let whole = Whole { client, states: &[State::Dead], most: args.count };
+    let step = |queue: &QueueName, count| {
         let mut command = cmd("DQ.REDRIVE");
-        command.arg(args.queue.as_bytes()).arg("COUNT").arg(count);
+        command.arg(queue.as_bytes()).arg("COUNT").arg(count);
         if let Some(delay) = args.delay {
             command.arg("DELAY").arg(millis(delay));
         }
         command
-    })
+    };
+    let change = Bulk {
+        question: Question { verb: "Redrive", states: "dead".to_owned(), which: String::new() },
+        done: "redriven",
+        is_dry: args.dry_run,
+        confirm: &args.confirm,
+        count: &|queue, _| whole.count(queue),
+        change: &|queue, most, tell| whole.in_steps(queue, most, tell, step),
+        why_none: &|queue| where_no_dead_are(client, queue),
+    };
+    change.run(client, &args.queue, output)
 }
 
 pub fn purge(client: &Client, args: &PurgeArgs, output: &Output) -> Result<Outcome, Failure> {
     let states = if args.all { State::ALL.to_vec() } else { args.states.clone() };
-    let all = || meant(client, &args.queue, args.count, |info| to_purge(client, args, &states, info));
-    if args.dry_run {
-        return count(&args.queue, output, all);
-    }
-    let Some(most) = agrees(&args.confirm, &args.queue, &about(args, &states), all)? else {
-        return Ok(Outcome::Nothing);
-    };
-    in_steps(client, &args.queue, "purged", (args.count, most), &states, output, |count| {
+    let whole = Whole { client, states: &states, most: args.count };
+    let step = |queue: &QueueName, count| {
         let mut command = cmd("DQ.PURGE");
-        command.arg(args.queue.as_bytes()).arg(states.iter().map(|state| state.as_str()).collect::<Vec<_>>());
+        command.arg(queue.as_bytes()).arg(states.iter().map(|state| state.as_str()).collect::<Vec<_>>());
         command.arg("COUNT").arg(count);
         if let Some(group) = &args.group {
             command.arg("GROUP").arg(group);
@@ -100,7 +99,20 @@ pub fn purge(client: &Client, args: &PurgeArgs, output: &Output) -> Result<Outco
             command.arg("RECURRING");
         }
         command
-    })
+    };
+    let change = Bulk {
+        question: about(args, &states),
+        done: "purged",
+        is_dry: args.dry_run,
+        confirm: &args.confirm,
+        count: &|queue, _| whole.count_with(queue, |info| to_purge(client, args, queue, &states, info)),
+        change: &|queue, most, tell| whole.in_steps(queue, most, tell, step),
+        why_none: &|queue| match states.contains(&State::Dead) {
+            true => where_no_dead_are(client, queue),
+            false => Ok(()),
+        },
+    };
+    change.run(client, &args.queue, output)
 }
 
 /// What a purge asks.
@@ -113,34 +125,15 @@ fn about<'a>(args: &PurgeArgs, states: &[State]) -> Question<'a> {
     Question { verb: "Purge", states, which: [any, group, older].into_iter().flatten().collect() }
 }
 
-/// Prints how many messages would be changed.
-pub fn count(
-    queue: &QueueName,
-    output: &Output,
-    meant: impl FnOnce() -> Result<Option<u64>, Failure>,
-) -> Result<Outcome, Failure> {
-    let Some(selected) = meant()? else {
-        no_such_queue(queue);
-        return Ok(Outcome::Nothing);
-    };
-    output.counted(selected, "selected", json!({ "selected": selected }))?;
-    Ok(Outcome::found(selected > 0))
-}
-
-/// How many messages would be changed: at most `most` of those that `all` counts. `None` if the queue does not exist.
-fn meant(
-    client: &Client,
-    queue: &QueueName,
-    most: Option<u32>,
-    all: impl FnOnce(&Fields) -> Result<u64, Failure>,
-) -> Result<Option<u64>, Failure> {
-    let Some(info) = queues::read(client, queue.as_bytes())? else { return Ok(None) };
-    Ok(Some(all(&info)?.min(most.map_or(u64::MAX, u64::from))))
-}
-
 /// How many messages a purge would remove. The counts of the queue include its recurring messages, and know neither groups nor
 /// ages.
-fn to_purge(client: &Client, args: &PurgeArgs, states: &[State], info: &Fields) -> Result<u64, Failure> {
+fn to_purge(
+    client: &Client,
+    args: &PurgeArgs,
+    queue: &QueueName,
+    states: &[State],
+    info: &Fields,
+) -> Result<u64, Failure> {
     let counts_suffice = args.group.is_none() && args.older.is_none();
     if counts_suffice && args.recurring {
         return Ok(held(info, states));
@@ -149,7 +142,7 @@ fn to_purge(client: &Client, args: &PurgeArgs, states: &[State], info: &Fields) 
     for state in State::ALL.into_iter().filter(|state| states.contains(state)) {
         let see = |options: &[&str], is_meant: &dyn Fn(&Fields) -> bool| {
             let mut seen = 0;
-            scan::pages(client, args.queue.as_bytes(), info, options, |page| {
+            scan::pages(client, queue.as_bytes(), info, options, |page| {
                 seen += page.iter().filter(|message| is_meant(message)).count() as u64;
                 Ok(ControlFlow::Continue(()))
             })?;
@@ -169,41 +162,42 @@ fn to_purge(client: &Client, args: &PurgeArgs, states: &[State], info: &Fields) 
     Ok(number)
 }
 
-/// Sends commands until `count` messages, or as many as are in these states now, were changed, and never more than `most`.
-/// What comes later is left alone.
-fn in_steps(
-    client: &Client,
-    queue: &QueueName,
-    verb: &'static str,
-    (count, most): (Option<u32>, u64),
-    states: &[State],
-    output: &Output,
-    step: impl Fn(u64) -> Cmd,
-) -> Result<Outcome, Failure> {
-    let Some(info) = queues::read(client, queue.as_bytes())? else {
-        no_such_queue(queue);
-        return Ok(Outcome::Nothing);
-    };
-    let limit = count.map_or_else(|| held(&info, states), u64::from).min(most);
-    let (mut total, mut progress) = (0, Progress::new(verb));
-    while total < limit {
-        let wanted = STEP.min(limit - total);
-        let sent = client.call(&step(wanted), Resend::Never).map_err(Failure::from);
-        let reply = sent.map_err(|failure| failure.after_change(total, verb))?;
-        let changed = int(&reply).and_then(|count| u64::try_from(count).ok()).ok_or_else(|| unexpected(&reply))?;
-        total += changed;
-        progress.at(total);
-        if changed < wanted {
-            break;
+/// The messages of a queue that are in some states.
+struct Whole<'a> {
+    client: &'a Client,
+    states: &'a [State],
+    /// At most so many of them.
+    most: Option<u32>,
+}
+
+impl Whole<'_> {
+    fn count(&self, queue: &QueueName) -> Counted {
+        self.count_with(queue, |info| Ok(held(info, self.states)))
+    }
+
+    /// How many messages would be changed of those that `all` counts.
+    fn count_with(&self, queue: &QueueName, all: impl FnOnce(&Fields) -> Result<u64, Failure>) -> Counted {
+        let Some(info) = queues::read(self.client, queue.as_bytes())? else { return Ok(None) };
+        Ok(Some(all(&info)?.min(self.most.map_or(u64::MAX, u64::from))))
+    }
+
+    /// Sends commands until as many messages as are there now were changed, and never more than `most`. What comes later is left
+    /// alone.
+    fn in_steps(&self, queue: &QueueName, most: u64, tell: Tell, step: impl Fn(&QueueName, u64) -> Cmd) -> Counted {
+        let Some(held) = self.count(queue)? else { return Ok(None) };
+        let (limit, mut total) = (held.min(most), 0);
+        while total < limit {
+            let wanted = STEP.min(limit - total);
+            let reply = self.client.call(&step(queue, wanted), Resend::Never)?;
+            let changed = int(&reply).and_then(|count| u64::try_from(count).ok()).ok_or_else(|| unexpected(&reply))?;
+            total += changed;
+            tell(total);
+            if changed < wanted {
+                break;
+            }
         }
+        Ok(Some(total))
     }
-    drop(progress);
-    output.counted(total, verb, json!({ verb: total }))?;
-    if total == 0 && states.contains(&State::Dead) {
-        where_the_dead_are(queue, &info);
-        where_letters_are(client, queue);
-    }
-    Ok(Outcome::found(total > 0))
 }
 
 /// How many messages are in these states.

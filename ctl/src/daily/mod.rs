@@ -1,6 +1,7 @@
 //! The daily commands, which a person types.
 
 pub mod batch;
+mod bulk;
 pub mod change;
 mod confirm;
 pub mod consumers;
@@ -21,7 +22,7 @@ pub mod several;
 mod why;
 
 use crate::advice::quoted;
-use crate::dead::{target_in_words, target_queue};
+use crate::dead::{target_in_words, target_queue, where_letters_are};
 use crate::failure::Failure;
 use crate::name::{shown, QueueName};
 use crate::reply::Fields;
@@ -52,7 +53,7 @@ fn payload(argument: Option<&str>) -> Result<Raw, Failure> {
 /// Reports on standard error that a queue does not exist.
 pub fn no_such_queue(queue: &QueueName) {
     let patterns = match queue.as_bytes().contains(&b'*') {
-        true => "; patterns are for pause, resume, alter, redrive and dead --by-error",
+        true => "; a pattern is taken by what changes queues, or many of their messages, and by dead --by-error",
         false => "",
     };
     eprintln!("dqctl: there is no queue {queue}; dqctl ls lists the queues{patterns}");
@@ -66,6 +67,15 @@ pub fn where_the_dead_are(queue: &QueueName, info: &Fields) {
         format!(": dqctl dead {letters} lists them, and dqctl redrive {letters} sends them back")
     });
     eprintln!("dqctl: the dead messages of {queue} go to {target}{back}");
+}
+
+/// Says on standard error where those of a queue are that has no dead messages.
+fn where_no_dead_are(client: &Client, queue: &QueueName) -> Result<(), Failure> {
+    if let Some(info) = queues::read(client, queue.as_bytes())? {
+        where_the_dead_are(queue, &info);
+        where_letters_are(client, queue);
+    }
+    Ok(())
 }
 
 /// Whether the queue in which a command found nothing exists. Reports on standard error if it does not.

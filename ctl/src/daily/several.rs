@@ -1,4 +1,4 @@
-//! A change of all queues that a pattern names, one after another.
+//! All queues that a pattern names.
 
 use super::confirm::agrees_to;
 use super::queues::read;
@@ -23,21 +23,28 @@ pub fn each(
 ) -> Result<Outcome, Failure> {
     let Some(Named { names, missing }) = named(client, typed)? else { return change(typed, output) };
     let mut outcome = Outcome::found(!names.is_empty());
-    if !names.is_empty() && !agrees_to(confirm, || question(verb, typed, &names))? {
+    let question = || format!("{verb} {}? [y/N] ", matching(typed, &names.iter().collect::<Vec<_>>()));
+    if !names.is_empty() && !agrees_to(confirm, question)? {
         return Ok(Outcome::Nothing);
     }
     for name in &names {
-        match change(name, &output.about(name)) {
-            Ok(Outcome::Done) => {}
-            Ok(Outcome::Nothing) => outcome = Outcome::Nothing,
-            Err(failure) if failure.is_of_any_queue() => return Err(failure.of(name)),
-            Err(failure) => {
-                eprintln!("dqctl: {}", failure.about(Some(&name.to_string())).of_write().of(name));
-                outcome = Outcome::Nothing;
-            }
+        if of_one(name, change(name, &output.about(name)))? != Some(Outcome::Done) {
+            outcome = Outcome::Nothing;
         }
     }
     missing.map_or(Ok(outcome), Err)
+}
+
+/// What came of one of several queues. Reports its failure, and returns `None`; a failure that the others would share ends all.
+pub fn of_one<T>(name: &QueueName, result: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match result {
+        Ok(result) => Ok(Some(result)),
+        Err(failure) if failure.is_of_any_queue() => Err(failure.of(name)),
+        Err(failure) => {
+            eprintln!("dqctl: {}", failure.about(Some(&name.to_string())).of_write().of(name));
+            Ok(None)
+        }
+    }
 }
 
 /// The queues that match a pattern.
@@ -73,8 +80,8 @@ fn pattern<'a>(client: &Client, typed: &'a QueueName) -> Result<Option<&'a str>,
     text.map(Some).map_err(|_| Failure::usage(format!("{typed} is no pattern, because it is not UTF-8")))
 }
 
-/// `Pause 12 queues that match svc:*: svc:a, svc:b, svc:c and 9 more? [y/N] `
-fn question(verb: &str, typed: &QueueName, names: &[QueueName]) -> String {
+/// For a question: `12 queues that match svc:* (svc:a, svc:b, svc:c and 9 more)`.
+pub fn matching(typed: &QueueName, names: &[&QueueName]) -> String {
     let named: Vec<String> = names.iter().take(NAMED).map(ToString::to_string).collect();
     let more = match names.len().saturating_sub(NAMED) {
         0 => String::new(),
@@ -84,5 +91,5 @@ fn question(verb: &str, typed: &QueueName, names: &[QueueName]) -> String {
         1 => "1 queue that matches".to_owned(),
         number => format!("{} queues that match", separated(&number.to_string())),
     };
-    format!("{verb} {match_it} {typed}: {}{more}? [y/N] ", named.join(", "))
+    format!("{match_it} {typed} ({}{more})", named.join(", "))
 }

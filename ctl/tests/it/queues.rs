@@ -182,7 +182,7 @@ fn all_queues_that_match_are_paused_resumed_and_altered() {
         ok(&server, &["push", queue, "x"]);
     }
     let refused = answering(&server, "pause 'svc:*'", true, "n\n");
-    assert!(refused.contains("Pause 4 queues that match svc:*: svc:a, svc:b, svc:c and 1 more? [y/N] "), "{refused}");
+    assert!(refused.contains("Pause 4 queues that match svc:* (svc:a, svc:b, svc:c and 1 more)? [y/N] "), "{refused}");
     all_are(&server, &services, "paused", 0);
     assert!(answering(&server, "pause 'svc:*'", true, "y\n").ends_with("svc:c  paused\nsvc:d  paused\n"));
     all_are(&server, &services, "paused", 1);
@@ -258,14 +258,71 @@ fn what_died_of_one_cause_in_many_queues_is_counted_and_redriven_together() {
 
     let selected = ["redrive", "svc:*", "--where", "cause~http 503"];
     let dry = ok(&server, &[&selected[..], &["--dry-run"]].concat());
-    assert_eq!(dry, "svc:a\t2\nsvc:b\t1\nsvc:c\t0\n");
+    assert_eq!(dry, "svc:a\t2\nsvc:b\t1\n");
     let refused = answering(&server, "redrive 'svc:*' --where 'cause~http 503'", true, "n\n").replace('\n', "");
-    let question = "Redrive the dead messages with cause~http 503 of 4 queues that match svc:*: svc:a, svc:b, svc:c and 1 more? [y/N] ";
+    let question =
+        "Redrive 3 dead messages of 2 queues that match svc:* (svc:a, svc:b) with cause~http 503, which clears their \
+         errors and attempts (dqctl dump QUEUE --state dead > dead.jsonl keeps them)? [y/N] ";
     assert!(refused.contains(question) && refused.ends_with("dqctl: nothing was changed"), "{refused}");
     assert_eq!(ok(&server, &selected), dry);
-    assert_eq!(ok(&server, &["redrive", "svc:*"]), "svc:c\t2\n");
+    assert_eq!(json(&server, &["redrive", "svc:*"]), [json!({ "queue": "svc:c", "redriven": 2 })]);
     let none = dqctl(&server, &["redrive", "svc:*"]);
     assert_eq!((none.code, none.out.as_str()), (1, ""), "{none:?}");
+    assert!(none.err.contains("no queue that matches svc:* has such a message"), "{none:?}");
+}
+
+/// Three queues, of which two have two messages in each state that is not done.
+fn two_of_three() -> Server {
+    let server = Server::start();
+    for queue in ["svc:a", "svc:b"] {
+        for id in ["1", "2"] {
+            ok(&server, &["push", queue, "x", "--id", &format!("held-{id}")]);
+            server.ask(&["DQ.POP", queue, "LEASE", "600000", "AS", "w"]);
+            ok(&server, &["push", queue, "x", "--id", &format!("dead-{id}")]);
+            ok(&server, &["bury", queue, &format!("dead-{id}"), "--error", "bad"]);
+            ok(&server, &["push", queue, "x", "--id", &format!("later-{id}"), "--in", "1h"]);
+        }
+    }
+    ok(&server, &["create", "svc:none"]);
+    server
+}
+
+#[test]
+fn many_messages_of_all_queues_that_match_are_changed_after_one_question() {
+    for (args, question, done) in [
+        ("promote 'svc:*'", "Promote 4 delayed messages of 2 queues that match svc:* (svc:a, svc:b)?", "promoted"),
+        ("purge 'svc:*' dead", "Purge 4 dead messages of 2 queues that match svc:* (svc:a, svc:b) for good?", "purged"),
+        ("redrive 'svc:*'", "Redrive 4 dead messages of 2 queues that match svc:* (svc:a, svc:b), which", "redriven"),
+        ("release 'svc:*' w", "Release 4 messages of 2 queues that match svc:* (svc:a, svc:b) from", "released"),
+        ("cancel 'svc:*' --where error=bad", "Cancel 4 dead messages of 2 queues that match", "cancelled"),
+        ("bury 'svc:*' --state delayed --older 0", "Bury 4 delayed messages of 2 queues that match", "buried"),
+    ] {
+        let server = two_of_three();
+        let refused = answering(&server, args, true, "n\n").replace('\n', "");
+        assert!(refused.contains(question) && refused.ends_with("dqctl: nothing was changed"), "{args}: {refused}");
+        let unquoted = args.replace('\'', "");
+        let words: Vec<&str> = unquoted.split(' ').chain(["--dry-run"]).collect();
+        assert_eq!(ok(&server, &words), "svc:a\t2\nsvc:b\t2\n", "{args}");
+        let shown = agreeing(&server, args, || {
+            for id in ["dead-3", "later-3", "held-3"] {
+                ok(&server, &["push", "svc:a", "x", "--id", id, "--in", if id == "held-3" { "0" } else { "1h" }]);
+            }
+            ok(&server, &["bury", "svc:a", "dead-3", "--error", "bad"]);
+            server.ask(&["DQ.POP", "svc:a", "LEASE", "600000", "AS", "w"]);
+        });
+        let lines = format!("svc:a  2 {done}\nsvc:b  2 {done}\n4 {done} in 2 queues\n");
+        assert!(shown.ends_with(&lines), "{args}: {shown}");
+    }
+}
+
+#[test]
+fn a_queue_that_refuses_does_not_keep_messages_of_others_from_being_changed() {
+    let server = two_of_three();
+    server.ask(&["ACL", "SETUSER", "ann", "on", ">pw", "~svc:b", "~svc:none", "+scan", "+dq.info", "+dq.purge"]);
+    let url = server.url().replace("redis://", "redis://ann:pw@");
+    let purged = dqctl(&server, &["-u", &url, "purge", "svc:*", "dead"]);
+    assert_eq!((purged.code, purged.out.as_str()), (1, "svc:b\t2\n"), "{purged:?}");
+    assert!(purged.err.starts_with("dqctl: svc:a: ") && purged.err.lines().count() == 1, "{purged:?}");
 }
 
 #[test]
