@@ -1,4 +1,11 @@
-//! Advice in which the commands name the queue, so that they can be pasted into a shell.
+//! Advice in which the commands name the queue and the server, so that they can be pasted into a shell.
+
+use clap::CommandFactory;
+use std::fmt::Display;
+use std::sync::OnceLock;
+
+/// The options of the connection that were given to this command, for the commands in advice.
+static CONNECTION: OnceLock<String> = OnceLock::new();
 
 /// Characters of a word that a shell takes as they are.
 const PLAIN: &str = "_-.:/@%+=,{}";
@@ -26,6 +33,36 @@ pub fn for_server(text: &str, server: &str) -> String {
     text.replace("redis-cli ", &format!("redis-cli {place} "))
 }
 
+/// Notes with which options of the command line this command has found its server.
+pub fn connected_with(options: String) {
+    let _ = CONNECTION.set(options);
+}
+
+/// A text whose commands reach the same server: `dqctl ls` becomes `dqctl -u redis://host ls` if that was given to this command.
+pub fn reaching(text: &str) -> String {
+    with_options(text, CONNECTION.get().map_or("", String::as_str))
+}
+
+fn with_options(text: &str, options: &str) -> String {
+    if options.is_empty() || !text.contains("dqctl ") {
+        return text.to_owned();
+    }
+    let commands = crate::cli::Cli::command();
+    let mut parts = text.split("dqctl ");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let word = part.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
+        let is_command = commands.find_subcommand(word).is_some();
+        whole.extend(["dqctl ", if is_command { options } else { "" }, if is_command { " " } else { "" }, part]);
+    }
+    whole
+}
+
+/// Writes a line to standard error.
+pub fn tell(text: impl Display) {
+    eprintln!("dqctl: {}", reaching(&text.to_string()));
+}
+
 /// A name as a word of a shell.
 pub fn quoted(name: &str) -> String {
     if !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c)) {
@@ -36,7 +73,7 @@ pub fn quoted(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{for_queue, for_server};
+    use super::{for_queue, for_server, with_options};
 
     #[test]
     fn commands_name_the_queue_and_nothing_else_does() {
@@ -51,5 +88,14 @@ mod tests {
         for (server, options) in [("host:63", "-h host -p 63"), ("[::1]:63", "-h ::1 -p 63"), ("/a b", "-s '/a b'")] {
             assert_eq!(for_server("see redis-cli INFO", server), format!("see redis-cli {options} INFO"));
         }
+    }
+
+    #[test]
+    fn commands_of_dqctl_have_the_options_of_the_connection_and_other_words_do_not() {
+        let text = "dqctl ls lists them (dqctl dead 'a b' --letters); this dqctl does not";
+        let expected =
+            "dqctl -u unix:///s ls lists them (dqctl -u unix:///s dead 'a b' --letters); this dqctl does not";
+        assert_eq!(with_options(text, "-u unix:///s"), expected);
+        assert_eq!(with_options(text, ""), text);
     }
 }

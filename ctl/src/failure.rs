@@ -244,7 +244,7 @@ impl Failure {
     /// Writes the line to standard error. The result is the exit code.
     pub fn report(&self) -> ExitCode {
         if !self.is_quiet {
-            let _ = writeln!(io::stderr(), "dqctl: {self}");
+            advice::tell(self);
         }
         ExitCode::from(self.code)
     }

@@ -74,6 +74,10 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Man(args) => return generate::man(args, &output),
         _ => {}
     }
+    // The page and top have no room for it.
+    if !matches!(cli.command, Command::Web(_) | Command::Top(_)) {
+        advice::connected_with(cli.connection.words());
+    }
     let patience = cli.command.patience();
     if let Command::Work(args) = &cli.command {
         return work::work(&cli.connection, args, patience);

@@ -5,6 +5,7 @@ mod picture;
 mod table;
 pub mod text;
 
+use crate::advice::reaching;
 use crate::failure::Failure;
 use crate::message::{distance, with_distance};
 use crate::name::QueueName;
@@ -187,7 +188,7 @@ impl Output {
     /// What only a person wants to know: it is printed on a terminal and not in a pipe.
     pub fn remark(&self, text: &str) -> Result<(), Failure> {
         if self.is_terminal {
-            self.line(text)?;
+            self.line(&reaching(text))?;
         }
         Ok(())
     }

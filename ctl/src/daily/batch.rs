@@ -2,6 +2,7 @@
 
 use super::confirm::{agrees, Question};
 use super::{exists, no_such_queue, payload, queues};
+use crate::advice::tell;
 use crate::batches::{find, info};
 use crate::cli::BatchArgs;
 use crate::failure::{Failure, Outcome};
@@ -71,11 +72,11 @@ fn list(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, F
     }
     if found.empty > 0 {
         let (are, have) = if found.empty == 1 { ("batch", "has") } else { ("batches", "have") };
-        eprintln!(
-            "dqctl: {} open {are} of {} {have} no message left: who began it knows its name; dqctl batch {1} NAME --then \
+        tell(format!(
+            "{} open {are} of {} {have} no message left: who began it knows its name; dqctl batch {1} NAME --then \
              PAYLOAD closes it, and --cancel removes it",
             found.empty, args.queue
-        );
+        ));
     }
     Ok(Outcome::Done)
 }

@@ -1,6 +1,6 @@
 //! The question before many messages are changed. Without a person at a terminal nobody is asked.
 
-use crate::advice::quoted;
+use crate::advice::{quoted, reaching};
 use crate::cli::ConfirmArgs;
 use crate::dead::Filter;
 use crate::failure::Failure;
@@ -89,7 +89,7 @@ pub fn is_asked(args: &ConfirmArgs) -> bool {
 /// errors go to a file too.
 fn ask(question: &str) -> Result<bool, Failure> {
     // In one piece, so that nothing else comes between.
-    let question = visible(question);
+    let question = visible(&reaching(question));
     if io::stderr().is_terminal() {
         io::stderr().write_all(question.as_bytes())?;
     } else {

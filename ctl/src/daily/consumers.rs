@@ -3,6 +3,7 @@
 use super::bulk::{Bulk, Counted};
 use super::confirm::Question;
 use super::{exists, queue, queues, NOT_ALL};
+use crate::advice::tell;
 use crate::cli::{ConsumersArgs, ReleaseArgs};
 use crate::clients;
 use crate::failure::{Failure, Outcome};
@@ -181,10 +182,10 @@ pub fn release(client: &Client, args: &ReleaseArgs, output: &Output) -> Result<O
         change: &|name, most, _| Ok(Some(release(name, most)?)),
         why_none: &|name| {
             if exists(client, name)? {
-                eprintln!(
-                    "dqctl: the consumer {consumer} holds no message of the queue {name}; dqctl consumers lists those \
+                tell(format!(
+                    "the consumer {consumer} holds no message of the queue {name}; dqctl consumers lists those \
                      that hold some"
-                );
+                ));
             }
             Ok(())
         },

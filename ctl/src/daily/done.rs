@@ -2,7 +2,7 @@
 
 use super::why::{no_such_id, not_in};
 use super::{no_such_queue, payload, queue, queues};
-use crate::advice::for_queue;
+use crate::advice::{for_queue, tell};
 use crate::cli::{AwaitArgs, CompleteArgs};
 use crate::failure::{Failure, Outcome};
 use crate::message;
@@ -77,7 +77,9 @@ fn gone(client: &Client, args: &AwaitArgs, was_there: bool) -> Result<(), Failur
             "dqctl: the message {id} has left the queue {queue}: it was cancelled, or completed and not kept{hint}"
         );
     } else {
-        eprintln!("dqctl: the queue {queue} has no message {id}: it was never pushed, cancelled, or completed and not kept{hint}");
+        tell(format!(
+            "the queue {queue} has no message {id}: it was never pushed, cancelled, or completed and not kept{hint}"
+        ));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::several::each;
 use super::{queue, queues};
-use crate::advice::for_queue;
+use crate::advice::{for_queue, tell};
 use crate::cli::{FlowArg, PauseArgs, ResumeArgs};
 use crate::failure::{Failure, Outcome};
 use crate::groups::{self, Group, Why};
@@ -141,7 +141,7 @@ fn paused_groups(client: &Client, name: &QueueName, info: &Fields) {
     let mut held = groups::held(client, name.as_bytes(), info).unwrap_or_default();
     held.retain(|held| matches!(held.why, Why::Paused(_)));
     for sentence in groups::sentences(&held) {
-        eprintln!("dqctl: {}", visible(&for_queue(&sentence, &name.to_string())));
+        tell(visible(&for_queue(&sentence, &name.to_string())));
     }
 }
 
@@ -150,10 +150,10 @@ fn resume_group(client: &Client, name: &QueueName, group: &str, output: &Output)
     client.call(cmd("DQ.RESUME").arg(name.as_bytes()).arg("GROUP").arg(group), Resend::Harmless)?;
     let text = match before {
         Looked::Missing => {
-            eprintln!(
-                "dqctl: the queue {name} has no group {group}: none of this name is paused or has messages; \
+            tell(format!(
+                "the queue {name} has no group {group}: none of this name is paused or has messages; \
                  dqctl groups lists them"
-            );
+            ));
             return Ok(Outcome::Nothing);
         }
         Looked::Found(found) if !found.is_paused() => "was not paused",

@@ -21,7 +21,7 @@ pub mod settings;
 pub mod several;
 mod why;
 
-use crate::advice::quoted;
+use crate::advice::{quoted, tell};
 use crate::dead::{target_in_words, target_queue, where_letters_are};
 use crate::failure::Failure;
 use crate::name::{shown, QueueName};
@@ -56,7 +56,7 @@ pub fn no_such_queue(queue: &QueueName) {
         true => "; a pattern is taken by what changes queues, or many of their messages, and by dead --by-error",
         false => "",
     };
-    eprintln!("dqctl: there is no queue {queue}; dqctl ls lists the queues{patterns}");
+    tell(format!("there is no queue {queue}; dqctl ls lists the queues{patterns}"));
 }
 
 /// Says on standard error where the dead messages of a queue are that moves them away.
@@ -66,7 +66,7 @@ pub fn where_the_dead_are(queue: &QueueName, info: &Fields) {
         let letters = format!("{} --letters --where {}", quoted(&shown(name)), quoted(&format!("from={queue}")));
         format!(": dqctl dead {letters} lists them, and dqctl redrive {letters} sends them back")
     });
-    eprintln!("dqctl: the dead messages of {queue} go to {target}{back}");
+    tell(format!("the dead messages of {queue} go to {target}{back}"));
 }
 
 /// Says on standard error where those of a queue are that has no dead messages.

@@ -2,7 +2,7 @@
 
 use super::no_such_queue;
 use super::seen::{Seen, AGAIN};
-use crate::advice::for_queue;
+use crate::advice::{for_queue, reaching};
 use crate::cli::QueueArgs;
 use crate::condition::{Condition, Level, Recent};
 use crate::dead::Targets;
@@ -75,7 +75,8 @@ pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcom
         if field == "blocked" {
             // A user who may not read the groups still sees how many messages they hold.
             let held = groups::held(client, name.as_bytes(), &info).unwrap_or_default();
-            let sentences = groups::sentences(&held).into_iter().map(|text| for_queue(&text, &name.to_string()));
+            let sentences =
+                groups::sentences(&held).into_iter().map(|text| reaching(&for_queue(&text, &name.to_string())));
             pairs.extend(sentences.map(|text| ("held".to_owned(), text)));
         }
     }

@@ -2,6 +2,7 @@
 
 use super::confirm::agrees_to;
 use super::queues::read;
+use crate::advice::tell;
 use crate::cli::ConfirmArgs;
 use crate::failure::{Failure, Outcome};
 use crate::name::{shown, QueueName};
@@ -41,7 +42,7 @@ pub fn of_one<T>(name: &QueueName, result: Result<T, Failure>) -> Result<Option<
         Ok(result) => Ok(Some(result)),
         Err(failure) if failure.is_of_any_queue() => Err(failure.of(name)),
         Err(failure) => {
-            eprintln!("dqctl: {}", failure.about(Some(&name.to_string())).of_write().of(name));
+            tell(failure.about(Some(&name.to_string())).of_write().of(name));
             Ok(None)
         }
     }
@@ -60,7 +61,7 @@ pub fn named(client: &Client, typed: &QueueName) -> Result<Option<Named>, Failur
     let (names, missing) = queues::find_reachable(client, Some(pattern))?;
     let names: Vec<QueueName> = names.iter().map(|name| QueueName::read(shown(name).as_bytes())).collect();
     if names.is_empty() {
-        eprintln!("dqctl: no queue matches {typed}; dqctl ls lists the queues");
+        tell(format!("no queue matches {typed}; dqctl ls lists the queues"));
     }
     Ok(Some(Named { names, missing }))
 }

@@ -2,7 +2,7 @@
 
 use super::causes::Causes;
 use super::{cause_of, causes, error_of, pages, Among, Cause, Filter};
-use crate::advice::quoted;
+use crate::advice::{quoted, reaching, tell};
 use crate::cli::DeadArgs;
 use crate::daily::several::{named, Named};
 use crate::daily::{no_such_queue, queues, where_the_dead_are, NOT_ALL};
@@ -144,9 +144,9 @@ fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, 
 /// Says what a list leaves out; in a pipe only if nobody asked for so few.
 fn left_out(args: &DeadArgs, text: &str, output: &Output) -> Result<(), Failure> {
     if output.is_for_people() && !output.json {
-        output.line(text)?;
+        output.line(&reaching(text))?;
     } else if args.count.is_none() {
-        eprintln!("dqctl: {text}");
+        tell(text);
     }
     Ok(())
 }
@@ -162,10 +162,10 @@ pub fn where_letters_are(client: &Client, queue: &QueueName) {
     // A user may be allowed only to read dead messages.
     if let (Ok(true), true) = (looked, found) {
         let name = quoted(&queue.to_string());
-        eprintln!(
-            "dqctl: {queue} has messages that died in other queues: dqctl dead {name} --letters lists them, and \
+        tell(format!(
+            "{queue} has messages that died in other queues: dqctl dead {name} --letters lists them, and \
              dqctl redrive {name} --letters sends them back"
-        );
+        ));
     }
 }
 

@@ -128,7 +128,7 @@ fn together(many: &[&Finding], what: &str, advice: &str) -> [String; 5] {
         format!("{} queues", many.len()),
         format!("{what}: {} and {} more", named.join(", "), many.len().saturating_sub(MOST_NAMED)),
         why,
-        advice.to_owned(),
+        advice::reaching(advice),
     ]
 }
 
@@ -195,6 +195,7 @@ impl Findings {
     /// Prints the findings, the most important ones first, or for people that there is `nothing`. The outcome says whether something is to be done.
     pub fn print(mut self, output: &Output, nothing: &str) -> Result<Outcome, Failure> {
         self.sort();
+        self.0.iter_mut().for_each(|finding| finding.advice = advice::reaching(&finding.advice));
         if output.json {
             self.0.iter().try_for_each(|finding| output.object(&finding.json()))?;
         } else if output.is_for_people() {

@@ -7,6 +7,7 @@
 pub mod line;
 mod sort;
 
+use crate::advice::tell;
 use crate::cli::DumpArgs;
 use crate::dead::Among;
 use crate::failure::{Failure, Outcome};
@@ -24,7 +25,7 @@ use std::ops::ControlFlow;
 pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
     let queue = args.queue.as_bytes();
     let Some(info) = Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)? else {
-        eprintln!("dqctl: there is no queue {}; dqctl ls lists the queues", shown(queue));
+        tell(format!("there is no queue {}; dqctl ls lists the queues", shown(queue)));
         return Ok(Outcome::Nothing);
     };
     let mut sorter = Sorter::new();
