@@ -7,6 +7,7 @@ use super::{many, queue, where_no_dead_are};
 use crate::cli::{among, CancelArgs, ConfirmArgs, RedriveArgs, RescheduleArgs};
 use crate::dead::{self, Among, Filter, SentBack};
 use crate::failure::{Failure, Outcome};
+use crate::message::recurs;
 use crate::name::{MessageId, QueueName};
 use crate::output::Output;
 use crate::reply::{int, unexpected, Fields};
@@ -30,10 +31,19 @@ pub fn cancel(client: &Client, args: &CancelArgs, output: &Output) -> Result<Out
         return count(client, &args.queue, &args.ids, |_| true, output);
     }
     let queue = queue(client, &args.queue);
+    // A user may be allowed the change alone.
+    let is_schedule = |id: &MessageId| {
+        let held = get_all(client, args.queue.as_bytes(), &[id.as_bytes()]).unwrap_or_default();
+        held.iter().flatten().any(recurs)
+    };
     let mut outcome = Outcome::Done;
     for id in &args.ids {
+        let ends_schedule = output.is_for_people() && is_schedule(id);
         if queue.cancel(id)? {
             output.result(&id.to_string(), json!({ "id": id, "cancelled": true }))?;
+            if ends_schedule {
+                output.remark("that was a schedule, which pushes no more messages")?;
+            }
         } else {
             no_such_id(client, &args.queue, id);
             outcome = Outcome::Nothing;

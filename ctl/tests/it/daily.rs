@@ -418,6 +418,8 @@ fn a_schedule_is_declared_once_and_listed() {
     rules.sort();
     assert_eq!(rules, ["report: 0 9 * * mon-fri Europe/Berlin", "tick: every 2h"]);
     assert_eq!(field(&server, "q", "report", "tz"), "Europe/Berlin");
+    let ended = on_terminal(&server, "cancel q report", true);
+    assert_eq!(ended, "report\nthat was a schedule, which pushes no more messages\n");
 }
 
 #[test]
