@@ -4,12 +4,16 @@ use super::finding::{About, Findings, Subject, DYING};
 use super::queues::number;
 use crate::advice::quoted;
 use crate::condition::moves_dead;
-use crate::dead::{target, target_in_words, Newest};
+use crate::dead::{target, target_in_words, Known, Newest};
 use crate::name::shown;
 use crate::reply::Fields;
 use crate::trouble::Trouble;
 use crate::wording::messages;
 use dq_client::{cmd, Client, Error, Resend};
+
+const UNDELIVERED: &str = "they are not delivered again";
+const EXPIRED: &str =
+    "look with dqctl stats QUEUE how late they are delivered; start consumers, or let them live longer (--ttl)";
 
 /// A queue whose messages died at a time that is not known.
 pub struct Moved {
@@ -27,18 +31,23 @@ impl Moved {
 
 /// Reports that messages die, of what most of them did, and where they are. `moved` is what is known of those that were moved.
 pub fn die(client: &Client, name: &[u8], info: &Fields, moved: &str, about: &mut About) {
-    let what = match target_in_words(info).filter(|_| moves_dead(info)) {
-        Some(target) => format!("messages have died in the last 10 minutes, and are moved to {target}{moved}"),
-        None => {
-            let known = Newest::read(client, name, info).known(number(info, "died"), (0, false));
-            let lately = known.and_then(|known| known.words()).map_or_else(
-                || "messages have died in the last 10 minutes".to_owned(),
-                |words| format!("messages have died: {words}"),
-            );
-            format!("{lately}; it has {} dead", number(info, "dead"))
+    let Some(target) = target_in_words(info).filter(|_| moves_dead(info)) else {
+        let known = Newest::read(client, name, info).known(number(info, "died"), (0, false));
+        let lately = known.as_ref().and_then(Known::words).map_or_else(
+            || "messages have died in the last 10 minutes".to_owned(),
+            |words| format!("messages have died: {words}"),
+        );
+        let what = format!("{lately}; it has {} dead", number(info, "dead"));
+        if known.is_some_and(|known| known.have_expired()) {
+            let why = "they were not completed within their TTL after they were due";
+            about.warning(DYING, what, why, EXPIRED);
+        } else {
+            about.warning(DYING, what, UNDELIVERED, &advice(info));
         }
+        return;
     };
-    about.warning(DYING, what, "they are not delivered again", &advice(info));
+    let what = format!("messages have died in the last 10 minutes, and are moved to {target}{moved}");
+    about.warning(DYING, what, UNDELIVERED, &advice(info));
 }
 
 fn advice(info: &Fields) -> String {

@@ -48,6 +48,17 @@ fn messages_that_have_just_died_are_found() {
 }
 
 #[test]
+fn messages_that_expire_before_somebody_takes_them_lack_a_consumer_or_time() {
+    let server = sound();
+    ok(&server, &["push", "q", "x", "--ttl", "1ms"]);
+    eventually("it is dead", || ok(&server, &["info", "q"]).contains("dead\t1"));
+    let (_, findings) = doctor(&server, &[]);
+    let found = findings.iter().find(|found| found["check"] == "dying").unwrap();
+    assert_eq!(found["what"], "messages have died: 1 in 10m: (expired); it has 1 dead");
+    assert!(found["do"].as_str().unwrap().contains("dqctl stats q") && found["do"].as_str().unwrap().contains("--ttl"));
+}
+
+#[test]
 fn messages_that_die_and_are_moved_away_are_found() {
     let server = sound();
     ok(&server, &["create", "q", "--deadforward", "QUEUE q:dead"]);
