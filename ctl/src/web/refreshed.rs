@@ -32,12 +32,14 @@ struct State<T> {
     /// When the last reading ended, and how long it took.
     last: Option<(Instant, Duration)>,
     is_reading: bool,
+    /// The next caller needs a reading that has not begun yet.
+    is_outdated: bool,
 }
 
 impl<T: Send + Sync + 'static> Refreshed<T> {
     /// The function gets the last value, if there is one.
     pub fn new(read: impl Fn(Option<&T>) -> Result<T, Failure> + Send + Sync + 'static) -> Refreshed<T> {
-        let state = State { value: None, error: None, last: None, is_reading: false };
+        let state = State { value: None, error: None, last: None, is_reading: false, is_outdated: false };
         Refreshed {
             shared: Arc::new(Shared { read: Box::new(read), state: Mutex::new(state), changed: Condvar::new() }),
         }
@@ -51,9 +53,9 @@ impl<T: Send + Sync + 'static> Refreshed<T> {
     /// The same, for a caller to whom a value of this age is good enough.
     pub fn get_within(&self, age: Duration) -> Result<Option<Arc<T>>, Failure> {
         let mut state = self.shared.lock();
-        let is_old = state.last.is_none_or(|(at, took)| at.elapsed() > age.max(took * SHARE));
+        let is_old = state.is_outdated || state.last.is_none_or(|(at, took)| at.elapsed() > age.max(took * SHARE));
         if is_old && !state.is_reading {
-            state.is_reading = true;
+            (state.is_reading, state.is_outdated) = (true, false);
             let shared = Arc::clone(&self.shared);
             let spawned = thread::Builder::new().name("dq-read".to_owned()).spawn(move || shared.refresh());
             if let Err(error) = spawned {
@@ -69,6 +71,18 @@ impl<T: Send + Sync + 'static> Refreshed<T> {
             Some(error) => Err(Failure::failed(error)),
             None => Ok(state.value.clone()),
         }
+    }
+
+    /// Notes that something has changed, so that the next caller starts a reading, however short the time since the last one is. What a
+    /// reading that is under way finds may be older than the change, so another one follows it.
+    pub fn outdate(&self) {
+        self.shared.lock().is_outdated = true;
+    }
+
+    /// Whether a newer value is being read or has to be.
+    pub fn is_behind(&self) -> bool {
+        let state = self.shared.lock();
+        state.is_reading || state.is_outdated
     }
 
     /// Changes the value, if it was read already.
@@ -101,5 +115,33 @@ impl<T> Shared<T> {
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Refreshed;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::{mpsc, Mutex};
+    use std::time::Duration;
+
+    #[test]
+    fn what_changes_during_a_reading_is_read_after_it() {
+        let (go, gate) = mpsc::channel::<()>();
+        let (gate, reads) = (Mutex::new(gate), AtomicU32::new(0));
+        let value = Refreshed::new(move |_| {
+            gate.lock().unwrap().recv().unwrap();
+            Ok(reads.fetch_add(1, Ordering::Relaxed))
+        });
+        let get = || value.get_within(Duration::from_secs(3600)).unwrap().as_deref().copied();
+        assert_eq!((get(), value.is_behind()), (None, true));
+        value.outdate();
+        go.send(()).unwrap();
+        while get() != Some(0) {}
+        assert!(value.is_behind(), "this reading had begun before the change");
+        go.send(()).unwrap();
+        while get() != Some(1) {}
+        assert!(!value.is_behind());
+        assert_eq!(get(), Some(1), "and it is not read again");
     }
 }

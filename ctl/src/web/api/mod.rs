@@ -120,6 +120,8 @@ impl Api {
         };
         let answered = answer(self, &params).map_err(|problem| problem.about(&params));
         if is_post {
+            // Also if it failed: a part of it may have been done.
+            self.doctor.outdate();
             log::log(request, &name, &params, &answered);
         }
         answered.map_or_else(|problem| problem.response(), |answer| response(200, &answer))

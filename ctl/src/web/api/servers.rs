@@ -128,10 +128,14 @@ pub fn server(api: &Api, params: &Params) -> Answer {
     }))
 }
 
-/// What `dqctl doctor` finds, the most important first; null while it looks for the first time.
+/// What `dqctl doctor` finds, the most important first; null while it looks for the first time. `again` asks for a look that begins now.
 pub fn doctor(api: &Api, params: &Params) -> Answer {
-    params.only(&[])?;
+    params.only(&["again"])?;
+    if params.int("again", 0, 1)? == Some(1) {
+        api.doctor.outdate();
+    }
     let found = api.doctor.get_within(DOCTOR)?;
     let looked = found.as_ref().map(|found| found.looked);
-    Ok(json!({ "findings": found.map(|found| found.findings.clone()), "looked": looked, "now": now_ms() }))
+    let findings = found.map(|found| found.findings.clone());
+    Ok(json!({ "findings": findings, "looked": looked, "looking": api.doctor.is_behind(), "now": now_ms() }))
 }

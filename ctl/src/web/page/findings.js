@@ -3,12 +3,10 @@
 import { read } from "./api.js";
 import { deathWords, diedAddress } from "./condition.js";
 import { el, list, set, show, text } from "./dom.js";
-import { address, distance, many, now, param, shown as named } from "./format.js";
+import { address, distance, many, param, shown as named } from "./format.js";
 
 /** How often it is asked for, in ms. It looks less often if a look takes long. */
 const EVERY = 10000;
-/** Findings that are older say so, in ms. */
-const OLD = 15000;
 /** Findings that are shown until somebody asks for all: more would leave no room for the queues. */
 const FEW = 3;
 /** What the page can do about a check, and in which tab. */
@@ -32,33 +30,56 @@ function whatOf({ what, deaths, ...row }) {
 
 export function findings(shared) {
   const line = el("span");
-  const age = el("span", { class: "dim" });
-  const summary = el("summary", {}, line, age);
+  const summary = el("summary", {}, line);
   const items = el("ul");
   const more = el("button", { type: "button", class: "quiet", click: () => { showsAll = true; draw(all); items.children[FEW]?.querySelector("a")?.focus(); } });
-  const node = el("details", { class: "findings", hidden: true }, summary, items, more);
+  const folder = el("details", { class: "findings", hidden: true }, summary, items, more);
+  const age = el("span", { class: "dim", role: "status" }, "The doctor is looking…");
+  const again = el("button", { type: "button", class: "small", hidden: true, click: () => look({ again: 1 }) }, "Look again");
+  const node = el("div", { class: "doctor" }, folder, el("div", { class: "looked" }, age, again));
   let showsAll = false;
   let all = [];
   let asked = 0;
   let looked = NaN;
+  let isLooking = false;
+  let failed = "";
   let isNew = true;
 
   /** Reads the findings now and then. That they cannot be read is no reason to show nothing else. */
   async function refresh() {
     drawAge();
-    if (Date.now() - asked < EVERY) return;
+    if (Date.now() - asked >= EVERY) await look({});
+  }
+
+  /** Asks until nothing is looked for any more, such as what a change has made of the findings. */
+  async function look(how) {
+    if (isLooking) return;
+    isLooking = true;
+    drawAge();
+    try {
+      for (let answer = await read("doctor", how); ; answer = await read("doctor")) {
+        failed = "";
+        if (answer.findings) {
+          looked = answer.looked;
+          draw(answer.findings);
+        }
+        if (!answer.looking || !node.isConnected) break;
+        drawAge();
+      }
+    } catch (problem) {
+      failed = problem.message;
+    }
+    isLooking = false;
     asked = Date.now();
-    const answer = await read("doctor").catch(() => null);
-    // The next look may be under way.
-    if (!answer?.findings || now() - answer.looked > EVERY) asked = 0;
-    if (!answer?.findings) return;
-    looked = answer.looked;
-    draw(answer.findings);
     drawAge();
   }
 
   function drawAge() {
-    text(age, now() - looked > OLD ? `, looked ${distance(looked)}` : "");
+    const known = Number.isFinite(looked) ? `looked ${distance(looked)}` : "";
+    const doing = isLooking ? known ? "looking again…" : "the doctor is looking…" : failed && `the doctor could not look: ${failed}`;
+    text(age, [doing, known].filter(Boolean).join(", ").replace(/^./, (letter) => letter.toUpperCase()));
+    show(again, known !== "" || failed !== "");
+    set(again, "aria-disabled", isLooking ? "true" : null);
   }
 
   function draw(found) {
@@ -66,11 +87,11 @@ export function findings(shared) {
     const groups = grouped(found);
     const numbers = SEVERITIES.map(([severity]) => [groups.filter(([one]) => one.severity === severity).length, severity]);
     const worst = SEVERITIES.find(([severity]) => found.some((one) => one.severity === severity))?.[1] ?? "note";
-    show(node, found.length > 0);
-    set(node, "class", `findings ${worst}`);
+    show(folder, true);
+    set(folder, "class", `findings ${found.length > 0 ? worst : "none"}`);
     const words = { critical: (number) => `${number} critical`, warning: (number) => many(number, "warning"), note: (number) => many(number, "note"), "not checked": (number) => `${number} not checked` };
-    text(line, `Doctor: ${numbers.filter(([number]) => number > 0).map(([number, severity]) => words[severity](number)).join(", ")}`);
-    if (isNew && found.length > 0) node.open = worst === "bad" && !matchMedia("(max-width: 680px)").matches;
+    text(line, `Doctor: ${numbers.filter(([number]) => number > 0).map(([number, severity]) => words[severity](number)).join(", ") || "nothing found"}`);
+    if (isNew && found.length > 0) folder.open = worst === "bad" && !matchMedia("(max-width: 680px)").matches;
     isNew = false;
     const shown = groups.filter(([one]) => one.severity !== "not checked");
     const few = showsAll ? shown : shown.slice(0, FEW);

@@ -189,6 +189,33 @@ fn the_findings_of_the_doctor_are_shown() {
 }
 
 #[test]
+fn the_doctor_looks_again_when_it_is_asked_to_and_after_each_change() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q"]);
+    server.ask(&["DQ.PAUSE", "q", "IN"]);
+    let web = Web::writing(&server);
+    // The look that is asked for, once it is done.
+    let look = |path: &str| {
+        let mut answer = web.read(path);
+        eventually("it has looked", || {
+            if answer["looking"] == true {
+                answer = web.read("/api/doctor");
+            }
+            answer["looking"] == false
+        });
+        let is_closed = answer["findings"].as_array().unwrap().iter().any(|one| one["check"] == "closed");
+        (answer["looked"].as_i64().unwrap(), is_closed)
+    };
+    let (first, is_closed) = look("/api/doctor");
+    assert!(is_closed);
+    server.ask(&["DQ.RESUME", "q"]);
+    let (second, is_closed) = look("/api/doctor?again=1");
+    assert!(second > first && !is_closed);
+    web.act("pause", json!({ "queue": "q", "flow": "in" }));
+    assert!(look("/api/doctor").1, "nobody has to ask for a look after a change");
+}
+
+#[test]
 fn history_is_kept_before_anybody_looks() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "q", "x"]);
