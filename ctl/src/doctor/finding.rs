@@ -11,8 +11,8 @@ use serde_json::{json, Map, Value as Json};
 /// The checks for queues that nobody consumes, and for those whose messages die.
 pub const NO_CONSUMER: &str = "no-consumer";
 pub const DYING: &str = "dying";
-/// Checks of which many queues are one line for people, with what that says and advises.
-const TOGETHER: [(&str, &str, &str); 2] = [
+/// Checks of queues: what the queues of one line have in common, and what to do about many of them.
+const TOGETHER: [(&str, &str, &str); 19] = [
     (
         NO_CONSUMER,
         "messages are ready and nobody takes them",
@@ -23,6 +23,39 @@ const TOGETHER: [(&str, &str, &str); 2] = [
         "messages have died in the last 10 minutes",
         "dqctl dead '*' --by-error adds up what they died of; dqctl ls --trouble lists the queues",
     ),
+    ("full", "they are full, or nearly", "add consumers, or raise each limit with dqctl alter QUEUE --maxlen N"),
+    ("refused", "pushes were refused since they were created, because they were full", "let producers try again"),
+    ("closed", "they are closed", "when they have been drained, open each with dqctl resume QUEUE in"),
+    ("paused", "they are paused", "resume each with dqctl resume QUEUE; dqctl ls --trouble lists the queues"),
+    ("stuck", "they are late, and consumers hold messages for long", "who holds them, list with dqctl consumers"),
+    (
+        "behind",
+        "messages wait for long, although there are consumers",
+        "add consumers, or raise a limit that they are at; dqctl ls --trouble lists the queues",
+    ),
+    ("dead", "they have dead messages", "redrive or cancel them; dqctl dead '*' --by-error adds up what they died of"),
+    (
+        "dead-full",
+        "they have as many dead messages as they keep",
+        "redrive or cancel some; dqctl dead '*' --by-error adds up what they died of",
+    ),
+    ("moved", "dead messages are moved to other queues", "dqctl ls --watch and top show whether messages die"),
+    (
+        "letters",
+        "nobody takes the dead messages that are moved to them",
+        "look with dqctl dead QUEUE --letters --by-error",
+    ),
+    ("forward", "forwarding fails", "repair the targets, or forward no more with dqctl alter QUEUE --forward NONE"),
+    (
+        "deadforward",
+        "forwarding of dead messages fails",
+        "repair the targets, or forward no more with dqctl alter QUEUE --deadforward NONE",
+    ),
+    ("group-paused", "groups are paused", "dqctl groups QUEUE lists those of a queue"),
+    ("group-rate", "groups are at their rate", "dqctl groups QUEUE lists those of a queue"),
+    ("group-limit", "groups are at their limit", "dqctl groups QUEUE lists those of a queue"),
+    ("expires", "their keys expire", "keep each with redis-cli PERSIST QUEUE"),
+    ("leases", "many leases have expired since they were created", "compare dqctl stats QUEUE with the lease of each"),
 ];
 /// How many of them are named in one line.
 const MOST_NAMED: usize = 3;
@@ -97,7 +130,15 @@ impl Finding {
         object.insert("what".to_owned(), json!(self.what));
         object.insert("why".to_owned(), json!(self.why));
         object.insert("do".to_owned(), json!(self.advice));
+        if let Some((_, kind, _)) = self.together() {
+            object.insert("kind".to_owned(), json!(kind));
+        }
         object
+    }
+
+    /// What it has in common with findings of the same check about other queues, and what to do about many of them.
+    fn together(&self) -> Option<&'static (&'static str, &'static str, &'static str)> {
+        TOGETHER.iter().find(|(check, ..)| *check == self.check)
     }
 
     /// What it is about.
@@ -122,7 +163,10 @@ impl Finding {
 /// One line for queues of which the same was found.
 fn together(many: &[&Finding], what: &str, advice: &str) -> [String; 5] {
     let named: Vec<String> = many.iter().take(MOST_NAMED).map(|finding| finding.name()).collect();
-    let (severity, why) = many.first().map(|first| (first.severity.as_str(), first.why.clone())).unwrap_or_default();
+    let severity = many.first().map(|first| first.severity.as_str()).unwrap_or_default();
+    // The reasons may differ.
+    let same = many.first().filter(|first| many.iter().all(|finding| finding.why == first.why));
+    let why = same.map(|first| first.why.clone()).unwrap_or_default();
     [
         severity.to_owned(),
         format!("{} queues", many.len()),
@@ -165,10 +209,10 @@ impl Findings {
         self.0.retain(|finding| finding.severity == Severity::Critical);
     }
 
-    /// One line for each finding, and one for all queues that nobody consumes, or whose messages die, if these are many.
+    /// One line for each finding, and one for all queues of the same check and severity, if these are many.
     fn for_people(&self) -> Vec<(Severity, [String; 5])> {
         let cells = |finding: &Finding| {
-            let Some((_, what, advice)) = TOGETHER.iter().find(|(check, ..)| *check == finding.check) else {
+            let Some((_, what, advice)) = finding.together() else {
                 return Some(finding.cells());
             };
             match self.like(finding).as_slice() {
@@ -181,9 +225,12 @@ impl Findings {
         self.0.iter().filter_map(|finding| Some((finding.severity, cells(finding)?))).collect()
     }
 
-    /// The findings of the same check and severity.
+    /// The findings of the same check and severity, one for each queue.
     fn like(&self, one: &Finding) -> Vec<&Finding> {
-        self.0.iter().filter(|other| other.check == one.check && other.severity == one.severity).collect()
+        let is_like = |other: &&Finding| other.check == one.check && other.severity == one.severity;
+        let mut like: Vec<&Finding> = self.0.iter().filter(is_like).collect();
+        like.dedup_by(|a, b| a.subject == b.subject);
+        like
     }
 
     /// The findings as objects, the most important ones first.

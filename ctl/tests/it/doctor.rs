@@ -266,6 +266,23 @@ fn what_loses_messages_comes_first_and_missing_consumers_are_one_line() {
 }
 
 #[test]
+fn many_queues_of_which_the_same_is_wrong_are_one_line_for_people() {
+    let server = sound();
+    for queue in ["a", "b", "c", "d"] {
+        server.ask(&["DQ.CREATE", queue]);
+        server.ask(&["DQ.PAUSE", queue]);
+    }
+    let shown = on_terminal(&server, "doctor", true).replace("\n  ", " ");
+    assert!(
+        shown.contains("note: 4 queues; they are paused: a, b, c and 1 more; nothing is delivered; resume each with "),
+        "{shown}"
+    );
+    // Programs get a finding for each queue, with what they have in common.
+    let (_, findings) = doctor(&server, &[]);
+    assert_eq!(findings.iter().filter(|one| one["kind"] == "they are paused").count(), 4, "{findings:?}");
+}
+
+#[test]
 fn a_replica_and_its_clock_are_looked_at() {
     let server = Server::with(&["--appendonly", "yes"]);
     let replica = Server::start();

@@ -1,14 +1,17 @@
-// What `dqctl doctor` finds, for the overview: in one line until somebody opens it, unless something critical is there.
+// What `dqctl doctor` finds, for the overview: in one line until somebody opens it, unless something critical is there. Queues of which
+// the same was found are one line, which opens on a click.
 
 import { read } from "./api.js";
 import { deathWords, diedAddress } from "./condition.js";
 import { el, list, set, show, text } from "./dom.js";
-import { address, distance, many, param, shown as named } from "./format.js";
+import { address, count, distance, many, param, shown as named } from "./format.js";
 
 /** How often it is asked for, in ms. It looks less often if a look takes long. */
 const EVERY = 10000;
-/** Findings that are shown until somebody asks for all: more would leave no room for the queues. */
+/** Lines that are shown until somebody asks for all: more would leave no room for the queues. */
 const FEW = 3;
+/** Queues that a line about several names. */
+const NAMED = 3;
 /** What the page can do about a check, and in which tab. */
 const HERE = {
   paused: ["Resume it here"], closed: ["Open it here"], dead: ["Its dead messages", "dead"], "dead-full": ["Its dead messages", "dead"], dying: ["Its dead messages", "dead"], stuck: ["Its consumers", "consumers"],
@@ -28,11 +31,21 @@ function whatOf({ what, deaths, ...row }) {
   return words ? words + cause : what;
 }
 
+/** The name of a program stays as it is typed. */
+function sentence(words) {
+  return `${words.replace(/^(?!redis-cli|dqctl)./, (letter) => letter.toUpperCase())}.`;
+}
+
+function fillSeverity(node, { severity }) {
+  text(node, sentence(severity).slice(0, -1));
+  set(node, "class", SEVERITIES.find(([known]) => known === severity)[1]);
+}
+
 export function findings(shared) {
   const line = el("span");
   const summary = el("summary", {}, line);
   const items = el("ul");
-  const more = el("button", { type: "button", class: "quiet", click: () => { showsAll = true; draw(all); items.children[FEW]?.querySelector("a")?.focus(); } });
+  const more = el("button", { type: "button", class: "quiet", click: () => { showsAll = true; draw(all); items.children[FEW]?.querySelector("a, summary")?.focus(); } });
   const folder = el("details", { class: "findings", hidden: true }, summary, items, more);
   const age = el("span", { class: "dim", role: "status" }, "The doctor is looking…");
   const again = el("button", { type: "button", class: "small", hidden: true, click: () => look({ again: 1 }) }, "Look again");
@@ -93,11 +106,47 @@ export function findings(shared) {
     text(line, `Doctor: ${numbers.filter(([number]) => number > 0).map(([number, severity]) => words[severity](number)).join(", ") || "nothing found"}`);
     if (isNew && found.length > 0) folder.open = worst === "bad" && !matchMedia("(max-width: 680px)").matches;
     isNew = false;
-    const shown = groups.filter(([one]) => one.severity !== "not checked");
-    const few = showsAll ? shown : shown.slice(0, FEW);
-    show(more, few.length < shown.length);
-    text(more, `${shown.length - few.length} more`);
-    list(items, few.map((group, nth) => [`${nth} ${group[0].server ?? ""} ${JSON.stringify(param(group[0], "queue"))}`, group]), ([key]) => key, ([, [one]]) => make(one), (item, [, group]) => fill(item, group));
+    const lines = folded(groups.filter(([one]) => one.severity !== "not checked"));
+    const few = showsAll ? lines : lines.slice(0, FEW);
+    show(more, few.length < lines.length);
+    text(more, `${lines.length - few.length} more`);
+    list(items, few, ([key]) => key, ([, ...line]) => (line.length > 1 ? makeFold(line) : make(line[0][0])), (item, [, ...line]) => (line.length > 1 ? fillFold(item, line) : fill(item, line[0])));
+  }
+
+  /** Lines for people, each a key and what it is about: the queues whose worst finding is of the same kind are one, in the place of the first. */
+  function folded(groups) {
+    const lines = new Map();
+    for (const [nth, group] of groups.entries()) {
+      const { severity, check, kind } = group[0];
+      const key = kind ? `${severity} ${check}` : `${nth}`;
+      lines.set(key, [...(lines.get(key) ?? []), group]);
+    }
+    // A line changes its form if a second queue comes to it, or if another queue takes the place of the only one.
+    return [...lines].map(([key, line]) => [line.length > 1 ? key : keyOf(line[0], key), ...line]);
+  }
+
+  function keyOf([one], before = "") {
+    return `${before} ${one.server ?? ""} ${JSON.stringify(param(one, "queue"))}`;
+  }
+
+  function makeFold(line) {
+    const open = el("details", { class: "fold", toggle: () => fillFold(open.parentNode, open.line) }, el("summary", {}, el("b"), " ", el("span"), " ", el("span", { class: "dim" })), el("ul"));
+    open.line = line;
+    return el("li", {}, open);
+  }
+
+  /** Several queues. What is said of each is shown once it is opened. */
+  function fillFold(item, line) {
+    const [open] = item.children;
+    const [summary, each] = open.children;
+    const [severity, what, why] = summary.children;
+    const ones = line.map(([one]) => one);
+    open.line = line;
+    fillSeverity(severity, ones[0]);
+    const names = ones.slice(0, NAMED).map((one) => named(one, "queue")).join(", ");
+    text(what, `${many(line.length, "queue")}: ${ones[0].kind}: ${names}${line.length > NAMED ? ` and ${count(line.length - NAMED)} more` : ""}.`);
+    text(why, ones.every((one) => one.why === ones[0].why) ? sentence(ones[0].why) : "");
+    list(each, open.open ? line : [], (group) => keyOf(group), ([one]) => make(one), fill);
   }
 
   /** The findings about a queue together, in the place of the most important one, since they often have one cause. */
@@ -118,10 +167,7 @@ export function findings(shared) {
   function fill(item, group) {
     const [one] = group;
     const [severity, , what, advice, here] = item.children;
-    // The name of a program stays as it is typed.
-    const sentence = (words) => `${words.replace(/^(?!redis-cli|dqctl)./, (letter) => letter.toUpperCase())}.`;
-    text(severity, sentence(one.severity).slice(0, -1));
-    set(severity, "class", SEVERITIES.find(([known]) => known === one.severity)[1]);
+    fillSeverity(severity, one);
     text(what, `${group.map(whatOf).join("; ")}.`);
     const fix = (each) => (each.queue !== undefined && (shared.writes || LOOKS.has(each.check)) ? HERE[each.check] : null);
     text(advice, [...new Set([one.why, ...group.filter((each) => !fix(each)).map((each) => ADVICE[each.check] ?? each.do)])].map(sentence).join(" "));

@@ -114,28 +114,42 @@ fn four_thousand_queues_are_sorted_filtered_and_paged() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
-fn three_findings_leave_room_for_the_queues() {
+fn three_findings_leave_room_for_the_queues_and_equal_ones_are_one_line() {
     let server = Server::start();
     for number in 0..7 {
         let queue = format!("closed:{number}");
         server.ask(&["DQ.CREATE", &queue]);
         server.ask(&["DQ.PAUSE", &queue, "IN"]);
     }
+    server.ask(&["DQ.CREATE", "full", "MAXLEN", "1"]);
+    server.ask(&["DQ.PUSH", "full", "x", "DELAY", "3600000"]);
+    server.ask(&["DQ.CREATE", "paused"]);
+    server.ask(&["DQ.PAUSE", "paused"]);
     let web = Web::writing(&server);
     let mut browser = Browser::start();
     browser.open(&web.page(""));
     browser.until("Doctor:");
     browser.eval("document.querySelector('.findings').open = true");
-    let shown = "document.querySelectorAll('.findings li').length";
+    let shown = "document.querySelectorAll('.findings > ul > li').length";
     assert_eq!(browser.eval(shown), 3);
-    let number = browser.eval("parseInt(document.querySelector('.findings button').innerText)").as_i64().unwrap();
-    browser.eval("document.querySelector('.findings button').click()");
+    let number = browser.eval("parseInt(document.querySelector('.findings > button').innerText)").as_i64().unwrap();
+    browser.eval("document.querySelector('.findings > button').click()");
     assert_eq!(browser.eval(shown), 3 + number);
+    // The queues that are closed are one line, which names some of them, and opens.
+    let fold = "[...document.querySelectorAll('.fold')].find((one) => one.innerText.includes('closed:0'))";
+    let closed = browser.eval(&format!("{fold}.innerText")).as_str().unwrap().to_owned();
+    assert!(closed.contains("7 queues: they are closed: closed:0, closed:1, closed:2 and 4 more."), "{closed}");
+    browser.eval(&format!("{fold}.firstElementChild.click()"));
+    browser.until_true(&format!("{fold}.querySelectorAll('li').length === 7"));
     // What the page can do is no advice for a terminal.
-    let closed =
-        "[...document.querySelectorAll('.findings li')].find((one) => one.innerText.includes('closed:0')).innerText";
-    let closed = browser.eval(closed).as_str().unwrap().to_owned();
-    assert!(closed.contains("Open it here") && !closed.contains("dqctl"), "{closed}");
+    let each = browser.eval(&format!("{fold}.querySelector('li').innerText")).as_str().unwrap().to_owned();
+    assert!(
+        each.contains("closed:0: it is closed") && each.contains("Open it here") && !each.contains("dqctl"),
+        "{each}"
+    );
+    // It stays open when the doctor looks again.
+    browser.choose("Look again", "Looked ");
+    browser.until_true(&format!("!document.querySelector('.looked button').ariaDisabled && {fold}.open"));
     assert_eq!(browser.problem(), "");
 }
 
