@@ -14,7 +14,7 @@ const SVG: &str = "image/svg+xml";
 
 type File = (&'static str, &'static str, &'static str);
 
-const FILES: [File; 26] = [
+const FILES: [File; 27] = [
     ("/", HTML, include_str!("page/index.html")),
     ("/app.css", CSS, include_str!("page/app.css")),
     ("/icon.svg", SVG, include_str!("page/icon.svg")),
@@ -24,6 +24,7 @@ const FILES: [File; 26] = [
     ("/format.js", SCRIPT, include_str!("page/format.js")),
     ("/chart.js", SCRIPT, include_str!("page/chart.js")),
     ("/actions.js", SCRIPT, include_str!("page/actions.js")),
+    ("/bulk.js", SCRIPT, include_str!("page/bulk.js")),
     ("/queues.js", SCRIPT, include_str!("page/queues.js")),
     ("/fields.js", SCRIPT, include_str!("page/fields.js")),
     ("/ask.js", SCRIPT, include_str!("page/ask.js")),

@@ -2,13 +2,13 @@
 
 import { Problem, read, write } from "./api.js";
 import { ask as question, moment, number, SPAN_HINT, time } from "./ask.js";
-import { DELAY, isText, payloadOf, rest, unchanged } from "./fields.js";
+import { aboutQueues } from "./bulk.js";
+import { DELAY, given, isText, PAUSE_FOR, payloadOf, rest, unchanged } from "./fields.js";
 import { count, exactSpan, many, now, param, shown } from "./format.js";
 
 /** How many messages one request redrives, promotes or purges, so that there is progress to show. */
 const STEP = 10000;
 const STATES = [["dead", "dead"], ["ready", "ready"], ["delayed", "delayed"], ["inflight", "in flight"], ["done", "done"]];
-const PAUSE_FOR = { name: "for", label: "For (optional)", hint: `${SPAN_HINT} Empty: until it is resumed.`, parse: time };
 /** Settings that are given together. */
 const PAIRS = [["backoff-base", "backoff-max", "backoff-jitter"], ["rate", "rate-period"], ["grouprate", "grouprate-period"]];
 const DONE = { Cancel: "Cancelled", Delete: "Deleted", Forget: "Forgotten", Redrive: "Redriven", Bury: "Buried", "Run now": "Due now" };
@@ -56,19 +56,19 @@ export function actions(shared, queue) {
     report(words(did));
   }
 
-  /** Sends an action for one message, or one queue, after the other. Those that are in another state by now are left alone. */
-  async function actOnEach(action, bodies, progress, words, noun = "message") {
+  /** Sends an action for one message after the other. Those that are in another state by now are left alone. */
+  async function actOnEach(action, bodies, progress, words) {
     let did = 0;
     for (const [nth, body] of bodies.entries()) {
       try {
         await write(action, { ...queue, ...body });
         did += 1;
       } catch (problem) {
-        if (problem.status !== 404) throw new Problem(problem.status, `${did} of ${many(bodies.length, noun)} done, then: ${problem.message}`);
+        if (problem.status !== 404) throw new Problem(problem.status, `${did} of ${many(bodies.length, "message")} done, then: ${problem.message}`);
       }
       progress(`${count(nth + 1)} of ${count(bodies.length)}…`);
     }
-    report(`${words}: ${many(did, noun)}.${did < bodies.length ? ` ${count(bodies.length - did)} had changed meanwhile.` : ""}`);
+    report(`${words}: ${many(did, "message")}.${did < bodies.length ? ` ${count(bodies.length - did)} had changed meanwhile.` : ""}`);
   }
 
   /** What was sent back, and why not all of it. */
@@ -142,19 +142,7 @@ export function actions(shared, queue) {
       run: (values) => act("pause", given(values), `Paused ${title}.`),
     }),
     resume: () => ask({ title: `Resume ${title}?`, words: "Consumers get messages again, at once.", confirm: "Resume", run: () => act("resume", { flow: "out" }, `Resumed ${title}.`) }),
-    pauseQueues: (queues) => ask({
-      title: `Pause ${many(queues.length, "queue")}?`,
-      words: `Nothing is delivered until they are resumed: ${listed(queues.map((one) => shown(one, "queue")))}. Pushes, retries and leases go on.`,
-      fields: [PAUSE_FOR],
-      confirm: "Pause",
-      run: (values, progress) => actOnEach("pause", queues.map((one) => ({ ...one, ...given(values) })), progress, "Paused", "queue"),
-    }),
-    resumeQueues: (queues) => ask({
-      title: `Resume ${many(queues.length, "queue")}?`,
-      words: `Consumers get messages again, at once: ${listed(queues.map((one) => shown(one, "queue")))}.`,
-      confirm: "Resume",
-      run: (values, progress) => actOnEach("resume", queues.map((one) => ({ ...one, flow: "out" })), progress, "Resumed", "queue"),
-    }),
+    queues: (what, rows) => ask(aboutQueues(what, rows, report)),
     close: () => ask({
       title: `Close ${title}?`,
       words: "New messages are refused until the queue is opened. Consumers go on, so it can be drained.",
@@ -422,10 +410,6 @@ function listOf(messages) {
 /** What gives a delivery back: the receipt of the one that was looked at, and the answers to the question. */
 function givenBack(found, { nocount, ...values }) {
   return { id: found.receipt, "id-base64": found["receipt-base64"], ...given(values), nocount: nocount === "no" };
-}
-
-function given(values) {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null && value !== ""));
 }
 
 function howMany(total) {

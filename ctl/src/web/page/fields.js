@@ -1,9 +1,15 @@
-// The fields of the questions about a push.
+// The fields of several questions, most of them about a push.
 
 import { headers, number, SPAN_HINT, time } from "./ask.js";
 import { indented } from "./payload.js";
 
 export const DELAY = { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time };
+export const PAUSE_FOR = { name: "for", label: "For (optional)", hint: `${SPAN_HINT} Empty: until it is resumed.`, parse: time };
+
+/** The answers to a question that were given. */
+export function given(values) {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null && value !== ""));
+}
 
 export function isText(found) {
   return typeof found.payload === "string";

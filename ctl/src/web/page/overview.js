@@ -27,6 +27,8 @@ export function overview(params, shared) {
   const range = el("p", { class: "range", role: "status" });
   const rows = el("tbody", { role: "rowgroup" });
   const headings = COLUMNS.map(heading);
+  const choice = queueSelection(shared);
+  headings[0].append(choice.all);
   const table = el("table", { class: "queues", role: "table", "aria-label": "Queues" },
     el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, headings)), rows);
   const nothing = el("div", { class: "empty", hidden: true });
@@ -37,14 +39,12 @@ export function overview(params, shared) {
   const sort = el("select", { id: "sort", change: () => change({ sort: sort.value, reverse: 0 }) }, SORTS.map(([value, name]) => el("option", { value }, name)));
   const push = el("button", { type: "button", class: "write", click: () => actions(shared, {}).push() }, "Push a message…");
 
-  const choice = queueSelection(shared);
-
   const node = el("div", { class: "overview" },
-    el("div", { class: "head" }, el("h1", {}, "Queues"), choice.buttons, push), warning, found.node, el("div", { class: "figures" }, totals, el("div", { class: "charts" }, depth.node, flow.node)),
+    el("div", { class: "head" }, el("h1", {}, "Queues"), push), warning, found.node, el("div", { class: "figures" }, totals, el("div", { class: "charts" }, depth.node, flow.node)),
     el("div", { class: "tools" },
       el("div", { class: "field" }, el("label", { for: "contains" }, "Filter"), filter),
       el("div", { class: "field order" }, el("label", { for: "sort" }, "Order"), sort), range),
-    table, nothing, pager);
+    choice.bar, table, nothing, pager);
   showOrder();
 
   /** A heading sorts by its column, and the other way round if it does already. */
@@ -119,8 +119,8 @@ export function overview(params, shared) {
 
   function drawQueues(answer) {
     if (answer.total > 0 && answer.offset >= answer.total) return turn(Math.floor((answer.total - 1) / PAGE) * PAGE - state.offset);
-    choice.keep(answer.queues);
     list(rows, answer.queues, (row) => JSON.stringify(param(row, "queue")), (row) => makeRow(row, choice.box(row)), fillRow);
+    choice.keep(answer, state.contains);
     const last = Math.min(answer.offset + PAGE, answer.total);
     const sorting = answer.sorted === false ? " Sorting…" : "";
     const part = last - answer.offset < answer.total ? `${count(answer.offset + 1)}–${count(last)} of ` : "";

@@ -210,37 +210,6 @@ fn messages_of_every_state_are_selected_and_changed_together() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
-fn selected_queues_are_paused_and_resumed_together() {
-    let server = Server::start();
-    for queue in ["one", "two", "three"] {
-        server.ask(&["DQ.PUSH", queue, "x"]);
-    }
-    let web = Web::writing(&server);
-    let paused =
-        || ["one", "two", "three"].map(|queue| server.client().queue::<()>(queue).info().unwrap().unwrap().paused);
-    let mut browser = Browser::start();
-    browser.open(&web.page("?sort=name"));
-    for queue in ["one", "two"] {
-        browser.tab_to(&format!("Select {queue}"));
-        browser.press(" ");
-    }
-    browser.eval("document.querySelector('.head').scrollIntoView()");
-    browser.tab_to("Pause 2 queues…");
-    browser.press("Enter");
-    browser.until("Nothing is delivered until they are resumed: one, two.");
-    confirm(&mut browser);
-    browser.until("Paused: 2 queues.");
-    assert_eq!(paused(), [true, true, false]);
-    // They stay selected, and the other way is as short.
-    browser.choose("Resume 2 queues…", "Consumers get messages again, at once: one, two.");
-    confirm(&mut browser);
-    browser.until("Resumed: 2 queues.");
-    assert_eq!(paused(), [false; 3]);
-    assert_eq!(browser.problem(), "");
-}
-
-#[test]
-#[ignore = "needs chromium: make test-web"]
 fn a_question_ends_with_the_view_that_it_is_about() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "one", "x"]);

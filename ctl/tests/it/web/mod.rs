@@ -18,6 +18,7 @@ mod pictures;
 mod reads;
 mod refusals;
 mod search;
+mod selected_queues;
 mod trouble;
 mod writes;
 
