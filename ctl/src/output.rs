@@ -19,7 +19,7 @@ pub use paint::{paint, style};
 pub use picture::Picture;
 use text::{Line, Style};
 
-pub use table::{cut_in_the_middle, separated, Cell, Column, Table};
+pub use table::{cut_in_the_middle, is_nothing, separated, Cell, Column, Table};
 
 /// How to print, which depends on where the output goes.
 pub struct Output {

@@ -235,7 +235,12 @@ fn excess(widths: &[usize], width: usize) -> usize {
 
 /// Whether a column says nothing but that there is nothing; its first cell is the heading.
 fn is_zero(cells: &[Cell]) -> bool {
-    cells.len() > 1 && cells.iter().skip(1).all(|cell| ["0", "-"].contains(&cell.text()))
+    cells.len() > 1 && cells.iter().skip(1).all(|cell| is_nothing(cell.text()))
+}
+
+/// Whether a number says that there is nothing.
+pub fn is_nothing(number: &str) -> bool {
+    ["0", "0.0", "-"].contains(&number)
 }
 
 /// How many columns the cells of a column need.

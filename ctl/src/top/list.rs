@@ -1,6 +1,7 @@
 //! The list of queues as lines.
 
 use super::app::App;
+use super::columns::{Column, NAME, STATE};
 use super::head::add_conditions;
 use super::moves::are_held;
 use super::queues::Queues;
@@ -13,27 +14,8 @@ use crate::time::{millis, span};
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
-/// The last column.
-const STATE: &str = "STATE";
-/// The columns: name, least width and sort key.
-type Column = (&'static str, usize, Option<Sort>);
-const COLUMNS: [Column; 9] = [
-    ("READY", 5, Some(Sort::Ready)),
-    ("DELAY", 5, Some(Sort::Delayed)),
-    ("FLIGHT", 6, Some(Sort::Inflight)),
-    ("DEAD", 4, Some(Sort::Dead)),
-    ("OLDEST", 6, Some(Sort::Oldest)),
-    ("IN/s", 5, Some(Sort::Pushed)),
-    ("OUT/s", 5, Some(Sort::Completed)),
-    ("LATE", 5, None),
-    (STATE, 7, Some(Sort::Trouble)),
-];
-/// The least width of the names.
-const NAME: usize = 8;
 /// The least width of a cause in the last column.
 const CAUSE: usize = 12;
-/// To how many columns names and states are cut, one step after the other until all fit. Then columns of numbers are left out.
-const STEPS: [(usize, usize); 2] = [(20, 12), (NAME, 7)];
 
 /// The page with the list of queues.
 pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
@@ -49,9 +31,10 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let mark = |name: &[u8]| if queues.marked.contains(name) { "*" } else { "" };
     let longest = names.iter().map(|name| named(name).width() + mark(name).len()).max().unwrap_or(0);
     let total = queues.total();
+    let mut layout = std::mem::take(&mut queues.columns);
     let rows: Vec<&Row> = names.iter().filter_map(|name| queues.row(name)).chain([&total]).collect();
-    let natural = natural(&rows, queues.sort);
-    let (name_width, columns) = columns(width, longest, queues.widest.of(width, &queues.filter, natural));
+    let (name_width, columns) = layout.of(width, &queues.filter, queues.sort, longest, &rows);
+    queues.columns = layout;
     let mut lines = vec![title, heading(name_width, &columns, queues.sort, queues.reverse)];
     if has_total {
         // Neither is a sum.
@@ -132,64 +115,6 @@ fn title(server: &str, queues: &Queues, width: usize) -> Line {
     line
 }
 
-/// The widest that the columns of numbers were, so that they do not jump from one look to the next. They are forgotten if the
-/// width of the terminal or the filter changes.
-#[derive(Default)]
-pub struct Widest {
-    width: usize,
-    filter: String,
-    columns: Vec<Column>,
-}
-
-impl Widest {
-    /// The columns, none of which is narrower than it was. The state is the last one and moves no other.
-    fn of(&mut self, width: usize, filter: &str, mut columns: Vec<Column>) -> Vec<Column> {
-        if (self.width, self.filter.as_str()) == (width, filter) {
-            let pairs = columns.iter_mut().zip(&self.columns);
-            pairs
-                .filter(|(column, _)| column.0 != STATE)
-                .for_each(|(column, before)| column.1 = column.1.max(before.1));
-        }
-        *self = Widest { width, filter: filter.to_owned(), columns: columns.clone() };
-        columns
-    }
-}
-
-/// The columns, as wide as these rows need.
-fn natural(rows: &[&Row], sort: Sort) -> Vec<Column> {
-    let natural = |(name, least, by): Column| {
-        let cells = rows.iter().map(|row| cell(name, row, usize::MAX).1.width());
-        // The arrow of the column by which the queues are sorted needs room too.
-        let heading = name.len() + usize::from(by == Some(sort));
-        (name, cells.fold(least.max(heading), usize::max), by)
-    };
-    COLUMNS.map(natural).to_vec()
-}
-
-/// The width of the name, and the columns that fit next to it.
-fn columns(width: usize, longest: usize, mut kept: Vec<Column>) -> (usize, Vec<Column>) {
-    for dispensable in ["LATE", "IN/s", "OUT/s", "DELAY", "FLIGHT", "OLDEST", "READY", "DEAD", STATE] {
-        let mut fitting = kept.clone();
-        let used: usize = fitting.iter().map(|(_, width, _)| width + 1).sum();
-        let (mut name, mut excess) = (longest.max(NAME), (used + longest.max(NAME)).saturating_sub(width));
-        let mut shrink = |column: &mut usize, least: usize| {
-            let less = excess.min(column.saturating_sub(least));
-            (*column, excess) = (*column - less, excess - less);
-        };
-        for (least, least_of_state) in STEPS {
-            shrink(&mut name, least);
-            if let Some((STATE, state, _)) = fitting.last_mut() {
-                shrink(state, least_of_state);
-            }
-        }
-        if excess == 0 {
-            return (name, fitting);
-        }
-        kept.retain(|(name, ..)| *name != dispensable);
-    }
-    (width, kept)
-}
-
 /// The column by which the queues are sorted is marked, with an arrow up if the smallest comes first.
 fn heading(name: usize, columns: &[Column], sort: Sort, reverse: bool) -> Line {
     let style = |by: Option<Sort>| if by == Some(sort) { Style::Selected } else { Style::Bold };
@@ -239,7 +164,7 @@ pub fn late(late: Option<Duration>) -> String {
 }
 
 /// A cell. Only a state can be wider than `width`.
-fn cell(column: &str, row: &Row, width: usize) -> (Style, String) {
+pub fn cell(column: &str, row: &Row, width: usize) -> (Style, String) {
     if row.latest.is_none() {
         return (Style::Dim, if column == STATE { String::new() } else { "…".to_owned() });
     }
@@ -293,35 +218,4 @@ fn states(row: &Row, width: usize) -> String {
     let fitting = all.find(|(text, rest)| text.width() + rest.len() <= width);
     let (text, rest) = fitting.unwrap_or_else(|| with_rest(1, first.to_owned()));
     format!("{}{rest}", cut(&text, width.saturating_sub(rest.len())))
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::condition::Recent;
-    use crate::reply::Fields;
-    use crate::row::Snapshot;
-    use crate::top::source::Update;
-    use crate::top::view::screen;
-    use crate::top::view::tests::{app, text};
-    use dq_client::Value;
-    use std::time::{Duration, Instant};
-
-    #[test]
-    fn columns_do_not_jump_if_a_number_gets_shorter() {
-        let mut app = app(&["mail"]);
-        let mut ends = |late, width| {
-            let late = Some(Duration::from_millis(late));
-            let info = Fields(vec![("closed".to_owned(), Value::Int(1))]);
-            let snapshot = Snapshot { at: Instant::now(), info, late, recent: Recent::default() };
-            app.update(Update::Queues(vec![(b"mail".to_vec(), Some(snapshot))]));
-            let lines = text(&screen(&mut app, width, 24));
-            assert!(lines[2].trim_end().ends_with("closed"), "{}", lines[2]);
-            lines[2].find("closed")
-        };
-        let short = ends(1, 80);
-        let long = ends(5_000_000, 80);
-        assert!(long > short, "{long:?} {short:?}");
-        assert_eq!(ends(1, 80), long);
-        assert_eq!(ends(1, 81), short, "another width begins again");
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! `source` reads the server in a thread of its own. `app` has the state and handles keys, `moves` those that lead elsewhere,
 //! `ask` those that change something, `marked` of several queues, `prompt` those of what is typed, and `alter` those of settings. `view` renders the state
-//! as lines with a file for each page (`list`, `findings`, `found`, `queue` with its `head`, `listing`, `message`, `details`), one for the
+//! as lines with a file for each page (`list` with its `columns`, `findings`, `found`, `queue` with its `head`, `listing`, `message`, `details`), one for the
 //! keys and one for the help, and `terminal` shows them. `deaths` and `sources` say how many messages died, and where those
 //! that were moved came from.
 //! Only `terminal` writes to the terminal, and only text that `text` has escaped.
@@ -11,6 +11,7 @@ mod action;
 mod alter;
 mod app;
 mod ask;
+mod columns;
 mod deaths;
 mod details;
 mod entries;

@@ -1,7 +1,7 @@
 //! The list of queues: their order, and the filter.
 
+use super::columns::Columns;
 use super::deaths::Deaths;
-use super::list::Widest;
 use super::marked::Marked;
 use super::sort::Sort;
 use crate::condition::{Condition, Level, Recent};
@@ -28,7 +28,7 @@ pub struct Queues {
     pub sort: Sort,
     pub reverse: bool,
     pub filter: String,
-    pub widest: Widest,
+    pub columns: Columns,
     /// Whether queues have been searched for.
     pub is_known: bool,
 }
@@ -45,7 +45,7 @@ impl Queues {
             sort: Sort::Trouble,
             reverse: false,
             filter: String::new(),
-            widest: Widest::default(),
+            columns: Columns::default(),
             is_known: false,
         }
     }
