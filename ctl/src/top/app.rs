@@ -2,10 +2,11 @@
 
 use super::action::{Action, Kind, Removal};
 use super::details::DetailsPage;
+use super::entries::Entry;
 use super::findings::FindingsPage;
 use super::found::{FoundPage, Search};
 use super::help::beginning;
-use super::listing::ListingPage;
+use super::listing::{Listing, ListingPage};
 use super::message::MessagePage;
 use super::moves::Place;
 use super::prompt::Prompt;
@@ -31,7 +32,10 @@ pub struct App {
     pub findings: FindingsPage,
     pub found: Option<FoundPage>,
     pub queue: Option<QueuePage>,
+    /// A list of the queue, or without one that of the consumers of all queues.
     pub listing: Option<ListingPage>,
+    /// The latter, while a queue is shown that was opened there.
+    pub holders: Option<ListingPage>,
     pub message: Option<MessagePage>,
     pub details: Option<DetailsPage>,
     pub prompt: Prompt,
@@ -83,6 +87,7 @@ impl App {
             found: None,
             queue: None,
             listing: None,
+            holders: None,
             message: None,
             details: None,
             prompt: Prompt::None,
@@ -103,7 +108,8 @@ impl App {
     pub fn wanted(&mut self) -> Wanted {
         let Some(page) = &self.queue else {
             let queues = if self.place() != Place::Queues { Vec::new() } else { self.queues.visible(self.height) };
-            return Wanted { queues, ..Wanted::default() };
+            let listing = matches!(self.place(), Place::Listing(_)).then(|| (Vec::new(), Listing::Holders));
+            return Wanted { queues, listing, ..Wanted::default() };
         };
         let queues = vec![page.name.clone()];
         if self.details.is_some() {
@@ -129,9 +135,10 @@ impl App {
             Update::Said(Ok(text)) => self.say(&text),
             Update::Said(Err(text)) => self.keep_saying(text, Style::Bad),
             Update::Listing(queue, listing, entries) => {
-                let is_shown = self.queue.as_ref().is_some_and(|page| page.name == queue);
+                let is_shown = self.queue.as_ref().map_or(&[][..], |page| &page.name) == queue;
                 if let Some(page) = self.listing.as_mut().filter(|page| is_shown && page.listing == listing) {
-                    page.take(entries);
+                    let is_fitting = |entry: &Entry| entry.queue().is_none_or(|queue| self.queues.fits(queue));
+                    page.take(entries.map(|entries| entries.first_of(is_fitting)));
                     page.clamp(self.height);
                 }
             }

@@ -22,10 +22,14 @@ impl App {
     /// Asks before something is done.
     pub fn ask(&mut self, letter: char) {
         self.queues.hold();
-        let queue = self.queue.as_ref().map(|page| page.name.clone()).or_else(|| self.queues.selected().cloned());
-        let queue = match queue {
+        let holder = self.listing.as_ref().and_then(|page| page.selected()?.queue().cloned());
+        let of_page = self.queue.as_ref().map(|page| page.name.clone());
+        let queue = match of_page.or(holder).or_else(|| self.queues.selected().cloned()) {
             _ if !HINTED.contains(letter) => return self.refuse(),
             _ if self.place() == Place::Findings => return self.say("open the queue of the finding first, with Enter"),
+            _ if self.place() == Place::Listing(Listing::Holders) && !Listing::Holders.keys().contains(letter) => {
+                return self.say("open the queue of the consumer first, with Enter")
+            }
             _ if self.place() == Place::Found => return self.say("open the message first, with Enter"),
             None => return self.say("there is no queue here"),
             Some(queue) => queue,
@@ -48,6 +52,7 @@ impl App {
                 return self.say("this key is for the queue or its messages: Esc goes back to them")
             }
             ('a', _) if place == Place::Queues => return self.mark_all_queues(),
+            ('w', _) if place == Place::Queues => return self.list(letter),
             (letter, _) if place == Place::Queues && !self.queues.marked.is_empty() => {
                 let Some(change) = Change::of(letter, &self.queues) else {
                     return self.say("only p, C, R and N are for marked queues: Esc forgets the marks");
@@ -218,6 +223,7 @@ impl App {
     /// Opens a list of the queue.
     fn list(&mut self, letter: char) {
         let listing = match letter {
+            'w' if self.queue.is_none() => Listing::Holders,
             'w' => Listing::Consumers,
             'o' => Listing::Groups,
             's' => Listing::Schedules,
@@ -234,8 +240,15 @@ impl App {
         let selected = self.listing.as_ref().and_then(|page| Some((page.listing, page.selected()?)));
         let Some((listing, entry)) = selected else { return Err("there is nothing here") };
         Ok(match (listing, &entry.about) {
-            (Listing::Consumers, _) if letter == 'u' => Kind::ReleaseUncounted(entry.name.clone(), entry.messages),
-            (Listing::Consumers, _) => Kind::Release(entry.name.clone(), entry.messages),
+            (Listing::Holders, _) if entry.name.is_empty() => {
+                return Err(
+                    "only what a consumer with a name holds is released: Enter shows these messages, and t nacks one",
+                )
+            }
+            (Listing::Consumers | Listing::Holders, _) if letter == 'u' => {
+                Kind::ReleaseUncounted(entry.name.clone(), entry.messages)
+            }
+            (Listing::Consumers | Listing::Holders, _) => Kind::Release(entry.name.clone(), entry.messages),
             (Listing::Groups, _) if entry.is_paused() => Kind::ResumeGroup(entry.name.clone()),
             (Listing::Groups, _) => Kind::PauseGroup(entry.name.clone()),
             (Listing::Causes, _) if letter == 'c' => Kind::DeleteCause(entry.text(), entry.messages, Among::default()),

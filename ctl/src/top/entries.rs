@@ -1,5 +1,5 @@
 //! What the lists of a queue hold, and how they are read: consumers that hold messages, groups, causes of the dead, schedules
-//! and batches.
+//! and batches; and who holds messages in all queues.
 
 use super::listing::Listing;
 use super::sources::Sources;
@@ -20,6 +20,9 @@ pub const ROWS: usize = 500;
 const GROUPS: usize = 5_000;
 /// The most messages that are looked at for their batches.
 const OF_BATCHES: usize = 5_000;
+/// Consumers without a name are listed among those of all queues if their oldest delivery is so much older than all others, in
+/// ms, as on the page.
+const UNNAMED: i64 = 2_000;
 
 /// The messages that are shown, if these are not all of a state.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,6 +40,19 @@ pub enum Only {
 pub struct Entries {
     pub rows: Vec<Entry>,
     pub remark: Option<String>,
+}
+
+impl Entries {
+    /// The first rows that are meant.
+    pub fn first_of(mut self, is_meant: impl Fn(&Entry) -> bool) -> Entries {
+        self.rows.retain(is_meant);
+        if self.rows.len() > ROWS {
+            let (first, all) = (grouped(ROWS), grouped(self.rows.len()));
+            self.remark = Some(format!("The first {first} of {all}: / in the list of queues leaves out others."));
+            self.rows.truncate(ROWS);
+        }
+        self
+    }
 }
 
 /// A row of a list.
@@ -62,6 +78,8 @@ pub enum About {
     Batch(Fields),
     /// Where letters of a cause died.
     Letters(Sources),
+    /// The queue, in a list of all queues.
+    Queue(Vec<u8>),
 }
 
 impl Entry {
@@ -82,6 +100,14 @@ impl Entry {
     /// For how long it has held its oldest message, in ms.
     pub fn age(&self) -> i64 {
         self.at.map_or(0, |at| now_ms().saturating_sub(at))
+    }
+
+    /// The queue of one that holds messages, in the list of all queues.
+    pub fn queue(&self) -> Option<&Vec<u8>> {
+        match &self.about {
+            About::Queue(queue) => Some(queue),
+            About::Nothing | About::Group(_) | About::Schedule(_) | About::Batch(_) | About::Letters(_) => None,
+        }
     }
 
     pub fn is_paused(&self) -> bool {
@@ -108,6 +134,8 @@ pub fn read(client: &Client, queue: &[u8], listing: Listing, answered: impl Fn()
         }
         Listing::Schedules => schedules(client, queue, answered)?,
         Listing::Batches => return batches(client, queue),
+        // These are of no single queue.
+        Listing::Holders => Vec::new(),
     };
     Ok(Entries { rows, remark: None })
 }
@@ -120,6 +148,22 @@ fn consumers(queue: &Queue<Raw>) -> Result<Vec<Entry>, Failure> {
         entries.push(Entry::new(consumer.name, consumer.inflight, Some(unix_ms(consumer.oldest_delivery))));
     }
     entries.sort_by_key(|entry| entry.at);
+    Ok(entries)
+}
+
+/// Who holds messages of a queue with these fields of `DQ.INFO`. Consumers without a name are one entry, if they have held
+/// messages for longest: the messages in flight and those of consumers are counted one after the other, so the counts differ by
+/// what is delivered meanwhile.
+pub fn holders(client: &Client, queue: &[u8], info: &Fields) -> Result<Vec<Entry>, Failure> {
+    let mut entries = consumers(&client.queue(queue))?;
+    let named: u64 = entries.iter().map(|entry| entry.messages).sum();
+    let unnamed = info.int("inflight").and_then(|all| u64::try_from(all).ok()).unwrap_or(0).saturating_sub(named);
+    let since = info.int("oldest-inflight").map_or(i64::MAX, |age| now_ms().saturating_sub(age));
+    let first = entries.first().and_then(|entry| entry.at).unwrap_or_else(now_ms);
+    if unnamed > 0 && since.saturating_add(UNNAMED) <= first {
+        entries.push(Entry::new(Vec::new(), unnamed, Some(since)));
+    }
+    entries.iter_mut().for_each(|entry| entry.about = About::Queue(queue.to_vec()));
     Ok(entries)
 }
 

@@ -94,7 +94,7 @@ impl FindingsPage {
 impl App {
     /// Opens the page and looks again, unless a look is under way.
     pub fn examine(&mut self) -> Next {
-        self.found = None;
+        (self.found, self.listing) = (None, None);
         let page = &mut self.findings;
         page.is_open = true;
         let is_first = !std::mem::replace(&mut page.is_looking, true);

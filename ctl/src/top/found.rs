@@ -145,7 +145,7 @@ impl App {
             }
             _ => {
                 self.leave_queue();
-                self.said = None;
+                (self.said, self.listing) = (None, None);
                 self.found = Some(FoundPage { found, place: 0, top: 0 });
             }
         }
@@ -161,14 +161,15 @@ impl App {
     fn show_found(&mut self, queue: Vec<u8>, id: Vec<u8>, state: &str) {
         let state = STATES.into_iter().find(|known| known.as_str() == state).unwrap_or(State::Ready);
         self.leave_queue();
+        self.listing = None;
         self.queue = Some(QueuePage::new(queue, state));
         self.message = Some(MessagePage { id, message: None, scroll: 0 });
         self.said = None;
     }
 
-    /// Closes all pages of a queue.
+    /// Closes all pages of a queue. What follows is the list of queues, or that of consumers, if the queue was opened there.
     pub fn leave_queue(&mut self) {
-        (self.queue, self.listing, self.details, self.message) = (None, None, None, None);
+        (self.queue, self.listing, self.details, self.message) = (None, self.holders.take(), None, None);
     }
 }
 

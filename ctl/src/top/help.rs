@@ -26,6 +26,7 @@ const GROUPS: [Group; 7] = [
             ("/", "only queues with this in their name; Esc forgets it"),
             ("s S, 1 to 9", "sort by the next column; reverse; by this column, without LATE"),
             ("d", "what dqctl doctor finds; Enter opens the queue of a finding"),
+            ("w", "who holds messages in all queues; r and u release them"),
             ("p, P", "pause the queue, or resume it; pause for a time"),
             ("Space, a", "mark the queue; all that are shown: p C R N are for all marked"),
             ("C", "close the queue, so that pushes are refused, or open it"),

@@ -30,10 +30,12 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
     // A paused group without messages is not counted by the server.
     let has_groups = has("groups") || app.queue.as_ref().is_some_and(|page| page.paused_groups > 0);
     let entry = app.listing.as_ref().and_then(|page| Some((page.listing, page.selected()?)));
+    // What consumers without a name hold cannot be released together.
+    let has_name = entry.is_some_and(|(_, entry)| !entry.name.is_empty());
     let of_entry = match entry {
         Some((Listing::Groups, group)) if group.is_paused() => "p resume",
         Some((Listing::Groups, _)) => "p pause",
-        Some((Listing::Consumers, _)) => "r release",
+        Some((Listing::Consumers | Listing::Holders, _)) => "r release",
         Some((Listing::Schedules, _)) => "n run now",
         Some((Listing::Letters, _)) => "r send back",
         Some((Listing::Causes | Listing::Batches, _)) | None => "r redrive",
@@ -46,8 +48,8 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
         Place::Details => vec![("A alter", true), ("Esc back", true), ("? keys", true), ("q leave", true)],
         Place::Listing(_) => vec![
             (enter, entry.is_some() || leads),
-            (of_entry, entry.is_some_and(|(listing, _)| listing != Listing::Batches)),
-            ("u release uncounted", entry.is_some_and(|(listing, _)| listing.keys().contains('u'))),
+            (of_entry, has_name && entry.is_some_and(|(listing, _)| listing != Listing::Batches)),
+            ("u release uncounted", has_name && entry.is_some_and(|(listing, _)| listing.keys().contains('u'))),
             ("c delete", entry.is_some_and(|(listing, _)| listing.keys().contains('c'))),
             ("Esc back", true),
             ("? keys", true),
@@ -105,6 +107,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
     let more = match place {
         Place::Queues => vec![
             ("d doctor", true),
+            ("w consumers", app.queues.marked.is_empty()),
             ("f find", true),
             ("Space mark", app.queues.marked.is_empty()),
             ("a mark all", !app.queues.filter.is_empty()),

@@ -1,4 +1,5 @@
-//! What a queue has besides its messages, as lines: consumers, groups, causes of the dead, schedules and batches.
+//! What a queue has besides its messages, as lines: consumers, groups, causes of the dead, schedules and batches; and the
+//! consumers of all queues.
 
 use super::app::App;
 use super::deaths::{target, target_in_words};
@@ -6,11 +7,13 @@ use super::entries::{unix_ms, About, Entries, Entry, ROWS};
 use crate::daily::schedule::rule;
 use crate::message::{as_text, distance};
 use crate::name;
-use crate::output::text::{count, grouped, left, named_in, paragraph, right, shown, Line, Style};
+use crate::output::cut_in_the_middle;
+use crate::output::text::{count, grouped, left, named, named_in, paragraph, right, shown, Line, Style};
 use crate::reply::Fields;
 use crate::row::Row;
 use crate::time::{millis, now_ms, span};
 use dq_client::{GroupInfo, GroupPause};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use unicode_width::UnicodeWidthStr;
 
@@ -18,12 +21,19 @@ use unicode_width::UnicodeWidthStr;
 const LATE: i64 = 60_000;
 /// How many columns the name of a queue takes in which letters died.
 const SOURCE: usize = 20;
+/// How many columns of a row are not for names, at most; and how many lines a name in full has at most.
+const BESIDE: usize = 40;
+const FULL: usize = 4;
+/// What is shown instead of the name of consumers that have none.
+const UNNAMED: &str = "(no name: popped without AS)";
 /// A list that was read longer ago says so.
 const OLD: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Listing {
     Consumers,
+    /// The consumers that hold messages in all queues.
+    Holders,
     Groups,
     Causes,
     /// The same of messages that died in other queues and were moved to this one.
@@ -41,7 +51,7 @@ impl Listing {
     pub fn keys(self) -> &'static str {
         match self {
             Listing::Groups => "p",
-            Listing::Consumers => "ru",
+            Listing::Consumers | Listing::Holders => "ru",
             Listing::Causes | Listing::Letters => "rc",
             Listing::Schedules => "n",
             Listing::Batches => "",
@@ -52,13 +62,13 @@ impl Listing {
     pub fn is_costly(self) -> bool {
         match self {
             Listing::Consumers | Listing::Groups => false,
-            Listing::Causes | Listing::Letters | Listing::Schedules | Listing::Batches => true,
+            Listing::Holders | Listing::Causes | Listing::Letters | Listing::Schedules | Listing::Batches => true,
         }
     }
 
     fn title(self) -> &'static str {
         match self {
-            Listing::Consumers => "consumers that hold messages",
+            Listing::Consumers | Listing::Holders => "consumers that hold messages",
             Listing::Groups => "groups",
             Listing::Causes => "causes of the dead messages",
             Listing::Letters => "why they died in other queues",
@@ -71,6 +81,9 @@ impl Listing {
     fn columns(self) -> &'static [Column] {
         match self {
             Listing::Consumers => &[("MESSAGES", 8, right), ("OLDEST SINCE", 12, left), ("CONSUMER", 0, left)],
+            Listing::Holders => {
+                &[("MESSAGES", 8, right), ("OLDEST SINCE", 12, left), ("QUEUE", 10, left), ("CONSUMER", 0, left)]
+            }
             Listing::Groups => &[
                 ("WAITING", 8, right),
                 ("FIRST DUE", 12, left),
@@ -103,7 +116,7 @@ impl Listing {
     /// What is said if there is no row.
     fn empty(self) -> &'static str {
         match self {
-            Listing::Consumers => "No consumer holds a message.",
+            Listing::Consumers | Listing::Holders => "No consumer holds a message.",
             Listing::Groups => "No message has a group.",
             Listing::Causes | Listing::Letters => "There are no dead messages.",
             Listing::Schedules => "There are no schedules. dqctl schedule declares one.",
@@ -138,10 +151,11 @@ impl ListingPage {
 
     /// Shows what was read. The cursor stays on its entry, wherever that is now.
     pub fn take(&mut self, entries: Result<Entries, String>) {
-        let selected = self.selected().map(|entry| entry.name.clone());
+        let selected = self.selected().cloned();
         (self.entries, self.read) = (Some(entries), Some(Instant::now()));
-        let place = self.rows().iter().position(|entry| Some(&entry.name) == selected.as_ref());
-        self.place = place.unwrap_or(self.place);
+        let is_it =
+            |entry: &Entry| selected.as_ref().is_some_and(|it| (&it.name, it.queue()) == (&entry.name, entry.queue()));
+        self.place = self.rows().iter().position(is_it).unwrap_or(self.place);
     }
 
     pub fn clamp(&mut self, height: usize) {
@@ -232,6 +246,7 @@ fn cells(entry: &Entry, limit: i64) -> Vec<Cell> {
     match &entry.about {
         About::Nothing => vec![first, at],
         About::Letters(sources) => vec![first, at, plain(sources.words(SOURCE))],
+        About::Queue(queue) => vec![first, at, plain(named(queue))],
         About::Group(group) => vec![first, at, plain(short(group.occupied)), restraint(group, limit)],
         About::Schedule(schedule) => {
             let failed = schedule.int("failed-runs").unwrap_or(0);
@@ -251,13 +266,18 @@ fn cells(entry: &Entry, limit: i64) -> Vec<Cell> {
 }
 
 pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
-    let (Some(queue), Some(page)) = (app.queue.as_ref(), app.listing.as_mut()) else { return Vec::new() };
-    let row = app.queues.row(&queue.name).cloned().unwrap_or_default();
+    let Some(page) = app.listing.as_mut() else { return Vec::new() };
+    let queue = app.queue.as_ref();
+    let row = queue.and_then(|queue| app.queues.row(&queue.name)).cloned().unwrap_or_default();
     let number = |field: &str| row.number(field);
     let remark: Vec<Line> =
         page.remark(&row).into_iter().flat_map(|text| paragraph(Style::Dim, &text, width)).collect();
-    // What is said about the rows is seen however many these are.
-    let height = height.saturating_sub(remark.len());
+    // What is said about the rows is seen however many these are, and so is the one under the cursor in full. As many lines are
+    // free for it as the longest one needs, so that the rows do not move with the cursor.
+    let full = |entry: &Entry| in_full(entry, width);
+    let longest = page.rows().iter().map(|entry| full(entry).len()).max().unwrap_or(0);
+    let remark_lines = remark.len();
+    let height = height.saturating_sub(remark_lines + longest);
     app.height = height;
     page.clamp(height);
     let columns = page.listing.columns();
@@ -275,8 +295,18 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         cells.fold(heading.len(), usize::max).clamp(*least, (width / 3).max(*least))
     };
     let widths: Vec<usize> = columns.iter().enumerate().map(width_of).collect();
-    let mut title = Line::new(Style::Bold, named_in(width.saturating_sub(32).max(8), &queue.name));
+    let of =
+        queue.map_or_else(|| "all queues".to_owned(), |queue| named_in(width.saturating_sub(32).max(8), &queue.name));
+    let mut title = Line::new(Style::Bold, of);
     title.add(Style::Plain, format!("  {}", page.listing.title()));
+    if page.listing == Listing::Holders {
+        let queues: BTreeSet<_> = page.rows().iter().map(Entry::queue).collect();
+        let plural = if queues.len() == 1 { "" } else { "s" };
+        title.add(Style::Plain, format!("  {} in {} queue{plural}", grouped(page.rows().len()), grouped(queues.len())));
+        if !app.queues.filter.is_empty() {
+            title.add(Style::Warning, format!("  with {:?}", shown(&app.queues.filter)));
+        }
+    }
     let paused = page.rows().iter().filter(|entry| entry.is_paused()).count();
     if paused > 0 {
         title.add(Style::Warning, format!("  {} paused", grouped(paused)));
@@ -289,13 +319,32 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     for (place, entry, cells) in &rows {
         let mut line = Line::default();
         for ((style, text), ((.., align), width)) in cells.iter().zip(columns.iter().zip(&widths)) {
-            line.add(*style, align(text, *width));
+            line.add(*style, align(&cut_in_the_middle(text, *width), *width));
             line.add(Style::Plain, " ");
         }
-        line.add(Style::Plain, named_in(width.saturating_sub(line.width()), &entry.name));
+        let room = width.saturating_sub(line.width());
+        let name = if entry.name.is_empty() { UNNAMED.to_owned() } else { named_in(room, &entry.name) };
+        line.add(Style::Plain, name);
         lines.push(if *place == page.place { line.fitted(width).selected() } else { line });
     }
     lines.extend(remark);
+    if longest > 0 {
+        // The two lines above the rows.
+        lines.resize(height + remark_lines + 2, Line::default());
+        lines.extend(page.selected().map(full).into_iter().flatten());
+    }
+    lines
+}
+
+/// The name of an entry whose row has no room for it; nothing if it has.
+fn in_full(entry: &Entry, width: usize) -> Vec<Line> {
+    let name = if entry.name.is_empty() { UNNAMED.to_owned() } else { named(&entry.name) };
+    let of = entry.queue().map_or_else(String::new, |queue| format!("{}  ", named(queue)));
+    if of.width() + name.width() + BESIDE <= width {
+        return Vec::new();
+    }
+    let mut lines = paragraph(Style::Plain, &format!("{of}{name}"), width);
+    lines.truncate(FULL);
     lines
 }
 

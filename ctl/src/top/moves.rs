@@ -43,7 +43,8 @@ impl App {
         match (&self.queue, &self.listing) {
             (None, _) if self.found.is_some() => Place::Found,
             (None, _) if self.findings.is_open => Place::Findings,
-            (None, _) => Place::Queues,
+            (None, Some(page)) => Place::Listing(page.listing),
+            (None, None) => Place::Queues,
             _ if self.details.is_some() => Place::Details,
             _ if self.message.is_some() => Place::Message,
             (_, Some(page)) => Place::Listing(page.listing),
@@ -63,8 +64,10 @@ impl App {
         match &mut self.queue {
             Some(page) if !page.marked.is_empty() => page.marked.clear(),
             Some(page) if !page.filter.is_empty() => self.filter(String::clear),
+            // What a consumer holds leads back to the consumers of all queues, if it was opened there.
+            Some(page) if self.holders.is_some() && matches!(page.only, Some(Only::Consumer(_))) => self.leave_queue(),
             Some(page) if page.only.is_some() => page.show(page.state, None),
-            Some(_) => self.queue = None,
+            Some(_) => self.leave_queue(),
             None if self.found.is_some() => self.found = None,
             None if self.findings.is_open => self.findings.is_open = false,
             None if !self.queues.marked.is_empty() => self.queues.marked.clear(),
@@ -111,11 +114,17 @@ impl App {
         };
         let mut all = [first].into_iter().chain(full);
         let state = all.find(|state| number(state.as_str()) > 0).unwrap_or(State::Ready);
+        if self.queue.is_none() {
+            self.holders = self.listing.take();
+        }
         self.queue = Some(QueuePage::new(name, state));
     }
 
     /// Shows the dead messages of a cause, those of a group or of a batch, what a consumer holds, or a schedule.
     fn enter_listing(&mut self) {
+        if self.queue.is_none() {
+            return self.enter_holder();
+        }
         let (Some(listing), Some(page)) = (&self.listing, &mut self.queue) else { return };
         if let Some(target) = self.queues.row(&page.name).and_then(|row| listing.leads_to(row)) {
             self.open(target);
@@ -123,7 +132,7 @@ impl App {
             return;
         }
         match (listing.listing, listing.selected()) {
-            (Listing::Consumers, entry) => {
+            (Listing::Consumers | Listing::Holders, entry) => {
                 page.show(State::Inflight, entry.map(|entry| Only::Consumer(entry.name.clone())));
             }
             (_, None) => return self.say("there is nothing here"),
@@ -140,6 +149,19 @@ impl App {
             }
         }
         self.listing = None;
+    }
+
+    /// Opens the queue in which the consumer under the cursor holds messages, at these.
+    fn enter_holder(&mut self) {
+        let holder = self.listing.as_ref().and_then(ListingPage::selected);
+        let Some((queue, consumer)) = holder.and_then(|entry| Some((entry.queue()?.clone(), entry.name.clone())))
+        else {
+            return self.say("there is nothing here");
+        };
+        self.open(queue);
+        if let Some(page) = &mut self.queue {
+            page.show(State::Inflight, (!consumer.is_empty()).then_some(Only::Consumer(consumer)));
+        }
     }
 
     /// How far a key moves, in lines; `isize::MIN` and `isize::MAX` are the first and the last one.

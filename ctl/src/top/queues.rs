@@ -85,9 +85,7 @@ impl Queues {
     /// Sorts and filters. The cursor stays on its queue, or on its line if the queue is gone.
     pub fn arrange(&mut self) {
         let place = self.place();
-        let filter = self.filter.to_lowercase();
-        let fits = |name: &[u8]| filter.is_empty() || named(name).to_lowercase().contains(&filter);
-        let mut order: Vec<(&Vec<u8>, &Row)> = self.rows.iter().filter(|(name, _)| fits(name)).collect();
+        let mut order: Vec<(&Vec<u8>, &Row)> = self.rows.iter().filter(|(name, _)| self.fits(name)).collect();
         let sort = self.sort;
         order.sort_by(|(a_name, a), (b_name, b)| sort.compare(a, b).then_with(|| a_name.cmp(b_name)));
         if self.reverse {
@@ -97,6 +95,11 @@ impl Queues {
         if self.selected.as_ref().is_some_and(|name| !self.order.contains(name)) {
             self.go_to(place);
         }
+    }
+
+    /// Whether the filter shows a queue.
+    pub fn fits(&self, name: &[u8]) -> bool {
+        self.filter.is_empty() || named(name).to_lowercase().contains(&self.filter.to_lowercase())
     }
 
     pub fn len(&self) -> usize {

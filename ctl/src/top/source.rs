@@ -22,7 +22,7 @@ use crate::reply::Fields;
 use crate::row::Snapshot;
 use crate::time::now_ms;
 use dq_client::{cmd, Client, Error, Resend};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -167,6 +167,8 @@ pub struct Source {
     latency: HashMap<Vec<u8>, Latency>,
     /// When the causes of deaths were read last, of the queues on the screen.
     died: HashMap<Vec<u8>, Instant>,
+    /// The queues that had messages in flight at the last look.
+    held: BTreeSet<Vec<u8>>,
     /// When the list on the screen was read last, and how long that took.
     listed: Option<(Instant, Duration)>,
 }
@@ -186,6 +188,7 @@ impl Source {
             looks: HashMap::new(),
             latency: HashMap::new(),
             died: HashMap::new(),
+            held: BTreeSet::new(),
             listed: None,
         }
     }
@@ -327,6 +330,7 @@ impl Source {
         let all: HashSet<&Vec<u8>> = names.iter().collect();
         self.turn.retain(|name| all.contains(name));
         self.looks.retain(|name, _| all.contains(name));
+        self.held.retain(|name| all.contains(name));
         self.unread = fresh.len();
         fresh.into_iter().rev().for_each(|name| self.turn.push_front(name));
         // A server that does not answer is waited for, so it is not asked too often.
@@ -352,6 +356,10 @@ impl Source {
         info.0.retain(|(name, _)| place(name).is_some());
         // In this order, because fields are searched from the first.
         info.0.sort_by_key(|(name, _)| place(name));
+        match info.int("inflight") {
+            Some(1..) => drop(self.held.insert(name.to_vec())),
+            _ => drop(self.held.remove(name)),
+        }
         let late = if is_visible { self.late(name, &info)? } else { None };
         let looks = self.looks.entry(name.to_vec()).or_default();
         let peeked = looks.peek(&self.client, name, &info);
@@ -369,10 +377,28 @@ impl Source {
             return;
         }
         let began = Instant::now();
-        let read = entries::read(&self.client, &queue, listing, || self.tell(Update::Answered))
-            .map_err(|failure| failure.to_string());
+        let read = match listing {
+            Listing::Holders => self.holders(),
+            _ => entries::read(&self.client, &queue, listing, || self.tell(Update::Answered)),
+        };
+        let read = read.map_err(|failure| failure.to_string());
         self.listed = read.is_ok().then(|| (Instant::now(), began.elapsed()));
         self.tell(Update::Listing(queue, listing, read));
+    }
+
+    /// Reads who holds messages, the one that has held one for longest first. Only queues that had some in flight are read.
+    fn holders(&mut self) -> Result<Entries, Failure> {
+        let (mut rows, mut read) = (Vec::new(), Vec::new());
+        for name in self.held.clone() {
+            let snapshot = self.queue(&name, false)?;
+            if let Some(snapshot) = &snapshot {
+                rows.extend(entries::holders(&self.client, &name, &snapshot.info)?);
+            }
+            read.push((name, snapshot));
+        }
+        self.tell(Update::Queues(read));
+        rows.sort_by_key(|entry| entry.at);
+        Ok(Entries { rows, remark: None })
     }
 
     /// Reads of what the newest dead messages died, unless that is known.

@@ -49,6 +49,46 @@ fn who_holds_messages_is_shown_and_released() {
 }
 
 #[test]
+fn who_holds_messages_in_all_queues_is_shown_and_released() {
+    let server = Server::start();
+    for (queue, consumer) in [("mail", "encoder-7"), ("orders", "encoder-8")] {
+        server.ask(&["DQ.PUSH", queue, "x", "ID", &format!("of-{queue}")]);
+        server.ask(&["DQ.POP", queue, "AS", consumer, "LEASE", "3600000"]);
+    }
+    server.ask(&["DQ.PUSH", "idle", "x"]);
+    server.ask(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
+    let mut top = Top::start(&server);
+    let inflight = |top: &Top| top.line("TOTAL").split_whitespace().nth(3) == Some("2");
+    eventually("both are in flight", || inflight(&top));
+    top.press("w");
+    top.until("2 in 2 queues");
+    eventually("the oldest is the first", || {
+        top.place("mail       encoder-7") == Some(2) && top.place("orders     encoder-8") == Some(3)
+    });
+    // Nobody holds a message of the other queue, which is not asked.
+    let log = format!("{:?}", server.ask(&["SLOWLOG", "GET", "-1"]));
+    let asked = |queue: &str| log.contains(&format!("bulk-string('\"DQ.CONSUMERS\"'), bulk-string('\"{queue}\"')"));
+    assert!(asked("mail") && !asked("idle"), "{log}");
+    top.press(&format!("{DOWN}{ENTER}"));
+    top.until("consumer encoder-8");
+    top.until_line("of-orders ");
+    top.press(ESCAPE);
+    top.until("2 in 2 queues");
+    top.press("r");
+    top.until("Release 1 message of orders from encoder-8?");
+    top.press("y");
+    top.until("1 in 1 queue");
+    assert!(!ok(&server, &["get", "orders", "of-orders"]).contains("inflight"));
+    top.press(ESCAPE);
+    top.until_line("TOTAL");
+    // With a filter, those of the queues that it shows.
+    top.press("/ord");
+    top.press(&format!("{ENTER}w"));
+    top.until("0 in 0 queues  with \"ord\"");
+    top.until("No consumer holds a message.");
+}
+
+#[test]
 fn what_one_consumer_holds_is_listed() {
     let server = Server::start();
     for (id, consumer) in [("a", "encoder-7"), ("b", "encoder-8")] {
