@@ -1,6 +1,6 @@
 //! The question before many messages are changed. Without a person at a terminal nobody is asked.
 
-use crate::advice::{quoted, reaching};
+use crate::advice::{dump_of_dead, reaching};
 use crate::cli::ConfirmArgs;
 use crate::dead::Filter;
 use crate::failure::Failure;
@@ -41,9 +41,9 @@ impl<'a> Question<'a> {
         let end = match self.verb {
             "Purge" | "Cancel" => " for good".to_owned(),
             // Who looks for the cause later needs them.
-            "Redrive" if self.states == "dead" => format!(
-                ", which clears their errors and attempts (dqctl dump {queue} --state dead > dead.jsonl keeps them)"
-            ),
+            "Redrive" if self.states == "dead" => {
+                format!(", which clears their errors and attempts ({} keeps them)", dump_of_dead(queue))
+            }
             _ => String::new(),
         };
         format!("{} {number} of {place}{}{end}? [y/N] ", self.verb, self.which)
@@ -71,7 +71,7 @@ pub fn agrees(
         Err(failure) if !failure.is_denied() => return Err(failure),
         Err(_) => None,
     };
-    let text = question.text(&format!("the queue {queue}"), &quoted(&queue.to_string()), number);
+    let text = question.text(&format!("the queue {queue}"), &queue.to_string(), number);
     Ok(ask(&text)?.then_some(number.unwrap_or(u64::MAX)))
 }
 

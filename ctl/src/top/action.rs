@@ -3,6 +3,7 @@
 use super::alter;
 use super::marked::{Change, Marked};
 use super::sources::Sources;
+use crate::advice::dump_of_dead;
 use crate::daily::delete::delete_queue;
 use crate::dead::{self, Among, Filter, SentBack};
 use crate::failure::Failure;
@@ -11,6 +12,7 @@ use crate::reply;
 use crate::time::{exact, millis};
 use dq_client::{cmd, Client, Error, Flow, Nack, Queue, Raw, Resend};
 use std::time::Duration;
+use unicode_width::UnicodeWidthStr;
 
 /// How many messages one command changes, so that each command is short.
 const STEP: u32 = 10_000;
@@ -135,7 +137,9 @@ impl Action {
                 format!("Delete the queue {queue} for good, with its settings and {}?", many(*count, ""))
             }
             Kind::Alter(text) => format!("Alter {queue}: {}?", cut(&shown(text), width * CAUSE)),
-            Kind::RedriveAll(count) => format!("Redrive {} of {queue}? They are due now.", many(*count, "dead")),
+            Kind::RedriveAll(count) => {
+                format!("Redrive {} of {queue}? They are due now. {}", many(*count, "dead"), lost(&self.queue, width))
+            }
             Kind::PromoteAll(count) => format!("Run {} of {queue} now? They are due at once.", many(*count, "delayed")),
             Kind::Purge(state, count) => format!("Purge {} of {queue} for good?", many(*count, state)),
             Kind::Remove(Removal::CancelSchedule, name) => {
@@ -157,7 +161,8 @@ impl Action {
                 format!("{} {marked} of {queue} for good{held}?", capital(removal.verb()))
             }
             Kind::RedriveMarked(ids) => {
-                format!("Redrive {} of {queue}? They are due now.", many(ids.len() as u64, "marked"))
+                let marked = many(ids.len() as u64, "marked");
+                format!("Redrive {marked} of {queue}? They are due now. {}", lost(&self.queue, width))
             }
             Kind::Bury(state, ids) => {
                 let (which, are) = match ids.as_slice() {
@@ -167,7 +172,9 @@ impl Action {
                 let held = if *state == "inflight" { ", although consumers work on them" } else { "" };
                 format!("Bury {which} of {queue}{held}? {are} dead until redriven.")
             }
-            Kind::Redrive(name) => format!("Redrive {} of {queue}? It is due now.", id(name)),
+            Kind::Redrive(name) => {
+                format!("Redrive {} of {queue}? It is due now. This clears its errors and attempts for good.", id(name))
+            }
             Kind::RunNow(name) => format!("Run {} of {queue} now? It is due at once.", id(name)),
             Kind::Release(name, held) => {
                 let messages = many(*held, "");
@@ -190,7 +197,8 @@ impl Action {
             }
             Kind::RedriveCause(text, dead) => {
                 let cause = cut(&shown(text), width * CAUSE);
-                format!("Redrive {} of {queue} with {cause}? They are due now.", many(*dead, "dead"))
+                let (dead, lost) = (many(*dead, "dead"), lost(&self.queue, width));
+                format!("Redrive {dead} of {queue} with {cause}? They are due now. {lost}")
             }
             Kind::DeleteCause(text, count, among) => {
                 let (state, held) = match among {
@@ -225,6 +233,17 @@ impl Action {
     }
 }
 
+/// What a redrive of dead messages loses, and what keeps that. A name that has no room is not cut: the command is for a shell.
+fn lost(queue: &[u8], width: usize) -> String {
+    let queue = Some(named(queue)).filter(|name| name.width() <= width);
+    lost_unless(&dump_of_dead(queue.as_deref().unwrap_or("QUEUE")))
+}
+
+/// The same with the command that keeps it.
+pub fn lost_unless(dump: &str) -> String {
+    format!("This clears their errors and attempts for good: {dump} keeps them.")
+}
+
 /// `1 dead message`, `25,000 dead messages`; without a state, `2 messages`.
 pub fn many(count: u64, state: &str) -> String {
     let space = if state.is_empty() { "" } else { " " };
@@ -237,14 +256,25 @@ fn capital(word: &str) -> String {
 }
 
 /// Executes an action. Returns a line that reports its outcome, or why it is not known or failed.
-pub fn execute(client: &Client, action: &Action, progress: impl Fn(String)) -> Result<String, String> {
-    try_execute(client, action, progress).map_err(|failure| {
+/// `done` is called with each of several queues that was changed.
+pub fn execute(
+    client: &Client,
+    action: &Action,
+    progress: impl Fn(String),
+    done: impl Fn(&[u8]),
+) -> Result<String, String> {
+    try_execute(client, action, progress, done).map_err(|failure| {
         let failure = failure.of_write().about(Some(&named(&action.queue)));
         format!("{}: failed: {failure}", action.stem())
     })
 }
 
-fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> Result<String, Failure> {
+fn try_execute(
+    client: &Client,
+    action: &Action,
+    progress: impl Fn(String),
+    done: impl Fn(&[u8]),
+) -> Result<String, Failure> {
     let name = named(&action.queue);
     let queue: Queue<Raw> = client.queue(&action.queue);
     let one = |done: bool, what: &str, id: &[u8]| {
@@ -267,7 +297,7 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
             queue.resume()?;
             format!("resumed {name}")
         }
-        Kind::Marked(change, queues) => change.execute(client, queues, progress)?,
+        Kind::Marked(change, queues) => change.execute(client, queues, progress, done)?,
         Kind::Close => {
             queue.pause_flow(Flow::In, None)?;
             format!("closed {name}")

@@ -1,7 +1,8 @@
 //! The changes of all queues that are marked, each of which is one question.
 
-use super::action::{many, promote, redrive};
+use super::action::{lost_unless, many, promote, redrive};
 use super::queues::Queues;
+use crate::advice::dump_of_dead;
 use crate::failure::Failure;
 use crate::output::text::{grouped, named};
 use dq_client::{Client, Flow, Queue, Raw};
@@ -50,7 +51,9 @@ impl Change {
             Change::Resume => format!("Resume {queues}? They deliver and accept messages again."),
             Change::Close => format!("Close {queues}? Pushes are refused until they are opened."),
             Change::Open => format!("Open {queues}? They accept messages again."),
-            Change::Redrive => format!("Redrive {messages} of {queues}? They are due now."),
+            Change::Redrive => {
+                format!("Redrive {messages} of {queues}? They are due now. {}", lost_unless(&dump_of_dead("QUEUE")))
+            }
             Change::Promote => format!("Run {messages} of {queues} now? They are due at once."),
         }
     }
@@ -66,13 +69,20 @@ impl Change {
         }
     }
 
-    /// Changes each queue. A failure says how far it came.
-    pub fn execute(self, client: &Client, queues: &Marked, progress: impl Fn(String)) -> Result<String, Failure> {
+    /// Changes each queue, and calls `changed` with its name. Failures and reports say how far it came.
+    pub fn execute(
+        self,
+        client: &Client,
+        queues: &Marked,
+        progress: impl Fn(String),
+        changed: impl Fn(&[u8]),
+    ) -> Result<String, Failure> {
         let mut total = 0;
         let all = queues.len();
         for (done, (name, limit)) in queues.iter().enumerate() {
-            let said = |text| progress(format!("{done} of {all} queues {}; {}: {text}", self.past(), named(name)));
-            let changed = self.of_one(client, name, *limit, said).map_err(|failure| {
+            let so_far = format!("{} of {} queues {}", grouped(done), grouped(all), self.past());
+            let said = |text| progress(format!("{so_far}; {}: {text}", named(name)));
+            let messages = self.of_one(client, name, *limit, said).map_err(|failure| {
                 let messages = if total > 0 { format!(" with {}", many(total, "")) } else { String::new() };
                 failure.about(Some(&named(name))).of(format!(
                     "{done} of {all} {}{messages}; {}",
@@ -80,7 +90,9 @@ impl Change {
                     named(name)
                 ))
             })?;
-            total += changed;
+            total += messages;
+            changed(name);
+            progress(format!("{} of {} queues {} …", grouped(done + 1), grouped(all), self.past()));
         }
         let messages = self.state().map(|_| format!("{} of ", many(total, "")));
         Ok(format!("{} {}{}", self.past(), messages.unwrap_or_default(), many_queues(all)))

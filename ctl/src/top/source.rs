@@ -145,6 +145,8 @@ pub enum Update {
     Answered,
     /// The outcome or the progress of an action.
     Said(Result<String, String>),
+    /// One of the queues that are changed together was changed.
+    Changed(Vec<u8>),
     /// The server cannot be read.
     Lost(String),
 }
@@ -204,10 +206,12 @@ impl Source {
                     Part::Screen
                 }
                 Ok(Ask::Do(action)) => {
-                    let said = action::execute(&self.client, &action, |progress| {
+                    let progress = |text| {
                         self.tell(Update::Answered);
-                        self.tell(Update::Said(Ok(progress)));
-                    });
+                        self.tell(Update::Said(Ok(text)));
+                    };
+                    let done = |queue: &[u8]| self.tell(Update::Changed(queue.to_vec()));
+                    let said = action::execute(&self.client, &action, progress, done);
                     self.tell(Update::Said(said));
                     if let Kind::Marked(_, queues) = &action.kind {
                         self.read_first(queues.iter().map(|(name, _)| name));

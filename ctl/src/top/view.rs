@@ -387,7 +387,7 @@ pub mod tests {
         ] {
             let mut app = app(&["mail"]);
             app.prompt = Prompt::Question(Action { queue: queue.into(), kind });
-            let foot = text(&screen(&mut app, 80, 24)[20..]).concat();
+            let foot = text(&screen(&mut app, 80, 24)[17..]).concat();
             let foot = foot.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(foot.contains(&question), "{foot}");
         }

@@ -102,17 +102,18 @@ fn marked_queues_are_paused_and_resumed_together() {
     top.press("y");
     top.until("paused 2 marked queues");
     assert_eq!(paused(), [true, true, false]);
-    // Back again, with the same marks.
-    eventually("both are shown as paused", || {
-        top.line("a* ").ends_with("paused") && top.line("b* ").ends_with("paused")
-    });
-    top.press("p");
+    // What was done needs no mark any more.
+    eventually("both are shown as paused", || top.line("a ").ends_with("paused") && top.line("b ").ends_with("paused"));
+    top.press("g  p");
     top.until("Resume 2 marked queues?");
     top.press("y");
     top.until("resumed 2 marked queues");
     assert_eq!(paused(), [false; 3]);
-    top.press(ESCAPE);
     top.until_line("a ");
+    top.press(" ");
+    top.until("1 marked");
+    top.press(ESCAPE);
+    top.until_gone("1 marked");
 }
 
 #[test]
@@ -128,24 +129,26 @@ fn marked_queues_are_redriven_run_and_closed_together() {
     let mut top = Top::start(&server);
     let counts = |state: &str| ["a", "b", "c"].map(|queue| server.text(&["DQ.LEN", queue, state]));
     eventually("they are counted", || top.line("TOTAL ").split_whitespace().nth(4) == Some("5"));
-    top.press("g  ");
-    top.until("2 marked");
+    // The order by name does not change.
+    top.press("1");
+    top.until("QUEUE↑");
     for (key, question, said) in [
         ("R", "Redrive 4 dead messages of 2 marked queues?", "redriven 4 messages of 2 marked queues"),
         ("N", "Run 2 delayed messages of 2 marked queues now?", "run 2 messages of 2 marked queues"),
         ("C", "Close 2 marked queues?", "closed 2 marked queues"),
     ] {
+        top.press("g  ");
+        top.until("2 marked");
         top.press(key);
         top.until(question);
         top.press("y");
         top.until(said);
+        top.until_gone("2 marked");
     }
     assert_eq!(
         (counts("dead"), counts("ready")),
         (["0", "0", "1"].map(str::to_owned), ["4", "2", "0"].map(str::to_owned))
     );
-    top.press(ESCAPE);
-    top.until_gone("2 marked");
     top.press(&format!("/c{ENTER}"));
     top.until("1 with \"c\"");
     top.press("aR");
@@ -158,20 +161,23 @@ fn marked_queues_are_redriven_run_and_closed_together() {
 #[test]
 fn a_failure_among_marked_queues_says_how_far_it_came() {
     let server = Server::start();
-    for queue in ["a", "b"] {
+    for queue in ["a", "b", "c"] {
         ok(&server, &["push", queue, "x", "--id", "1"]);
         ok(&server, &["bury", queue, "1"]);
     }
     let mut top = Top::with(&server, (160, 24), "");
-    eventually("they are counted", || top.line("TOTAL ").split_whitespace().nth(4) == Some("2"));
-    top.press("  ");
-    top.until("2 marked");
+    eventually("they are counted", || top.line("TOTAL ").split_whitespace().nth(4) == Some("3"));
+    top.press("a");
+    top.until("3 marked");
     top.press("R");
-    top.until("Redrive 2 dead messages of 2 marked queues?");
+    top.until("Redrive 3 dead messages of 3 marked queues?");
     server.ask(&["DEL", "b"]);
     server.ask(&["SET", "b", "no queue"]);
     top.press("y");
-    top.until("failed: 1 of 2 redriven with 1 message; b: ");
+    top.until("failed: 1 of 3 redriven with 1 message; b: ");
+    // Those that were not reached keep their marks.
+    top.until_line("c* ");
+    top.until_line("a ");
 }
 
 #[test]
@@ -288,6 +294,9 @@ fn whole_queues_are_redriven_run_and_purged() {
     eventually("it is dead", || top.line("q ").split_whitespace().nth(4) == Some("1"));
     top.press("R");
     top.until("Redrive 1 dead message of q?");
+    let words = |top: &Top| top.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    let lost = "This clears their errors and attempts for good: dqctl dump q --state dead > dead.jsonl keeps them.";
+    eventually("what is lost is said", || words(&top).contains(lost));
     top.press("y");
     top.until("redriven 1 message of q");
     eventually("it is ready", || top.line("q ").split_whitespace().nth(1) == Some("25,001"));
