@@ -165,12 +165,10 @@ impl Find {
         self.names.get()
     }
 
-    /// Notes what somebody else has read of a queue.
-    pub fn noter(&self) -> impl Fn(&[u8], &Fields) + Send + 'static {
+    /// Notes what somebody else has read of a queue, and returns its conditions.
+    pub fn noter(&self) -> impl Fn(&[u8], &Fields) -> Json + Send + 'static {
         let watch = Arc::clone(&self.watch);
-        move |name, info| {
-            watch.note(name, info);
-        }
+        move |name, info| Condition::json(&Condition::of(info, watch.note(name, info)))
     }
 
     /// The conditions of a queue that was just read.

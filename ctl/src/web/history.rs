@@ -3,6 +3,7 @@
 //!
 //! Of more queues than there are rings, those have one that somebody has looked at last.
 
+use super::api::put;
 use super::find::{self, Names};
 use super::refreshed::Refreshed;
 use crate::failure::Failure;
@@ -10,7 +11,7 @@ use crate::latency::{Latency, Times};
 use crate::reply::Fields;
 use crate::time::now_ms;
 use dq_client::Client;
-use serde_json::{json, Value as Json};
+use serde_json::{json, Map, Value as Json};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -92,6 +93,12 @@ impl Sample {
         ])
     }
 
+    fn counts(&self) -> Map<String, Json> {
+        let counts =
+            [("ready", self.ready), ("delayed", self.delayed), ("inflight", self.inflight), ("dead", self.dead)];
+        counts.into_iter().map(|(name, number)| (name.to_owned(), json!(number))).collect()
+    }
+
     fn depth(&self) -> i64 {
         self.ready + self.delayed + self.inflight
     }
@@ -104,6 +111,8 @@ struct Ring {
     /// When somebody looked last; `None`: nobody has.
     looked: Option<Instant>,
     latency: Latency,
+    /// The conditions of the queue when it was sampled last.
+    conditions: Json,
 }
 
 /// The rings, by the names of the queues. `None` is all queues together.
@@ -115,11 +124,12 @@ pub struct History {
 }
 
 impl History {
-    /// Takes samples in the background for as long as the process runs. `note` is called with each queue that was read.
+    /// Takes samples in the background for as long as the process runs. `note` is called with each queue that was read, and
+    /// tells its conditions.
     pub fn start(
         client: Client,
         names: Arc<Refreshed<Names>>,
-        note: impl Fn(&[u8], &Fields) + Send + 'static,
+        note: impl Fn(&[u8], &Fields) -> Json + Send + 'static,
         all: impl Fn(&Client) -> Option<Sample> + Send + 'static,
     ) -> Result<Arc<History>, Failure> {
         let history = Arc::new(History::default());
@@ -138,16 +148,19 @@ impl History {
     }
 
     /// Reads the queues that have a ring, and others as long as there are rings.
-    fn sample(&self, client: &Client, names: &Names, note: &impl Fn(&[u8], &Fields)) {
+    fn sample(&self, client: &Client, names: &Names, note: &impl Fn(&[u8], &Fields) -> Json) {
         for name in self.sampled(&names.names).into_iter().filter(|name| !names.lost.contains(name)) {
             match find::read(client, &name) {
                 Ok(Some(info)) => {
-                    note(&name, &info);
+                    let conditions = note(&name, &info);
                     let mut sample = Sample::of_queue(&info);
                     if let Ok(Some(stats)) = find::read_stats(client, &name) {
                         sample.times = self.times(&name, &info, &stats);
                     }
                     self.add(Some(&name), sample, None);
+                    if let Some(ring) = self.lock().get_mut(&Some(name)) {
+                        ring.conditions = conditions;
+                    }
                 }
                 Ok(None) => drop(self.lock().remove(&Some(name))),
                 // The others could not be read either.
@@ -241,6 +254,26 @@ impl History {
         })
     }
 
+    /// The counts that are known of all queues together and of at most so many, those in trouble first: for somebody who comes while
+    /// no server answers. Null if none ever did.
+    pub fn last(&self, most: usize) -> Json {
+        let rings = self.lock();
+        let Some(all) = rings.get(&None) else { return Json::Null };
+        let level = |ring: &Ring| {
+            ["bad", "warning"].map(|level| !ring.conditions.to_string().contains(&format!("\"{level}\"")))
+        };
+        let mut known: Vec<_> = rings.iter().filter_map(|(name, ring)| Some((name.as_ref()?, ring))).collect();
+        known.sort_by_key(|(name, ring)| (level(ring), *name));
+        let row = |(name, ring): &(&Vec<u8>, &Ring)| {
+            let mut row = ring.latest.counts();
+            put(&mut row, "queue", name);
+            row.insert("conditions".to_owned(), ring.conditions.clone());
+            Json::Object(row)
+        };
+        let queues: Vec<Json> = known.iter().take(most).map(row).collect();
+        json!({ "at": all.latest.at, "totals": all.latest.counts(), "queues": queues, "total": known.len() })
+    }
+
     /// How many messages have died since then, or since the first sample if that is later, and whether it is not.
     pub fn died(&self, queue: &[u8], since: i64) -> (i64, bool) {
         let rings = self.lock();
@@ -262,7 +295,13 @@ impl History {
             let oldest = of_queues.min_by_key(|(_, ring)| ring.looked).map(|(name, _)| name.clone());
             oldest.and_then(|oldest| rings.remove(&oldest));
         }
-        let empty = || Ring { samples: VecDeque::new(), latest: sample, looked: None, latency: Latency::default() };
+        let empty = || Ring {
+            samples: VecDeque::new(),
+            latest: sample,
+            looked: None,
+            latency: Latency::default(),
+            conditions: json!([]),
+        };
         let ring = rings.entry(name).or_insert_with(empty);
         ring.looked = looked.or(ring.looked);
         ring.latest = sample;

@@ -165,7 +165,7 @@ fn size(size: u16) -> NonZero<u16> {
     NonZero::new(size).unwrap()
 }
 
-fn signal(name: &str, pid: &str) {
+pub fn signal(name: &str, pid: &str) {
     assert!(Command::new("kill").args([name, pid]).status().unwrap().success());
 }
 

@@ -45,8 +45,9 @@ pub struct Api {
 type Answer = Result<Json, Problem>;
 type Read = fn(&Api, &Params) -> Answer;
 
-const READS: [(&str, Read); 12] = [
+const READS: [(&str, Read); 13] = [
     ("server", servers::server),
+    ("last", servers::last),
     ("doctor", servers::doctor),
     ("queues", queues::queues),
     ("queue", queues::queue),

@@ -15,6 +15,9 @@ use std::time::Duration;
 /// The shortest time between two looks of the doctor. If a look takes long, the next one is later.
 const DOCTOR: Duration = Duration::from_secs(5);
 
+/// The most queues of which the last known counts are told: those of a page of the list.
+const LAST: usize = 50;
+
 /// What `dqctl doctor` finds, and when it looked, in Unix ms.
 pub struct Examined {
     looked: i64,
@@ -126,6 +129,12 @@ pub fn server(api: &Api, params: &Params) -> Answer {
         "rates": api.history.rates(None),
         "history": api.history.samples(None),
     }))
+}
+
+/// What was known of the queues when the servers answered last. It asks none of them.
+pub fn last(api: &Api, params: &Params) -> Answer {
+    params.only(&[])?;
+    Ok(json!({ "last": api.history.last(LAST), "history": api.history.samples(None), "now": now_ms() }))
 }
 
 /// What `dqctl doctor` finds, the most important first; null while it looks for the first time. `again` asks for a look that begins now.

@@ -6,7 +6,7 @@
 import { read, setToken, Problem } from "./api.js";
 import { serverIsBack } from "./ask.js";
 import { canFocus, el, refocus, set, text } from "./dom.js";
-import { address, clock, learnClock } from "./format.js";
+import { address, clock, learnClock, many, now } from "./format.js";
 import { overview } from "./overview.js";
 import { queue } from "./queue.js";
 import { leave } from "./keys.js";
@@ -17,6 +17,10 @@ import { search } from "./search.js";
 const VIEWS = { "": overview, consumers, queue, message, search };
 /** How often a view is read again, and how soon after a failure, in ms. */
 const EVERY = 2500;
+/** After this time without the first answer, the page says so, in ms. */
+const SLOW = 1000;
+/** What is wrong with the server of the queues, by what is said about it. */
+const CAUSES = [[/ does not answer/, "does not answer"], [/^(WRONGPASS|NOAUTH)/, "wants another user or password"]];
 
 const main = document.getElementById("main");
 const server = document.getElementById("server");
@@ -63,19 +67,42 @@ async function refresh() {
   clearTimeout(timer);
   const view = current;
   try {
-    if (!shared.known) learn(await read("server"));
+    if (!shared.known) learn(await firstAnswer(view));
     await view.read();
     if (view !== current) return;
     good();
     focusOrigin?.();
     focusOrigin = null;
   } catch (error) {
+    await showLast(view);
     if (view !== current) return;
     bad(error);
   }
   keepFocus();
   clearTimeout(timer);
   if (!document.hidden && !view.once && !main.querySelector("#token")) timer = setTimeout(refresh, EVERY);
+}
+
+/** Reads the server for the first time. One that is stopped or busy is not waited for in silence. */
+async function firstAnswer(view) {
+  const isWaiting = setTimeout(async () => {
+    await showLast(view);
+    if (!shared.known) warn("No answer yet", "The server of the queues is stopped or busy, or the network is slow. This page waits for it");
+  }, SLOW);
+  try {
+    return await read("server");
+  } finally {
+    clearTimeout(isWaiting);
+  }
+}
+
+/** Shows what a view knows of the time when the server answered last, if it shows nothing else. */
+async function showLast(view) {
+  if (!view.last || !view.node.classList.contains("unread")) return;
+  const at = await view.last().catch(() => null);
+  if (!at || !view.node.classList.contains("unread")) return;
+  view.node.classList.remove("unread");
+  lastGood = at;
 }
 
 /** Passes the focus on if what has it cannot have it any more, such as the button of an action that has nothing left to do. */
@@ -97,7 +124,7 @@ function learn(answer) {
 
 function good() {
   current.node.classList.remove("unread");
-  lastGood = Date.now();
+  lastGood = now();
   if (problem.hasChildNodes()) serverIsBack();
   problem.replaceChildren();
   main.classList.remove("stale");
@@ -114,14 +141,21 @@ function bad(error) {
   } else if (error.status === 501) {
     warn("The module dq is not loaded", `${error.message}. Until then there are no queues to show. This page tries again by itself.`);
   } else if (error.status === 503) {
-    warn("The server of the queues cannot be reached", `${error.message}. This page tries again by itself.`);
+    const [, what] = CAUSES.find(([said]) => said.test(error.message)) ?? [null, "cannot be reached"];
+    warn(`The server of the queues ${what}`, `${error.message}. This page tries again by itself.`);
   } else {
     warn(error.status === 404 ? "Not there" : "Not possible", error.message);
   }
 }
 
+/** In whole minutes, so that it is not read out again and again. */
+function age() {
+  const minutes = Math.floor((now() - lastGood) / 60000);
+  return minutes > 0 ? `, ${many(minutes, "minute")} ago` : "";
+}
+
 function warn(title, words) {
-  const since = lastGood && !main.querySelector(".unread") ? ` What is shown is of ${clock(lastGood)}.` : "";
+  const since = lastGood && !main.querySelector(".unread") ? ` What is shown is of ${clock(lastGood)}${age()}.` : "";
   const line = `${words.replace(/^./, (letter) => letter.toUpperCase()).replace(/\.?$/, ".")}${since}`;
   if (problem.textContent !== title + line) problem.replaceChildren(el("p", {}, el("strong", {}, title), el("span", {}, line)));
   main.classList.add("stale");

@@ -47,7 +47,7 @@ export function findings(shared) {
   const items = el("ul");
   const more = el("button", { type: "button", class: "quiet", click: () => { showsAll = true; draw(all); items.children[FEW]?.querySelector("a, summary")?.focus(); } });
   const folder = el("details", { class: "findings", hidden: true }, summary, items, more);
-  const age = el("span", { class: "dim", role: "status" }, "The doctor is looking…");
+  const age = el("span", { class: "dim", role: "status" });
   const again = el("button", { type: "button", class: "small", hidden: true, click: () => look({ again: 1 }) }, "Look again");
   const node = el("div", { class: "doctor" }, folder, el("div", { class: "looked" }, age, again));
   let showsAll = false;

@@ -7,7 +7,7 @@ import { chips, deathWords, levelOf } from "./condition.js";
 import { el, list, set, show, text } from "./dom.js";
 import { findings } from "./findings.js";
 import { queueSelection } from "./queues.js";
-import { address, count, many, param, rate, shown, span } from "./format.js";
+import { address, count, learnClock, many, param, rate, shown, span } from "./format.js";
 
 /** Queues on a page. */
 const PAGE = 50;
@@ -149,7 +149,18 @@ export function overview(params, shared) {
     nothing.replaceChildren(...contents[kind]);
   }
 
-  return { kind: "overview", title: "dq", node, read: refresh };
+  /** Shows what was known when the servers answered last, and returns of when that is; null if nothing is known. */
+  async function last() {
+    const { last: known, history: samples, now } = await read("last");
+    if (!known?.queues.length) return null;
+    learnClock(now);
+    drawTotals({ totals: known.totals, history: samples, servers: [] });
+    drawQueues({ ...known, offset: 0 });
+    show(pager, false);
+    return known.at;
+  }
+
+  return { kind: "overview", title: "dq", node, read: refresh, last };
 }
 
 function makeRow(row, box) {

@@ -1,5 +1,6 @@
 //! `dqctl web`: what it reads, what it changes, and whom it refuses.
 
+mod away;
 mod browser;
 mod bulk;
 mod changes;
