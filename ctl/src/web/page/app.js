@@ -6,7 +6,7 @@
 import { read, setToken, Problem } from "./api.js";
 import { serverIsBack } from "./ask.js";
 import { canFocus, el, refocus, set, text } from "./dom.js";
-import { address, clock, learnClock, many, now } from "./format.js";
+import { address, clock, learnClock, many, now, shown } from "./format.js";
 import { overview } from "./overview.js";
 import { queue } from "./queue.js";
 import { leave } from "./keys.js";
@@ -26,6 +26,7 @@ const main = document.getElementById("main");
 const server = document.getElementById("server");
 const problem = document.getElementById("problem");
 const done = document.getElementById("done");
+const searchField = document.getElementById("search-id");
 
 /** State shared by all views: whether changes are allowed, and how many were made. */
 const shared = { writes: false, known: false, changes: 0, refresh, say, learn };
@@ -48,6 +49,7 @@ function route() {
   const params = Object.fromEntries(new URLSearchParams(query ?? ""));
   if (main.contains(current?.node) && current.accept?.(path, params)) return void refresh();
   const view = (VIEWS[path] ?? overview)(params, shared);
+  searchField.value = path === "search" ? shown(params, "id") : "";
   const isSame = current?.kind === view.kind;
   current = view;
   for (const link of document.querySelectorAll(".views a")) set(link, "aria-current", link.hash === `#/${path}` ? "page" : null);
@@ -184,7 +186,7 @@ main.addEventListener("focusin", (event) => (focused = event.target));
 document.getElementById("skip").addEventListener("click", () => main.focus());
 document.getElementById("search").addEventListener("submit", (event) => {
   event.preventDefault();
-  const id = document.getElementById("search-id").value.trim();
+  const id = searchField.value.trim();
   if (id) location.hash = address("search", { id });
 });
 document.addEventListener("visibilitychange", () => document.hidden || (current.once && main.contains(current.node) && !current.node.classList.contains("unread")) || refresh());

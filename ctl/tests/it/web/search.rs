@@ -19,6 +19,11 @@ fn a_search_says_that_it_is_under_way() {
     browser.until_true("typeof window.answerNow === 'function'");
     browser.eval("window.answerNow()");
     browser.until("1 message found.");
+    // The field has what is searched for, and no stale text once another view is shown.
+    let field = "document.getElementById('search-id').value";
+    assert_eq!(browser.eval(field), "m");
+    browser.open(&web.page(""));
+    browser.until_true(&format!("{field} === ''"));
 }
 
 #[test]
