@@ -14,7 +14,7 @@ const SVG: &str = "image/svg+xml";
 
 type File = (&'static str, &'static str, &'static str);
 
-const FILES: [File; 27] = [
+const FILES: [File; 28] = [
     ("/", HTML, include_str!("page/index.html")),
     ("/app.css", CSS, include_str!("page/app.css")),
     ("/icon.svg", SVG, include_str!("page/icon.svg")),
@@ -31,6 +31,7 @@ const FILES: [File; 27] = [
     ("/overview.js", SCRIPT, include_str!("page/overview.js")),
     ("/queue.js", SCRIPT, include_str!("page/queue.js")),
     ("/consumers.js", SCRIPT, include_str!("page/consumers.js")),
+    ("/command.js", SCRIPT, include_str!("page/command.js")),
     ("/condition.js", SCRIPT, include_str!("page/condition.js")),
     ("/findings.js", SCRIPT, include_str!("page/findings.js")),
     ("/batch.js", SCRIPT, include_str!("page/batch.js")),

@@ -2,6 +2,7 @@
 // the same was found are one line, which opens on a click.
 
 import { read } from "./api.js";
+import { advise } from "./command.js";
 import { deathWords, diedAddress } from "./condition.js";
 import { el, list, set, show, text } from "./dom.js";
 import { address, count, distance, many, param, shown as named } from "./format.js";
@@ -170,7 +171,7 @@ export function findings(shared) {
     fillSeverity(severity, one);
     text(what, `${group.map(whatOf).join("; ")}.`);
     const fix = (each) => (each.queue !== undefined && (shared.writes || LOOKS.has(each.check)) ? HERE[each.check] : null);
-    text(advice, [...new Set([one.why, ...group.filter((each) => !fix(each)).map((each) => ADVICE[each.check] ?? each.do)])].map(sentence).join(" "));
+    advise(advice, [...new Set([one.why, ...group.filter((each) => !fix(each)).map((each) => ADVICE[each.check] ?? each.do)])].map(sentence).join(" "));
     const links = new Map(group.map(fix).filter(Boolean));
     list(here, [...links], ([words]) => words, ([words]) => el("a", {}, words),
       (link, [, tab]) => set(link, "href", tab === "dead" ? diedAddress(group.find((each) => each.deaths) ?? one, param(one, "queue")) : address("queue", { ...param(one, "queue"), ...(tab ? { tab } : {}) })));

@@ -284,3 +284,26 @@ fn findings_say_when_they_were_true_and_are_looked_for_again_after_a_repair() {
     browser.until_true(repaired);
     assert_eq!(browser.problem(), "");
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_command_of_a_finding_is_copied_with_a_click() {
+    let server = Server::start();
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&web.page(""));
+    browser.until("Doctor: 1 critical");
+    browser.eval("document.querySelector('.findings').open = true");
+    let command = format!("redis-cli -h 127.0.0.1 -p {} CONFIG SET appendonly yes", server.port());
+    browser.eval(
+        "Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (words) => { window.copied = words; } } }); 0",
+    );
+    browser.eval(&format!("document.querySelector('[aria-label=\"Copy {command}\"]').click()"));
+    browser.until("Copied");
+    assert_eq!(browser.eval("window.copied"), command.as_str());
+    // Where a page may not copy, the command is selected.
+    browser.eval("Object.defineProperty(navigator.clipboard, 'writeText', { value: undefined }); document.querySelector('.copy').click()");
+    browser.until("Selected");
+    assert_eq!(browser.eval("getSelection().toString()"), command.as_str());
+    assert_eq!(browser.problem(), "");
+}
