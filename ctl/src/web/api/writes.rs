@@ -21,6 +21,8 @@ const MOST: i64 = 2_147_483_647;
 /// The range of instants in Unix ms.
 const EARLIEST: i64 = 100_000_000_000;
 const LATEST: i64 = 8_796_093_022_207;
+/// What a message can have of its own, whether it is pushed or recurs.
+const OWN: [&str; 6] = ["group", "priority", "retries", "lease", "ttl", "headers"];
 
 pub fn pause(api: &Api, params: &Params) -> Answer {
     params.only(&["queue", "group", "flow", "for"])?;
@@ -238,7 +240,8 @@ pub fn cancel_batch(api: &Api, params: &Params) -> Answer {
 }
 
 pub fn schedule(api: &Api, params: &Params) -> Answer {
-    params.only(&["queue", "id", "payload", "every", "cron", "tz"])?;
+    params
+        .only(&[&["queue", "id", "payload", "every", "offset", "cron", "tz", "until", "times"], &OWN[..]].concat())?;
     let queue = params.needed("queue")?;
     let mut command = command("DQ.SCHEDULE", params)?;
     command.arg(params.needed("id")?).arg(params.needed("payload")?);
@@ -254,6 +257,8 @@ pub fn schedule(api: &Api, params: &Params) -> Answer {
             command.arg(name.to_ascii_uppercase()).arg(words);
         }
     }
+    add_numbers(&mut command, params, &[("offset", 0, LONGEST), ("until", EARLIEST, LATEST), ("times", 1, MOST)])?;
+    add_own(&mut command, params)?;
     let declared = text(&send(api, &command)?);
     api.find.learn(&queue, true);
     Ok(json!({ "schedule": declared }))
@@ -277,32 +282,15 @@ pub fn reschedule(api: &Api, params: &Params) -> Answer {
 }
 
 pub fn push(api: &Api, params: &Params) -> Answer {
-    params.only(&[
-        "queue", "payload", "id", "delay", "at", "priority", "retries", "lease", "ttl", "group", "headers", "replace",
-    ])?;
+    params.only(&[&["queue", "payload", "id", "delay", "at", "replace"], &OWN[..]].concat())?;
     let queue = params.needed("queue")?;
     let mut command = command("DQ.PUSH", params)?;
     command.arg(params.needed("payload")?);
     if let Some(id) = params.bytes("id")? {
         command.arg("ID").arg(id);
     }
-    if let Some(group) = params.bytes("group")? {
-        command.arg("GROUP").arg(group);
-    }
     add_due(&mut command, params)?;
-    let numbers = [("priority", -128, 127), ("retries", -1, MOST), ("lease", 1, LONGEST), ("ttl", 0, LONGEST)];
-    for (name, least, most) in numbers {
-        if let Some(number) = params.int(name, least, most)? {
-            command.arg(name.to_ascii_uppercase()).arg(number);
-        }
-    }
-    let headers = params.texts("headers")?;
-    if !headers.is_empty() {
-        command.arg("HEADERS").arg(headers.len());
-        for header in &headers {
-            command.arg(header);
-        }
-    }
+    add_own(&mut command, params)?;
     if params.flag("replace")? {
         command.arg("REPLACE");
     }
@@ -316,6 +304,33 @@ pub fn push(api: &Api, params: &Params) -> Answer {
     let mut answer = Map::new();
     put(&mut answer, "id", &id);
     Ok(Json::Object(answer))
+}
+
+/// Adds what a message has of its own: a group, numbers, and headers.
+fn add_own(command: &mut Cmd, params: &Params) -> Result<(), Problem> {
+    if let Some(group) = params.bytes("group")? {
+        command.arg("GROUP").arg(group);
+    }
+    let numbers = [("priority", -128, 127), ("retries", -1, MOST), ("lease", 1, LONGEST), ("ttl", 0, LONGEST)];
+    add_numbers(command, params, &numbers)?;
+    let headers = params.texts("headers")?;
+    if !headers.is_empty() {
+        command.arg("HEADERS").arg(headers.len());
+        for header in &headers {
+            command.arg(header);
+        }
+    }
+    Ok(())
+}
+
+/// Adds the numbers that are given, each with its name and range.
+fn add_numbers(command: &mut Cmd, params: &Params, numbers: &[(&str, i64, i64)]) -> Result<(), Problem> {
+    for (name, least, most) in numbers {
+        if let Some(number) = params.int(name, *least, *most)? {
+            command.arg(name.to_ascii_uppercase()).arg(number);
+        }
+    }
+    Ok(())
 }
 
 /// A command on the queue of the request.

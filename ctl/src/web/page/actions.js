@@ -3,7 +3,7 @@
 import { Problem, read, write } from "./api.js";
 import { ask as question, moment, number, SPAN_HINT, time } from "./ask.js";
 import { aboutQueues } from "./bulk.js";
-import { DELAY, given, isText, PAUSE_FOR, payloadOf, rest, unchanged } from "./fields.js";
+import { DELAY, given, isText, PAUSE_FOR, payloadOf, rest, scheduleFields, unchanged, WHOLE } from "./fields.js";
 import { count, exactSpan, many, now, param, shown } from "./format.js";
 
 /** How many messages one request redrives, promotes or purges, so that there is progress to show. */
@@ -131,6 +131,25 @@ export function actions(shared, queue) {
     const { message } = await read("message", { ...queue, ...id });
     if (message.died !== found.died) throw new Error(`${shownId} is ${message.state} now: somebody has changed it meanwhile.`);
     return pushCopy(found, values, { ...id, replace: true });
+  }
+
+  /** Declares a schedule again, with what it has and what is changed of it. */
+  async function editSchedule(id, shownId) {
+    const [{ message: found }, { info }] = await Promise.all([read("message", { ...queue, ...id }), read("queue", queue)]);
+    if (found["payload-size"] > WHOLE) throw new Error(`the payload of ${shownId} is too large to be edited here: declare it again with dqctl schedule`);
+    // What is no text cannot be shown, and stays.
+    const kept = { ...(isText(found) ? {} : { "payload-base64": found["payload-base64"] }), ...(found["group-base64"] ? { "group-base64": found["group-base64"] } : {}) };
+    ask({
+      title: `Edit the schedule ${shownId} of ${title}`,
+      words: `The next run keeps its due time, unless the rule is changed. A run that has begun ends as it was.${unchanged(found)}`,
+      fields: [...payloadOf(found), ...scheduleFields(found, info.lease)],
+      confirm: "Declare",
+      run: (values) => {
+        const payload = isText(found) ? { payload: values.payload } : {};
+        const group = values.group ? { "group-base64": undefined } : {};
+        return act("schedule", { ...kept, ...id, ...given(values), ...payload, ...group }, (answer) => `Schedule ${shownId}: ${answer.schedule}.`);
+      },
+    });
   }
 
   return {
@@ -266,16 +285,11 @@ export function actions(shared, queue) {
     schedule: () => ask({
       title: `Declare a schedule of ${title}`,
       words: "A schedule of the same id is replaced, and so is a message of that id that waits.",
-      fields: [
-        { name: "id", label: "Id", required: true },
-        { name: "payload", label: "Payload", type: "textarea" },
-        { name: "every", label: "Every", hint: `${SPAN_HINT} Counted from the Unix epoch.`, parse: time },
-        { name: "cron", label: "Or by cron", hint: "Minute, hour, day of month, month, weekday: 0 3 * * *, or @daily." },
-        { name: "tz", label: "Time zone of cron (optional)", hint: "As in Europe/Berlin. Empty: UTC." },
-      ],
+      fields: [{ name: "id", label: "Id", required: true }, { name: "payload", label: "Payload", type: "textarea" }, ...scheduleFields()],
       confirm: "Declare",
       run: (values) => act("schedule", { ...given(values), payload: values.payload }, (answer) => `Schedule ${values.id}: ${answer.schedule}.`),
     }),
+    editSchedule: (id, shownId) => editSchedule(id, shownId).catch((problem) => shared.say(`Not possible: ${problem.message}`)),
     alter: (fields) => ask({
       title: `Settings of ${title}`,
       words: "They apply at once. Messages that are there keep their due times, running leases, retries and TTL. A lower deadlen, deadttl or donelen drops dead or done messages at once; other limits drop none.",

@@ -91,7 +91,7 @@ export function fillItem(item, message) {
 
 /** Recurring messages by their due times, so that the one that is late by most comes first. */
 export function scheduleList(queue, shared) {
-  const series = seriesOf(queue);
+  const series = seriesOf(queue, shared);
   let answer = { messages: [] };
   const items = el("ol", { class: "messages" });
   const nothing = el("p", { class: "empty", hidden: true });
@@ -104,7 +104,8 @@ export function scheduleList(queue, shared) {
   function make(message) {
     const id = param(message, "id");
     const run = el("button", { type: "button", class: "write small", click: () => actions(shared, queue).promote(id, shown(message, "id")) }, "Run now…", el("span", { class: "unseen" }, ` ${shown(message, "id")}`));
-    return makeItem(queue, message, run);
+    const edit = el("button", { type: "button", class: "write small", click: () => actions(shared, queue).editSchedule(id, shown(message, "id")) }, "Edit…", el("span", { class: "unseen" }, ` ${shown(message, "id")}`));
+    return makeItem(queue, message, el("div", { class: "buttons" }, run, edit));
   }
 
   async function refresh() {
@@ -118,7 +119,7 @@ export function scheduleList(queue, shared) {
     const messages = chosen.slice(0, MOST);
     list(items, messages, keyOf, make, (item, message) => {
       fillItem(item, message);
-      show(item.lastElementChild, message.state === "delayed");
+      show(item.lastElementChild.firstElementChild, message.state === "delayed");
     });
     show(tools, answer.messages.length > 0);
     show(nothing, messages.length === 0);
@@ -131,18 +132,19 @@ export function scheduleList(queue, shared) {
 
 /**
  * Reads the recurring messages, for which all messages of the queue have to be looked at: some pages for each reading, and
- * with a rest after a walk that took many.
+ * with a rest after a walk that took many, unless something was changed since.
  */
-function seriesOf(queue) {
+function seriesOf(queue, shared) {
   let walk = { cursor: "0", messages: [], pages: 0 };
   let last = null;
   return async () => {
-    const rests = last && walk.pages === 0 && last.pages > 1 && Date.now() - last.at < REST;
+    const rests = last && last.changes === shared.changes && walk.pages === 0 && last.pages > 1 && Date.now() - last.at < REST;
     for (let page = 0; page < PAGES && !rests; page += 1) {
       const answer = await read("schedules", { ...queue, cursor: walk.cursor, count: 500 });
-      walk = { cursor: answer.cursor, messages: [...walk.messages, ...answer.messages], pages: walk.pages + 1 };
+      const changes = walk.changes ?? shared.changes;
+      walk = { changes, cursor: answer.cursor, messages: [...walk.messages, ...answer.messages], pages: walk.pages + 1 };
       if (walk.cursor === "0") {
-        last = { messages: walk.messages, pages: walk.pages, at: Date.now() };
+        last = { messages: walk.messages, pages: walk.pages, at: Date.now(), changes: walk.changes };
         walk = { cursor: "0", messages: [], pages: 0 };
         break;
       }

@@ -3,6 +3,7 @@
 import { read, readBytes } from "./api.js";
 import { actions, removal } from "./actions.js";
 import { el, list, pairs, set, show, text, whole } from "./dom.js";
+import { WHOLE } from "./fields.js";
 import { address, count, distance, exactSpan, instant, learnClock, param, shown, visible } from "./format.js";
 import { asLeft } from "./keys.js";
 import { asItDied, reason, when } from "./lists.js";
@@ -12,8 +13,6 @@ const INSTANTS = ["created", "due", "deadline", "died", "done", "until", "last-r
 const SPANS = ["lease", "ttl", "retain", "every", "offset"];
 const FIELDS = ["state", "reason", "died", "due", "deadline", "attempt", "retries", "priority", "group", "created", "lease", "ttl", "retain", "every", "offset", "cron", "tz", "runs", "failed-runs", "last-run", "times-left", "done", "until", "receipt", "consumer", "next"];
 const TRAVELLING = ["headers", "checkpoint", "errors"];
-/** A larger payload is cut by the server of the page, in bytes. */
-const WHOLE = 1024 * 1024;
 export const WORDS = { inflight: "in flight" };
 
 export function message(params, shared) {

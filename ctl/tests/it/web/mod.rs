@@ -18,6 +18,7 @@ mod phone;
 mod pictures;
 mod reads;
 mod refusals;
+mod schedules;
 mod search;
 mod selected_queues;
 mod trouble;
