@@ -11,7 +11,8 @@ import { address, count, distance, many, param, shown as named } from "./format.
 const EVERY = 10000;
 /** Lines that are shown until somebody asks for all: more would leave no room for the queues. */
 const FEW = 3;
-/** Queues that a line about several names. */
+/** Queues of the same check and severity from which on they are one line, and how many of them it names. */
+const SEVERAL = 3;
 const NAMED = 3;
 /** What the page can do about a check, and in which tab. */
 const HERE = {
@@ -42,7 +43,8 @@ function fillSeverity(node, { severity }) {
   set(node, "class", SEVERITIES.find(([known]) => known === severity)[1]);
 }
 
-export function findings(shared) {
+/** `select` selects queues in the list. */
+export function findings(shared, select) {
   const line = el("span");
   const summary = el("summary", {}, line);
   const items = el("ul");
@@ -98,8 +100,8 @@ export function findings(shared) {
 
   function draw(found) {
     all = found;
-    const groups = grouped(found);
-    const numbers = SEVERITIES.map(([severity]) => [groups.filter(([one]) => one.severity === severity).length, severity]);
+    const subjects = new Map(found.toReversed().map((one) => [subjectOf(one, found), one]));
+    const numbers = SEVERITIES.map(([severity]) => [[...subjects.values()].filter((one) => one.severity === severity).length, severity]);
     const worst = SEVERITIES.find(([severity]) => found.some((one) => one.severity === severity))?.[1] ?? "note";
     show(folder, true);
     set(folder, "class", `findings ${found.length > 0 ? worst : "none"}`);
@@ -107,57 +109,56 @@ export function findings(shared) {
     text(line, `Doctor: ${numbers.filter(([number]) => number > 0).map(([number, severity]) => words[severity](number)).join(", ") || "nothing found"}`);
     if (isNew && found.length > 0) folder.open = worst === "bad" && !matchMedia("(max-width: 680px)").matches;
     isNew = false;
-    const lines = folded(groups.filter(([one]) => one.severity !== "not checked"));
+    const lines = linesOf(found.filter((one) => one.severity !== "not checked"));
     const few = showsAll ? lines : lines.slice(0, FEW);
     show(more, few.length < lines.length);
     text(more, `${lines.length - few.length} more`);
-    list(items, few, ([key]) => key, ([, ...line]) => (line.length > 1 ? makeFold(line) : make(line[0][0])), (item, [, ...line]) => (line.length > 1 ? fillFold(item, line) : fill(item, line[0])));
+    list(items, few, ([key]) => key, ([, ...line]) => (line.length > 1 ? makeFold() : make(line[0][0])), (item, [, ...line]) => (line.length > 1 ? fillFold(item, line) : fill(item, line[0])));
   }
 
-  /** Lines for people, each a key and what it is about: the queues whose worst finding is of the same kind are one, in the place of the first. */
-  function folded(groups) {
+  /** What a finding is about. Those about no queue and all servers have nothing in common. */
+  function subjectOf(one, found) {
+    return one.queue === undefined || one.severity === "not checked" ? `${found.indexOf(one)} ${one.server ?? ""}` : JSON.stringify(param(one, "queue"));
+  }
+
+  /**
+   * Lines for people, each a key and the findings about its queues, in the place of the most important one: a line for all queues of the
+   * same check and severity, if they are several, and else one for what is found about a queue, since that often has one cause.
+   */
+  function linesOf(found) {
+    const kindOf = (one) => (one.kind ? `${one.severity} ${one.check}` : null);
+    const queues = new Map();
+    for (const one of found) queues.set(kindOf(one), (queues.get(kindOf(one)) ?? new Set()).add(subjectOf(one, found)));
     const lines = new Map();
-    for (const [nth, group] of groups.entries()) {
-      const { severity, check, kind } = group[0];
-      const key = kind ? `${severity} ${check}` : `${nth}`;
-      lines.set(key, [...(lines.get(key) ?? []), group]);
+    for (const one of found) {
+      const subject = subjectOf(one, found);
+      const key = kindOf(one) && queues.get(kindOf(one)).size >= SEVERAL ? kindOf(one) : subject;
+      const line = lines.get(key) ?? new Map();
+      lines.set(key, line.set(subject, [...(line.get(subject) ?? []), one]));
     }
-    // A line changes its form if a second queue comes to it, or if another queue takes the place of the only one.
-    return [...lines].map(([key, line]) => [line.length > 1 ? key : keyOf(line[0], key), ...line]);
+    return [...lines].map(([key, line]) => [key, ...line.values()]);
   }
 
-  function keyOf([one], before = "") {
-    return `${before} ${one.server ?? ""} ${JSON.stringify(param(one, "queue"))}`;
-  }
-
-  function makeFold(line) {
-    const open = el("details", { class: "fold", toggle: () => fillFold(open.parentNode, open.line) }, el("summary", {}, el("b"), " ", el("span"), " ", el("span", { class: "dim" })), el("ul"));
-    open.line = line;
+  function makeFold() {
+    const queues = () => open.line.map(([one]) => param(one, "queue"));
+    const open = el("details", { class: "fold", toggle: () => fillFold(open.parentNode, open.line) }, el("summary", {}, el("b"), " ", el("span"), " ", el("span", { class: "dim" })), el("ul"),
+      el("button", { type: "button", class: "small write", click: () => select(queues()) }));
     return el("li", {}, open);
   }
 
   /** Several queues. What is said of each is shown once it is opened. */
   function fillFold(item, line) {
     const [open] = item.children;
-    const [summary, each] = open.children;
+    const [summary, each, button] = open.children;
     const [severity, what, why] = summary.children;
     const ones = line.map(([one]) => one);
     open.line = line;
+    text(button, `Select these ${count(line.length)} queues`);
     fillSeverity(severity, ones[0]);
     const names = ones.slice(0, NAMED).map((one) => named(one, "queue")).join(", ");
     text(what, `${many(line.length, "queue")}: ${ones[0].kind}: ${names}${line.length > NAMED ? ` and ${count(line.length - NAMED)} more` : ""}.`);
     text(why, ones.every((one) => one.why === ones[0].why) ? sentence(ones[0].why) : "");
-    list(each, open.open ? line : [], (group) => keyOf(group), ([one]) => make(one), fill);
-  }
-
-  /** The findings about a queue together, in the place of the most important one, since they often have one cause. */
-  function grouped(found) {
-    const groups = new Map();
-    found.forEach((one, nth) => {
-      const key = one.queue === undefined || one.severity === "not checked" ? nth : JSON.stringify(param(one, "queue"));
-      groups.set(key, [...(groups.get(key) ?? []), one]);
-    });
-    return [...groups.values()];
+    list(each, open.open ? line : [], ([one]) => JSON.stringify(param(one, "queue")), ([one]) => make(one), fill);
   }
 
   function make(one) {

@@ -19,7 +19,6 @@ const COLUMNS = [["Queue", "name", "name"], ["State", "state", "trouble"], ["Dep
 
 export function overview(params, shared) {
   const state = { contains: params.contains ?? "", sort: SORTS.some(([sort]) => sort === params.sort) ? params.sort : "trouble", reverse: params.reverse === "1" ? 1 : 0, offset: Number(params.offset) || 0 };
-  const found = findings(shared);
   const totals = el("dl", { class: "totals" });
   const depth = chart("Messages", count, "No message in the time that is known.");
   const flow = chart("Messages per second", count, "Nothing was pushed or delivered in the time that is known.", rate);
@@ -28,6 +27,12 @@ export function overview(params, shared) {
   const rows = el("tbody", { role: "rowgroup" });
   const headings = COLUMNS.map(heading);
   const choice = queueSelection(shared);
+  const found = findings(shared, async (queues) => {
+    filter.value = "";
+    change({ contains: "" });
+    await choice.select(queues);
+    choice.bar.scrollIntoView({ block: "center" });
+  });
   headings[0].append(choice.all);
   const table = el("table", { class: "queues", role: "table", "aria-label": "Queues" },
     el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, headings)), rows);

@@ -76,6 +76,16 @@ export function queueSelection(shared) {
     set(every, "aria-disabled", null);
   }
 
+  /** Selects these, also those that the list does not show. The list must have no filter. */
+  async function select(queues) {
+    const keys = new Set(queues.map((queue) => JSON.stringify(queue)));
+    try {
+      choose((await readAll("")).filter((row) => keys.has(keyOf(row))), "");
+    } catch (problem) {
+      shared.say(`Not possible: ${problem.message}`);
+    }
+  }
+
   /** Asks about the selected queues. Of those that the list does not show, the counts are read again. */
   async function act(what) {
     try {
@@ -108,5 +118,5 @@ export function queueSelection(shared) {
     }
     draw();
   }
-  return { bar, all: el("label", { class: "write select" }, all), box, keep };
+  return { bar, all: el("label", { class: "write select" }, all), box, keep, select };
 }

@@ -119,6 +119,10 @@ fn three_findings_leave_room_for_the_queues_and_equal_ones_are_one_line() {
     for number in 0..7 {
         let queue = format!("closed:{number}");
         server.ask(&["DQ.CREATE", &queue]);
+        if number < 3 {
+            server.ask(&["DQ.PUSH", &queue, "x", "ID", "m"]);
+            server.ask(&["DQ.BURY", &queue, "m"]);
+        }
         server.ask(&["DQ.PAUSE", &queue, "IN"]);
     }
     server.ask(&["DQ.CREATE", "full", "MAXLEN", "1"]);
@@ -141,6 +145,8 @@ fn three_findings_leave_room_for_the_queues_and_equal_ones_are_one_line() {
     assert!(closed.contains("7 queues: they are closed: closed:0, closed:1, closed:2 and 4 more."), "{closed}");
     browser.eval(&format!("{fold}.firstElementChild.click()"));
     browser.until_true(&format!("{fold}.querySelectorAll('li').length === 7"));
+    // Each line counts all queues of which it is true, whatever else is wrong with them.
+    assert!(browser.text().contains("3 queues: messages have died in the last 10 minutes: "), "{}", browser.text());
     // What the page can do is no advice for a terminal.
     let each = browser.eval(&format!("{fold}.querySelector('li').innerText")).as_str().unwrap().to_owned();
     assert!(
@@ -150,6 +156,8 @@ fn three_findings_leave_room_for_the_queues_and_equal_ones_are_one_line() {
     // It stays open when the doctor looks again.
     browser.choose("Look again", "Looked ");
     browser.until_true(&format!("!document.querySelector('.looked button').ariaDisabled && {fold}.open"));
+    // What is to be done with them is done in the list.
+    browser.choose("Select these 7 queues", "7 queues selected");
     assert_eq!(browser.problem(), "");
 }
 
