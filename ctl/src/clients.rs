@@ -32,22 +32,37 @@ pub struct Connections {
     pub last_active: i64,
 }
 
-/// All of them. Needs the rights `+client|list` and `+client|info`.
+/// The connections of all servers.
+#[derive(Default)]
+pub struct Listed {
+    /// Those that take messages.
+    pub poppers: BTreeMap<Popper, Connections>,
+    /// How many there are of each name, whatever they do.
+    pub names: BTreeMap<String, u64>,
+}
+
+/// Those that take messages. Needs the rights `+client|list` and `+client|info`.
 pub fn find(client: &Client) -> Result<BTreeMap<Popper, Connections>, Error> {
-    let mut found = BTreeMap::new();
+    Ok(list(client)?.poppers)
+}
+
+/// All of them, with the same rights.
+pub fn list(client: &Client) -> Result<Listed, Error> {
+    let mut found = Listed::default();
     for server in client.servers()? {
-        find_on(client, &server, &mut found)?;
+        list_on(client, &server, &mut found)?;
     }
     Ok(found)
 }
 
-fn find_on(client: &Client, server: &Address, found: &mut BTreeMap<Popper, Connections>) -> Result<(), Error> {
+fn list_on(client: &Client, server: &Address, found: &mut Listed) -> Result<(), Error> {
     let ask = |words: &[&str]| Ok::<_, Error>(reply::text(&client.call_on(server, cmd("CLIENT").arg(words))?));
     let own = ask(&["INFO"])?.unwrap_or_default();
     let listed = ask(&["LIST", "TYPE", "NORMAL"])?.unwrap_or_default();
     let is_here = |line: &&str| field(line, "db") == field(&own, "db");
     for line in listed.lines().filter(is_here) {
-        note(line, now_ms(), found);
+        note(line, now_ms(), &mut found.poppers);
+        *found.names.entry(field(line, "name").to_owned()).or_default() += 1;
     }
     Ok(())
 }

@@ -20,9 +20,9 @@ const UNNAMED: i64 = 2_000;
 
 /// The messages that one consumer holds in one queue.
 pub struct Holder {
-    queue: Vec<u8>,
+    pub queue: Vec<u8>,
     /// `None`: those of consumers that pop without `AS`.
-    consumer: Option<Vec<u8>>,
+    pub consumer: Option<Vec<u8>>,
     messages: i64,
     /// When the oldest of these deliveries began, in Unix ms.
     since: i64,
@@ -43,7 +43,8 @@ impl Holder {
         [Some(&self.queue), self.consumer.as_ref()].into_iter().flatten().any(|name| find::contains(name, part))
     }
 
-    pub fn json(&self) -> Json {
+    /// As an object with the number of its connections, if that can be told.
+    pub fn json(&self, connections: Option<u64>) -> Json {
         let mut object = Map::new();
         put(&mut object, "queue", &self.queue);
         if let Some(consumer) = &self.consumer {
@@ -51,6 +52,7 @@ impl Holder {
         }
         object.insert("messages".to_owned(), json!(self.messages));
         object.insert("since".to_owned(), json!(self.since));
+        object.insert("connections".to_owned(), json!(connections));
         Json::Object(object)
     }
 }

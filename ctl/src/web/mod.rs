@@ -2,7 +2,8 @@
 //!
 //! One page, which is part of the program, reads and changes queues by an API of JSON. `guard` decides who is answered,
 //! `page` has the files of the page, `api` the paths of the API, `find` which queues there are, and `history` how their
-//! counts developed, and `holders` who holds the messages of all of them.
+//! counts developed, `holders` who holds the messages of all of them, and `presence` whether they
+//! have a connection.
 
 mod api;
 mod args;
@@ -12,6 +13,7 @@ mod guard;
 pub mod history;
 mod holders;
 mod page;
+mod presence;
 mod refreshed;
 
 pub use args::WebArgs;

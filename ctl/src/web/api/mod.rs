@@ -16,16 +16,15 @@ mod writes;
 use super::find::Find;
 use super::history::{History, Sample};
 use super::holders::Holders;
+use super::presence::Presence;
 use super::refreshed::Refreshed;
 use crate::advice;
-use crate::clients::{self, Connections, Popper};
 use crate::failure::Failure;
 use crate::http::{Request, Response};
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{Client, Error};
 use params::Params;
 use serde_json::{json, Map, Value as Json};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The longest body of a request.
@@ -39,7 +38,7 @@ pub struct Api {
     history: Arc<History>,
     doctor: Refreshed<servers::Examined>,
     holders: Refreshed<Holders>,
-    clients: Refreshed<BTreeMap<Popper, Connections>>,
+    clients: Refreshed<Presence>,
 }
 
 type Answer = Result<Json, Problem>;
@@ -90,7 +89,7 @@ impl Api {
         let (holding, names) = (client.clone(), find.shared_names());
         let holders = Refreshed::new(move |_| Holders::read(&holding, &names));
         let listing = client.clone();
-        let clients = Refreshed::new(move |_| Ok(clients::find(&listing)?));
+        let clients = Refreshed::new(move |last| Presence::read(&listing, last));
         Ok(Api { client: client.clone(), allow_writes, find, history, doctor, holders, clients })
     }
 

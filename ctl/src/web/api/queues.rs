@@ -14,8 +14,10 @@ use crate::web::deaths;
 use crate::web::find::{self, contains, Order};
 use crate::web::history::Sample;
 use crate::web::holders::Holder;
+use crate::web::presence::Presence;
 use dq_client::{cmd, Error, Resend, Value};
 use serde_json::{json, Map, Value as Json};
+use std::collections::HashSet;
 
 /// The most queues of one answer.
 const QUEUES: i64 = 200;
@@ -141,6 +143,15 @@ pub fn consumers(api: &Api, params: &Params) -> Answer {
     let mut answer = listed(api, params, "DQ.CONSUMERS", "consumer", &["messages", "since"])?;
     if let Some(Json::Array(consumers)) = answer.get_mut("consumers") {
         consumers.sort_by_key(|consumer| consumer.get("since").and_then(Json::as_i64));
+        let clients = api.clients.get().ok().flatten();
+        let name = |consumer: &Json| consumer.get("consumer").and_then(Json::as_str).unwrap_or_default().to_owned();
+        let has = clients.as_ref().is_some_and(|clients| consumers.iter().any(|one| clients.has(name(one).as_bytes())));
+        for consumer in consumers {
+            let number = clients.as_ref().and_then(|clients| clients.connections(name(consumer).as_bytes(), has));
+            if let Some(consumer) = consumer.as_object_mut() {
+                consumer.insert("connections".to_owned(), json!(number));
+            }
+        }
     }
     Ok(answer)
 }
@@ -152,20 +163,30 @@ fn all_consumers(api: &Api, params: &Params) -> Answer {
     // Read for the first time, it may take longer than a request waits.
     let Some(holders) = api.holders.get()? else { return Ok(json!({ "consumers": [], "searching": true })) };
     let found: Vec<&Holder> = holders.rows.iter().filter(|row| row.contains(&part)).collect();
+    let clients = api.clients.get().ok().flatten();
     Ok(json!({
-        "consumers": found.iter().take(wanted).map(|row| row.json()).collect::<Vec<Json>>(),
+        "consumers": rows(&holders.rows, found.iter().take(wanted), clients.as_deref()),
         "total": found.len(),
         "queues": holders.queues,
         "read": holders.read,
         "searching": holders.queues.is_none(),
-        "clients": clients(api, &part, wanted),
+        "clients": clients.map_or(Json::Null, |clients| poppers(&clients, &part, wanted)),
         "now": now_ms(),
     }))
 }
 
-/// The clients that take messages, those that have not asked for longest first; null if the user may not list clients.
-fn clients(api: &Api, part: &[u8], wanted: usize) -> Json {
-    let Ok(Some(found)) = api.clients.get() else { return Json::Null };
+/// Holders, with the connections of their names; null if they cannot be told.
+fn rows<'a>(all: &[Holder], wanted: impl Iterator<Item = &'a &'a Holder>, clients: Option<&Presence>) -> Vec<Json> {
+    let is_known = |row: &Holder, clients: &Presence| row.consumer.as_ref().is_some_and(|name| clients.has(name));
+    let queues_of = |clients| all.iter().filter(|row| is_known(row, clients)).map(|row| &row.queue).collect();
+    let known: HashSet<&Vec<u8>> = clients.map(queues_of).unwrap_or_default();
+    let connections = |row: &Holder| clients?.connections(row.consumer.as_ref()?, known.contains(&row.queue));
+    wanted.map(|row| row.json(connections(row))).collect()
+}
+
+/// The clients that take messages, those that have not asked for longest first.
+fn poppers(clients: &Presence, part: &[u8], wanted: usize) -> Json {
+    let found = &clients.listed.poppers;
     let is_wanted = |popper: &Popper| [&popper.name, &popper.host].iter().any(|text| contains(text.as_bytes(), part));
     let mut found: Vec<_> = found.iter().filter(|(popper, _)| is_wanted(popper)).collect();
     found.sort_by_key(|(_, connections)| connections.last_active);

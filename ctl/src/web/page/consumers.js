@@ -4,14 +4,14 @@
 import { read } from "./api.js";
 import { el, set, show, text } from "./dom.js";
 import { address, count, distance, instant, many, param, shown } from "./format.js";
-import { releaseCell, table } from "./holders.js";
+import { connections, releaseCell, showConnections, table } from "./holders.js";
 
 const NO_NAME = "no name (pops without AS)";
 
 export function consumers(params, shared) {
   const filter = el("input", { type: "search", id: "contains", value: params.contains ?? "", placeholder: "Consumer, queue, host", autocomplete: "off", autocapitalize: "none", spellcheck: "false", input: change });
   const range = el("p", { class: "range", role: "status" });
-  const rows = table("holders everywhere", "Consumer", ["Queue", "Messages", "Longest since"], held, "Release");
+  const rows = table("holders everywhere", "Consumer", ["Queue", "Messages", "Longest since", "Connections"], held, "Release");
   const nothing = el("p", { class: "empty", hidden: true });
   const clients = table("holders clients", "Client", ["Host", "Library", "Connections", "Waiting", "Last active"], () => null);
   const unknown = el("p", { class: "empty", hidden: true });
@@ -39,7 +39,8 @@ export function consumers(params, shared) {
     // An answer to an earlier question is not shown.
     if (contains !== filter.value) return;
     const items = answer.consumers.map((item) => ({ ...item, isNamed: "consumer" in item, consumer: item.consumer ?? NO_NAME }));
-    rows.draw(items, (item) => [[shown(item, "queue"), null, address("queue", { ...param(item, "queue"), tab: "consumers" })], [count(item.messages)], [distance(item.since), instant(item.since)]],
+    showConnections(rows.node, items);
+    rows.draw(items, (item) => [[shown(item, "queue"), null, address("queue", { ...param(item, "queue"), tab: "consumers" })], [count(item.messages)], [distance(item.since), instant(item.since)], connections(item)],
       (item) => (item.isNamed ? releaseCell(shared, param(item, "queue"), item) : el("td", { class: "write", role: "cell" })),
       (row, item) => { if (item.isNamed) row.lastElementChild.firstElementChild.messages = item.messages; });
     show(nothing, items.length === 0);

@@ -105,7 +105,7 @@ export function findings(shared, select) {
     const worst = SEVERITIES.find(([severity]) => found.some((one) => one.severity === severity))?.[1] ?? "note";
     show(folder, true);
     set(folder, "class", `findings ${found.length > 0 ? worst : "none"}`);
-    const words = { critical: (number) => `${number} critical`, warning: (number) => many(number, "warning"), note: (number) => many(number, "note"), "not checked": (number) => `${number} not checked` };
+    const words = { critical: (number) => `${count(number)} critical`, warning: (number) => many(number, "warning"), note: (number) => many(number, "note"), "not checked": (number) => `${count(number)} not checked` };
     text(line, `Doctor: ${numbers.filter(([number]) => number > 0).map(([number, severity]) => words[severity](number)).join(", ") || "nothing found"}`);
     if (isNew && found.length > 0) folder.open = worst === "bad" && !matchMedia("(max-width: 680px)").matches;
     isNew = false;

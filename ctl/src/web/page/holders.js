@@ -9,7 +9,7 @@ import { address, count, distance, instant, many, now, param, shown, span } from
 /** A table of names with numbers: `cells` are the texts, titles and addresses of a row, `make` adds a cell to it, `fill` changes that. */
 export function table(kind, noun, headings, link, action = null) {
   const rows = el("tbody", { role: "rowgroup" });
-  const head = [noun, ...headings].map((name, place) => el("th", { class: place === 0 ? "" : "num", role: "columnheader", scope: "col" }, name));
+  const head = [noun, ...headings].map((name, place) => el("th", { class: place === 0 ? "" : "num", role: "columnheader", scope: "col", "data-label": name }, name));
   if (action) head.push(el("th", { class: "write", role: "columnheader", scope: "col" }, el("span", { class: "unseen" }, action)));
   // On a phone its rows are shown as cards, which are still a table for those who cannot see them.
   const node = el("table", { class: kind, role: "table" }, el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head)), rows);
@@ -33,6 +33,17 @@ export function table(kind, noun, headings, link, action = null) {
   return { node, draw };
 }
 
+/** The connections that have the name of a consumer, in a column that is shown if they can be told of one. */
+export function connections({ connections: number }) {
+  if (number === null || number === undefined) return ["–", "It cannot be told: clients need not give their connections the names of consumers."];
+  return number > 0 ? [count(number)] : ["none of this name", "Its messages come back when their leases expire, or when they are released."];
+}
+
+/** Shows the column of the connections if there is something to tell. */
+export function showConnections(node, items) {
+  node.classList.toggle("unnamed", !items.some((item) => Number.isFinite(item.connections)));
+}
+
 /** A cell with the button that releases what a consumer holds. */
 export function releaseCell(shared, queue, item) {
   const button = el("button", { type: "button", class: "small", click: () => actions(shared, queue).release(param(item, "consumer"), shown(item, "consumer"), button.messages) }, "Release…", el("span", { class: "unseen" }, ` ${shown(item, "consumer")}`));
@@ -41,7 +52,7 @@ export function releaseCell(shared, queue, item) {
 
 /** The consumers that hold messages, the one that holds one for longest first. */
 export function consumerList(queue, shared) {
-  const names = table("holders", "Consumer", ["Messages", "Longest since"], (item) => address("queue", { ...queue, tab: "inflight", ...param(item, "consumer") }), "Release");
+  const names = table("holders", "Consumer", ["Messages", "Longest since", "Connections"], (item) => address("queue", { ...queue, tab: "inflight", ...param(item, "consumer") }), "Release");
   const nothing = el("p", { class: "empty", hidden: true });
   const more = el("p", { class: "dim" });
   const node = el("section", { "aria-label": "consumers" }, names.node, nothing, more);
@@ -52,7 +63,8 @@ export function consumerList(queue, shared) {
   }
 
   function draw({ info }) {
-    names.draw(answer.consumers, (item) => [[count(item.messages)], [distance(item.since), instant(item.since)]], (item) => releaseCell(shared, queue, item),
+    showConnections(names.node, answer.consumers);
+    names.draw(answer.consumers, (item) => [[count(item.messages)], [distance(item.since), instant(item.since)], connections(item)], (item) => releaseCell(shared, queue, item),
       (row, item) => { row.lastElementChild.firstElementChild.messages = item.messages; });
     const held = answer.consumers.reduce((sum, item) => sum + item.messages, 0);
     const unnamed = Math.max(0, info.inflight - held);

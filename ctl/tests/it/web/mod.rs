@@ -16,6 +16,7 @@ mod operator;
 mod overview;
 mod phone;
 mod pictures;
+mod presence;
 mod reads;
 mod refusals;
 mod schedules;
