@@ -5,7 +5,6 @@ use super::details::DetailsPage;
 use super::entries::Entry;
 use super::findings::FindingsPage;
 use super::found::{FoundPage, Search};
-use super::help::beginning;
 use super::listing::{Listing, ListingPage};
 use super::message::MessagePage;
 use super::moves::Place;
@@ -251,7 +250,7 @@ impl App {
         }
         match key.code {
             KeyCode::Char('q') => return Next::Leave,
-            KeyCode::Char('?') => self.help = Some(beginning(self.place())),
+            KeyCode::Char('?') => self.help = Some(0),
             KeyCode::Esc | KeyCode::Backspace | KeyCode::Left => self.back(),
             KeyCode::Enter | KeyCode::Right => self.enter(),
             KeyCode::Char(' ') if matches!(self.place(), Place::Queues | Place::Messages) => self.mark(),

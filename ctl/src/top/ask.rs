@@ -16,7 +16,7 @@ use crate::output::text::grouped;
 use dq_client::State;
 
 /// The keys that need a queue.
-const HINTED: &str = "pPCRNDXcrntbauweosBiA";
+pub const HINTED: &str = "pPCRNDXcrntbauweosBiA";
 
 impl App {
     /// Asks before something is done.

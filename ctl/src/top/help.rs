@@ -1,65 +1,79 @@
-//! The help: what the keys, the columns and the states mean, in groups by the page on which they are of use.
+//! The help: the keys on one screen, in groups by the page on which they are of use, and below them what the columns and the
+//! states mean.
 
 use super::app::App;
 use super::message::scrolled;
-use super::moves::{moved, Place};
+use super::moves::moved;
 use crate::output::text::{left, Line, Style};
 use crossterm::event::KeyCode;
 
 /// A heading, and the lines below it.
 type Group = (&'static str, &'static [(&'static str, &'static str)]);
 
-const GROUPS: [Group; 7] = [
-    (
-        "On every page",
-        &[
-            ("Up Down, j k", "move; PageUp, PageDown, Home, End, g and G as well"),
-            ("Enter, Esc", "open what is under the cursor; go back"),
-            ("f", "find messages by their id, or its beginning, in all queues"),
-            ("?, q", "show these keys; leave"),
-            ("", "Each change is made only after a question that is answered with y."),
-        ],
-    ),
-    (
-        "List of queues",
-        &[
-            ("/", "only queues with this in their name; Esc forgets it"),
-            ("s S, 1 to 9", "sort by the next column; reverse; by this column, without LATE"),
-            ("d", "what dqctl doctor finds; Enter opens the queue of a finding"),
-            ("w", "who holds messages in all queues; r and u release them"),
-            ("p, P", "pause the queue, or resume it; pause for a time"),
-            ("Space, a", "mark the queue; all that are shown: p C R N are for all marked"),
-            ("C", "close the queue, so that pushes are refused, or open it"),
-            ("D", "delete the queue with all it holds"),
-            ("R, N", "redrive all dead messages of the queue; run all delayed ones now"),
-        ],
-    ),
-    (
-        "Messages of a queue",
-        &[
-            ("Tab", "the messages of the next state"),
-            ("/", "only messages with this in their id, error or payload"),
-            ("Space, a", "mark the message; all that are shown: c, r and b are for these"),
-            ("c, r, n", "the message: cancel or delete, redrive or send back, run now"),
-            ("t, b", "the message: nack it, if it is in flight; bury it"),
-            ("X", "purge all messages of the state that is shown"),
-            ("p P C, R N D", "as in the list of queues"),
-        ],
-    ),
-    (
-        "Lists of a queue",
-        &[
-            ("w", "consumers that hold messages; r releases what one of them holds,"),
-            ("", "u does so without counting the attempts"),
-            ("o", "groups; p pauses or resumes one of them"),
-            ("e", "causes of the dead; r redrives or sends back one, c deletes it"),
-            ("s", "schedules; n runs one of them now"),
-            ("B", "batches"),
-            ("i", "settings, totals and percentiles"),
-            ("A", "change settings, typed as for dqctl alter: lease 1m"),
-            ("Enter", "the messages of a consumer, group, cause or batch; the schedule"),
-        ],
-    ),
+/// The keys, in two columns that fit a screen of 80 by 24.
+const KEYS: [&[Group]; 2] = [
+    &[
+        (
+            "Everywhere",
+            &[
+                ("Up Down k j", "move; PageUp, PageDown"),
+                ("Home, g", "the first line"),
+                ("End, G", "the last line"),
+                ("Enter, Esc", "open; go back"),
+                ("f", "find a message by its id"),
+                ("?, q", "help; leave"),
+            ],
+        ),
+        (
+            "List of queues",
+            &[
+                ("/", "only names with this in them"),
+                ("s, S, 1-9", "sort: next, reverse, column"),
+                ("d", "what dqctl doctor finds"),
+                ("w", "consumers of all queues"),
+                ("p, P", "pause or resume; for a time"),
+                ("C", "close for pushes, or open"),
+                ("D", "delete with all it holds"),
+                ("R, N", "redrive dead; run delayed"),
+                ("Space, a", "mark; mark all, for p C R N"),
+            ],
+        ),
+    ],
+    &[
+        (
+            "Messages of a queue",
+            &[
+                ("Tab", "the next state"),
+                ("/", "only those with this text"),
+                ("c", "cancel, or delete the dead"),
+                ("r", "redrive, or send back"),
+                ("n", "run a delayed one now"),
+                ("t, b", "nack; bury"),
+                ("X", "purge all of this state"),
+                ("p P C D R N", "as in the list of queues"),
+                ("Space, a", "mark; mark all, for c r b"),
+            ],
+        ),
+        (
+            "Lists of a queue",
+            &[
+                ("w", "consumers that hold some"),
+                ("r, u", "release; without counting"),
+                ("o", "groups: p pauses one"),
+                ("e", "causes: r redrive, c delete"),
+                ("s", "schedules: n runs one now"),
+                ("B", "batches"),
+                ("i", "settings and totals"),
+                ("A", "change settings: lease 1m"),
+            ],
+        ),
+    ],
+];
+/// The width of a column of keys, and of the keys in it.
+const COLUMN: usize = 41;
+const KEY: usize = 12;
+
+const GROUPS: [Group; 3] = [
     (
         "Columns of the list of queues",
         &[
@@ -100,18 +114,6 @@ const GROUPS: [Group; 7] = [
     ),
 ];
 
-/// The line at which the help begins: the heading of the page that is on the screen.
-pub fn beginning(place: Place) -> usize {
-    let group = match place {
-        // A screen has room for the first group as well.
-        Place::Queues | Place::Findings | Place::Found => 0,
-        Place::Messages | Place::Message => 2,
-        Place::Listing(_) | Place::Details => 3,
-    };
-    // Each group has a heading, and an empty line after it.
-    GROUPS.iter().take(group).map(|(_, lines)| lines.len() + 2).sum()
-}
-
 impl App {
     /// Scrolls the help, or leaves it.
     pub fn help_key(&mut self, code: KeyCode, scroll: usize) {
@@ -119,64 +121,84 @@ impl App {
     }
 }
 
-pub fn help_page(app: &mut App, height: usize) -> Vec<Line> {
+pub fn help_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let mut scroll = app.help.unwrap_or(0);
-    let page = scrolled(Line::new(Style::Bold, "Keys, columns and states"), lines(), &mut scroll, height);
+    let mut title = Line::new(Style::Bold, "Keys");
+    title.add(Style::Plain, ", and below them columns and states. Each change is made after a question.");
+    let page = scrolled(title, lines(width), &mut scroll, height);
     app.help = Some(scroll);
     page
 }
 
-fn lines() -> Vec<Line> {
+fn lines(width: usize) -> Vec<Line> {
+    let [mut all, second] = KEYS.map(|groups| of_groups(groups, Some(KEY)));
+    if width < COLUMN + KEY {
+        all.extend(second);
+    } else {
+        all.resize(all.len().max(second.len()), Line::default());
+        for (first, second) in all.iter_mut().zip(second) {
+            *first = std::mem::take(first).fitted(COLUMN);
+            first.0.extend(second.0);
+        }
+    }
+    all.push(Line::default());
+    all.extend(of_groups(&GROUPS, None));
+    all
+}
+
+/// The groups below each other, with an empty line between them. If no width is given for their keys, these are as wide as they need.
+fn of_groups(groups: &[Group], width: Option<usize>) -> Vec<Line> {
     let mut all = Vec::new();
-    for (heading, lines) in GROUPS {
-        all.push(Line::new(Style::Warning, heading));
+    for (heading, lines) in groups {
+        all.extend((!all.is_empty()).then(Line::default));
+        all.push(Line::new(Style::Warning, *heading));
         let longest = lines.iter().map(|(keys, _)| keys.len()).max().unwrap_or(0);
-        for (keys, text) in lines {
-            let mut line =
-                Line::new(Style::Bold, if longest == 0 { String::new() } else { left(keys, longest.max(12) + 2) });
+        for (keys, text) in *lines {
+            let keys = if longest == 0 { String::new() } else { left(keys, width.unwrap_or(longest + 2)) };
+            let mut line = Line::new(Style::Bold, keys);
             line.add(Style::Plain, *text);
             all.push(line);
         }
-        all.push(Line::default());
     }
-    all.pop();
     all
 }
 
 #[cfg(test)]
 mod tests {
-    use super::lines;
+    use super::{lines, KEYS};
+    use crate::top::ask::HINTED;
     use crate::top::view::screen;
     use crate::top::view::tests::{app, press, text};
     use crossterm::event::KeyCode;
 
     #[test]
-    fn eighty_columns_hold_the_help_and_all_of_it_is_reached() {
+    fn all_keys_are_on_one_screen_and_the_rest_is_reached() {
         let mut app = app(&["mail"]);
         press(&mut app, &[KeyCode::Char('?')]);
         let mut seen = text(&screen(&mut app, 80, 24));
-        assert!(seen.iter().any(|line| line.starts_with("List of queues")), "{seen:?}");
+        for heading in ["Everywhere", "List of queues", "Messages of a queue", "Lists of a queue"] {
+            assert!(seen.iter().any(|line| line.contains(heading)), "{seen:?}");
+        }
+        assert!(seen.iter().any(|line| line.trim_end().ends_with("change settings: lease 1m")), "{seen:?}");
         for _ in 0..9 {
             press(&mut app, &[KeyCode::PageDown]);
             seen.extend(text(&screen(&mut app, 80, 24)));
         }
-        for line in text(&lines()) {
+        for line in text(&lines(80)) {
             assert!(!line.contains('…') && seen.iter().any(|seen| seen.trim_end() == line.trim_end()), "{line}");
         }
         press(&mut app, &[KeyCode::Char('x')]);
         assert!(text(&screen(&mut app, 80, 24))[1].contains("READY"));
     }
 
+    /// A key that does something has a place in the help.
     #[test]
-    fn the_help_begins_with_the_page_that_is_shown() {
-        let mut app = app(&["mail"]);
-        for (keys, heading) in
-            [(&[KeyCode::Enter][..], "Messages of a queue"), (&[KeyCode::Char('w')], "Lists of a queue")]
-        {
-            press(&mut app, keys);
-            press(&mut app, &[KeyCode::Char('?')]);
-            assert_eq!(text(&screen(&mut app, 80, 24))[2].trim_end(), heading);
-            press(&mut app, &[KeyCode::Esc]);
+    fn the_help_names_every_key() {
+        let all: Vec<String> =
+            KEYS.concat().iter().flat_map(|(_, lines)| lines.iter()).map(|(keys, _)| (*keys).to_owned()).collect();
+        let names = |key: char| all.iter().any(|keys| keys.split([' ', ',']).any(|one| one == key.to_string()));
+        for key in HINTED.chars().chain("/?qfsSdjkgG".chars()) {
+            assert!(names(key), "{key}");
         }
     }
 }

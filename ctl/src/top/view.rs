@@ -23,7 +23,7 @@ const FOOT: usize = 1;
 pub fn screen(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let list = height.saturating_sub(HEAD + FOOT);
     let mut lines = match app.place() {
-        _ if app.help.is_some() => help_page(app, list),
+        _ if app.help.is_some() => help_page(app, width, list),
         Place::Details => details_page(app, width, list),
         Place::Message => message_page(app, width, list),
         Place::Listing(_) => listing_page(app, width, list),
