@@ -3,6 +3,7 @@
 use super::action::{Action, Kind, Removal};
 use super::details::DetailsPage;
 use super::entries::Entry;
+use super::exchange::{Update, Wanted};
 use super::findings::FindingsPage;
 use super::found::{FoundPage, Search};
 use super::listing::{Listing, ListingPage};
@@ -12,7 +13,6 @@ use super::prompt::Prompt;
 use super::queue::{QueuePage, STATES};
 use super::queues::Queues;
 use super::sort::Sort;
-use super::source::{Update, Wanted};
 use crate::message::recurs;
 use crate::output::text::Style;
 use crate::reply::Fields;

@@ -125,7 +125,7 @@ mod tests {
     use crate::reply::Fields;
     use crate::row::Snapshot;
     use crate::top::app::App;
-    use crate::top::source::Update;
+    use crate::top::exchange::Update;
     use crate::top::view::screen;
     use crate::top::view::tests::{app, press, text};
     use crossterm::event::KeyCode;

@@ -138,7 +138,7 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use crate::reply::Fields;
-    use crate::top::source::Update;
+    use crate::top::exchange::Update;
     use crate::top::view::screen;
     use crate::top::view::tests::{app, press, text};
     use crossterm::event::KeyCode;

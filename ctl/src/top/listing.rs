@@ -356,7 +356,7 @@ fn short(messages: u64) -> String {
 mod tests {
     use super::{Listing, OLD};
     use crate::top::entries::Entries;
-    use crate::top::source::Update;
+    use crate::top::exchange::Update;
     use crate::top::view::screen;
     use crate::top::view::tests::{app, press, text};
     use crossterm::event::KeyCode;

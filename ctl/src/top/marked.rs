@@ -1,6 +1,7 @@
 //! The changes of all queues that are marked, each of which is one question.
 
-use super::action::{lost_unless, many, promote, redrive};
+use super::action::{many, promote, redrive};
+use super::question::lost_unless;
 use super::queues::Queues;
 use crate::advice::dump_of_dead;
 use crate::failure::Failure;

@@ -1,10 +1,11 @@
 //! `dqctl top`: queues and their messages, live in the terminal.
 //!
-//! `source` reads the server in a thread of its own. `app` has the state and handles keys, `moves` those that lead elsewhere,
-//! `ask` those that change something, `marked` of several queues, `prompt` those of what is typed, and `alter` those of settings. `view` renders the state
-//! as lines with a file for each page (`list` with its `columns`, `findings`, `found`, `queue` with its `head`, `listing`, `message`, `details`), one for the
-//! keys and one for the help, and `terminal` shows them. `deaths` and `sources` say how many messages died, and where those
-//! that were moved came from.
+//! `source` reads the server and executes actions in a thread of its own; `exchange` has what that thread and the screen send
+//! each other. `app` has the state and handles keys, `moves` those that lead elsewhere, `ask` those that change something, each
+//! after a `question`, `marked` of several queues, `prompt` those of what is typed, and `alter` those of settings. `view` renders
+//! the state as lines with a file for each page (`list` with its `columns`, `findings`, `found`, `queue` with its `head`,
+//! `listing`, `message`, `details`), one for the keys and one for the help, and `terminal` shows them. `deaths` and `sources` say
+//! how many messages died, and where those that were moved came from.
 //! Only `terminal` writes to the terminal, and only text that `text` has escaped.
 
 mod action;
@@ -15,6 +16,7 @@ mod columns;
 mod deaths;
 mod details;
 mod entries;
+mod exchange;
 mod findings;
 mod found;
 mod head;
@@ -26,6 +28,7 @@ mod marked;
 mod message;
 mod moves;
 mod prompt;
+mod question;
 mod queue;
 mod queues;
 mod sort;
@@ -40,8 +43,9 @@ use crate::queues::check_on;
 use app::{App, Next};
 use crossterm::event::{self, Event, KeyEventKind};
 use dq_client::{Address, Client, Error};
+use exchange::{Ask, Update, Wanted};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use source::{Ask, Source, Wanted};
+use source::Source;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, TryRecvError};
@@ -140,7 +144,7 @@ fn run(
     mut terminal: Terminal,
     mut app: App,
     asks: &mpsc::Sender<Ask>,
-    news: &mpsc::Receiver<source::Update>,
+    news: &mpsc::Receiver<Update>,
     stop: &AtomicUsize,
 ) -> Result<Outcome, Failure> {
     let gone = || Failure::failed("the thread that reads the server has ended");

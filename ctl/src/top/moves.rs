@@ -222,7 +222,7 @@ mod tests {
     use crate::condition::Recent;
     use crate::reply::Fields;
     use crate::row::Snapshot;
-    use crate::top::source::Update;
+    use crate::top::exchange::Update;
     use crate::top::view::tests::app;
     use dq_client::{State, Value};
     use std::time::Instant;

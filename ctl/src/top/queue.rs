@@ -303,7 +303,7 @@ mod tests {
     use crate::time::now_ms;
     use crate::top::app::App;
     use crate::top::entries::Entry;
-    use crate::top::source::Update;
+    use crate::top::exchange::Update;
     use crate::top::view::screen;
     use crate::top::view::tests::{app, press, text};
     use crossterm::event::KeyCode;

@@ -146,8 +146,8 @@ fn typed(what: &str, text: &str, keys: &str) -> Line {
 pub mod tests {
     use super::super::action::{Action, Kind, Removal};
     use super::super::app::App;
+    use super::super::exchange::Update;
     use super::super::prompt::Prompt;
-    use super::super::source::Update;
     use super::{screen, Line, Style};
     use crate::condition::Recent;
     use crate::reply::Fields;
