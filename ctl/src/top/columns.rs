@@ -48,6 +48,8 @@ pub struct Columns {
     /// The longest name, and the widest that the columns were.
     longest: usize,
     widest: Vec<Column>,
+    /// Whether names were cut at the last look.
+    pub has_cut: bool,
     /// Those that had something in them.
     used: BTreeSet<&'static str>,
 }
@@ -66,21 +68,20 @@ impl Columns {
             *self = Columns { width, filter: filter.to_owned(), ..Columns::default() };
         }
         let mut columns = natural(rows, sort);
-        // The state is the last one and moves no other.
-        let pairs = columns.iter_mut().zip(&self.widest).filter(|(column, _)| column.0 != STATE);
-        pairs.for_each(|(column, before)| column.1 = column.1.max(before.1));
+        columns.iter_mut().zip(&self.widest).for_each(|(column, before)| column.1 = column.1.max(before.1));
         self.longest = self.longest.max(longest);
         self.widest.clone_from(&columns);
         let is_used =
             |name: &str| rows.iter().any(|row| row.latest.is_some() && !is_nothing(&cell(name, row, usize::MAX).1));
         self.used.extend(COLUMNS.iter().map(|(name, ..)| *name).filter(|name| is_used(name)));
-        let (name, fitting) = fitted(width, self.longest, columns.clone());
-        if name >= self.longest && fitting.len() == columns.len() {
-            return (name, fitting);
+        let mut found = fitted(width, self.longest, columns.clone());
+        if found.0 < self.longest || found.1.len() < columns.len() {
+            // Columns of zeros give way to names, as in `dqctl ls`.
+            columns.retain(|(name, _, by)| *by == Some(sort) || self.used.contains(name));
+            found = fitted(width, self.longest, columns);
         }
-        // Columns of zeros give way to names, as in `dqctl ls`.
-        columns.retain(|(name, _, by)| *by == Some(sort) || self.used.contains(name));
-        fitted(width, self.longest, columns)
+        self.has_cut = found.0 < self.longest;
+        found
     }
 }
 
@@ -156,6 +157,16 @@ mod tests {
         assert!(long > short, "{long:?} {short:?}");
         assert_eq!(ends(1, 80), long);
         assert_eq!(ends(1, 81), short, "another width begins again");
+    }
+
+    #[test]
+    fn a_name_that_is_cut_is_whole_while_the_cursor_is_on_it() {
+        let other = format!("{LONG}:retries");
+        let mut app = app(&[LONG, &other]);
+        press(&mut app, &[KeyCode::Down]);
+        let lines = text(&screen(&mut app, 66, 24));
+        assert!(!lines[..22].iter().any(|line| line.starts_with(&other)), "{lines:?}");
+        assert!(lines[22].starts_with(&other), "{lines:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::details::DetailsPage;
 use super::listing::{clamped, Listing, ListingPage};
 use crate::doctor;
 use crate::output::text::{cut, left, named, paragraph, shown, Line, Style};
-use crate::output::wrapped as by_words;
+use crate::output::{cut_in_the_middle, wrapped as by_words};
 use crate::time::{millis, span};
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{Client, State};
@@ -148,10 +148,12 @@ fn title(page: &FindingsPage) -> Line {
     line
 }
 
-/// All parts of a finding, below each other.
-fn in_full(finding: &Finding, width: usize) -> Vec<Line> {
+/// All parts of a finding, below each other, and before them what it is about if the list has no room for that.
+fn in_full(finding: &Finding, width: usize, subject: usize) -> Vec<Line> {
     let mut lines = Vec::new();
-    for (name, text) in &finding.parts {
+    let about = (finding.subject.width() > subject).then_some(("for", finding.subject.as_str()));
+    let parts = finding.parts.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    for (name, text) in about.into_iter().chain(parts) {
         let name = left(name, "what  ".len());
         for (number, part) in by_words(&shown(text), width.saturating_sub(name.len())).lines().enumerate() {
             let mut line = Line::new(Style::Bold, left(if number == 0 { &name } else { "" }, name.len()));
@@ -164,19 +166,19 @@ fn in_full(finding: &Finding, width: usize) -> Vec<Line> {
 
 pub fn findings_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let page = &mut app.findings;
+    let subjects = page.rows().iter().map(|finding| finding.subject.width());
+    let subject = subjects.max().unwrap_or(0).clamp("ABOUT".len(), (width / 3).max(12));
     // As high as the longest one needs, so that the lines above do not move with the cursor.
-    let full = |finding: &Finding| in_full(finding, width);
+    let full = |finding: &Finding| in_full(finding, width, subject);
     let longest = page.rows().iter().map(|finding| full(finding).len()).max().unwrap_or(0).min(height / 2);
     let height = height.saturating_sub(longest + 1);
     app.height = height;
     (page.place, page.top) = clamped(page.place, page.top, page.rows().len(), height);
-    let subjects = page.rows().iter().map(|finding| finding.subject.width());
-    let subject = subjects.max().unwrap_or(0).clamp("ABOUT".len(), (width / 3).max(12));
     let heading = format!("{} {} WHAT", left("SEVERITY", 11), left("ABOUT", subject));
     let mut lines = vec![title(page), Line::new(Style::Bold, heading)];
     for (place, finding) in page.rows().iter().enumerate().skip(page.top).take(height) {
         let mut line = Line::new(finding.style(), left(&finding.severity, 11));
-        line.add(Style::Plain, format!(" {} ", left(&finding.subject, subject)));
+        line.add(Style::Plain, format!(" {} ", left(&cut_in_the_middle(&finding.subject, subject), subject)));
         let what = finding.parts.first().map_or("", |(_, what)| what);
         line.add(Style::Plain, cut(&shown(what), width.saturating_sub(line.width())));
         lines.push(if place == page.place { line.fitted(width).selected() } else { line });

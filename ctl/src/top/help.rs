@@ -95,7 +95,7 @@ const GROUPS: [Group; 3] = [
             ("paused, closed", "nothing is delivered; pushes are refused"),
             ("no consumer", "messages are ready and nobody takes them"),
             ("late", "one has been due for a minute, and consumers take some"),
-            ("late (held 8m)", "the same, and consumers have held one for so long"),
+            ("late (held 8m)", "or held 8m: and consumers have held one for so long"),
             ("groups held", "groups hold back all that is ready: o in the queue"),
             ("at its limit in flight", "as many messages as MAXINFLIGHT allows are in flight"),
             ("at its rate limit", "RATE allows the next delivery later"),

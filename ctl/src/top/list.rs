@@ -22,8 +22,9 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let has_total = app.queues.len() > 1;
     let queues = &mut app.queues;
     // The last line is about the queue under the cursor. It is kept free for it, so that the list does not move with the cursor.
-    let has_trouble = [Level::Bad, Level::Warning].into_iter().any(|level| queues.troubled(level) > 0);
-    app.height = height.saturating_sub(usize::from(has_total) + usize::from(has_trouble));
+    let has_more =
+        queues.columns.has_cut || [Level::Bad, Level::Warning].into_iter().any(|level| queues.troubled(level) > 0);
+    app.height = height.saturating_sub(usize::from(has_total) + usize::from(has_more));
     let names = queues.visible(app.height);
     let title = title(&app.server, queues, width);
     // As wide as the names need, so that the numbers are near them.
@@ -32,7 +33,7 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let longest = names.iter().map(|name| named(name).width() + mark(name).len()).max().unwrap_or(0);
     let total = queues.total();
     let mut layout = std::mem::take(&mut queues.columns);
-    let rows: Vec<&Row> = names.iter().filter_map(|name| queues.row(name)).chain([&total]).collect();
+    let rows: Vec<&Row> = names.iter().filter_map(|name| queues.row(name)).chain(has_total.then_some(&total)).collect();
     let (name_width, columns) = layout.of(width, &queues.filter, queues.sort, longest, &rows);
     queues.columns = layout;
     let mut lines = vec![title, heading(name_width, &columns, queues.sort, queues.reverse)];
@@ -61,19 +62,25 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         };
         lines.push(Line::new(Style::Dim, text));
     }
-    if has_trouble {
+    if has_more {
         lines.resize(height + 1, Line::default());
-        lines.extend(queues.selected().map(|name| trouble(queues, name, width)));
+        lines.extend(queues.selected().map(|name| more(queues, name, width)));
     }
     lines
 }
 
-/// The conditions of a queue, each with what is known of its cause, as the head of its page has them.
-fn trouble(queues: &Queues, name: &[u8], width: usize) -> Line {
+/// What the row of a queue may have no room for: its conditions, each with what is known of its cause, as the head of its page
+/// has them, and its name.
+fn more(queues: &Queues, name: &[u8], width: usize) -> Line {
     let mut line = Line::default();
-    if let Some(row) = queues.row(name).filter(|row| !row.conditions.is_empty()) {
-        line.add(Style::Bold, named_in((width / 3).max(NAME), name));
-        add_conditions(&mut line, row, None, &queues.deaths(name), 0, width);
+    if let Some(row) = queues.row(name).filter(|row| queues.columns.has_cut || !row.conditions.is_empty()) {
+        let conditions = |mut line: Line| {
+            add_conditions(&mut line, row, None, &queues.deaths(name), 0, width);
+            line
+        };
+        // The name may be cut above. Long causes leave it a third of the line.
+        let room = width.saturating_sub(conditions(Line::default()).width()).max(width / 3).max(NAME);
+        line = conditions(Line::new(Style::Bold, named_in(room, name)));
     }
     line
 }
@@ -191,8 +198,12 @@ pub fn cell(column: &str, row: &Row, width: usize) -> (Style, String) {
 /// The same words for a queue that hangs, with the age of the oldest message in flight: `late (held 8m)`.
 fn with_age(row: &Row, words: &[&str]) -> Option<String> {
     let late = Condition::Late.as_str();
-    let age = span(u64::try_from(row.number("oldest-inflight")).unwrap_or(0));
-    row.hangs().then(|| words.join(", ").replace(late, &format!("{late} (held {age})")))
+    row.hangs().then(|| words.join(", ").replace(late, &format!("{late} (held {})", held_for(row))))
+}
+
+/// For how long the oldest message in flight has been held.
+fn held_for(row: &Row) -> String {
+    span(u64::try_from(row.number("oldest-inflight")).unwrap_or(0))
 }
 
 /// The same words for a queue whose messages die, with the cause: `messages die (timeout), late`; `None` if there is too little room.
@@ -207,11 +218,15 @@ fn with_cause(row: &Row, cause: &str, width: usize) -> Option<String> {
 /// The conditions in at most `width` columns. Of those that do not fit it is said how many there are.
 fn states(row: &Row, width: usize) -> String {
     let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.as_str()).collect();
+    let whole = with_age(row, &words).map(|text| (text, String::new()));
+    // Why it is late says more than that it is.
+    let held = row.hangs().then(|| format!("held {}", held_for(row)));
+    let why = |word| held.as_deref().filter(|_| word == Condition::Late.as_str()).unwrap_or(word);
+    let words: Vec<&str> = words.into_iter().map(why).collect();
     let with_rest = |kept: usize, text: String| match words.len() - kept {
         0 => (text, String::new()),
         rest => (text, format!(" +{rest}")),
     };
-    let whole = with_age(row, &words).map(|text| (text, String::new()));
     let parts = (1..=words.len()).rev().filter_map(|kept| Some(with_rest(kept, words.get(..kept)?.join(", "))));
     let first = row.conditions.first().map_or("", |(condition, _)| condition.in_short());
     let mut all = whole.into_iter().chain(parts);

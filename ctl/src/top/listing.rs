@@ -299,7 +299,7 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         queue.map_or_else(|| "all queues".to_owned(), |queue| named_in(width.saturating_sub(32).max(8), &queue.name));
     let mut title = Line::new(Style::Bold, of);
     title.add(Style::Plain, format!("  {}", page.listing.title()));
-    if page.listing == Listing::Holders {
+    if page.listing == Listing::Holders && matches!(page.entries, Some(Ok(_))) {
         let queues: BTreeSet<_> = page.rows().iter().map(Entry::queue).collect();
         let plural = if queues.len() == 1 { "" } else { "s" };
         title.add(Style::Plain, format!("  {} in {} queue{plural}", grouped(page.rows().len()), grouped(queues.len())));

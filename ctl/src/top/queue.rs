@@ -325,6 +325,9 @@ mod tests {
         let mut app = with(&numbers.map(|(name, number)| (name, Value::Int(number))));
         let line = text(&screen(&mut app, 80, 24)).swap_remove(2);
         assert!(line.contains("late (held 8m)"), "{line}");
+        // With less room, why it is late.
+        let line = text(&screen(&mut app, 42, 24)).swap_remove(2);
+        assert!(line.contains(" held 8m"), "{line}");
         press(&mut app, &[KeyCode::Enter]);
         assert_eq!(app.queue.as_ref().map(|page| page.state), Some(State::Inflight));
         let head = text(&screen(&mut app, 80, 24)).swap_remove(0);
