@@ -67,10 +67,13 @@ impl Columns {
         if (self.width, self.filter.as_str()) != (width, filter) {
             *self = Columns { width, filter: filter.to_owned(), ..Columns::default() };
         }
-        let mut columns = natural(rows, sort);
+        let mut columns = natural(rows);
         columns.iter_mut().zip(&self.widest).for_each(|(column, before)| column.1 = column.1.max(before.1));
         self.longest = self.longest.max(longest);
         self.widest.clone_from(&columns);
+        // The arrow of the column by which the queues are sorted needs room too.
+        let sorting = columns.iter_mut().filter(|(.., by)| *by == Some(sort));
+        sorting.for_each(|column| column.1 = column.1.max(column.0.len() + 1));
         let is_used =
             |name: &str| rows.iter().any(|row| row.latest.is_some() && !is_nothing(&cell(name, row, usize::MAX).1));
         self.used.extend(COLUMNS.iter().map(|(name, ..)| *name).filter(|name| is_used(name)));
@@ -86,12 +89,10 @@ impl Columns {
 }
 
 /// The columns, as wide as these rows need.
-fn natural(rows: &[&Row], sort: Sort) -> Vec<Column> {
+fn natural(rows: &[&Row]) -> Vec<Column> {
     let natural = |(name, least, by): Column| {
         let cells = rows.iter().map(|row| cell(name, row, usize::MAX).1.width());
-        // The arrow of the column by which the queues are sorted needs room too.
-        let heading = name.len() + usize::from(by == Some(sort));
-        (name, cells.fold(least.max(heading), usize::max), by)
+        (name, cells.fold(least.max(name.len()), usize::max), by)
     };
     COLUMNS.map(natural).to_vec()
 }
@@ -184,6 +185,12 @@ mod tests {
         // The column that sorts them is always shown.
         press(&mut app, &[KeyCode::Char('4')]);
         assert!(heading(&mut app).contains("FLIGHT↓"), "{}", heading(&mut app));
+        press(&mut app, &[KeyCode::Char('2')]);
+        let ready = heading(&mut app);
+        press(&mut app, &[KeyCode::Char('3')]);
+        heading(&mut app);
+        press(&mut app, &[KeyCode::Char('2')]);
+        assert_eq!(heading(&mut app), ready, "what once sorted them takes no room");
         press(&mut app, &[KeyCode::Char('/'), KeyCode::Char('m'), KeyCode::Char('a'), KeyCode::Enter]);
         assert!(heading(&mut app).contains("IN/s"), "short names need no room: {}", heading(&mut app));
     }

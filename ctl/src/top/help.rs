@@ -77,6 +77,7 @@ const GROUPS: [Group; 3] = [
     (
         "Columns of the list of queues",
         &[
+            ("", "Columns of zeros are left out where names need the room."),
             ("READY", "messages that can be delivered now"),
             ("DELAY", "messages that are due later"),
             ("FLIGHT", "messages that consumers hold"),

@@ -337,17 +337,21 @@ impl Source {
 
     /// Reads who holds messages, the one that has held one for longest first. Only queues that had some in flight are read.
     fn holders(&mut self) -> Result<Entries, Failure> {
-        let (mut rows, mut read) = (Vec::new(), Vec::new());
+        let (mut rows, mut read, mut remark) = (Vec::new(), Vec::new(), None);
         for name in self.held.clone() {
             let snapshot = self.queue(&name, false)?;
-            if let Some(snapshot) = &snapshot {
-                rows.extend(entries::holders(&self.client, &name, &snapshot.info)?);
+            let holders = snapshot.as_ref().map(|snapshot| entries::holders(&self.client, &name, &snapshot.info));
+            match holders.transpose() {
+                Ok(holders) => rows.extend(holders.into_iter().flatten()),
+                // The user may be allowed to read the others.
+                Err(failure) if failure.is_denied() => remark = Some(format!("Some are left out: {failure}.")),
+                Err(failure) => return Err(failure),
             }
             read.push((name, snapshot));
         }
         self.tell(Update::Queues(read));
         rows.sort_by_key(|entry| entry.at);
-        Ok(Entries { rows, remark: None })
+        Ok(Entries { rows, remark })
     }
 
     /// Reads of what the newest dead messages died, unless that is known.

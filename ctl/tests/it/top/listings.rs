@@ -89,6 +89,22 @@ fn who_holds_messages_in_all_queues_is_shown_and_released() {
 }
 
 #[test]
+fn a_user_who_may_not_read_all_consumers_sees_the_others() {
+    let server = Server::start();
+    for queue in ["mail", "orders"] {
+        server.ask(&["DQ.PUSH", queue, "x"]);
+        server.ask(&["DQ.POP", queue, "AS", "encoder-7", "LEASE", "3600000"]);
+    }
+    server.ask(&["ACL", "SETUSER", "part", "on", ">pw", "%R~*", "+@all", "-dq.consumers", "(+dq.consumers ~mail)"]);
+    let url = server.url().replace("redis://", "redis://part:pw@");
+    let mut top = Top::with(&server, (80, 24), &format!("DQ_URL={url}"));
+    eventually("both are in flight", || top.line("TOTAL").split_whitespace().nth(3) == Some("2"));
+    top.press("w");
+    top.until("1 in 1 queue");
+    top.until("Some are left out: NOPERM");
+}
+
+#[test]
 fn what_one_consumer_holds_is_listed() {
     let server = Server::start();
     for (id, consumer) in [("a", "encoder-7"), ("b", "encoder-8")] {
