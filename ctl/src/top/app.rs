@@ -131,6 +131,7 @@ impl App {
     pub fn update(&mut self, update: Update) {
         match update {
             Update::Lost(why) => self.lost = Some(why),
+            Update::Denied(queues) => self.queues.denied = queues,
             Update::Changed(queue) => drop(self.queues.marked.remove(&queue)),
             Update::Said(Ok(text)) => self.say(&text),
             Update::Said(Err(text)) => self.keep_saying(text, Style::Bad),

@@ -42,6 +42,8 @@ pub enum Update {
     Names(Vec<Vec<u8>>, Option<String>),
     /// Queues that were read; `None`: the queue no longer exists.
     Queues(Vec<(Vec<u8>, Option<Snapshot>)>),
+    /// How many queues the user may not read.
+    Denied(usize),
     Details(Vec<u8>, Vec<(String, String)>),
     Messages(Vec<u8>, &'static str, Vec<Fields>),
     Message(Vec<u8>, Vec<u8>, Option<Fields>),

@@ -15,13 +15,14 @@ const LEAST: usize = 20;
 
 /// The numbers of the queue. The last ones are left out if there is no room for them.
 pub fn numbers(row: &Row, width: usize) -> String {
+    let number = |text: String| if row.latest.is_none() { "-".to_owned() } else { text };
     let parts = [
         format!("oldest {}", row.oldest().map_or_else(|| "-".to_owned(), span)),
         format!("in {}/s", rate(row.pushed)),
         format!("out {}/s", rate(row.completed)),
         format!("late {}", late(row.late())),
-        format!("waiting clients {}", row.number("waiting-clients")),
-        format!("payloads {}", bytes(row.number("payload-bytes"))),
+        format!("waiting clients {}", number(row.number("waiting-clients").to_string())),
+        format!("payloads {}", number(bytes(row.number("payload-bytes")))),
     ];
     let mut all = (1..=parts.len()).rev().filter_map(|count| Some(parts.get(..count)?.join("  ")));
     all.find(|line| line.width() <= width).unwrap_or_default()

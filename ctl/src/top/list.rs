@@ -56,6 +56,9 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     if queues.len() == 0 {
         let text = match &app.pattern {
             _ if !queues.is_known => "Looking for queues …".to_owned(),
+            _ if queues.all() == 0 && queues.denied > 0 => {
+                "The user may read none of the queues: grant it the keys and +dq.info with ACL SETUSER.".to_owned()
+            }
             _ if queues.all() > 0 => format!("No queue has {:?} in its name.", shown(&queues.filter)),
             Some(pattern) => format!("No queue matches {:?}.", shown(pattern)),
             None => "There are no queues. A queue is created by its first push: dqctl push mail hello".to_owned(),
@@ -106,6 +109,9 @@ fn title(server: &str, queues: &Queues, width: usize) -> Line {
     } else {
         let with = format!("{read}{} with {:?}", grouped(queues.len()), shown(&queues.filter));
         parts.extend([(Style::Plain, all), (Style::Warning, with)]);
+    }
+    if queues.denied > 0 {
+        parts.push((Style::Warning, format!("{} without permission", grouped(queues.denied))));
     }
     if !queues.marked.is_empty() {
         parts.push((Style::Warning, format!("{} marked", grouped(queues.marked.len()))));

@@ -128,7 +128,9 @@ pub fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let numbers = numbers(&row, width);
     let mut tabs = Line::default();
     for state in STATES {
-        let text = format!(" {} {} ", state.as_str(), count(row.number(state.as_str())));
+        // A queue that was not read yet may have any.
+        let number = row.latest.as_ref().map_or_else(|| "-".to_owned(), |_| count(row.number(state.as_str())));
+        let text = format!(" {} {number} ", state.as_str());
         tabs.add(if state == page.state { Style::Selected } else { Style::Plain }, text);
         tabs.add(Style::Plain, " ");
     }

@@ -29,6 +29,8 @@ pub struct Queues {
     pub reverse: bool,
     pub filter: String,
     pub columns: Columns,
+    /// How many queues the user may not read, which are not among the rows.
+    pub denied: usize,
     /// Whether queues have been searched for.
     pub is_known: bool,
 }
@@ -46,6 +48,7 @@ impl Queues {
             reverse: false,
             filter: String::new(),
             columns: Columns::default(),
+            denied: 0,
             is_known: false,
         }
     }

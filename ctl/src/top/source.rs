@@ -116,6 +116,8 @@ pub struct Source {
     died: HashMap<Vec<u8>, Instant>,
     /// The queues that had messages in flight at the last look.
     held: BTreeSet<Vec<u8>>,
+    /// The queues that the user may not read.
+    denied: BTreeSet<Vec<u8>>,
     /// When the list on the screen was read last, and how long that took.
     listed: Option<(Instant, Duration)>,
 }
@@ -136,6 +138,7 @@ impl Source {
             latency: HashMap::new(),
             died: HashMap::new(),
             held: BTreeSet::new(),
+            denied: BTreeSet::new(),
             listed: None,
         }
     }
@@ -266,6 +269,7 @@ impl Source {
             }
         }
         self.tell(Update::Queues(read));
+        self.tell(Update::Denied(self.denied.len()));
         Ok(())
     }
 
@@ -280,6 +284,7 @@ impl Source {
         self.turn.retain(|name| all.contains(name));
         self.looks.retain(|name, _| all.contains(name));
         self.held.retain(|name| all.contains(name));
+        self.denied.retain(|name| all.contains(name));
         self.unread = fresh.len();
         fresh.into_iter().rev().for_each(|name| self.turn.push_front(name));
         // A server that does not answer is waited for, so it is not asked too often.
@@ -299,8 +304,14 @@ impl Source {
     }
 
     fn queue(&mut self, name: &[u8], is_visible: bool) -> Result<Option<Snapshot>, Error> {
-        let reply = granted(self.client.call(cmd("DQ.INFO").arg(name), Resend::Harmless))?;
-        let Some(mut info) = reply.and_then(|reply| Fields::read(reply).ok().flatten()) else { return Ok(None) };
+        let reply = self.client.call(cmd("DQ.INFO").arg(name), Resend::Harmless);
+        match reply {
+            Err(Error::NoPermission(_)) => drop(self.denied.insert(name.to_vec())),
+            _ => drop(self.denied.remove(name)),
+        }
+        let Some(mut info) = granted(reply)?.and_then(|reply| Fields::read(reply).ok().flatten()) else {
+            return Ok(None);
+        };
         let place = |name: &str| FIELDS.iter().position(|field| *field == name);
         info.0.retain(|(name, _)| place(name).is_some());
         // In this order, because fields are searched from the first.

@@ -211,6 +211,25 @@ fn groups_that_hold_messages_are_no_missing_consumer() {
 }
 
 #[test]
+fn queues_that_the_user_may_not_read_are_counted() {
+    let server = Server::start();
+    for queue in ["mail", "orders", "secret"] {
+        server.ask(&["DQ.PUSH", queue, "x"]);
+    }
+    for (user, keys) in [("part", "~mail"), ("none", "~other")] {
+        server.ask(&["ACL", "SETUSER", user, "on", ">pw", keys, "+@all"]);
+    }
+    let of = |user: &str| {
+        let url = server.url().replace("redis://", &format!("redis://{user}:pw@"));
+        Top::with(&server, (80, 24), &format!("DQ_URL={url}"))
+    };
+    let top = of("part");
+    top.until("1 queue  2 without permission");
+    top.until_line("mail ");
+    of("none").until("The user may read none of the queues");
+}
+
+#[test]
 fn states_are_those_of_ls() {
     let server = Server::start();
     server.ask(&["DQ.CREATE", "occupied", "MAXINFLIGHT", "1"]);
