@@ -48,7 +48,8 @@ impl Entries {
         self.rows.retain(is_meant);
         if self.rows.len() > ROWS {
             let (first, all) = (grouped(ROWS), grouped(self.rows.len()));
-            self.remark = Some(format!("The first {first} of {all}: / in the list of queues leaves out others."));
+            let more = format!("The first {first} of {all}: / in the list of queues leaves out others.");
+            self.remark = Some(self.remark.into_iter().chain([more]).collect::<Vec<_>>().join(" "));
             self.rows.truncate(ROWS);
         }
         self

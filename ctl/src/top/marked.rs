@@ -85,11 +85,7 @@ impl Change {
             let said = |text| progress(format!("{so_far}; {}: {text}", named(name)));
             let messages = self.of_one(client, name, *limit, said).map_err(|failure| {
                 let messages = if total > 0 { format!(" with {}", many(total, "")) } else { String::new() };
-                failure.about(Some(&named(name))).of(format!(
-                    "{done} of {all} {}{messages}; {}",
-                    self.past(),
-                    named(name)
-                ))
+                failure.about(Some(&named(name))).of(format!("{so_far}{messages}; {}", named(name)))
             })?;
             total += messages;
             changed(name);

@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::first::{self, Most};
 use crate::groups;
 use crate::latency::Latency;
+use crate::output::text::grouped;
 use crate::queues;
 use crate::reply::Fields;
 use crate::row::Snapshot;
@@ -47,6 +48,8 @@ const BYTES: i64 = 4 * 1024 * 1024;
 /// that was longer than this.
 const PAUSE: u32 = 20;
 const SLOW: Duration = Duration::from_millis(500);
+/// How long it is read who holds messages in all queues.
+const HOLDERS: Duration = Duration::from_secs(1);
 
 /// The fields of `DQ.INFO` that are shown. The others are dropped, because there may be thousands of queues.
 const FIELDS: [&str; 33] = [
@@ -114,8 +117,8 @@ pub struct Source {
     latency: HashMap<Vec<u8>, Latency>,
     /// When the causes of deaths were read last, of the queues on the screen.
     died: HashMap<Vec<u8>, Instant>,
-    /// The queues that had messages in flight at the last look.
-    held: BTreeSet<Vec<u8>>,
+    /// The queues that had messages in flight at the last look, and since when the oldest of these is held, in Unix ms.
+    held: HashMap<Vec<u8>, i64>,
     /// The queues that the user may not read.
     denied: BTreeSet<Vec<u8>>,
     /// When the list on the screen was read last, and how long that took.
@@ -137,7 +140,7 @@ impl Source {
             looks: HashMap::new(),
             latency: HashMap::new(),
             died: HashMap::new(),
-            held: BTreeSet::new(),
+            held: HashMap::new(),
             denied: BTreeSet::new(),
             listed: None,
         }
@@ -283,7 +286,7 @@ impl Source {
         let all: HashSet<&Vec<u8>> = names.iter().collect();
         self.turn.retain(|name| all.contains(name));
         self.looks.retain(|name, _| all.contains(name));
-        self.held.retain(|name| all.contains(name));
+        self.held.retain(|name, _| all.contains(name));
         self.denied.retain(|name| all.contains(name));
         self.unread = fresh.len();
         fresh.into_iter().rev().for_each(|name| self.turn.push_front(name));
@@ -316,8 +319,8 @@ impl Source {
         info.0.retain(|(name, _)| place(name).is_some());
         // In this order, because fields are searched from the first.
         info.0.sort_by_key(|(name, _)| place(name));
-        match info.int("inflight") {
-            Some(1..) => drop(self.held.insert(name.to_vec())),
+        match (info.int("inflight"), info.int("oldest-inflight")) {
+            (Some(1..), age) => drop(self.held.insert(name.to_vec(), now_ms() - age.unwrap_or(0))),
             _ => drop(self.held.remove(name)),
         }
         let late = if is_visible { self.late(name, &info)? } else { None };
@@ -346,19 +349,29 @@ impl Source {
         self.tell(Update::Listing(queue, listing, read));
     }
 
-    /// Reads who holds messages, the one that has held one for longest first. Only queues that had some in flight are read.
+    /// Reads who holds messages, the one that has held one for longest first. Only queues that had some in flight are read, as
+    /// far as the time allows it.
     fn holders(&mut self) -> Result<Entries, Failure> {
         let (mut rows, mut read, mut remark) = (Vec::new(), Vec::new(), None);
-        for name in self.held.clone() {
-            let snapshot = self.queue(&name, false)?;
-            let holders = snapshot.as_ref().map(|snapshot| entries::holders(&self.client, &name, &snapshot.info));
+        let mut held: Vec<_> = self.held.clone().into_iter().collect();
+        held.sort_by_key(|(_, since)| *since);
+        let end = Instant::now() + HOLDERS;
+        for (name, _) in &held {
+            if Instant::now() >= end {
+                let (some, all) = (grouped(read.len()), grouped(held.len()));
+                remark = Some(format!("{some} of {all} queues were read, those with the oldest messages in flight."));
+                break;
+            }
+            self.tell(Update::Answered);
+            let snapshot = self.queue(name, false)?;
+            let holders = snapshot.as_ref().map(|snapshot| entries::holders(&self.client, name, &snapshot.info));
             match holders.transpose() {
                 Ok(holders) => rows.extend(holders.into_iter().flatten()),
                 // The user may be allowed to read the others.
                 Err(failure) if failure.is_denied() => remark = Some(format!("Some are left out: {failure}.")),
                 Err(failure) => return Err(failure),
             }
-            read.push((name, snapshot));
+            read.push((name.clone(), snapshot));
         }
         self.tell(Update::Queues(read));
         rows.sort_by_key(|entry| entry.at);

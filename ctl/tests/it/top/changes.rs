@@ -174,7 +174,7 @@ fn a_failure_among_marked_queues_says_how_far_it_came() {
     server.ask(&["DEL", "b"]);
     server.ask(&["SET", "b", "no queue"]);
     top.press("y");
-    top.until("failed: 1 of 3 redriven with 1 message; b: ");
+    top.until("failed: 1 of 3 queues redriven with 1 message; b: ");
     // Those that were not reached keep their marks.
     top.until_line("c* ");
     top.until_line("a ");
