@@ -3,22 +3,18 @@
 //! Each second, or as often as was asked, it reads the queues that are visible, and a part of the others, so that they can be sorted. The screen
 //! sends over a channel what it shows and which actions to execute.
 
+mod lists;
+
 use super::action::{self, Kind};
 use super::check;
 use super::details::details;
-use super::entries::{self, Entries, Only};
 use super::exchange::{Ask, Update, Wanted};
 use super::findings;
 use super::found;
-use super::listing::Listing;
-use crate::condition::{Looks, HELD, RECENT};
+use crate::condition::{Looks, RECENT};
 use crate::dead::Newest;
-use crate::dead::{as_it_died, cause_of};
 use crate::failure::Failure;
-use crate::first::{self, Most};
-use crate::groups;
 use crate::latency::Latency;
-use crate::output::text::grouped;
 use crate::queues;
 use crate::reply::Fields;
 use crate::row::Snapshot;
@@ -41,16 +37,6 @@ const DEATHS: Duration = Duration::from_secs(5);
 const SWEEP: usize = 250;
 /// How many queues are read at a time, without a pause, until all have been read once.
 const FIRST_SWEEP: usize = 100;
-/// The most messages in a list, and the most bytes of payloads that are read for it.
-const MESSAGES: i64 = 500;
-const BYTES: i64 = 4 * 1024 * 1024;
-/// A list for which messages are read is read again after this many times as long as reading took, and only after a change if
-/// that was longer than this.
-const PAUSE: u32 = 20;
-const SLOW: Duration = Duration::from_millis(500);
-/// How long it is read who holds messages in all queues.
-const HOLDERS: Duration = Duration::from_secs(1);
-
 /// The fields of `DQ.INFO` that are shown. The others are dropped, because there may be thousands of queues.
 const FIELDS: [&str; 33] = [
     "ready",
@@ -333,51 +319,6 @@ impl Source {
         Ok(Some(Snapshot { at: Instant::now(), info, late, recent }))
     }
 
-    /// Reads a list when it is opened and after a change, and otherwise as often as its cost allows.
-    fn list(&mut self, queue: Vec<u8>, listing: Listing, part: Part) {
-        let is_early = |(at, took): (Instant, Duration)| took > SLOW || at.elapsed() < took * PAUSE;
-        if listing.is_costly() && part == Part::Refresh && self.listed.is_some_and(is_early) {
-            return;
-        }
-        let began = Instant::now();
-        let read = match listing {
-            Listing::Holders => self.holders(),
-            _ => entries::read(&self.client, &queue, listing, || self.tell(Update::Answered)),
-        };
-        let read = read.map_err(|failure| failure.to_string());
-        self.listed = read.is_ok().then(|| (Instant::now(), began.elapsed()));
-        self.tell(Update::Listing(queue, listing, read));
-    }
-
-    /// Reads who holds messages, the one that has held one for longest first. Only queues that had some in flight are read, as
-    /// far as the time allows it.
-    fn holders(&mut self) -> Result<Entries, Failure> {
-        let (mut rows, mut read, mut remark) = (Vec::new(), Vec::new(), None);
-        let mut held: Vec<_> = self.held.clone().into_iter().collect();
-        held.sort_by_key(|(_, since)| *since);
-        let end = Instant::now() + HOLDERS;
-        for (name, _) in &held {
-            if Instant::now() >= end {
-                let (some, all) = (grouped(read.len()), grouped(held.len()));
-                remark = Some(format!("{some} of {all} queues were read, those with the oldest messages in flight."));
-                break;
-            }
-            self.tell(Update::Answered);
-            let snapshot = self.queue(name, false)?;
-            let holders = snapshot.as_ref().map(|snapshot| entries::holders(&self.client, name, &snapshot.info));
-            match holders.transpose() {
-                Ok(holders) => rows.extend(holders.into_iter().flatten()),
-                // The user may be allowed to read the others.
-                Err(failure) if failure.is_denied() => remark = Some(format!("Some are left out: {failure}.")),
-                Err(failure) => return Err(failure),
-            }
-            read.push((name.clone(), snapshot));
-        }
-        self.tell(Update::Queues(read));
-        rows.sort_by_key(|entry| entry.at);
-        Ok(Entries { rows, remark })
-    }
-
     /// Reads of what the newest dead messages died, unless that is known.
     fn read_deaths(&mut self, name: &[u8], info: &Fields) {
         if self.died.get(name).is_none_or(|at| at.elapsed() >= DEATHS) {
@@ -391,48 +332,6 @@ impl Source {
         let Some(stats) = stats.and_then(|stats| Fields::read(stats).ok().flatten()) else { return Ok(None) };
         let late = self.latency.entry(name.to_vec()).or_default().since(info, &stats, now_ms()).lateness;
         Ok(late.and_then(|[_, late]| u64::try_from(late).ok()).map(Duration::from_millis))
-    }
-
-    fn messages(&self, queue: Vec<u8>, state: &'static str, count: usize) -> Result<(), Error> {
-        let info = granted(self.client.call(cmd("DQ.INFO").arg(&queue), Resend::Harmless))?;
-        let info = info.and_then(|reply| Fields::read(reply).ok().flatten()).unwrap_or_default();
-        let number = |name: &str| info.int(name).unwrap_or(0);
-        if number("oldest-inflight") >= HELD {
-            // Who may not read the consumers sees the messages.
-            let consumers = entries::read(&self.client, &queue, Listing::Consumers, || {}).unwrap_or_default();
-            let longest = consumers.rows.into_iter().next().filter(|consumer| consumer.age() >= HELD);
-            self.tell(Update::Holder(queue.clone(), longest));
-        }
-        // Who may not read the groups sees the messages.
-        let paused = groups::paused(&self.client, &queue).unwrap_or(0);
-        self.tell(Update::PausedGroups(queue.clone(), paused));
-        // These may be far apart.
-        let count = match self.wanted.only {
-            Some(Only::Cause(_) | Only::Batch(_) | Only::Consumer(_)) => usize::MAX,
-            Some(Only::Group(_)) | None => count,
-        };
-        let count = i64::try_from(count).unwrap_or(MESSAGES).clamp(1, MESSAGES);
-        let mut command = cmd("DQ.PEEK").arg(&queue).arg(state).clone();
-        if let Some(Only::Group(group)) = &self.wanted.only {
-            command.arg("GROUP").arg(group);
-        }
-        let most = Most { messages: count, bytes: BYTES };
-        let Some(messages) = granted(first::read(&self.client, &command, &info, most))? else {
-            self.tell(Update::Said(Ok("the messages cannot be read: the user needs +dq.peek".to_owned())));
-            return Ok(());
-        };
-        let is_meant = |message: &Fields| match &self.wanted.only {
-            Some(Only::Cause(cause)) => {
-                let letter = as_it_died(message.clone());
-                cause_of(letter.as_ref().unwrap_or(message)) == *cause
-            }
-            Some(Only::Batch(batch)) => message.bytes("batch") == batch,
-            Some(Only::Consumer(consumer)) => message.bytes("consumer") == consumer,
-            Some(Only::Group(_)) | None => true,
-        };
-        let messages = messages.into_iter().filter(is_meant).collect();
-        self.tell(Update::Messages(queue, state, messages));
-        Ok(())
     }
 }
 
