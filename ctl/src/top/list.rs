@@ -201,10 +201,10 @@ pub fn cell(column: &str, row: &Row, width: usize) -> (Style, String) {
     }
 }
 
-/// The same words for a queue that hangs, with the age of the oldest message in flight: `late (held 8m)`.
+/// The same words for a queue that hangs or whose limit consumers hold, with the age of the oldest message in flight: `late (held 8m)`.
 fn with_age(row: &Row, words: &[&str]) -> Option<String> {
-    let late = Condition::Late.as_str();
-    row.hangs().then(|| words.join(", ").replace(late, &format!("{late} (held {})", held_for(row))))
+    let held = if row.hangs() { Condition::Late } else { Condition::Occupied }.as_str();
+    are_held(row).then(|| words.join(", ").replace(held, &format!("{held} (held {})", held_for(row))))
 }
 
 /// For how long the oldest message in flight has been held.

@@ -1,11 +1,11 @@
 //! `dqctl top`: queues and their messages, live in the terminal.
 //!
-//! `source` with its `lists` reads the server and executes actions in a thread of its own; `exchange` has what that thread and the screen send
-//! each other. `app` has the state and handles keys, `moves` those that lead elsewhere, `ask` those that change something, each
-//! after a `question`, `marked` of several queues, `prompt` those of what is typed, and `alter` those of settings. `view` renders
-//! the state as lines with a file for each page (`list` with its `columns`, `findings`, `found`, `queue` with its `head`,
-//! `listing`, `message`, `details`), one for the keys and one for the help, and `terminal` shows them. `deaths` and `sources` say
-//! how many messages died, and where those that were moved came from.
+//! `source` with its `lists` reads the server and executes actions in a thread of its own; `exchange` has what that thread and the
+//! screen send each other. `app` has the state and handles keys, `moves` those that lead elsewhere, `ask` those that change
+//! something, each after a `question`, `marked` of several queues, `prompt` those of what is typed, and `alter` those of settings.
+//! `view` renders the state as lines with a file for each page (`list` with its `columns`, `findings`, `found`, `queue` with its
+//! `head`, `listing`, `message`, `details`), one for the keys and one for the help, and `terminal` shows them. `deaths` and
+//! `sources` say how many messages died, and where those that were moved came from.
 //! Only `terminal` writes to the terminal, and only text that `text` has escaped.
 
 mod action;

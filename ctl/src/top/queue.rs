@@ -344,6 +344,8 @@ mod tests {
     fn a_queue_at_its_limit_in_flight_says_who_holds_it() {
         let numbers = [("ready", 5), ("inflight", 2), ("maxinflight", 2), ("oldest-inflight", 480_000)];
         let mut app = with(&numbers.map(|(name, number)| (name, Value::Int(number))));
+        let line = text(&screen(&mut app, 100, 24)).swap_remove(2);
+        assert!(line.contains("at its limit in flight (held 8m)"), "{line}");
         press(&mut app, &[KeyCode::Enter]);
         assert_eq!(app.queue.as_ref().map(|page| page.state), Some(State::Inflight));
         let holder = Entry::new(b"encoder-7".to_vec(), 1, Some(now_ms() - 480_500));
