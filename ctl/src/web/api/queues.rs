@@ -163,7 +163,10 @@ fn all_consumers(api: &Api, params: &Params) -> Answer {
     // Read for the first time, it may take longer than a request waits.
     let Some(holders) = api.holders.get()? else { return Ok(json!({ "consumers": [], "searching": true })) };
     let found: Vec<&Holder> = holders.rows.iter().filter(|row| row.contains(&part)).collect();
-    let clients = api.clients.get().ok().flatten();
+    let (clients, is_searching) = match api.clients.get() {
+        Ok(clients) => (clients.clone(), clients.is_none()),
+        Err(_) => (None, false),
+    };
     Ok(json!({
         "consumers": rows(&holders.rows, found.iter().take(wanted), clients.as_deref()),
         "total": found.len(),
@@ -171,6 +174,7 @@ fn all_consumers(api: &Api, params: &Params) -> Answer {
         "read": holders.read,
         "searching": holders.queues.is_none(),
         "clients": clients.map_or(Json::Null, |clients| poppers(&clients, &part, wanted)),
+        "searching-clients": is_searching,
         "now": now_ms(),
     }))
 }

@@ -45,17 +45,17 @@ export function consumers(params, shared) {
       (row, item) => { if (item.isNamed) row.lastElementChild.firstElementChild.messages = item.messages; });
     show(nothing, items.length === 0);
     text(nothing, answer.searching ? "Looking for consumers…" : contains ? `No consumer that holds a message, and no queue of one, has “${contains}” in its name.` : "No consumer holds a message.");
-    drawClients(answer.clients, contains);
+    drawClients(answer, contains);
     text(range, answer.searching ? "" : sentence(answer, items.length));
     set(range, "title", "A consumer without a name is shown if it has held a message for longer than those with a name.");
   }
 
   /** Also those that hold no message: whether the workers of a host are there. */
-  function drawClients(items, contains) {
+  function drawClients({ clients: items, searching, "searching-clients": isSearching }, contains) {
     clients.draw((items ?? []).map((item) => ({ ...item, client: item.client || "no name" })),
       (item) => [[item.host], [item.library || "–"], [count(item.connections)], [count(item.waiting)], [distance(item["last-active"]), instant(item["last-active"])]]);
     show(unknown, !items?.length);
-    text(unknown, !items ? "The server tells them to users with the rights +client|list and +client|info." : contains ? `No client that pops has “${contains}” in its name or host.` : "The last command of no client was a pop.");
+    text(unknown, searching || isSearching ? "Looking for clients…" : !items ? "The server tells them to users with the rights +client|list and +client|info." : contains ? `No client that pops has “${contains}” in its name or host.` : "The last command of no client was a pop.");
   }
 
   /** What is listed, and what was not read. */

@@ -54,3 +54,23 @@ fn a_consumer_without_a_connection_is_told_from_one_whose_connections_have_no_na
     assert!(!browser.text().contains("Connections"), "{}", browser.text());
     assert_eq!(browser.problem(), "");
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn while_clients_are_looked_for_no_right_is_said_to_be_missing() {
+    let server = Server::start();
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&web.page(""));
+    browser.until("There is no queue yet");
+    browser.eval(
+        "const ask = window.fetch; window.fetch = (path, options) => path.startsWith('/api/consumers') && !window.answers \
+         ? Promise.resolve(new Response('{\"consumers\": [], \"searching\": true}')) : ask(path, options); 0",
+    );
+    browser.open(&web.page("consumers"));
+    browser.until("Looking for clients…");
+    assert!(!browser.text().contains("+client"), "{}", browser.text());
+    browser.eval("window.answers = true");
+    browser.until("The last command of no client was a pop.");
+    assert_eq!(browser.problem(), "");
+}
