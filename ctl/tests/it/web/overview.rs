@@ -190,11 +190,14 @@ fn a_finding_about_dead_messages_leads_to_their_list() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
     server.ask(&["DQ.BURY", "q", "m", "ERROR", "no such user"]);
-    // Also for somebody who may change nothing.
+    // Also for somebody who may change nothing, and sees nothing that would.
     let web = Web::start(&server, &[]);
     let mut browser = Browser::start();
     browser.open(&web.page(""));
     browser.until("Doctor:");
+    let hidden = "[...document.querySelectorAll('.write')].every((one) => one.offsetParent === null)";
+    browser.until_true("document.querySelectorAll('.queues td .write').length > 0");
+    assert_eq!(browser.eval(hidden), true);
     browser.eval("document.querySelector('.findings').open = true");
     let finding =
         "[...document.querySelectorAll('.findings li')].find((one) => one.innerText.includes('died in 10 min'))";
