@@ -102,7 +102,7 @@ async function firstAnswer(view) {
 async function showLast(view) {
   if (!view.last || !view.node.classList.contains("unread")) return;
   const at = await view.last().catch(() => null);
-  if (!at || !view.node.classList.contains("unread")) return;
+  if (!at) return;
   view.node.classList.remove("unread");
   lastGood = at;
 }

@@ -18,7 +18,7 @@ const ACTS = {
   pause: { verb: "Pause", done: "Paused", action: "pause", fields: [PAUSE_FOR], words: "Nothing is delivered until they are resumed. Pushes, retries and leases go on" },
   resume: { verb: "Resume", done: "Resumed", action: "resume", body: { flow: "out" }, fits: (row) => row.paused, others: "not paused", words: "Consumers get messages again, at once" },
   close: { verb: "Close", done: "Closed", action: "pause", body: { flow: "in" }, fields: [{ ...PAUSE_FOR, hint: PAUSE_FOR.hint.replace("resumed", "opened") }], words: "New messages are refused until they are opened. Consumers go on, so they can be drained" },
-  open: { verb: "Open", done: "Opened", action: "resume", body: { flow: "in" }, fits: (row) => row.closed, others: "that are not closed", words: "Producers can push again" },
+  open: { verb: "Open", done: "Opened", action: "resume", body: { flow: "in" }, fits: (row) => row.closed, others: "not closed", words: "Producers can push again" },
   redrive: { verb: "Redrive", done: "Redriven", action: "redrive", state: "dead", field: "redriven", fields: [DELAY], words: "They become ready again, with no attempts, and their errors are cleared" },
   promote: { verb: "Run now", done: "Due now", action: "promote", state: "delayed", field: "promoted", words: "They become due at once, also those that wait for a retry or for the next run of a schedule" },
   purge: { verb: "Delete", done: "Deleted", action: "purge", body: { state: "dead" }, state: "dead", field: "purged", danger: true, words: "They are removed for good" },
@@ -82,13 +82,13 @@ export function aboutQueues(what, selected, report) {
   }
 
   const names = rows.slice(0, NAMED).map((row) => `${shown(row, "queue")}${state ? ` (${count(row[state])})` : ""}`);
-  if (rows.length > NAMED) names.push(`and ${many(rows.length - NAMED, "other queue")}`);
+  const more = rows.length > NAMED ? ` and ${many(rows.length - NAMED, "other queue")}` : "";
   const ready = rows.reduce((sum, row) => sum + row.ready, 0);
   const waits = what === "pause" || what === "resume" ? ` Ready: ${many(ready, "message")}.` : "";
   const messages = state && many(total, `${state} message`);
   return {
     title: state === "delayed" ? `Run ${messages} of ${queues} now?` : state ? `${verb} ${messages} of ${queues}?` : `${verb} ${queues}?`,
-    words: `${words}: ${names.join(", ").replace(", and", " and")}.${waits}${rest > 0 ? ` Left alone: ${many(rest, "selected queue")} ${state ? `without a ${state} message` : `(${others})`}.` : ""}`,
+    words: `${words}: ${names.join(", ")}${more}.${waits}${rest > 0 ? ` Left alone: ${many(rest, "selected queue")} ${state ? `without a ${state} message` : `(${others})`}.` : ""}`,
     fields, confirm: verb, danger, run,
   };
 }

@@ -9,6 +9,8 @@ import { address, count, distance, many, param, shown as named } from "./format.
 
 /** How often it is asked for, in ms. It looks less often if a look takes long. */
 const EVERY = 10000;
+/** How long to wait before it is asked whether a look has ended, in ms. */
+const PAUSE = 500;
 /** Lines that are shown until somebody asks for all: more would leave no room for the queues. */
 const FEW = 3;
 /** Queues of the same check and severity from which on they are one line, and how many of them it names. */
@@ -50,7 +52,7 @@ export function findings(shared, select) {
   const items = el("ul");
   const more = el("button", { type: "button", class: "quiet", click: () => { showsAll = true; draw(all); items.children[FEW]?.querySelector("a, summary")?.focus(); } });
   const folder = el("details", { class: "findings", hidden: true }, summary, items, more);
-  const age = el("span", { class: "dim", role: "status" });
+  const age = el("span", { class: "dim" });
   const again = el("button", { type: "button", class: "small", hidden: true, click: () => look({ again: 1 }) }, "Look again");
   const node = el("div", { class: "doctor" }, folder, el("div", { class: "looked" }, age, again));
   let showsAll = false;
@@ -81,6 +83,7 @@ export function findings(shared, select) {
         }
         if (!answer.looking || !node.isConnected) break;
         drawAge();
+        await new Promise((go) => { setTimeout(go, PAUSE); });
       }
     } catch (problem) {
       failed = problem.message;

@@ -157,7 +157,8 @@ export function overview(params, shared) {
   /** Shows what was known when the servers answered last, and returns of when that is; null if nothing is known. */
   async function last() {
     const { last: known, history: samples, now } = await read("last");
-    if (!known?.queues.length) return null;
+    // The servers may have answered meanwhile.
+    if (!known?.queues.length || !node.classList.contains("unread")) return null;
     learnClock(now);
     drawTotals({ totals: known.totals, history: samples, servers: [] });
     drawQueues({ ...known, offset: 0 });
