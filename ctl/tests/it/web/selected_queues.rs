@@ -57,11 +57,8 @@ fn selected_queues_are_paused_resumed_closed_and_opened_together() {
     browser.choose("Open…", "Open 3 queues?");
     confirm(&mut browser);
     browser.until("Opened: 3 queues.");
-    assert_eq!(
-        browser
-            .eval("[...document.querySelectorAll('.bulk button')].find((one) => one.innerText === 'Open…').disabled"),
-        true
-    );
+    browser
+        .until_true("[...document.querySelectorAll('.bulk button')].find((one) => one.innerText === 'Open…').disabled");
     assert_eq!(browser.problem(), "");
 }
 
