@@ -15,8 +15,8 @@ use std::cmp::Reverse;
 const LATE: i64 = 60_000;
 /// Ready messages without a consumer are reported after this time, in ms: consumers that poll are away for moments.
 const UNSERVED: i64 = 5_000;
-/// The same is severe after this time, in ms, as in `dqctl doctor`.
-const UNSERVED_LONG: i64 = 15 * 60_000;
+/// After this time, in ms, it is severe that nobody takes ready messages, or too few consumers, as in `dqctl doctor`.
+const LONG: i64 = 15 * 60_000;
 /// A late queue hangs if its consumers have held a message for this time, in ms: as long as [`Condition::words`] names it.
 pub const HELD: i64 = 60_000;
 /// For how long the dead count as growing after one has died, in ms.
@@ -96,7 +96,7 @@ impl Condition {
         let dies = recent.has_death(RECENT);
         let dead = if recent.has_death(NEW) { Level::Warning } else { Level::Note };
         let held = if waited >= LATE { Level::Warning } else { Level::Note };
-        let unserved = if waited >= UNSERVED_LONG { Level::Bad } else { Level::Warning };
+        let waits = if waited >= LONG { Level::Bad } else { Level::Warning };
         let all = [
             (Condition::Failing, Level::Bad, is_failing),
             (
@@ -107,8 +107,8 @@ impl Condition {
             (Condition::Dying, Level::Warning, dies && (number("dead") > 0 || moves_dead(info))),
             (Condition::Paused, Level::Warning, is_paused),
             (Condition::Closed, Level::Warning, number("closed") == 1),
-            (Condition::Unserved, unserved, !is_served && waited >= UNSERVED && !recent.letters),
-            (Condition::Late, Level::Warning, waited >= LATE && is_served && !is_explained),
+            (Condition::Unserved, waits, !is_served && waited >= UNSERVED && !recent.letters),
+            (Condition::Late, waits, waited >= LATE && is_served && !is_explained),
             (Condition::Held, held, is_held && !is_paused),
             (Condition::Occupied, held, is_occupied && !is_paused && !is_limited),
             (Condition::Limited, held, is_limited && !is_paused),
@@ -216,6 +216,13 @@ mod tests {
         assert_eq!(waited(4_999), []);
         assert_eq!(waited(5_000), [(Condition::Unserved, Level::Warning)]);
         assert_eq!(waited(15 * 60_000), [(Condition::Unserved, Level::Bad)]);
+    }
+
+    #[test]
+    fn a_backlog_that_consumers_do_not_work_off_gets_worse_with_time() {
+        let waited = |ms| conditions(&[("ready", 2), ("inflight", 1), ("oldest-ready", ms)]);
+        assert_eq!(waited(60_000), [(Condition::Late, Level::Warning)]);
+        assert_eq!(waited(15 * 60_000), [(Condition::Late, Level::Bad)]);
     }
 
     #[test]

@@ -31,7 +31,10 @@ impl Trouble {
         let troubling = conditions.iter().filter(|(_, level)| *level > Level::Note);
         let Some(level) = troubling.clone().map(|(_, level)| *level).max() else { return Trouble::default() };
         let hangs = info.int("oldest-inflight").is_some_and(|age| age >= HELD);
-        let harm = troubling.map(|(condition, _)| Harm::of(*condition, hangs)).max().unwrap_or_default();
+        let harm = troubling
+            .map(|(condition, level)| Harm::of(*condition, hangs || *level == Level::Bad))
+            .max()
+            .unwrap_or_default();
         let is_of_dead = |(condition, _): &(Condition, Level)| {
             matches!(condition, Condition::Failing | Condition::Dying | Condition::Dead)
         };
@@ -47,10 +50,10 @@ impl Trouble {
 }
 
 impl Harm {
-    /// `hangs`: consumers have held a message for long.
-    fn of(condition: Condition, hangs: bool) -> Harm {
+    /// `is_long`: consumers have held a message for long, or messages have waited for very long.
+    fn of(condition: Condition, is_long: bool) -> Harm {
         match condition {
-            Condition::Late if hangs => Harm::Fails,
+            Condition::Late if is_long => Harm::Fails,
             Condition::Failing | Condition::Full => Harm::Refuses,
             Condition::Unserved | Condition::Dying => Harm::Fails,
             Condition::Late
@@ -84,6 +87,8 @@ mod tests {
         let from_the_worst = [
             quiet(&[("maxlen", 200), ("ready", 200), ("waiting-clients", 1)]),
             quiet(&[("forward-failing-since", 1), ("ready", 6)]),
+            // Consumers do not keep up with so many.
+            quiet(&[("ready", 9_000), ("oldest-ready", 20 * 60_000), ("inflight", 1)]),
             // Nobody has taken them for long.
             quiet(&[("ready", 2), ("oldest-ready", 20 * 60_000)]),
             dying(&[("dead", 321)]),

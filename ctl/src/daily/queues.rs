@@ -5,7 +5,7 @@ use super::seen::{Seen, AGAIN};
 use crate::advice::{for_queue, reaching};
 use crate::cli::QueueArgs;
 use crate::condition::{Condition, Level, Recent};
-use crate::dead::Targets;
+use crate::dead::{Newest, Targets};
 use crate::failure::{Failure, Outcome};
 use crate::groups;
 use crate::latency::{Histogram, TOLD};
@@ -58,6 +58,10 @@ pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcom
         return Ok(Outcome::Done);
     }
     let mut pairs = vec![("state".to_owned(), state(&info, &conditions, recent))];
+    if conditions.iter().any(|(condition, _)| *condition == Condition::Dying) {
+        let known = Newest::read(client, name.as_bytes(), &info).known(info.int("died").unwrap_or(0), (0, false));
+        pairs.extend(known.and_then(|known| known.words()).map(|words| ("died-lately".to_owned(), words)));
+    }
     let mut section = None;
     for (field, _) in &info.0 {
         if let (true, Some((_, heading))) = (output.is_for_people(), SECTIONS.iter().find(|(first, _)| first == field))

@@ -22,6 +22,8 @@ pub struct Known {
     pub has_more: bool,
     /// How many of them were read.
     pub read: i64,
+    /// How many of them are dead still, if fewer are.
+    pub left: Option<i64>,
     /// The most frequent cause of those, and of how many it is.
     pub cause: Option<(String, i64)>,
 }
@@ -38,12 +40,14 @@ impl Known {
         let number = |number: i64| grouped(number.unsigned_abs());
         let least = if self.has_more { "at least " } else { "" };
         let of = match self.read {
+            _ if self.left.is_some() => String::new(),
             read if read == *of => String::new(),
             read if read == self.count => format!(" ({} of them)", number(*of)),
             read => format!(" ({} of the newest {})", number(*of), number(read)),
         };
         let time = span(RECENT.unsigned_abs());
-        Some(format!("{least}{} in {time}: {}{of}", number(self.count), shown(cause)))
+        let left = self.left.map_or_else(String::new, |left| format!(", {} dead still", number(left)));
+        Some(format!("{least}{} in {time}{left}: {}{of}", number(self.count), shown(cause)))
     }
 }
 
@@ -94,6 +98,27 @@ impl Newest {
         let is_all = count >= died || read < self.looked && self.dead >= self.died;
         let frequent = self.causes.iter().max_by(|(a, many), (b, more)| many.cmp(more).then_with(|| b.cmp(a)));
         let cause = frequent.map(|(cause, many)| (cause.clone(), *many));
-        Some(Known { count, has_more: !is_known && !is_all, read, cause })
+        // All of these were read if the newest ones that were read include one that died before, or are all.
+        let is_read = read < self.looked || self.looked >= self.dead;
+        let left = (is_read && read < count - (died - self.died).max(0)).then_some(read);
+        Some(Known { count, has_more: !is_known && !is_all, read, left, cause })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Newest;
+
+    #[test]
+    fn of_those_that_died_lately_it_is_told_how_many_are_left_if_the_others_were_redriven() {
+        let words = |looked, dead, grown| {
+            let newest = Newest { dead, ..Newest::of(&[("timeout", 1)], looked, 298) };
+            newest.known(298, (grown, true)).and_then(|known| known.words()).unwrap()
+        };
+        assert_eq!(words(1, 1, 187), "187 in 10m, 1 dead still: timeout");
+        assert_eq!(words(100, 150, 187), "187 in 10m, 1 dead still: timeout");
+        assert_eq!(words(1, 1, 1), "1 in 10m: timeout");
+        // There may be more of them behind those that were read.
+        assert_eq!(words(1, 298, 298), "298 in 10m: timeout");
     }
 }

@@ -71,6 +71,11 @@ pub fn check_again(
     let is_stuck = !moves && inflight > 0 && u128::from(running) >= limits.ready.as_millis();
     let conditions = Condition::of(&info, Recent::default());
     let is = |condition: Condition| conditions.iter().any(|(one, _)| *one == condition);
+    let waits = [Condition::Late, Condition::Unserved].map(|condition| (condition, Level::Bad));
+    let severity = match waits.iter().any(|bad| conditions.contains(bad)) {
+        true => Severity::Critical,
+        false => Severity::Warning,
+    };
     let (ready, age) = (number(&info, "ready"), span(age));
     let ready = if ready == 1 { "1 message is ready".to_owned() } else { format!("{ready} messages are ready") };
     let held = match inflight {
@@ -85,7 +90,7 @@ pub fn check_again(
              their messages"
         );
         let advice = "take them back from a consumer that is gone with dqctl release, or one of a consumer without a name with dqctl nack; who holds them, list with dqctl consumers QUEUE";
-        about.warning("stuck", what, why, advice);
+        about.add(severity, "stuck", what, why, advice);
     } else if is(Condition::Occupied) {
         let what = format!("{ready}, the oldest for {age}: it is at its MAXINFLIGHT{held}");
         let why = "consumers hold as many messages as it lets them";
@@ -109,15 +114,14 @@ pub fn check_again(
         );
     } else if is_served {
         let what = format!("it is late: {ready}, the oldest for {age}, although there are consumers{held}");
-        let advice = "add consumers, or look at groups that wait, and dqctl consumers QUEUE";
-        about.warning("behind", what, &before.why(&Waiting::of(&info, before.trouble), before.at.elapsed()), advice);
+        let advice = match number(&info, "groups") {
+            0 => "add consumers; dqctl stats QUEUE shows how long they take",
+            _ => "add consumers, or look with dqctl groups QUEUE whether a few groups have most of it",
+        };
+        let why = before.why(&Waiting::of(&info, before.trouble), before.at.elapsed());
+        about.add(severity, "behind", what, &why, advice);
     } else {
         let since = if before.delivered > 0 { "no consumer waits" } else { "none was ever taken" };
-        let unserved = conditions.iter().find(|(condition, _)| *condition == Condition::Unserved);
-        let severity = match unserved {
-            Some((_, Level::Bad)) => Severity::Critical,
-            Some(_) | None => Severity::Warning,
-        };
         let what = format!("{ready}, the oldest for {age}, and {since}");
         let why = "no client waits, nothing is in flight, and nothing is delivered";
         let advice = "start its consumers; dqctl info QUEUE shows how many wait";

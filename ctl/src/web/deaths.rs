@@ -17,14 +17,14 @@ use serde_json::{json, Value as Json};
 pub fn recent(client: &Client, history: &History, queue: &[u8], info: &Fields) -> Json {
     let since = now_ms().saturating_sub(RECENT);
     let newest = Newest::read(client, queue, info);
-    let Some(Known { count, has_more, read, cause }) =
+    let Some(Known { count, has_more, read, left, cause }) =
         newest.known(info.int("died").unwrap_or(0), history.died(queue, since))
     else {
         return Json::Null;
     };
     let (cause, of) = cause.unzip();
-    let mut told =
-        json!({ "count": count, "more": has_more, "read": read, "cause": cause, "of-cause": of.unwrap_or(0) });
+    let mut told = json!({ "count": count, "more": has_more, "read": read, "left": left, "cause": cause,
+        "of-cause": of.unwrap_or(0) });
     if let (Some(told), 0, Some(_)) = (told.as_object_mut(), read, target(info)) {
         put(told, "moved-to", info.bytes("deadforward"));
     }

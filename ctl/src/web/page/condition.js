@@ -34,15 +34,15 @@ const MORE = {
 /** How many died lately, and of what most of the newest ones, or where they are now; empty if that is not known. */
 export function deathWords(row) {
   if (!row.deaths) return "";
-  const { count: died, more, read, cause, "of-cause": ofCause } = row.deaths;
+  const { count: died, more, read, left, cause, "of-cause": ofCause } = row.deaths;
   // Of how many that is, if it may be far from all.
   const all = more && row.died > died ? `; ${count(row.died)} since it was created` : "";
   const number = `${more ? "at least " : ""}${count(died)} died in 10 min`;
   const target = shown(row.deaths, "moved-to").replace(/^QUEUE /, "");
   if (cause === null) return `${number}${target ? `, moved to ${target}` : ""}${all}`;
-  const of = ofCause === died ? "" : ` (${count(ofCause)} of ${read === died ? "them" : `the newest ${count(read)}`})`;
+  const of = ofCause === died || left !== null ? "" : ` (${count(ofCause)} of ${read === died ? "them" : `the newest ${count(read)}`})`;
   // A table may have no room for more than the cause.
-  return `${number}: ${visible(cause)}${of}${all}`;
+  return `${number}${left === null ? "" : `, ${count(left)} dead still`}: ${visible(cause)}${of}${all}`;
 }
 
 /** The queue to which the dead are moved, as a parameter of the API, if a field says so; null if there is none. */

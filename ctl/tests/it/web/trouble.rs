@@ -101,7 +101,8 @@ fn messages_that_die_are_counted_with_their_most_frequent_cause() {
     }
     server.ask(&["DQ.PUSH", "fine", "x"]);
     let web = Web::start(&server, &[]);
-    let expected = json!({ "count": 3, "more": false, "read": 3, "cause": "timeout after # ms", "of-cause": 2 });
+    let expected =
+        json!({ "count": 3, "more": false, "read": 3, "left": null, "cause": "timeout after # ms", "of-cause": 2 });
     assert_eq!(web.read("/api/queue?queue=q")["deaths"], expected);
     assert_eq!(web.read("/api/queues?contains=q")["queues"][0]["deaths"], expected);
     assert_eq!(web.read("/api/queue?queue=fine")["deaths"], Json::Null);
@@ -116,7 +117,10 @@ fn messages_that_die_are_counted_with_their_most_frequent_cause() {
     let more = "for i = 1, 200 do local id = redis.call('DQ.PUSH', 'q', 'x') redis.call('DQ.BURY', 'q', id) end";
     server.ask(&["EVAL", more, "0"]);
     let many = web.read("/api/queue?queue=q")["deaths"].clone();
-    assert_eq!(many, json!({ "count": 200, "more": true, "read": 100, "cause": "(rejected)", "of-cause": 100 }));
+    assert_eq!(
+        many,
+        json!({ "count": 200, "more": true, "read": 100, "left": null, "cause": "(rejected)", "of-cause": 100 })
+    );
 }
 
 #[test]
