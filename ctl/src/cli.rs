@@ -35,7 +35,7 @@ pub use work::{header_of, ExportArgs, WorkArgs, MOST_CONCURRENCY};
 use crate::connection::Connection;
 use crate::name::{MessageId, QueueName};
 use crate::web::WebArgs;
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 use std::time::Duration;
 
 /// How long an ordinary command tries to reach the server.
@@ -91,7 +91,7 @@ pub enum Command {
     Get(GetArgs),
     /// List the first messages of each state, or of one state
     Peek(PeekArgs),
-    /// Find the messages of an id in all queues, or those whose ids begin with it
+    /// Find messages in all queues: by their id, by its beginning, or by conditions
     Find(FindArgs),
     /// Show the counts, settings and totals of a queue; without a QUEUE, list the queues
     Info(InfoArgs),
@@ -270,12 +270,21 @@ impl PeekArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(
+    group = ArgGroup::new("which").args(["id", "conditions", "older"]).required(true).multiple(true),
+    override_usage = "dqctl find [OPTIONS] <ID>\n       \
+        dqctl find [OPTIONS] [--where <CONDITION>]... [--older <TIME>]"
+)]
 pub struct FindArgs {
     /// The id of the message, or a receipt
-    pub id: MessageId,
+    #[arg(conflicts_with_all = ["conditions", "older"])]
+    pub id: Option<MessageId>,
     /// Find all messages whose ids begin with this, for which all messages are read
-    #[arg(long)]
+    #[arg(long, requires = "id")]
     pub prefix: bool,
+    // Instead of an id.
+    #[command(flatten)]
+    pub select: SelectArgs,
     /// Only in queues whose name matches this glob
     #[arg(long = "match", value_name = "PATTERN")]
     pub pattern: Option<String>,
@@ -285,6 +294,12 @@ pub struct FindArgs {
 pub struct GroupsArgs {
     /// The queue
     pub queue: QueueName,
+    /// Only groups with this in their names
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub contains: Option<String>,
+    /// Only those that are paused
+    #[arg(long)]
+    pub paused: bool,
     /// The most groups
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,

@@ -196,8 +196,8 @@ fn cancel(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Res
     let fields = info(client, args.queue.as_bytes(), name.as_bytes())?;
     let left = || Ok(fields.as_ref().and_then(|fields| u64::try_from(fields.int("left")?).ok()));
     let question =
-        Question { verb: "Cancel", states: String::new(), which: format!(" in the batch {}", visible(name)) };
-    if agrees(&args.confirm, &question, &args.queue, left)?.is_none() {
+        || Question { verb: "Cancel", states: String::new(), which: format!(" in the batch {}", visible(name)) };
+    if agrees(&args.confirm, question, &args.queue, left)?.is_none() {
         return Ok(Outcome::Nothing);
     }
     let reply = client.call(cmd("DQ.BATCH").arg(args.queue.as_bytes()).arg(name).arg("CANCEL"), Resend::Never)?;

@@ -21,7 +21,8 @@ pub type Tell<'a> = &'a mut dyn FnMut(u64);
 
 /// What is done to the messages, and how they are counted.
 pub struct Bulk<'a> {
-    pub question: Question<'a>,
+    /// Asked for when the messages have been counted.
+    pub question: &'a dyn Fn() -> Question<'a>,
     /// As in the answer: `redriven`.
     pub done: &'static str,
     /// Whether they are only counted.
@@ -48,7 +49,7 @@ impl Bulk<'_> {
         let number = if self.is_dry {
             counted()?
         } else {
-            let Some(most) = agrees(self.confirm, &self.question, queue, counted)? else {
+            let Some(most) = agrees(self.confirm, self.question, queue, counted)? else {
                 return Ok(Outcome::Nothing);
             };
             self.changed(queue, most)?
@@ -89,7 +90,7 @@ impl Bulk<'_> {
         }
         if !self.is_dry && !meant.is_empty() {
             let names: Vec<&QueueName> = meant.iter().map(|(name, _)| name).collect();
-            if !self.question.agrees_to_all(self.confirm, &matching(typed, &names), total)? {
+            if !(self.question)().agrees_to_all(self.confirm, &matching(typed, &names), total)? {
                 return Ok(Outcome::Nothing);
             }
         }

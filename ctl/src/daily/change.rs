@@ -186,7 +186,7 @@ impl Change<'_> {
         // Those that come later are not among the oldest.
         let limited = |most: u64| Filter { oldest: u32::try_from(most).ok().or(filter.oldest), ..filter.clone() };
         let change = Bulk {
-            question: Question::of(self.verb, &filter),
+            question: &|| Question::of(self.verb, &filter),
             done: self.done,
             is_dry: self.is_dry,
             confirm: self.confirm,

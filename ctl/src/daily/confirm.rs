@@ -55,9 +55,9 @@ impl<'a> Question<'a> {
 ///
 /// Returns the most messages that may be changed, because more may have come since they were counted; `None` if the answer
 /// is no.
-pub fn agrees(
+pub fn agrees<'a>(
     args: &ConfirmArgs,
-    question: &Question,
+    question: impl Fn() -> Question<'a>,
     queue: &QueueName,
     count: impl FnOnce() -> Result<Option<u64>, Failure>,
 ) -> Result<Option<u64>, Failure> {
@@ -71,7 +71,7 @@ pub fn agrees(
         Err(failure) if !failure.is_denied() => return Err(failure),
         Err(_) => None,
     };
-    let text = question.text(&format!("the queue {queue}"), &queue.to_string(), number);
+    let text = question().text(&format!("the queue {queue}"), &queue.to_string(), number);
     Ok(ask(&text)?.then_some(number.unwrap_or(u64::MAX)))
 }
 

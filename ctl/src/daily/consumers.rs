@@ -174,7 +174,11 @@ pub fn release(client: &Client, args: &ReleaseArgs, output: &Output) -> Result<O
     };
     let consumer = visible(&args.consumer);
     let change = Bulk {
-        question: Question { verb: "Release", states: String::new(), which: format!(" from the consumer {consumer}") },
+        question: &|| Question {
+            verb: "Release",
+            states: String::new(),
+            which: format!(" from the consumer {consumer}"),
+        },
         done: "released",
         is_dry: args.dry_run,
         confirm: &args.confirm,

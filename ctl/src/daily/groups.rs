@@ -6,7 +6,7 @@ use crate::failure::{Failure, Outcome};
 use crate::groups::{each, Group};
 use crate::message::distance;
 use crate::output::Column::{Name, Number, Word};
-use crate::output::{Column, Output, Table};
+use crate::output::{separated, Column, Output, Table};
 use crate::time::instant;
 use dq_client::Client;
 use serde_json::{json, Value as Json};
@@ -16,21 +16,32 @@ const COLUMNS: &[Column] =
     &[Name("group"), Number("waiting"), Number("occupied"), Word("oldest-due"), Word("paused"), Word("next-delivery")];
 
 pub fn groups(client: &Client, args: &GroupsArgs, output: &Output) -> Result<Outcome, Failure> {
-    let (mut table, mut found) = (Table::new(COLUMNS), 0);
+    let (mut found, mut exist) = (Vec::new(), false);
     each(client, args.queue.as_bytes(), |group| {
-        found += 1;
-        if output.json {
-            output.result("", json(group))?;
-        } else {
-            table.row(cells(group, output));
+        exist = true;
+        let is_named = args.contains.as_ref().is_none_or(|part| group.name.contains(part));
+        if is_named && (group.is_paused() || !args.paused) {
+            found.push(group);
         }
-        Ok(if args.count == Some(found) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        Ok(ControlFlow::Continue(()))
     })?;
-    if found == 0 && !exists(client, &args.queue)? {
+    if !exist && !exists(client, &args.queue)? {
         return Ok(Outcome::Nothing);
     }
-    if !output.json {
-        output.table(&table)?;
+    // What somebody has to resume comes first, then what waits most.
+    found.sort_by(|a, b| (!a.is_paused(), b.waiting, &a.name).cmp(&(!b.is_paused(), a.waiting, &b.name)));
+    let left =
+        found.len().saturating_sub(args.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
+    found.truncate(found.len() - left);
+    if output.json {
+        found.into_iter().try_for_each(|group| output.result("", json(group)))?;
+        return Ok(Outcome::Done);
+    }
+    let mut table = Table::new(COLUMNS);
+    found.into_iter().for_each(|group| table.row(cells(group, output)));
+    output.table(&table)?;
+    if left > 0 {
+        output.remark(&format!("{} more", separated(&left.to_string())))?;
     }
     Ok(Outcome::Done)
 }

@@ -6,12 +6,13 @@ use crate::cli::{FindArgs, GetArgs, PeekArgs};
 use crate::dead::{error_of, pages, Among};
 use crate::failure::{Failure, Outcome};
 use crate::message;
-use crate::name::{put, shown};
+use crate::name::{put, shown, MessageId};
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::progress::Progress;
 use crate::reply::{self, Fields};
 use crate::scan;
+use crate::time::now_ms;
 use dq_client::{cmd, Client, Error, Resend, State};
 use std::ops::ControlFlow;
 
@@ -109,15 +110,17 @@ fn selected(client: &Client, args: &PeekArgs, state: State) -> Result<Vec<Fields
     Ok(messages)
 }
 
-/// Looks for an id in all queues, or for its beginning.
+/// Looks for messages in all queues: for an id, for its beginning, or for what conditions select.
 pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome, Failure> {
-    let id = args.id.id();
+    let id = args.id.as_ref().map(MessageId::id);
+    let filter = args.select.filter(Among::default(), None);
     let (mut table, mut outcome) = (Table::new(FOUND), Outcome::Nothing);
     let (queues, mut unread) = crate::queues::find_reachable(client, args.pattern.as_deref())?;
     for queue in queues {
-        let found = match args.prefix {
-            true => with_prefix(client, &queue, id.as_bytes()),
-            false => of_id(client, &queue, id.as_bytes()),
+        let found = match &id {
+            Some(id) if !args.prefix => of_id(client, &queue, id.as_bytes()),
+            Some(id) => all(client, &queue, |message| message.bytes("id").starts_with(id.as_bytes())),
+            None => all(client, &queue, |message| filter.selects(message, now_ms())),
         };
         let found = match found {
             Err(failure) if failure.is_denied() => {
@@ -148,13 +151,16 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
         (Outcome::Done, Some(failure)) => eprintln!("dqctl: not all queues could be read: {failure}"),
         (Outcome::Nothing | Outcome::Done, None) => {}
     }
-    match outcome {
-        Outcome::Nothing if args.prefix => eprintln!("dqctl: no queue has a message whose id begins with {id}"),
-        Outcome::Nothing => {
+    match (outcome, id) {
+        (Outcome::Nothing, Some(id)) if args.prefix => {
+            eprintln!("dqctl: no queue has a message whose id begins with {id}")
+        }
+        (Outcome::Nothing, Some(id)) => {
             eprintln!("dqctl: no queue has a message {id}; with --prefix, those are found whose ids begin with it")
         }
-        Outcome::Done if !output.json => output.table(&table)?,
-        Outcome::Done => {}
+        (Outcome::Nothing, None) => eprintln!("dqctl: no queue has a message{filter}"),
+        (Outcome::Done, _) if !output.json => output.table(&table)?,
+        (Outcome::Done, _) => {}
     }
     Ok(outcome)
 }
@@ -167,12 +173,12 @@ fn of_id(client: &Client, queue: &[u8], id: &[u8]) -> Result<Vec<Fields>, Failur
     }
 }
 
-/// The messages whose ids begin with something, in the order of their ids.
-fn with_prefix(client: &Client, queue: &[u8], prefix: &[u8]) -> Result<Vec<Fields>, Failure> {
+/// The messages that are meant, in the order of their ids.
+fn all(client: &Client, queue: &[u8], is_meant: impl Fn(&Fields) -> bool) -> Result<Vec<Fields>, Failure> {
     let mut found = Vec::new();
     let Some(info) = queues::read(client, queue)? else { return Ok(found) };
     scan::pages(client, queue, &info, &[], |page| {
-        found.extend(page.into_iter().filter(|message| message.bytes("id").starts_with(prefix)));
+        found.extend(page.into_iter().filter(|message| is_meant(message)));
         Ok(ControlFlow::Continue(()))
     })?;
     found.sort_by(|a, b| a.bytes("id").cmp(b.bytes("id")));

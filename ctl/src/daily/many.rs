@@ -11,14 +11,16 @@ use crate::dead::{is_older, older_than};
 use crate::failure::{Failure, Outcome};
 use crate::message::recurs;
 use crate::name::{MessageId, QueueName};
-use crate::output::Output;
+use crate::output::{separated, Output};
 use crate::reply::{int, unexpected, Fields};
 use crate::scan;
 use crate::time::{millis, now_ms};
 use crate::transfer::get_all;
 use crate::visible::visible;
+use crate::wording::messages;
 use dq_client::{cmd, Client, Cmd, Resend, State};
 use serde_json::json;
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 /// How many messages one command changes.
@@ -28,14 +30,19 @@ pub fn promote(client: &Client, args: &PromoteArgs, output: &Output) -> Result<O
     if !args.ids.is_empty() {
         return promote_these(client, &args.queue, &args.ids, output);
     }
-    let whole = Whole { client, states: &[State::Delayed], most: args.count };
+    let (whole, recurring) = (Whole { client, states: &[State::Delayed], most: args.count }, Cell::new(0));
     let step = |queue: &QueueName, count| cmd("DQ.PROMOTE").arg(queue.as_bytes()).arg("COUNT").arg(count).clone();
     let change = Bulk {
-        question: Question { verb: "Promote", states: "delayed".to_owned(), which: String::new() },
+        question: &|| Question { verb: "Promote", states: "delayed".to_owned(), which: started(recurring.get(), args) },
         done: "promoted",
         is_dry: args.dry_run,
         confirm: &args.confirm,
-        count: &|queue, _| whole.count(queue),
+        count: &|queue, _| {
+            whole.count_with(queue, |info| {
+                recurring.set(recurring.get() + known(count_recurring(client, queue, info, State::Delayed))?);
+                Ok(held(info, &[State::Delayed]))
+            })
+        },
         change: &|queue, most, tell| whole.in_steps(queue, most, tell, step),
         why_none: &|_| Ok(()),
     };
@@ -71,7 +78,7 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
         command
     };
     let change = Bulk {
-        question: Question { verb: "Redrive", states: "dead".to_owned(), which: String::new() },
+        question: &|| Question { verb: "Redrive", states: "dead".to_owned(), which: String::new() },
         done: "redriven",
         is_dry: args.dry_run,
         confirm: &args.confirm,
@@ -101,18 +108,64 @@ pub fn purge(client: &Client, args: &PurgeArgs, output: &Output) -> Result<Outco
         command
     };
     let change = Bulk {
-        question: about(args, &states),
+        question: &|| about(args, &states),
         done: "purged",
         is_dry: args.dry_run,
         confirm: &args.confirm,
         count: &|queue, _| whole.count_with(queue, |info| to_purge(client, args, queue, &states, info)),
         change: &|queue, most, tell| whole.in_steps(queue, most, tell, step),
-        why_none: &|queue| match states.contains(&State::Dead) {
-            true => where_no_dead_are(client, queue),
-            false => Ok(()),
+        why_none: &|queue| {
+            if states.contains(&State::Dead) {
+                where_no_dead_are(client, queue)?;
+            }
+            which_stay(client, args, queue, &states)
         },
     };
     change.run(client, &args.queue, output)
+}
+
+/// How many of the delayed messages begin a run of a schedule, for a question.
+fn started(recurring: u64, args: &PromoteArgs) -> String {
+    match (recurring, args.count) {
+        (0, _) => String::new(),
+        (recurring, None) => format!(", of which {} recurring", is_or_are(recurring)),
+        (recurring, Some(count)) => format!(", of which up to {} recurring", is_or_are(recurring.min(count.into()))),
+    }
+}
+
+fn is_or_are(number: u64) -> String {
+    format!("{} {}", separated(&number.to_string()), if number == 1 { "is" } else { "are" })
+}
+
+/// Says on standard error how many messages a purge has left alone because they recur.
+fn which_stay(client: &Client, args: &PurgeArgs, queue: &QueueName, states: &[State]) -> Result<(), Failure> {
+    let Some(info) = queues::read(client, queue.as_bytes())?.filter(|_| !args.recurring) else { return Ok(()) };
+    let mut recurring = 0;
+    for state in states {
+        recurring += known(count_recurring(client, queue, &info, *state))?;
+    }
+    if recurring > 0 {
+        eprintln!("dqctl: left alone, because they recur: {}; --recurring removes them too", messages(recurring));
+    }
+    Ok(())
+}
+
+/// A number that is not necessary: zero if the user may not read it.
+fn known(number: Result<u64, Failure>) -> Result<u64, Failure> {
+    match number {
+        Err(failure) if failure.is_denied() => Ok(0),
+        number => number,
+    }
+}
+
+/// How many messages of a state recur.
+fn count_recurring(client: &Client, queue: &QueueName, info: &Fields, state: State) -> Result<u64, Failure> {
+    let mut recurring = 0;
+    scan::pages(client, queue.as_bytes(), info, &["RECURRING"], |page| {
+        recurring += page.iter().filter(|message| message.text("state") == state.as_str()).count() as u64;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(recurring)
 }
 
 /// What a purge asks.
@@ -140,24 +193,19 @@ fn to_purge(
     }
     let mut number = 0;
     for state in State::ALL.into_iter().filter(|state| states.contains(state)) {
-        let see = |options: &[&str], is_meant: &dyn Fn(&Fields) -> bool| {
-            let mut seen = 0;
-            scan::pages(client, queue.as_bytes(), info, options, |page| {
-                seen += page.iter().filter(|message| is_meant(message)).count() as u64;
-                Ok(ControlFlow::Continue(()))
-            })?;
-            Ok::<u64, Failure>(seen)
-        };
-        number += if counts_suffice {
-            let recurring = see(&["RECURRING"], &|message| message.text("state") == state.as_str())?;
-            held(info, &[state]).saturating_sub(recurring)
-        } else {
-            see(&["STATE", state.as_str()], &|message| {
+        if counts_suffice {
+            number += held(info, &[state]).saturating_sub(count_recurring(client, queue, info, state)?);
+            continue;
+        }
+        scan::pages(client, queue.as_bytes(), info, &["STATE", state.as_str()], |page| {
+            let is_meant = |message: &&Fields| {
                 args.group.as_ref().is_none_or(|group| message.bytes("group") == group.as_bytes())
                     && args.older.is_none_or(|age| is_older(message, age, now_ms()))
                     && (args.recurring || !recurs(message))
-            })?
-        };
+            };
+            number += page.iter().filter(is_meant).count() as u64;
+            Ok(ControlFlow::Continue(()))
+        })?;
     }
     Ok(number)
 }

@@ -58,7 +58,7 @@ pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcom
         return Ok(Outcome::Done);
     }
     let mut pairs = vec![("state".to_owned(), state(&info, &conditions, recent))];
-    if conditions.iter().any(|(condition, _)| *condition == Condition::Dying) {
+    if output.is_for_people() && conditions.iter().any(|(condition, _)| *condition == Condition::Dying) {
         let known = Newest::read(client, name.as_bytes(), &info).known(info.int("died").unwrap_or(0), (0, false));
         pairs.extend(known.and_then(|known| known.words()).map(|words| ("died-lately".to_owned(), words)));
     }

@@ -64,6 +64,26 @@ fn a_terminal_asks_with_the_number_before_many_are_changed() {
 }
 
 #[test]
+fn a_promote_says_how_many_schedules_it_starts_and_a_purge_that_it_leaves_them() {
+    let server = Server::start();
+    for id in ["daily", "weekly"] {
+        ok(&server, &["schedule", "q", id, "x", "--every", "1d"]);
+    }
+    let asked = answering(&server, "promote q", true, "n\n");
+    assert!(asked.contains("Promote 2 delayed messages of the queue q, of which 2 are recurring? [y/N]"), "{asked}");
+    ok(&server, &["push", "q", "x", "--in", "1h"]);
+    let asked = answering(&server, "promote q -n 1", true, "n\n");
+    assert!(asked.contains("Promote 1 delayed message of the queue q, of which up to 1 is recurring?"), "{asked}");
+    assert_eq!(ok(&server, &["purge", "q", "delayed"]), "1\n");
+    let purged = dqctl(&server, &["purge", "q", "delayed"]);
+    assert_eq!((purged.code, purged.out.as_str()), (1, "0\n"), "{purged:?}");
+    assert!(
+        purged.err.contains("left alone, because they recur: 2 messages; --recurring removes them too"),
+        "{purged:?}"
+    );
+}
+
+#[test]
 fn no_more_is_changed_than_was_asked_about() {
     for (args, done) in [
         ("cancel q --where error~timeout", "2 cancelled"),

@@ -72,12 +72,12 @@ fn a_queue_that_nobody_consumes_is_found() {
     server.ask(&["DQ.POP", "served"]);
     let (code, findings) = doctor(&server, &[]);
     assert_eq!((code, severities(&findings, "no-consumer")), (1, vec!["critical"]), "{findings:?}");
-    assert_eq!(severities(&findings, "behind"), ["warning"]);
+    assert_eq!(severities(&findings, "behind"), ["critical"]);
     let of = |check: &str| findings.iter().find(|finding| finding["check"] == check).unwrap()["queue"].clone();
     assert_eq!((of("no-consumer"), of("behind")), (Json::from("forgotten"), Json::from("served")));
     let served = findings.iter().find(|finding| finding["check"] == "behind").unwrap();
     assert!(served["what"].as_str().unwrap().contains("consumers; 1 in flight, the oldest for "), "{served}");
-    assert!(served["do"].as_str().unwrap().contains("dqctl consumers served"), "{served}");
+    assert!(served["do"].as_str().unwrap().contains("dqctl stats served"), "{served}");
     assert_eq!(doctor(&server, &["--max-ready", "2h"]).0, 0);
     assert_eq!(doctor(&server, &["--match", "other*"]).0, 0);
 }
@@ -85,15 +85,18 @@ fn a_queue_that_nobody_consumes_is_found() {
 #[test]
 fn what_waits_for_a_minute_is_as_severe_as_in_ls() {
     let server = sound();
-    for (queue, minutes) in [("long", 20), ("short", 2), ("late", 2), ("late", 2)] {
+    for (queue, minutes) in [("long", 20), ("short", 2), ("late", 2), ("late", 2), ("swamped", 20), ("swamped", 20)] {
         server.ask(&["DQ.PUSH", queue, "x", "AT", &ago(minutes)]);
     }
-    server.ask(&["DQ.POP", "late", "LEASE", "600000"]);
+    for queue in ["late", "swamped"] {
+        server.ask(&["DQ.POP", queue, "LEASE", "600000"]);
+    }
     let (_, findings) = doctor(&server, &[]);
     for (queue, check, severity, level) in [
         ("long", "no-consumer", "critical", "bad"),
         ("short", "no-consumer", "warning", "warning"),
         ("late", "behind", "warning", "warning"),
+        ("swamped", "behind", "critical", "bad"),
     ] {
         let found = findings.iter().find(|found| found["queue"] == queue).expect("a finding");
         assert_eq!((&found["check"], &found["severity"]), (&Json::from(check), &Json::from(severity)), "{found}");

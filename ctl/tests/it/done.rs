@@ -1,6 +1,6 @@
 //! Groups and done messages: the commands, and the results of workers.
 
-use crate::dqctl::{command, dqctl, field, json, ok, with_input};
+use crate::dqctl::{command, dqctl, field, json, ok, on_terminal, with_input};
 use crate::support::{eventually, Server};
 use crate::work::{written, Work};
 use dq_client::{Queue, Raw};
@@ -27,6 +27,24 @@ fn a_push_takes_the_options_of_groups_and_done_messages() {
     }
     ok(&server, &["schedule", "q", "tick", "x", "--every", "1h", "--group", "ann"]);
     assert_eq!(field(&server, "q", "tick", "group"), "ann");
+}
+
+#[test]
+fn of_many_groups_the_paused_ones_and_those_that_wait_most_come_first() {
+    let server = Server::start();
+    for (group, number) in [("a-1", 1), ("a-2", 3), ("b-1", 2), ("b-2", 1)] {
+        (0..number).for_each(|_| drop(ok(&server, &["push", "q", "x", "--group", group])));
+    }
+    ok(&server, &["pause", "q", "--group", "b-2"]);
+    let names = |options: &[&str]| -> Vec<String> {
+        let listed = json(&server, &[&["groups", "q"], options].concat());
+        listed.iter().map(|group| group["group"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&[]), ["b-2", "a-2", "b-1", "a-1"]);
+    assert_eq!(names(&["-n", "2"]), ["b-2", "a-2"]);
+    assert_eq!(names(&["--contains", "-1"]), ["b-1", "a-1"]);
+    assert_eq!(names(&["--paused"]), ["b-2"]);
+    assert!(on_terminal(&server, "groups q -n 1", true).ends_with("\n3 more\n"));
 }
 
 #[test]

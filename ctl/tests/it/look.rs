@@ -200,6 +200,9 @@ fn a_terminal_gets_ages_and_a_pipe_exact_instants() {
         let piped = ok(&server, &args.split(' ').collect::<Vec<_>>());
         assert!(piped.contains("Z\n") && !piped.contains('('), "{args}: {piped}");
     }
+    let shown = on_terminal(&server, "info q", true);
+    let died = shown.lines().find(|line| line.starts_with("died-lately ")).expect("a line");
+    assert!(died.ends_with(" 1 in 10m: (rejected)"), "{died}");
     let held = ok(&server, &["consumers", "q"]);
     assert!(held.ends_with("Z\n"), "{held}");
     assert!(on_terminal(&server, "consumers q", true).ends_with(" ago\n"));
@@ -287,4 +290,25 @@ fn messages_are_listed_without_their_payloads() {
     let listed = ok(&server, &["peek", "q", "--no-payload"]);
     assert!(listed.starts_with("m\tready\t") && listed.len() < 200, "{listed}");
     assert_eq!(json(&server, &["peek", "q", "--no-payload"])[0].get("payload"), None);
+}
+
+#[test]
+fn messages_of_all_queues_are_found_by_what_is_in_them() {
+    let server = Server::start();
+    for (queue, id, payload) in [("mail", "m1", "order 4711"), ("web", "w1", "order 4712"), ("web", "w2", "Order 4711")]
+    {
+        ok(&server, &["push", queue, payload, "--id", id]);
+    }
+    ok(&server, &["bury", "mail", "m1", "--error", "no such user"]);
+    let ids = |args: &[&str]| -> Vec<String> {
+        json(&server, args).iter().map(|message| message["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids(&["find", "--where", "payload~order 4711"]), ["m1", "w2"]);
+    assert_eq!(ids(&["find", "--where", "payload~order 4711", "--match", "w*"]), ["w2"]);
+    assert_eq!(ids(&["find", "--where", "error~user", "--where", "payload~4711"]), ["m1"]);
+    let none = dqctl(&server, &["find", "--where", "payload~4713"]);
+    assert!(none.code == 1 && none.err.contains("no queue has a message with payload~4713"), "{none:?}");
+    for wrong in [&["find"][..], &["find", "m1", "--where", "payload~4711"], &["find", "--prefix"]] {
+        assert_eq!(dqctl(&server, wrong).code, 2, "{wrong:?}");
+    }
 }
