@@ -38,12 +38,14 @@ impl<'a> Question<'a> {
             Some(number) => messages(number).replace(' ', &states),
             None => format!("{}messages, which could not be counted,", states.trim_start()),
         };
+        // Who looks for the cause later needs what is lost.
+        let kept = match self.states.as_str() {
+            "dead" => format!(" ({} keeps them)", dump_of_dead(queue)),
+            _ => String::new(),
+        };
         let end = match self.verb {
-            "Purge" | "Cancel" => " for good".to_owned(),
-            // Who looks for the cause later needs them.
-            "Redrive" if self.states == "dead" => {
-                format!(", which clears their errors and attempts ({} keeps them)", dump_of_dead(queue))
-            }
+            "Purge" | "Cancel" => format!(" for good{kept}"),
+            "Redrive" if !kept.is_empty() => format!(", which clears their errors and attempts{kept}"),
             _ => String::new(),
         };
         format!("{} {number} of {place}{}{end}? [y/N] ", self.verb, self.which)

@@ -291,7 +291,11 @@ fn two_of_three() -> Server {
 fn many_messages_of_all_queues_that_match_are_changed_after_one_question() {
     for (args, question, done) in [
         ("promote 'svc:*'", "Promote 4 delayed messages of 2 queues that match svc:* (svc:a, svc:b)?", "promoted"),
-        ("purge 'svc:*' dead", "Purge 4 dead messages of 2 queues that match svc:* (svc:a, svc:b) for good?", "purged"),
+        (
+            "purge 'svc:*' dead",
+            "Purge 4 dead messages of 2 queues that match svc:* (svc:a, svc:b) for good (dqctl",
+            "purged",
+        ),
         ("redrive 'svc:*'", "Redrive 4 dead messages of 2 queues that match svc:* (svc:a, svc:b), which", "redriven"),
         ("release 'svc:*' w", "Release 4 messages of 2 queues that match svc:* (svc:a, svc:b) from", "released"),
         ("cancel 'svc:*' --where error=bad", "Cancel 4 dead messages of 2 queues that match", "cancelled"),
