@@ -17,12 +17,14 @@ use crate::web::holders::Holder;
 use crate::web::presence::Presence;
 use dq_client::{cmd, Error, Resend, Value};
 use serde_json::{json, Map, Value as Json};
+use std::cmp::Reverse;
 use std::collections::HashSet;
 
 /// The most queues of one answer.
 const QUEUES: i64 = 200;
-/// The most groups or consumers that are read, and that are listed.
+/// The most groups or consumers that are kept, that are looked at for a part of their name, and that are listed.
 const READ: usize = 20_000;
+const SEARCHED: usize = 500_000;
 const LISTED: i64 = 500;
 /// The most messages whose batches are listed.
 const READ_MESSAGES: usize = 5_000;
@@ -130,9 +132,25 @@ fn add_conditions(api: &Api, name: &[u8], info: &Fields, object: &mut Map<String
     object.insert("conditions".to_owned(), Condition::json(&conditions));
 }
 
-/// The groups of a queue, those with the most messages that wait first.
+/// The groups of a queue: first those that are paused, then others that are held back, then those with the most messages that
+/// wait.
 pub fn groups(api: &Api, params: &Params) -> Answer {
-    listed(api, params, "DQ.GROUPS", "group", &["waiting", "occupied", "oldest-due", "paused-until", "next-delivery"])
+    params.only(&["queue", "count", "contains"])?;
+    let queue = params.needed("queue")?;
+    let limit = find::read(&api.client, &queue)?.and_then(|info| info.int("groupinflight")).unwrap_or(0);
+    let mut rows = rows_of(api, params, "DQ.GROUPS")?;
+    let number = |row: &[Value], place: usize| row.get(place).and_then(reply::int);
+    let is_paused = |row: &[Value]| number(row, 4) != Some(0);
+    let is_held = |row: &[Value]| {
+        let is_full = limit > 0 && number(row, 1) > Some(0) && number(row, 2) >= Some(limit);
+        is_full || number(row, 5) > Some(now_ms())
+    };
+    let paused = rows.items.iter().filter(|row| is_paused(row)).count();
+    rows.items.sort_by_cached_key(|row| Reverse((is_paused(row), is_held(row), number(row, 1))));
+    let numbers = ["waiting", "occupied", "oldest-due", "paused-until", "next-delivery"];
+    let mut answer = rows.listed(params, "group", &numbers)?;
+    answer.insert("paused".to_owned(), json!(paused));
+    Ok(Json::Object(answer))
 }
 
 /// The consumers that hold messages, those that hold one for longest first; of all queues if none is named.
@@ -140,7 +158,10 @@ pub fn consumers(api: &Api, params: &Params) -> Answer {
     if params.bytes("queue")?.is_none() {
         return all_consumers(api, params);
     }
-    let mut answer = listed(api, params, "DQ.CONSUMERS", "consumer", &["messages", "since"])?;
+    params.only(&["queue", "count"])?;
+    let mut rows = rows_of(api, params, "DQ.CONSUMERS")?;
+    rows.items.sort_by_key(|item| Reverse(item.get(1).and_then(reply::int)));
+    let mut answer = rows.listed(params, "consumer", &["messages", "since"])?;
     if let Some(Json::Array(consumers)) = answer.get_mut("consumers") {
         consumers.sort_by_key(|consumer| consumer.get("since").and_then(Json::as_i64));
         let clients = api.clients.get().ok().flatten();
@@ -153,7 +174,7 @@ pub fn consumers(api: &Api, params: &Params) -> Answer {
             }
         }
     }
-    Ok(answer)
+    Ok(Json::Object(answer))
 }
 
 fn all_consumers(api: &Api, params: &Params) -> Answer {
@@ -221,46 +242,61 @@ pub fn batches(api: &Api, params: &Params) -> Answer {
             batch
         })
         .collect();
-    batches.sort_by_key(|batch| std::cmp::Reverse(batch.get("left").and_then(Json::as_i64)));
+    batches.sort_by_key(|batch| Reverse(batch.get("left").and_then(Json::as_i64)));
     Ok(json!({ "batches": batches, "limited": found.is_limited, "now": now_ms() }))
 }
 
-/// What a command with a cursor lists, of which each item is a name and numbers. The greatest first number comes first.
-fn listed(api: &Api, params: &Params, command: &str, noun: &str, numbers: &[&str]) -> Answer {
-    params.only(&["queue", "count"])?;
-    let queue = params.needed("queue")?;
-    let wanted = size(params.int("count", 1, LISTED)?.unwrap_or(LISTED));
-    let (mut cursor, mut items) = (b"0".to_vec(), Vec::new());
+/// What a command with a cursor lists: items that are a name and numbers.
+struct Rows {
+    items: Vec<Vec<Value>>,
+    is_limited: bool,
+}
+
+/// Reads the items whose name has the part `contains`.
+fn rows_of(api: &Api, params: &Params, command: &str) -> Result<Rows, Problem> {
+    let (queue, part) = (params.needed("queue")?, params.bytes("contains")?.unwrap_or_default());
+    let (mut cursor, mut items, mut looked) = (b"0".to_vec(), Vec::new(), 0);
     loop {
         let command = cmd(command).arg(&queue).arg(&cursor).arg("COUNT").arg(1_000).clone();
         let mut page = reply::list(api.client.call(&command, Resend::Harmless)?)?.into_iter();
         let Some(Value::BulkString(next)) = page.next() else { break };
         for item in reply::list(page.next().unwrap_or(Value::Nil))? {
-            items.push(reply::list(item)?);
+            let item = reply::list(item)?;
+            looked += 1;
+            if matches!(item.first(), Some(Value::BulkString(name)) if contains(name, &part)) {
+                items.push(item);
+            }
         }
         cursor = next;
-        if cursor == b"0" || items.len() >= READ {
+        if cursor == b"0" || items.len() >= READ || looked >= SEARCHED {
             break;
         }
     }
-    items.sort_by_key(|item| std::cmp::Reverse(item.get(1).and_then(reply::int)));
-    let object = |item: &Vec<Value>| {
-        let mut object = Map::new();
-        if let Some(Value::BulkString(name)) = item.first() {
-            put(&mut object, noun, name);
-        }
-        for (name, number) in numbers.iter().zip(item.iter().skip(1)) {
-            object.insert((*name).to_owned(), json!(reply::int(number)));
-        }
-        Json::Object(object)
-    };
-    let shown: Vec<Json> = items.iter().take(wanted).map(object).collect();
-    let mut answer = Map::new();
-    answer.insert(format!("{noun}s"), Json::Array(shown));
-    answer.insert("total".to_owned(), json!(items.len()));
-    answer.insert("limited".to_owned(), json!(cursor != b"0"));
-    answer.insert("now".to_owned(), json!(now_ms()));
-    Ok(Json::Object(answer))
+    Ok(Rows { items, is_limited: cursor != b"0" })
+}
+
+impl Rows {
+    /// The first ones as objects.
+    fn listed(&self, params: &Params, noun: &str, numbers: &[&str]) -> Result<Map<String, Json>, Problem> {
+        let wanted = size(params.int("count", 1, LISTED)?.unwrap_or(LISTED));
+        let object = |item: &Vec<Value>| {
+            let mut object = Map::new();
+            if let Some(Value::BulkString(name)) = item.first() {
+                put(&mut object, noun, name);
+            }
+            for (name, number) in numbers.iter().zip(item.iter().skip(1)) {
+                object.insert((*name).to_owned(), json!(reply::int(number)));
+            }
+            Json::Object(object)
+        };
+        let shown: Vec<Json> = self.items.iter().take(wanted).map(object).collect();
+        Ok(Map::from_iter([
+            (format!("{noun}s"), Json::Array(shown)),
+            ("total".to_owned(), json!(self.items.len())),
+            ("limited".to_owned(), json!(self.is_limited)),
+            ("now".to_owned(), json!(now_ms())),
+        ]))
+    }
 }
 
 fn size(number: i64) -> usize {

@@ -83,12 +83,13 @@ function isPaused(item) {
   return item["paused-until"] === null || item["paused-until"] > 0;
 }
 
-/** Why no message of a group is delivered, and until when. */
-function heldBack(item) {
+/** Why no message of a group is delivered, and until when. `limit` is GROUPINFLIGHT of the queue. */
+function heldBack(item, limit) {
   if (item["paused-until"] === null) return ["paused until it is resumed"];
   if (item["paused-until"] > 0) return [`paused, resumes ${distance(item["paused-until"])}`, instant(item["paused-until"])];
   const at = item["next-delivery"];
-  return at > now() ? [`at its rate for ${span(at - now())}`, `The next delivery is at ${instant(at)}`] : [""];
+  if (at > now()) return [`at its rate for ${span(at - now())}`, `The next delivery is at ${instant(at)}`];
+  return [limit > 0 && item.waiting > 0 && item.occupied >= limit ? "at its limit" : ""];
 }
 
 /** The batches of the messages that the queue holds, and how far they are. */
@@ -126,19 +127,42 @@ export function batchList(queue) {
   return { node, read: refresh, draw };
 }
 
-/** The groups, the one in which most waits first. */
-export function groupList(queue, shared) {
+/** A group is found by its name among all groups, so it is looked for at most this share of the time. */
+const SHARE = 20;
+
+/** The groups, first those that are held back, so that they can be resumed however many others there are. */
+export function groupList(queue, shared, { contains: wanted = "" }) {
   // To where its first messages are.
   const tabOf = (item) => (item["oldest-due"] > now() ? "delayed" : item.waiting > 0 ? "ready" : "inflight");
   const names = table("holders groups", "Group", ["Waiting", "Occupied by", "Oldest due", "Held back"], (item) => address("queue", { ...queue, tab: tabOf(item), ...param(item, "group") }), "Pause or resume");
-  const nothing = el("p", { class: "empty", hidden: true }, "No group has a message that is not dead, and none is paused.");
-  const more = el("p", { class: "dim" });
-  const pause = el("button", { type: "button", class: "write above", click: () => actions(shared, queue).pauseNamedGroup() }, "Pause a group by name…");
-  const node = el("section", { "aria-label": "groups" }, pause, names.node, nothing, more);
+  const nothing = el("p", { class: "empty", hidden: true });
+  const range = el("p", { class: "range", role: "status" });
+  const filter = el("input", { type: "search", id: "group-filter", value: wanted, placeholder: "Part of a name", autocomplete: "off", autocapitalize: "none", spellcheck: "false", input: change });
+  const pause = el("button", { type: "button", class: "write", click: () => actions(shared, queue).pauseNamedGroup() }, "Pause a group by name…");
+  const tools = el("div", { class: "tools" }, el("div", { class: "field" }, el("label", { for: "group-filter" }, "Filter"), filter), pause, range);
+  const node = el("section", { "aria-label": "groups" }, tools, names.node, nothing);
   let answer = { groups: [] };
+  let asked = "";
+  let rests = 0;
+
+  /** The address follows, so that it can be shared. */
+  function change() {
+    history.replaceState(null, "", address("queue", { ...queue, tab: "groups", ...part() }));
+    shared.refresh();
+  }
+
+  function part() {
+    return filter.value ? { contains: filter.value } : {};
+  }
 
   async function refresh() {
-    answer = await read("groups", queue);
+    const key = JSON.stringify([part(), shared.changes]);
+    if (key === asked && Date.now() < rests) return;
+    const began = Date.now();
+    const found = await read("groups", { ...queue, ...part() });
+    // An answer to an earlier question is not shown.
+    if (JSON.stringify([part(), shared.changes]) !== key) return;
+    [answer, asked, rests] = [found, key, Date.now() + (Date.now() - began) * SHARE];
   }
 
   function hold(item) {
@@ -146,16 +170,25 @@ export function groupList(queue, shared) {
     return el("td", { class: "write", role: "cell" }, button);
   }
 
-  function draw() {
-    names.draw(answer.groups, (item) => [[count(item.waiting)], [count(item.occupied)], [distance(item["oldest-due"] ?? NaN), item["oldest-due"] ? instant(item["oldest-due"]) : null], heldBack(item)], hold,
+  function draw({ info }) {
+    names.draw(answer.groups, (item) => [[count(item.waiting)], [count(item.occupied)], [distance(item["oldest-due"] ?? NaN), item["oldest-due"] ? instant(item["oldest-due"]) : null], heldBack(item, info.groupinflight)], hold,
       (row, item) => {
         const button = row.lastElementChild.firstElementChild;
         button.isPaused = isPaused(item);
         text(button.firstElementChild, button.isPaused ? "Resume…" : "Pause…");
       });
-    show(nothing, answer.groups.length === 0);
-    const all = `${answer.limited ? "more than " : ""}${count(answer.total)}`;
-    text(more, answer.groups.length < answer.total || answer.limited ? `The ${count(answer.groups.length)} groups in which most waits, of ${all} that were read. DQ.GROUPS lists all of them.` : "");
+    const isEmpty = answer.groups.length === 0;
+    show(nothing, isEmpty);
+    text(nothing, filter.value ? `No group ${answer.limited ? "that was looked at " : ""}has “${filter.value}” in its name.` : "No group has a message that is not dead, and none is paused.");
+    show(filter.parentNode, !isEmpty || filter.value !== "");
+    text(range, isEmpty ? "" : sentence());
+  }
+
+  /** What is listed, and what is not. */
+  function sentence() {
+    const first = answer.groups.length < answer.total ? `The first ${count(answer.groups.length)} of ` : "";
+    const paused = answer.paused > 0 ? `, ${count(answer.paused)} paused` : "";
+    return `${first}${answer.limited ? "more than " : ""}${many(answer.total, "group")}${paused}${first || answer.limited ? ": the filter finds the others" : ""}.`;
   }
   return { node, read: refresh, draw };
 }

@@ -92,7 +92,7 @@ export function queue(params, shared) {
   function bodyOf() {
     switch (tab) {
       case "details": return details(acts);
-      case "groups": return groupList(name, shared);
+      case "groups": return groupList(name, shared, chosen);
       case "batches": return only ? batchView(name, only, shared) : batchList(name);
       case "consumers": return consumerList(name, shared);
       case "schedules": return scheduleList(name, shared);

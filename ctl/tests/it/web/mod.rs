@@ -10,6 +10,7 @@ mod cluster;
 mod dead;
 mod dead_page;
 mod filters;
+mod groups;
 mod keys;
 mod large;
 mod operator;

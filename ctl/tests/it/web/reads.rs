@@ -335,18 +335,6 @@ fn batches_show_how_far_they_are() {
 }
 
 #[test]
-fn groups_with_most_waiting_come_first() {
-    let server = Server::start();
-    for (group, count) in [("few", 1), ("many", 30), ("some", 5)] {
-        (0..count).for_each(|_| drop(server.ask(&["DQ.PUSH", "q", "x", "GROUP", group])));
-    }
-    let web = Web::start(&server, &[]);
-    let groups = web.read("/api/groups?queue=q&count=2");
-    let names: Vec<_> = groups["groups"].as_array().unwrap().iter().map(|group| group["group"].clone()).collect();
-    assert_eq!((names, &groups["total"]), (vec![json!("many"), json!("some")], &json!(3)));
-}
-
-#[test]
 fn payloads_stay_text_and_large_ones_are_cut() {
     let server = Server::start();
     let markup = "<script>alert(1)</script>";
