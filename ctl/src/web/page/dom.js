@@ -87,9 +87,25 @@ export function pairs(container, entries) {
   );
 }
 
+/** Letters at the end of a long name that are seen however narrow its place is. */
+const END = 16;
+const ruler = document.createElement("canvas").getContext("2d");
+
+/** A name that is cut in the middle where it does not fit, because names often differ at their ends alone. Its text stays whole. */
+export function nameOf(words) {
+  const letters = [...words];
+  if (letters.length <= 2 * END) return words;
+  const end = letters.slice(-END).join("");
+  const node = el("span", { class: "cut" }, el("span", {}, letters.slice(0, -END).join("")), el("span", {}, end));
+  // A little more than it takes in any weight and size, so that it is not cut itself.
+  ruler.font = `600 16px ${getComputedStyle(document.body).fontFamily}`;
+  node.style.setProperty("--end", `${ruler.measureText(end).width / 16 + 0.5}em`);
+  return node;
+}
+
 /** A name in one line. If it is cut, a click shows the whole. */
 export function whole(words) {
-  const button = el("button", { type: "button", class: "whole", title: words, click: () => set(button, "aria-expanded", button.getAttribute("aria-expanded") === "true" ? "false" : "true"), "aria-expanded": "false" }, words);
+  const button = el("button", { type: "button", class: "whole", title: words, click: () => set(button, "aria-expanded", button.getAttribute("aria-expanded") === "true" ? "false" : "true"), "aria-expanded": "false" }, nameOf(words));
   return button;
 }
 

@@ -3,7 +3,7 @@
 import { read } from "./api.js";
 import { actions } from "./actions.js";
 import { follower } from "./batch.js";
-import { el, list, set, show, text } from "./dom.js";
+import { el, list, nameOf, set, show, text } from "./dom.js";
 import { address, count, distance, instant, many, now, param, shown, span } from "./format.js";
 
 /** A table of names with numbers: `cells` are the texts, titles and addresses of a row, `make` adds a cell to it, `fill` changes that. */
@@ -17,7 +17,7 @@ export function table(kind, noun, headings, link, action = null) {
     const key = noun.toLowerCase();
     show(node, items.length > 0);
     list(rows, items, (item) => JSON.stringify([param(item, key), param(item, "queue"), item.host, item.library]),
-      (item) => el("tr", { role: "row" }, el("th", { scope: "row", role: "rowheader", class: "name" }, el("a", { title: shown(item, key) }, shown(item, key))), headings.map((name) => el("td", { class: "num", role: "cell", "data-label": name })), make?.(item)),
+      (item) => el("tr", { role: "row" }, el("th", { scope: "row", role: "rowheader", class: "name" }, el("a", { title: shown(item, key) }, nameOf(shown(item, key)))), headings.map((name) => el("td", { class: "num", role: "cell", "data-label": name })), make?.(item)),
       (row, item) => {
         set(row.firstElementChild.firstElementChild, "href", link(item));
         cells(item).forEach(([words, title, href], index) => {

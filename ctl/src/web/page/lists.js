@@ -2,7 +2,7 @@
 
 import { read } from "./api.js";
 import { actions } from "./actions.js";
-import { el, list, set, show, text } from "./dom.js";
+import { el, list, nameOf, set, show, text } from "./dom.js";
 import { address, bytes, count, distance, exactSpan, instant, many, param, shown } from "./format.js";
 import { snippet } from "./payload.js";
 import { keyOf, selection } from "./selection.js";
@@ -69,7 +69,7 @@ export function messageList(queue, state, shared, only) {
 export function makeItem(queue, message, more = null) {
   const id = param(message, "id");
   return el("li", {},
-    el("div", { class: "line-one" }, el("a", { href: address("message", { ...queue, ...id }), title: shown(message, "id") }, shown(message, "id")), el("span", { class: "when" })),
+    el("div", { class: "line-one" }, el("a", { href: address("message", { ...queue, ...id }), title: shown(message, "id") }, nameOf(shown(message, "id"))), el("span", { class: "when" })),
     el("p", { class: "error", hidden: true }), el("p", { class: "snippet" }), el("p", { class: "facts", hidden: true }), more);
 }
 

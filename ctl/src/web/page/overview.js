@@ -4,7 +4,7 @@ import { read } from "./api.js";
 import { actions } from "./actions.js";
 import { chart, rates, sparkline } from "./chart.js";
 import { chips, deathWords, levelOf } from "./condition.js";
-import { el, list, set, show, text } from "./dom.js";
+import { el, list, nameOf, set, show, text } from "./dom.js";
 import { findings } from "./findings.js";
 import { queueSelection } from "./queues.js";
 import { address, count, learnClock, many, param, rate, shown, span } from "./format.js";
@@ -126,6 +126,7 @@ export function overview(params, shared) {
     if (answer.total > 0 && answer.offset >= answer.total) return turn(Math.floor((answer.total - 1) / PAGE) * PAGE - state.offset);
     list(rows, answer.queues, (row) => JSON.stringify(param(row, "queue")), (row) => makeRow(row, choice.box(row)), fillRow);
     choice.keep(answer, state.contains);
+    table.classList.toggle("long", rows.querySelector(".cut") !== null);
     const last = Math.min(answer.offset + PAGE, answer.total);
     const sorting = answer.sorted === false ? " Sorting…" : "";
     const part = last - answer.offset < answer.total ? `${count(answer.offset + 1)}–${count(last)} of ` : "";
@@ -172,7 +173,7 @@ export function overview(params, shared) {
 function makeRow(row, box) {
   const spark = sparkline();
   const cells = COLUMNS.map(([name, kind]) => el("td", { class: kind, role: "cell", "data-label": name }));
-  cells[0].append(el("a", { href: address("queue", param(row, "queue")), title: shown(row, "queue") }, shown(row, "queue")), box);
+  cells[0].append(el("a", { href: address("queue", param(row, "queue")), title: shown(row, "queue") }, nameOf(shown(row, "queue"))), box);
   cells[1].append(el("div", { class: "why" }, el("ul", { class: "chips" }), el("p", { class: "deaths dim" })));
   cells[2].append(spark.node);
   const node = el("tr", { role: "row" }, cells);

@@ -1,7 +1,7 @@
 // The search: queues by a part of their name, messages by their id or its beginning. It is done once, since it looks at much.
 
 import { read } from "./api.js";
-import { el, list, set, show, text } from "./dom.js";
+import { el, list, nameOf, set, show, text } from "./dom.js";
 import { address, count, learnClock, many, param, shown } from "./format.js";
 import { asLeft } from "./keys.js";
 import { WORDS } from "./message.js";
@@ -34,9 +34,9 @@ export function search(params, shared) {
     show(found, answer.found.length > 0);
     show(more, answer.more && wanted < MOST);
     list(queues, names.queues, (row) => JSON.stringify(param(row, "queue")),
-      (row) => el("li", {}, el("div", { class: "line-one" }, el("a", { href: address("queue", param(row, "queue")) }, shown(row, "queue")))), () => undefined);
+      (row) => el("li", {}, el("div", { class: "line-one" }, el("a", { href: address("queue", param(row, "queue")) }, nameOf(shown(row, "queue"))))), () => undefined);
     list(items, answer.found, (one) => JSON.stringify([param(one, "queue"), param(one, "id")]),
-      (one) => el("li", {}, el("div", { class: "line-one" }, el("a", { href: address("message", { ...param(one, "queue"), ...param(one, "id") }) }, `${shown(one, "queue")} / ${shown(one, "id")}`), el("span", { class: "when" })), el("p", { class: "snippet" })),
+      (one) => el("li", {}, el("div", { class: "line-one" }, el("a", { href: address("message", { ...param(one, "queue"), ...param(one, "id") }) }, nameOf(`${shown(one, "queue")} / ${shown(one, "id")}`)), el("span", { class: "when" })), el("p", { class: "snippet" })),
       (item, one) => {
         text(item.firstElementChild.lastElementChild, WORDS[one.state] ?? one.state);
         set(item.firstElementChild.lastElementChild, "class", `when ${one.state}`);

@@ -13,6 +13,7 @@ mod filters;
 mod groups;
 mod keys;
 mod large;
+mod names;
 mod operator;
 mod overview;
 mod phone;
