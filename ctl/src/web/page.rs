@@ -14,7 +14,7 @@ const SVG: &str = "image/svg+xml";
 
 type File = (&'static str, &'static str, &'static str);
 
-const FILES: [File; 28] = [
+const FILES: [File; 29] = [
     ("/", HTML, include_str!("page/index.html")),
     ("/app.css", CSS, include_str!("page/app.css")),
     ("/icon.svg", SVG, include_str!("page/icon.svg")),
@@ -40,6 +40,7 @@ const FILES: [File; 28] = [
     ("/selection.js", SCRIPT, include_str!("page/selection.js")),
     ("/search.js", SCRIPT, include_str!("page/search.js")),
     ("/keys.js", SCRIPT, include_str!("page/keys.js")),
+    ("/recurring.js", SCRIPT, include_str!("page/recurring.js")),
     ("/lists.js", SCRIPT, include_str!("page/lists.js")),
     ("/message.js", SCRIPT, include_str!("page/message.js")),
     ("/payload.js", SCRIPT, include_str!("page/payload.js")),

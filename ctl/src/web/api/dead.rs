@@ -88,7 +88,7 @@ pub fn dead(api: &Api, params: &Params) -> Answer {
         usize::try_from(params.int("count", 1, MESSAGES)?.unwrap_or(50)).unwrap_or(50),
     );
     let (mut causes, mut origins) = (Tally::new(), Tally::new());
-    let (mut selected, mut is_partial, began) = (0_u64, false, Instant::now());
+    let (mut selected, mut recurring, mut is_partial, began) = (0_u64, 0, false, Instant::now());
     let exists = pages(&api.client, &queue, &selection.filter, |mut page| {
         page.retain(|message| selection.fits(message));
         for message in &page {
@@ -102,6 +102,8 @@ pub fn dead(api: &Api, params: &Params) -> Answer {
         }
         page.retain(|message| selection.is_of_cause(message) && selection.is_from(message));
         selected += u64::try_from(page.len()).unwrap_or(0);
+        recurring +=
+            page.iter().filter(|message| ["every", "cron"].iter().any(|rule| message.get(rule).is_some())).count();
         first.add(page);
         is_partial = began.elapsed() >= within;
         Ok(if is_partial { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -115,6 +117,7 @@ pub fn dead(api: &Api, params: &Params) -> Answer {
         "all-origins": origins.0.len(),
         "origins": origins.listed("from", Vec::as_slice),
         "selected": selected,
+        "recurring": recurring,
         "messages": first.messages.into_iter().map(|(_, message)| Json::Object(message)).collect::<Vec<Json>>(),
         "partial": is_partial,
         "took": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),

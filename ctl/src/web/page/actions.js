@@ -5,6 +5,7 @@ import { ask as question, moment, number, SPAN_HINT, time } from "./ask.js";
 import { aboutQueues } from "./bulk.js";
 import { DELAY, given, isText, PAUSE_FOR, payloadOf, rest, scheduleFields, unchanged, WHOLE } from "./fields.js";
 import { count, exactSpan, many, now, param, shown } from "./format.js";
+import { countSchedules, ofThem } from "./recurring.js";
 
 /** How many messages one request redrives, promotes or purges, so that there is progress to show. */
 const STEP = 10000;
@@ -19,6 +20,9 @@ const ACKS = "Consumers are working on them; their acks will have no effect.";
 const NAMED = 5;
 const ERROR = { name: "error", label: "Error (optional)", hint: "Why, for whoever looks at the message later." };
 const ATTEMPT = { name: "nocount", label: "The attempt", options: [["", "counts: a retry is spent"], ["no", "does not count"]] };
+/** What becomes of the schedules among messages that are changed together: of one, and of several. */
+const RUNS = ["which runs at once", "which run at once"];
+const SCHEDULES = { promote: RUNS, delete: ["which makes no more runs", "which make no more runs"], bury: ["whose next run fails", "whose next runs fail"] };
 const GIVE_BACK = [{ ...DELAY, hint: `${SPAN_HINT} 0: now. Empty: after the backoff of the queue.` }, ERROR, ATTEMPT];
 
 /** The actions on a queue, which is a parameter of the API; `{}` if the question asks for it. */
@@ -85,7 +89,7 @@ export function actions(shared, queue) {
     const { older = 0, ...others } = filter;
     const selected = { ...queue, ...others, before: now() - older };
     shared.say("Counting…");
-    const { selected: total, partial, origins } = await read("dead", { ...selected, count: 1 });
+    const { selected: total, recurring, partial, origins } = await read("dead", { ...selected, count: 1 });
     shared.say("");
     const state = filter.state ?? "dead";
     const noun = state === "letters" ? "dead letter" : `${state === "inflight" ? "delivered" : state} message`;
@@ -95,7 +99,7 @@ export function actions(shared, queue) {
     const redriven = state === "letters" ? backTo(named) : "Ready again, with no attempts and no errors";
     const [doing, fields] = { redrive: [redriven, [DELAY]], bury: [BURIED, [ERROR]], promote: ["Due at once", []], delete: ["Removed for good", []] }[what];
     const number = partial ? `all ${noun}s` : many(total, noun);
-    const warning = [partial && `Not all could be counted in time: there are at least ${count(total)}.`, state === "inflight" && ACKS].filter(Boolean);
+    const warning = [partial && `Not all could be counted in time: there are at least ${count(total)}.`, state === "inflight" && ACKS, what in SCHEDULES && !["dead", "letters", "done"].includes(state) && ofThem(recurring, partial, ...SCHEDULES[what]).trim()].filter(Boolean);
     const isNone = total === 0 && !partial;
     let [did, left, cursor] = [0, 0, "0"];
     ask({
@@ -116,6 +120,14 @@ export function actions(shared, queue) {
         report(verb === "Send back" ? sentBack(did, left) : `${DONE[verb]}: ${many(did, "message")}.`);
       },
     });
+  }
+
+  /** Counts the schedules of these queues, for a question that `make` makes of them. */
+  async function askOfSchedules(queues, make) {
+    shared.say("Counting…");
+    const recurring = await countSchedules(queues);
+    shared.say("");
+    ask(make(recurring));
   }
 
   /** Pushes what was edited. A payload that is no text is pushed as it is. */
@@ -161,7 +173,11 @@ export function actions(shared, queue) {
       run: (values) => act("pause", given(values), `Paused ${title}.`),
     }),
     resume: () => ask({ title: `Resume ${title}?`, words: "Consumers get messages again, at once.", confirm: "Resume", run: () => act("resume", { flow: "out" }, `Resumed ${title}.`) }),
-    queues: (what, rows) => ask(aboutQueues(what, rows, report)),
+    queues: (what, rows) => {
+      if (what !== "promote") return ask(aboutQueues(what, rows, report));
+      const queues = rows.filter((row) => row.delayed > 0).map((row) => param(row, "queue"));
+      return askOfSchedules(queues, ({ delayed = 0, isPartial }) => aboutQueues(what, rows, report, ofThem(delayed, isPartial, ...RUNS)));
+    },
     close: () => ask({
       title: `Close ${title}?`,
       words: "New messages are refused until the queue is opened. Consumers go on, so it can be drained.",
@@ -200,13 +216,13 @@ export function actions(shared, queue) {
       run: ({ count: number, delay }, progress) => actInSteps("redrive", delay === null ? {} : { delay }, "redriven", number, progress, (did) => `Redriven: ${many(did, "message")}.`),
     }),
     promote: (id, shownId) => ask({ title: `Run ${shownId} now?`, words: "The delayed message becomes due at once.", confirm: "Run now", run: () => act("promote", id, `Due now: ${shownId}.`) }),
-    promoteMany: (info) => ask({
+    promoteMany: (info) => askOfSchedules([queue], ({ delayed = 0, isPartial }) => ({
       title: `Run delayed messages of ${title} now?`,
-      words: `Delayed: ${many(info.delayed, "message")}, those that wait for a retry among them. The next ones become due at once.`,
+      words: `Delayed: ${many(info.delayed, "message")}, those that wait for a retry among them. The next ones become due at once.${ofThem(delayed, isPartial, ...RUNS)}`,
       fields: [howMany(info.delayed)],
       confirm: "Run now",
       run: ({ count: number }, progress) => actInSteps("promote", {}, "promoted", number, progress, (did) => `Due now: ${many(did, "message")}.`),
-    }),
+    })),
     redriveSome: (messages) => ask({
       title: `Redrive ${many(messages.length, "message")} of ${title}?`,
       words: "They become ready again, with no attempts, and their errors are cleared.",
@@ -315,17 +331,19 @@ export function actions(shared, queue) {
         run: () => act("cancel", id, `Removed: ${shownId}.`),
       });
     },
-    purge: (info, tab) => {
+    purge: (info, tab) => askOfSchedules([queue], (recurring) => {
+      const kept = (state) => (recurring[state] > 0 ? `${recurring.isPartial ? "at least " : ""}${many(recurring[state], "schedule stays", "schedules stay")}` : "");
+      const of = (state) => `${recurring.isPartial ? "at most " : ""}${many(Math.max(0, info[state] - (recurring[state] ?? 0)), "message")}`;
       const held = STATES.filter(([state]) => info[state] > 0);
-      return ask({
+      return {
         title: `Purge ${title}?`,
-        words: "All messages of one state are removed for good. The queue stays, with its settings and totals.",
-        fields: [{ name: "state", label: "State", options: held.map(([state, word]) => [state, `${word}: ${many(info[state], "message")}`]), value: held.some(([state]) => state === tab) ? tab : held[0]?.[0] }],
+        words: "All messages of one state are removed for good, except schedules, which end only if they are cancelled. The queue stays, with its settings and totals.",
+        fields: [{ name: "state", label: "State", options: held.map(([state, word]) => [state, `${word}: ${[of(state), kept(state)].filter(Boolean).join("; ")}`]), value: held.some(([state]) => state === tab) ? tab : held[0]?.[0] }],
         confirm: "Purge",
         danger: true,
-        run: ({ state }, progress) => actInSteps("purge", { state }, "purged", info[state], progress, (did) => `Purged: ${many(did, "message")}.`),
-      });
-    },
+        run: ({ state }, progress) => actInSteps("purge", { state }, "purged", info[state], progress, (did) => `Purged: ${many(did, "message")}.${kept(state) && ` Left: ${kept(state)}.`}`),
+      };
+    }),
     remove: (info) => {
       const held = STATES.filter(([state]) => info[state] > 0).map(([state, word]) => `${count(info[state])} ${word}`);
       return ask({

@@ -36,8 +36,8 @@ export function isDanger(what) {
   return Boolean(ACTS[what].danger);
 }
 
-/** The question, for `ask`. `report` is told what was done. No more messages are changed than the question says. */
-export function aboutQueues(what, selected, report) {
+/** The question, for `ask`. `report` is told what was done, and `more` is said besides. No more messages are changed than the question says. */
+export function aboutQueues(what, selected, report, more = "") {
   const { verb, done, action, body, state, field, fields = [], danger, words, others } = ACTS[what];
   const rows = selected.filter((row) => concerns(what, row));
   /** What is left of each queue: a second attempt after a failure goes on from there. */
@@ -82,13 +82,13 @@ export function aboutQueues(what, selected, report) {
   }
 
   const names = rows.slice(0, NAMED).map((row) => `${shown(row, "queue")}${state ? ` (${count(row[state])})` : ""}`);
-  const more = rows.length > NAMED ? ` and ${many(rows.length - NAMED, "other queue")}` : "";
+  const unnamed = rows.length > NAMED ? ` and ${many(rows.length - NAMED, "other queue")}` : "";
   const ready = rows.reduce((sum, row) => sum + row.ready, 0);
   const waits = what === "pause" || what === "resume" ? ` Ready: ${many(ready, "message")}.` : "";
   const messages = state && many(total, `${state} message`);
   return {
     title: state === "delayed" ? `Run ${messages} of ${queues} now?` : state ? `${verb} ${messages} of ${queues}?` : `${verb} ${queues}?`,
-    words: `${words}: ${names.join(", ")}${more}.${waits}${rest > 0 ? ` Left alone: ${many(rest, "selected queue")} ${state ? `without a ${state} message` : `(${others})`}.` : ""}`,
+    words: `${words}: ${names.join(", ")}${unnamed}.${more}${waits}${rest > 0 ? ` Left alone: ${many(rest, "selected queue")} ${state ? `without a ${state} message` : `(${others})`}.` : ""}`,
     fields, confirm: verb, danger, run,
   };
 }

@@ -107,3 +107,35 @@ fn a_schedule_has_all_that_a_message_has_of_its_own() {
     let wrong = json!({ "queue": "q", "id": "n", "payload": "x", "every": 60000, "until": 5 });
     assert!(web.post("schedule", &wrong).error().contains("until must be a whole number from"));
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn questions_say_what_becomes_of_the_schedules_among_the_messages() {
+    let server = Server::start();
+    for id in ["a", "b", "c"] {
+        server.ask(&["DQ.SCHEDULE", "q", id, "x", "EVERY", "3600000"]);
+    }
+    server.ask(&["DQ.SCHEDULE", "other", "a", "x", "CRON", "0 3 1 1 *"]);
+    server.ask(&["DQ.PUSH", "q", "x", "DELAY", "3600000"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&web.page("queue?queue=q&tab=delayed"));
+    browser.until("4 messages");
+    browser.choose("Purge…", "removed for good, except schedules");
+    browser.until("delayed: 1 message; 3 schedules stay");
+    confirm(&mut browser);
+    browser.until("Purged: 1 message. Left: 3 schedules stay.");
+    assert_eq!(server.text(&["DQ.LEN", "q", "delayed"]), "3");
+    browser.choose("Run delayed now…", "3 of them are schedules, which run at once.");
+    browser.press("Escape");
+    browser.choose("Filter these messages", "Cancel all 3…");
+    browser.choose("Cancel all 3…", "3 of them are schedules, which make no more runs.");
+    browser.press("Escape");
+    browser.open(&web.page("?sort=name"));
+    browser.until("2 queues");
+    browser.eval("document.querySelector('.queues th .select input').click()");
+    browser.choose("Run all delayed now…", "other (1), q (3). 4 of them are schedules, which run at once.");
+    confirm(&mut browser);
+    browser.until("Due now: 4 messages of 2 queues.");
+    assert_eq!(browser.problem(), "");
+}
