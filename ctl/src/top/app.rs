@@ -1,6 +1,7 @@
 //! The state of the screen, and what keys do to it.
 
 use super::action::{Action, Kind, Removal};
+use super::ask::HINTED;
 use super::details::DetailsPage;
 use super::entries::Entry;
 use super::exchange::{Update, Wanted};
@@ -70,6 +71,8 @@ pub struct Said {
 #[derive(PartialEq, Eq, Debug)]
 pub enum Next {
     Stay,
+    /// The key has no use on this page.
+    Refused,
     Do(Action),
     /// Looks for messages in all queues.
     Find(Search),
@@ -212,8 +215,7 @@ impl App {
             if key.code == KeyCode::Char('c') {
                 return Next::Leave;
             }
-            self.refuse();
-            return Next::Stay;
+            return self.refuse();
         }
         match std::mem::replace(&mut self.prompt, Prompt::None) {
             Prompt::Question(action) => {
@@ -273,8 +275,8 @@ impl App {
                 self.queues.reverse = !self.queues.reverse;
                 self.rearrange();
             }
-            KeyCode::Char(letter) => self.ask(letter),
-            _ => self.refuse(),
+            KeyCode::Char(letter) if HINTED.contains(letter) => self.ask(letter),
+            _ => return self.refuse(),
         }
         Next::Stay
     }
@@ -302,8 +304,9 @@ impl App {
     }
 
     /// Says that a key has no use on this page.
-    pub fn refuse(&mut self) {
+    pub fn refuse(&mut self) -> Next {
         self.say("this key does nothing here: ? shows what each key is for");
+        Next::Refused
     }
 
     /// Whether the messages that are shown died in other queues and were moved here.

@@ -25,7 +25,6 @@ impl App {
         let holder = self.listing.as_ref().and_then(|page| page.selected()?.queue().cloned());
         let of_page = self.queue.as_ref().map(|page| page.name.clone());
         let queue = match of_page.or(holder).or_else(|| self.queues.selected().cloned()) {
-            _ if !HINTED.contains(letter) => return self.refuse(),
             _ if self.place() == Place::Findings => return self.say("open the queue of the finding first, with Enter"),
             _ if self.place() == Place::Listing(Listing::Holders) && !Listing::Holders.keys().contains(letter) => {
                 return self.say("open the queue of the consumer first, with Enter")
@@ -117,7 +116,7 @@ impl App {
             ('r', Some(_)) => return self.say("it is not dead: only dead messages are redriven"),
             ('n', Some(_)) => return self.say("it is not delayed: only delayed messages are run now"),
             (_, None) => return self.say("there is no message here"),
-            _ => return self.refuse(),
+            _ => return drop(self.refuse()),
         };
         match kind {
             Kind::RedriveAll(0) => return self.say("the queue has no dead messages"),

@@ -1,7 +1,7 @@
 //! `dqctl top`: queues and their messages, live in the terminal.
 //!
 //! `source` with its `lists` reads the server and executes actions in a thread of its own; `exchange` has what that thread and the
-//! screen send each other. `app` has the state and handles keys, `moves` those that lead elsewhere, `ask` those that change
+//! screen send each other. `input` reads keys from the terminal. `app` has the state and handles keys, `moves` those that lead elsewhere, `ask` those that change
 //! something, each after a `question`, `marked` of several queues, `prompt` those of what is typed, and `alter` those of settings.
 //! `view` renders the state as lines with a file for each page (`list` with its `columns`, `findings`, `found`, `queue` with its
 //! `head`, `listing`, `message`, `details`), one for the keys and one for the help, and `terminal` shows them. `deaths` and
@@ -21,6 +21,7 @@ mod findings;
 mod found;
 mod head;
 mod help;
+mod input;
 mod keys;
 mod list;
 mod listing;
@@ -41,7 +42,6 @@ use crate::cli::top::TopArgs;
 use crate::failure::{Failure, Outcome};
 use crate::queues::check_on;
 use app::{App, Next};
-use crossterm::event::{self, Event, KeyEventKind};
 use dq_client::{Address, Client, Error};
 use exchange::{Ask, Update, Wanted};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -170,18 +170,18 @@ fn run(
                 wanted = now;
             }
         }
-        while event::poll(if changed { Duration::ZERO } else { TURN })? {
-            match event::read()? {
-                Event::Key(key) if key.kind != KeyEventKind::Release => match app.key(key) {
-                    Next::Leave => return Ok(Outcome::Done),
-                    Next::Do(action) => asks.send(Ask::Do(action)).map_err(|_| gone())?,
-                    Next::Examine => asks.send(Ask::Examine).map_err(|_| gone())?,
-                    Next::Find(search) => asks.send(Ask::Find(search)).map_err(|_| gone())?,
-                    Next::Stay => {}
-                },
-                _ => {}
+        let events = input::read(if changed { Duration::ZERO } else { TURN })?;
+        changed |= !events.is_empty();
+        for key in input::keys(events) {
+            match app.key(key) {
+                Next::Leave => return Ok(Outcome::Done),
+                Next::Do(action) => asks.send(Ask::Do(action)).map_err(|_| gone())?,
+                Next::Examine => asks.send(Ask::Examine).map_err(|_| gone())?,
+                Next::Find(search) => asks.send(Ask::Find(search)).map_err(|_| gone())?,
+                // What was typed for a key that has no use here must not be taken for other keys.
+                Next::Refused => break,
+                Next::Stay => {}
             }
-            changed = true;
         }
     }
     Ok(Outcome::Done)

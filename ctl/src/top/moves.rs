@@ -97,7 +97,7 @@ impl App {
                 }
                 None => self.say("there is no message here"),
             },
-            Place::Message | Place::Details => self.refuse(),
+            Place::Message | Place::Details => drop(self.refuse()),
         }
     }
 
@@ -212,7 +212,7 @@ impl App {
                     page.show(*state, only);
                 }
             }
-            _ => self.refuse(),
+            _ => drop(self.refuse()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The terminal: its size and colours, and how it is given back.
 
-use super::{signal, Top};
+use super::{signal, Top, DOWN, ENTER, ESCAPE};
 use crate::dqctl::{command, ok, run};
 use crate::support::{eventually, Server};
 use std::process::{Command, Stdio};
@@ -104,4 +104,34 @@ fn sigterm_ends_it_though_the_terminal_takes_no_output() {
     eventually("it has ended", || !crate::work::is_alive(&pid));
     eventually("its exit code is known", || top.read("code").trim() == "0");
     eventually("the keys are as before", || top.read("after").contains(" icanon"));
+}
+
+#[test]
+fn an_arrow_at_once_after_escape_is_no_letter() {
+    let server = Server::start();
+    for queue in ["a", "b"] {
+        ok(&server, &["push", queue, "x"]);
+    }
+    let mut top = Top::start(&server);
+    top.until_line("b ");
+    let is_asked = |top: &Top| top.text().contains("y: yes");
+    for arrow in ["\x1b[D", "\x1b[C", "\x1bOD", "\x1bOC"] {
+        top.press("/a");
+        top.until("Filter: a");
+        top.press(&format!("{ESCAPE}{arrow}"));
+        // The filter has gone with Esc, and the arrow has opened the queue, or has found nothing to go back to.
+        eventually(arrow, || top.text().contains("this is the first page") || top.text().contains("Tab state"));
+        assert!(!is_asked(&top), "{arrow}: {}", top.text());
+        top.press(ESCAPE);
+        top.until_line("b ");
+    }
+    top.press(ENTER);
+    top.until("Tab state");
+    top.press(&format!("{ESCAPE}{DOWN}"));
+    top.until_line("QUEUE");
+    // Alt and a letter are Esc and the letter, as they have the same bytes.
+    top.press(ENTER);
+    top.until("Tab state");
+    top.press(&format!("{ESCAPE}d"));
+    top.until("look again");
 }
