@@ -13,6 +13,7 @@ use super::moves::Place;
 use super::prompt::Prompt;
 use super::queue::{QueuePage, STATES};
 use super::queues::Queues;
+use super::recurring::{About, Recurring};
 use super::sort::Sort;
 use crate::message::recurs;
 use crate::output::text::Style;
@@ -39,6 +40,8 @@ pub struct App {
     pub message: Option<MessagePage>,
     pub details: Option<DetailsPage>,
     pub prompt: Prompt,
+    /// How many schedules are among the messages of the last question.
+    pub recurring: Option<(About, Recurring)>,
     /// The first line of the help on the screen; `None`: the help is not shown.
     pub help: Option<usize>,
     pub said: Option<Said>,
@@ -93,6 +96,7 @@ impl App {
             message: None,
             details: None,
             prompt: Prompt::None,
+            recurring: None,
             help: None,
             said: None,
             lost: None,
@@ -108,6 +112,10 @@ impl App {
 
     /// What the source must read for this screen.
     pub fn wanted(&mut self) -> Wanted {
+        Wanted { recurring: self.asked_about(), ..self.wanted_of_page() }
+    }
+
+    fn wanted_of_page(&mut self) -> Wanted {
         let Some(page) = &self.queue else {
             let queues = if self.place() != Place::Queues { Vec::new() } else { self.queues.visible(self.height) };
             let listing = matches!(self.place(), Place::Listing(_)).then(|| (Vec::new(), Listing::Holders));
@@ -164,6 +172,7 @@ impl App {
                 }
             }
             Update::Died(queue, newest) => self.queues.died(queue, newest),
+            Update::Recurring(about, counted) => self.recurring = Some((about, counted)),
             Update::Findings(found) => self.findings.take(found),
             Update::Found(found) => self.found(found),
             Update::Details(queue, lines) => {

@@ -128,6 +128,7 @@ impl App {
             Kind::Purge(state, 0) => return self.say(&format!("the queue has no {state} messages")),
             _ => {}
         }
+        self.recurring = None;
         self.prompt = Prompt::Question(Action { queue, kind });
     }
 

@@ -5,6 +5,7 @@ use super::entries::{Entries, Entry, Only};
 use super::findings::Finding;
 use super::found::{Found, Search};
 use super::listing::Listing;
+use super::recurring::{About, Recurring};
 use crate::dead::Newest;
 use crate::reply::Fields;
 use crate::row::Snapshot;
@@ -24,6 +25,8 @@ pub struct Wanted {
     pub details: Option<Vec<u8>>,
     /// A queue and the id of one of its messages.
     pub message: Option<(Vec<u8>, Vec<u8>)>,
+    /// Messages among which schedules are counted.
+    pub recurring: Option<About>,
 }
 
 /// What the screen asks for.
@@ -54,6 +57,8 @@ pub enum Update {
     Died(Vec<u8>, Newest),
     /// How many groups of a queue are paused.
     PausedGroups(Vec<u8>, usize),
+    /// How many schedules are among messages that a question is about.
+    Recurring(About, Recurring),
     /// What `dqctl doctor` finds.
     Findings(Result<Vec<Finding>, String>),
     Listing(Vec<u8>, Listing, Result<Entries, String>),

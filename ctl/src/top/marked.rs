@@ -55,7 +55,10 @@ impl Change {
             Change::Redrive => {
                 format!("Redrive {messages} of {queues}? They are due now. {}", lost_unless(&dump_of_dead("QUEUE")))
             }
-            Change::Promote => format!("Run {messages} of {queues} now? They are due at once."),
+            Change::Promote => {
+                let what = "They are due at once. Schedules among them make their next run now.";
+                format!("Run {messages} of {queues} now? {what}")
+            }
         }
     }
 

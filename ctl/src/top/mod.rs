@@ -5,7 +5,7 @@
 //! something, each after a `question`, `marked` of several queues, `prompt` those of what is typed, and `alter` those of settings.
 //! `view` renders the state as lines with a file for each page (`list` with its `columns`, `findings`, `found`, `queue` with its
 //! `head`, `listing`, `message`, `details`), one for the keys and one for the help, and `terminal` shows them. `deaths` and
-//! `sources` say how many messages died, and where those that were moved came from.
+//! `sources` say how many messages died, and where those that were moved came from, and `recurring` how many of them are schedules.
 //! Only `terminal` writes to the terminal, and only text that `text` has escaped.
 
 mod action;
@@ -32,6 +32,7 @@ mod prompt;
 mod question;
 mod queue;
 mod queues;
+mod recurring;
 mod sort;
 mod source;
 mod sources;

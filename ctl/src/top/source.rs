@@ -11,6 +11,7 @@ use super::details::details;
 use super::exchange::{Ask, Update, Wanted};
 use super::findings;
 use super::found;
+use super::recurring::Recurring;
 use crate::condition::{Looks, RECENT};
 use crate::dead::Newest;
 use crate::failure::Failure;
@@ -217,6 +218,11 @@ impl Source {
             }
             if let Some((queue, listing)) = self.wanted.listing.clone() {
                 self.list(queue, listing, part);
+            }
+            if let Some(about) = self.wanted.recurring.clone().filter(|_| part == Part::Screen) {
+                // Who may not scan the queue is asked without a number.
+                let counted = Recurring::count(&self.client, &about, || self.tell(Update::Answered));
+                self.tell(Update::Recurring(about, counted.unwrap_or_default()));
             }
             names.extend(self.wanted.queues.iter().cloned().map(|name| (name, true)));
             self.latency.retain(|name, _| self.wanted.queues.contains(name));

@@ -63,7 +63,8 @@ fn out_of_date(app: &App) -> Option<String> {
 fn foot(app: &App, width: usize) -> Vec<Line> {
     if let Prompt::Question(action) = &app.prompt {
         // Lines are indented, and a sign may follow a name.
-        let mut lines = paragraph(Style::Warning, &action.question(width.saturating_sub(3)), width);
+        let question = format!("{}{}", action.question(width.saturating_sub(3)), app.of_schedules(action));
+        let mut lines = paragraph(Style::Warning, &question, width);
         lines.push(Line::new(Style::Bold, "y: yes   any other key: no"));
         return lines;
     }

@@ -383,3 +383,26 @@ fn settings_are_changed_and_what_they_were_is_said() {
     top.press(ESCAPE);
     top.until("There are no ready messages");
 }
+
+#[test]
+fn a_purge_and_a_run_say_how_many_schedules_are_among_the_messages() {
+    let server = Server::start();
+    for (id, every) in [("nightly", "1h"), ("hourly", "2h")] {
+        ok(&server, &["schedule", "cron", id, "x", "--every", every]);
+    }
+    let mut top = Top::start(&server);
+    eventually("they are counted", || top.line("cron ").split_whitespace().nth(2) == Some("2"));
+    top.press("N");
+    top.until("Run 2 delayed messages of cron now?");
+    top.until("All of them are");
+    top.press("n");
+    ok(&server, &["push", "cron", "x", "--in", "1h"]);
+    eventually("all are counted", || top.line("cron ").split_whitespace().nth(2) == Some("3"));
+    top.press(ENTER);
+    top.until("Tab state");
+    top.press("X");
+    top.until("2 of them are schedules");
+    top.press("y");
+    top.until("purged 1 delayed message of cron");
+    assert_eq!(server.text(&["DQ.LEN", "cron", "delayed"]), "2");
+}
