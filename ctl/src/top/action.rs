@@ -159,7 +159,7 @@ fn try_execute(
             format!("paused {name} for {}", exact(millis(*time)))
         }
         Kind::Resume => {
-            queue.resume()?;
+            queue.resume_flow(Flow::Out)?;
             format!("resumed {name}")
         }
         Kind::Marked(change, queues) => change.execute(client, queues, progress, done)?,

@@ -229,9 +229,12 @@ impl App {
         match std::mem::replace(&mut self.prompt, Prompt::None) {
             Prompt::Question(action) => {
                 self.said = None;
-                if key.code != KeyCode::Char('y') {
-                    return Next::Stay;
-                }
+                let action = match self.instead(&action) {
+                    _ if key.code == KeyCode::Char('y') => action,
+                    Some(instead) if key.code == KeyCode::Char(instead.key) => instead.action,
+                    _ => return Next::Stay,
+                };
+                self.mark_only_changed(&action);
                 if matches!(action.kind, Kind::Delete(_)) {
                     self.leave_queue();
                 }

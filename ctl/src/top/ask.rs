@@ -56,7 +56,7 @@ impl App {
                 let Some(change) = Change::of(letter, &self.queues) else {
                     return self.say("only p, C, R and N are for marked queues: Esc forgets the marks");
                 };
-                Kind::Marked(change, self.queues.marked_with(change.state()))
+                Kind::Marked(change, change.of_marked(&self.queues))
             }
             ('p', _) if number("paused") == 1 => Kind::Resume,
             ('p', _) => Kind::Pause,

@@ -1,6 +1,8 @@
-//! The changes of all queues that are marked, each of which is one question.
+//! The changes of all queues that are marked, each of which is one question. A pause and a close change only the queues that are
+//! not so already, and leave the marks on these, so that the same key is the way back.
 
-use super::action::{many, promote, redrive};
+use super::action::{many, promote, redrive, Action, Kind};
+use super::app::App;
 use super::question::lost_unless;
 use super::queues::Queues;
 use crate::advice::dump_of_dead;
@@ -44,12 +46,41 @@ impl Change {
         }
     }
 
+    /// What says whether a queue is so already, and the number that it must have for the change.
+    fn needs(self) -> Option<(&'static str, i64)> {
+        match self {
+            Change::Pause => Some(("paused", 0)),
+            Change::Resume => Some(("paused", 1)),
+            Change::Close => Some(("closed", 0)),
+            Change::Open => Some(("closed", 1)),
+            Change::Redrive | Change::Promote => None,
+        }
+    }
+
+    /// The queues among the marked ones that it changes.
+    pub fn of_marked(self, queues: &Queues) -> Marked {
+        let mut marked = queues.marked_with(self.state());
+        if let Some((field, number)) = self.needs() {
+            marked.retain(|(name, _)| queues.row(name).map_or(0, |row| row.number(field)) == number);
+        }
+        marked
+    }
+
+    /// What is offered as well if some of the marked queues are so already: its key and its verb.
+    fn opposite(self) -> Option<(char, &'static str, Change)> {
+        match self {
+            Change::Pause => Some(('r', "resume", Change::Resume)),
+            Change::Close => Some(('o', "open", Change::Open)),
+            Change::Resume | Change::Open | Change::Redrive | Change::Promote => None,
+        }
+    }
+
     pub fn question(self, queues: &Marked) -> String {
         let messages = many(queues.iter().map(|(_, count)| count).sum(), self.state().unwrap_or_default());
         let queues = many_queues(queues.len());
         match self {
             Change::Pause => format!("Pause {queues}? They deliver nothing until they are resumed."),
-            Change::Resume => format!("Resume {queues}? They deliver and accept messages again."),
+            Change::Resume => format!("Resume {queues}? They deliver messages again."),
             Change::Close => format!("Close {queues}? Pushes are refused until they are opened."),
             Change::Open => format!("Open {queues}? They accept messages again."),
             Change::Redrive => {
@@ -73,7 +104,8 @@ impl Change {
         }
     }
 
-    /// Changes each queue, and calls `changed` with its name. Failures and reports say how far it came.
+    /// Changes each queue, and calls `changed` with the name of each that needs no mark any more. Failures and reports say how far
+    /// it came.
     pub fn execute(
         self,
         client: &Client,
@@ -91,11 +123,18 @@ impl Change {
                 failure.about(Some(&named(name))).of(format!("{so_far}{messages}; {}", named(name)))
             })?;
             total += messages;
-            changed(name);
+            if self.needs().is_none() {
+                changed(name);
+            }
             progress(format!("{} of {} queues {} …", grouped(done + 1), grouped(all), self.past()));
         }
         let messages = self.state().map(|_| format!("{} of ", many(total, "")));
-        Ok(format!("{} {}{}", self.past(), messages.unwrap_or_default(), many_queues(all)))
+        let back = match self {
+            Change::Pause | Change::Resume => "; p is the way back, and Esc forgets the marks",
+            Change::Close | Change::Open => "; C is the way back, and Esc forgets the marks",
+            Change::Redrive | Change::Promote => "",
+        };
+        Ok(format!("{} {}{}{back}", self.past(), messages.unwrap_or_default(), many_queues(all)))
     }
 
     /// How many messages were changed.
@@ -103,13 +142,46 @@ impl Change {
         let queue: Queue<Raw> = client.queue(name);
         match self {
             Change::Pause => queue.pause(None).map(|_| ())?,
-            Change::Resume => queue.resume().map(|_| ())?,
+            Change::Resume => queue.resume_flow(Flow::Out).map(|_| ())?,
             Change::Close => queue.pause_flow(Flow::In, None).map(|_| ())?,
             Change::Open => queue.resume_flow(Flow::In).map(|_| ())?,
             Change::Redrive => return redrive(&queue, limit, progress),
             Change::Promote => return promote(client, name, limit, progress),
         }
         Ok(0)
+    }
+}
+
+/// What can be chosen at a question besides yes and no.
+pub struct Instead {
+    pub key: char,
+    pub words: String,
+    pub action: Action,
+}
+
+impl App {
+    /// The opposite of a change of marked queues, for those that are so already.
+    pub fn instead(&self, action: &Action) -> Option<Instead> {
+        let Kind::Marked(change, _) = &action.kind else { return None };
+        let (key, verb, opposite) = change.opposite()?;
+        let queues = Some(opposite.of_marked(&self.queues)).filter(|queues| !queues.is_empty())?;
+        let are = if queues.len() == 1 { "is" } else { "are" };
+        let words = format!("{verb} the {} that {are} {}", grouped(queues.len()), change.past());
+        Some(Instead {
+            key,
+            words,
+            action: Action { queue: action.queue.clone(), kind: Kind::Marked(opposite, queues) },
+        })
+    }
+
+    /// Leaves the marks only on the queues of a change that can be taken back, so that its key is the way back for exactly these.
+    pub fn mark_only_changed(&mut self, action: &Action) {
+        match &action.kind {
+            Kind::Marked(change, queues) if change.needs().is_some() => {
+                self.queues.marked = queues.iter().map(|(name, _)| name.clone()).collect();
+            }
+            _ => {}
+        }
     }
 }
 

@@ -20,7 +20,7 @@ impl Action {
             Kind::PauseFor(time) => {
                 format!("Pause {queue} for {}? Nothing is delivered meanwhile.", exact(millis(*time)))
             }
-            Kind::Resume => format!("Resume {queue}? It delivers and accepts messages again."),
+            Kind::Resume => format!("Resume {queue}? It delivers messages again."),
             Kind::Marked(change, queues) => change.question(queues),
             Kind::Close => format!("Close {queue}? Pushes are refused until it is opened."),
             Kind::Open => format!("Open {queue}? It accepts messages again."),

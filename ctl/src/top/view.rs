@@ -65,7 +65,9 @@ fn foot(app: &App, width: usize) -> Vec<Line> {
         // Lines are indented, and a sign may follow a name.
         let question = format!("{}{}", action.question(width.saturating_sub(3)), app.of_schedules(action));
         let mut lines = paragraph(Style::Warning, &question, width);
-        lines.push(Line::new(Style::Bold, "y: yes   any other key: no"));
+        let instead = app.instead(action).map(|instead| format!("   {}: {}", instead.key, instead.words));
+        let answers = format!("y: yes{}   any other key: no", instead.unwrap_or_default());
+        lines.extend(paragraph(Style::Bold, &answers, width));
         return lines;
     }
     let mut lines = said(app, width);

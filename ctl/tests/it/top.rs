@@ -6,6 +6,7 @@ mod inside;
 mod list;
 mod listings;
 mod lost;
+mod marked;
 mod messages;
 mod terminal;
 
