@@ -130,7 +130,9 @@ impl App {
             return Wanted { queues, message, ..Wanted::default() };
         }
         if let Some(listing) = &self.listing {
-            return Wanted { queues, listing: Some((page.name.clone(), listing.listing)), ..Wanted::default() };
+            let sought = listing.sought.clone();
+            let listing = Some((page.name.clone(), listing.listing));
+            return Wanted { queues, listing, sought, ..Wanted::default() };
         }
         // In steps, so that not every key press reads the list again. What is marked must not be left out when the cursor moves up.
         let all = if page.filter.is_empty() && page.marked.is_empty() { 0 } else { usize::MAX };
@@ -272,7 +274,9 @@ impl App {
             code if self.step(code).is_some() => self.step(code).into_iter().for_each(|by| self.go(by)),
             KeyCode::Tab => self.turn(1),
             KeyCode::BackTab => self.turn(STATES.len() - 1),
-            KeyCode::Char('/') if matches!(self.place(), Place::Queues | Place::Messages) => self.filter_anew(),
+            KeyCode::Char('/') if matches!(self.place(), Place::Queues | Place::Messages | Place::Listing(_)) => {
+                self.filter_anew()
+            }
             KeyCode::Char('d') if self.queue.is_none() => return self.examine(),
             KeyCode::Char('f') => self.prompt = Prompt::Find(String::new()),
             KeyCode::Char('s') if self.place() == Place::Queues => {

@@ -6,18 +6,20 @@ use super::sources::Sources;
 use crate::batches;
 use crate::dead::{causes, Among, Cause, Filter};
 use crate::failure::Failure;
-use crate::output::text::grouped;
+use crate::output::text::{grouped, named};
 use crate::reply::Fields;
 use crate::scan;
-use crate::time::now_ms;
+use crate::time::{exact, millis, now_ms};
 use dq_client::{Client, GroupInfo, GroupPause, Queue, Raw};
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The most rows of a list, and the most groups of which these are chosen.
 pub const ROWS: usize = 500;
 const GROUPS: usize = 5_000;
+/// How long groups are looked at for a part of their names: less than what counts as no answer.
+const SEARCH: Duration = Duration::from_secs(2);
 /// The most messages that are looked at for their batches.
 const OF_BATCHES: usize = 5_000;
 /// Consumers without a name are listed among those of all queues if their oldest delivery is so much older than all others, in
@@ -40,6 +42,8 @@ pub enum Only {
 pub struct Entries {
     pub rows: Vec<Entry>,
     pub remark: Option<String>,
+    /// The part of their names for which all groups were looked at.
+    pub sought: String,
 }
 
 impl Entries {
@@ -93,6 +97,12 @@ impl Entry {
         Entry { about: about(fields.clone()), ..Entry::new(name.to_vec(), messages, fields.int(at)) }
     }
 
+    /// Whether its name or that of its queue has this in it, without regard to upper and lower case.
+    pub fn has(&self, part: &str) -> bool {
+        let is_in = |name: &[u8]| named(name).to_lowercase().contains(&part.to_lowercase());
+        part.is_empty() || is_in(&self.name) || self.queue().is_some_and(|queue| is_in(queue))
+    }
+
     /// Its name, if that is a text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.name).into_owned()
@@ -116,11 +126,17 @@ impl Entry {
     }
 }
 
-/// Reads a list. For causes and schedules all messages that may be meant are read, and `answered` is called with each part.
-pub fn read(client: &Client, queue: &[u8], listing: Listing, answered: impl Fn()) -> Result<Entries, Failure> {
+/// Reads a list, of groups those with `sought` in their names. For causes and schedules all messages that may be meant are read, and `answered` is called with each part.
+pub fn read(
+    client: &Client,
+    queue: &[u8],
+    listing: Listing,
+    sought: &str,
+    answered: impl Fn(),
+) -> Result<Entries, Failure> {
     let rows = match listing {
         Listing::Consumers => consumers(&client.queue(queue))?,
-        Listing::Groups => groups(&client.queue(queue))?,
+        Listing::Groups => return groups(&client.queue(queue), sought),
         Listing::Causes | Listing::Letters => {
             let among = if listing == Listing::Letters { Among::Letters } else { Among::default() };
             let filter = Filter { among, ..Filter::default() };
@@ -138,7 +154,7 @@ pub fn read(client: &Client, queue: &[u8], listing: Listing, answered: impl Fn()
         // These are of no single queue.
         Listing::Holders => Vec::new(),
     };
-    Ok(Entries { rows, remark: None })
+    Ok(Entries { rows, ..Entries::default() })
 }
 
 /// The one that has held a message for longest comes first.
@@ -168,16 +184,40 @@ pub fn holders(client: &Client, queue: &[u8], info: &Fields) -> Result<Vec<Entry
     Ok(entries)
 }
 
-/// Those that are paused come first, then those at their rate, each by how long their messages have been due.
-fn groups(queue: &Queue<Raw>) -> Result<Vec<Entry>, Failure> {
-    let mut groups = queue.groups().take(GROUPS).collect::<Result<Vec<_>, _>>()?;
+/// Those that are paused come first, then those at their rate, each by how long their messages have been due. Of those with a part
+/// in their names, all groups are looked at, as far as the time allows it.
+fn groups(queue: &Queue<Raw>, sought: &str) -> Result<Entries, Failure> {
+    let (mut groups, mut looked, mut has_more) = (Vec::new(), 0, false);
+    let (end, part) = (Instant::now() + SEARCH, sought.to_lowercase());
+    for group in queue.groups() {
+        let group = group?;
+        has_more = if part.is_empty() { looked == GROUPS } else { Instant::now() >= end };
+        if has_more {
+            break;
+        }
+        looked += 1;
+        if part.is_empty() || named(&group.name).to_lowercase().contains(&part) {
+            groups.push(group);
+        }
+    }
+    let found = groups.len();
+    let remark = match (part.is_empty(), has_more) {
+        (true, true) => Some(format!("{} of the first {}: / finds others.", grouped(ROWS), grouped(GROUPS))),
+        (true, false) if found > ROWS => Some(format!("{} of {}: / finds the others.", grouped(ROWS), grouped(found))),
+        (false, true) => {
+            Some(format!("Only {} groups were looked at, for {}.", grouped(looked), exact(millis(SEARCH))))
+        }
+        (false, false) if found > ROWS => Some(format!("{} of {}.", grouped(ROWS), grouped(found))),
+        (_, false) => None,
+    };
     let is_free = |group: &GroupInfo| (group.pause == GroupPause::Off, group.next_delivery.is_none());
     groups.sort_by_cached_key(|group| (is_free(group), group.oldest_due.is_none(), group.oldest_due));
     let entry = |group: GroupInfo| {
         let entry = Entry::new(group.name.clone(), group.waiting, group.oldest_due.map(unix_ms));
         Entry { about: About::Group(group), ..entry }
     };
-    Ok(groups.into_iter().take(ROWS).map(entry).collect())
+    let rows = groups.into_iter().take(ROWS).map(entry).collect();
+    Ok(Entries { rows, remark, sought: sought.to_owned() })
 }
 
 /// The one whose run is due first comes first, as in `dqctl schedule`.
@@ -206,7 +246,7 @@ fn batches(client: &Client, queue: &[u8]) -> Result<Entries, Failure> {
         0 => None,
         empty => Some(format!("Open batches without a message left, whose names are not known: {}.", grouped(empty))),
     };
-    Ok(Entries { rows, remark })
+    Ok(Entries { rows, remark, ..Entries::default() })
 }
 
 pub fn unix_ms(instant: SystemTime) -> i64 {

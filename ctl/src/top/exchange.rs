@@ -21,6 +21,8 @@ pub struct Wanted {
     pub only: Option<Only>,
     /// A queue, and which of its lists.
     pub listing: Option<(Vec<u8>, Listing)>,
+    /// Of groups, only those with this in their names.
+    pub sought: String,
     /// A queue of which all is shown.
     pub details: Option<Vec<u8>>,
     /// A queue and the id of one of its messages.

@@ -57,6 +57,7 @@ const KEYS: [&[Group]; 2] = [
         (
             "Lists of a queue",
             &[
+                ("/", "only names with this"),
                 ("w", "consumers that hold some"),
                 ("r, u", "release; without counting"),
                 ("o", "groups: p pauses one"),

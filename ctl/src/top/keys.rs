@@ -123,7 +123,8 @@ pub fn keys(app: &App, width: usize) -> Vec<String> {
             ("A alter", !is_limited),
             ("s schedules", true),
         ],
-        Place::Found | Place::Findings | Place::Listing(_) | Place::Message | Place::Details => Vec::new(),
+        Place::Listing(_) => vec![("/ filter", entry.is_some())],
+        Place::Found | Place::Findings | Place::Message | Place::Details => Vec::new(),
     };
     let mut place = 1;
     for (key, _) in more.into_iter().filter(|(_, does)| *does) {

@@ -132,21 +132,42 @@ pub struct ListingPage {
     pub entries: Option<Result<Entries, String>>,
     /// When it was read last: one that is costly is not read each second.
     read: Option<Instant>,
+    /// Only entries with this in their name, or in that of their queue, are shown.
+    pub filter: String,
+    /// The same once it is complete: all groups of the queue are searched for it, also those that were not listed.
+    pub sought: String,
     pub place: usize,
     pub top: usize,
 }
 
 impl ListingPage {
     pub fn new(listing: Listing) -> ListingPage {
-        ListingPage { listing, entries: None, read: None, place: 0, top: 0 }
+        ListingPage {
+            listing,
+            entries: None,
+            read: None,
+            filter: String::new(),
+            sought: String::new(),
+            place: 0,
+            top: 0,
+        }
     }
 
-    fn rows(&self) -> &[Entry] {
-        self.entries.as_ref().and_then(|entries| entries.as_ref().ok()).map_or(&[], |entries| &entries.rows)
+    /// The entries that the filter shows.
+    fn rows(&self) -> Vec<&Entry> {
+        let entries = self.entries.iter().flatten().flat_map(|entries| &entries.rows);
+        entries.filter(|entry| entry.has(&self.filter)).collect()
     }
 
     pub fn selected(&self) -> Option<&Entry> {
-        self.rows().get(self.place)
+        self.rows().get(self.place).copied()
+    }
+
+    /// Changes the filter. Groups are looked at again without the one before.
+    pub fn filter(&mut self, change: impl FnOnce(&mut String)) {
+        change(&mut self.filter);
+        (self.place, self.top) = (0, 0);
+        self.sought.clear();
     }
 
     /// Shows what was read. The cursor stays on its entry, wherever that is now.
@@ -155,7 +176,7 @@ impl ListingPage {
         (self.entries, self.read) = (Some(entries), Some(Instant::now()));
         let is_it =
             |entry: &Entry| selected.as_ref().is_some_and(|it| (&it.name, it.queue()) == (&entry.name, entry.queue()));
-        self.place = self.rows().iter().position(is_it).unwrap_or(self.place);
+        self.place = self.rows().into_iter().position(is_it).unwrap_or(self.place);
     }
 
     pub fn clamp(&mut self, height: usize) {
@@ -169,6 +190,20 @@ impl ListingPage {
             Some(Err(why)) => return Some(why.clone()),
             Some(Ok(entries)) => entries,
         };
+        let filter = shown(&self.filter);
+        match self.listing {
+            Listing::Groups if self.filter != entries.sought => {
+                let is_complete = self.filter == self.sought;
+                return Some(
+                    if is_complete { "Looking at all groups …" } else { "Enter looks at all groups." }.to_owned(),
+                );
+            }
+            _ if !self.filter.is_empty() && self.rows().is_empty() => {
+                let none = format!("Nothing in this list has {filter:?} in its name.");
+                return Some([Some(none), entries.remark.clone()].into_iter().flatten().collect::<Vec<_>>().join(" "));
+            }
+            _ => {}
+        }
         let held: u64 = entries.rows.iter().map(|entry| entry.messages).sum();
         let unnamed = u64::try_from(row.number("inflight")).unwrap_or(0).saturating_sub(held);
         if self.listing == Listing::Consumers && entries.rows.len() < ROWS && unnamed > 0 {
@@ -275,7 +310,7 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     // What is said about the rows is seen however many these are, and so is the one under the cursor in full. As many lines are
     // free for it as the longest one needs, so that the rows do not move with the cursor.
     let full = |entry: &Entry| in_full(entry, width);
-    let longest = page.rows().iter().map(|entry| full(entry).len()).max().unwrap_or(0);
+    let longest = page.rows().into_iter().map(|entry| full(entry).len()).max().unwrap_or(0);
     let remark_lines = remark.len();
     let height = height.saturating_sub(remark_lines + longest);
     app.height = height;
@@ -283,7 +318,7 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let columns = page.listing.columns();
     let rows: Vec<(usize, &Entry, Vec<Cell>)> = page
         .rows()
-        .iter()
+        .into_iter()
         .enumerate()
         .skip(page.top)
         .take(height)
@@ -300,7 +335,7 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let mut title = Line::new(Style::Bold, of);
     title.add(Style::Plain, format!("  {}", page.listing.title()));
     if page.listing == Listing::Holders && matches!(page.entries, Some(Ok(_))) {
-        let queues: BTreeSet<_> = page.rows().iter().map(Entry::queue).collect();
+        let queues: BTreeSet<_> = page.rows().into_iter().map(Entry::queue).collect();
         let plural = if queues.len() == 1 { "" } else { "s" };
         title.add(Style::Plain, format!("  {} in {} queue{plural}", grouped(page.rows().len()), grouped(queues.len())));
         if !app.queues.filter.is_empty() {
@@ -310,6 +345,10 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let paused = page.rows().iter().filter(|entry| entry.is_paused()).count();
     if paused > 0 {
         title.add(Style::Warning, format!("  {} paused", grouped(paused)));
+    }
+    if !page.filter.is_empty() {
+        let found = format!("  {} with {:?}", grouped(page.rows().len()), shown(&page.filter));
+        title.add(Style::Warning, found);
     }
     if let Some(age) = page.read.map(|at| at.elapsed()).filter(|age| *age >= OLD) {
         title.add(Style::Warning, format!("  read {} ago", span(millis(age))));

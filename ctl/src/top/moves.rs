@@ -58,6 +58,11 @@ impl App {
         if self.found.is_some() && self.message.is_some() {
             return self.leave_queue();
         }
+        if self.details.is_none() && self.message.is_none() {
+            if let Some(page) = self.listing.as_mut().filter(|page| !page.filter.is_empty()) {
+                return page.filter(String::clear);
+            }
+        }
         if self.details.take().is_some() || self.message.take().is_some() || self.listing.take().is_some() {
             return;
         }

@@ -11,7 +11,7 @@ use crossterm::event::KeyCode;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Prompt {
     None,
-    /// Of the queues, or of the messages that are shown.
+    /// Of the queues, or of the messages or the list that is shown.
     Filter,
     /// The id of a message, as far as it was typed.
     Find(String),
@@ -31,7 +31,12 @@ impl App {
 
     pub fn filter_key(&mut self, code: KeyCode) {
         match code {
-            KeyCode::Enter => return,
+            KeyCode::Enter => {
+                if let Some(page) = &mut self.listing {
+                    page.sought.clone_from(&page.filter);
+                }
+                return;
+            }
             KeyCode::Esc => return self.filter(String::clear),
             code => self.filter(|filter| edit(filter, code)),
         }
@@ -40,6 +45,9 @@ impl App {
 
     /// Changes the filter of what is shown.
     pub fn filter(&mut self, change: impl FnOnce(&mut String)) {
+        if let Some(page) = &mut self.listing {
+            return page.filter(change);
+        }
         match &mut self.queue {
             Some(page) => {
                 change(&mut page.filter);

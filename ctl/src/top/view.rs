@@ -7,7 +7,7 @@ use super::found::found_page;
 use super::help::help_page;
 use super::keys::keys;
 use super::list::queues_page;
-use super::listing::listing_page;
+use super::listing::{listing_page, Listing};
 use super::message::message_page;
 use super::moves::Place;
 use super::prompt::Prompt;
@@ -116,8 +116,13 @@ fn said(app: &App, width: usize) -> Vec<Line> {
 fn last_line(app: &App, width: usize) -> Line {
     match &app.prompt {
         Prompt::Filter => {
-            let filter = app.queue.as_ref().map_or(&app.queues.filter, |page| &page.filter);
-            return typed("Filter", filter, "Enter: keep it, Esc: forget it");
+            let of_queue = || app.queue.as_ref().map_or(&app.queues.filter, |page| &page.filter);
+            let filter = app.listing.as_ref().map_or_else(of_queue, |page| &page.filter);
+            let keys = match app.place() {
+                Place::Listing(Listing::Groups) => "Enter: look at all groups, Esc: forget it",
+                _ => "Enter: keep it, Esc: forget it",
+            };
+            return typed("Filter", filter, keys);
         }
         Prompt::Find(id) => return typed("Message id", id, "or its beginning; Enter: look in all queues, Esc: do not"),
         Prompt::Pause(queue, time) => {

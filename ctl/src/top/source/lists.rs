@@ -27,8 +27,9 @@ const HOLDERS: Duration = Duration::from_secs(1);
 impl Source {
     /// Reads a list when it is opened and after a change, and otherwise as often as its cost allows.
     pub(super) fn list(&mut self, queue: Vec<u8>, listing: Listing, part: Part) {
+        let sought = self.wanted.sought.clone();
         let is_early = |(at, took): (Instant, Duration)| took > SLOW || at.elapsed() < took * PAUSE;
-        if listing.is_costly() && part == Part::Refresh && self.listed.is_some_and(is_early) {
+        if (listing.is_costly() || !sought.is_empty()) && part == Part::Refresh && self.listed.is_some_and(is_early) {
             return;
         }
         let began = Instant::now();
@@ -39,7 +40,7 @@ impl Source {
             | Listing::Causes
             | Listing::Letters
             | Listing::Schedules
-            | Listing::Batches => entries::read(&self.client, &queue, listing, || self.tell(Update::Answered)),
+            | Listing::Batches => entries::read(&self.client, &queue, listing, &sought, || self.tell(Update::Answered)),
         };
         let read = read.map_err(|failure| failure.to_string());
         self.listed = read.is_ok().then(|| (Instant::now(), began.elapsed()));
@@ -72,7 +73,7 @@ impl Source {
         }
         self.tell(Update::Queues(read));
         rows.sort_by_key(|entry| entry.at);
-        Ok(Entries { rows, remark })
+        Ok(Entries { rows, remark, ..Entries::default() })
     }
 
     pub(super) fn messages(&self, queue: Vec<u8>, state: &'static str, count: usize) -> Result<(), Error> {
@@ -81,7 +82,7 @@ impl Source {
         let number = |name: &str| info.int(name).unwrap_or(0);
         if number("oldest-inflight") >= HELD {
             // Who may not read the consumers sees the messages.
-            let consumers = entries::read(&self.client, &queue, Listing::Consumers, || {}).unwrap_or_default();
+            let consumers = entries::read(&self.client, &queue, Listing::Consumers, "", || {}).unwrap_or_default();
             let longest = consumers.rows.into_iter().next().filter(|consumer| consumer.age() >= HELD);
             self.tell(Update::Holder(queue.clone(), longest));
         }

@@ -150,7 +150,7 @@ fn groups_are_shown_paused_and_resumed() {
     assert!(words(3).ends_with(&["0", "open", "c"].map(str::to_owned)), "{}", top.text());
     assert_eq!(words(4), ["0", "-", "1", "at", "its", "limit", "a"], "{}", top.text());
     // The messages of one.
-    top.until("Enter messages  p resume");
+    top.until("Enter messages  / filter  p resume");
     top.press(ENTER);
     top.until_line("b2 ");
     assert!(top.line("c1 ").is_empty() && top.text().contains("group b"), "{}", top.text());
@@ -291,7 +291,7 @@ fn schedules_show_their_next_run_and_are_run_now() {
     top.press("x");
     top.until_gone("Cancel the schedule");
     top.press(ESCAPE);
-    top.until("Enter open  n run now");
+    top.until("Enter open  / filter  n run now");
     top.press("n");
     top.until("Run nightly of q now?");
     top.press("y");
@@ -332,4 +332,72 @@ fn batches_show_their_progress_and_their_messages() {
     top.until_gone("batch import");
     top.press("\x1b[Z");
     top.until_line("other ");
+}
+
+#[test]
+fn a_filter_finds_any_group_and_its_letters_are_no_keys() {
+    let server = Server::start();
+    // More than are listed without a filter.
+    let push =
+        "for i=1,5200 do redis.call('DQ.PUSH', 'q', 'x', 'ID', 'm'..i, 'GROUP', string.format('cust-%05d', i)) end";
+    server.ask(&["EVAL", push, "0"]);
+    let mut top = Top::start(&server);
+    eventually("they are counted", || top.line("q ").split_whitespace().nth(1) == Some("5,200"));
+    top.press(ENTER);
+    top.until("o groups");
+    top.press("o");
+    top.until("/ finds others.");
+    let last = "cust-05200";
+    assert!(!top.text().contains(last));
+    top.press("/Cust-05200");
+    top.until("Filter: Cust-05200");
+    top.until("Enter looks at all groups.");
+    top.press(ENTER);
+    top.until("1 with \"Cust-05200\"");
+    top.until(&format!(" {last}"));
+    top.press("p");
+    top.until(&format!("Pause group {last} of q?"));
+    top.press("y");
+    top.until(&format!("paused group {last} of q"));
+    top.until("1 paused  1 with \"Cust-05200\"");
+    top.press(ESCAPE);
+    top.until_gone("with \"Cust");
+    top.until("q  groups");
+    top.press("/none");
+    top.press(ENTER);
+    top.until("Nothing in this list has \"none\" in its name.");
+}
+
+#[test]
+fn each_list_of_a_queue_has_a_filter() {
+    let server = Server::start();
+    for id in ["nightly", "hourly"] {
+        ok(&server, &["schedule", "q", id, "x", "--every", "1h"]);
+    }
+    for (id, error) in [("a", "timeout"), ("b", "refused")] {
+        ok(&server, &["push", "q", "x", "--id", id]);
+        ok(&server, &["bury", "q", id, "--error", error]);
+    }
+    let mut top = Top::start(&server);
+    eventually("they are dead", || top.line("q ").split_whitespace().nth(4) == Some("2"));
+    top.press(ENTER);
+    top.until("Tab state");
+    for (key, part, is_there, is_not) in [("s", "night", "nightly", "hourly"), ("e", "time", "timeout", "refused")] {
+        top.press(key);
+        top.until(is_not);
+        top.press(&format!("/{part}{ENTER}"));
+        top.until(&format!("1 with {part:?}"));
+        top.until(is_there);
+        assert!(!top.text().contains(is_not), "{}", top.text());
+        top.press(ESCAPE);
+        top.until(is_not);
+        top.press(ESCAPE);
+        top.until("Tab state");
+    }
+    // A page without a filter refuses the key, and with it the letters that follow.
+    top.press("i");
+    top.until("A alter");
+    top.press("/Dnightly");
+    top.until("this key does nothing here");
+    assert!(!top.text().contains("Delete the queue"), "{}", top.text());
 }
