@@ -40,7 +40,7 @@ fn the_page_has_all_it_needs_and_nothing_from_elsewhere() {
             }
         }
     }
-    assert_eq!(paths.len(), 28, "{paths:?}");
+    assert_eq!(paths.len(), 29, "{paths:?}");
     assert_eq!(web.get("/other").status, 404);
     assert_eq!(web.request("HEAD", "/", &[], "").body, "");
 }
