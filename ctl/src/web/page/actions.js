@@ -3,6 +3,7 @@
 import { Problem, read, write } from "./api.js";
 import { ask as question, moment, number, SPAN_HINT, time } from "./ask.js";
 import { aboutQueues } from "./bulk.js";
+import { keepsDead } from "./command.js";
 import { DELAY, given, isText, PAUSE_FOR, payloadOf, rest, scheduleFields, unchanged, WHOLE } from "./fields.js";
 import { count, exactSpan, many, now, param, shown } from "./format.js";
 import { countSchedules, ofThem } from "./recurring.js";
@@ -104,7 +105,7 @@ export function actions(shared, queue) {
     let [did, left, cursor] = [0, 0, "0"];
     ask({
       title: partial ? `${verb} all ${noun}s of ${title}${conditions.length > 0 ? " that these conditions select" : ""}?` : `${verb} ${many(total, noun)} of ${title}?`,
-      words: isNone ? `No ${noun} is selected by these conditions any more.` : [`${doing}: ${[number, ...conditions].join(" ")}.`, ...warning].join(" "),
+      words: isNone ? `No ${noun} is selected by these conditions any more.` : [`${doing}: ${[number, ...conditions].join(" ")}.`, ...warning].join(" ") + (state === "dead" && !isNone ? keepsDead(title) : ""),
       fields,
       confirm: verb,
       danger: what === "delete",
@@ -210,7 +211,7 @@ export function actions(shared, queue) {
     }),
     redriveMany: (info) => ask({
       title: `Redrive dead messages of ${title}?`,
-      words: `Dead: ${many(info.dead, "message")}. The oldest become ready again first, with no attempts, and their errors are cleared.`,
+      words: `Dead: ${many(info.dead, "message")}. The oldest become ready again first, with no attempts, and their errors are cleared.${keepsDead(title)}`,
       fields: [howMany(info.dead), DELAY],
       confirm: "Redrive",
       run: ({ count: number, delay }, progress) => actInSteps("redrive", delay === null ? {} : { delay }, "redriven", number, progress, (did) => `Redriven: ${many(did, "message")}.`),
@@ -337,7 +338,7 @@ export function actions(shared, queue) {
       const held = STATES.filter(([state]) => info[state] > 0);
       return {
         title: `Purge ${title}?`,
-        words: "All messages of one state are removed for good, except schedules, which end only if they are cancelled. The queue stays, with its settings and totals.",
+        words: "All messages of one state are removed for good, except schedules, which end only if they are cancelled. The queue stays, with its settings and totals." + (info.dead > 0 ? keepsDead(title).replace("a copy", "a copy of the dead") : ""),
         fields: [{ name: "state", label: "State", options: held.map(([state, word]) => [state, `${word}: ${[of(state), kept(state)].filter(Boolean).join("; ")}`]), value: held.some(([state]) => state === tab) ? tab : held[0]?.[0] }],
         confirm: "Purge",
         danger: true,

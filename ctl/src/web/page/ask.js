@@ -1,5 +1,6 @@
 // The questions of the page: a dialog with fields, and the readers of what is typed into them.
 
+import { advise } from "./command.js";
 import { el, refocus, set, text } from "./dom.js";
 import { count, parseSpan } from "./format.js";
 
@@ -100,13 +101,20 @@ export function ask({ title, words, fields = [], confirm, danger = false, run, l
   };
   const asker = document.activeElement;
   dialog.replaceChildren(el("form", { submit, novalidate: true },
-    el("h2", { id: "dialog-title" }, title), words ? el("p", {}, words) : null,
+    el("h2", { id: "dialog-title" }, title), words ? advised(words) : null,
     inputs.filter(({ field }) => !field.more).map(({ node }) => node), more.length > 0 ? el("details", {}, el("summary", {}, "More options"), more.map(({ node }) => node)) : null, error, el("div", { class: "buttons" }, no, yes)));
   dialog.showModal();
   const first = inputs[0]?.control ?? (danger ? no : yes);
   first.focus();
   // The browser gives the focus back, if the button can still have it. Whoever has moved it since keeps it.
   dialog.addEventListener("close", () => { if (document.activeElement === document.body) refocus(asker); }, { once: true });
+}
+
+/** Words in which commands can be copied. */
+function advised(words) {
+  const node = el("p");
+  advise(node, words);
+  return node;
 }
 
 /** About how many lines a text takes in a field. */

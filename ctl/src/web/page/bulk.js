@@ -2,6 +2,7 @@
 // how far it came.
 
 import { Problem, write } from "./api.js";
+import { keepsDead } from "./command.js";
 import { DELAY, given, PAUSE_FOR } from "./fields.js";
 import { count, many, param, shown } from "./format.js";
 
@@ -85,10 +86,11 @@ export function aboutQueues(what, selected, report, more = "") {
   const unnamed = rows.length > NAMED ? ` and ${many(rows.length - NAMED, "other queue")}` : "";
   const ready = rows.reduce((sum, row) => sum + row.ready, 0);
   const waits = what === "pause" || what === "resume" ? ` Ready: ${many(ready, "message")}.` : "";
+  const keeps = state === "dead" ? keepsDead(rows.length === 1 ? shown(rows[0], "queue") : "QUEUE") : "";
   const messages = state && many(total, `${state} message`);
   return {
     title: state === "delayed" ? `Run ${messages} of ${queues} now?` : state ? `${verb} ${messages} of ${queues}?` : `${verb} ${queues}?`,
-    words: `${words}: ${names.join(", ")}${unnamed}.${more}${waits}${rest > 0 ? ` Left alone: ${many(rest, "selected queue")} ${state ? `without a ${state} message` : `(${others})`}.` : ""}`,
+    words: `${words}: ${names.join(", ")}${unnamed}.${more}${waits}${rest > 0 ? ` Left alone: ${many(rest, "selected queue")} ${state ? `without a ${state} message` : `(${others})`}.` : ""}${keeps}`,
     fields, confirm: verb, danger, run,
   };
 }

@@ -7,6 +7,12 @@ const NEXT = "(?:and|or|with|whether|where|again|lists|shows?|adds|sends|changes
 /** A program and at least two words, of which a quoted one may have spaces. A command that lacks its words is not meant to be copied. */
 const COMMAND = new RegExp(`(?:dqctl|redis-cli)(?: (?!${NEXT})(?:'[^']*'|[^\\s;,'])+?){2,}?(?=\\.?$|\\. |[;,] | ${NEXT})`, "g");
 
+/** What a question about dead messages of a queue says besides: how they are kept with their errors, as `dqctl load` takes them. */
+export function keepsDead(name) {
+  const word = /^[\w:./@%+=-]+$/.test(name) ? name : name.includes("'") ? "QUEUE" : `'${name}'`;
+  return ` To keep a copy with their errors, first: dqctl dump ${word} --state dead > dead.jsonl.`;
+}
+
 /** Fills a node with a text, in which each command has a button that copies it. */
 export function advise(node, words) {
   if (node.words === words) return;

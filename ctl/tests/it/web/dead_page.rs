@@ -228,3 +228,33 @@ fn a_traceback_begins_with_the_line_that_says_most() {
     browser.until_true("document.querySelectorAll('.causes li').length === 1");
     assert_eq!(browser.problem(), "");
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_question_about_dead_messages_names_the_command_that_keeps_them() {
+    let server = Server::start();
+    for queue in ["mail", "a b"] {
+        server.ask(&["DQ.PUSH", queue, "x", "ID", "m"]);
+        server.ask(&["DQ.BURY", queue, "m", "ERROR", "no such user"]);
+    }
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    let copied = "document.querySelector('dialog code')?.innerText";
+    for (queue, command) in
+        [("mail", "dqctl dump mail --state dead > dead.jsonl"), ("a b", "dqctl dump 'a b' --state dead > dead.jsonl")]
+    {
+        browser.open(&web.page(&format!("queue?queue={}&tab=dead", queue.replace(' ', "+"))));
+        browser.until_true(&format!("document.querySelector('h1')?.innerText === '{queue}'"));
+        browser.until("no such user");
+        for action in ["Delete it…", "Redrive it…", "Redrive…", "Purge…"] {
+            browser.eval(&format!(
+                "[...document.querySelectorAll('button')].find((one) => one.innerText === '{action}').click()"
+            ));
+            browser.until("with their errors, first:");
+            assert_eq!(browser.eval(copied), command, "{action}");
+            browser.press("Escape");
+            browser.until_true("!document.getElementById('dialog').open");
+        }
+    }
+    assert_eq!(browser.problem(), "");
+}
