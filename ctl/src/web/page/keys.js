@@ -6,7 +6,7 @@ const KEYS = [
   ["j, k", "the next row, the row before; from a row on also ↓ and ↑"],
   ["Enter", "opens the row"],
   ["Space", "selects the message whose box has the focus: Tab goes there from the row"],
-  ["Esc, Backspace", "back to the list that led here, or up to the queue and to all queues"],
+  ["Esc, Backspace", "from a chosen cause to all of them; else back to the list that led here, or up to the queue and to all queues"],
   ["/", "the search"],
   ["?", "these keys"],
 ];
@@ -58,9 +58,13 @@ function move(by) {
   next?.querySelector("a, button")?.focus();
 }
 
+/** Up, or from a chosen cause or former queue to all of them. */
 function up() {
+  const chosen = main.querySelector(".causes [aria-pressed=true], .origins [aria-pressed=true]");
+  if (chosen) return chosen.click();
   const above = [...main.querySelectorAll(".crumbs a")].at(-1);
   if (above) location.hash = left.get(origins.get(subject(location.hash))) ?? above.hash;
+  return undefined;
 }
 
 function showKeys() {

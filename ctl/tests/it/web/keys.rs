@@ -41,6 +41,10 @@ fn rows_are_walked_opened_and_left_with_keys_alone() {
     browser.press("Escape");
     browser.until("11 messages that these conditions select");
     browser.until_true(&format!("{ROW} === {id}"));
+    // Then to all causes, and only then to the queues.
+    browser.press("Escape");
+    browser.until("17 messages");
+    browser.until_true("!document.body.innerText.includes('that these conditions select')");
     browser.press("Backspace");
     browser.until_true("location.hash === '#/?sort=name&contains=a'");
     browser.until_true(&format!("{ROW} === 'payments:capture'"));
@@ -84,7 +88,7 @@ fn keys_are_letters_where_text_is_typed_and_a_list_says_what_they_do() {
     browser.until("capture-1018");
     browser.write("j");
     browser.write("?");
-    browser.until("back to the list that led here, or up to the queue and to all queues");
+    browser.until("else back to the list that led here, or up to the queue and to all queues");
     browser.write("j");
     browser.press("Escape");
     browser.until_true("!document.getElementById('dialog').open");
