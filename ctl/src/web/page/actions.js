@@ -373,7 +373,7 @@ export function actions(shared, queue) {
         { name: "payload", label: "Payload", type: "textarea", required: false },
         { name: "id", label: "Id (optional)", hint: "While the queue holds a message of this id, further pushes are duplicates." },
         ...rest({}),
-        { name: "replace", more: true, label: "If the queue holds a message of this id", options: [["", "the push is refused"], ["yes", "the new one takes its place, also if a consumer has it"]] },
+        { name: "replace", more: true, label: "If the queue holds a message of this id", options: [["", "the push is refused"], ["yes", "it is replaced, also in flight"]] },
       ],
       confirm: "Push",
       run: ({ replace, ...values }) => act("push", { ...given(values), payload: values.payload, replace: replace === "yes" }, (answer) => `Pushed: ${shown(answer, "id")}.`),
@@ -383,7 +383,7 @@ export function actions(shared, queue) {
       words: `The new message is ready at once, or when it is due.${unchanged(found)}`,
       fields: [
         ...payloadOf(found),
-        { name: "old", label: "The dead message", options: [["replace", "is replaced by the new one, which has its id"], ["", "stays as it is"]] },
+        { name: "old", label: "The dead message", options: [["replace", "is replaced, under its id"], ["", "stays as it is"]] },
         { name: "id", label: "Another id (optional)", hint: "For the new message, if the dead one stays. Empty: one is made." },
         ...rest(found),
       ],

@@ -181,7 +181,7 @@ fn a_dead_message_is_repaired_under_its_own_id_or_copied() {
     browser.choose("Push", "redrive or delete it, or let the new one replace it");
     browser.press("Escape");
     // Unless somebody says otherwise it is replaced, and a payload that was not changed stays as it was.
-    browser.choose("Edit and push again…", "is replaced by the new one");
+    browser.choose("Edit and push again…", "is replaced, under its id");
     browser.eval("document.querySelector('dialog button.primary').click()");
     browser.until("Pushed: m, in place of the dead message.");
     browser.until("Ready · due");
@@ -199,7 +199,7 @@ fn a_dead_message_that_lives_again_is_not_replaced() {
     let web = Web::writing(&server);
     let mut browser = Browser::start();
     browser.open(&web.page("message?queue=q&id=m"));
-    browser.choose("Edit and push again…", "is replaced by the new one");
+    browser.choose("Edit and push again…", "is replaced, under its id");
     server.ask(&["DQ.REDRIVE", "q", "IDS", "1", "m"]);
     browser.eval("document.getElementById('field-payload').value = 'new'");
     browser.choose("Push", "m is ready now: somebody has changed it meanwhile.");

@@ -372,3 +372,25 @@ fn cards_and_causes_of_long_words_fit_a_phone() {
     let cut = "[...document.querySelectorAll('.cause')].filter((cause) => cause.scrollHeight > cause.clientHeight || cause.scrollWidth > cause.clientWidth).length";
     assert_eq!(browser.eval(cut), 0);
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn the_choices_of_a_question_are_whole_on_a_phone() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
+    server.ask(&["DQ.BURY", "q", "m"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.show(Screen::Phone, Scheme::Light);
+    // 40 pixels are the border, the padding and the arrow.
+    let cut = "(() => { const ruler = document.createElement('canvas').getContext('2d'); \
+        return [...document.querySelectorAll('dialog select')].flatMap((select) => { ruler.font = getComputedStyle(select).font; \
+        return [...select.options].map((option) => option.text).filter((words) => ruler.measureText(words).width > select.clientWidth - 40); }).join(); })()";
+    for (view, action) in [("message?queue=q&id=m", "Edit and push again…"), ("queue?queue=q&tab=dead", "Push…")] {
+        browser.open(&web.page(view));
+        browser.choose(action, "More options");
+        browser.eval("document.querySelector('dialog details').open = true");
+        assert_eq!(browser.eval(cut), "", "{action}");
+        browser.press("Escape");
+    }
+}
