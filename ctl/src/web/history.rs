@@ -254,15 +254,16 @@ impl History {
         })
     }
 
-    /// The counts that are known of all queues together and of at most so many, those in trouble first: for somebody who comes while
+    /// The counts that are known of all queues together and of at most so many, those in trouble first, or of `only` one: for somebody who comes while
     /// no server answers. Null if none ever did.
-    pub fn last(&self, most: usize) -> Json {
+    pub fn last(&self, only: Option<&[u8]>, most: usize) -> Json {
         let rings = self.lock();
         let Some(all) = rings.get(&None) else { return Json::Null };
         let level = |ring: &Ring| {
             ["bad", "warning"].map(|level| !ring.conditions.to_string().contains(&format!("\"{level}\"")))
         };
         let mut known: Vec<_> = rings.iter().filter_map(|(name, ring)| Some((name.as_ref()?, ring))).collect();
+        known.retain(|(name, _)| only.is_none_or(|only| name.as_slice() == only));
         known.sort_by_key(|(name, ring)| (level(ring), *name));
         let row = |(name, ring): &(&Vec<u8>, &Ring)| {
             let mut row = ring.latest.counts();

@@ -131,10 +131,13 @@ pub fn server(api: &Api, params: &Params) -> Answer {
     }))
 }
 
-/// What was known of the queues when the servers answered last. It asks none of them.
+/// What was known of the queues, or of one, when the servers answered last. It asks none of them.
 pub fn last(api: &Api, params: &Params) -> Answer {
-    params.only(&[])?;
-    Ok(json!({ "last": api.history.last(LAST), "history": api.history.samples(None), "now": now_ms() }))
+    params.only(&["queue"])?;
+    let only = params.bytes("queue")?;
+    Ok(
+        json!({ "last": api.history.last(only.as_deref(), LAST), "history": api.history.samples(None), "now": now_ms() }),
+    )
 }
 
 /// What `dqctl doctor` finds, the most important first; null while it looks for the first time. `again` asks for a look that begins now.

@@ -42,14 +42,15 @@ export function queue(params, shared) {
   const promote = button("Run delayed now…", () => acts.promoteMany(info));
   const purge = button("Purge…", () => acts.purge(info, tab), "danger");
   const others = [pause, close, redrive, promote, purge];
-  const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this queue" }, button("Push…", () => acts.push()), others);
+  const push = button("Push…", () => acts.push());
+  const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this queue" }, push, others);
+  const charts = el("div", { class: "charts" }, depth.node, flow.node, late.node, run.node);
   const tabs = el("nav", { class: "tabs", "aria-label": "Contents of the queue", scroll: showEdges });
   const content = el("div");
   const node = el("div", { class: "queue" },
     el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: asLeft("#/") }, "Queues")),
     // What comes and goes stands below the buttons, so that these do not move.
-    el("div", { class: "head" }, el("h1", { class: "name" }, whole(shownName)), bar), conditions, state,
-    el("div", { class: "charts" }, depth.node, flow.node, late.node, run.node), tabs, content);
+    el("div", { class: "head" }, el("h1", { class: "name" }, whole(shownName)), bar), conditions, state, charts, tabs, content);
   let info = {};
   let tab;
   let only;
@@ -59,6 +60,12 @@ export function queue(params, shared) {
   let isPlaced = false;
   const shownTabs = new Set();
   choose(params);
+  allow([]);
+
+  /** Which actions can be asked for: none before the queue was read. */
+  function allow(actions) {
+    for (const one of [push, ...others]) one.disabled = !actions.includes(one);
+  }
 
   /** Shows a tab. The rest of the view stays as it is, with the focus. */
   function choose(params) {
@@ -118,7 +125,10 @@ export function queue(params, shared) {
       for (const one of others) show(one, true);
     } catch (problem) {
       // A push would create it. There is nothing else to do.
-      if (problem.status === 404) for (const one of others) show(one, false);
+      if (problem.status === 404) {
+        allow([push]);
+        for (const one of others) show(one, false);
+      }
       throw problem;
     }
   }
@@ -132,11 +142,8 @@ export function queue(params, shared) {
     // A user who may not read them still sees the rest.
     const { consumers } = isHeld(answer) ? await read("consumers", name).catch(() => ({})) : {};
     const said = { ...info, consumers, held: answer.held, "held-groups": answer["held-groups"], "paused-groups": answer["paused-groups"], conditions: answer.conditions, deaths: answer.deaths };
-    list(conditions, sentences(said), ([words]) => words.split(":")[0], ([, , condition]) => mark(condition), (item, [words, level, condition]) => {
-      fillMark(item, condition, said, name, words);
-      set(item, "class", level);
-    });
-    keepHeight(conditions);
+    for (const part of [charts, content]) show(part, true);
+    drawConditions(said);
     const parts = [];
     if (Number.isFinite(info["oldest-ready"])) parts.push(`oldest ready message due ${span(info["oldest-ready"])} ago`);
     if (Number.isFinite(info["oldest-inflight"]) && !isHeld(answer)) parts.push(`oldest delivery began ${span(info["oldest-inflight"])} ago`);
@@ -144,12 +151,10 @@ export function queue(params, shared) {
     parts.push(`${many(info["waiting-clients"] ?? 0, "client")} waiting`, `${bytes(info["payload-bytes"])} of payloads`);
     text(facts, parts.join(" · ").replace(/^./, (letter) => letter.toUpperCase()));
     drawMoved();
-    set(node, "class", `queue ${levelOf(said)}`);
     text(pause, info.paused ? "Resume…" : "Pause…");
     text(close, info.closed ? "Open…" : "Close…");
-    redrive.disabled = !info.dead;
-    promote.disabled = !info.delayed;
-    purge.disabled = !(info.ready + info.delayed + info.inflight + info.dead + (info.done ?? 0));
+    const isPossible = new Map([[redrive, info.dead], [promote, info.delayed], [purge, info.ready + info.delayed + info.inflight + info.dead + (info.done ?? 0)]]);
+    allow([push, ...others].filter((one) => isPossible.get(one) ?? true));
     const samples = answer.history ?? [];
     depth.update(depths(samples, info));
     flow.update(flows(samples, answer.rates));
@@ -160,6 +165,30 @@ export function queue(params, shared) {
     // Once it is drawn.
     if (!isPlaced) requestAnimationFrame(bringTab);
     isPlaced = true;
+  }
+
+  function drawConditions(said) {
+    list(conditions, sentences(said), ([words]) => words.split(":")[0], ([, , condition]) => mark(condition), (item, [words, level, condition]) => {
+      fillMark(item, condition, said, name, words);
+      set(item, "class", level);
+    });
+    keepHeight(conditions);
+    set(node, "class", `queue ${levelOf(said)}`);
+  }
+
+  /** Shows the counts that were known when the server answered last, and returns of when they are; null if none are known. */
+  async function last() {
+    const { last: known, now } = await read("last", name);
+    const [row] = known?.queues ?? [];
+    if (!row || !node.classList.contains("unread")) return null;
+    learnClock(now);
+    info = row;
+    drawConditions(row);
+    text(facts, "The messages are not known while the server does not answer. Their last numbers are those of the tabs.");
+    drawTabs();
+    // What they would show is not known.
+    for (const part of [charts, content]) show(part, false);
+    return known.at;
   }
 
   /** Says where the dead messages of this queue are, since it holds none of them. */
@@ -196,7 +225,7 @@ export function queue(params, shared) {
     tabs.classList.toggle("cut-right", beyond > 1);
   }
 
-  return { kind: `queue ${JSON.stringify(name)}`, title: shownName, node, read: refresh, accept };
+  return { kind: `queue ${JSON.stringify(name)}`, title: shownName, node, read: refresh, accept, last };
 }
 
 /** Whose messages are shown, if not all: those of a group, of a consumer or of a batch. */

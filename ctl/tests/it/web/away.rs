@@ -58,6 +58,30 @@ fn a_page_that_is_opened_while_the_server_is_down_shows_what_was_known() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn a_queue_that_is_opened_while_the_server_is_down_shows_its_last_counts_and_no_actions() {
+    let mut server = Server::start();
+    server.ask(&["DQ.PUSH", "mail", "x", "DELAY", "3600000"]);
+    server.ask(&["DQ.PAUSE", "mail"]);
+    let web = Web::writing(&server);
+    until_known(&web, "mail");
+    server.kill();
+    let mut browser = Browser::start();
+    browser.open(&web.page("queue?queue=mail"));
+    browser.until("What is shown is of ");
+    browser.until("Paused");
+    let delayed = "document.querySelector('.tabs [data-key=delayed]').innerText";
+    assert_eq!(browser.eval(delayed), "Delayed1");
+    let enabled = "document.querySelectorAll('.queue .head .buttons button:enabled').length";
+    assert_eq!(browser.eval(enabled), 0);
+    server.boot();
+    server.ask(&["DQ.PUSH", "mail", "x", "ID", "new"]);
+    browser.until_true(&format!("{enabled} > 0"));
+    eventually("the problem is gone", || browser.problem().is_empty());
+    browser.until_true("document.querySelector('.charts').offsetParent !== null");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn a_page_says_that_a_stopped_server_does_not_answer_before_it_has_waited_for_it() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "mail", "x", "DELAY", "3600000"]);
