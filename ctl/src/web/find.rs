@@ -49,6 +49,7 @@ struct Ranked {
     at: i64,
     /// The most severe condition, if there is one that is worth a look.
     level: Option<Level>,
+    conditions: Vec<Condition>,
     trouble: Trouble,
     numbers: [i64; NUMBERS.len()],
     pushed: i64,
@@ -176,6 +177,14 @@ impl Find {
         Condition::of(info, self.watch.note(name, info))
     }
 
+    /// Keeps the names of the queues in a condition, which is given by its name. Returns whether the conditions are known yet.
+    pub fn keep(&self, names: &mut Vec<&Vec<u8>>, condition: &str) -> Result<bool, Failure> {
+        let survey = self.survey.get()?;
+        let conditions = |name: &Vec<u8>| Some(&survey.as_ref()?.get(name)?.conditions);
+        names.retain(|name| conditions(name).is_some_and(|all| all.iter().any(|one| one.as_str() == condition)));
+        Ok(survey.is_some())
+    }
+
     /// Sorts names, which are sorted by name already. Every other order needs all queues.
     pub fn sort(&self, names: &mut [&Vec<u8>], order: Order) -> Result<Sorted, Failure> {
         if order == Order::Name {
@@ -258,13 +267,14 @@ impl Ranked {
         let conditions = Condition::of(info, recent);
         let level = conditions.iter().map(|(_, level)| *level).max().filter(|level| *level >= Level::Warning);
         let trouble = Trouble::of(info, &conditions);
+        let conditions = conditions.into_iter().map(|(condition, _)| condition).collect();
         let (at, pushed, completed) = (now_ms(), number("pushed"), history::completed(info));
         // In messages per million seconds, which is exact enough for an order.
         let rates = before.filter(|before| before.at < at).map(|before| {
             let rate = |now: i64, then: i64| (now - then).max(0).saturating_mul(1_000_000_000) / (at - before.at);
             [rate(pushed, before.pushed), rate(completed, before.completed)]
         });
-        Ranked { at, level, trouble, numbers: NUMBERS.map(number), pushed, completed, rates }
+        Ranked { at, level, conditions, trouble, numbers: NUMBERS.map(number), pushed, completed, rates }
     }
 }
 

@@ -30,7 +30,7 @@ const LISTED: i64 = 500;
 const READ_MESSAGES: usize = 5_000;
 
 pub fn queues(api: &Api, params: &Params) -> Answer {
-    params.only(&["contains", "sort", "reverse", "offset", "limit"])?;
+    params.only(&["contains", "state", "sort", "reverse", "offset", "limit"])?;
     let part = params.bytes("contains")?.unwrap_or_default();
     let order = params.text("sort")?.map_or(Some(Order::Trouble), |word| Order::of(&word));
     let order = order.ok_or_else(|| Problem::wrong(format!("sort must be one of: {}", Order::WORDS)))?;
@@ -41,6 +41,7 @@ pub fn queues(api: &Api, params: &Params) -> Answer {
         return Ok(json!({ "total": 0, "offset": 0, "queues": [], "searching": true }));
     };
     let mut names: Vec<&Vec<u8>> = known.names.iter().filter(|name| find::contains(name, &part)).collect();
+    let is_known = params.text("state")?.map_or(Ok(true), |state| api.find.keep(&mut names, &state))?;
     let sorted = api.find.sort(&mut names, order)?;
     if is_reversed {
         names.reverse();
@@ -90,6 +91,7 @@ pub fn queues(api: &Api, params: &Params) -> Answer {
         "limited": known.is_limited,
         "failed": known.failed,
         "sorted": sorted.is_done,
+        "searching": !is_known,
         "troubled": sorted.troubled,
         "now": now_ms(),
     }))

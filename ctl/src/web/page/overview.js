@@ -13,12 +13,14 @@ import { address, count, learnClock, many, param, rate, shown, span } from "./fo
 const PAGE = 50;
 /** The order of the API, and what it is called. Numbers are sorted from the greatest on. */
 const SORTS = [["trouble", "Trouble first"], ["name", "Name"], ["ready", "Most ready"], ["delayed", "Most delayed"], ["inflight", "Most in flight"], ["dead", "Most dead"], ["oldest-ready", "Longest wait"], ["in", "Most pushed"], ["out", "Most completed"]];
+/** The states that queues can be filtered by. */
+const STATES = ["forwarding fails", "full", "messages die", "no consumer", "late", "groups held", "paused", "closed", "at its limit in flight", "at its rate limit", "dead", "dead letters"];
 const TOTALS = [["ready", "Ready"], ["delayed", "Delayed"], ["inflight", "In flight"], ["dead", "Dead"], ["done", "Done"]];
 /** Names of columns, their classes, and their orders. */
 const COLUMNS = [["Queue", "name", "name"], ["State", "state", "trouble"], ["Depth", "depth"], ["Ready", "num", "ready"], ["Delayed", "num", "delayed"], ["In flight", "num", "inflight"], ["Dead", "num", "dead"], ["In /s", "num", "in"], ["Out /s", "num", "out"], ["Oldest", "num", "oldest-ready"]];
 
 export function overview(params, shared) {
-  const state = { contains: params.contains ?? "", sort: SORTS.some(([sort]) => sort === params.sort) ? params.sort : "trouble", reverse: params.reverse === "1" ? 1 : 0, offset: Number(params.offset) || 0 };
+  const state = { contains: params.contains ?? "", state: STATES.includes(params.state) ? params.state : "", sort: SORTS.some(([sort]) => sort === params.sort) ? params.sort : "trouble", reverse: params.reverse === "1" ? 1 : 0, offset: Number(params.offset) || 0 };
   const totals = el("dl", { class: "totals" });
   const depth = chart("Messages", count, "No message in the time that is known.");
   const flow = chart("Messages per second", count, "Nothing was pushed or delivered in the time that is known.", rate);
@@ -28,8 +30,7 @@ export function overview(params, shared) {
   const headings = COLUMNS.map(heading);
   const choice = queueSelection(shared);
   const found = findings(shared, async (queues) => {
-    filter.value = "";
-    change({ contains: "" });
+    showAll();
     await choice.select(queues);
     choice.bar.scrollIntoView({ block: "center" });
   });
@@ -41,6 +42,7 @@ export function overview(params, shared) {
   const next = el("button", { type: "button", click: () => turn(PAGE) }, "Next");
   const pager = el("nav", { class: "pager", "aria-label": "Pages of queues", hidden: true }, previous, next);
   const filter = el("input", { type: "search", id: "contains", value: state.contains, placeholder: "Filter by name", autocomplete: "off", autocapitalize: "none", spellcheck: "false", input: () => change({ contains: filter.value }) });
+  const only = el("select", { id: "state", change: () => change({ state: only.value }) }, el("option", { value: "" }, "Any state"), STATES.map((name) => el("option", { selected: name === state.state }, name)));
   const sort = el("select", { id: "sort", change: () => change({ sort: sort.value, reverse: 0 }) }, SORTS.map(([value, name]) => el("option", { value }, name)));
   const push = el("button", { type: "button", class: "write", click: () => actions(shared, {}).push() }, "Push a message…");
 
@@ -48,6 +50,7 @@ export function overview(params, shared) {
     el("div", { class: "head" }, el("h1", {}, "Queues"), push), warning, found.node, el("div", { class: "figures" }, totals, el("div", { class: "charts" }, depth.node, flow.node)),
     el("div", { class: "tools" },
       el("div", { class: "field" }, el("label", { for: "contains" }, "Filter"), filter),
+      el("div", { class: "field" }, el("label", { for: "state" }, "State"), only),
       el("div", { class: "field order" }, el("label", { for: "sort" }, "Order"), sort), range),
     choice.bar, table, nothing, pager);
   showOrder();
@@ -73,6 +76,16 @@ export function overview(params, shared) {
     shared.refresh();
   }
 
+  function showAll() {
+    [filter.value, only.value] = ["", ""];
+    change({ contains: "", state: "" });
+  }
+
+  /** What selects queues, as a query of the API. */
+  function chosen() {
+    return new URLSearchParams(Object.entries({ contains: state.contains, state: state.state }).filter(([, value]) => value !== "")).toString();
+  }
+
   function turn(by) {
     state.offset = Math.max(0, state.offset + by);
     remember();
@@ -88,8 +101,7 @@ export function overview(params, shared) {
 
   async function refresh() {
     const asked = JSON.stringify(state);
-    const query = { sort: state.sort, offset: state.offset, limit: PAGE, reverse: state.reverse };
-    if (state.contains) query.contains = state.contains;
+    const query = { sort: state.sort, offset: state.offset, limit: PAGE, reverse: state.reverse, ...Object.fromEntries(new URLSearchParams(chosen())) };
     const later = read("queues", query);
     // What is wrong with the server explains why the queues cannot be read.
     later.catch(() => undefined);
@@ -125,7 +137,7 @@ export function overview(params, shared) {
   function drawQueues(answer) {
     if (answer.total > 0 && answer.offset >= answer.total) return turn(Math.floor((answer.total - 1) / PAGE) * PAGE - state.offset);
     list(rows, answer.queues, (row) => JSON.stringify(param(row, "queue")), (row) => makeRow(row, choice.box(row)), fillRow);
-    choice.keep(answer, state.contains);
+    choice.keep(answer, chosen());
     table.classList.toggle("long", rows.querySelector(".cut") !== null);
     const last = Math.min(answer.offset + PAGE, answer.total);
     const sorting = answer.sorted === false ? " Sorting…" : "";
@@ -141,15 +153,15 @@ export function overview(params, shared) {
   }
 
   function drawNothing(answer) {
-    const kind = answer.total > 0 ? "" : answer.searching ? "searching" : state.contains ? "filtered" : "none";
+    const kind = answer.total > 0 ? "" : answer.searching ? "searching" : chosen() ? "filtered" : "none";
     show(nothing, kind !== "");
-    if (nothing.dataset.kind === kind + state.contains) return;
-    nothing.dataset.kind = kind + state.contains;
-    const clear = el("button", { type: "button", click: () => { filter.value = ""; change({ contains: "" }); filter.focus(); } }, "Show all queues");
+    if (nothing.dataset.kind === kind + chosen()) return;
+    nothing.dataset.kind = kind + chosen();
+    const clear = el("button", { type: "button", click: () => { showAll(); filter.focus(); } }, "Show all queues");
     const contents = {
       "": [],
       searching: [el("p", {}, "Looking for queues…")],
-      filtered: [el("p", {}, `No queue has “${state.contains}” in its name.`), clear],
+      filtered: [el("p", {}, `No queue ${[state.contains && `has “${state.contains}” in its name`, state.state && `is in the state “${state.state}”`].filter(Boolean).join(" and ")}.`), clear],
       none: [el("h2", {}, "There is no queue yet"), el("p", {}, "The first push creates a queue:"), el("pre", {}, "dqctl push mail '{\"to\":\"ann\"}' --in 15m")],
     };
     nothing.replaceChildren(...contents[kind]);

@@ -13,11 +13,11 @@ function keyOf(row) {
   return JSON.stringify(param(row, "queue"));
 }
 
-/** All queues whose names a filter selects, with their counts of now. */
-async function readAll(contains) {
+/** All queues that a filter selects, which is a query of the API, with their counts of now. */
+async function readAll(filter) {
   const rows = [];
   for (let offset = 0, total = 1; offset < total; offset += READ) {
-    const answer = await read("queues", { sort: "name", limit: READ, offset, ...(contains ? { contains } : {}) });
+    const answer = await read("queues", { sort: "name", limit: READ, offset, ...Object.fromEntries(new URLSearchParams(filter)) });
     rows.push(...answer.queues);
     ({ total } = answer);
   }
@@ -30,7 +30,7 @@ export function queueSelection(shared) {
   let listed = [];
   /** How many queues the filter selects, and the filter. */
   let total = 0;
-  let contains = "";
+  let current = "";
   /** The filter with which all were selected; null if each was. */
   let whole = null;
   const all = el("input", { type: "checkbox", "aria-label": "Select all queues that are shown", change: () => choose(all.checked ? listed : []) });
@@ -50,7 +50,7 @@ export function queueSelection(shared) {
     all.indeterminate = number > 0 && !isAll;
     text(summary, `${many(number, "queue")} selected`);
     show(every, isAll && total > number);
-    text(every, `Select all ${count(total)}${contains ? " that match the filter" : ""}`);
+    text(every, `Select all ${count(total)}${current ? " that match the filter" : ""}`);
     for (const { what, button } of choices) button.disabled = ![...selected.values()].some((row) => concerns(what, row));
     for (const check of document.querySelectorAll(".queues td .select input")) check.checked = selected.has(check.value);
   }
@@ -65,11 +65,11 @@ export function queueSelection(shared) {
 
   /** Also those that the list does not show. */
   async function selectEvery() {
-    const filter = contains;
+    const filter = current;
     set(every, "aria-disabled", "true");
     try {
       const rows = await readAll(filter);
-      if (filter === contains) choose(rows, filter);
+      if (filter === current) choose(rows, filter);
     } catch (problem) {
       shared.say(`Not possible: ${problem.message}`);
     }
@@ -109,7 +109,7 @@ export function queueSelection(shared) {
 
   /** Notes what the list shows. Others are forgotten, unless all that the same filter selects were chosen. */
   function keep(answer, filter) {
-    [listed, total, contains] = [answer.queues.filter((row) => !row.error), answer.total, filter];
+    [listed, total, current] = [answer.queues.filter((row) => !row.error), answer.total, filter];
     const shows = new Map(listed.map((row) => [keyOf(row), row]));
     if (whole !== filter) whole = null;
     for (const key of [...selected.keys()]) {

@@ -131,3 +131,25 @@ fn all_queues_that_match_the_filter_are_selected_although_the_list_shows_some() 
     browser.until("10 queues selected");
     assert_eq!(browser.problem(), "");
 }
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn queues_are_filtered_by_their_state_and_selected_by_it() {
+    let server = Server::start();
+    let script = "for i = 1, 130 do local q = string.format('q:%03d', i) redis.call('DQ.CREATE', q) \
+        if i % 2 == 0 then redis.call('DQ.PAUSE', q) end end";
+    server.ask(&["EVAL", script, "0"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&web.page("?sort=name&state=paused"));
+    browser.until("1–50 of 65 queues");
+    browser.eval("document.querySelector('.queues th .select input').click()");
+    browser.choose("Select all 65 that match the filter", "65 queues selected");
+    browser.choose("Resume…", "Resume 65 queues?");
+    confirm(&mut browser);
+    browser.until("Resumed: 65 queues.");
+    browser.until("No queue is in the state “paused”.");
+    browser.choose("Show all queues", "1–50 of 130 queues");
+    assert_eq!(browser.eval("location.hash"), "#/?sort=name");
+    assert_eq!(browser.problem(), "");
+}
