@@ -17,8 +17,8 @@ const OVER: Duration = Duration::from_millis(RECENT.unsigned_abs());
 #[derive(Default)]
 pub struct Deaths {
     totals: VecDeque<(Instant, i64)>,
-    /// The causes of the newest ones, as they were read last.
-    pub newest: Newest,
+    /// The causes of the newest ones, as they were read in the last [`STEP`], the last ones at the end.
+    newest: VecDeque<(Instant, Newest)>,
 }
 
 impl Deaths {
@@ -35,6 +35,13 @@ impl Deaths {
         }
     }
 
+    pub fn note(&mut self, at: Instant, newest: Newest) {
+        self.newest.push_back((at, newest));
+        while self.newest.front().is_some_and(|(first, _)| at.saturating_duration_since(*first) >= STEP) {
+            self.newest.pop_front();
+        }
+    }
+
     /// Of what most of the newest ones died.
     pub fn cause(&self, row: &Row) -> Option<String> {
         Some(self.known(row)?.cause?.0)
@@ -43,7 +50,15 @@ impl Deaths {
     fn known(&self, row: &Row) -> Option<Known> {
         let (latest, (first, before)) = (row.latest.as_ref()?, self.totals.front()?);
         let is_known = latest.at.saturating_duration_since(*first) >= OVER;
-        self.newest.known(row.number("died"), (row.number("died") - before, is_known))
+        let died = row.number("died");
+        let known = |newest: &Newest| newest.known(died, (died - before, is_known));
+        let unread = Newest::default();
+        let last = known(self.newest.back().map_or(&unread, |(_, newest)| newest))?;
+        // A reading knows of the newest dead ones, and of those that died after it. Without the readings before, the number would go
+        // down with each reading although more have died.
+        let earlier = self.newest.iter().filter(|_| last.has_more).filter_map(|(_, newest)| known(newest));
+        let count = earlier.map(|known| known.count).fold(last.count, i64::max);
+        Some(Known { count, ..last })
     }
 
     /// How many have died, of what most of them did, and where they are: `: 391 in 10m: timeout`, or, if none could be read,
@@ -100,7 +115,7 @@ mod tests {
             // One more dies after they were read.
             let (mut deaths, row) = (Deaths::default(), row(died + 1, died + 1));
             deaths.take(Instant::now(), before);
-            deaths.newest = Newest::of(counts, looked, died);
+            deaths.note(Instant::now(), Newest::of(counts, looked, died));
             deaths.told(&row)
         };
         assert_eq!(told(3, &[("timeout", 3)], 3, 3), ": 4 in 10m: timeout");
@@ -108,6 +123,26 @@ mod tests {
         assert_eq!(told(500, &[("timeout", 100)], 100, 500), ": at least 101 in 10m: timeout");
         let both = [("timeout", 98), ("refused", 2)];
         assert_eq!(told(100, &both, 100, 500), ": at least 401 in 10m: timeout (98 of the newest 100)");
+    }
+
+    #[test]
+    fn at_least_so_many_is_not_less_a_moment_later() {
+        let (mut deaths, start) = (Deaths::default(), Instant::now());
+        let mut at = |seconds, read: bool| {
+            let (at, died) = (start + Duration::from_secs(seconds), 5_000 + i64::try_from(seconds).unwrap());
+            let mut row = Row::default();
+            let info = Fields(["died", "dead"].map(|name| (name.to_owned(), Value::Int(died))).into());
+            row.take(Snapshot { at, info, late: None, recent: Recent::default() });
+            deaths.take(at, died);
+            if read {
+                deaths.note(at, Newest::of(&[("timeout", 100)], 100, died));
+            }
+            deaths.told(&row)
+        };
+        assert_eq!(at(0, true), ": at least 100 in 10m: timeout");
+        assert_eq!(at(3, false), ": at least 103 in 10m: timeout");
+        assert_eq!(at(5, true), ": at least 105 in 10m: timeout");
+        assert_eq!(at(10, true), ": at least 110 in 10m: timeout");
     }
 
     #[test]

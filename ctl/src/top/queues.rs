@@ -157,7 +157,7 @@ impl Queues {
     /// Notes the causes of the newest dead messages of a queue.
     pub fn died(&mut self, name: Vec<u8>, newest: Newest) {
         if self.rows.contains_key(&name) {
-            self.deaths.entry(name).or_default().newest = newest;
+            self.deaths.entry(name).or_default().note(Instant::now(), newest);
         }
     }
 
