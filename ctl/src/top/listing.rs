@@ -21,8 +21,9 @@ use unicode_width::UnicodeWidthStr;
 const LATE: i64 = 60_000;
 /// How many columns the name of a queue takes in which letters died.
 const SOURCE: usize = 20;
-/// How many columns of a row are not for names, at most; and how many lines a name in full has at most.
-const BESIDE: usize = 40;
+/// On a screen of fewer columns, no column of a list is wider than it needs.
+const NARROW: usize = 72;
+/// How many lines a name in full has at most.
 const FULL: usize = 4;
 /// What is shown instead of the name of consumers that have none.
 const UNNAMED: &str = "(no name: popped without AS)";
@@ -307,29 +308,26 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let number = |field: &str| row.number(field);
     let remark: Vec<Line> =
         page.remark(&row).into_iter().flat_map(|text| paragraph(Style::Dim, &text, width)).collect();
+    let columns = page.listing.columns();
+    let cells: Vec<Vec<Cell>> = page.rows().into_iter().map(|entry| cells(entry, number("groupinflight"))).collect();
+    // The cells are whole if there is room for the name, too. On a narrow screen no column is wider than it needs.
+    let width_of = |(at, (heading, least, _)): (usize, &Column)| {
+        let cells = cells.iter().filter_map(|cells| cells.get(at)).map(|(_, text)| text.width());
+        let least = if width < NARROW { heading.len() } else { *least };
+        cells.fold(heading.len(), usize::max).clamp(least, (width / 3).max(least))
+    };
+    let widths: Vec<usize> = columns.iter().enumerate().map(width_of).collect();
     // What is said about the rows is seen however many these are, and so is the one under the cursor in full. As many lines are
     // free for it as the longest one needs, so that the rows do not move with the cursor.
-    let full = |entry: &Entry| in_full(entry, width);
+    let (_, before) = widths.split_last().unwrap_or((&0, &[]));
+    let room = width.saturating_sub(before.iter().sum::<usize>() + before.len());
+    let of_queue = before.last().copied().unwrap_or(0);
+    let full = |entry: &Entry| in_full(entry, room, of_queue, width);
     let longest = page.rows().into_iter().map(|entry| full(entry).len()).max().unwrap_or(0);
     let remark_lines = remark.len();
     let height = height.saturating_sub(remark_lines + longest);
     app.height = height;
     page.clamp(height);
-    let columns = page.listing.columns();
-    let rows: Vec<(usize, &Entry, Vec<Cell>)> = page
-        .rows()
-        .into_iter()
-        .enumerate()
-        .skip(page.top)
-        .take(height)
-        .map(|(place, entry)| (place, entry, cells(entry, number("groupinflight"))))
-        .collect();
-    // The cells on the screen are whole if there is room for the name, too.
-    let width_of = |(at, (heading, least, _)): (usize, &Column)| {
-        let cells = rows.iter().filter_map(|(.., cells)| cells.get(at)).map(|(_, text)| text.width());
-        cells.fold(heading.len(), usize::max).clamp(*least, (width / 3).max(*least))
-    };
-    let widths: Vec<usize> = columns.iter().enumerate().map(width_of).collect();
     let of =
         queue.map_or_else(|| "all queues".to_owned(), |queue| named_in(width.saturating_sub(32).max(8), &queue.name));
     let mut title = Line::new(Style::Bold, of);
@@ -355,7 +353,8 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     }
     let headings = columns.iter().zip(&widths).map(|((heading, _, align), width)| align(heading, *width));
     let mut lines = vec![title, Line::new(Style::Bold, headings.collect::<Vec<_>>().join(" "))];
-    for (place, entry, cells) in &rows {
+    let rows = page.rows().into_iter().zip(&cells).enumerate().skip(page.top).take(height);
+    for (place, (entry, cells)) in rows {
         let mut line = Line::default();
         for ((style, text), ((.., align), width)) in cells.iter().zip(columns.iter().zip(&widths)) {
             line.add(*style, align(&cut_in_the_middle(text, *width), *width));
@@ -364,7 +363,7 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         let room = width.saturating_sub(line.width());
         let name = if entry.name.is_empty() { UNNAMED.to_owned() } else { named_in(room, &entry.name) };
         line.add(Style::Plain, name);
-        lines.push(if *place == page.place { line.fitted(width).selected() } else { line });
+        lines.push(if place == page.place { line.fitted(width).selected() } else { line });
     }
     lines.extend(remark);
     if longest > 0 {
@@ -375,13 +374,14 @@ pub fn listing_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     lines
 }
 
-/// The name of an entry whose row has no room for it; nothing if it has.
-fn in_full(entry: &Entry, width: usize) -> Vec<Line> {
+/// The name of an entry whose row has no room for it, or for that of its queue; nothing if it has.
+fn in_full(entry: &Entry, room: usize, of_queue: usize, width: usize) -> Vec<Line> {
     let name = if entry.name.is_empty() { UNNAMED.to_owned() } else { named(&entry.name) };
-    let of = entry.queue().map_or_else(String::new, |queue| format!("{}  ", named(queue)));
-    if of.width() + name.width() + BESIDE <= width {
+    let queue = entry.queue().map_or_else(String::new, |queue| named(queue));
+    if name.width() <= room && queue.width() <= of_queue {
         return Vec::new();
     }
+    let of = if queue.is_empty() { queue } else { format!("{queue}  ") };
     let mut lines = paragraph(Style::Plain, &format!("{of}{name}"), width);
     lines.truncate(FULL);
     lines
@@ -394,7 +394,7 @@ fn short(messages: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Listing, OLD};
-    use crate::top::entries::Entries;
+    use crate::top::entries::{Entries, Entry};
     use crate::top::exchange::Update;
     use crate::top::view::screen;
     use crate::top::view::tests::{app, press, text};
@@ -410,5 +410,19 @@ mod tests {
         let page = app.listing.as_mut().unwrap();
         page.read = page.read.and_then(|at| at.checked_sub(4 * OLD));
         assert_eq!(title(&mut app), "mail  schedules  read 40s ago");
+    }
+    #[test]
+    fn a_name_is_whole_in_its_row_or_below_on_a_narrow_screen() {
+        let mut app = app(&["mail"]);
+        press(&mut app, &[KeyCode::Enter, KeyCode::Char('w')]);
+        for name in ["encoder-00042", "encoder-00042.eu-central-1.example.org"] {
+            let rows = vec![Entry::new(name.into(), 3, None)];
+            let entries = Entries { rows, ..Entries::default() };
+            app.update(Update::Listing(b"mail".to_vec(), Listing::Consumers, Ok(entries)));
+            for width in [40, 50, 80] {
+                let lines = text(&screen(&mut app, width, 14));
+                assert!(lines.iter().any(|line| line.contains(name)), "{width}: {lines:?}");
+            }
+        }
     }
 }
