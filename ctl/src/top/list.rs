@@ -218,7 +218,10 @@ fn with_cause(row: &Row, cause: &str, width: usize) -> Option<String> {
     let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.as_str()).collect();
     let words = with_age(row, &words).unwrap_or_else(|| words.join(", "));
     let room = width.checked_sub(words.width() + " ()".len()).filter(|room| *room >= CAUSE)?;
-    Some(words.replacen(dying, &format!("{dying} ({})", cut(&shown(cause), room)), 1))
+    // A cause such as `(rejected)` has these signs already.
+    let cause = cut(&shown(cause), room);
+    let cause = if cause.starts_with('(') { cause } else { format!("({cause})") };
+    Some(words.replacen(dying, &format!("{dying} {cause}"), 1))
 }
 
 /// The conditions in at most `width` columns. Of those that do not fit it is said how many there are.
