@@ -278,7 +278,8 @@ impl App {
                 self.filter_anew()
             }
             KeyCode::Char('d') if self.queue.is_none() => return self.examine(),
-            KeyCode::Char('f') => self.prompt = Prompt::Find(String::new()),
+            // Where nothing is filtered, what is typed after `/` is looked for, and is not taken for other keys.
+            KeyCode::Char('f' | '/') => self.prompt = Prompt::Find(String::new()),
             KeyCode::Char('s') if self.place() == Place::Queues => {
                 self.queues.sort = self.queues.sort.next();
                 self.rearrange();

@@ -130,8 +130,8 @@ impl Change {
         }
         let messages = self.state().map(|_| format!("{} of ", many(total, "")));
         let back = match self {
-            Change::Pause | Change::Resume => "; p is the way back, and Esc forgets the marks",
-            Change::Close | Change::Open => "; C is the way back, and Esc forgets the marks",
+            Change::Pause | Change::Resume => "; p takes it back, and Esc forgets the marks",
+            Change::Close | Change::Open => "; C takes it back, and Esc forgets the marks",
             Change::Redrive | Change::Promote => "",
         };
         Ok(format!("{} {}{}{back}", self.past(), messages.unwrap_or_default(), many_queues(all)))

@@ -394,10 +394,17 @@ fn each_list_of_a_queue_has_a_filter() {
         top.press(ESCAPE);
         top.until("Tab state");
     }
-    // A page without a filter refuses the key, and with it the letters that follow.
+    // A page without a filter looks in all queues, so that the letters that follow are no keys.
     top.press("i");
     top.until("A alter");
-    top.press("/Dnightly");
+    top.press("/");
+    top.until("Message id: ");
+    top.press("Dnightly");
+    top.until("Message id: Dnightly");
+    top.press(ESCAPE);
+    top.until_gone("Message id");
+    // What comes together with a key that does nothing is ignored.
+    top.press("-D");
     top.until("this key does nothing here");
     assert!(!top.text().contains("Delete the queue"), "{}", top.text());
 }

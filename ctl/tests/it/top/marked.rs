@@ -55,7 +55,7 @@ fn a_pause_of_marked_queues_is_taken_back_of_exactly_these() {
     top.until("Pause 2 marked queues?");
     top.until("r: resume the 1 that is paused");
     top.press("y");
-    top.until("paused 2 marked queues; p is the way back");
+    top.until("paused 2 marked queues; p takes it back");
     assert_eq!(fields("paused\t1"), [true; 3]);
     eventually("they are shown as paused", || {
         top.line("b* ").contains("paused") && top.line("c* ").ends_with("paused") && !top.line("a ").is_empty()
