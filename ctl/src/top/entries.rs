@@ -126,7 +126,8 @@ impl Entry {
     }
 }
 
-/// Reads a list, of groups those with `sought` in their names. For causes and schedules all messages that may be meant are read, and `answered` is called with each part.
+/// Reads a list, of groups those with `sought` in their names. For causes and schedules all messages that may be meant are read,
+/// and `answered` is called with each part.
 pub fn read(
     client: &Client,
     queue: &[u8],
