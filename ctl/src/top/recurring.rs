@@ -38,7 +38,8 @@ impl Recurring {
     }
 
     /// `3 of them are schedules, which stay.`; nothing if none of them is one.
-    fn words(counted: Option<Recurring>, all: u64, what: &str) -> String {
+    /// `one` and `what` say what happens to one of them and to several.
+    fn words(counted: Option<Recurring>, all: u64, (one, what): (&str, &str)) -> String {
         match counted {
             None => format!(" Schedules among them {what}; they are being counted."),
             Some(Recurring { count: 0, is_all: true }) => String::new(),
@@ -46,8 +47,11 @@ impl Recurring {
             Some(Recurring { count, .. }) if count >= all => format!(" All of them are schedules, which {what}."),
             Some(Recurring { count, is_all }) => {
                 let least = if is_all { "" } else { "At least " };
-                let are = if count == 1 { "is a schedule" } else { "are schedules" };
-                format!(" {least}{} of them {are}, which {what}.", grouped(count))
+                let are = match count {
+                    1 => format!("is a schedule, which {one}"),
+                    _ => format!("are schedules, which {what}"),
+                };
+                format!(" {least}{} of them {are}.", grouped(count))
             }
         }
     }
@@ -55,12 +59,14 @@ impl Recurring {
 
 impl Action {
     /// The messages among which schedules are counted, how many these are, and what happens to schedules.
-    fn recurring(&self) -> Option<(About, u64, &'static str)> {
+    fn recurring(&self) -> Option<(About, u64, (&'static str, &'static str))> {
         match &self.kind {
             Kind::Purge(state @ ("delayed" | "ready" | "inflight"), count) => {
-                Some(((self.queue.clone(), state), *count, "stay"))
+                Some(((self.queue.clone(), state), *count, ("stays", "stay")))
             }
-            Kind::PromoteAll(count) => Some(((self.queue.clone(), "delayed"), *count, "make their next run now")),
+            Kind::PromoteAll(count) => {
+                Some(((self.queue.clone(), "delayed"), *count, ("makes its next run now", "make their next run now")))
+            }
             _ => None,
         }
     }
@@ -87,12 +93,12 @@ mod tests {
 
     #[test]
     fn it_is_said_how_many_schedules_are_among_the_messages() {
-        let words = |count, is_all| Recurring::words(Some(Recurring { count, is_all }), 3, "stay");
+        let words = |count, is_all| Recurring::words(Some(Recurring { count, is_all }), 3, ("stays", "stay"));
         assert_eq!(words(0, true), "");
         assert_eq!(words(0, false), " Schedules among them stay.");
-        assert_eq!(words(1, true), " 1 of them is a schedule, which stay.");
+        assert_eq!(words(1, true), " 1 of them is a schedule, which stays.");
         assert_eq!(words(2, false), " At least 2 of them are schedules, which stay.");
         assert_eq!(words(3, true), " All of them are schedules, which stay.");
-        assert_eq!(Recurring::words(None, 3, "stay"), " Schedules among them stay; they are being counted.");
+        assert_eq!(Recurring::words(None, 3, ("stays", "stay")), " Schedules among them stay; they are being counted.");
     }
 }
