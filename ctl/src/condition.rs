@@ -96,6 +96,9 @@ impl Condition {
         let dies = recent.has_death(RECENT);
         let dead = if recent.has_death(NEW) { Level::Warning } else { Level::Note };
         let held = if waited >= LATE { Level::Warning } else { Level::Note };
+        // A limit explains why messages wait, but not why none of them ends.
+        let hangs = number("oldest-inflight") >= LONG && waited >= LONG;
+        let occupied = if hangs { Level::Bad } else { held };
         let waits = if waited >= LONG { Level::Bad } else { Level::Warning };
         let all = [
             (Condition::Failing, Level::Bad, is_failing),
@@ -110,7 +113,7 @@ impl Condition {
             (Condition::Unserved, waits, !is_served && waited >= UNSERVED && !recent.letters),
             (Condition::Late, waits, waited >= LATE && is_served && !is_explained),
             (Condition::Held, held, is_held && !is_paused),
-            (Condition::Occupied, held, is_occupied && !is_paused && !is_limited),
+            (Condition::Occupied, occupied, is_occupied && !is_paused && !is_limited),
             (Condition::Limited, held, is_limited && !is_paused),
             (Condition::Dead, dead, number("dead") > 0 && !dies && !moves_dead(info)),
             (Condition::Letters, Level::Note, !is_served && waited >= UNSERVED && recent.letters),
@@ -170,9 +173,9 @@ impl Condition {
             Condition::Unserved => {
                 format!("no consumer waits (ready for {})", length("oldest-ready").unwrap_or_default())
             }
-            Condition::Late if info.int("oldest-inflight").is_some_and(|held| held >= LATE) => {
+            Condition::Late | Condition::Occupied if info.int("oldest-inflight").is_some_and(|held| held >= LATE) => {
                 let (held, length) = (info.int("inflight").unwrap_or(0), length("oldest-inflight").unwrap_or_default());
-                format!("late ({held} in flight, the oldest for {length})")
+                format!("{} ({held} in flight, the oldest for {length})", self.as_str())
             }
             Condition::Dead => recent.dead(info),
             _ => self.as_str().to_owned(),
@@ -237,6 +240,8 @@ mod tests {
             assert_eq!(conditions(&[&old[..], &[more]].concat()), expected, "{more:?}");
         }
         let full = [("maxinflight", 2), ("inflight", 2)];
+        let hung = [("oldest-inflight", 15 * 60_000), ("oldest-ready", 15 * 60_000), ("ready", 1)];
+        assert_eq!(conditions(&[&full[..], &hung].concat()), [(Condition::Occupied, Level::Bad)]);
         assert_eq!(conditions(&[&old[..], &full].concat()), [(Condition::Occupied, Level::Warning)]);
         assert_eq!(conditions(&[&full[..], &[("ready", 1)]].concat()), [(Condition::Occupied, Level::Note)]);
         assert_eq!(conditions(&[("ready", 1), ("next-delivery", 9)]), [(Condition::Limited, Level::Note)]);

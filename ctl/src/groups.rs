@@ -110,7 +110,8 @@ impl Held {
 
     /// Whether both hold messages back for the same cause.
     pub fn is_like(&self, other: &Held) -> bool {
-        self.rank() == other.rank()
+        let is_endless = |held: &Held| held.why == Why::Paused(None);
+        self.rank() == other.rank() && is_endless(self) == is_endless(other)
     }
 
     /// Those that somebody has to resume come first.

@@ -53,7 +53,7 @@ impl Harm {
     /// `is_long`: consumers have held a message for long, or messages have waited for very long.
     fn of(condition: Condition, is_long: bool) -> Harm {
         match condition {
-            Condition::Late if is_long => Harm::Fails,
+            Condition::Late | Condition::Occupied if is_long => Harm::Fails,
             Condition::Failing | Condition::Full => Harm::Refuses,
             Condition::Unserved | Condition::Dying => Harm::Fails,
             Condition::Late

@@ -1,9 +1,10 @@
 //! `dqctl complete` and `dqctl await`.
 
 use super::why::{no_such_id, not_in};
-use super::{no_such_queue, payload, queue, queues};
+use super::{no_such_queue, payload, queue, queues, where_the_dead_are};
 use crate::advice::{for_queue, tell};
 use crate::cli::{AwaitArgs, CompleteArgs};
+use crate::dead::target_in_words;
 use crate::failure::{Failure, Outcome};
 use crate::message;
 use crate::output::Output;
@@ -72,14 +73,16 @@ fn gone(client: &Client, args: &AwaitArgs, was_there: bool) -> Result<(), Failur
         Some(0) => for_queue("; dqctl alter QUEUE --retain TIME keeps what is completed", &queue.to_string()),
         _ => String::new(),
     };
+    let moved = if target_in_words(&info).is_some() { ", or it died and was moved" } else { "" };
     if was_there {
         eprintln!(
-            "dqctl: the message {id} has left the queue {queue}: it was cancelled, or completed and not kept{hint}"
+            "dqctl: the message {id} has left the queue {queue}: it was cancelled, or completed and not kept{moved}{hint}"
         );
     } else {
         tell(format!(
-            "the queue {queue} has no message {id}: it was never pushed, cancelled, or completed and not kept{hint}"
+            "the queue {queue} has no message {id}: it was never pushed, cancelled, or completed and not kept{moved}{hint}"
         ));
     }
+    where_the_dead_are(queue, &info);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Why a command left a message as it was: the message, or its queue, does not exist, or it is in another state.
 
-use super::exists;
+use super::{exists, queues, where_the_dead_are};
 use crate::name::{MessageId, QueueName};
 use crate::reply::Fields;
 use dq_client::{cmd, Client, Resend};
@@ -39,5 +39,9 @@ pub fn not_in(client: &Client, queue: &QueueName, message: &MessageId, needed: &
 pub fn no_such_id(client: &Client, queue: &QueueName, id: &MessageId) {
     if exists(client, queue).unwrap_or(true) {
         eprintln!("dqctl: the queue {queue} has no such message: {id}");
+        // It may be one of them.
+        if let Ok(Some(info)) = queues::read(client, queue.as_bytes()) {
+            where_the_dead_are(queue, &info);
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::causes::Causes;
 use super::{cause_of, causes, error_of, pages, Among, Cause, Filter};
 use crate::advice::{quoted, reaching, tell};
 use crate::cli::DeadArgs;
+use crate::condition::moves_dead;
 use crate::daily::several::{named, Named};
 use crate::daily::{no_such_queue, queues, where_the_dead_are, NOT_ALL};
 use crate::failure::{Failure, Outcome};
@@ -47,8 +48,10 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
         print_causes(&causes, None, args, output)?;
         return Ok(Outcome::Done);
     };
-    let (mut all, mut denied) = (Causes::default(), None);
+    let (mut all, mut denied, mut moving) = (Causes::default(), None, 0_u64);
     for name in &names {
+        let info = if args.letters { None } else { queues::read(client, name.as_bytes()).ok().flatten() };
+        moving += u64::from(info.is_some_and(|info| moves_dead(&info) && info.int("died").unwrap_or(0) > 0));
         match causes_in(client, args, name) {
             Ok(causes) => causes.into_iter().flatten().for_each(|cause| all.add(name, cause)),
             Err(failure) if failure.is_denied() => denied = Some(failure.of(NOT_ALL)),
@@ -57,6 +60,13 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
     }
     let (causes, places) = all.sorted();
     print_causes(&causes, Some(&places), args, output)?;
+    if moving > 0 {
+        let queues = if moving == 1 { "1 queue moves".to_owned() } else { format!("{moving} queues move") };
+        eprintln!(
+            "dqctl: {queues} dead messages away (--deadforward); those that are in another queue are counted there with \
+             --letters"
+        );
+    }
     missing.or(denied).map_or(Ok(Outcome::found(!names.is_empty())), Err)
 }
 

@@ -26,7 +26,11 @@ const TOGETHER: [(&str, &str, &str); 19] = [
     ("full", "they are full, or nearly", "add consumers, or raise each limit with dqctl alter QUEUE --maxlen N"),
     ("refused", "pushes were refused since they were created, because they were full", "let producers try again"),
     ("closed", "they are closed", "when they have been drained, open each with dqctl resume QUEUE in"),
-    ("paused", "they are paused", "resume each with dqctl resume QUEUE; dqctl ls --trouble lists the queues"),
+    (
+        "paused",
+        "they are paused",
+        "resume each with dqctl resume QUEUE, or several with a pattern; dqctl ls --trouble lists the queues",
+    ),
     ("stuck", "they are late, and consumers hold messages for long", "who holds them, list with dqctl consumers"),
     (
         "behind",

@@ -71,7 +71,7 @@ pub fn check_again(
     let is_stuck = !moves && inflight > 0 && u128::from(running) >= limits.ready.as_millis();
     let conditions = Condition::of(&info, Recent::default());
     let is = |condition: Condition| conditions.iter().any(|(one, _)| *one == condition);
-    let waits = [Condition::Late, Condition::Unserved].map(|condition| (condition, Level::Bad));
+    let waits = [Condition::Late, Condition::Unserved, Condition::Occupied].map(|condition| (condition, Level::Bad));
     let severity = match waits.iter().any(|bad| conditions.contains(bad)) {
         true => Severity::Critical,
         false => Severity::Warning,
@@ -94,15 +94,9 @@ pub fn check_again(
     } else if is(Condition::Occupied) {
         let what = format!("{ready}, the oldest for {age}: it is at its MAXINFLIGHT{held}");
         let why = "consumers hold as many messages as it lets them";
-        about.warning(
-            "behind",
-            what,
-            why,
-            &format!(
-                "wait, or double the limit with dqctl alter QUEUE --maxinflight {}",
-                doubled(&info, "maxinflight")
-            ),
-        );
+        let advice =
+            format!("wait, or double the limit with dqctl alter QUEUE --maxinflight {}", doubled(&info, "maxinflight"));
+        about.add(severity, "behind", what, why, &advice);
     } else if is_served && is(Condition::Limited) {
         let what = format!("{ready}, the oldest for {age}: it is at its RATE");
         let why = "messages arrived faster than its rate lets them be delivered";

@@ -88,7 +88,9 @@ fn what_waits_for_a_minute_is_as_severe_as_in_ls() {
     for (queue, minutes) in [("long", 20), ("short", 2), ("late", 2), ("late", 2), ("swamped", 20), ("swamped", 20)] {
         server.ask(&["DQ.PUSH", queue, "x", "AT", &ago(minutes)]);
     }
-    for queue in ["late", "swamped"] {
+    server.ask(&["DQ.CREATE", "limited", "MAXINFLIGHT", "1"]);
+    (0..2).for_each(|_| drop(server.ask(&["DQ.PUSH", "limited", "x", "AT", &ago(20)])));
+    for queue in ["late", "swamped", "limited"] {
         server.ask(&["DQ.POP", queue, "LEASE", "600000"]);
     }
     let (_, findings) = doctor(&server, &[]);
@@ -97,6 +99,8 @@ fn what_waits_for_a_minute_is_as_severe_as_in_ls() {
         ("short", "no-consumer", "warning", "warning"),
         ("late", "behind", "warning", "warning"),
         ("swamped", "behind", "critical", "bad"),
+        // What is in flight has only begun.
+        ("limited", "behind", "warning", "warning"),
     ] {
         let found = findings.iter().find(|found| found["queue"] == queue).expect("a finding");
         assert_eq!((&found["check"], &found["severity"]), (&Json::from(check), &Json::from(severity)), "{found}");

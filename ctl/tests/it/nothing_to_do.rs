@@ -149,6 +149,15 @@ fn dead_messages_that_went_elsewhere_are_found() {
         assert!(ran.err.contains(hint) && ran.err.contains("dqctl dead orders:dead --letters"), "{args:?}: {ran:?}");
         assert_eq!((ran.err.lines().count(), ran.code), (1, i32::from(args[0] == "redrive")), "{ran:?}");
     }
+    // One of them is not called lost.
+    for args in [&["get", "orders", "a"][..], &["await", "orders", "a"]] {
+        let ran = dqctl(&server, args);
+        assert!(ran.code == 1 && ran.err.lines().nth(1).is_some_and(|line| line.contains(hint)), "{args:?}: {ran:?}");
+    }
+    assert!(dqctl(&server, &["await", "orders", "a"]).err.contains("not kept, or it died and was moved"));
+    let all = dqctl(&server, &["dead", "*", "--by-error"]);
+    assert_eq!((all.code, all.out.as_str()), (0, ""), "{all:?}");
+    assert!(all.err.contains("1 queue moves dead messages away"), "{all:?}");
     let shown = ok(&server, &["get", "orders:dead", "a"]);
     let died = shown.lines().find(|line| line.starts_with("header dq-died\t")).unwrap();
     assert!(died.contains(" (20") && died.ends_with("Z)"), "{shown}");

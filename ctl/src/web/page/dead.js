@@ -119,10 +119,13 @@ export function deadList(queue, shared, params) {
     const key = JSON.stringify([question, shared.changes]);
     const rests = key === asked && answer && Date.now() - readAt < answer.took * SHARE;
     if (rests) return;
+    // Until then the list is that of an earlier question.
+    if (key !== asked) set(node, "aria-busy", "true");
     const found = await read("dead", question);
     // An answer to an earlier question is not shown.
     if (JSON.stringify([asking(), shared.changes]) !== key) return;
     [answer, asked, readAt] = [found, key, Date.now()];
+    set(node, "aria-busy", null);
   }
 
   function draw({ info }) {

@@ -40,7 +40,7 @@ export function message(params, shared) {
   const cancel = button("Cancel…", () => acts.cancel(id, shownId, found), "danger");
   const again = button("Edit and push again…", () => acts.pushAgain(shownId, found));
   const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this message" }, redrive, sendBack, promote, giveBack, reschedule, again, bury, cancel);
-  const gone = el("p", { class: "empty", hidden: true }, "The queue has no message of this id now: it was completed or removed, or never pushed.");
+  const gone = el("p", { class: "empty", hidden: true }, "The queue has no message of this id now: it was completed or removed, or never pushed, or it died and was moved to another queue. A search for the id looks in all queues.");
   const there = el("div", {}, bar, error, errors, progress, payload.node, result.node, headers, checkpoint.node, fields);
   const node = el("div", { class: "message" },
     el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: asLeft("#/") }, "Queues"), el("span", { "aria-hidden": "true" }, " / "), el("a", { href: asLeft(address("queue", queue)) }, shown(params, "queue"))),
