@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
 /// The most messages, and the most bytes of payloads, of another queue that are read to find the newest that died here.
-const MESSAGES: i64 = 1_000;
+const MESSAGES: i64 = 10_000;
 const BYTES: i64 = 4 * 1024 * 1024;
 
 /// The messages of one queue that were moved to another one.
