@@ -61,8 +61,8 @@ const TOGETHER: [(&str, &str, &str); 19] = [
     ("expires", "their keys expire", "keep each with redis-cli PERSIST QUEUE"),
     ("leases", "many leases have expired since they were created", "compare dqctl stats QUEUE with the lease of each"),
 ];
-/// How many of them are named in one line.
-const MOST_NAMED: usize = 3;
+/// How many of them are named in one line; so few have a line each.
+pub const MOST_NAMED: usize = 3;
 
 /// How much a finding matters. The most important one comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

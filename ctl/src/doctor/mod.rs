@@ -14,6 +14,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::queues as names;
 use dq_client::{cmd, Address, Client, Error};
+pub use finding::MOST_NAMED;
 use finding::{Findings, Severity, Subject};
 use info::ServerInfo;
 use queues::Again;

@@ -2,7 +2,7 @@
 
 use super::action::Action;
 use super::entries::{Entries, Entry, Only};
-use super::findings::Finding;
+use super::findings::Group;
 use super::found::{Found, Search};
 use super::listing::Listing;
 use super::recurring::{About, Recurring};
@@ -62,7 +62,7 @@ pub enum Update {
     /// How many schedules are among messages that a question is about.
     Recurring(About, Recurring),
     /// What `dqctl doctor` finds.
-    Findings(Result<Vec<Finding>, String>),
+    Findings(Result<Vec<Group>, String>),
     Listing(Vec<u8>, Listing, Result<Entries, String>),
     /// A part of something that takes long was read or changed.
     Answered,

@@ -1,16 +1,17 @@
-//! The page with what `dqctl doctor` finds: a line for each finding, the worst first, and below them the one under the cursor
-//! in full.
+//! The page with what `dqctl doctor` finds: a line for each finding, or for all queues of which the same was found, the worst first,
+//! and below them the one under the cursor in full.
 
 use super::app::{App, Next};
 use super::details::DetailsPage;
 use super::listing::{clamped, Listing, ListingPage};
-use crate::doctor;
-use crate::output::text::{cut, left, named, paragraph, shown, Line, Style};
+use crate::doctor::{self, MOST_NAMED};
+use crate::output::text::{cut, grouped, left, named, paragraph, shown, Line, Style};
 use crate::output::{cut_in_the_middle, wrapped as by_words};
 use crate::time::{millis, span};
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{Client, State};
 use serde_json::Value as Json;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 use unicode_width::UnicodeWidthStr;
 
@@ -20,9 +21,59 @@ pub struct FindingsPage {
     pub is_open: bool,
     is_looking: bool,
     /// When the last look ended, and what it found.
-    found: Option<(Instant, Result<Vec<Finding>, String>)>,
+    found: Option<(Instant, Result<Vec<Group>, String>)>,
     place: usize,
     top: usize,
+}
+
+/// Findings that are one line until it is opened.
+pub struct Group {
+    /// Nothing if it is one finding, which stands for itself.
+    several: Option<Several>,
+    findings: Vec<Finding>,
+}
+
+/// The line of several findings.
+struct Several {
+    line: Finding,
+    is_open: bool,
+}
+
+impl Group {
+    /// Those of the same check and severity together, in the place of the first one, if they are about many queues.
+    fn all(findings: Vec<Finding>) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut queues: HashMap<(String, String), HashSet<Vec<u8>>> = HashMap::new();
+        for finding in &findings {
+            queues.entry(finding.key()).or_default().extend(finding.kind.as_ref().and(finding.queue.clone()));
+        }
+        for finding in findings {
+            let number = queues.get(&finding.key()).map_or(0, HashSet::len);
+            if number <= MOST_NAMED {
+                groups.push(Group { several: None, findings: vec![finding] });
+            } else if let Some(group) = groups.iter_mut().find(|group| group.is_of(&finding)) {
+                group.findings.push(finding);
+            } else {
+                let line = finding.of_several(number);
+                groups.push(Group { several: Some(Several { line, is_open: false }), findings: vec![finding] });
+            }
+        }
+        groups
+    }
+
+    fn is_of(&self, finding: &Finding) -> bool {
+        self.several.as_ref().is_some_and(|several| several.line.key() == finding.key())
+    }
+
+    fn is_open(&self) -> bool {
+        self.several.as_ref().is_none_or(|several| several.is_open)
+    }
+
+    /// The lines that are shown.
+    fn rows(&self) -> impl Iterator<Item = &Finding> {
+        let findings = if self.is_open() { self.findings.as_slice() } else { &[] };
+        self.several.iter().map(|several| &several.line).chain(findings)
+    }
 }
 
 /// What `dqctl doctor` says in one line.
@@ -30,6 +81,10 @@ pub struct Finding {
     severity: String,
     /// The name of the check, for what is opened with the queue.
     check: String,
+    /// What it has in common with findings of the same check about other queues.
+    kind: Option<String>,
+    /// Whether it is the line of several.
+    is_several: bool,
     /// The queue that it is about, if it is about one.
     queue: Option<Vec<u8>>,
     subject: String,
@@ -51,7 +106,26 @@ impl Finding {
         };
         let parts = ["what", "why", "do"].map(|name| (name.to_owned(), text(name)));
         let parts = parts.into_iter().filter(|(_, text)| !text.is_empty()).collect();
-        Finding { severity: text("severity"), check: text("check"), queue, subject, parts }
+        let kind = finding.get("kind").and_then(Json::as_str).map(str::to_owned);
+        Finding { severity: text("severity"), check: text("check"), kind, is_several: false, queue, subject, parts }
+    }
+
+    fn key(&self) -> (String, String) {
+        (self.severity.clone(), self.check.clone())
+    }
+
+    /// The line of so many queues of which the same was found.
+    fn of_several(&self, queues: usize) -> Finding {
+        let what = ("what".to_owned(), self.kind.clone().unwrap_or_default());
+        Finding {
+            severity: self.severity.clone(),
+            check: self.check.clone(),
+            kind: None,
+            is_several: true,
+            queue: None,
+            subject: format!("{} queues", grouped(queues)),
+            parts: vec![what, ("do".to_owned(), "open this line with Enter, which shows each of them".to_owned())],
+        }
     }
 
     fn style(&self) -> Style {
@@ -64,18 +138,42 @@ impl Finding {
 }
 
 /// Looks at all servers and queues. This takes seconds.
-pub fn look(client: &Client) -> Result<Vec<Finding>, String> {
+pub fn look(client: &Client) -> Result<Vec<Group>, String> {
     let found = doctor::examine(client).map_err(|failure| failure.to_string())?;
-    Ok(found.iter().map(Finding::read).collect())
+    Ok(Group::all(found.iter().map(Finding::read).collect()))
 }
 
 impl FindingsPage {
-    fn rows(&self) -> &[Finding] {
+    fn groups(&self) -> &[Group] {
         self.found.as_ref().and_then(|(_, found)| found.as_deref().ok()).unwrap_or_default()
     }
 
-    pub fn take(&mut self, found: Result<Vec<Finding>, String>) {
+    fn rows(&self) -> Vec<&Finding> {
+        self.groups().iter().flat_map(Group::rows).collect()
+    }
+
+    /// What was opened stays open.
+    pub fn take(&mut self, mut found: Result<Vec<Group>, String>) {
+        for several in found.iter_mut().flatten().filter_map(|group| group.several.as_mut()) {
+            several.is_open = self.groups().iter().any(|group| group.is_open() && group.is_of(&several.line));
+        }
         (self.is_looking, self.found) = (false, Some((Instant::now(), found)));
+    }
+
+    /// Opens or closes the line of several findings under the cursor. Returns whether it is one.
+    fn turn(&mut self) -> bool {
+        let mut place = self.place;
+        let Some((_, Ok(groups))) = &mut self.found else { return false };
+        for group in groups {
+            let rows = group.rows().count();
+            if let (0, Some(several)) = (place, &mut group.several) {
+                several.is_open = !several.is_open;
+                return true;
+            }
+            let Some(left) = place.checked_sub(rows) else { return false };
+            place = left;
+        }
+        false
     }
 
     pub fn go_to(&mut self, place: usize) {
@@ -87,7 +185,7 @@ impl FindingsPage {
     }
 
     pub fn has_queue(&self) -> bool {
-        self.rows().get(self.place).is_some_and(|finding| finding.queue.is_some())
+        self.rows().get(self.place).is_some_and(|finding| finding.queue.is_some() || finding.is_several)
     }
 }
 
@@ -105,9 +203,13 @@ impl App {
         }
     }
 
-    /// Opens the queue of the finding under the cursor, at what it is about.
+    /// Opens the queue of the finding under the cursor, at what it is about, or the line of several.
     pub fn enter_finding(&mut self) {
-        let Some(finding) = self.findings.rows().get(self.findings.place) else {
+        if self.findings.turn() {
+            return;
+        }
+        let rows = self.findings.rows();
+        let Some(finding) = rows.get(self.findings.place) else {
             // While it looks, the page says so.
             return if self.findings.is_looking { self.said = None } else { self.say("there is nothing here") };
         };
@@ -134,7 +236,8 @@ fn title(page: &FindingsPage) -> Line {
     for (severity, style) in
         [("critical", Style::Bad), ("warning", Style::Warning), ("note", Style::Plain), ("not checked", Style::Plain)]
     {
-        let count = page.rows().iter().filter(|finding| finding.severity == severity).count();
+        let all = page.groups().iter().flat_map(|group| &group.findings);
+        let count = all.filter(|finding| finding.severity == severity).count();
         if count > 0 {
             line.add(style, format!("  {count} {severity}"));
         }
@@ -166,7 +269,7 @@ fn in_full(finding: &Finding, width: usize, subject: usize) -> Vec<Line> {
 
 pub fn findings_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let page = &mut app.findings;
-    let subjects = page.rows().iter().map(|finding| finding.subject.width());
+    let subjects = page.rows().into_iter().map(|finding| finding.subject.width());
     let subject = subjects.max().unwrap_or(0).clamp("ABOUT".len(), (width / 3).max(12));
     // As high as the longest one needs, so that the lines above do not move with the cursor.
     let full = |finding: &Finding| in_full(finding, width, subject);
@@ -190,7 +293,7 @@ pub fn findings_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         Some((_, Ok(_))) => {
             // The two lines above the list, and an empty one below it.
             lines.resize(height + 3, Line::default());
-            lines.extend(page.rows().get(page.place).map(full).into_iter().flatten().take(longest));
+            lines.extend(page.rows().get(page.place).map(|finding| full(finding)).into_iter().flatten().take(longest));
             return lines;
         }
     };

@@ -173,4 +173,6 @@ pub fn signal(name: &str, pid: &str) {
 const ENTER: &str = "\r";
 const ESCAPE: &str = "\x1b";
 const DOWN: &str = "\x1b[B";
+/// The same upwards.
+const UP: &str = "\x1b[A";
 const TAB: &str = "\t";

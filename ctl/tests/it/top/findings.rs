@@ -1,6 +1,6 @@
 //! What `dqctl doctor` finds, on the screen.
 
-use super::{Top, DOWN, ENTER, ESCAPE};
+use super::{Top, DOWN, ENTER, ESCAPE, UP};
 use crate::dqctl::ok;
 use crate::support::{eventually, Server};
 
@@ -48,4 +48,35 @@ fn what_doctor_finds_is_shown_and_leads_to_its_queue() {
     top.until("open the queue of the finding first, with Enter");
     top.press(ESCAPE);
     eventually("the list is shown", || top.line("QUEUE").contains("READY"));
+}
+
+#[test]
+fn many_queues_of_which_the_same_was_found_are_one_line_that_opens() {
+    let server = Server::start();
+    for place in 0..5 {
+        ok(&server, &["create", &format!("q{place}")]);
+        ok(&server, &["pause", &format!("q{place}")]);
+    }
+    let mut top = Top::start(&server);
+    top.until("d doctor");
+    top.press("d");
+    top.until("5 queues");
+    let shown = top.text();
+    assert!(shown.contains("they are paused") && !shown.contains("queue q3"), "{shown}");
+    // Each of them is counted.
+    assert!(top.line("doctor").contains("  6 note"), "{shown}");
+    go_to(&mut top, "5 queues");
+    top.until("open this line with Enter");
+    top.press(ENTER);
+    top.until("queue q3");
+    top.press(DOWN);
+    top.until("resume it with dqctl resume q0");
+    // They stay open when it looks again.
+    ok(&server, &["resume", "q4"]);
+    top.press("d");
+    top.until("4 queues");
+    top.until("queue q3");
+    top.press(UP);
+    top.press(ENTER);
+    top.until_gone("queue q3");
 }
