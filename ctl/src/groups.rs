@@ -26,7 +26,7 @@ pub struct Group {
 }
 
 impl Group {
-    fn read(row: &[Value]) -> Group {
+    pub fn read(row: &[Value]) -> Group {
         let number = |place: usize| row.get(place).and_then(int);
         Group {
             name: row.first().and_then(text).unwrap_or_default(),

@@ -1,17 +1,16 @@
 //! `dqctl delete`.
 
 use super::confirm::agrees_to;
+use super::many::{count_recurring, known};
 use super::{no_such_queue, queues};
 use crate::cli::DeleteArgs;
 use crate::failure::{Failure, Outcome};
 use crate::name::QueueName;
 use crate::output::{separated, Output};
 use crate::reply::{int, Fields};
-use crate::scan;
 use crate::wording::messages;
 use dq_client::{cmd, Client, Resend, State};
 use serde_json::{json, Value as Json};
-use std::ops::ControlFlow;
 
 /// Deletes the key if it is a queue: in one step, so that no other key of this name is lost.
 const DELETE: &str = "if redis.call('DQ.INFO', KEYS[1]) then return redis.call('UNLINK', KEYS[1]) end return 0";
@@ -59,17 +58,10 @@ fn held(client: &Client, name: &QueueName, info: &Fields) -> Result<String, Fail
     let states = State::ALL.into_iter().filter(|state| count(*state) > 0);
     let states: Vec<String> =
         states.map(|state| format!("{} {}", separated(&count(state).to_string()), state.as_str())).collect();
-    let mut recurring = 0;
-    let read = scan::pages(client, name.as_bytes(), info, &["RECURRING"], |page| {
-        recurring += page.len();
-        Ok(ControlFlow::Continue(()))
-    });
-    let recurring = match read {
-        Ok(()) if recurring > 0 => format!("; {recurring} recurring"),
-        Ok(()) => String::new(),
-        // A user may be allowed to delete it, and not to read its messages.
-        Err(failure) if failure.is_denied() => String::new(),
-        Err(failure) => return Err(failure),
+    // A user may be allowed to delete it, and not to read its messages.
+    let recurring = match known(count_recurring(client, name, info, &State::ALL))? {
+        0 => String::new(),
+        recurring => format!("; {recurring} recurring"),
     };
     Ok(format!("{} ({}{recurring})", messages(total), states.join(", ")))
 }

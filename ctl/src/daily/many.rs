@@ -39,7 +39,10 @@ pub fn promote(client: &Client, args: &PromoteArgs, output: &Output) -> Result<O
         confirm: &args.confirm,
         count: &|queue, _| {
             whole.count_with(queue, |info| {
-                recurring.set(recurring.get() + known(count_recurring(client, queue, info, State::Delayed))?);
+                // Only a question tells it.
+                if !args.dry_run {
+                    recurring.set(recurring.get() + known(count_recurring(client, queue, info, whole.states))?);
+                }
                 Ok(held(info, &[State::Delayed]))
             })
         },
@@ -140,10 +143,7 @@ fn is_or_are(number: u64) -> String {
 /// Says on standard error how many messages a purge has left alone because they recur.
 fn which_stay(client: &Client, args: &PurgeArgs, queue: &QueueName, states: &[State]) -> Result<(), Failure> {
     let Some(info) = queues::read(client, queue.as_bytes())?.filter(|_| !args.recurring) else { return Ok(()) };
-    let mut recurring = 0;
-    for state in states {
-        recurring += known(count_recurring(client, queue, &info, *state))?;
-    }
+    let recurring = known(count_recurring(client, queue, &info, states))?;
     if recurring > 0 {
         eprintln!("dqctl: left alone, because they recur: {}; --recurring removes them too", messages(recurring));
     }
@@ -151,18 +151,19 @@ fn which_stay(client: &Client, args: &PurgeArgs, queue: &QueueName, states: &[St
 }
 
 /// A number that is not necessary: zero if the user may not read it.
-fn known(number: Result<u64, Failure>) -> Result<u64, Failure> {
+pub fn known(number: Result<u64, Failure>) -> Result<u64, Failure> {
     match number {
         Err(failure) if failure.is_denied() => Ok(0),
         number => number,
     }
 }
 
-/// How many messages of a state recur.
-fn count_recurring(client: &Client, queue: &QueueName, info: &Fields, state: State) -> Result<u64, Failure> {
+/// How many messages of these states recur.
+pub fn count_recurring(client: &Client, queue: &QueueName, info: &Fields, states: &[State]) -> Result<u64, Failure> {
+    let is_meant = |message: &&Fields| states.iter().any(|state| message.text("state") == state.as_str());
     let mut recurring = 0;
     scan::pages(client, queue.as_bytes(), info, &["RECURRING"], |page| {
-        recurring += page.iter().filter(|message| message.text("state") == state.as_str()).count() as u64;
+        recurring += page.iter().filter(is_meant).count() as u64;
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(recurring)
@@ -187,16 +188,14 @@ fn to_purge(
     states: &[State],
     info: &Fields,
 ) -> Result<u64, Failure> {
-    let counts_suffice = args.group.is_none() && args.older.is_none();
-    if counts_suffice && args.recurring {
-        return Ok(held(info, states));
+    // Each once, although somebody has named it twice.
+    let states: Vec<State> = State::ALL.into_iter().filter(|state| states.contains(state)).collect();
+    if args.group.is_none() && args.older.is_none() {
+        let recurring = if args.recurring { 0 } else { count_recurring(client, queue, info, &states)? };
+        return Ok(held(info, &states).saturating_sub(recurring));
     }
     let mut number = 0;
-    for state in State::ALL.into_iter().filter(|state| states.contains(state)) {
-        if counts_suffice {
-            number += held(info, &[state]).saturating_sub(count_recurring(client, queue, info, state)?);
-            continue;
-        }
+    for state in states {
         scan::pages(client, queue.as_bytes(), info, &["STATE", state.as_str()], |page| {
             let is_meant = |message: &&Fields| {
                 args.group.as_ref().is_none_or(|group| message.bytes("group") == group.as_bytes())
@@ -214,7 +213,7 @@ fn to_purge(
 struct Whole<'a> {
     client: &'a Client,
     states: &'a [State],
-    /// At most so many of them.
+    /// The most of them that are changed.
     most: Option<u32>,
 }
 

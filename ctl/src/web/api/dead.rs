@@ -7,6 +7,7 @@ use super::queues::no_queue;
 use super::{put, Answer, Api, Params, Problem};
 use crate::dead::{bury_these, cause_of, pages, pages_from, redrive_these, send_back, since, Among, Filter, SentBack};
 use crate::failure::Failure;
+use crate::message::recurs;
 use crate::reply::{int, list, text, Fields};
 use crate::time::now_ms;
 use dq_client::{cmd, Cmd, Resend, State};
@@ -102,8 +103,7 @@ pub fn dead(api: &Api, params: &Params) -> Answer {
         }
         page.retain(|message| selection.is_of_cause(message) && selection.is_from(message));
         selected += u64::try_from(page.len()).unwrap_or(0);
-        recurring +=
-            page.iter().filter(|message| ["every", "cron"].iter().any(|rule| message.get(rule).is_some())).count();
+        recurring += page.iter().filter(|message| recurs(message)).count();
         first.add(page);
         is_partial = began.elapsed() >= within;
         Ok(if is_partial { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })

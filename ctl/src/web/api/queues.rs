@@ -6,7 +6,7 @@ use crate::batches;
 use crate::clients::Popper;
 use crate::condition::{begins_with_letter, Condition};
 use crate::failure::Failure;
-use crate::groups::{self as of_groups, Held};
+use crate::groups::{self as of_groups, Group, Held};
 use crate::latency::Histogram;
 use crate::reply::{self, Fields};
 use crate::time::now_ms;
@@ -141,14 +141,14 @@ pub fn groups(api: &Api, params: &Params) -> Answer {
     let queue = params.needed("queue")?;
     let limit = find::read(&api.client, &queue)?.and_then(|info| info.int("groupinflight")).unwrap_or(0);
     let mut rows = rows_of(api, params, "DQ.GROUPS")?;
-    let number = |row: &[Value], place: usize| row.get(place).and_then(reply::int);
-    let is_paused = |row: &[Value]| number(row, 4) != Some(0);
-    let is_held = |row: &[Value]| {
-        let is_full = limit > 0 && number(row, 1) > Some(0) && number(row, 2) >= Some(limit);
-        is_full || number(row, 5) > Some(now_ms())
+    let rank = |row: &Vec<Value>| {
+        let group = Group::read(row);
+        let is_full = limit > 0 && group.waiting > 0 && group.occupied >= limit;
+        let is_held = is_full || group.next_delivery > Some(now_ms());
+        Reverse((group.is_paused(), is_held, group.waiting))
     };
-    let paused = rows.items.iter().filter(|row| is_paused(row)).count();
-    rows.items.sort_by_cached_key(|row| Reverse((is_paused(row), is_held(row), number(row, 1))));
+    let paused = rows.items.iter().filter(|row| Group::read(row).is_paused()).count();
+    rows.items.sort_by_cached_key(rank);
     let numbers = ["waiting", "occupied", "oldest-due", "paused-until", "next-delivery"];
     let mut answer = rows.listed(params, "group", &numbers)?;
     answer.insert("paused".to_owned(), json!(paused));
