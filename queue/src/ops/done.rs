@@ -96,10 +96,12 @@ impl Queue {
         self.optional.done.as_ref()?.get(sequence).filter(|message| now < message.until)
     }
 
-    /// Whether the queue holds a done message of this name whose retention has not ended. O(log n).
+    /// Whether the queue holds a done message of this name whose retention has not ended at `now`, the instant of a
+    /// decision. That may be the decision of another server, so the clock of this one is not asked. O(log n).
     #[inline]
     pub(crate) fn is_done(&self, name: &[u8], now: UnixMs) -> bool {
-        self.optional.done.is_some() && self.get_done(now, &Id::Named(name)).is_some()
+        let done = self.optional.done.as_ref().and_then(|done| done.find_named(name));
+        done.is_some_and(|message| now < message.until)
     }
 
     /// When the id of a done message was accepted whose retention has ended, but which has not been dropped yet.

@@ -24,6 +24,8 @@ pub enum How {
     ReplacingLater,
     /// In the only group.
     Grouped,
+    /// In the only batch.
+    Member,
 }
 
 /// Which receipt of a message a client sends.
@@ -41,6 +43,8 @@ pub enum Act {
     Timer,
     /// The timer of the replica runs.
     ReplicaTimer,
+    /// A client reads the queue on the replica, whose clock is ahead.
+    ReplicaReads,
     Push(Name, How),
     PushBoth,
     /// One message is popped, under the name of a consumer.
@@ -68,6 +72,8 @@ pub enum Act {
     ForwardTo,
     Forward,
     Schedule,
+    /// A message with the id of [`LOOSE`] follows the batch from now on.
+    Follow,
     /// The replica applies the next effect.
     Arrive,
     /// The replica gets the whole queue.
@@ -102,11 +108,18 @@ impl Act {
 pub enum Menu {
     /// Two messages and what happens to deliveries.
     Deliveries,
+    /// A done message, a batch, and what follows it under the id of that message.
+    Batches,
     Everything,
 }
 
 impl Menu {
     pub fn acts(self) -> impl Iterator<Item = Act> {
+        if self == Menu::Batches {
+            let first = [Act::Push(LOOSE, How::Now), Act::Push(0, How::Member), Act::Pop, Act::Complete(LOOSE)];
+            let rest = [Act::Follow, Act::Cancel(0), Act::ReplicaReads, Act::Arrive, Act::Synchronise];
+            return [&first[..], &rest].concat().into_iter();
+        }
         let common = [Act::Pass, Act::Pop, Act::Arrive, Act::TakeOver, Act::Restart, Act::Synchronise];
         let mut acts = common.to_vec();
         for name in 0..2 {

@@ -116,6 +116,11 @@ fn no_short_history_of_deliveries_breaks_a_promise() {
 }
 
 #[test]
+fn no_short_history_of_batches_breaks_a_promise() {
+    expect_none(Menu::Batches, 7);
+}
+
+#[test]
 fn no_short_history_of_all_operations_breaks_a_promise() {
     expect_none(Menu::Everything, 4);
 }
@@ -127,6 +132,7 @@ fn no_longer_history_breaks_a_promise() {
     let more = std::env::var("DQ_DEPTH").ok().and_then(|depth| depth.parse::<usize>().ok()).unwrap_or(0);
     expect_none(Menu::Everything, 5 + more);
     expect_none(Menu::Deliveries, 9 + more);
+    expect_none(Menu::Batches, 9 + more);
 }
 
 /// `DQ_DEPTH=1 make explore` found the first and the last of these.

@@ -14,8 +14,8 @@ use dq_queue::settings::{Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::Loader;
 use dq_queue::{
-    Completion, Due, Effect, Ended, Fate, Flow, Grant, Lease, Nack, NewMessage, Oldest, OnDuplicate, Pause, Pop,
-    Pushed, Queue, Refused, Reschedule, Schedule, Scheduled, Series, Stamped, States, ToPurge, Totals, Trimmed,
+    Completion, Due, Effect, Ended, Fate, Flow, FollowUp, Grant, Lease, Nack, NewMessage, Oldest, OnDuplicate, Pause,
+    Pop, Pushed, Queue, Refused, Reschedule, Schedule, Scheduled, Series, Stamped, States, ToPurge, Totals, Trimmed,
     Verdict, Which as ToRedrive,
 };
 use std::collections::VecDeque;
@@ -31,6 +31,9 @@ const DELAY: u64 = 1;
 const RETAINED: u64 = 2;
 
 const CONSUMER: &[u8] = b"w";
+const BATCH: &[u8] = b"batch";
+/// How far the clock of the replica is ahead, for those who read there: longer than anything is retained.
+const AHEAD: u64 = 5;
 
 struct Node {
     queue: Queue,
@@ -121,6 +124,7 @@ impl Nodes {
         for node in [&self.master, &self.replica] {
             saved(&node.queue).hash(&mut hasher);
             (node.floor.sequence, node.floor.receipt, node.belief).hash(&mut hasher);
+            node.queue.own_time(UnixMs::EPOCH).hash(&mut hasher);
         }
         // The AOF is not part of it: every step to this state replays its own.
         (self.now, &self.link, self.last, &self.given).hash(&mut hasher);
@@ -135,7 +139,9 @@ impl Nodes {
     fn check(&self) -> Result<(), String> {
         let Nodes { master, replica, now, .. } = self;
         master.belief.compare(&master.queue, *now).map_err(|wrong| format!("on the master, {wrong}"))?;
-        replica.belief.compare(&replica.queue, *now).map_err(|wrong| format!("on the replica, {wrong}"))?;
+        // Who reads there sees the time that somebody has seen before.
+        let seen = replica.queue.own_time(ms(*now)).as_ms();
+        replica.belief.compare(&replica.queue, seen).map_err(|wrong| format!("on the replica, {wrong}"))?;
         let forgotten = usize::from(self.fault == Some(Fault::AofForgets) && self.log.len() > 1);
         let restarted = replayed(&self.log[..self.log.len() - forgotten]).map_err(|refused| refused.to_string())?;
         if digest(&restarted) != digest(&master.queue) {
@@ -181,6 +187,12 @@ impl Nodes {
             Act::Timer => return self.run_timer(),
             Act::ReplicaTimer => {
                 return self.replica.queue.advance_view(ms(self.now), usize::MAX).moved() > 0;
+            }
+            Act::ReplicaReads => {
+                let (queue, ahead) = (&mut self.replica.queue, ms(self.now + AHEAD));
+                let is_new = queue.own_time(UnixMs::EPOCH) < ahead;
+                queue.notice(ahead);
+                return is_new;
             }
             Act::Arrive => return self.arrive(),
             Act::Synchronise => {

@@ -114,6 +114,8 @@ pub enum Act {
     AdvanceReplica {
         ahead: i64,
         budget: usize,
+        /// Whether a client reads the queue there, which then remembers the time.
+        reads: bool,
     },
     Trim {
         budget: usize,
@@ -551,8 +553,8 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         2 => prop::option::of(prop::sample::select(&DEAD_TARGETS)).prop_map(Act::ForwardDeadTo),
         4 => (0usize..5, 0usize..5).prop_map(|(count, taken)| Act::ForwardDead { count, taken }),
         8 => budget().prop_map(|budget| Act::Advance { budget }),
-        4 => (prop_oneof![Just(0), -500i64..500], budget())
-            .prop_map(|(ahead, budget)| Act::AdvanceReplica { ahead, budget }),
+        4 => (prop_oneof![Just(0), -500i64..500], budget(), any::<bool>())
+            .prop_map(|(ahead, budget, reads)| Act::AdvanceReplica { ahead, budget, reads }),
         16 => (budget(), who.clone()).prop_map(|(budget, by)| Act::Trim { budget, by }),
         12 => every().prop_map(Act::Schedule),
         8 => (budget(), who).prop_map(|(budget, by)| Act::EndRuns { budget, by }),

@@ -169,6 +169,7 @@ impl Nodes {
             }
             Act::Forward => return self.forward(),
             Act::Schedule => return self.schedule(),
+            Act::Follow => return self.follow(),
             _ => unreachable!("{act:?} is no command"),
         }
         true

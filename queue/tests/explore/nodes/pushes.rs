@@ -15,9 +15,10 @@ impl Nodes {
                 on_duplicate: match how {
                     How::Replacing => OnDuplicate::Replace,
                     How::ReplacingLater => OnDuplicate::ReplaceLater,
-                    How::Now | How::Later | How::Expiring | How::Grouped => OnDuplicate::Refuse,
+                    How::Now | How::Later | How::Expiring | How::Grouped | How::Member => OnDuplicate::Refuse,
                 },
                 group: (how == How::Grouped).then_some(b"g"),
+                batch: (how == How::Member).then_some(BATCH),
                 ..NewMessage::default()
             })
             .collect();
@@ -58,6 +59,20 @@ impl Nodes {
             self.send(Effect::Push(None, images));
         }
         changed
+    }
+
+    /// Says what follows the batch. It is pushed as the third message, or with a generated id if that is taken, so both
+    /// are compared loosely.
+    pub(super) fn follow(&mut self) -> bool {
+        let Node { queue, floor, belief } = &mut self.master;
+        let then = FollowUp { name: Some(NAMES[LOOSE].into()), ..FollowUp::default() };
+        if queue.batch(ms(self.now), BATCH).is_some_and(|batch| batch.then.is_some()) {
+            return false;
+        }
+        belief.loose = true;
+        let last = queue.close_batch(ms(self.now), floor, BATCH, &then).unwrap().last;
+        self.send(Effect::Batch { settings: None, name: BATCH, last, then: Some(Box::new(then)) });
+        true
     }
 
     pub(super) fn schedule(&mut self) -> bool {

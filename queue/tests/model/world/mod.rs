@@ -221,7 +221,7 @@ impl World {
             Act::SuspendGroup(group, length) => self.suspend_group(GROUPS[*group], *length),
             Act::ResumeGroup(group) => self.resume_group(GROUPS[*group]),
             Act::Advance { budget } => self.advance_lazy(*budget),
-            Act::AdvanceReplica { ahead, budget } => self.advance_replica(*ahead, *budget),
+            Act::AdvanceReplica { ahead, budget, reads } => self.advance_replica(*ahead, *budget, *reads),
             Act::Trim { budget, by } => self.trim(*budget, *by),
             Act::Schedule(every) => self.schedule(every),
             Act::Beside { which, of } => self.act_beside(*which, of),
@@ -278,11 +278,15 @@ impl World {
         assert_eq!(digest(&self.lazy.queue), before, "time is no decision");
     }
 
-    fn advance_replica(&mut self, ahead: i64, budget: usize) {
+    /// The timer of the replica runs, after a client has read the queue there if `reads` says so.
+    fn advance_replica(&mut self, ahead: i64, budget: usize, reads: bool) {
         let now = self.clock.saturating_add_signed(self.skew + ahead).min(UnixMs::MAX.as_ms());
         if let Some(replica) = &mut self.replica {
             self.replica_seen = self.replica_seen.max(now);
             self.replica_counts &= now <= self.model.now;
+            if reads {
+                replica.notice(ms(now));
+            }
             if replica.advance_view(ms(now), budget).died > 0 {
                 self.clients.replica.each(Awaits::look_again);
             }
