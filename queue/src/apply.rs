@@ -232,11 +232,11 @@ impl Queue {
             Effect::Pause { pause, group: Some(group), .. } => self.set_group_pause(group, *pause, now),
             Effect::PullBack => self.pull_back(now),
             Effect::Begin(header) => *self = Queue::begin(header),
-            Effect::Continue(images) => self.continue_with(images),
+            Effect::Continue(images) => self.continue_with(images, now),
             Effect::Batches(states) => self.optional.for_adding().batches.get_or_insert_default().restore(states),
             Effect::Done(messages) => self.restore_done(messages),
             Effect::Recall(ids) => self.recall(ids),
-            Effect::Leaving(leaving) => self.add_leaving(leaving),
+            Effect::Leaving(leaving) => self.add_leaving(leaving, now),
             Effect::Gates(gates) => self.restore_gates(gates),
             Effect::Turns(turns) => {
                 self.messages.restore_turns(turns);
@@ -404,13 +404,12 @@ impl Queue {
             })
     }
 
-    /// Adds the next messages of a queue that [`Effect::Begin`] started, as they were when it was saved.
-    fn continue_with(&mut self, images: &[Image<'_>]) {
-        let at = self.view.at();
+    /// Adds the next messages of a queue that [`Effect::Begin`] started, as they were when it was saved at `now`.
+    fn continue_with(&mut self, images: &[Image<'_>], now: UnixMs) {
         for image in images {
             // The turns of the groups follow.
-            let batch = self.restore_member(image, at);
-            self.insert_member(image, batch, UnixMs::EPOCH, at);
+            let batch = self.restore_member(image, now);
+            self.insert_member(image, batch, UnixMs::EPOCH, now);
         }
     }
 

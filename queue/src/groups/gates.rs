@@ -282,20 +282,28 @@ impl GroupGates {
         gates
     }
 
-    /// Whether these gates may be added while the queue is loaded.
+    /// Whether this gate may be added while the queue is loaded. A forgotten one of the same name does not matter: each
+    /// server frees its memory at another moment.
     pub fn may_restore(&self, gate: &GroupGate<'_>) -> bool {
         (gate.log.is_empty() || !self.rate.is_off())
             && (gate.pause != Pause::Off || !gate.log.is_empty())
-            && self.find(gate.name).is_none()
+            && self.get(gate.name).is_none()
     }
 
     /// Adds a saved gate.
     pub fn restore(&mut self, gate: &GroupGate<'_>) {
-        let number = self.create(gate.name);
+        let number = self.find(gate.name).unwrap_or_else(|| self.create(gate.name));
+        self.take_end(number);
         self.latest = self.latest.max(gate.log.last().unwrap_or_default());
         let Some(entry) = self.entries.get_mut(number) else { return };
         (entry.pause, entry.log) = (gate.pause, gate.log.clone());
-        self.ends.insert(Key::new(entry.end(self.rate), GroupId(number)));
+        let end = entry.end(self.rate);
+        if end <= self.forgotten {
+            // It ends before others that are forgotten, but is not one of them.
+            self.sweep(usize::MAX);
+            self.forgotten = UnixMs::EPOCH;
+        }
+        self.ends.insert(Key::new(end, GroupId(number)));
     }
 
     /// The number of bytes on the heap.

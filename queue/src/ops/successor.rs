@@ -79,11 +79,11 @@ impl Queue {
         })
     }
 
-    /// Stores messages in flight that have a successor, while a queue is loaded.
-    pub(crate) fn add_leaving(&mut self, leaving: &[(Sequence, Image<'_>)]) {
+    /// Stores messages in flight that have a successor, while a queue is loaded that was saved at `now`.
+    pub(crate) fn add_leaving(&mut self, leaving: &[(Sequence, Image<'_>)], now: UnixMs) {
         for (sequence, image) in leaving {
             let leaving = Leaving::of(image.record, &Bytes::from(image), image.checkpoint);
-            self.set_leaving(*sequence, leaving, None, self.view.at());
+            self.set_leaving(*sequence, leaving, None, now);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Refused input changes nothing. Accepted input results in a queue that works: it can be saved and loaded, survives
 //! every operation, and can be drained. Nothing panics (the debug build also checks sums) or hangs.
 
-use crate::exercise::{apply, at, follow_up, lively, pop, reload, survive, NOW};
+use crate::exercise::{apply, at, digest, follow_up, lively, pop, reload, survive, NOW};
 use crate::history::{headers, targets, HEADERS};
 use dq_queue::backoff::{Backoff, Percent};
 use dq_queue::forward::{Forward, Targets};
@@ -15,8 +15,8 @@ use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::{Loader, VERSION};
 use dq_queue::{
     Claim, Declaration, DoneMessage, Effect, Ended, Errors, Failure, Fate, Flow, FollowUp, Grant, GroupGate, Image,
-    KnownId, Lease, Next, Origin, Pause, Phase, Queue, QueueHeader, Reason, Record, Recurring, Refused, RunEnd, Series,
-    Span, Spans, Stamped, Totals, Ttl, TurnState,
+    KnownId, Lease, NewMessage, Next, Origin, Pause, Phase, Queue, QueueHeader, Reason, Record, Recurring, Refused,
+    RunEnd, Series, Span, Spans, Stamped, Totals, Ttl, TurnState,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -548,7 +548,8 @@ fn header(settings: &[u64; 7], paused: bool, last: [u64; 2], totals: u64, viewed
     }
 }
 
-fn forge(queue: &mut Queue, forged: &Forged) {
+/// Does what was drawn to a queue. Returns the bytes of the effect if it was one.
+fn forge(queue: &mut Queue, forged: &Forged) -> Option<Vec<u8>> {
     let sequences = |of: &[Named]| of.iter().map(|named| named.sequence(queue)).collect::<Vec<_>>();
     // Two neighbours of the list are the ends of a span.
     let spans = |of: &[Named]| {
@@ -694,12 +695,20 @@ fn forge(queue: &mut Queue, forged: &Forged) {
         }
         Forged::Advance(budget) => {
             queue.advance(at(NOW + 10), *budget);
-            return;
+            return None;
         }
-        Forged::Pop(count) => return drop(pop(queue, NOW + 20, &mut Floor::default(), *count, Lease::Default)),
-        Forged::Reload => return *queue = reload(queue),
+        Forged::Pop(count) => {
+            pop(queue, NOW + 20, &mut Floor::default(), *count, Lease::Default);
+            return None;
+        }
+        Forged::Reload => {
+            *queue = reload(queue);
+            return None;
+        }
     };
-    apply(queue, &encoded(effect));
+    let bytes = encoded(effect);
+    apply(queue, &bytes);
+    Some(bytes)
 }
 
 /// The messages in the order in which single pops deliver them, each with the instant of its pop.
@@ -744,16 +753,93 @@ proptest! {
     #[test]
     fn forged_effects_are_refused_or_survived(forgeries in prop::collection::vec(forged(), 1..12)) {
         let mut queue = lively();
-        forgeries.iter().for_each(|forged| forge(&mut queue, forged));
+        forgeries.iter().for_each(|forged| drop(forge(&mut queue, forged)));
         survive(queue);
     }
 
     #[test]
     fn a_copy_delivers_in_the_same_order_after_forged_effects(forgeries in prop::collection::vec(forged(), 1..12)) {
         let mut queue = lively();
-        forgeries.iter().for_each(|forged| forge(&mut queue, forged));
+        forgeries.iter().for_each(|forged| drop(forge(&mut queue, forged)));
         let mut copy = queue.duplicate().unwrap();
         prop_assert_eq!(drained(&mut queue), drained(&mut copy));
+    }
+}
+
+proptest! {
+    #![proptest_config(crate::config(crate::histories() / 4, 5))]
+
+    /// Each server has a clock and a timer of its own; only effects are common.
+    #[test]
+    fn forged_effects_lead_every_server_to_the_same_queue(
+        forgeries in prop::collection::vec((forged(), 0u64..200, 0u64..200), 1..12),
+    ) {
+        let (mut master, mut replica) = (lively(), lively());
+        for (forged, stamp, ahead) in &forgeries {
+            // A delivery is a decision of one of them, and a server that reloads a queue sees another time.
+            if matches!(forged, Forged::Pop(_) | Forged::Reload) {
+                continue;
+            }
+            replica.notice(at(NOW + ahead));
+            replica.advance_view(at(NOW + ahead), usize::MAX);
+            let Some(bytes) = forge(&mut master, forged) else { continue };
+            apply(&mut replica, &bytes);
+            prop_assert_eq!(digest(&master), digest(&replica), "after {:?}", forged);
+            let Ok(mut later) = Stamped::decode(&bytes) else { continue };
+            later.now = at(NOW + stamp);
+            prop_assert_eq!(master.apply(&later).is_ok(), replica.apply(&later).is_ok(), "{:?}", later);
+            prop_assert_eq!(digest(&master), digest(&replica), "after {:?}", later);
+        }
+    }
+}
+
+/// A piece of a saved queue is carried out at the instant with which it is stamped, whatever each server has moved or
+/// freed by its own clock.
+#[test]
+fn a_piece_on_its_own_leads_every_server_to_the_same_queue() {
+    let grouprate = Rate { most: 1, period: DurationMs::new(50) };
+    let (mut master, mut floor) = (Queue::new(Settings { grouprate, ..Settings::default() }), Floor::default());
+    for group in [b"group", b"other"] {
+        master.push(at(NOW), &mut floor, &NewMessage { group: Some(group), ..NewMessage::default() });
+    }
+    let free = master.images().map(|image| image.record).collect::<Vec<_>>();
+    pop(&mut master, NOW, &mut floor, 1, Lease::NoAck);
+    let mut replica = master.duplicate().unwrap();
+    // The rate of the first group is forgotten with the next delivery.
+    pop(&mut master, NOW + 100, &mut floor, 1, Lease::NoAck);
+    apply_at(&mut replica, NOW + 100, Effect::Take(vec![free[1].sequence]));
+    replica.advance_view(at(NOW + 100), usize::MAX);
+
+    let (name, pause) = (&b"group"[..], Pause::Until(at(NOW + 500)));
+    let gate = Effect::Gates(vec![GroupGate { name, pause, log: RateLog::default() }]);
+    let image = Image { batch: Some(b"begun"), ..plain(free[1]) };
+    replica.advance_view(at(NOW + 300), usize::MAX);
+    for effect in [gate, Effect::Continue(vec![image])] {
+        [&mut master, &mut replica].into_iter().for_each(|queue| apply_at(queue, NOW + 200, effect.clone()));
+        assert_eq!(digest(&master), digest(&replica), "after {effect:?}");
+    }
+    assert_eq!(master.batch(at(NOW + 300), b"begun").map(|batch| batch.created), Some(at(NOW + 200)));
+}
+
+fn apply_at(queue: &mut Queue, now: u64, effect: Effect<'_>) {
+    queue.apply(&Stamped { now: at(now), effect }).unwrap();
+}
+
+/// A message without anything that is optional.
+fn plain(record: Record) -> Image<'static> {
+    Image {
+        record,
+        name: None,
+        payload: b"",
+        errors: None,
+        group: None,
+        origin: None,
+        retain: None,
+        recurring: None,
+        headers: None,
+        checkpoint: None,
+        consumer: None,
+        batch: None,
     }
 }
 
