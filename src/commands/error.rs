@@ -8,7 +8,7 @@ use dq_queue::forward::Source;
 use dq_queue::settings::{Conflict, Field, Unit, Word, FIELDS};
 use dq_queue::{
     BATCH_NAME_MAX, CHECKPOINT_MAX, CONSUMER_NAME_MAX, GROUP_NAME_MAX, HEADERS_BYTES_MAX, HEADER_NAME_MAX,
-    HEADER_VALUE_MAX, RESULT_MAX,
+    HEADER_VALUE_MAX, PAYLOAD_MAX, RESULT_MAX,
 };
 use std::borrow::Cow;
 use std::fmt;
@@ -233,6 +233,9 @@ impl fmt::Display for Error {
             Error::Closed => f.write_str("QUEUECLOSED queue accepts no messages"),
             Error::DeadId(name) => {
                 write!(f, "DEADID message {name} is dead: REPLACE it, or DQ.REDRIVE or DQ.CANCEL it first")
+            }
+            Error::TooLarge(size) if *size > PAYLOAD_MAX => {
+                write!(f, "TOOLARGE payload of {size} bytes exceeds {PAYLOAD_MAX}, the most that a queue can hold")
             }
             Error::TooLarge(size) => {
                 write!(f, "TOOLARGE payload of {size} {} exceeds MAXPAYLOAD", plural(*size, "byte"))

@@ -36,6 +36,9 @@ impl Due {
     }
 }
 
+/// The largest number of bytes in a payload, whatever the settings allow: the format has 32 bits for its length.
+pub const PAYLOAD_MAX: usize = u32::MAX as usize;
+
 /// A message as its producer describes it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NewMessage<'a> {
@@ -225,12 +228,13 @@ impl Queue {
     }
 
     pub(crate) fn is_too_large(&self, payload: &[u8]) -> bool {
-        self.settings.maxpayload != 0 && payload.len() as u64 > self.settings.maxpayload
+        let most = Some(self.settings.maxpayload).filter(|most| *most != 0);
+        payload.len() > PAYLOAD_MAX || most.is_some_and(|most| payload.len() as u64 > most)
     }
 
     /// The size in bytes of the first payload that is too large and whose message would be added.
     fn too_large_of(&self, messages: &[NewMessage<'_>], now: UnixMs) -> Option<usize> {
-        if self.settings.maxpayload == 0 {
+        if !messages.iter().any(|message| self.is_too_large(message.payload)) {
             return None;
         }
         let mut named = BTreeSet::new();
@@ -389,5 +393,22 @@ mod tests {
         };
         let dues = [None, Some(Due::Now), Some(Due::After(DurationMs::new(7))), Some(Due::At(UnixMs::new(9)))];
         assert_eq!(dues.map(&mut due_of), [1_500, 1_000, 1_007, 9]);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri would fill four gigabytes")]
+    fn a_payload_whose_length_has_no_place_in_the_format_is_refused() {
+        // The system gives zeros without memory until something is written.
+        let payload = vec![0; PAYLOAD_MAX + 1];
+        let (now, mut floor) = (UnixMs::new(1_760_000_000_000), Floor::default());
+        for maxpayload in [0, PAYLOAD_MAX as u64 + 1] {
+            let mut queue = Queue::new(Settings { maxpayload, ..Settings::default() });
+            let message = NewMessage { payload: &payload, ..NewMessage::default() };
+            assert_eq!(queue.push(now, &mut floor, &message), Pushed::TooLarge);
+            let messages = [NewMessage::default(), message];
+            let refused = queue.push_all(now, &mut floor, &messages, |_| ());
+            assert_eq!((refused, queue.counts().total()), (Err(NotPushed::TooLarge(payload.len())), 0));
+            assert!(queue.is_too_large(&payload) && !queue.is_too_large(&payload[1..]));
+        }
     }
 }

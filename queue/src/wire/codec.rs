@@ -322,6 +322,15 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri would fill four gigabytes")]
+    fn what_is_too_long_for_its_length_is_not_written() {
+        let long = vec![0; u32::MAX as usize + 1];
+        let mut buffer = Vec::new();
+        assert_eq!(Writer::new(&mut buffer, UnixMs::EPOCH).put(&long[..]), Err(Refused::Impossible));
+        assert_eq!(buffer, []);
+    }
+
+    #[test]
     fn a_field_that_is_not_used_changes_no_byte_for_older_modules() {
         let newer = Newer { priority: 3, name: older(3).name, colour: None };
         assert_eq!(written(&newer), written(&older(3)));

@@ -40,14 +40,21 @@ impl<const N: usize> Decode<'_> for [i64; N] {
     }
 }
 
+/// Refuses what is too long for the 32 bits of its length.
+fn has_a_length(bytes: &[u8]) -> Result<(), Refused> {
+    u32::try_from(bytes.len()).map(drop).map_err(|_| Refused::Impossible)
+}
+
 impl Encode for [u8] {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        has_a_length(self)?;
         rmp::encode::write_bin(to.buffer, self).map_err(|_| Refused::Impossible)
     }
 }
 
 impl Encode for str {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        has_a_length(self.as_bytes())?;
         rmp::encode::write_str(to.buffer, self).map_err(|_| Refused::Impossible)
     }
 }
