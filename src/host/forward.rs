@@ -271,7 +271,9 @@ impl Target {
             }
             Forward::Queue { key } if **key == *queue.bytes() => Err("ERR a queue cannot forward to itself".to_owned()),
             Forward::Queue { .. } if ctx.flags().out_of_memory() => Err(requeue::OUT_OF_MEMORY.to_owned()),
-            Forward::Queue { key } => match admission::refusal(ctx, queue) {
+            // The push does not pass through the server, so the server is asked about the key that it writes, which may
+            // have left this node before the queue. If it accepts that, it accepts the removal as well.
+            Forward::Queue { key } => match ctx.with_name(key, |name| admission::refusal(ctx, name)) {
                 Some(refused) => Err(refused),
                 None => Ok(Target::Queue { key: key.clone(), now }),
             },

@@ -12,7 +12,7 @@ const LONG_MS: u64 = 600_000;
 pub const PATIENT_MS: u32 = 60_000;
 
 /// Hands a slot from one node to another, key by key, as resharding tools do.
-pub(super) fn move_slot(cluster: &Cluster, slot: usize, from: usize, to: usize) {
+pub fn move_slot(cluster: &Cluster, slot: usize, from: usize, to: usize) {
     let (mut source, mut target) = (cluster.client(from), cluster.client(to));
     target.ask(format!("CLUSTER SETSLOT {slot} IMPORTING {}", cluster.id(from))).ok();
     source.ask(format!("CLUSTER SETSLOT {slot} MIGRATING {}", cluster.id(to))).ok();

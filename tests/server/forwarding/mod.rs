@@ -8,6 +8,7 @@ mod durability;
 mod failures;
 mod keys;
 mod limits;
+mod moving_slots;
 mod targets;
 mod workers;
 
