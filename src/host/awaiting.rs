@@ -10,6 +10,7 @@ use std::rc::Rc;
 use redis_module::raw;
 
 use super::admission::{self, Admission};
+use super::answered;
 use super::awaited::{Awaited, Seen};
 use super::datatype;
 use super::punctuality;
@@ -71,6 +72,7 @@ extern "C" fn on_ready(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::Redis
         // SAFETY: the server passes the words with which the client blocked; they live, unchanged, during this call.
         let words = unsafe { Args::from_raw(argv, argc) };
         if try_answer(ctx, &words, waiter) {
+            answered::note(ctx);
             ANSWERED
         } else {
             WAITS_ON
@@ -129,9 +131,15 @@ extern "C" fn on_timeout(ctx: *mut raw::RedisModuleCtx, _: *mut *mut raw::RedisM
     })
 }
 
-extern "C" fn on_end(_: *mut raw::RedisModuleCtx, private: *mut c_void) {
-    // SAFETY: the server passes the pointer from `block`, once.
-    guard("a client's end", (), || unsafe { end(private) });
+extern "C" fn on_end(ctx: *mut raw::RedisModuleCtx, private: *mut c_void) {
+    guard("a client's end", (), || {
+        // SAFETY: the server passes the pointer from `block`, once, and a context that is valid during this call.
+        let ctx = unsafe {
+            end(private);
+            Ctx::from_raw(ctx)
+        };
+        answered::forget(ctx);
+    });
 }
 
 /// Frees the private data of a blocked client.

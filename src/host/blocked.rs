@@ -16,6 +16,7 @@ use std::ffi::{c_int, c_void};
 use redis_module::raw;
 
 use super::admission::{self, Admission};
+use super::answered;
 use super::datatype;
 use super::event::Event;
 use super::held::Held;
@@ -106,6 +107,7 @@ extern "C" fn on_ready(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::Redis
         // SAFETY: the server passes the words with which the client blocked; they live, unchanged, during this call.
         let words = unsafe { Args::from_raw(argv, argc) };
         if try_serve(ctx, &words) {
+            answered::note(ctx);
             SERVED
         } else {
             WAITS_ON
@@ -186,9 +188,12 @@ extern "C" fn on_timeout(ctx: *mut raw::RedisModuleCtx, _: *mut *mut raw::RedisM
     })
 }
 
-extern "C" fn on_end(_: *mut raw::RedisModuleCtx, private: *mut c_void) {
-    // SAFETY: the server passes the pointer from `block`, once.
-    guard("a client's end", (), || drop(unsafe { end(private) }));
+extern "C" fn on_end(ctx: *mut raw::RedisModuleCtx, private: *mut c_void) {
+    guard("a client's end", (), || {
+        // SAFETY: the server passes the pointer from `block`, once, and a context that is valid during this call.
+        let (_, ctx) = unsafe { (end(private), Ctx::from_raw(ctx)) };
+        answered::forget(ctx);
+    });
 }
 
 /// Takes the private data of a client that is no longer blocked.

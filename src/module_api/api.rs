@@ -65,6 +65,11 @@ required! {
     RedisModule_StringPtrLen
     RedisModule_CreateString
     RedisModule_FreeString
+    RedisModule_RegisterCommandFilter
+    RedisModule_UnregisterCommandFilter
+    RedisModule_CommandFilterArgGet
+    RedisModule_CommandFilterArgReplace
+    RedisModule_GetClientId
     RedisModule_BlockClientOnKeys
     RedisModule_GetBlockedClientPrivateData
     RedisModule_GetBlockedClientReadyKey

@@ -18,6 +18,11 @@ impl Word {
         // SAFETY: the server copies `len` bytes from a valid slice; the context may be null.
         Word(unsafe { api!(RedisModule_CreateString)(ptr::null_mut(), bytes.as_ptr().cast(), bytes.len()) })
     }
+
+    /// The pointer, for API calls that have no wrapper here.
+    pub fn as_ptr(&self) -> *mut raw::RedisModuleString {
+        self.0
+    }
 }
 
 impl Drop for Word {

@@ -278,6 +278,12 @@ impl Ctx<'_> {
         unsafe { api!(RedisModule_GetBlockedClientPrivateData)(self.0) }
     }
 
+    /// The id of the client of this callback, as `CLIENT ID` gives it.
+    pub fn client_id(&self) -> u64 {
+        // SAFETY: the context is valid, see `from_raw`.
+        unsafe { api!(RedisModule_GetClientId)(self.0) }
+    }
+
     /// The key that was signalled, or `None` outside `on_ready`.
     pub fn blocked_ready_key(&self) -> Option<Name<'_>> {
         // SAFETY: the context is valid, see `from_raw`.

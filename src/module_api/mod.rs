@@ -11,6 +11,7 @@ pub mod api;
 pub mod args;
 pub mod call;
 pub mod ctx;
+pub mod filter;
 pub mod guard;
 pub mod key;
 pub mod log;

@@ -78,6 +78,40 @@ fn a_client_unblocked_with_an_error_gets_the_error() {
 }
 
 #[test]
+fn a_served_client_cannot_be_unblocked_with_another_reply() {
+    let server = Server::start();
+    let (mut waiting, mut c) = (server.client(), server.client());
+    let id = waiting.ask("CLIENT ID").int();
+    let (push, ack) = ("DQ.PUSH q x ID m", "DQ.ACK q m");
+    for (before, command, serves) in [
+        (ack, "DQ.POP q BLOCK 0", push),
+        (ack, "DQ.MPOP 2 p q BLOCK 0", push),
+        (ack, "DQ.ACKPOP q 1 none BLOCK 0", push),
+        (push, "DQ.AWAIT q m BLOCK 0", ack),
+    ] {
+        c.ask(before);
+        waiting.send(command);
+        c.until_blocked(1);
+        let unblock = format!("CLIENT UNBLOCK {id} ERROR");
+        let replies = c.pipeline([serves, &unblock, &unblock]);
+        assert_eq!(replies[1..], [Reply::Int(0), Reply::Int(0)], "{command}");
+        let reply = waiting.receive();
+        assert!(!reply.is_error(), "{command}: {reply:?}");
+        assert_eq!(waiting.ask("ECHO next"), Reply::bulk("next"), "{command}");
+    }
+    // A client that still waits is unblocked, whichever others were served before.
+    let mut other = server.client();
+    other.wait_for_message("q");
+    c.until_blocked(1);
+    waiting.wait_for_message("q");
+    c.until_blocked(2);
+    let replies = c.pipeline([push, &format!("CLIENT UNBLOCK {id} ERROR")]);
+    assert_eq!(replies[1], Reply::Int(1));
+    assert!(waiting.receive().error().starts_with("UNBLOCKED "));
+    assert_eq!(other.served().id, "m");
+}
+
+#[test]
 fn a_client_that_is_gone_is_never_handed_a_message() {
     let server = Server::start();
     let mut c = server.client();
