@@ -25,7 +25,7 @@ impl Command for Effect {
         name: c"DQ.E",
         flags: c"write",
         arity: 3,
-        keys: Keys::First(Access::UPDATE),
+        keys: Keys::First(Access::READ.and(Access::UPDATE)),
         acl: c"dangerous",
         summary: c"Applies an effect that another server wrote. Internal to replication and persistence",
         complexity:

@@ -30,7 +30,8 @@ const REGISTER: Arg = Arg::block(c"register", &[Arg::other_key(c"set", 3), Arg::
 const CHANNEL: Arg = Arg::token_string(c"CHANNEL", c"name");
 const NONE: Arg = Arg::token(c"none", c"NONE");
 
-/// The keys of a command that takes these options, with this access to the queue. The arguments above refer to the
+/// The keys of a command that takes these options, with this access to the queue. Who sets where messages go needs the
+/// right to read them as well. The arguments above refer to the
 /// specs by their numbers in this order.
 pub const fn keys(queue: Access) -> Keys {
     Keys::FirstAnd {

@@ -195,11 +195,13 @@ fn told_keys(ctx: Ctx, keys: &Keys, args: &Args<'_>) -> bool {
         }
         Keys::FirstAnd { first, find, .. } => {
             let (asks_for_keys, asks_for_channels) = (ctx.asks_for_keys(), ctx.asks_for_channels());
-            if asks_for_keys {
-                ctx.key_at(1, first.bits());
-            }
             if asks_for_keys || asks_for_channels {
-                for found in find(args.all()) {
+                let others = find(args.all());
+                if asks_for_keys {
+                    let access = if others.is_empty() { *first } else { first.and(Access::READ) };
+                    ctx.key_at(1, access.bits());
+                }
+                for found in others {
                     match found {
                         Found::Key(position, access) if asks_for_keys => ctx.key_at(position, access.bits()),
                         Found::Channel(position) if asks_for_channels => ctx.channel_at(position),

@@ -109,6 +109,11 @@ impl Access {
     /// Removes data without returning it.
     pub const DELETE: Access = Access(raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE);
 
+    /// This access, or this one together with [`READ`](Self::READ), as the options of a call decide.
+    const fn varied(self) -> Access {
+        Access(self.and(Access::READ).0 | raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS)
+    }
+
     /// Combines two accesses. The result is read-only only if both are.
     #[must_use]
     pub const fn and(self, other: Access) -> Access {
@@ -146,9 +151,9 @@ pub enum Keys {
     First(Access),
     /// As many arguments as the first one says; they follow it.
     Counted(Access),
-    /// The first argument, and those that options name.
+    /// The first argument, and those that options name, to which the data of the first key goes.
     FirstAnd {
-        /// The access to the first key.
+        /// The access to the first key. If there are other keys or channels, its data is read as well.
         first: Access,
         /// The words that precede the other keys, and the accesses to these.
         after: &'static [(&'static CStr, Access)],
@@ -176,7 +181,9 @@ impl Keys {
         let range = raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 };
         match self {
             Keys::First(access) | Keys::FirstAnd { first: access, .. } => {
-                spec.flags = u64::from(access.0);
+                // If the access depends on the options, the server has to ask for it.
+                let flags = if matches!(self, Keys::First(_)) { access.0 } else { access.varied().0 };
+                spec.flags = u64::from(flags);
                 spec.bs.index.pos = 1;
                 spec.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
                 spec.fk.range = range;

@@ -51,6 +51,32 @@ fn a_user_needs_the_right_to_write_the_target() {
 }
 
 #[test]
+fn a_user_needs_the_right_to_read_what_is_forwarded() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.ask("ACL SETUSER writer on >secret %W~written ~own* &news +@all").ok();
+    let mut writer = server.client();
+    writer.ask("AUTH writer secret").ok();
+    for command in ["DQ.CREATE written", "DQ.ALTER written MKQUEUE"] {
+        for words in [
+            "FORWARD STREAM own",
+            "FORWARD LIST own",
+            "FORWARD LIST own REGISTER own-set m",
+            "FORWARD CHANNEL news",
+            "DEADFORWARD STREAM own",
+            "DEADFORWARD LIST own LEFT",
+            "DEADFORWARD QUEUE own",
+            "FORWARD NONE DEADFORWARD QUEUE own",
+        ] {
+            let refused = writer.ask(format!("{command} LEASE 5 {words}"));
+            assert!(refused.error().starts_with("NOPERM"), "{words}: {refused:?}");
+        }
+        writer.ask(format!("{command} FORWARD NONE DEADFORWARD NONE")).ok();
+    }
+    assert!(writer.ask("DQ.E written x").error().starts_with("NOPERM"), "an effect may set it too");
+}
+
+#[test]
 fn in_a_cluster_the_target_is_in_the_slot_of_the_queue() {
     let cluster = Cluster::of(1, 60_000);
     let mut c = cluster.client(0);
