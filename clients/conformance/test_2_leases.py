@@ -106,6 +106,16 @@ def test_the_lease_of_the_queue_counts_if_no_other_is_given(server, start, give)
     assert 5000 < left <= 7000
 
 
+def test_a_queues_own_short_lease_is_kept_from_the_start(server, start, give):
+    server.do("DQ.CREATE", "q", "LEASE", 1000)
+    ids = [give("q", "hang", ms=3500) for _ in range(2)]
+    worker = start("q=2", ready=False)
+    for id in ids:
+        worker.wait_for("end", id=id, how="ok")
+    eventually("both are acked", lambda: server.info("q")["acked"] == 2)
+    assert server.info("q")["delivered"] == 2
+
+
 def test_messages_of_a_worker_that_died_are_delivered_again(server, start, give):
     worker = start("q=1", lease=500)
     id = give("q", "exit")
