@@ -11,8 +11,8 @@ from server import Server
 # What `dqctl work` does in another way, because its handlers are commands.
 NOT_OF_DQCTL = {
     "test_messages_of_a_worker_that_died_are_delivered_again": "the end of a command is not the end of the worker",
-    "test_a_result_that_is_too_long_fails": "an output that is too long is no result, and the work is done",
     "test_a_retry_waits_as_long_as_the_handler_says": "an exit code names no time",
+    "test_a_retry_after_that_is_no_time_is_a_failure": "an exit code names no time",
     "test_a_worker_has_a_name": "its name is always host:pid:dqctl",
     "test_later_deliveries_have_the_name_too": "its name is always host:pid:dqctl",
     "test_ids_may_have_any_bytes[dqctl-\\x00\\xff\\n\\r]": "an environment variable has no zero byte",

@@ -6,6 +6,9 @@ import pytest
 
 from server import eventually
 
+# The clients in which a handler may return a value of any type, and ask for a retry after a value of any type.
+UNTYPED = ("python", "node")
+
 
 def test_success_acks(server, start, give):
     worker = start("q=1")
@@ -26,7 +29,7 @@ def test_success_acks_together_with_the_next_pop(server, start, give):
     assert server.calls("dq.ack") <= 10
 
 
-@pytest.mark.parametrize("result, stored", [("grüß", "grüß".encode()), ({"a": [1, None]}, None), (7, b"7")])
+@pytest.mark.parametrize("result, stored", [("grüß", "grüß".encode()), ("123", b"123"), ({"a": [1]}, None), (7, b"7")])
 def test_a_result_is_kept(server, start, give, result, stored):
     worker = start("q=1")
     id = give("q", "result", "RETAIN", 60_000, result=result)
@@ -35,11 +38,21 @@ def test_a_result_is_kept(server, start, give, result, stored):
     assert kept == stored if stored else json.loads(kept) == result
 
 
-def test_a_result_that_is_too_long_fails(server, start, give):
+@pytest.mark.parametrize("retain", [60_000, 0])
+@pytest.mark.parametrize("do", ["result", "no-result"])
+def test_a_result_that_cannot_be_kept_repeats_no_work(client, server, start, give, do, retain):
+    if do == "no-result" and client not in UNTYPED:
+        pytest.skip("its results are bytes")
     worker = start("q=1")
-    id = give("q", "result", "RETAIN", 60_000, "RETRIES", 0, result="x" * 65_537)
-    worker.wait_for("end", id=id, how="fail")
-    eventually("it is dead", lambda: server.message("q", id)["state"] == b"dead")
+    id = give("q", do, "RETAIN", retain, result="x" * 65_537)
+    worker.wait_for("end", id=id, how="ok")
+    eventually("it is completed", lambda: server.info("q")["acked"] == 1)
+    fields = server.message("q", id)
+    assert fields["state"] == b"done" and not fields.get("result") if retain else not fields
+    eventually("the log has the reason", lambda: [line for line in worker.errors if "result" in line])
+    assert worker.stop()[0] == 0
+    assert len([line for line in worker.errors if "result" in line]) == 1, worker.errors
+    assert server.info("q")["delivered"] == 1
 
 
 def test_a_failure_is_retried_with_its_error(server, start, give):
@@ -61,6 +74,22 @@ def test_a_retry_waits_as_long_as_the_handler_says(server, start, give):
     first, second = worker.wait_for_all(2, "start", id=id)[:2]
     assert 395 <= second["at"] - first["at"] < 1000
     assert second["attempt"] == 2
+
+
+@pytest.mark.parametrize("after", ["30", "soon", "NaN", "Infinity", -5, 5e12, 1e300])
+def test_a_retry_after_that_is_no_time_is_a_failure(client, server, start, give, after):
+    if client not in UNTYPED and (isinstance(after, str) or client == "rust" and after < 0):
+        pytest.skip("its times have a type")
+    server.do("DQ.CREATE", "q", "BACKOFF", 300, 300)
+    worker = start("q=1")
+    id = give("q", "retry", after=after, text="busy")
+    worker.wait_for("end", id=id, how="fail")
+    fields = eventually("it failed", lambda: "error" in (said := server.message("q", id)) and said)
+    assert "after" in fields["error"].decode().lower()
+    worker.wait_for("end", id=give("q", "ok"), how="ok")
+    first, second = worker.wait_for_all(2, "start", id=id)[:2]
+    assert second["attempt"] == 2
+    assert second["at"] - first["at"] >= 295
 
 
 def test_a_rejected_message_is_dead(server, start, give):
