@@ -139,6 +139,31 @@ def test_a_worker_stops_if_its_server_is_away(server, start, give):
     assert worker.exit_code() == 0
 
 
+@pytest.mark.parametrize("waits", ["for messages", "for the pause to end"])
+def test_a_worker_stops_while_writes_are_paused(server, start, give, waits):
+    """Some servers end if a client whose command is put off is unblocked."""
+
+    def is_waiting():
+        return any("b" in one["flags"] and "pop" in one["cmd"].lower() for one in server.admin.client_list())
+
+    if waits == "for messages":
+        worker = start("q=2")
+        eventually("it waits", is_waiting)
+    else:
+        id = give("q", "ok")
+    server.do("CLIENT", "PAUSE", 60_000, "WRITE")
+    if waits == "for the pause to end":
+        worker = start("q=2", ready=False)
+        eventually("its pop is put off", is_waiting)
+    code, seconds = worker.stop()
+    assert code == 0 and seconds < 3 * PATIENCE
+    server.do("CLIENT", "UNPAUSE")
+    if waits == "for messages":
+        id = give("q", "ok")
+    start("q=1").wait_for("end", id=id, how="ok")
+    assert server.info("q")["delivered"] == 1
+
+
 def test_nothing_of_a_killed_worker_is_left(server, start):
     worker = start("q=1")
     tasks = pathlib.Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
