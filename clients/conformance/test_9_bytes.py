@@ -1,8 +1,9 @@
 """Bytes and rights: names, ids and texts of any bytes, both protocols, users with few rights."""
 
 import pytest
+import redis
 
-from server import eventually
+from server import PATIENCE, eventually
 
 RIGHTS = "+dq.push +dq.pop +dq.ackpop +dq.ack +dq.nack +dq.complete +dq.mextend +dq.extend +dq.info +client|unblock"
 
@@ -38,12 +39,16 @@ def test_a_payload_may_be_large(server, start, give):
     worker.wait_for("end", id=id, how="ok")
 
 
+def in_protocol(client, url, protocol):
+    """Returns the URL with which a client speaks a protocol."""
+    if client == "go" and protocol == 3:
+        pytest.skip("redigo speaks RESP2")
+    return url if client == "go" else f"{url}?protocol={protocol}"
+
+
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_both_protocols_work(client, server, start, give, produce, protocol):
-    if client in ("python", "rust", "node"):
-        url = f"{server.url}?protocol={protocol}"
-    else:
-        pytest.skip("the URL of this client does not say the protocol")
+    url = in_protocol(client, server.url, protocol)
     [answer] = produce({"queue": "q", "payload": '{"do": "hang", "ms": 900}', "headers": {"a": "b"}}, url=url)
     worker = start("q=2", url=url, lease=400)
     assert worker.wait_for("start", id=answer["id"])["headers"]["a"] == "b"
@@ -52,6 +57,32 @@ def test_both_protocols_work(client, server, start, give, produce, protocol):
     worker.wait_for("start", id=id)
     server.do("DQ.CANCEL", "q", id)
     worker.wait_for("lost", 0.5, id=id, reason="cancelled")
+
+
+@pytest.fixture
+def without_hello(client, server):
+    """The URL of a server, or of a proxy in front of it, that does not know ``HELLO``."""
+    server.kill9()
+    server.admin = redis.Redis(port=server.port, protocol=2, socket_timeout=30)
+    server.boot("--rename-command", "HELLO", "")
+    return in_protocol(client, server.url, 2)
+
+
+@pytest.mark.parametrize("names", ["with", "without"])
+def test_workers_need_neither_hello_nor_a_name(server, start, give, without_hello, names):
+    server.do("ACL", "SETUSER", "default", "+client|setname" if names == "with" else "-client|setname")
+    worker = start("q=2", url=without_hello, lease=60_000)
+    worker.wait_for("end", id=give("q", "ok"), how="ok")
+    id = give("q", "hang", ms=60_000)
+    worker.wait_for("start", id=id)
+    server.do("DQ.CANCEL", "q", id)
+    worker.wait_for("lost", 0.5, id=id, reason="cancelled")
+    code, seconds = worker.stop()
+    assert code == 0 and seconds < 2 * PATIENCE
+
+
+def test_producers_need_no_hello(produce, without_hello):
+    assert produce({"queue": "q", "payload": "x"}, url=without_hello)[0]["id"]
 
 
 @pytest.mark.parametrize("channel", ["with", "without"])
