@@ -34,7 +34,7 @@ var (
 	ErrLost = errors.New("dq: the message is lost")
 	// ErrTimeLimit is the [Cause] of a context whose handler has reached its [TimeLimit]. The message has failed.
 	ErrTimeLimit = errors.New("dq: the handler has reached its time limit")
-	// ErrResultTooLarge fails a message whose result is larger than what the server keeps.
+	// ErrResultTooLarge is the error of a [Done] event whose message was completed without its result.
 	ErrResultTooLarge = errors.New("dq: the result is larger than 65536 bytes")
 )
 
@@ -89,21 +89,29 @@ func (e *FailedError) Error() string {
 	return fmt.Sprintf("dq: message %s is dead (%s): %s", e.ID, e.Reason, e.Text)
 }
 
-// RetryAfter is returned by a handler to have its message delivered again after this time. The attempt counts. A
-// negative time stands for the backoff of the queue.
-func RetryAfter(d time.Duration, err error) error { return &retryError{after: d, err: err} }
+// longestDelay is the range of the server.
+const longestDelay = 4398046511103 * time.Millisecond
+
+// RetryAfter is returned by a handler to have its message delivered again after this time. The attempt counts. A time that
+// is negative, or longer than 139 years, makes an error like any other, so that the backoff of the queue applies.
+func RetryAfter(d time.Duration, err error) error {
+	if err == nil {
+		err = errRetry
+	}
+	if d < 0 || d > longestDelay {
+		return fmt.Errorf("dq: RetryAfter(%v) is not a time from 0 to %v: %w", d, longestDelay, err)
+	}
+	return &retryError{after: d, err: err}
+}
+
+var errRetry = errors.New("dq: retry")
 
 type retryError struct {
 	after time.Duration
 	err   error
 }
 
-func (e *retryError) Error() string {
-	if e.err == nil {
-		return "dq: retry"
-	}
-	return e.err.Error()
-}
+func (e *retryError) Error() string { return e.err.Error() }
 func (e *retryError) Unwrap() error { return e.err }
 
 type connectionError struct{ err error }

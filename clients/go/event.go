@@ -12,7 +12,7 @@ const (
 
 	// Started: a handler begins.
 	Started EventKind = "started"
-	// Done: the handler returned nil.
+	// Done: the handler returned nil. Err says if its result could not be kept.
 	Done EventKind = "done"
 	// Failed: the handler returned an error, panicked, or reached its time limit.
 	Failed EventKind = "failed"
@@ -48,6 +48,10 @@ func (w *Worker) tell(e Event) {
 		hook(e)
 	}
 	switch e.Kind {
+	case Done:
+		if e.Err != nil {
+			w.errorLog.Printf("dq: %s: message %q is completed without its result: %v", e.Queue, e.ID, e.Err)
+		}
 	case Failed, Rejected, Lost:
 		w.errorLog.Printf("dq: %s: message %q: %s at attempt %d: %v", e.Queue, e.ID, e.Kind, e.Attempt, e.Err)
 	case Interrupted, Refused:
@@ -59,10 +63,8 @@ func (w *Worker) tell(e Event) {
 
 func (d *delivery) tell(kind EventKind, err error) {
 	w := d.lane.worker
-	if kind == Started || kind == Done {
-		if len(w.hooks) == 0 {
-			return
-		}
+	if (kind == Started || kind == Done) && err == nil && len(w.hooks) == 0 {
+		return
 	}
 	m := d.message
 	w.tell(Event{Kind: kind, Queue: m.Queue, ID: m.ID, Attempt: m.Attempt, Duration: time.Since(d.begun), Err: err})

@@ -2,7 +2,10 @@ package dq
 
 import (
 	"context"
+	"errors"
+	"io"
 	"math"
+	"strings"
 	"testing"
 	"time"
 )
@@ -61,6 +64,17 @@ func TestDurationsAreRoundedUp(t *testing.T) {
 	for d, want := range map[time.Duration]int64{longest: longest.Milliseconds() + 1, -1500 * time.Microsecond: -1, time.Second: 1000} {
 		if got := ms(d); got != want {
 			t.Errorf("%v is %v ms, not %v", d, got, want)
+		}
+	}
+}
+
+func TestARetryAfterNoTimeIsAFailure(t *testing.T) {
+	for d, want := range map[time.Duration]EventKind{
+		0: Retried, longestDelay: Retried, -1: Failed, math.MinInt64: Failed, longestDelay + 1: Failed, math.MaxInt64: Failed,
+	} {
+		o := outcomeOf(&Message{}, RetryAfter(d, io.EOF))
+		if o.kind != want || !errors.Is(o.err, io.EOF) || want == Failed && !strings.Contains(o.err.Error(), d.String()) {
+			t.Error(d, o)
 		}
 	}
 }

@@ -41,23 +41,18 @@ func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
 // outcomeOf says what becomes of a message whose handler returned err.
 func outcomeOf(m *Message, err error) outcome {
-	if err == nil && len(m.result) > resultBytes {
-		err = ErrResultTooLarge
-	}
 	var retry *retryError
 	switch {
 	case err == nil && m.result == nil:
 		return acked
+	case err == nil && len(m.result) > resultBytes:
+		return outcome{Done, acked.command, nil, ErrResultTooLarge}
 	case err == nil:
 		return outcome{Done, "DQ.COMPLETE", []any{"RESULT", m.result}, nil}
 	case errors.Is(err, ErrReject):
 		return outcome{Rejected, "DQ.NACK", []any{"DEAD", "ERROR", cut(err.Error(), errorBytes)}, err}
 	case errors.As(err, &retry):
-		words := []any{"ERROR", cut(err.Error(), errorBytes)}
-		if retry.after >= 0 {
-			words = append(words, "DELAY", ms(retry.after))
-		}
-		return outcome{Retried, "DQ.NACK", words, err}
+		return outcome{Retried, "DQ.NACK", []any{"ERROR", cut(err.Error(), errorBytes), "DELAY", ms(retry.after)}, err}
 	}
 	return outcome{Failed, "DQ.NACK", []any{"ERROR", describe(err)}, err}
 }

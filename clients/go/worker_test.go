@@ -170,8 +170,14 @@ func TestTheContextOfAHandlerEndsWithTheReason(t *testing.T) {
 	mux.HandleFunc("q", handle)
 	mux.HandleFunc("limited", handle, dq.TimeLimit(50*time.Millisecond))
 	ctx, stop := context.WithCancel(context.WithValue(background, traceKey{}, "of Run"))
-	ended := make(chan error)
-	go func() { ended <- dq.NewWorker(s.do, mux, dq.Grace(0)).Run(ctx) }()
+	ended, ready := make(chan error), make(chan bool)
+	hook := dq.OnEvent(func(e dq.Event) {
+		if e.Kind == dq.Ready {
+			close(ready)
+		}
+	})
+	go func() { ended <- dq.NewWorker(s.do, mux, dq.Grace(0), hook).Run(ctx) }()
+	<-ready // Before, a cancellation is learnt at half time of the lease.
 
 	must(s.queue("q").Push(background, nil, dq.ID("m")))
 	s.ask("DQ.CANCEL", "q", <-began)
@@ -201,14 +207,22 @@ func TestTheContextOfAHandlerEndsWithTheReason(t *testing.T) {
 	}
 }
 
-func TestAResultThatIsTooLongFailsItsMessage(t *testing.T) {
+func TestAResultThatIsTooLongIsLeftOut(t *testing.T) {
 	s := newServer(t)
+	done := make(chan dq.Event, 1)
 	mux := dq.NewMux()
 	mux.HandleFunc("q", func(_ context.Context, m *dq.Message) error { m.SetResult(make([]byte, 65537)); return nil })
-	s.work(s.do, mux)
-	must(s.queue("q").Push(background, nil, dq.ID("m"), dq.Retries(0), dq.Retain(time.Minute)))
-	if text := s.state("q", "m", "dead").Error; !strings.Contains(text, "65536") {
-		t.Error(text)
+	s.work(s.do, mux, dq.OnEvent(func(e dq.Event) {
+		if e.Kind == dq.Done {
+			done <- e
+		}
+	}))
+	must(s.queue("q").Push(background, nil, dq.ID("m"), dq.Retain(time.Minute)))
+	if e := <-done; !errors.Is(e.Err, dq.ErrResultTooLarge) {
+		t.Error(e)
+	}
+	if m := s.state("q", "m", "done"); m.Result != nil {
+		t.Error(len(m.Result))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -66,7 +67,7 @@ type wish struct {
 	Do, Text string
 	MS       float64
 	Times    *int
-	After    *float64
+	After    any
 	Result   json.RawMessage
 }
 
@@ -85,11 +86,11 @@ func work(ctx context.Context, m *dq.Message) error {
 	case "reject":
 		return fmt.Errorf("%s: %w", text, dq.ErrReject)
 	case "retry":
-		after := time.Duration(-1)
-		if wanted.After != nil {
-			after = milliseconds(*wanted.After)
+		after, isNumber := wanted.After.(float64)
+		if !isNumber {
+			after = 0
 		}
-		return dq.RetryAfter(after, errors.New(text))
+		return dq.RetryAfter(milliseconds(after), errors.New(text))
 	case "result":
 		return result(m, wanted.Result)
 	case "hang":
@@ -122,7 +123,10 @@ func result(m *dq.Message, value json.RawMessage) error {
 	return nil
 }
 
-func milliseconds(n float64) time.Duration { return time.Duration(n * float64(time.Millisecond)) }
+// milliseconds returns the nearest time that a duration can hold.
+func milliseconds(n float64) time.Duration {
+	return time.Duration(math.Max(math.MinInt64, math.Min(math.MaxInt64-1023, n*float64(time.Millisecond))))
+}
 
 // queues reads NAME=CONCURRENCY.
 type queues map[string]int
