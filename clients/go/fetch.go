@@ -21,10 +21,7 @@ type fetcher struct {
 
 // fetch pops until the worker stops.
 func (l *lane) fetch() {
-	f := &fetcher{lane: l, name: l.worker.consumer(), wait: shortPopWait}
-	if _, ok := l.worker.do.(Dialer); ok {
-		f.wait = popWait
-	}
+	f := &fetcher{lane: l, name: l.worker.consumer()}
 	var pauses backoff
 	interrupted := false
 	for !l.worker.stopping.Load() {
@@ -60,7 +57,8 @@ func (f *fetcher) ask(patience time.Duration, args ...any) (any, error) {
 }
 
 // connect opens a connection, and learns its id: with CLIENT UNBLOCK its waits are ended when the worker stops. HELLO
-// tells the id to users who may not use CLIENT ID.
+// tells the id to users who may not use CLIENT ID, and servers without HELLO have CLIENT ID. Without an id, waits are
+// short.
 func (f *fetcher) connect() error {
 	ctx, cancel := context.WithTimeout(f.worker.running, replyMargin)
 	defer cancel()
@@ -68,7 +66,7 @@ func (f *fetcher) connect() error {
 	if err != nil {
 		return translate(err)
 	}
-	f.conn, f.learned = conn, time.Time{}
+	f.conn, f.learned, f.wait = conn, time.Time{}, shortPopWait
 	f.mu.Lock()
 	f.pops = conn
 	f.mu.Unlock()
@@ -76,12 +74,18 @@ func (f *fetcher) connect() error {
 		return nil
 	}
 	reply, err := f.ask(0, "HELLO")
-	each(reply, func(name string, value any) {
-		if name == "id" {
-			f.connection.Store(integer(value))
-		}
-	})
-	return err
+	id := integer(fieldsOf(reply)["id"])
+	if isServerError(err) {
+		reply, err = f.ask(0, "CLIENT", "ID")
+		id = integer(reply)
+	}
+	if err != nil && !isServerError(err) {
+		return err
+	}
+	if f.connection.Store(id); id != 0 {
+		f.wait = popWait
+	}
+	return nil
 }
 
 func (f *fetcher) disconnect() {
