@@ -21,6 +21,8 @@ const (
 	replyMargin = 5 * time.Second
 	// How long a pop waits if it cannot be ended when the worker stops.
 	shortPopWait = 500 * time.Millisecond
+	// How long the server may take to end the waits of pops, until their connections are closed.
+	unblockTime = 500 * time.Millisecond
 	// How long handlers that were told to stop, and outcomes that were not answered yet, are waited for at the end.
 	lastMoment = time.Second
 	// The most bytes of the name of a consumer.
@@ -232,36 +234,52 @@ func waitFor(done <-chan struct{}, d time.Duration) {
 	}
 }
 
-// endPops ends the waits of pops. A message that is delivered to one of them meanwhile is received and given back.
+// endPops ends the waits of pops. A message that is delivered to one of them meanwhile is received and given back. If the
+// server does not end them, their connections are closed, and what was on its way is delivered again after its lease.
 func (w *Worker) endPops(popped <-chan struct{}) {
-	reached := time.Now()
+	err := w.unblock(popped)
+	if isServerError(err) {
+		w.tell(Event{Kind: Refused, Err: fmt.Errorf("the waits are ended by closing their connections: %w", err)})
+	}
+	for _, l := range w.lanes {
+		l.abandon()
+	}
+}
+
+// unblock has the server end the waits of pops, until no pop is left.
+//
+// While writes are paused, a pop is put off, and some servers crash when such a client is unblocked. The transaction
+// has a write, an ack of a message that does not exist, so that it is put off as well.
+func (w *Worker) unblock(popped <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(w.work, unblockTime)
+	conn, err := dial(ctx, w.do)
+	cancel()
+	if err != nil {
+		return translate(err)
+	}
+	defer conn.Close()
 	for {
+		var commands [][]any
 		for _, l := range w.lanes {
-			id := l.connection.Load()
-			if id == 0 {
-				continue
-			}
-			ctx, cancel := context.WithTimeout(w.work, lastMoment)
-			_, err := w.do.Do(ctx, "CLIENT", "UNBLOCK", id)
-			cancel()
-			err = translate(err)
-			if err != nil && !isServerError(err) {
-				break
-			}
-			reached = time.Now()
-			if err != nil && !isTransient(err) {
-				w.tell(Event{Kind: Refused, Queue: l.queue, Err: err})
-				return // The pops end by themselves.
+			if id := l.connection.Load(); id != 0 {
+				commands = append(commands, []any{"MULTI"}, []any{"DQ.ACK", l.key, "none"}, []any{"CLIENT", "UNBLOCK", id},
+					[]any{"EXEC"})
 			}
 		}
-		if time.Since(reached) > lastMoment {
-			for _, l := range w.lanes {
-				l.abandon()
+		ctx, cancel := context.WithTimeout(w.work, unblockTime)
+		replies, err := pipeline(ctx, conn, commands)
+		cancel()
+		if err != nil {
+			return translate(err)
+		}
+		for _, reply := range replies {
+			if err := refusal(reply); err != nil {
+				return err
 			}
 		}
 		select {
 		case <-popped:
-			return
+			return nil
 		case <-time.After(20 * time.Millisecond): // One may have been about to wait.
 		}
 	}
