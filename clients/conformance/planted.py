@@ -76,6 +76,14 @@ FAULTS = {
         ("2 extends leases too late", "lane.go", "begun.Add(lease/2)", "begun.Add(lease*2)", "test_2"),
         ("2 does not hear of losses", "listen.go", "l.hear(reason, receipt)", "_ = receipt", "test_2"),
         ("2 does not watch its own clock", "lane.go", "case !d.end.After(now):", "case false:", "test_2"),
+        (
+            "2 begins to extend when the default lease would need it",
+            "lane.go",
+            "l.lookAt(deliveries[0].due)",
+            "if l.settings.lease > 0 { l.lookAt(deliveries[0].due) } else "
+            "{ l.lookAt(begun.Add(defaultLease / 4 * time.Millisecond)) }",
+            "test_2",
+        ),
         ("3 retries what is rejected", "outcome.go", '"DEAD", "ERROR"', '"ERROR"', "test_3"),
         (
             "3 never acks with the next pop",
@@ -84,8 +92,23 @@ FAULTS = {
             "case false:",
             "test_3",
         ),
+        ("3 has the server refuse what is no time", "errors.go", "d < 0 || d > longestDelay", "false", "test_3"),
+        (
+            "3 has the server refuse long results",
+            "outcome.go",
+            "case err == nil && len(m.result) > resultBytes:",
+            "case false:",
+            "test_3",
+        ),
         ("4 counts what it gives back", "outcome.go", 'words: []any{"NOCOUNT"}', "words: nil", "test_4"),
         ("4 does not end its pops", "worker.go", "go w.endPops(popped)", "", "test_4"),
+        (
+            "4 unblocks pops that are put off",
+            "worker.go",
+            '[]any{"MULTI"}, []any{"DQ.ACK", l.key, "none"}, []any{"CLIENT", "UNBLOCK", id},\n\t\t\t\t\t[]any{"EXEC"})',
+            '[]any{"CLIENT", "UNBLOCK", id})',
+            "test_4",
+        ),
         ("5 does not pop after an error", "fetch.go", "rest(l.worker.running, pauses.next())", "return", "test_5"),
         ("5 drops outcomes that were refused", "report.go", "if isTransient(refused) {", "if false {", "test_5"),
         (
@@ -104,6 +127,7 @@ FAULTS = {
         ),
         ("7 loses headers", "lane.go", 'texts(meta["headers"])', "texts(nil)", "test_7"),
         ("8 pops without a name", "fetch.go", ', "AS", f.name)', ")", "test_8"),
+        ("9 needs HELLO", "fetch.go", 'reply, err = f.ask(0, "CLIENT", "ID")', "return err", "test_9"),
         ("9 takes ids for valid UTF-8", "reply.go", "return string(v)", "return string([]rune(string(v)))", "test_9"),
     ],
     "node": [
