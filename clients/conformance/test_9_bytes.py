@@ -5,7 +5,9 @@ import redis
 
 from server import PATIENCE, eventually
 
-RIGHTS = "+dq.push +dq.pop +dq.ackpop +dq.ack +dq.nack +dq.complete +dq.mextend +dq.extend +dq.info +client|unblock"
+RIGHTS = "+dq.push +dq.pop +dq.ackpop +dq.ack +dq.nack +dq.complete +dq.mextend +dq.extend +dq.info"
+ENDS_OF_WAITS = "+multi +exec +client|unblock"
+CHANNEL = "+subscribe &__dq@0__:q"
 
 
 @pytest.mark.parametrize("id", [b"\x00\xff\n\r", "ключ 🎈".encode(), b"x" * 255])
@@ -85,10 +87,10 @@ def test_producers_need_no_hello(produce, without_hello):
     assert produce({"queue": "q", "payload": "x"}, url=without_hello)[0]["id"]
 
 
-@pytest.mark.parametrize("channel", ["with", "without"])
-def test_a_user_with_the_rights_of_a_worker_is_enough(server, start, give, produce, channel):
-    channels = "+subscribe &__dq@0__:q" if channel == "with" else ""
-    server.do("ACL", "SETUSER", "worker", "on", ">secret", "resetchannels", "~q", *RIGHTS.split(), *channels.split())
+@pytest.mark.parametrize("more", [CHANNEL + " " + ENDS_OF_WAITS, ENDS_OF_WAITS, CHANNEL])
+def test_a_user_with_the_rights_of_a_worker_is_enough(server, start, give, produce, more):
+    rights = *RIGHTS.split(), *more.split()
+    server.do("ACL", "SETUSER", "worker", "on", ">secret", "resetchannels", "~q", *rights)
     url = server.url.replace("://", "://worker:secret@")
     worker = start("q=2", url=url, lease=1000)
     for do in ("ok", "fail", "reject", "result"):
@@ -96,7 +98,7 @@ def test_a_user_with_the_rights_of_a_worker_is_enough(server, start, give, produ
     id = give("q", "hang", ms=60_000)
     worker.wait_for("start", id=id)
     server.do("DQ.CANCEL", "q", id)
-    if channel == "with":
+    if CHANNEL in more:
         worker.wait_for("lost", 0.5, id=id, reason="cancelled")
     else:
         worker.wait_for("lost", 1.0, id=id, reason="lease")
