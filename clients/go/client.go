@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// pushTimeout is how long a push is repeated by default while its connection breaks.
-const pushTimeout = time.Minute
+// pushTimeout is how long a push may take by default, with its repetitions.
+const pushTimeout = 10 * time.Second
 
 // Client pushes messages and looks at queues.
 type Client struct {
@@ -39,8 +39,8 @@ type sharedOption struct {
 	workerOption
 }
 
-// PushTimeout is how long a push whose connection broke is repeated, under the same id, so that the message is made
-// once. 0 switches that off: the server then makes the ids. The default is a minute.
+// PushTimeout is how long a push may take. While its connection breaks it is repeated, under the same id, so that the
+// message is made once. 0 switches that off: the server then makes the ids. The default is 10 seconds.
 func PushTimeout(d time.Duration) ClientOption {
 	return clientOption(func(c *Client) { c.pushTimeout = d })
 }
@@ -167,16 +167,29 @@ func (q *Queue) addHeaders(ctx context.Context, c *command) {
 
 // repeat sends a push until it is answered, and returns whether it was sent more than once.
 func (q *Queue) repeat(ctx context.Context, args []any) (reply any, repeated bool, err error) {
-	end := time.Now().Add(q.client.pushTimeout)
+	timeout := q.client.pushTimeout
+	switch {
+	case timeout < 0:
+		return nil, false, fmt.Errorf("dq: PushTimeout(%v) is negative; 0 sends pushes once", timeout)
+	case timeout == 0:
+		reply, err = q.send(ctx, args)
+		return reply, false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	var pauses backoff
+	var cause error
 	for {
 		reply, err = q.send(ctx, args)
 		// After a broken connection the server may be loading, or be a replica, for a while.
 		again := isTransient(err) && (repeated || !isServerError(err)) || codeOf(err) == "LOADING"
-		if !again || ctx.Err() != nil || !time.Now().Before(end) {
+		if !again || ctx.Err() != nil {
+			if again && cause != nil {
+				err = &endedError{ctx.Err(), cause}
+			}
 			return reply, repeated, err
 		}
-		repeated = true
+		repeated, cause = true, err
 		rest(ctx, pauses.next())
 	}
 }

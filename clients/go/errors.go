@@ -120,6 +120,13 @@ func (e *connectionError) Error() string        { return ErrConnectionLost.Error
 func (e *connectionError) Is(target error) bool { return target == ErrConnectionLost }
 func (e *connectionError) Unwrap() error        { return e.err }
 
+// endedError is the error of a context that has ended before a command succeeded, and why it did not succeed before.
+type endedError struct{ ended, cause error }
+
+func (e *endedError) Error() string        { return e.cause.Error() + " (" + e.ended.Error() + ")" }
+func (e *endedError) Is(target error) bool { return target == e.ended }
+func (e *endedError) Unwrap() error        { return e.cause }
+
 // translate returns what an error of a Doer means: a ServerError, or that the connection is lost.
 func translate(err error) error {
 	var lost *connectionError

@@ -15,13 +15,13 @@ type Queue struct {
 // Name returns the name, without the [Prefix] of the client.
 func (q *Queue) Name() string { return q.name }
 
-// send sends a command. The error of a context that has ended stays what it is.
+// send sends a command.
 func (q *Queue) send(ctx context.Context, args []any) (any, error) {
 	reply, err := q.client.do.Do(ctx, args...)
-	if err != nil && ctx.Err() != nil && !isServerError(translate(err)) {
-		return nil, ctx.Err()
+	if err = translate(err); err != nil && ctx.Err() != nil && !isServerError(err) {
+		err = &endedError{ctx.Err(), err}
 	}
-	return reply, translate(err)
+	return reply, err
 }
 
 func (q *Queue) ask(ctx context.Context, name string, args ...any) (any, error) {
@@ -104,7 +104,11 @@ func (q *Queue) Redrive(ctx context.Context, options ...RedriveOption) (int, err
 // Purge removes messages and returns how many: all but schedules, those of some [States] or of a [Group], or those that
 // have been in their state for long ([Older]).
 func (q *Queue) Purge(ctx context.Context, options ...PurgeOption) (int, error) {
-	return q.count(ctx, "DQ.PURGE", collect(PurgeOption.forPurge, options).args...)
+	c := collect(PurgeOption.forPurge, options)
+	if c.flaw != nil {
+		return 0, c.flaw
+	}
+	return q.count(ctx, "DQ.PURGE", c.args...)
 }
 
 // Len returns the number of messages of the queue, or of a [Group], in a state, or of all that are to be completed if
@@ -155,7 +159,7 @@ func (q *Queue) PauseGroup(ctx context.Context, group string, d time.Duration) e
 }
 
 func (q *Queue) pause(ctx context.Context, d time.Duration, args ...any) error {
-	if d > 0 {
+	if d != 0 {
 		args = append(args, "FOR", ms(d))
 	}
 	return q.tell(ctx, "DQ.PAUSE", args...)
@@ -222,6 +226,7 @@ func (q *Queue) PushAndWait(ctx context.Context, payload []byte, options ...Push
 // The error is a [*FailedError] if the message becomes dead, and [ErrNotFound] if it is gone.
 func (q *Queue) Await(ctx context.Context, id string) ([]byte, error) {
 	var pauses backoff
+	var cause error
 	for {
 		reply, err := q.ask(ctx, "DQ.AWAIT", id, "BLOCK", ms(awaitTime))
 		record, err := found(newRecord, reply, err)
@@ -231,6 +236,8 @@ func (q *Queue) Await(ctx context.Context, id string) ([]byte, error) {
 			}
 		}
 		switch {
+		case ctx.Err() != nil && cause != nil:
+			return nil, &endedError{ctx.Err(), cause}
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case errors.Is(err, ErrNotFound) || err != nil && !isTransient(err):
@@ -242,6 +249,7 @@ func (q *Queue) Await(ctx context.Context, id string) ([]byte, error) {
 		case record.State == "done":
 			return record.Result, nil
 		}
+		cause = err
 	}
 }
 

@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"reflect"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"dq"
+	"dq/redigo"
 )
 
 func TestEveryOptionOfAPushArrives(t *testing.T) {
@@ -130,12 +134,61 @@ func TestRepeatingPushesCanBeSwitchedOff(t *testing.T) {
 	}
 }
 
-func TestAPushEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
-	defer cancel()
-	away := dq.DoFunc(func(context.Context, ...any) (any, error) { return nil, io.EOF })
-	if _, err := dq.NewClient(away).Queue("q").Push(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
+func TestWhatCouldNotBeSentSaysWhereAndWhy(t *testing.T) {
+	silent := must(net.Listen("tcp", "127.0.0.1:0"))
+	defer silent.Close()
+	soon := func() (context.Context, func()) { return context.WithTimeout(background, 100*time.Millisecond) }
+	for address, cause := range map[string]error{"127.0.0.1:1": syscall.ECONNREFUSED, silent.Addr().String(): nil} {
+		do := must(redigo.Open("redis://" + address))
+		patient, hasty := dq.NewClient(do).Queue("q"), dq.NewClient(do, dq.PushTimeout(100*time.Millisecond)).Queue("q")
+		for name, call := range map[string]func() error{
+			"a push within PushTimeout": func() error { _, err := hasty.Push(background, nil); return err },
+			"many within PushTimeout":   func() error { _, err := hasty.PushMany(background, [][]byte{nil}); return err },
+			"a push within its context": func() error {
+				ctx, cancel := soon()
+				defer cancel()
+				_, err := patient.Push(ctx, nil)
+				return err
+			},
+			"a wait within its context": func() error {
+				ctx, cancel := soon()
+				defer cancel()
+				_, err := patient.Await(ctx, "m")
+				return err
+			},
+		} {
+			begun, err := time.Now(), call()
+			if passed := time.Since(begun); passed > 5*time.Second || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s to %s: %v after %v", name, address, err, passed)
+			}
+			if cause == nil && strings.HasPrefix(name, "a wait") {
+				continue // The server may just have nothing to tell yet.
+			}
+			if !errors.Is(err, dq.ErrConnectionLost) || !strings.Contains(err.Error(), address) || cause != nil && !errors.Is(err, cause) {
+				t.Errorf("%s to %s: %v", name, address, err)
+			}
+		}
+	}
+}
+
+func TestTimesAreNotNegativeAndStatesAreNamed(t *testing.T) {
+	s := newServer(t)
+	must(s.queue("q").Push(background, nil, dq.ID("m")))
+	for name, call := range map[string]func() error{
+		"PushTimeout": func() error { _, err := s.queue("q", dq.PushTimeout(-1)).Push(background, nil); return err },
+		"DELAY":       func() error { _, err := s.queue("q").Push(background, nil, dq.Delay(-1)); return err },
+		"TTL":         func() error { _, err := s.queue("q").Push(background, nil, dq.TTL(-1)); return err },
+		"AT":          func() error { _, err := s.queue("q").Push(background, nil, dq.At(time.Time{})); return err },
+		"FOR":         func() error { return s.queue("q").Pause(background, dq.FlowOut, -1) },
+		"States":      func() error { _, err := s.queue("q").Purge(background, dq.States()); return err },
+		"IDS":         func() error { _, err := s.queue("q").Redrive(background, dq.IDs()); return err },
+	} {
+		if err := call(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Error(name, err)
+		}
+	}
+	if n := must(s.queue("q").Len(background, "ready")); n != 1 {
+		t.Error(n)
 	}
 }
 

@@ -31,6 +31,7 @@ const (
 type Client struct {
 	pool     *redis.Pool
 	database int
+	address  string // for errors, if it is known
 }
 
 var (
@@ -45,15 +46,21 @@ func Open(address string, options ...redis.DialOption) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dq: the URL of the server cannot be read: %w", err)
 	}
-	number := strings.Trim(u.Path, "/")
+	if found := unknown(u); found != "" {
+		return nil, fmt.Errorf("dq: the URL of the server has %s; it must be redis://user:password@host:port/database, "+
+			"rediss:// or unix:///path?db=0", found)
+	}
+	where, number := u.Host, strings.TrimPrefix(u.Path, "/")
 	if u.Scheme == "unix" {
-		number = u.Query().Get("db")
+		where, number = u.Path, u.Query().Get("db")
 	}
 	database := 0
 	if number != "" {
-		if database, err = strconv.Atoi(number); err != nil {
+		wide, err := strconv.ParseUint(number, 10, 31)
+		if err != nil {
 			return nil, fmt.Errorf("dq: the database %q in the URL of the server is not a number", number)
 		}
+		database = int(wide)
 	}
 	options = append([]redis.DialOption{
 		redis.DialReadTimeout(replyTimeout), redis.DialWriteTimeout(replyTimeout),
@@ -81,7 +88,29 @@ func Open(address string, options ...redis.DialOption) (*Client, error) {
 			return open(append([]redis.DialOption{within}, options...))
 		},
 	}
-	return New(pool, database), nil
+	client := New(pool, database)
+	client.address = where
+	return client, nil
+}
+
+// unknown returns what a URL has that would be ignored.
+func unknown(u *url.URL) string {
+	for name, values := range u.Query() {
+		isProtocol := name == "protocol" && values[0] == "2" // Redigo speaks no other.
+		if !isProtocol && (name != "db" || u.Scheme != "unix") {
+			return fmt.Sprintf("the parameter %q", name)
+		}
+	}
+	_, hasPassword := u.User.Password()
+	switch {
+	case u.Fragment != "":
+		return fmt.Sprintf("the fragment %q", u.Fragment)
+	case u.Scheme == "unix" && u.Host != "":
+		return fmt.Sprintf("the host %q", u.Host)
+	case u.User.Username() != "" && !hasPassword:
+		return "a user without a password"
+	}
+	return ""
 }
 
 // New returns a client that uses a pool. It dials connections of its own for what blocks, by the Dial or DialContext of
@@ -100,12 +129,13 @@ func (c *Client) Close() error { return c.pool.Close() }
 func (c *Client) Do(ctx context.Context, args ...any) (any, error) {
 	pooled, err := c.pool.GetContext(ctx)
 	if err != nil {
-		return nil, translate(err)
+		return nil, c.translate(err)
 	}
-	return within(ctx, func() (any, error) {
+	reply, err := within(ctx, func() (any, error) {
 		defer pooled.Close()
 		return do(ctx, pooled, args)
 	}, func() {})
+	return reply, c.translate(err)
 }
 
 // Dial opens a connection outside the pool.
@@ -114,7 +144,7 @@ func (c *Client) Dial(ctx context.Context) (dq.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{opened}, nil
+	return &conn{opened, c}, nil
 }
 
 func (c *Client) dial(ctx context.Context) (opened redis.Conn, err error) {
@@ -126,14 +156,18 @@ func (c *Client) dial(ctx context.Context) (opened redis.Conn, err error) {
 	default:
 		return nil, errors.New("dq: the pool of redigo has no Dial")
 	}
-	return opened, translate(err)
+	return opened, c.translate(err)
 }
 
-type conn struct{ redis.Conn }
+type conn struct {
+	redis.Conn
+	client *Client
+}
 
 // Do sends a command. If ctx ends before the reply, the connection is closed.
 func (c *conn) Do(ctx context.Context, args ...any) (any, error) {
-	return within(ctx, func() (any, error) { return do(ctx, c.Conn, args) }, func() { c.Close() })
+	reply, err := within(ctx, func() (any, error) { return do(ctx, c.Conn, args) }, func() { c.Close() })
+	return reply, c.client.translate(err)
 }
 
 // Pipeline sends commands in one round trip.
@@ -151,7 +185,7 @@ func (c *conn) Pipeline(ctx context.Context, commands [][]any) ([]any, error) {
 		for i := range replies {
 			reply, err := redis.ReceiveWithTimeout(c.Conn, timeout(ctx))
 			if refused, ok := err.(redis.Error); ok {
-				reply = translate(refused)
+				reply = dq.ServerError(refused)
 			} else if err != nil {
 				return nil, err
 			}
@@ -160,7 +194,7 @@ func (c *conn) Pipeline(ctx context.Context, commands [][]any) ([]any, error) {
 		return replies, nil
 	}, func() { c.Close() })
 	replies, _ := reply.([]any)
-	return replies, err
+	return replies, c.client.translate(err)
 }
 
 // within runs what blocks, but not beyond the end of ctx. What has begun then goes on, unless it is broken off.
@@ -194,8 +228,7 @@ func do(ctx context.Context, c redis.Conn, args []any) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("dq: the name of a command must be a string, and is a %T", args[0])
 	}
-	reply, err := redis.DoWithTimeout(c, timeout(ctx), name, args[1:]...)
-	return reply, translate(err)
+	return redis.DoWithTimeout(c, timeout(ctx), name, args[1:]...)
 }
 
 // timeout returns how long a reply may take.
@@ -210,12 +243,16 @@ func timeout(ctx context.Context) time.Duration {
 	return time.Nanosecond
 }
 
-func translate(err error) error {
+// translate returns what the server answered as dq knows it, and any other error with the address of the server.
+func (c *Client) translate(err error) error {
 	var refused redis.Error
-	if errors.As(err, &refused) {
+	switch {
+	case errors.As(err, &refused):
 		return dq.ServerError(refused)
+	case err == nil || strings.Contains(err.Error(), c.address):
+		return err
 	}
-	return err
+	return fmt.Errorf("%s: %w", c.address, err)
 }
 
 // subscription is a connection that hears a channel, and is pinged so that its silent end is noticed.
@@ -240,7 +277,7 @@ func (c *Client) Subscribe(ctx context.Context, channel string) (dq.Subscription
 	}
 	if err != nil {
 		s.Close()
-		return nil, translate(err)
+		return nil, c.translate(err)
 	}
 	go s.ping(ctx)
 	return s, nil
