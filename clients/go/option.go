@@ -1,6 +1,9 @@
 package dq
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Each option is of the types of those commands that know it, so an option that means nothing does not compile.
 type (
@@ -37,6 +40,7 @@ type command struct {
 	ids     []string
 	headers map[string]string
 	retain  bool
+	flaw    error // what is wrong with the options, if the server cannot see it
 }
 
 // collect has options written behind the first words of a command.
@@ -226,7 +230,12 @@ func Count(n int) interface {
 
 // States purges messages of these states only: "delayed", "ready", "inflight", "dead", "done".
 func States(states ...string) PurgeOption {
-	return option(func(c *command) { c.args = append(anys(states), c.args...) }) // They come first.
+	return option(func(c *command) {
+		if len(states) == 0 {
+			c.flaw = errors.New("dq: States() has no state; leave it out to purge all")
+		}
+		c.args = append(anys(states), c.args...) // They come first.
+	})
 }
 
 // Recurring purges schedules, too.

@@ -80,11 +80,14 @@ func texts(reply any) map[string]string {
 	return found
 }
 
-// ms returns a duration in the unit of the server, rounded up, so that nothing is due too early.
+// ms returns a duration in the unit of the server, rounded up, so that nothing is due too early. A negative one stays
+// negative, so that the server refuses it.
 func ms(d time.Duration) int64 {
 	whole := int64(d / time.Millisecond)
-	if d%time.Millisecond > 0 {
+	if rest := d % time.Millisecond; rest > 0 {
 		whole++
+	} else if rest < 0 {
+		whole--
 	}
 	return whole
 }

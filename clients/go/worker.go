@@ -102,6 +102,11 @@ func NewWorker(do Doer, mux *Mux, options ...WorkerOption) *Worker {
 		if set.concurrency < 1 {
 			w.flaw = fmt.Errorf("dq: the concurrency of queue %q is %d; it must be at least 1", queue, set.concurrency)
 		}
+		for name, d := range map[string]time.Duration{"Lease": set.lease, "TimeLimit": set.timeLimit, "Grace": w.grace} {
+			if d < 0 {
+				w.flaw = fmt.Errorf("dq: %s(%v) of queue %q is negative", name, d, queue)
+			}
+		}
 		w.lanes = append(w.lanes, newLane(w, queue, set))
 	}
 	if len(w.lanes) == 0 {

@@ -249,8 +249,32 @@ func TestLossesAreHeardOnAnotherDatabaseAndASocket(t *testing.T) {
 		}
 		stop()
 	}
-	if _, err := redigo.Open("http://localhost"); err == nil {
-		t.Error("no Redis is there")
+}
+
+func TestAURLIsRefusedByWhatIsNotUnderstood(t *testing.T) {
+	for url, name := range map[string]string{
+		"http://localhost": "http", "redis://h/jobs": `"jobs"`, "redis://h/-1": `"-1"`, "redis://h/1/": `"1/"`,
+		"redis://h/99999999999": "99999999999", "redis://h?db=1": `"db"`, "redis://h?protocol=3": `"protocol"`,
+		"rediss://h?tls=yes": `"tls"`, "unix:///s?db=x": `"x"`, "unix://run/s": `"run"`, "redis://h#insecure": `"insecure"`,
+		"redis://ann@h": "password",
+	} {
+		if _, err := redigo.Open(url); err == nil || !strings.Contains(err.Error(), name) {
+			t.Error(url, err)
+		}
+	}
+	for _, url := range []string{"redis://", "redis://h/", "redis://:secret@h/3", "redis://h?protocol=2", "unix:///s"} {
+		must(redigo.Open(url))
+	}
+}
+
+func TestADatabaseThatIsNotThereIsAnError(t *testing.T) {
+	s := newServer(t)
+	do := must(redigo.Open(s.url() + "/99"))
+	defer do.Close()
+	_, err := dq.NewClient(do).Queue("q").Push(background, nil)
+	var refused dq.ServerError
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "DB") {
+		t.Error(err)
 	}
 }
 
@@ -324,5 +348,13 @@ func TestAWorkerSaysWhatIsWrongWithIt(t *testing.T) {
 	err = dq.NewWorker(nothing, mux).Run(background)
 	if err == nil || !strings.Contains(err.Error(), "at least 1") {
 		t.Error(err)
+	}
+	for name, option := range map[string]dq.WorkerOption{"Lease": dq.Lease(-1), "TimeLimit": dq.TimeLimit(-1), "Grace": dq.Grace(-1)} {
+		mux := dq.NewMux()
+		mux.HandleFunc("q", nil)
+		err = dq.NewWorker(nothing, mux, option).Run(background)
+		if err == nil || !strings.Contains(err.Error(), name+"(-1ns)") {
+			t.Error(err)
+		}
 	}
 }
