@@ -34,8 +34,9 @@ var (
 	ErrLost = errors.New("dq: the message is lost")
 	// ErrTimeLimit is the [Cause] of a context whose handler has reached its [TimeLimit]. The message has failed.
 	ErrTimeLimit = errors.New("dq: the handler has reached its time limit")
-	// ErrResultTooLarge is the error of a [Done] event whose message was completed without its result.
-	ErrResultTooLarge = errors.New("dq: the result is larger than 65536 bytes")
+	// ErrResultTooLarge is the error of a [Done] event, and of who waits for the result, if a message is completed but its
+	// result is larger than what the server keeps.
+	ErrResultTooLarge = errors.New("dq: the message is completed, but its result is larger than 65536 bytes and is not kept")
 )
 
 // refusedError is what a [ServerError] with a code matches.

@@ -50,7 +50,7 @@ func (w *Worker) tell(e Event) {
 	switch e.Kind {
 	case Done:
 		if e.Err != nil {
-			w.errorLog.Printf("dq: %s: message %q is completed without its result: %v", e.Queue, e.ID, e.Err)
+			w.errorLog.Printf("dq: %s: message %q: %v", e.Queue, e.ID, e.Err)
 		}
 	case Failed, Rejected, Lost:
 		w.errorLog.Printf("dq: %s: message %q: %s at attempt %d: %v", e.Queue, e.ID, e.Kind, e.Attempt, e.Err)

@@ -43,10 +43,10 @@ func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 func outcomeOf(m *Message, err error) outcome {
 	var retry *retryError
 	switch {
-	case err == nil && m.result == nil:
+	case err == nil && len(m.result) == 0:
 		return acked
-	case err == nil && len(m.result) > resultBytes:
-		return outcome{Done, acked.command, nil, ErrResultTooLarge}
+	case err == nil && len(m.result) > resultBytes: // An empty result tells who waits for it that it is not kept.
+		return outcome{Done, "DQ.COMPLETE", []any{"RESULT", ""}, ErrResultTooLarge}
 	case err == nil:
 		return outcome{Done, "DQ.COMPLETE", []any{"RESULT", m.result}, nil}
 	case errors.Is(err, ErrReject):

@@ -206,7 +206,7 @@ const (
 )
 
 // PushAndWait pushes a message and returns the result of its handler. It waits until ctx ends. If the message becomes
-// dead, the error is a [*FailedError].
+// dead, the error is a [*FailedError]. The result is nil if the handler set none.
 func (q *Queue) PushAndWait(ctx context.Context, payload []byte, options ...PushOption) ([]byte, error) {
 	if !collect(PushOption.forPush, options).retain {
 		kept := keptTime
@@ -223,7 +223,8 @@ func (q *Queue) PushAndWait(ctx context.Context, payload []byte, options ...Push
 }
 
 // Await waits until a message is done and returns its result. It waits until ctx ends, through broken connections, too.
-// The error is a [*FailedError] if the message becomes dead, and [ErrNotFound] if it is gone.
+// The error is a [*FailedError] if the message becomes dead, [ErrNotFound] if it is gone, and [ErrResultTooLarge] if the
+// result could not be kept.
 func (q *Queue) Await(ctx context.Context, id string) ([]byte, error) {
 	var pauses backoff
 	var cause error
@@ -246,6 +247,8 @@ func (q *Queue) Await(ctx context.Context, id string) ([]byte, error) {
 			rest(ctx, pauses.next())
 		case record.State == "dead":
 			return nil, &FailedError{ID: id, Reason: record.Reason, Text: record.Error}
+		case record.State == "done" && record.Result != nil && len(record.Result) == 0:
+			return nil, ErrResultTooLarge
 		case record.State == "done":
 			return record.Result, nil
 		}

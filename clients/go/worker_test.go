@@ -221,8 +221,8 @@ func TestAResultThatIsTooLongIsLeftOut(t *testing.T) {
 	if e := <-done; !errors.Is(e.Err, dq.ErrResultTooLarge) {
 		t.Error(e)
 	}
-	if m := s.state("q", "m", "done"); m.Result != nil {
-		t.Error(len(m.Result))
+	if result, err := s.queue("q").Await(background, "m"); !errors.Is(err, dq.ErrResultTooLarge) {
+		t.Error(len(result), err)
 	}
 }
 
