@@ -80,15 +80,12 @@ type Pushed struct {
 // [ErrDuplicate].
 func (q *Queue) Push(ctx context.Context, payload []byte, options ...PushOption) (string, error) {
 	c := q.command(ctx, options)
-	if len(c.ids) > 1 {
-		return "", fmt.Errorf("dq: one message has one id, and %d are given", len(c.ids))
-	}
 	if len(c.ids) == 0 && q.client.pushTimeout > 0 {
 		c.ids = []string{newID()}
 	}
 	args := append([]any{"DQ.PUSH", q.key, payload}, c.args...)
-	if len(c.ids) > 0 {
-		args = append(args, "ID", c.ids[0])
+	for _, id := range c.ids { // The server refuses a second one.
+		args = append(args, "ID", id)
 	}
 	reply, repeated, err := q.repeat(ctx, args)
 	switch {

@@ -81,7 +81,7 @@ func anys(words []string) []any {
 // idsOption means one thing to a push, and another to a redrive.
 type idsOption []string
 
-func (o idsOption) forPush(c *command)    { c.ids = o }
+func (o idsOption) forPush(c *command)    { c.ids = append(c.ids, o...) }
 func (o idsOption) forRedrive(c *command) { c.add("IDS", len(o)); c.add(anys(o)...) }
 
 // Delay makes a message due this long after now, or after the end of the batch that it follows.
@@ -161,7 +161,7 @@ func ID(id string) interface {
 	PushOption
 	FollowOption
 } {
-	return option(func(c *command) { c.ids = []string{id} })
+	return option(func(c *command) { c.ids = append(c.ids, id) })
 }
 
 // IDs are the ids of the messages of [Queue.PushMany], one each, or of those that [Queue.Redrive] is to make live

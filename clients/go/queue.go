@@ -52,8 +52,8 @@ func (q *Queue) Schedule(ctx context.Context, id string, payload []byte, options
 // once, because the batch may have ended when a second command came.
 func (q *Queue) Follow(ctx context.Context, batch string, payload []byte, options ...FollowOption) (int, error) {
 	c := collect(FollowOption.forFollow, options, batch, "THEN", payload)
-	if len(c.ids) > 0 {
-		c.add("ID", c.ids[0])
+	for _, id := range c.ids { // The server refuses a second one.
+		c.add("ID", id)
 	}
 	q.addHeaders(ctx, c)
 	return q.count(ctx, "DQ.BATCH", c.args...)

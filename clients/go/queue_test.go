@@ -66,7 +66,12 @@ func TestManyPushesSayWhatBecameOfEach(t *testing.T) {
 	if !errors.Is(pushed[0].Err, dq.ErrDuplicate) || !errors.Is(pushed[1].Err, dq.ErrDeadID) || pushed[2].Err != nil {
 		t.Error(pushed)
 	}
-	if _, err := q.Push(background, nil, dq.IDs("a", "b")); err == nil {
+	for _, ids := range [][]dq.PushOption{{dq.IDs("a", "b")}, {dq.ID("a"), dq.ID("b")}} {
+		if _, err := q.Push(background, nil, ids...); err == nil {
+			t.Error("a message has one id")
+		}
+	}
+	if _, err := q.Follow(background, "batch", nil, dq.ID("a"), dq.ID("b")); err == nil {
 		t.Error("a message has one id")
 	}
 	if _, err := q.PushMany(background, [][]byte{nil, nil}, dq.ID("a")); err == nil {
