@@ -100,7 +100,7 @@ func RetryAfter(d time.Duration, err error) error {
 		err = errRetry
 	}
 	if d < 0 || d > longestDelay {
-		return fmt.Errorf("dq: RetryAfter(%v) is not a time from 0 to %v: %w", d, longestDelay, err)
+		return fmt.Errorf("dq: RetryAfter(%v) is not a time from 0 to %d ms: %w", d, ms(longestDelay), err)
 	}
 	return &retryError{after: d, err: err}
 }
