@@ -14,6 +14,8 @@ import (
 
 	"dq"
 	"dq/redigo"
+
+	"github.com/gomodule/redigo/redis"
 )
 
 func TestEveryOptionOfAPushArrives(t *testing.T) {
@@ -171,6 +173,22 @@ func TestWhatCouldNotBeSentSaysWhereAndWhy(t *testing.T) {
 			return reply, err
 		})).Queue("q")
 		check(name, call(ctx, q), context.Canceled, syscall.ECONNREFUSED)
+	}
+}
+
+func TestACallWhoseContextHasEndedKeepsNoConnection(t *testing.T) {
+	s := newServer(t)
+	pool := &redis.Pool{MaxActive: 1, MaxIdle: 1, Dial: func() (redis.Conn, error) { return redis.DialURL(s.url()) }}
+	defer pool.Close()
+	q := dq.NewClient(redigo.New(pool, 0)).Queue("q")
+	must(q.Push(background, nil))
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	if _, err := q.Push(ended, nil); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if n := must(q.Len(background, "")); n != 1 {
+		t.Error(n)
 	}
 }
 

@@ -243,10 +243,10 @@ func waitFor(done <-chan struct{}, d time.Duration) {
 // server does not end them, their connections are closed, and what was on its way is delivered again after its lease.
 func (w *Worker) endPops(popped <-chan struct{}) {
 	err := w.unblock(popped)
-	if isServerError(err) {
-		w.tell(Event{Kind: Refused, Err: fmt.Errorf("the waits are ended by closing their connections: %w", err)})
-	}
 	for _, l := range w.lanes {
+		if isServerError(err) {
+			w.tell(Event{Kind: Refused, Queue: l.queue, Err: fmt.Errorf("the connection of the pop is closed: %w", err)})
+		}
 		l.abandon()
 	}
 }

@@ -128,6 +128,10 @@ func (c *Client) Close() error { return c.pool.Close() }
 // Do sends a command on a connection of the pool.
 func (c *Client) Do(ctx context.Context, args ...any) (any, error) {
 	pooled, err := c.pool.GetContext(ctx)
+	if err == nil && ctx.Err() != nil {
+		pooled.Close()
+		err = ctx.Err()
+	}
 	if err != nil {
 		return nil, c.translate(err)
 	}
@@ -199,9 +203,6 @@ func (c *conn) Pipeline(ctx context.Context, commands [][]any) ([]any, error) {
 
 // within runs what blocks, but not beyond the end of ctx. What has begun then goes on, unless it is broken off.
 func within(ctx context.Context, run func() (any, error), breakOff func()) (any, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	if ctx.Done() == nil {
 		return run()
 	}
