@@ -130,7 +130,7 @@ FAULTS = {
         (
             "4 unblocks pops that are put off",
             "worker.go",
-            '[]any{"MULTI"}, []any{"DQ.ACK", l.key, "none"}, []any{"CLIENT", "UNBLOCK", id},\n\t\t\t\t\t[]any{"EXEC"})',
+            '[]any{"MULTI"}, []any{"DQ.ACK", l.key, "#"}, []any{"CLIENT", "UNBLOCK", id},\n\t\t\t\t\t[]any{"EXEC"})',
             '[]any{"CLIENT", "UNBLOCK", id})',
             "test_4",
         ),

@@ -139,6 +139,16 @@ def test_a_worker_stops_if_its_server_is_away(server, start, give):
     assert worker.exit_code() == 0
 
 
+@pytest.mark.parametrize("id", ["none", "0"])
+def test_a_stop_acknowledges_no_message_of_any_id(server, start, id):
+    server.do("DQ.PUSH", "q", "x", "ID", id)
+    server.do("DQ.POP", "q")
+    worker = start("q=1")
+    eventually("it waits", lambda: server.admin.info("clients")["blocked_clients"] == 1)
+    assert worker.stop()[0] == 0
+    assert server.info("q")["inflight"] == 1
+
+
 @pytest.mark.parametrize("waits", ["for messages", "for the pause to end"])
 def test_a_worker_stops_while_writes_are_paused(server, start, give, waits):
     """Some servers end if a client whose command is put off is unblocked."""

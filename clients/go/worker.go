@@ -254,7 +254,7 @@ func (w *Worker) endPops(popped <-chan struct{}) {
 // unblock has the server end the waits of pops, until no pop is left.
 //
 // While writes are paused, a pop is put off, and some servers crash when such a client is unblocked. The transaction
-// has a write, an ack of a message that does not exist, so that it is put off as well.
+// has a write, an ack of what no id can be, so that it is put off as well.
 func (w *Worker) unblock(popped <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(w.work, unblockTime)
 	conn, err := dial(ctx, w.do)
@@ -267,7 +267,7 @@ func (w *Worker) unblock(popped <-chan struct{}) error {
 		var commands [][]any
 		for _, l := range w.lanes {
 			if id := l.connection.Load(); id != 0 {
-				commands = append(commands, []any{"MULTI"}, []any{"DQ.ACK", l.key, "none"}, []any{"CLIENT", "UNBLOCK", id},
+				commands = append(commands, []any{"MULTI"}, []any{"DQ.ACK", l.key, "#"}, []any{"CLIENT", "UNBLOCK", id},
 					[]any{"EXEC"})
 			}
 		}
