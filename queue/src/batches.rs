@@ -9,7 +9,7 @@
 use super::groups::is_group_name;
 use super::headers::HeaderBlock;
 use super::id::{BatchId, Id, Sequence};
-use super::memory::{given, of_tree};
+use super::memory::{given, of_box, of_tree, of_vec};
 use super::name_index::NameIndex;
 use super::settings::{Retries, MAX_LENGTH};
 use super::time::{DurationMs, UnixMs};
@@ -61,7 +61,7 @@ impl FollowUp {
 
     fn heap_bytes(&self) -> usize {
         let texts = [Some(&self.payload), self.name.as_ref(), self.group.as_ref()];
-        given(size_of::<FollowUp>())
+        of_box::<FollowUp>()
             + texts.into_iter().flatten().map(|text| given(text.len())).sum::<usize>()
             + self.headers.as_ref().map_or(0, HeaderBlock::heap_bytes)
     }
@@ -403,11 +403,12 @@ impl Batches {
     pub fn heap_bytes(&self) -> usize {
         let entry = |entry: &Entry| given(entry.name.len()) + entry.then.as_ref().map_or(0, |then| then.heap_bytes());
         self.names.heap_bytes()
-            + of_tree(self.entries.len(), size_of::<(BatchId, Entry)>())
+            + of_tree::<BatchId, Entry>(self.entries.len())
             + self.entries.values().map(entry).sum::<usize>()
-            + of_tree(self.overdue.len(), size_of::<Sequence>())
-            + of_tree(self.idle.len(), size_of::<(UnixMs, BatchId)>())
-            + (self.free.capacity() + self.emptied.capacity()) * size_of::<BatchId>()
+            + of_tree::<Sequence, ()>(self.overdue.len())
+            + of_tree::<(UnixMs, BatchId), ()>(self.idle.len())
+            + of_vec::<BatchId>(self.free.capacity())
+            + of_vec::<BatchId>(self.emptied.capacity())
     }
 
     /// Checks the counts, and that each batch is found by its name. `members` are all of them, each with its batch and

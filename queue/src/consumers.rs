@@ -5,7 +5,7 @@
 //! record.
 
 use super::id::ConsumerId;
-use super::memory::given;
+use super::memory::{given, of_vec};
 use super::name_index::{NameHash, NameIndex};
 
 /// The longest name of a consumer, in bytes.
@@ -118,10 +118,7 @@ impl Consumers {
 
     pub fn heap_bytes(&self) -> usize {
         let names: usize = self.entries.iter().map(|entry| given(entry.name.len())).sum();
-        names
-            + self.entries.capacity() * size_of::<Entry>()
-            + self.free.capacity() * size_of::<u32>()
-            + self.index.heap_bytes()
+        names + of_vec::<Entry>(self.entries.capacity()) + of_vec::<u32>(self.free.capacity()) + self.index.heap_bytes()
     }
 
     /// Checks that each consumer has as many deliveries as `all` says, and that it is found by its name. O(n log n).

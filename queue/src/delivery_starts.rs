@@ -7,6 +7,7 @@
 //! cost each delivery a second insertion and 16 bytes.
 
 use super::id::Receipt;
+use super::memory::{of_box, of_vec};
 use super::time::UnixMs;
 
 /// The bits of an entry below its millisecond: as many as in a receipt, so the deliveries of one millisecond cannot
@@ -61,7 +62,7 @@ impl DeliveryStarts {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, |entries| size_of::<Entries>() + entries.0.capacity() * size_of::<u64>())
+        self.0.as_ref().map_or(0, |entries| of_box::<Entries>() + of_vec::<u64>(entries.0.capacity()))
     }
 }
 

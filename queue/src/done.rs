@@ -225,7 +225,7 @@ impl Done {
 
     /// The number of bytes on the heap, an estimate. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
-        let entries = of_tree(self.len(), size_of::<(Sequence, Entry)>()) + self.bytes;
+        let entries = of_tree::<Sequence, Entry>(self.len()) + self.bytes;
         entries + self.names.heap_bytes() + self.ages.heap_bytes() + self.ends.heap_bytes()
     }
 

@@ -3,6 +3,7 @@
 //! The setting is part of the queue: it is saved, copied and replicated. Whether forwarding fails at present is not: it
 //! depends on the server that has the queue, so each server keeps it for itself.
 
+use super::memory::{given, of_box};
 use super::settings::MAX_LENGTH;
 use super::time::{DurationMs, UnixMs};
 
@@ -196,10 +197,10 @@ impl Forward {
 
     fn heap_bytes(&self) -> usize {
         let register = match self {
-            Forward::List { register: Some(register), .. } => register.set.len() + register.member.len(),
+            Forward::List { register: Some(register), .. } => given(register.set.len()) + given(register.member.len()),
             Forward::Stream { .. } | Forward::List { .. } | Forward::Channel { .. } | Forward::Queue { .. } => 0,
         };
-        self.target().len() + register
+        given(self.target().len()) + register
     }
 }
 
@@ -226,8 +227,8 @@ pub struct Failing {
 impl Forwarding {
     /// The number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        let error = self.failing.as_ref().map_or(0, |failing| failing.error.len());
-        size_of::<Forwarding>() + self.to.heap_bytes() + error
+        let error = self.failing.as_ref().map_or(0, |failing| given(failing.error.len()));
+        of_box::<Forwarding>() + self.to.heap_bytes() + error
     }
 }
 

@@ -10,7 +10,7 @@
 //! hold the ids by the hash of their names, about fifty in each, and are searched from front to back: a pointer for
 //! each id would take more than the search costs.
 
-use super::memory::{given, of_tree};
+use super::memory::{of_tree, of_vec};
 use super::name_index::NameHash;
 use super::order::{Key, OrderedKeys};
 use super::time::UnixMs;
@@ -143,7 +143,7 @@ impl Known {
 
     /// The number of bytes on the heap. O(n / 50).
     pub fn heap_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<Ids>() + self.0.iter().map(Ids::heap_bytes).sum::<usize>()
+        of_vec::<Ids>(self.0.capacity()) + self.0.iter().map(Ids::heap_bytes).sum::<usize>()
     }
 
     /// Checks that every id is where its hash says, once, and in the order of acceptance. O(n log n), for tests.
@@ -301,8 +301,8 @@ impl Ids {
     }
 
     fn heap_bytes(&self) -> usize {
-        let leaves = self.leaves.values().map(|leaf| given(leaf.capacity())).sum::<usize>();
-        self.times.heap_bytes() + leaves + of_tree(self.leaves.len(), size_of::<(NameHash, Vec<u8>)>())
+        let leaves = self.leaves.values().map(|leaf| of_vec::<u8>(leaf.capacity())).sum::<usize>();
+        self.times.heap_bytes() + leaves + of_tree::<NameHash, Vec<u8>>(self.leaves.len())
     }
 }
 

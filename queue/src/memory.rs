@@ -10,18 +10,28 @@ pub(super) const fn given(bytes: usize) -> usize {
     }
 }
 
-/// The keys of a full node of std's B-tree.
+/// The bytes that the allocator uses for a boxed value.
+pub(super) const fn of_box<T>() -> usize {
+    given(size_of::<T>())
+}
+
+/// The bytes that the allocator uses for a vector with room for `capacity` values.
+pub(super) const fn of_vec<T>(capacity: usize) -> usize {
+    given(capacity * size_of::<T>())
+}
+
+/// The entries of a full node of std's B-tree. Keys and values are in arrays of their own.
 const NODE_KEYS: usize = 11;
-/// The bytes of a node besides its keys: the address of its parent, its index there, and its length.
-const NODE_HEAD: usize = 16;
+/// The bytes of a node besides its entries: the address of its parent, its index there, and its length.
+const NODE_HEAD: usize = 12;
 /// The number of keys for each leaf, including those in the nodes above. A tree that is filled in ascending order has
 /// six keys in each leaf and one more above it; a tree that is filled in random order has about as many.
 const KEYS_OF_A_LEAF: usize = 7;
 
-/// An estimate of the bytes of the nodes of a `BTreeMap` with `len` entries, whose key and value take `entry` bytes.
-/// The standard library does not report this.
-pub(super) const fn of_tree(len: usize, entry: usize) -> usize {
-    let leaf = NODE_KEYS * entry + NODE_HEAD;
+/// An estimate of the bytes of the nodes of a `BTreeMap` with `len` entries, or of a set if the value is `()`. The
+/// standard library does not report this.
+pub(super) const fn of_tree<K, V>(len: usize) -> usize {
+    let leaf = (NODE_KEYS * (size_of::<K>() + size_of::<V>()) + NODE_HEAD).next_multiple_of(size_of::<usize>());
     let inner = leaf + (NODE_KEYS + 1) * size_of::<usize>();
     let leaves = len.div_ceil(KEYS_OF_A_LEAF);
     leaves * given(leaf) + leaves / KEYS_OF_A_LEAF * given(inner)

@@ -12,6 +12,7 @@ use super::errors::PastError;
 use super::groups::{GroupGates, GroupNames, Membership};
 use super::headers::Headers;
 use super::id::{BatchId, GroupId, Id, Receipt, Sequence};
+use super::memory::of_box;
 use super::name_index::{NameHash, NameIndex};
 use super::origin::Origin;
 use super::record::{Phase, Record};
@@ -463,8 +464,8 @@ impl Messages {
     /// The number of bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
         let groups = self.groups().map_or(0, GroupNames::heap_bytes);
-        let groups = groups + self.groups.as_ref().map_or(0, |_| size_of::<Grouped>());
-        let gates = self.gates().map_or(0, |gates| size_of::<GroupGates>() + gates.heap_bytes());
+        let groups = groups + self.groups.as_ref().map_or(0, |_| of_box::<Grouped>());
+        let gates = self.gates().map_or(0, |gates| of_box::<GroupGates>() + gates.heap_bytes());
         self.store.heap_bytes() + self.names.heap_bytes() + groups + gates
     }
 

@@ -8,6 +8,7 @@
 //! The log follows from the effects of deliveries alone, with the instants that they carry, so a replica that is
 //! promoted and a server that restarts continue with the same log and do not burst.
 
+use super::memory::of_vec;
 use super::time::{DurationMs, UnixMs};
 use std::collections::VecDeque;
 
@@ -175,7 +176,7 @@ impl RateLog {
 
     /// The number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>()
+        of_vec::<Entry>(self.entries.capacity())
     }
 }
 

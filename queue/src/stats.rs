@@ -5,6 +5,7 @@
 //! was ever popped has none. Counting is part of every delivery and every ack, so it is cheap: a histogram has one
 //! counter for each power of two, and allocates only those up to the largest value that it has seen.
 
+use super::memory::of_vec;
 use super::time::{DurationMs, UnixMs};
 
 /// The number of durations by their size, and their sum. At most 192 bytes on the heap.
@@ -72,7 +73,7 @@ impl Histogram {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.counts.capacity() * size_of::<u64>()
+        of_vec::<u64>(self.counts.capacity())
     }
 }
 

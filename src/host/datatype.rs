@@ -261,9 +261,13 @@ extern "C" fn unlink(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) {
     });
 }
 
+/// The bytes of what the server allocates for each value of a module and does not count itself: its own object, and the
+/// pair of the type and the value.
+const SERVER_BYTES: usize = 32;
+
 extern "C" fn mem_usage(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void, _samples: usize) -> usize {
     // SAFETY: the server passes a value of this type and does nothing else meanwhile.
-    guard("MEMORY USAGE", 0, || unsafe { size_of::<Held>() + held(value).queue.heap_bytes() })
+    guard("MEMORY USAGE", 0, || unsafe { SERVER_BYTES + size_of::<Held>() + held(value).queue.heap_bytes() })
 }
 
 /// Always reports a small effort, so that the server frees a queue while it unlinks it, and `INFO dq` is correct when

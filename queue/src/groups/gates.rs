@@ -10,7 +10,7 @@
 //! Which messages a gate holds back belongs to the view: see `view/restraint.rs`.
 
 use super::super::gate::Pause;
-use super::super::memory::given;
+use super::super::memory::{given, of_vec};
 use super::super::name_index::{NameHash, NameIndex};
 use super::super::order::{Key, OrderedKeys};
 use super::super::rate::{Rate, RateLog};
@@ -311,7 +311,7 @@ impl GroupGates {
         let of_one = |entry: &Entry| given(entry.name.len()) + entry.log.heap_bytes();
         self.entries.heap_bytes()
             + self.entries.iter().map(|(_, entry)| of_one(entry)).sum::<usize>()
-            + self.free.capacity() * size_of::<u32>()
+            + of_vec::<u32>(self.free.capacity())
             + self.index.heap_bytes()
             + self.ends.heap_bytes()
     }

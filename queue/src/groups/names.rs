@@ -4,7 +4,7 @@
 //! so all servers have the same groups and the same turns. A group that has lost its last message ends with the effect
 //! that removed it: the order in which one effect removes and adds messages then does not matter.
 
-use super::super::memory::{given, of_tree};
+use super::super::memory::{given, of_tree, of_vec};
 use super::super::name_index::{NameHash, NameIndex};
 use super::super::time::UnixMs;
 use super::slab::Slab;
@@ -327,9 +327,9 @@ impl GroupNames {
         self.entries.heap_bytes()
             + names
             + self.index.heap_bytes()
-            + self.free.capacity() * size_of::<u32>()
-            + self.left.capacity() * size_of::<GroupId>()
-            + of_tree(self.claims.len(), size_of::<(Option<GroupId>, Claim)>())
+            + of_vec::<u32>(self.free.capacity())
+            + of_vec::<GroupId>(self.left.capacity())
+            + of_tree::<Option<GroupId>, Claim>(self.claims.len())
     }
 
     /// Checks that each group has as many members as `members` says, and that it is found by its name. O(n log n).

@@ -1,5 +1,7 @@
 //! A growing array that never moves what it holds, and gives back the memory of parts that are no longer used.
 
+use super::super::memory::of_vec;
+
 /// The number of entries in one part.
 const PART: usize = 256;
 
@@ -81,7 +83,7 @@ impl<T: Default> Slab<T> {
 
     /// The number of bytes on the heap, without what the entries hold.
     pub fn heap_bytes(&self) -> usize {
-        let entries = self.parts.iter().map(|part| part.entries.capacity() * size_of::<T>()).sum::<usize>();
-        entries + self.parts.capacity() * size_of::<Part<T>>()
+        let entries = self.parts.iter().map(|part| of_vec::<T>(part.entries.capacity())).sum::<usize>();
+        entries + of_vec::<Part<T>>(self.parts.capacity())
     }
 }

@@ -1,6 +1,7 @@
 //! The order of the heads when groups take turns: by priority, and among equal priorities by when the group's turn
 //! comes.
 
+use super::super::memory::of_vec;
 use super::super::order::{word, Key, OrderedKeys};
 use std::cmp::Reverse;
 
@@ -62,7 +63,7 @@ impl Turns {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<(i8, OrderedKeys<Turn>)>()
+        of_vec::<(i8, OrderedKeys<Turn>)>(self.0.capacity())
             + self.0.iter().map(|(_, keys)| keys.heap_bytes()).sum::<usize>()
     }
 }

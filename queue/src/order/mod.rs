@@ -23,8 +23,8 @@ pub use key::{Key, Word};
 pub use keys::Keys;
 
 use super::id::Sequence;
+use super::memory::of_box;
 use super::time::UnixMs;
-use std::mem::size_of;
 use std::ops::Deref;
 
 /// [`Keys`] that stay empty in most queues: they are allocated with the first key, and take one word until then.
@@ -92,6 +92,6 @@ impl<A: Word, B: Word> OrderedKeys<A, B> {
 
     /// The number of bytes on the heap. O(number of leaves).
     pub fn heap_bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, |keys| size_of::<Keys>() + keys.heap_bytes())
+        self.0.as_ref().map_or(0, |keys| of_box::<Keys>() + keys.heap_bytes())
     }
 }

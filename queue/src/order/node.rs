@@ -3,9 +3,9 @@
 // Every index below comes from a search in the same vector, or is checked next to its use.
 #![allow(clippy::indexing_slicing)]
 
+use super::super::memory::of_vec;
 use super::key::Words;
 use std::collections::VecDeque;
-use std::mem::size_of;
 use std::ops::Range;
 
 /// The number of keys in a full leaf, 2 KiB. To shift half of it costs less than a cache miss.
@@ -192,7 +192,7 @@ impl Leaf {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<Words>()
+        of_vec::<Words>(self.0.capacity())
     }
 
     /// Gives storage back once more than a fifth of it, plus a few keys, is unused.
@@ -331,8 +331,8 @@ impl Inner {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.bounds.capacity() * size_of::<Words>()
-            + self.leaves.capacity() * size_of::<Leaf>()
+        of_vec::<Words>(self.bounds.capacity())
+            + of_vec::<Leaf>(self.leaves.capacity())
             + self.leaves.iter().map(Leaf::heap_bytes).sum::<usize>()
     }
 }

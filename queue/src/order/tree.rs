@@ -10,10 +10,10 @@
 // Every index below comes from a search in the same vector, or is checked next to its use.
 #![allow(clippy::indexing_slicing)]
 
+use super::super::memory::{of_box, of_vec};
 use super::fetch::{fetch, Whereabouts, FETCH_MAX};
 use super::key::Words;
 use super::node::{child_of, Inner, Leaf, INNER_MAX, LEAF_MAX, LEAF_STEP};
-use std::mem::size_of;
 
 /// The number of buffered keys that are inserted at once.
 const NEWCOMERS_MAX: usize = FETCH_MAX;
@@ -223,10 +223,10 @@ impl Tree {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        size_of::<Tree>()
+        of_box::<Tree>()
             + self.newcomers.heap_bytes()
-            + self.bounds.capacity() * size_of::<Words>()
-            + self.inners.capacity() * size_of::<Inner>()
+            + of_vec::<Words>(self.bounds.capacity())
+            + of_vec::<Inner>(self.inners.capacity())
             + self.inners.iter().map(Inner::heap_bytes).sum::<usize>()
     }
 }

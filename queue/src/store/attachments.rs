@@ -9,7 +9,7 @@ use super::super::effect::Image;
 use super::super::errors::{Errors, PastError};
 use super::super::headers::HeaderBlock;
 use super::super::id::Sequence;
-use super::super::memory::given;
+use super::super::memory::{given, of_box};
 use super::super::origin::Origin;
 use super::super::record::Record;
 use super::super::recurring::Recurring;
@@ -74,7 +74,7 @@ impl Leaving {
 
     /// The number of bytes on the heap, with its own.
     pub(super) fn heap_bytes(&self) -> usize {
-        given(size_of::<Leaving>())
+        of_box::<Leaving>()
             + given(self.payload.len())
             + self.errors.as_ref().map_or(0, |errors| given(errors.len()))
             + self.headers.as_ref().map_or(0, HeaderBlock::heap_bytes)

@@ -8,6 +8,7 @@
 //! A list has four bytes more for each delivery as soon as one of them has a consumer with a name.
 
 use super::super::id::ConsumerId;
+use super::super::memory::{of_box, of_vec};
 use std::mem::size_of;
 use std::num::NonZeroU16;
 
@@ -229,6 +230,6 @@ impl Deliveries {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, |list| size_of::<List>() + list.bytes.capacity())
+        self.0.as_ref().map_or(0, |list| of_box::<List>() + of_vec::<u8>(list.bytes.capacity()))
     }
 }

@@ -7,6 +7,7 @@
 #![allow(clippy::indexing_slicing)]
 
 use super::super::id::Sequence;
+use super::super::memory::{of_box, of_vec};
 use super::segment::Segment;
 use std::collections::VecDeque;
 use std::mem::size_of;
@@ -180,11 +181,11 @@ impl Directory {
     pub fn heap_bytes(&self) -> usize {
         let segments = match self {
             Directory::Empty => 0,
-            Directory::One(_) => size_of::<Segment>(),
+            Directory::One(_) => of_box::<Segment>(),
             Directory::Several(list) => {
-                size_of::<SegmentList>()
-                    + list.segments.capacity() * size_of::<Segment>()
-                    + list.firsts.capacity() * size_of::<u64>()
+                of_box::<SegmentList>()
+                    + of_vec::<Segment>(list.segments.capacity())
+                    + of_vec::<u64>(list.firsts.capacity())
             }
         };
         segments + self.iter().map(Segment::heap_bytes).sum::<usize>()

@@ -23,7 +23,7 @@ use super::consumers::Consumers;
 use super::errors::Errors;
 use super::headers::Headers;
 use super::id::{BatchId, ConsumerId, GroupId, Receipt, Sequence};
-use super::memory::{given, of_tree};
+use super::memory::{given, of_box, of_tree};
 use super::origin::Origin;
 use super::record::{Phase, Record};
 use super::time::{DurationMs, UnixMs};
@@ -33,7 +33,6 @@ use directory::Directory;
 use header::{Header, PhaseTag};
 use segment::{split, NewEntry, Segment};
 use std::collections::{BTreeMap, VecDeque};
-use std::mem::size_of;
 
 pub(super) use attachments::Leaving;
 pub(super) use header::Placement;
@@ -433,22 +432,22 @@ impl Store {
     pub fn heap_bytes(&self) -> usize {
         let texts = |map: &BTreeMap<Sequence, Box<[u8]>>| {
             let bytes = map.values().map(|bytes| given(bytes.len())).sum::<usize>();
-            bytes + of_tree(map.len(), size_of::<(Sequence, Box<[u8]>)>())
+            bytes + of_tree::<Sequence, Box<[u8]>>(map.len())
         };
-        let boxes = |len| of_tree(len, size_of::<(Sequence, Box<Leaving>)>());
+        let boxes = |len| of_tree::<Sequence, Box<Leaving>>(len);
         self.segments.heap_bytes()
             + self.attachments.as_ref().map_or(0, |maps| {
                 let recurring = maps.recurring.values().map(|recurring| recurring.heap_bytes());
                 let leaving = maps.leaving.values().map(|leaving| leaving.heap_bytes());
-                given(size_of::<Attachments>())
+                of_box::<Attachments>()
                     + texts(&maps.large)
                     + texts(&maps.errors)
                     + texts(&maps.checkpoints)
-                    + of_tree(maps.origins.len(), size_of::<(Sequence, Origin)>())
-                    + of_tree(maps.retains.len(), size_of::<(Sequence, DurationMs)>())
+                    + of_tree::<Sequence, Origin>(maps.origins.len())
+                    + of_tree::<Sequence, DurationMs>(maps.retains.len())
                     + boxes(maps.recurring.len())
                     + recurring.sum::<usize>()
-                    + maps.consumers.as_ref().map_or(0, |of| given(size_of::<Consumers>()) + of.heap_bytes())
+                    + maps.consumers.as_ref().map_or(0, |of| of_box::<Consumers>() + of.heap_bytes())
                     + boxes(maps.leaving.len())
                     + leaving.sum::<usize>()
             })

@@ -11,6 +11,7 @@
 use super::super::errors::Errors;
 use super::super::headers::Headers;
 use super::super::id::{BatchId, GroupId, Sequence};
+use super::super::memory::of_vec;
 use super::super::origin::Origin;
 use super::super::record::{Record, Ttl};
 use super::super::settings::Retries;
@@ -469,7 +470,7 @@ impl Segment {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.headers.capacity() * size_of::<Header>() + self.data.capacity() + self.deliveries.heap_bytes()
+        of_vec::<Header>(self.headers.capacity()) + of_vec::<u8>(self.data.capacity()) + self.deliveries.heap_bytes()
     }
 }
 

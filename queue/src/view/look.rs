@@ -2,6 +2,7 @@
 
 use super::super::groups::GroupView;
 use super::super::id::Sequence;
+use super::super::memory::of_box;
 use super::super::messages::Messages;
 use super::super::order::{Key, OrderedKeys};
 use super::super::record::{Phase, StateKind};
@@ -139,13 +140,12 @@ impl View {
     pub fn heap_bytes(&self) -> usize {
         let sets = [&self.inflight, &self.expiring, &self.dead];
         self.waiting.heap_bytes()
-            + self.groups().map_or(0, |groups| size_of::<GroupView>() + groups.heap_bytes())
+            + self.groups().map_or(0, |groups| of_box::<GroupView>() + groups.heap_bytes())
             + self.starts.heap_bytes()
             + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
             + self.uncommon.as_ref().map_or(0, |uncommon| {
-                let holders =
-                    uncommon.holders.as_ref().map_or(0, |holders| size_of::<Holders>() + holders.heap_bytes());
-                size_of::<UncommonState>() + uncommon.failed.heap_bytes() + holders
+                let holders = uncommon.holders.as_ref().map_or(0, |holders| of_box::<Holders>() + holders.heap_bytes());
+                of_box::<UncommonState>() + uncommon.failed.heap_bytes() + holders
             })
     }
 

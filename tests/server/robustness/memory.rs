@@ -155,6 +155,31 @@ fn memory_usage_is_accurate_for_every_part_of_a_queue() {
             }
             c.pop(format!("{q} COUNT 100"));
         }),
+        ("groups in flight", |c, q, round| {
+            for id in ids(round) {
+                c.push(format!("{q} x GROUP {id}"));
+            }
+            c.pop(format!("{q} COUNT 100 LEASE 600000"));
+        }),
+        ("consumers", |c, q, round| {
+            fill(c, q, 100, 10, "");
+            for id in ids(round) {
+                c.pop(format!("{q} LEASE 600000 AS {id}"));
+            }
+        }),
+        ("checkpoints", |c, q, _| {
+            fill(c, q, 100, 10, "");
+            for message in c.pop(format!("{q} COUNT 100 LEASE 600000")) {
+                c.extend(format!("{q} {} LEASE 600000 CHECKPOINT {}", message.id, "c".repeat(60)));
+            }
+        }),
+        ("headers", |c, q, _| fill(c, q, 100, 10, &format!("HEADERS 1 name {}", "h".repeat(60)))),
+        ("closed batches", |c, q, round| {
+            for id in ids(round) {
+                c.push(format!("{q} x BATCH {id}"));
+                c.ask(format!("DQ.BATCH {q} {id} THEN {} ID then-{id}", "y".repeat(30)));
+            }
+        }),
         ("times to keep", |c, q, _| fill(c, q, 100, 10, "RETAIN 600000 DELAY 600000")),
         ("schedules", |c, q, round| {
             for id in ids(round) {
@@ -196,7 +221,8 @@ fn memory_usage_is_accurate_for_every_part_of_a_queue() {
         (0..rounds).for_each(|round| part(&mut c, "q", round));
         let truth = used(&mut c) - before;
         let told: i64 = keys(&mut c, "q").iter().map(|key| c.ask(format!("MEMORY USAGE {key}")).int()).sum();
-        if (told - truth).abs() * 10 >= truth {
+        // A tenth is promised; what this measures here is repeated exactly.
+        if (told - truth).abs() * 15 >= truth {
             wrong.push(format!("{what}: {told} and not {truth}, {:.2}", told as f64 / truth as f64));
         }
     }

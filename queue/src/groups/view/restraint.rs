@@ -4,6 +4,7 @@
 //! for; the others are blocked. So what is open is exactly what pops may deliver. The instants at which time alone
 //! gives a group more room stand in one order, and nothing is done for a group before its instant comes.
 
+use super::super::super::memory::of_box;
 use super::super::super::messages::Messages;
 use super::super::super::order::{Key, OrderedKeys};
 use super::super::super::time::UnixMs;
@@ -250,7 +251,7 @@ impl GroupView {
 
     pub(super) fn restraints_bytes(&self) -> usize {
         let Some(restraints) = &self.restraints else { return 0 };
-        size_of::<Restraints>()
+        of_box::<Restraints>()
             + restraints.groups.heap_bytes()
             + restraints.groups.iter().map(|(_, restraint)| restraint.retries.heap_bytes()).sum::<usize>()
             + restraints.openings.heap_bytes()
