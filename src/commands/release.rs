@@ -18,7 +18,7 @@ impl Command for Release {
         arity: -3,
         keys: Keys::First(Access::UPDATE),
         summary: c"Takes from a consumer that is gone the messages that it holds, as if their leases had ended. Returns how many",
-        complexity: c"O(K + M * log N) where K is the number of messages in flight that a consumer holds, M the number of messages released and N the number of messages in the queue",
+        complexity: c"O(M * log N) where M is the number of messages released and N the number of messages in the queue",
         args: &[Arg::key(c"key"), Arg::string(c"consumer")],
         options: &[ReleaseOption::ARGS],
         ..Row::BASE

@@ -53,11 +53,6 @@ impl Messages {
         }
     }
 
-    /// The messages whose deliveries bear the name of a consumer, with that. O(n), with little work for each delivery.
-    pub fn all_with_consumers(&self) -> impl Iterator<Item = (At, ConsumerId)> + '_ {
-        self.consumers().into_iter().flat_map(|_| self.store.all_with_consumers())
-    }
-
     /// Counts the deliveries of each consumer again. O(n).
     pub(super) fn recount_consumers(&mut self) {
         if self.has_consumers() {

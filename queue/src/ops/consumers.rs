@@ -1,7 +1,7 @@
 //! Consumers with names: which messages each of them holds, and what becomes of these when it is gone.
 
 use super::super::effect::Fate;
-use super::super::id::{ConsumerId, Receipt, Sequence};
+use super::super::id::Sequence;
 use super::super::lost::Loss;
 use super::super::name_index::NameHash;
 use super::super::record::{Reason, Record, State};
@@ -79,25 +79,25 @@ impl Queue {
     }
 
     /// Takes from a consumer the messages that it holds, or the `count` that were delivered to it first: as if their
-    /// leases had just ended, or as if each were given back with [`Verdict::NotCounted`]. O(n + m log n), where m is
-    /// the number of these messages and n that of all deliveries that bear a name; n is looked at with little work for
-    /// each.
+    /// leases had just ended, or as if each were given back with [`Verdict::NotCounted`]. O(m log n), where m is the
+    /// number of these messages, and O(log n) for each lease of the consumer that has ended since the last advance.
     pub fn release(&mut self, now: UnixMs, name: &[u8], count: Option<usize>, verdict: Verdict) -> Released {
         let now = self.observe(now);
         let Some(consumer) = self.messages.consumers().and_then(|consumers| consumers.find(name)) else {
             return Released::default();
         };
-        let mut held = self.deliveries_of(consumer, now);
-        held.sort_unstable();
-        held.truncate(count.unwrap_or(usize::MAX));
+        let held = self.view.first_held(&self.messages, consumer, now, count.unwrap_or(usize::MAX));
         // The ends of runs are an effect of their own, which comes first.
-        if verdict == Verdict::NotCounted {
-            let fails = |at| fails(&self.messages.record(at), now);
-            held.sort_by_key(|(_, sequence)| !self.messages.locate(*sequence).is_some_and(fails));
-        }
-        let mut released = Released { count: held.len(), ..Released::default() };
+        let fails_at = |at| fails(&self.messages.record(at), now);
+        let is_first = |sequence: &Sequence| {
+            verdict == Verdict::NotCounted
+                && self.messages.recurring_count() > 0
+                && self.messages.locate(*sequence).is_some_and(fails_at)
+        };
+        let (first, then): (Vec<_>, Vec<_>) = held.into_iter().partition(is_first);
+        let mut released = Released { count: first.len() + then.len(), ..Released::default() };
         let mut ended_runs = false;
-        for (_, sequence) in held {
+        for sequence in first.into_iter().chain(then) {
             let Some((at, record)) = self.refreshed(sequence, now) else { continue };
             if !fails(&record, now) && std::mem::take(&mut ended_runs) {
                 self.settle(now);
@@ -117,16 +117,6 @@ impl Queue {
             }
         }
         released
-    }
-
-    /// The receipts and the sequences of the messages that a consumer holds at `now`.
-    fn deliveries_of(&self, consumer: ConsumerId, now: UnixMs) -> Vec<(Receipt, Sequence)> {
-        let messages = &self.messages;
-        let its = messages
-            .all_with_consumers()
-            .filter(|(at, of)| *of == consumer && messages.placement(*at) == Placement::InFlight);
-        let records = its.map(|(at, _)| messages.record(at)).filter(|record| record.state_at(now) == State::InFlight);
-        records.filter_map(|record| Some((record.receipt()?, record.sequence))).collect()
     }
 
     /// Applies a release without counting the attempt. Returns the state of the message; `None`, and changes nothing,
@@ -154,28 +144,53 @@ fn fails(record: &Record, now: UnixMs) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::super::id::Floor;
+    use super::super::super::lost::Lost;
     use super::super::super::settings::Settings;
     use super::super::super::time::DurationMs;
     use super::super::super::{Lease, NewMessage, Pop, Queue};
     use super::*;
 
+    const COUNT: u64 = 5_000;
+
+    fn at(ms: u64) -> UnixMs {
+        UnixMs::new(1_760_000_000_000 + ms)
+    }
+
+    /// A queue with [`COUNT`] messages, each delivered in a millisecond of its own, to the consumer with this name if
+    /// there is one.
+    fn delivered(name: Option<&[u8]>) -> Queue {
+        let (mut queue, mut floor) = (Queue::new(Settings::default()), Floor::default());
+        let pop = Pop { count: 1, lease: Lease::For(DurationMs::new(3_600_000)) };
+        (0..COUNT).for_each(|_| drop(queue.push(at(0), &mut floor, &NewMessage::default())));
+        for ms in 0..COUNT {
+            let mut grants = Vec::new();
+            queue.pop(at(ms), &mut floor, &pop, &mut grants, |_| ());
+            name.into_iter().for_each(|name| queue.hold_as(grants.iter().map(|grant| grant.sequence), name));
+        }
+        assert_eq!(queue.oldest_inflight(at(COUNT)), Some(DurationMs::new(COUNT)));
+        queue
+    }
+
     #[test]
-    fn a_name_takes_at_most_eight_bytes_for_each_delivery() {
-        const COUNT: u64 = 5_000;
-        let taken = |name: Option<&[u8]>| {
-            let (mut queue, mut floor) = (Queue::new(Settings::default()), Floor::default());
-            let at = |ms: u64| UnixMs::new(1_760_000_000_000 + ms);
-            let pop = Pop { count: 1, lease: Lease::For(DurationMs::new(3_600_000)) };
-            (0..COUNT).for_each(|_| drop(queue.push(at(0), &mut floor, &NewMessage::default())));
-            for ms in 0..COUNT {
-                let mut grants = Vec::new();
-                queue.pop(at(ms), &mut floor, &pop, &mut grants, |_| ());
-                name.into_iter().for_each(|name| queue.hold_as(grants.iter().map(|grant| grant.sequence), name));
-            }
-            assert_eq!(queue.oldest_inflight(at(COUNT)), Some(DurationMs::new(COUNT)));
-            queue.heap_bytes() as u64
-        };
+    fn a_name_takes_at_most_fourteen_bytes_for_each_delivery() {
+        let taken = |name| delivered(name).heap_bytes() as u64;
         let names = taken(Some(b"worker-1")) - taken(None);
-        assert!(names <= 8 * COUNT, "{names} bytes");
+        assert!(names <= 14 * COUNT, "{names} bytes");
+    }
+
+    #[test]
+    fn a_release_of_many_is_told_in_one_word() {
+        for verdict in [Verdict::Failed, Verdict::NotCounted] {
+            let mut queue = delivered(Some(b"worker-1"));
+            let mut told = |count| {
+                let released = queue.release(at(COUNT), b"worker-1", Some(count), verdict);
+                assert_eq!(released.count, count);
+                queue.take_lost().map_or_else(Vec::new, |lost| lost.0)
+            };
+            let named = told(1_000);
+            assert_eq!(named.len(), 1_000);
+            assert!(named.iter().all(|lost| lost.how == Loss::Released && lost.receipt.is_some()));
+            assert_eq!(told(1_001), [Lost { how: Loss::Purged, receipt: None }]);
+        }
     }
 }

@@ -3,6 +3,7 @@
 use super::super::gate::Pause;
 use super::super::groups::{is_group_name, Group, GroupGate, GroupLimits, TurnState};
 use super::super::id::{GroupId, Sequence};
+use super::super::lost::Loss;
 use super::super::name_index::NameHash;
 use super::super::record::{Record, State, StateKind, States};
 use super::super::spans::Spans;
@@ -186,7 +187,7 @@ impl Queue {
             (None, _) | (_, None) => Vec::new(),
         };
         if which.states.contain(StateKind::InFlight) && self.view.inflight() > 0 {
-            self.note_purged(&self.in_flight_of(chosen.iter().copied(), now));
+            self.note_all_lost(&self.in_flight_of(chosen.iter().copied(), now), Loss::Purged);
         }
         let spans = self.messages.spans_of(chosen);
         Purged { count: self.remove_spans(&spans, now, Ids::Forgotten), messages: spans, done: Spans::default() }

@@ -11,8 +11,8 @@ use super::super::store::At;
 use super::super::time::UnixMs;
 use super::super::Queue;
 
-/// The most deliveries that are named if a purge removes them.
-const PURGED_MAX: usize = 1_000;
+/// The most deliveries of one command that are named.
+const NAMED_MAX: usize = 1_000;
 
 impl Queue {
     /// The deliveries that consumers have lost by operations since the last call.
@@ -28,9 +28,20 @@ impl Queue {
         }
     }
 
+    /// Takes note of a delivery. If there are too many to name each, a single word stands for all: a consumer that hears
+    /// it asks for each message.
     #[cold]
     fn add_lost(&mut self, at: At, record: &Record, how: Loss) {
         let Some(receipt) = record.receipt() else { return };
+        match self.optional.lost.as_deref().map(|lost| lost.0.as_slice()) {
+            Some([Lost { receipt: None, .. }]) => return,
+            Some(lost) if lost.len() == NAMED_MAX => {
+                self.optional.for_adding().lost.get_or_insert_default().0 =
+                    vec![Lost { how: Loss::Purged, receipt: None }];
+                return;
+            }
+            Some(_) | None => {}
+        }
         let mut buffer = IdBuffer::new();
         let id = buffer.id(record.sequence, self.messages.bytes(at).name);
         let printed = buffer.receipt(id, receipt);
@@ -43,21 +54,11 @@ impl Queue {
         let record = |sequence| self.messages.locate(sequence).map(|at| self.messages.record(at));
         let is_held =
             |sequence: &Sequence| record(*sequence).is_some_and(|record| record.state_at(now) == State::InFlight);
-        doomed.filter(is_held).take(PURGED_MAX + 1).collect()
+        doomed.filter(is_held).take(NAMED_MAX + 1).collect()
     }
 
-    /// Takes note of what [`Queue::in_flight_of`] has found among the messages that a purge is about to remove.
-    pub(crate) fn note_purged(&mut self, held: &[Sequence]) {
-        self.note_all_lost(held, Loss::Purged);
-    }
-
-    /// [`Queue::note_purged`] for another reason. If there are too many to name each, it is told as a purge.
+    /// Takes note of what [`Queue::in_flight_of`] has found among the messages that are about to be removed.
     pub(crate) fn note_all_lost(&mut self, held: &[Sequence], how: Loss) {
-        if held.len() > PURGED_MAX {
-            let lost = self.optional.for_adding().lost.get_or_insert_default();
-            lost.0.push(Lost { how: Loss::Purged, receipt: None });
-            return;
-        }
         for sequence in held {
             if let Some((at, record)) = self.messages.of(*sequence) {
                 self.add_lost(at, &record, how);

@@ -6,6 +6,7 @@
 //! million messages therefore costs about as much as the deletion of the key.
 
 use super::super::id::{Receipt, Sequence};
+use super::super::lost::Loss;
 use super::super::record::{State, StateKind, States};
 use super::super::spans::Spans;
 use super::super::store::{At, Placement};
@@ -75,7 +76,7 @@ impl Queue {
                 let spans = self.spans_in(now, held, which);
                 if held.contain(StateKind::InFlight) {
                     let leases = self.view.leases_after(now).filter(|sequence| spans.contain(*sequence));
-                    self.note_purged(&self.in_flight_of(leases, now));
+                    self.note_all_lost(&self.in_flight_of(leases, now), Loss::Purged);
                 }
                 spans
             }
@@ -83,7 +84,7 @@ impl Queue {
                 let chosen = first_of_all(held, count, |kind, left| self.first_to_purge(now, kind, left, which));
                 left = Some(count - chosen.len());
                 if held.contain(StateKind::InFlight) && self.view.inflight() > 0 {
-                    self.note_purged(&self.in_flight_of(chosen.iter().copied(), now));
+                    self.note_all_lost(&self.in_flight_of(chosen.iter().copied(), now), Loss::Purged);
                 }
                 self.messages.spans_of(chosen)
             }

@@ -1,29 +1,29 @@
-//! When the deliveries began that stand among the leases; and which consumers hold messages: how many of these
-//! deliveries each has, and when the oldest of them began. Each delivery is counted once: for its consumer, or among
-//! those without a name.
+//! When the deliveries began that stand among the leases; and which of them each consumer holds, by their receipts:
+//! how many these are, and which of them began first. Each delivery is counted once: for its consumer, or among those
+//! without a name.
 
 use super::super::delivery_starts::DeliveryStarts;
-use super::super::id::{ConsumerId, Receipt};
+use super::super::id::{ConsumerId, Receipt, Sequence};
+use super::super::memory::of_vec;
 use super::super::messages::Messages;
-use super::super::order::Key;
+use super::super::order::{word, Key, OrderedKeys};
+use super::super::record::State;
 use super::super::store::At;
 use super::super::time::UnixMs;
 use super::View;
 use std::collections::BTreeMap;
 
+word!(Receipt);
+
+/// The deliveries of a consumer, by (receipt, sequence).
+type Held = OrderedKeys<Receipt, Sequence>;
+
 /// The deliveries that stand among the leases and bear the name of a consumer, by the number of that.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
-    by_number: Vec<Holder>,
+    by_number: Vec<Held>,
     /// The number of all deliveries.
     all: usize,
-}
-
-/// The deliveries of one consumer.
-#[derive(Debug, Default)]
-struct Holder {
-    inflight: usize,
-    starts: DeliveryStarts,
 }
 
 /// The leases that have ended since the last advance, by the consumers whose deliveries they were; those of deliveries
@@ -31,32 +31,27 @@ struct Holder {
 pub(in super::super) type Ended = BTreeMap<Option<ConsumerId>, Vec<Receipt>>;
 
 impl Holders {
-    fn begin(&mut self, ConsumerId(number): ConsumerId, receipt: Receipt) {
+    fn begin(&mut self, ConsumerId(number): ConsumerId, receipt: Receipt, sequence: Sequence) {
         let number = number as usize;
         if self.by_number.len() <= number {
-            self.by_number.resize_with(number + 1, Holder::default);
+            self.by_number.resize_with(number + 1, Held::default);
         }
-        if let Some(holder) = self.by_number.get_mut(number) {
-            holder.inflight += 1;
-            holder.starts.begin(receipt);
+        if let Some(held) = self.by_number.get_mut(number) {
+            held.insert(Key::new(receipt, sequence));
             self.all += 1;
         }
     }
 
-    fn end(&mut self, ConsumerId(number): ConsumerId, receipt: Receipt) {
-        let holder = self.by_number.get_mut(number as usize).filter(|holder| holder.inflight > 0);
-        let Some(holder) = holder else { return };
-        self.all -= 1;
-        holder.inflight -= 1;
-        holder.starts.end(receipt);
-        if holder.inflight == 0 {
-            holder.starts = DeliveryStarts::default();
+    fn end(&mut self, ConsumerId(number): ConsumerId, receipt: Receipt, sequence: Sequence) {
+        let Some(held) = self.by_number.get_mut(number as usize) else { return };
+        self.all -= usize::from(held.remove(Key::new(receipt, sequence)));
+        if held.is_empty() {
+            *held = Held::default();
         }
     }
 
     pub fn heap_bytes(&self) -> usize {
-        let starts: usize = self.by_number.iter().map(|holder| holder.starts.heap_bytes()).sum();
-        self.by_number.capacity() * size_of::<Holder>() + starts
+        of_vec::<Held>(self.by_number.capacity()) + self.by_number.iter().map(Held::heap_bytes).sum::<usize>()
     }
 }
 
@@ -66,7 +61,7 @@ impl View {
     pub(super) fn begin_delivery(&mut self, messages: &Messages, at: At, receipt: Receipt) {
         match messages.consumer(at) {
             None => self.starts.begin(receipt),
-            Some(consumer) => self.begin_hold(consumer, receipt),
+            Some(consumer) => self.begin_hold(consumer, receipt, messages.sequence(at)),
         }
     }
 
@@ -75,7 +70,7 @@ impl View {
     pub(super) fn end_delivery(&mut self, messages: &Messages, at: At, receipt: Receipt) {
         match messages.consumer(at) {
             None => self.starts.end(receipt),
-            Some(consumer) => self.end_hold(consumer, receipt),
+            Some(consumer) => self.end_hold(consumer, receipt, messages.sequence(at)),
         }
     }
 
@@ -86,15 +81,15 @@ impl View {
     }
 
     #[cold]
-    fn begin_hold(&mut self, consumer: ConsumerId, receipt: Receipt) {
-        self.uncommon.get_or_insert_default().holders.get_or_insert_default().begin(consumer, receipt);
+    fn begin_hold(&mut self, consumer: ConsumerId, receipt: Receipt, sequence: Sequence) {
+        self.uncommon.get_or_insert_default().holders.get_or_insert_default().begin(consumer, receipt, sequence);
     }
 
     #[cold]
-    fn end_hold(&mut self, consumer: ConsumerId, receipt: Receipt) {
+    fn end_hold(&mut self, consumer: ConsumerId, receipt: Receipt, sequence: Sequence) {
         let Some(uncommon) = &mut self.uncommon else { return };
         if let Some(holders) = &mut uncommon.holders {
-            holders.end(consumer, receipt);
+            holders.end(consumer, receipt, sequence);
             uncommon.holders.take_if(|holders| holders.all == 0);
             self.free_uncommon();
         }
@@ -120,13 +115,13 @@ impl View {
             let Some(receipt) = messages.record(at).receipt() else { continue };
             match messages.consumer(at) {
                 None => unnamed.push(receipt),
-                Some(consumer) => named.push((receipt, consumer)),
+                Some(consumer) => named.push((receipt, lease.sequence(), consumer)),
             }
         }
         // Entries are added at the end.
         named.sort_unstable();
         let mut holders = Holders::default();
-        named.iter().for_each(|(receipt, consumer)| holders.begin(*consumer, *receipt));
+        named.into_iter().for_each(|(receipt, sequence, consumer)| holders.begin(consumer, receipt, sequence));
         (DeliveryStarts::from_receipts(unnamed), holders)
     }
 
@@ -143,12 +138,31 @@ impl View {
         ended
     }
 
+    /// The deliveries of a consumer, by their receipts.
+    fn held(&self, consumer: ConsumerId) -> Option<&Held> {
+        self.uncommon.as_ref()?.holders.as_ref()?.by_number.get(consumer.0 as usize)
+    }
+
     /// How many messages a consumer holds, and when the oldest of these deliveries began; `None` if it holds none.
     pub fn held_by(&self, consumer: ConsumerId, ended: &Ended) -> Option<(usize, UnixMs)> {
-        let holder = self.uncommon.as_ref()?.holders.as_ref()?.by_number.get(consumer.0 as usize)?;
-        let ended = ended.get(&Some(consumer)).cloned().unwrap_or_default();
-        let inflight = holder.inflight.checked_sub(ended.len()).filter(|inflight| *inflight > 0)?;
-        Some((inflight, holder.starts.earliest_but(ended)?))
+        let held = self.held(consumer)?;
+        let mut ended = ended.get(&Some(consumer)).cloned().unwrap_or_default();
+        ended.sort_unstable();
+        let inflight = held.len().checked_sub(ended.len()).filter(|inflight| *inflight > 0)?;
+        // All that have ended are held, so the first that runs is the first that differs.
+        let ended = ended.into_iter().map(Some).chain(std::iter::repeat(None));
+        let first = held.iter_after(None).zip(ended).find(|(key, ended)| Some(key.major()) != *ended)?;
+        Some((inflight, first.0.major().began()))
+    }
+
+    /// The first `count` messages that a consumer holds at `now`, in the order in which they were delivered. O(log n)
+    /// for each, and for each lease that has ended since the last advance.
+    pub fn first_held(&self, messages: &Messages, consumer: ConsumerId, now: UnixMs, count: usize) -> Vec<Sequence> {
+        let runs = |sequence: &Sequence| {
+            messages.locate(*sequence).is_some_and(|at| messages.record(at).state_at(now) == State::InFlight)
+        };
+        let held = self.held(consumer).into_iter().flat_map(|held| held.iter_after(None));
+        held.map(Key::minor).filter(runs).take(count).collect()
     }
 
     /// The instant at which the oldest delivery began that is still running at `now`; `None` if none is. At most
@@ -172,10 +186,10 @@ impl View {
         if counted.all != holders.map_or(0, |holders| holders.all) {
             return Err("the deliveries of consumers are miscounted");
         }
-        for (number, holder) in (0..).zip(&counted.by_number) {
-            let counted = holder.starts.earliest_but(Vec::new()).map(|oldest| (holder.inflight, oldest));
-            if self.held_by(ConsumerId(number), &Ended::new()) != counted {
-                return Err("the oldest delivery of a consumer is wrong");
+        for (number, counted) in (0..).zip(&counted.by_number) {
+            let held = self.held(ConsumerId(number)).into_iter().flat_map(|held| held.iter_after(None));
+            if !held.eq(counted.iter_after(None)) {
+                return Err("the deliveries of a consumer are wrong");
             }
         }
         Ok(())

@@ -216,13 +216,17 @@ impl View {
 
     /// Moves a message from where it stood with its `old` record to where it stands with its `new` one. O(log n).
     pub fn replace(&mut self, messages: &mut Messages, at: At, old: &Record, new: &Record, now: UnixMs) {
-        match messages.group(at) {
-            None => {
+        match (messages.group(at), self.lease_moved(messages, at, old, new, now)) {
+            (None, Some((from, to))) => {
+                messages.update(at, new);
+                self.inflight.replace(from, to);
+            }
+            (None, None) => {
                 self.unplace(messages, at, old);
                 messages.update(at, new);
                 self.place(messages, at, new, now);
             }
-            Some(id) => {
+            (Some(id), _) => {
                 // The group settles once, so that no message is admitted in between.
                 self.leave_from(id, messages, at, old);
                 messages.update(at, new);
@@ -230,6 +234,17 @@ impl View {
                 self.settle(messages, id);
             }
         }
+    }
+
+    /// The old and the new place among the leases if only the deadline of the delivery is another one.
+    #[inline]
+    fn lease_moved(&self, messages: &Messages, at: At, old: &Record, new: &Record, now: UnixMs) -> Option<(Key, Key)> {
+        let (Phase::Leased { deadline, receipt } | Phase::Successor { deadline, receipt }) = old.phase else {
+            return None;
+        };
+        let Stand::InFlight(to) = Stand::of(new, now) else { return None };
+        let is_same = messages.placement(at) == Placement::InFlight && new.receipt() == Some(receipt);
+        is_same.then_some((Key::at(deadline, old.sequence), to))
     }
 
     /// Moves a message from where it stands to where it should stand at `now`. O(log n).

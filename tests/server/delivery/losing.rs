@@ -101,17 +101,32 @@ fn nothing_is_told_if_nobody_lost_a_message() {
 }
 
 #[test]
-fn a_large_purge_is_told_in_one_word() {
+fn the_loss_of_many_messages_is_told_in_one_word() {
     let server = Server::start();
     let (mut ear, mut c) = (listening(&server), server.client());
     for (count, most) in [(1_000, 1_000), (1_001, 1)] {
-        c.pipeline((0..count).map(|_| "DQ.PUSH q x".to_owned()));
-        c.pop(format!("q COUNT {count} LEASE 600000"));
-        c.ask("DQ.PURGE q");
-        let told = heard(&mut ear, &mut c);
-        assert_eq!(told.len(), most);
-        assert!(told.iter().all(|text| text.starts_with("purged")));
-        assert_eq!(told[0] == "purged", count > 1_000);
+        let ids = (0..count).map(|nth| format!("m{nth}")).collect::<Vec<_>>().join(" ");
+        let payloads = vec!["x"; count].join(" ");
+        for (line, reason) in [
+            ("DQ.PURGE q".to_owned(), "purged"),
+            ("DQ.BATCH q b CANCEL".to_owned(), "cancelled"),
+            ("DQ.RELEASE q w".to_owned(), "released"),
+            ("DQ.RELEASE q w NOCOUNT".to_owned(), "released"),
+            (format!("DQ.CANCEL q {ids}"), "cancelled"),
+            (format!("DQ.MPUSH q {count} {payloads} IDS {ids} REPLACE"), "replaced"),
+        ] {
+            c.ask(format!("DQ.MPUSH q {count} {payloads} IDS {ids} BATCH b"));
+            c.pop(format!("q COUNT {count} LEASE 600000 AS w"));
+            c.ask(&line);
+            let told = heard(&mut ear, &mut c);
+            assert_eq!(told.len(), most, "{reason}");
+            if count > 1_000 {
+                assert_eq!(told, ["purged"], "{reason}");
+            } else {
+                assert!(told.iter().all(|text| text.starts_with(&format!("{reason} "))), "{reason}");
+            }
+            c.ask("DEL q");
+        }
     }
 }
 

@@ -59,9 +59,9 @@ impl World {
         let left = self.held();
         let expected = |how: Loss| -> Vec<Lost> {
             let gone: Vec<_> = held.difference(&left).cloned().collect();
-            match how {
-                Loss::Purged if gone.len() > 1_000 => vec![Lost { how, receipt: None }],
-                _ => gone.into_iter().map(|receipt| Lost { how, receipt: Some(receipt.into()) }).collect(),
+            match gone.len() {
+                ..=1_000 => gone.into_iter().map(|receipt| Lost { how, receipt: Some(receipt.into()) }).collect(),
+                _ => vec![Lost { how: Loss::Purged, receipt: None }],
             }
         };
         let expected = how.map_or_else(Vec::new, expected);
