@@ -101,6 +101,10 @@ fn batch(call: &mut Call<'_>) -> Result<(), Error> {
 
 /// Says what follows a batch.
 fn close(ctx: Ctx, key_name: Name<'_>, batch: &[u8], then: FollowUp) -> Result<(), Error> {
+    // The flag of a command would refuse `CANCEL` too, which frees memory.
+    if ctx.flags().out_of_memory() {
+        return Err(Error::OutOfMemory);
+    }
     let now = now(ctx);
     let too_large = Error::TooLarge(then.payload.len());
     let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());

@@ -628,10 +628,14 @@ fn without_memory_nothing_comes_in_and_everything_can_go() {
         "DQ.MPUSH new 2 x y",
         "DQ.SCHEDULE q s x EVERY 5",
         "DQ.SCHEDULE new s x EVERY 5",
+        "DQ.BATCH q b THEN x",
+        "DQ.BATCH new b THEN x",
     ] {
         assert!(c.ask(line).error().starts_with("OOM "), "{line}");
     }
     assert_eq!((c.digest("q"), c.about_but_time("q")), (digest, about));
+    assert_eq!(c.ask("DQ.BATCH q b CANCEL"), Reply::Int(0));
+    assert_eq!(c.ask("DQ.RELEASE q nobody"), Reply::Int(0));
     assert_eq!(c.ack("q m0"), 1);
     assert_eq!(c.nack("q m1 DELAY 600000 ERROR full"), "delayed");
     assert_eq!(c.pop_ids("q"), ["m2"]);

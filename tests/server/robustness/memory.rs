@@ -29,7 +29,7 @@ fn the_memory_limit_refuses_pushes_and_lets_consumers_work() {
     let limit = used(&mut c) - 400_000;
     c.configure("maxmemory", limit);
     eventually("a push is refused", || c.ask("DQ.PUSH q x DELAY 1000").is_error());
-    for refused in ["DQ.PUSH q x", "DQ.MPUSH q 2 x y", "DQ.CREATE other"] {
+    for refused in ["DQ.PUSH q x", "DQ.MPUSH q 2 x y", "DQ.CREATE other", "DQ.BATCH q b THEN x"] {
         assert!(c.ask(refused).error().starts_with("OOM "), "{refused}");
     }
     let popped = c.pop("q COUNT 1000");

@@ -15,7 +15,7 @@ pub enum Kind {
     Grows,
     /// It changes or removes messages.
     Changes,
-    /// It writes settings, and decides by itself whether it needs memory.
+    /// It decides by itself whether it needs memory.
     Configures,
     /// It only reads.
     Reads,
@@ -54,7 +54,7 @@ pub const SAMPLES: &[Sample] = &[
     sample(Kind::Changes, "DQ.PROMOTE q COUNT 5 UNTIL 8000000000000"),
     sample(Kind::Changes, "DQ.BURY q m ERROR e"),
     sample(Kind::Changes, "DQ.REDRIVE q IDS 2 m n DELAY 5"),
-    sample(Kind::Changes, "DQ.BATCH q b THEN x ID m DELAY 5"),
+    sample(Kind::Configures, "DQ.BATCH q b THEN x ID m DELAY 5"),
     sample(Kind::Changes, "DQ.RELEASE q w COUNT 5 NOCOUNT"),
     sample(Kind::Changes, "DQ.PURGE q dead ready OLDER 5"),
     sample(Kind::Reads, "DQ.LEN q ready"),
