@@ -219,9 +219,9 @@ fn has_generated_form(text: &[u8]) -> bool {
     digits(parts.next(), MS_DIGITS) && digits(parts.next(), 1)
 }
 
-/// Parses a number without leading zeros.
+/// Parses a number as clients write it: digits without leading zeros.
 #[inline]
-fn parse_number(text: &[u8]) -> Option<u64> {
+pub fn parse_number(text: &[u8]) -> Option<u64> {
     let Some(first) = text.first_chunk() else {
         let (value, count) = append_digits(0, text);
         return (count == text.len() && is_canonical(text)).then_some(value);

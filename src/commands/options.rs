@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use super::error::Error;
 use crate::module_api::args::Args;
 use crate::module_api::register::Arg;
-use dq_queue::id::Id;
+use dq_queue::id::{self, Id};
 use dq_queue::settings::{Field, Retries, Unit, Word, MAX_LENGTH};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{
@@ -297,8 +297,7 @@ pub fn counted_receipts<'a>(args: &mut Args<'a>) -> Result<impl ExactSizeIterato
 
 /// Parses the cursor of a scan.
 pub fn cursor(word: &[u8]) -> Result<Cursor, Error> {
-    let number = std::str::from_utf8(word).ok().filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
-    number.and_then(|number| number.parse().ok()).map(Cursor::from_number).ok_or(Error::BadCursor)
+    id::parse_number(word).map(Cursor::from_number).ok_or(Error::BadCursor)
 }
 
 fn parse_number(
@@ -314,27 +313,9 @@ fn parse_number(
 
 /// Parses an integer by the server's own rules: an optional minus and digits, without leading zeros.
 fn parse_integer(text: &[u8]) -> Option<i64> {
-    let (negative, digits) = match text.split_first() {
-        Some((b'-', digits)) => (true, digits),
-        _ => (false, text),
-    };
-    let canonical = match digits {
-        [b'0'] => !negative,
-        [first, ..] => *first != b'0',
-        [] => false,
-    };
-    if !canonical {
-        return None;
-    }
-    // The value is accumulated as a negative number, because `i64::MIN` has no positive counterpart.
-    let value = digits.iter().try_fold(0i64, |value, byte| {
-        let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'))?;
-        value.checked_mul(10)?.checked_sub(digit)
-    })?;
-    if negative {
-        Some(value)
-    } else {
-        value.checked_neg()
+    match text.strip_prefix(b"-") {
+        None => id::parse_number(text)?.try_into().ok(),
+        Some(digits) => 0i64.checked_sub_unsigned(id::parse_number(digits).filter(|number| *number > 0)?),
     }
 }
 
@@ -377,6 +358,16 @@ mod tests {
         }
         for text in ["", "-", "-0", "01", "+1", " 1", "1 ", "1.0", "1e3", "0x1", "9223372036854775808", "x"] {
             assert_eq!(parse_integer(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn cursors_are_read_as_all_numbers_are() {
+        for number in [0, 7, u64::MAX] {
+            assert_eq!(cursor(number.to_string().as_bytes()).unwrap().number(), number);
+        }
+        for text in ["", "-", "-0", "-1", "00", "01", "+1", " 1", "1 ", "1.0", "18446744073709551616", "x"] {
+            assert!(cursor(text.as_bytes()).is_err(), "{text}");
         }
     }
 }

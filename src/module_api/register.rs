@@ -174,9 +174,11 @@ const fn may_be_asked(row: &Row) -> bool {
     !matches!(row.keys, Keys::First(_))
 }
 
-/// Reads the number of keys that the command declares. Returns 0 if the argument is missing or is not a number.
+/// Reads the number of keys that the command declares. Returns 0 if the argument is missing, or is not a number as the
+/// server writes it.
 fn count_of_keys(word: Option<&[u8]>) -> usize {
-    word.and_then(|word| std::str::from_utf8(word).ok()?.parse::<u32>().ok()).map_or(0, |count| count as usize)
+    let word = word.and_then(|word| std::str::from_utf8(word).ok()).unwrap_or_default();
+    word.parse::<u32>().ok().filter(|count| count.to_string() == word).map_or(0, |count| count as usize)
 }
 
 /// Tells the server where the keys and channels of a command are, if that is all that it asks for. Returns whether it

@@ -371,6 +371,9 @@ fn an_invalid_numkeys_opens_no_queue() {
         let line = format!("DQ.MPOP {number} mine other");
         assert!(!c.ask(format!("COMMAND GETKEYS {line}")).is_null(), "{line}: an answer, whatever it is");
     }
+    for number in ["+1", "01"] {
+        assert!(c.ask(format!("COMMAND GETKEYS DQ.MPOP {number} mine")).is_error(), "{number} is no number");
+    }
     let changes = c.changes();
     c.ask("ACL SETUSER worker reset on nopass +dq.mpop +ping ~mine").ok();
     let mut worker = server.client();
