@@ -20,7 +20,7 @@ const HEADINGS: [&str; 10] = [
 ];
 
 /// The effects that any write may cause besides its own: the dead and done messages above the limits are dropped.
-const DROPS: [char; 2] = ['x', 'w'];
+const DROPS: [char; 2] = ['x', 'X'];
 
 /// What the server says of a command.
 fn docs_of(c: &mut Client, name: &str) -> Fields {
