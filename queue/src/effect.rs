@@ -26,6 +26,7 @@ use super::spans::Spans;
 use super::store::Bytes;
 use super::time::{DurationMs, UnixMs};
 use smallvec::SmallVec;
+use std::collections::BTreeSet;
 
 /// A whole message: its record and its bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -335,7 +336,8 @@ impl<'a> Effect<'a> {
     /// second effect. For any other effect, time ended the runs before it, and an effect of its own says so.
     #[must_use]
     pub fn with_ends(self, ends: Vec<RunEnd>) -> (Effect<'a>, Option<Effect<'a>>) {
-        let is_other = |sequence: &Sequence| ends.iter().all(|end| end.sequence != *sequence);
+        let ended: BTreeSet<Sequence> = ends.iter().map(|end| end.sequence).collect();
+        let is_other = |sequence: &Sequence| !ended.contains(sequence);
         let others_of = |all: Vec<Sequence>| all.into_iter().filter(is_other).collect();
         let (how, others, then) = match self {
             Effect::Ack(all) => (Ended::Acked, others_of(all), None),

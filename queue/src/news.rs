@@ -3,6 +3,7 @@
 use super::effect::{Effect, Fate};
 use super::id::Sequence;
 use super::recurring::{Next, RunEnd};
+use std::collections::BTreeSet;
 
 /// Something that an effect did to a message whose end a client may wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +44,8 @@ impl Effect<'_> {
             Effect::Nack { sequence, fate: Fate::Dead { .. }, .. } => tell(News::Ended(*sequence)),
             Effect::EndRuns { others, ends, .. } => {
                 // Forwarded messages are listed in their order, including those whose runs have ended.
-                let is_other = |sequence: &&Sequence| ends.iter().all(|end| end.sequence != **sequence);
+                let ended: BTreeSet<Sequence> = ends.iter().map(|end| end.sequence).collect();
+                let is_other = |sequence: &&Sequence| !ended.contains(*sequence);
                 others.iter().filter(is_other).for_each(|sequence| tell(News::Ended(*sequence)));
                 ends.iter().filter_map(news_of_run).for_each(tell);
             }
