@@ -77,6 +77,51 @@ def test_options_of_tasks_and_pushes_arrive(app):
         app.queue("q").push_sync(b"x", retrys=3)
 
 
+@pytest.mark.parametrize(
+    "option, value",
+    [
+        ("retrys", 3),
+        ("retries", "3"),
+        ("retries", 0.5),
+        ("priority", True),
+        ("lease", "30"),
+        ("delay", float("nan")),
+        ("delay", False),
+        ("replace", "no"),
+        ("id", 5),
+        ("headers", {"n": 1}),
+        ("at", 1_900_000_000),
+    ],
+)
+def test_options_that_are_not_understood_are_refused_by_name(app, option, value):
+    with pytest.raises((TypeError, ValueError), match=f"option '{option}'"):
+        app.task(**{option: value})(lambda: None)
+    with pytest.raises((TypeError, ValueError), match=f"option '{option}'"):
+        app.queue("q").push_sync(b"x", **{option: value})
+
+
+def test_numbers_of_a_worker_are_numbers(app):
+    app.consumer("q")(lambda payload: None)
+    with pytest.raises(TypeError, match="push_timeout: .*'10'"):
+        dq_client.App(push_timeout="10")
+    with pytest.raises(ValueError, match="time_limit: .*-1"):
+        app.task(time_limit=-1)(lambda: None)
+    with pytest.raises(TypeError, match="grace: .*'30'"):
+        dq_client.Worker(app, grace="30")
+    with pytest.raises(ValueError, match="concurrency .*2.5"):
+        dq_client.Worker(app, concurrency=2.5)
+
+
+def test_arguments_that_a_handler_does_not_take_are_refused(app):
+    @app.task(queue="q")
+    def send(to, ctx): ...
+
+    for args, options in [((), {}), (("ann", "ben", "cid"), {}), (("ann",), {"retrys": 3})]:
+        with pytest.raises(TypeError, match="send takes"):
+            send.push_sync(*args, **options)
+    assert send.push_sync(to="ann", retries=3)
+
+
 def test_a_task_that_nobody_knows_is_given_back_with_an_error(app, server, working):
     @app.task(queue="q")
     def known(): ...

@@ -65,7 +65,7 @@ class Consumer:
     """A handler of a queue whose payloads are bytes."""
 
     def __init__(self, handler: Handler, time_limit: Optional[float]) -> None:
-        self._handler, self._time_limit = handler, time_limit
+        self._handler, self._time_limit = handler, _checked_limit(time_limit)
         self._is_async = inspect.iscoroutinefunction(handler)
         # The payload takes the first parameter, and the second one, if any, is the context.
         self._wants_context = len(inspect.signature(handler).parameters) > 1
@@ -82,8 +82,10 @@ class Task(Generic[F]):
     def __init__(
         self, app: App, handler: F, name: str, queue: str, time_limit: Optional[float], options: Dict[str, Any]
     ):
+        wire.words(options, _PUSH)  # It refuses options that are not understood, now and not at the first push.
         self.handler, self.name, self.queue = handler, name, app.queue(queue)
-        self._time_limit, self._options = time_limit, options
+        self._time_limit, self._options = _checked_limit(time_limit), options
+        self._signature = inspect.signature(handler)
         self._is_async = inspect.iscoroutinefunction(handler)
         self._context = _context_parameter(handler)
         self.__doc__ = handler.__doc__
@@ -141,6 +143,11 @@ class Task(Generic[F]):
         defaults = {name: value for name, value in self._options.items() if name in names}
         given = dict(defaults, **{name: value for name, value in options.items() if name in names})
         kwargs = {name: value for name, value in options.items() if name not in names}
+        context = {} if self._context is None else {self._context: None}
+        try:
+            self._signature.bind(*args, **context, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{error}: {self.name} takes {self._signature}, and options are {sorted(names)}") from None
         return self.payload(*args, **kwargs), given
 
 
@@ -250,6 +257,10 @@ class App:
     def _decorate(self, queue: str, headers: Dict[str, Text]) -> None:
         for middleware in self.middleware:
             middleware.push(queue, headers)
+
+
+def _checked_limit(seconds: Optional[float]) -> Optional[float]:
+    return None if seconds is None else wire.checked_seconds("time_limit", seconds)
 
 
 def _context_parameter(handler: Handler) -> Optional[str]:

@@ -35,8 +35,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("--name", default="worker", help="the end of the name that DQ.CONSUMERS lists (worker)")
     parser.add_argument("--log-level", default="INFO", metavar="LEVEL", help="DEBUG, INFO, WARNING or ERROR")
     given = parser.parse_args(arguments)
-    logging.basicConfig(level=given.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
+        logging.basicConfig(level=given.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
         app = _load(given.app)
         queues = queue_sizes(given.queue or app.queues, given.concurrency)
         worker = Worker(

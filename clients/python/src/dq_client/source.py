@@ -9,13 +9,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 import random
+import re
 import weakref
-from typing import Any, Dict, List, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from urllib.parse import parse_qsl, urlsplit
 
 import redis
 import redis.asyncio
 from redis.asyncio.sentinel import Sentinel as AsyncSentinel
 from redis.backoff import NoBackoff
+from redis.client import NEVER_DECODE
+from redis.connection import URL_QUERY_ARGUMENT_PARSERS
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
@@ -24,9 +28,19 @@ from .wire import Word, pairs
 # What a connection of one kind takes over from one of another kind, besides all that begins with ``ssl_``.
 _KEPT = frozenset(
     "host port path db username password credential_provider client_name protocol"
-    " socket_keepalive socket_keepalive_options socket_connect_timeout".split()
+    " socket_keepalive socket_keepalive_options socket_connect_timeout socket_timeout".split()
 )
 _CONNECT_SECONDS = 2.0
+_REPLY_SECONDS = 5.0
+# How many commands of an event loop or a process are on their way at a time; the others wait.
+_MOST_CONNECTIONS = 100
+# How long the server may take to end a wait.
+_UNBLOCK_SECONDS = 0.5
+# The parameters of a URL that are text, besides those that redis-py reads as numbers and the like.
+_TEXTS = frozenset(
+    "username password client_name protocol decode_responses encoding encoding_errors lib_name lib_version".split()
+)
+_OBJECTS = frozenset(("retry_on_error", "legacy_responses"))
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 CLUSTERS = (redis.RedisCluster, redis.asyncio.RedisCluster)
 """The clients of a cluster."""
@@ -105,7 +119,7 @@ class Source:
     """Makes clients and connections that lead to one server, or to the servers of a Sentinel or a cluster."""
 
     def __init__(self, origin: Origin) -> None:
-        self._origin: Any = redis.Redis.from_url(origin) if isinstance(origin, str) else origin
+        self._origin: Any = _client(origin) if isinstance(origin, str) else origin
         self._sync: Any = None
         self._async: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
 
@@ -206,6 +220,32 @@ class Source:
         return found.master_for(pool.service_name)
 
 
+def _client(url: str) -> Any:
+    """Makes a client of a URL. What redis-py would drop or misunderstand is refused by its name."""
+    parts, given = urlsplit(url), {}
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if not value or name in given:
+            raise ValueError(f"the URL needs one value for its parameter {name!r}")
+        given[name] = value
+    if parts.fragment or url.endswith("#"):
+        raise ValueError("the URL has a '#': write it as %23 in a password or a path")
+    path = "" if parts.scheme == "unix" else parts.path
+    if not re.fullmatch("/?|/[0-9]+", path) or (len(path) > 1 and "db" in given):
+        raise ValueError(f"the database in the URL is one number, such as redis://host:6379/0, not {path[1:]!r}")
+    pool = redis.BlockingConnectionPool.from_url(
+        url, max_connections=_MOST_CONNECTIONS, socket_timeout=_REPLY_SECONDS, socket_connect_timeout=_CONNECT_SECONDS
+    )
+    known = (set(URL_QUERY_ARGUMENT_PARSERS) | _TEXTS) - _OBJECTS
+    if parts.scheme == "rediss":
+        known |= _ssl(inspect.signature(pool.connection_class.__init__).parameters)
+    for name in given:
+        if name not in known or (name.startswith("ssl_") and parts.scheme != "rediss"):
+            raise ValueError(
+                f"the URL has a parameter {name!r}, which is not known; known are {', '.join(sorted(known))}"
+            )
+    return redis.Redis(connection_pool=pool)
+
+
 def _kind(pool: Any, library: Any) -> Any:
     """Returns the class of connections of a library that is like the one of a pool."""
     name = pool.connection_class.__name__
@@ -220,6 +260,7 @@ def _settings_of(pool: Any, kind: Any) -> Dict[str, Any]:
     given = pool.connection_kwargs
     kept = {name: value for name, value in given.items() if name in known & (_KEPT | _ssl(given)) and value is not None}
     kept.setdefault("socket_connect_timeout", _CONNECT_SECONDS)
+    kept.setdefault("socket_timeout", _REPLY_SECONDS)
     if "Unix" in kind.__name__:
         kept = {name: value for name, value in kept.items() if name not in _TCP_ONLY}
     return kept
@@ -228,5 +269,5 @@ def _settings_of(pool: Any, kind: Any) -> Dict[str, Any]:
 _TCP_ONLY = ("host", "port", "socket_keepalive", "socket_keepalive_options")
 
 
-def _ssl(settings: Dict[str, Any]) -> "frozenset[str]":
+def _ssl(settings: Iterable[str]) -> "frozenset[str]":
     return frozenset(name for name in settings if name.startswith("ssl_"))

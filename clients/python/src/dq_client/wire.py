@@ -6,6 +6,7 @@ Names, ids and headers are ``str``. Bytes that are not UTF-8 become surrogate es
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from numbers import Integral, Number
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ else:  # The standard library has what is needed at run time.
 Text = Union[str, bytes]
 Duration = Union[float, timedelta]
 Word = Union[str, bytes, int]
+
+RESULT_BYTES = 65536
+"""The longest result that the server keeps with a message."""
 
 
 class MessageOptions(TypedDict, total=False):
@@ -121,7 +125,11 @@ class Settings(TypedDict, total=False):
 
 def raw(value: Text) -> bytes:
     """Returns the bytes of a text."""
-    return value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    raise TypeError(f"it is a str or bytes, not {value!r}")
 
 
 def text(value: Text) -> str:
@@ -180,89 +188,125 @@ def milliseconds(duration: Duration) -> int:
     """Returns a duration in the unit of the server, rounded to a microsecond and then up, so that nothing is due too early."""
     if isinstance(duration, timedelta):
         return -(-(duration // timedelta(microseconds=1)) // 1000)
-    return -(-round(duration * 1_000_000) // 1000)
+    try:
+        if isinstance(duration, Number) and not isinstance(duration, bool):
+            return -(-round(duration * 1_000_000) // 1000)
+    except (ValueError, ArithmeticError):
+        raise ValueError(f"a duration is a number of seconds or a timedelta, not {duration!r}") from None
+    raise TypeError(f"a duration is a number of seconds or a timedelta, not {duration!r}")
+
+
+def checked_seconds(name: str, duration: Any) -> float:
+    """Returns a duration in seconds. One that is none is refused under its name."""
+    try:
+        seconds = milliseconds(duration) / 1000
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from None
+    if seconds < 0:
+        raise ValueError(f"{name}: a duration is 0 or more seconds, not {duration!r}")
+    return seconds
 
 
 def unix_milliseconds(at: datetime) -> int:
     """Returns a time in the unit of the server, rounded up."""
     if at.tzinfo is None:
-        raise ValueError("the time has no time zone: give an aware datetime, such as datetime.now(timezone.utc)")
+        raise ValueError("the time has no time zone")
     return milliseconds(at - datetime(1970, 1, 1, tzinfo=timezone.utc))
 
 
-def _one(value: Any) -> List[Word]:
-    return [value]
+# Each of these has as its documentation what its value is: errors say so.
+def _text(value: Any) -> List[Word]:
+    """a str or bytes"""
+    return [raw(value)]
+
+
+def _number(value: Any) -> List[Word]:
+    """a whole number"""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError
+    return [int(value)]
 
 
 def _duration(value: Any) -> List[Word]:
+    """a number of seconds or a timedelta"""
     return [milliseconds(value)]
 
 
 def _time(value: Any) -> List[Word]:
+    """a datetime that has a time zone, such as datetime.now(timezone.utc)"""
     return [unix_milliseconds(value)]
 
 
 def _waits(value: Any) -> List[Word]:
-    return [milliseconds(wait) for wait in value]
+    """a pair of durations, the first wait and the longest"""
+    first, longest = value
+    return [milliseconds(first), milliseconds(longest)]
 
 
 def _rate(value: Any) -> List[Word]:
-    return [value[0], milliseconds(value[1])]
+    """a pair of a whole number and a duration"""
+    number, period = value
+    return [*_number(number), milliseconds(period)]
 
 
 def _words(value: Any) -> List[Word]:
+    """a str of words"""
     return list(value.split())
 
 
-def _flag(_: Any) -> List[Word]:
+def _flag(value: Any) -> List[Word]:
+    """True or False"""
+    if value is not True:
+        raise TypeError
     return []
 
 
 def _names_and_values(value: Any) -> List[Word]:
-    return [len(value), *(word for pair in value.items() for word in pair)]
+    """a mapping of names to values, each of them a str or bytes"""
+    return [len(value), *(raw(word) for pair in value.items() for word in pair)]
 
 
 # For each option: its word, and how its value is written. Words are sent in this order: some belong to the one before.
 _OPTIONS: Dict[str, Tuple[str, Callable[[Any], List[Word]]]] = {
-    "id": ("ID", _one),
+    "id": ("ID", _text),
     "delay": ("DELAY", _duration),
     "every": ("EVERY", _duration),
     "offset": ("OFFSET", _duration),
-    "cron": ("CRON", _one),
-    "tz": ("TZ", _one),
+    "cron": ("CRON", _text),
+    "tz": ("TZ", _text),
     "at": ("AT", _time),
     "until": ("UNTIL", _time),
     "older": ("OLDER", _duration),
     "duration": ("FOR", _duration),
-    "reason": ("REASON", _one),
-    "times": ("TIMES", _one),
-    "count": ("COUNT", _one),
-    "priority": ("PRIORITY", _one),
-    "retries": ("RETRIES", _one),
+    "reason": ("REASON", _text),
+    "times": ("TIMES", _number),
+    "count": ("COUNT", _number),
+    "priority": ("PRIORITY", _number),
+    "retries": ("RETRIES", _number),
     "lease": ("LEASE", _duration),
     "ttl": ("TTL", _duration),
     "replace": ("REPLACE", _flag),
     "max_wait": ("MAXWAIT", _duration),
     "later": ("LATER", _flag),
     "retain": ("RETAIN", _duration),
-    "group": ("GROUP", _one),
-    "batch": ("BATCH", _one),
+    "group": ("GROUP", _text),
+    "batch": ("BATCH", _text),
     "recurring": ("RECURRING", _flag),
     "headers": ("HEADERS", _names_and_values),
     "max_lease": ("MAXLEASE", _duration),
     "backoff": ("BACKOFF", _waits),
-    "jitter": ("JITTER", _one),
-    "max_len": ("MAXLEN", _one),
-    "max_inflight": ("MAXINFLIGHT", _one),
+    "jitter": ("JITTER", _number),
+    "max_len": ("MAXLEN", _number),
+    "max_inflight": ("MAXINFLIGHT", _number),
     "rate": ("RATE", _rate),
-    "dead_len": ("DEADLEN", _one),
+    "dead_len": ("DEADLEN", _number),
     "dead_ttl": ("DEADTTL", _duration),
-    "done_len": ("DONELEN", _one),
-    "max_payload": ("MAXPAYLOAD", _one),
-    "group_inflight": ("GROUPINFLIGHT", _one),
+    "done_len": ("DONELEN", _number),
+    "max_payload": ("MAXPAYLOAD", _number),
+    "group_inflight": ("GROUPINFLIGHT", _number),
     "group_rate": ("GROUPRATE", _rate),
-    "errors": ("ERRORS", _one),
-    "group_order": ("GROUPORDER", _one),
+    "errors": ("ERRORS", _number),
+    "group_order": ("GROUPORDER", _text),
     "dedupe": ("DEDUPE", _duration),
     "forward": ("FORWARD", _words),
     "dead_forward": ("DEADFORWARD", _words),
@@ -275,13 +319,19 @@ def names(options: Any) -> "frozenset[str]":
 
 
 def words(options: Mapping[str, Any], known: "Optional[frozenset[str]]" = None) -> List[Word]:
-    """Returns the words of those options that are given. One that is not among the known ones is refused."""
+    """Returns the words of those options that are given. One that is not known, or has a value of another kind, is refused."""
     for name in options:
         if known is not None and name not in known:
             raise TypeError(f"there is no option {name!r}; the options are {', '.join(sorted(known))}")
     found: List[Word] = []
     for name, (word, write) in _OPTIONS.items():
         value = options.get(name)
-        if value is not None and value is not False and value != {}:
+        if value is None or value == {} or (value is False and write is _flag):
+            continue
+        try:
             found += [word, *write(value)]
+        except (TypeError, ValueError, AttributeError) as error:
+            kind = ValueError if isinstance(error, ValueError) else TypeError
+            why = f": {error}" if isinstance(error, ValueError) else ""
+            raise kind(f"the option {name!r} is {write.__doc__}, not {value!r}{why}") from error
     return found

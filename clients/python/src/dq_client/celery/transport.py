@@ -48,6 +48,12 @@ _SETTINGS = (
     "socket_timeout socket_connect_timeout socket_keepalive socket_keepalive_options health_check_interval"
     " retry_on_timeout max_connections client_name"
 ).split()
+# What kombu and virtual transports read themselves, among it the retry policy of the last push.
+_OF_KOMBU = (
+    "max_retries interval_start interval_step interval_max connect_retries_timeout errback callback retry_errors"
+    " polling_interval body_encoding deadletter_queue"
+).split()
+_KNOWN = {"lease", "global_keyprefix", "client", "push_timeout", *_SETTINGS, *_OF_KOMBU}
 # A part in braces, by which keys are in one slot of a cluster.
 _HASH_TAG = re.compile(r"\{[^}]+\}")
 
@@ -74,8 +80,9 @@ class Transport(virtual.Transport):
     def __init__(self, client: Any, **kwargs: Any) -> None:
         super().__init__(client, **kwargs)
         for name in client.transport_options:
-            if name in _REFUSED or name.startswith("unacked_"):
-                reason = _REFUSED.get(name, _REFUSED["visibility_timeout"])
+            if name not in _KNOWN:
+                known = f"there are {', '.join(sorted(_KNOWN.difference(_OF_KOMBU)))}"
+                reason = _REFUSED.get(name, _REFUSED["visibility_timeout"] if name.startswith("unacked_") else known)
                 raise ValueError(f"the transport option {name!r} does not exist for dq://: {reason}")
         self._given = client.transport_options.get("client")
         if isinstance(self._given, CLUSTERS):

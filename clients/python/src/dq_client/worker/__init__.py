@@ -21,7 +21,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 import redis
 
 from ..app import App
-from ..wire import Duration, milliseconds
+from ..wire import Duration, checked_seconds, milliseconds
 from .clock import Clock
 from .fetcher import BLOCK_MS, MARGIN_SECONDS, Fetcher
 from .handlers import Handlers
@@ -81,9 +81,11 @@ class Worker:
         sizes: Dict[str, int] = dict(names) if isinstance(names, Mapping) else {queue: concurrency for queue in names}
         if not sizes:
             raise ValueError("there is no queue to work on: define a task or a consumer, or name queues")
-        if min(sizes.values()) < 1:
-            raise ValueError("the concurrency of a queue must be at least 1")
-        self.app, self.grace, self.time_limit = app, grace, time_limit
+        for size in sizes.values():
+            if type(size) is not int or size < 1:
+                raise ValueError(f"the concurrency of a queue is a whole number of at least 1, not {size!r}")
+        self.app, self.grace = app, checked_seconds("grace", grace)
+        self.time_limit = None if time_limit is None else checked_seconds("time_limit", time_limit)
         self.consumer = _consumer_name(name)
         self.stopping = False
         """Whether it no longer takes messages."""

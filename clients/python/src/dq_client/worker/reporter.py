@@ -94,8 +94,9 @@ class Reporter:
         reason: Optional[BaseException] = None
         if kept:
             reason = self._extended(kept, replies.pop(0), sent) or reason
-        for _ in saves:
-            replies.pop(0)
+        for reply in [replies.pop(0) for _ in saves]:
+            if isinstance(reply, Exception):
+                self._worker.tell("refused", lane.name, f"a checkpoint is not kept: {reply}")
         for told, reply in zip(([acks] if acks else []) + [[report] for report in others], replies):
             if isinstance(reply, Exception) and is_transient(reply):
                 again += told
