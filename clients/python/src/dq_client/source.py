@@ -89,9 +89,16 @@ class Link:
                 replies.append(error)
         return replies
 
-    def id(self) -> int:
-        """Returns the id of the connection, by a command that needs no right."""
-        return int(pairs(self.ask("HELLO"))["id"])
+    def id(self) -> Optional[int]:
+        """Returns the id of the connection, if the server tells it. ``HELLO`` needs no right, but some proxies lack it."""
+        try:
+            return int(pairs(self.ask("HELLO"))["id"])
+        except redis.ResponseError:
+            pass
+        try:
+            return int(self.ask("CLIENT", "ID"))
+        except redis.ResponseError:
+            return None
 
     def pubsub(self) -> Any:
         """Returns the object of redis-py that subscribes to channels, on another connection."""
@@ -153,7 +160,7 @@ class Source:
                 await client.connection_pool.disconnect()
 
     def link(self, key: bytes, timeout: float) -> Link:
-        """Opens a connection to the server that holds a queue. A reply may take up to ``timeout`` seconds."""
+        """Opens a connection to the server that holds a queue. Each answer may take up to ``timeout`` seconds."""
         pool, cluster = self._origin, isinstance(self._origin, CLUSTERS)
         if cluster:
             node = self.client().get_node_from_key(key)
@@ -164,12 +171,32 @@ class Source:
             "decode_responses": False,
             "retry": Retry(NoBackoff(), 0),
         }
-        if hasattr(pool, "sentinel_manager"):
-            settings = _settings_of(pool, redis.connection.SSLConnection)
-            return Link(self._master(redis, pool, dict(settings, **overrides)).connection_pool)
-        kind = _kind(pool, redis)
+        sentinel = hasattr(pool, "sentinel_manager")
+        kind = redis.connection.SSLConnection if sentinel else _kind(pool, redis)
         settings = dict(_settings_of(pool, kind), **overrides)
+        settings["socket_connect_timeout"] = min(settings["socket_connect_timeout"], timeout)
+        if sentinel:
+            return Link(self._master(redis, pool, settings).connection_pool)
         return Link(redis.ConnectionPool(connection_class=kind, **settings))
+
+    def unblock(self, key: bytes, id: Optional[int]) -> bool:
+        """Ends the wait of a connection for messages of a queue. Returns whether the server has answered in time.
+
+        Some servers crash if ``CLIENT UNBLOCK`` meets a client whose command is put off, since writes are paused. Then
+        this transaction is put off itself: its first command is a write, although it acknowledges nothing.
+        """
+        if id is None:
+            return False
+        link = None
+        try:
+            link = self.link(key, _UNBLOCK_SECONDS)
+            commands = (("MULTI",), ("DQ.ACK", key, "#"), ("CLIENT", "UNBLOCK", id), ("EXEC",))
+            return isinstance(link.ask_many(commands)[-1], list)
+        except Exception:  # In a cluster redis-py raises errors of several kinds here.
+            return False
+        finally:
+            if link is not None:
+                link.close()
 
     def rediscover(self) -> None:
         """Asks a cluster again which server holds which queue. Call it after an error."""

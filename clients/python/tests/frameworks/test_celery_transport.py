@@ -14,7 +14,7 @@ import redis
 import redis.sentinel
 from celery_worker import wait
 from proxy import Proxy
-from server import Server
+from server import Server, free_port
 
 import dq_client.celery
 
@@ -72,6 +72,36 @@ def test_settings_of_redis_py_are_applied(server, connect):
     connection = connect(client_name="shop", socket_timeout=7)
     assert connection.transport.source.client().client_getname() == "shop"
     assert connection.transport.source.client().connection_pool.connection_kwargs["socket_timeout"] == 7
+
+
+def test_a_push_to_a_server_that_is_away_says_where(connect):
+    with pytest.raises(TypeError, match="'push_timeout': .*'10'"):
+        connect(push_timeout="10").connect()
+    settings = connect(push_timeout=50).transport.source.client().connection_pool.connection_kwargs
+    assert (settings["socket_timeout"], settings["socket_connect_timeout"]) == (10, 5)
+    port = free_port()
+    away = connect(port)
+    assert away.transport.source.client().connection_pool.connection_kwargs["socket_timeout"] == 2
+    with pytest.raises(kombu.exceptions.OperationalError, match=f"127.0.0.1:{port}: .*refused"):
+        push(away, "x", retry_policy={"max_retries": 1})
+
+
+def test_a_channel_that_closes_while_writes_are_paused_harms_nobody(server, connect):
+    connection = connect()
+    consumer = connection.Consumer(QUEUE, callbacks=[lambda body, message: message.ack()])
+    consumer.consume()
+    server.do("CLIENT", "PAUSE", 600_000, "WRITE")
+    with pytest.raises(socket.timeout):
+        connection.drain_events(timeout=0.1)
+
+    def waits(flag):
+        return any(it["cmd"].lower() == "dq.mpop" and flag in it["flags"] for it in server.admin.client_list())
+
+    wait("the pop is put off", lambda: waits("b"))
+    connection.default_channel.close()
+    assert server.admin.ping()
+    wait("its pop is gone", lambda: not waits(""))
+    server.do("CLIENT", "UNPAUSE")
 
 
 def test_an_address_of_another_kind_is_refused():

@@ -48,7 +48,7 @@ class Holder:
         self._thread: Optional[threading.Thread] = None
         self._link: Optional[Link] = None
         self._closed = False
-        self._blocked: Optional[int] = None
+        self._blocked: Optional[Tuple[Optional[int], str]] = None
         self._keys: List[str] = []
         self._held: Dict[str, bool] = {}
         self._waiting: Optional[str] = None
@@ -129,11 +129,13 @@ class Holder:
             self._closed = True
             self._changed.notify_all()
         self._unblock()
+        link = self._link
+        if self._blocked is not None and link is not None:  # What is on its way comes back when its lease is over.
+            link.close()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_BLOCK_SECONDS + MARGIN_SECONDS)
         self.give_back()
-        for outcome in self._unsettled:
-            self._settled(outcome)
+        all(map(self._settled, self._unsettled))  # If one is not answered, the others would not be either.
 
     # --- the thread ---
 
@@ -174,20 +176,13 @@ class Holder:
     def _unblock(self) -> None:
         """Ends a pop that waits. Without the right to that, it ends by itself within a second."""
         end = time.monotonic() + _BLOCK_SECONDS
-        link = None
-        try:
-            while (blocked := self._blocked) is not None and time.monotonic() < end:
-                link = link or self._source.link(self._prefix, _BLOCK_SECONDS)
-                if link.ask("CLIENT", "UNBLOCK", blocked):
-                    break
-                time.sleep(0.01)  # It has not reached the server yet, or has just been answered.
-        except (redis.RedisError, OSError):
-            pass
-        finally:
-            if link is not None:
-                link.close()
+        while (blocked := self._blocked) is not None and time.monotonic() < end:
+            connection, key = blocked
+            if not self._source.unblock(key.encode("utf-8", "surrogateescape"), connection):
+                break
+            time.sleep(0.01)  # It may not have reached the server yet.
 
-    def _step(self, link: Link, connection: int) -> None:
+    def _step(self, link: Link, connection: Optional[int]) -> None:
         while self._unsettled:
             _answered(link, self._unsettled[0])
             self._unsettled.pop(0)
@@ -201,7 +196,7 @@ class Holder:
                 return
             self._keys.append(self._keys.pop(0))  # The queues take turns.
             keys = list(self._keys)
-            self._blocked = connection
+            self._blocked = connection, keys[0]
         try:
             reply = link.ask("DQ.MPOP", len(keys), *keys, "LEASE", self._lease_ms, "BLOCK", self._block_ms)
         finally:

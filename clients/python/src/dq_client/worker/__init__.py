@@ -244,39 +244,14 @@ class Worker:
         thread.start()
 
     def _end_pops(self) -> None:
-        """Unblocks the pops. A message that is delivered to one of them meanwhile is received and given back.
-
-        A pop that still waited later would be delivered what is given back, so its connection is closed.
-        """
-        permitted, reached, begun = True, True, time.monotonic()
-        patience = BLOCK_MS / 1000 + MARGIN_SECONDS
-        while True:
-            waiting = [fetcher for fetcher in self._fetchers if self._threads[fetcher].is_alive()]
-            passed = time.monotonic() - begun
-            if not waiting or passed > patience or (passed > _LAST_SECONDS and not reached):
-                for fetcher in waiting:
-                    fetcher.disconnect()
-                return
-            for fetcher, lane in zip(self._fetchers, self.lanes):
-                id = fetcher.connection_id
-                if fetcher in waiting and id is not None and permitted:
-                    permitted, reached = self._unblock(lane, id)
-            for fetcher in waiting:
-                self._threads[fetcher].join(0.02)
-
-    def _unblock(self, lane: Lane, id: int) -> Tuple[bool, bool]:
-        """Returns whether the user may unblock clients, and whether the server was reached."""
-        try:
-            link = self.app.source.link(lane.key, _LAST_SECONDS)
-            try:
-                link.ask("CLIENT", "UNBLOCK", id)
-            finally:
-                link.close()
-        except redis.exceptions.NoPermissionError:
-            return False, True
-        except (redis.RedisError, OSError):
-            return True, False
-        return True, True
+        endings = [
+            threading.Thread(target=fetcher.end_pop, args=(self._threads[fetcher],), name="dq-end", daemon=True)
+            for fetcher in self._fetchers
+        ]
+        for ending in endings:
+            ending.start()
+        for ending in endings:
+            ending.join()
 
 
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:

@@ -5,6 +5,7 @@ While it waits in a pop that blocks, acks go through the reporter. Otherwise the
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Any, List, Optional
 
@@ -36,8 +37,7 @@ class Fetcher:
         self._learned = -_LEARN_SECONDS
         self.consuming = False
         """Whether it has popped."""
-        self.connection_id: Optional[int] = None
-        """The connection that may be blocked in a pop."""
+        self._connection_id: Optional[int] = None
 
     def run(self) -> None:
         """Pops until the worker stops."""
@@ -47,22 +47,37 @@ class Fetcher:
                 self._step(link)
                 self._sound()
             except Exception as error:
-                self.disconnect()
+                self._disconnect()
                 self._lane.flush_acks()
                 if not self._worker.stopping:
                     self._pause(error)
         self._lane.flush_acks()
-        self.disconnect()
+        self._disconnect()
+
+    def end_pop(self, thread: threading.Thread) -> None:
+        """Has the thread end, which may wait in a pop. A message that is delivered to it meanwhile is given back.
+
+        If the server does not answer or refuses that, the connection is closed: a message that is on its way then is
+        delivered again when its lease is over. A pop that still waited later would be delivered what is given back.
+        """
+        answers, end = True, time.monotonic() + MARGIN_SECONDS
+        while True:
+            thread.join(0.02)
+            if not thread.is_alive() or time.monotonic() > end:
+                return
+            link = self._link
+            answers = answers and self._worker.app.source.unblock(self._lane.key, self._connection_id)
+            if not answers and link is not None:
+                link.close()
 
     def _connect(self) -> Link:
         self._link = link = self._worker.app.source.link(self._lane.key, BLOCK_MS / 1000 + MARGIN_SECONDS)
         self._learned = -_LEARN_SECONDS
-        self.connection_id = link.id()
+        self._connection_id = link.id()
         return link
 
-    def disconnect(self) -> None:
-        """Closes the connection, which ends its pop."""
-        self.connection_id = None
+    def _disconnect(self) -> None:
+        self._connection_id = None
         if self._link is not None:
             self._link.close()
             self._link = None
