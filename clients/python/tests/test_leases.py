@@ -1,9 +1,12 @@
 """The ends of leases, by the clock of the worker."""
 
+import threading
 import types
 
 import pytest
+from server import eventually
 
+from dq_client.worker.lane import Lane
 from dq_client.worker.reporter import Reporter
 
 
@@ -26,3 +29,16 @@ def test_an_extension_is_as_long_as_the_server_says(monkeypatch, slow):
     assert extend(10, 0, 1_020_000) == 20
     # No delivery lasts longer than 22 seconds.
     assert extend(15, 0, 1_022_000) == 22
+
+
+def test_what_extends_leases_learns_of_a_shorter_one():
+    worker = types.SimpleNamespace(closed=False)
+    lane = Lane(worker, "q", 1, None)
+    lane.held[b"long"] = types.SimpleNamespace(due=float("inf"))
+    thread = threading.Thread(target=Reporter(worker, lane)._next, daemon=True)
+    thread.start()
+    eventually("it waits", lambda: lane.report._waiters)
+    lane.held[b"short"] = types.SimpleNamespace(due=0.0)
+    lane.learn({"lease": 1000})
+    thread.join(10)
+    assert not thread.is_alive()

@@ -88,9 +88,12 @@ class Lane:
 
     def learn(self, info: Any) -> None:
         """Reads the settings of the queue from ``DQ.INFO``."""
-        fields = pairs(info)
+        fields, known = pairs(info), self.lease
         self.lease_ms = self.asked_lease_ms or fields.get("lease") or _DEFAULT_LEASE_MS
         self.max_lease_ms = fields.get("maxlease") or 0
+        if self.lease < known:  # The reporter may sleep for as long as the old one allows.
+            with self.lock:
+                self.report.notify()
 
     # --- the life of a delivery ---
 
