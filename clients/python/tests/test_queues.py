@@ -6,11 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
 import pytest
-from server import eventually
+import redis
+from server import eventually, free_port
 
 import dq_client
 from dq_client.queue import Queue
@@ -114,6 +118,89 @@ def test_pushes_are_not_repeated_if_that_is_switched_off(server):
         app.queue("q").push_sync(b"x")
 
 
+def test_a_push_fails_with_its_cause_if_the_server_is_away():
+    address = f"127.0.0.1:{free_port()}"
+    assert inspect.signature(dq_client.App).parameters["push_timeout"].default == 10
+    begun = time.monotonic()
+    asyncio.set_event_loop(asyncio.new_event_loop())  # Python 3.9 wants one for a client that is made outside of it.
+    for origin in (f"redis://{address}", redis.asyncio.Redis(host="127.0.0.1", port=int(address[10:]))):
+        queue = dq_client.App(origin, push_timeout=0.5).queue("q")
+        with pytest.raises(dq_client.ConnectionLost, match=f"{address}: .*refused") as first:
+            queue.push_sync(b"x")
+        with pytest.raises(dq_client.ConnectionLost, match=f"{address}: .*") as second:
+            asyncio.run(queue.push_many([b"x"]))
+        for raised in (first, second):
+            assert isinstance(raised.value.__cause__, (redis.ConnectionError, asyncio.TimeoutError))
+    assert time.monotonic() - begun < 10, "none of the four takes the ten seconds of the default"
+
+
+def test_a_push_to_a_server_that_hangs_fails_in_time(server):
+    asyncio.set_event_loop(asyncio.new_event_loop())  # as above
+    client = redis.asyncio.Redis(port=server.port)
+    server.signal("STOP")
+    try:
+        queue = dq_client.App(client, push_timeout=0.3).queue("q")
+        with pytest.raises(dq_client.ConnectionLost, match=f"localhost:{server.port}: no answer in time"):
+            asyncio.run(queue.push(b"x"))
+    finally:
+        server.signal("CONT")
+
+
+def test_hundreds_of_commands_go_at_once(app, server):
+    async def main():
+        queue = app.queue("q")
+        assert set(await asyncio.gather(*(queue.len() for _ in range(300)))) == {0}
+        await app.aclose()
+
+    asyncio.run(main())
+    begun = threading.Semaphore(0)
+
+    def length():
+        begun.release()
+        return app.queue("q").len_sync()
+
+    server.signal("STOP")
+    with ThreadPoolExecutor(150) as pool:
+        lengths = [pool.submit(length) for _ in range(150)]
+        for _ in lengths:
+            assert begun.acquire(timeout=30)
+        server.signal("CONT")
+        assert {length.result() for length in lengths} == {0}
+
+
+@pytest.mark.parametrize(
+    "url, said",
+    [
+        ("redis://localhost/abc", "database .*'abc'"),
+        ("redis://localhost/1/2", "database .*'1/2'"),
+        ("redis://localhost/1?db=2", "database .*'1'"),
+        ("redis://localhost?family=4", "'family'"),
+        ("redis://localhost?key_prefix=a", "'key_prefix'"),
+        ("redis://localhost?ssl_cert_reqs=none", "'ssl_cert_reqs'"),
+        ("redis://localhost?retry=3", "'retry'"),
+        ("redis://localhost?protocol=", "'protocol'"),
+        ("redis://localhost?protocol=2&protocol=3", "'protocol'"),
+        ("redis://localhost?socket_timeout=soon", "socket_timeout"),
+        ("redis://:pass#word@localhost", "%23"),
+    ],
+)
+def test_a_url_that_is_not_understood_is_refused(url, said):
+    with pytest.raises(ValueError, match=said):
+        dq_client.App(url)
+
+
+def test_parameters_of_a_url_count_with_and_without_asyncio():
+    source = dq_client.App("redis://localhost/3?socket_timeout=1.5&client_name=me&protocol=2").source
+    wanted = {"db": 3, "socket_timeout": 1.5, "client_name": "me", "protocol": 2}
+
+    async def asynchronous():
+        return source.async_client()
+
+    for client in (source.client(), asyncio.run(asynchronous())):
+        given = client.connection_pool.connection_kwargs
+        assert {name: type(wanted[name])(given[name]) for name in wanted} == wanted
+
+
 def test_errors_of_the_server_have_classes(app, server):
     server.do("DQ.CREATE", "full", "MAXLEN", 1)
     app.queue("full").push_sync(b"x")
@@ -153,6 +240,9 @@ def test_a_worker_is_a_program(server, tmp_path, command):
 def test_a_wrong_app_is_an_error(tmp_path):
     done = subprocess.run([sys.executable, "-m", "dq_client", "json:app"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2 and "there is no dq_client.App at 'json:app'" in done.stderr
+    words = [sys.executable, "-m", "dq_client", "json:app", "--log-level", "LOUD"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and "Unknown level: 'LOUD'" in done.stderr
 
 
 def test_a_worker_whose_server_is_gone_is_not_healthy(app, server, working, monkeypatch):

@@ -11,7 +11,7 @@ from server import eventually
 import dq_client
 
 
-def works(app, working):
+def works(app, working, at_once=1):
     """Messages are pushed, with and without asyncio, and worked on, and losses are heard of."""
     seen, reasons = [], []
 
@@ -31,6 +31,7 @@ def works(app, working):
 
     async def push():
         await queue.push(b"wait", id="m")
+        assert len(await asyncio.gather(*(queue.len() for _ in range(at_once)))) == at_once
         await app.aclose()
 
     asyncio.run(push())
@@ -59,13 +60,13 @@ def test_a_cluster(tmp_path, working, kind):
         else:
             asyncio.set_event_loop(asyncio.new_event_loop())
             client = redis.asyncio.RedisCluster(host="127.0.0.1", port=place.server.port)
-        works(dq_client.App(client), working)
+        works(dq_client.App(client), working, at_once=150)
 
 
 def test_sentinel_and_its_failover(tmp_path, working):
     with places.sentinel(tmp_path) as place:
         app = dq_client.App(eval(place.client))
-        seen = works(app, working)
+        seen = works(app, working, at_once=150)
         place.server.kill9()
         replica = place.replica.admin
         eventually("it has taken over", lambda: replica.info("replication")["role"] == "master", 20)

@@ -21,11 +21,11 @@ from typing import (
 )
 
 from . import wire
-from .context import Context
-from .errors import DqError
-from .queue import Queue, waiting
+from .context import RESULT_HEADER, Context
+from .errors import DqError, NotKept
+from .queue import PUSH_SECONDS, Queue, waiting
 from .source import Origin, Source
-from .wire import Duration, Text
+from .wire import RESULT_BYTES, Duration, Text
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -158,12 +158,12 @@ class App:
     sent again; 0 switches that off.
     """
 
-    def __init__(self, server: Origin = "redis://localhost", *, push_timeout: float = 60.0) -> None:
+    def __init__(self, server: Origin = "redis://localhost", *, push_timeout: float = PUSH_SECONDS) -> None:
         self.source = Source(server)
         self.middleware: List[Middleware] = []
         self.tasks: Dict[str, Task[Any]] = {}
         self.consumers: Dict[str, Consumer] = {}
-        self._push_timeout = push_timeout
+        self._push_timeout = wire.checked_seconds("push_timeout", push_timeout)
         from .tracing import installed  # It imports this module.
 
         self.middleware.extend(installed())

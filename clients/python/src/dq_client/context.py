@@ -10,6 +10,9 @@ from .wire import Text, headers, raw, text
 if TYPE_CHECKING:
     from .worker.lane import Lane
 
+RESULT_HEADER = "dq-result"
+"""A header of calls. With the value ``json`` whatever the handler returns is stored as JSON, so that the caller gets the same."""
+
 
 class Context:
     """One delivery of a message. A handler gets it if it has a parameter that is annotated with this class or named ``ctx``."""

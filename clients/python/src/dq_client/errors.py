@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Optional, Union
 
@@ -45,7 +46,7 @@ class Failed(DqError):
 
 
 class NotKept(DqError):
-    """The message that a caller waited for is gone: cancelled, purged, or completed without being kept."""
+    """What a caller waited for is not there: the message was cancelled or purged, or its result could not be kept."""
 
 
 class Reject(Exception):
@@ -104,14 +105,17 @@ def is_transient(error: BaseException) -> bool:
 def is_disconnect(error: BaseException) -> bool:
     """Returns whether the connection broke, so that nobody knows whether the command was carried out."""
     authentication = (redis.exceptions.AuthenticationError, redis.exceptions.AuthorizationError)
-    kinds = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.RedisClusterException, OSError)
+    # The one of asyncio is a class of its own before Python 3.11.
+    timeouts = (redis.TimeoutError, asyncio.TimeoutError)
+    kinds = (redis.ConnectionError, *timeouts, redis.exceptions.RedisClusterException, OSError)
     return isinstance(error, kinds) and not isinstance(error, authentication)
 
 
-def translated(error: BaseException) -> Optional[DqError]:
+def translated(error: BaseException, address: str) -> Optional[DqError]:
     """Returns the error of this package for an exception of redis-py, if it is one."""
     if is_disconnect(error):
-        return ConnectionLost(str(error))
+        late = isinstance(error, asyncio.TimeoutError) and not str(error)
+        return ConnectionLost(f"{address}: {'no answer in time' if late else str(error) or type(error).__name__}")
     if isinstance(error, redis.exceptions.OutOfMemoryError):
         return OutOfMemory(str(error))
     if isinstance(error, redis.RedisError):

@@ -28,7 +28,7 @@ from typing import (
 from redis.client import NEVER_DECODE
 
 from . import wire
-from .errors import ConnectionLost, DeadId, Failed, NotKept, is_transient, translated
+from .errors import ConnectionLost, DeadId, DqError, Failed, NotKept, is_transient, translated
 from .source import Backoff, Source
 from .wire import Duration, FollowOptions, PushOptions, ScheduleOptions, Settings, Text, Word
 
@@ -49,6 +49,10 @@ _PUSH, _FOLLOW, _SCHEDULE, _SETTINGS = map(wire.names, (PushOptions, FollowOptio
 _WAIT_SECONDS = 2.0
 # How long a result is kept for the caller that waits for it, beyond the time of its wait.
 _KEPT_SECONDS = 60.0
+# How much later than the end of a wait its reply may come.
+_LATE_SECONDS = 1.0
+PUSH_SECONDS = 10.0
+"""How long a push is sent again by default if the server cannot be reached."""
 
 
 def waiting(
@@ -73,7 +77,9 @@ def waiting(
 class Queue:
     """A queue by its name. It is created by its first push."""
 
-    def __init__(self, source: Source, name: str, *, push_timeout: float = 60.0, decorate: Optional[Decorate] = None):
+    def __init__(
+        self, source: Source, name: str, *, push_timeout: float = PUSH_SECONDS, decorate: Optional[Decorate] = None
+    ):
         self.name = name
         self._source = source
         self._push_timeout = push_timeout
@@ -90,11 +96,7 @@ class Queue:
         If the connection breaks, the push is sent again with the same id until it is answered, up to the
         ``push_timeout`` of the app, so the message is made once.
         """
-        given = self._decorated(options)
-        if self._push_timeout and given.get("id") is None:
-            given["id"] = uuid.uuid4().hex
-        answer, repeated = await self._repeated("DQ.PUSH", payload, *wire.words(given, _PUSH))
-        return wire.text_or_none(given["id"] if answer is None and repeated else answer)
+        return await self._push(payload, options, self._push_timeout)
 
     push_sync = waiting(push)
 
@@ -110,7 +112,8 @@ class Queue:
             raise ValueError(f"there are {len(payloads)} payloads but {len(ids)} ids")
         named = ["IDS", *ids] if ids else []
         words = wire.words(self._decorated(options), _PUSH - {"id"})
-        answers, repeated = await self._repeated("DQ.MPUSH", len(payloads), *payloads, *named, *words)
+        sent = (len(payloads), *map(wire.raw, payloads), *named, *words)
+        answers, repeated = await self._repeated(self._push_timeout, "DQ.MPUSH", *sent)
         if repeated:  # A null then tells that the message is there.
             answers = [id if answer is None else answer for id, answer in zip(ids, answers)]
         return [DeadId(str(id)) if isinstance(id, Exception) else wire.text_or_none(id) for id in answers]
@@ -118,18 +121,25 @@ class Queue:
     push_many_sync = waiting(push_many)
 
     async def push_and_wait(self, payload: Text, *, timeout: float, **options: Unpack[PushOptions]) -> Optional[bytes]:
-        """Pushes a message and returns the result of its handler. Raises ``TimeoutError``, :class:`Failed` or :class:`NotKept`."""
-        options.setdefault("retain", timeout + _KEPT_SECONDS)
-        end = time.monotonic() + timeout
-        id = await self.push(payload, **options)
+        """Pushes a message and returns the result of its handler. Raises ``TimeoutError``, :class:`Failed` or :class:`NotKept`.
+
+        If the connection breaks meanwhile, it waits on another one.
+        """
+        wait = min(_WAIT_SECONDS, self._source.reply_seconds / 2)
+        seconds = wire.checked_seconds("timeout", timeout)
+        end = time.monotonic() + seconds
+        options.setdefault("retain", seconds + _KEPT_SECONDS)
+        id = await self._push(payload, options, min(self._push_timeout, seconds))
         if id is None:  # A duplicate is the same message.
             id = wire.text(options["id"])
         while True:
-            block = max(1, round(min(_WAIT_SECONDS, end - time.monotonic()) * 1000))
-            done = wire.message(await self._ask("DQ.AWAIT", id, "BLOCK", block))
+            left = end - time.monotonic()
+            block = max(1, round(min(wait, left) * 1000))
+            reply, _ = await self._repeated(left + _LATE_SECONDS, "DQ.AWAIT", id, "BLOCK", block)
+            done = wire.message(reply)
             if done is not None:
                 return _result(done)
-            still_there = await self.get(id)
+            still_there = wire.message((await self._repeated(left + _LATE_SECONDS, "DQ.GET", id))[0])
             if still_there is None:
                 raise NotKept("the message is gone: it was cancelled or purged, or completed without being kept")
             if time.monotonic() >= end and still_there["state"] not in ("done", "dead"):
@@ -302,29 +312,42 @@ class Queue:
             given["headers"] = headers
         return given
 
-    async def _ask(self, name: str, *words: Word) -> Any:
+    async def _push(self, payload: Text, options: Mapping[str, Any], seconds: float) -> Optional[str]:
+        given = self._decorated(options)
+        if self._push_timeout and given.get("id") is None:
+            given["id"] = uuid.uuid4().hex
+        answer, repeated = await self._repeated(seconds, "DQ.PUSH", wire.raw(payload), *wire.words(given, _PUSH))
+        return wire.text_or_none(given["id"] if answer is None and repeated else answer)
+
+    async def _ask(self, name: str, *words: Word, seconds: Optional[float] = None) -> Any:
         """Sends a command and returns its reply, whose texts are bytes."""
         try:
-            return await self._send(name, *(wire.raw(w) if isinstance(w, str) else w for w in (self.name, *words)))
+            encoded = (wire.raw(w) if isinstance(w, str) else w for w in (self.name, *words))
+            return await self._send(seconds, name, *encoded)
         except Exception as error:
-            raise translated(error) or error from error
+            raise translated(error, self._source.address) or error from error
 
-    async def _repeated(self, name: str, *words: Word) -> Tuple[Any, bool]:
-        """Sends a push until it is answered. Returns the reply, and whether it was sent more than once."""
-        end, backoff, repeated = time.monotonic() + self._push_timeout, Backoff(), False
+    async def _repeated(self, seconds: float, name: str, *words: Word) -> Tuple[Any, bool]:
+        """Sends a command until it is answered, so long; 0: once. Returns the reply, and whether it was sent more often."""
+        end, backoff = time.monotonic() + seconds, Backoff()
+        first: Optional[DqError] = None
         while True:
             try:
-                return await self._ask(name, *words), repeated
-            except Exception as error:
+                left = max(end - time.monotonic(), 0.001) if seconds > 0 else None
+                return await self._ask(name, *words, seconds=left), first is not None
+            except DqError as error:
                 # After a broken connection the server may be loading, or be a replica, for a while.
                 cause = error.__cause__
-                repeated = isinstance(error, ConnectionLost) or (repeated and cause is not None and is_transient(cause))
-                if not repeated or time.monotonic() >= end:
+                if not (isinstance(error, ConnectionLost) or (first and cause and is_transient(cause))):
                     raise
-                await self._sleep(backoff.next())
+                first = first or error  # A later attempt may have been cut off before it knew why it fails.
+                pause = backoff.next()
+                if time.monotonic() + pause >= end:
+                    raise first from first.__cause__
+                await self._sleep(pause)
 
-    async def _send(self, *words: Word) -> Any:
-        return await self._source.async_client().execute_command(*words, **{NEVER_DECODE: True})
+    async def _send(self, seconds: Optional[float], *words: Word) -> Any:
+        return await asyncio.wait_for(self._source.ask(*words), seconds)
 
     async def _sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -339,7 +362,7 @@ class _Waiting(Queue):
     def __init__(self, queue: Queue) -> None:
         self.__dict__ = queue.__dict__
 
-    async def _send(self, *words: Word) -> Any:
+    async def _send(self, seconds: Optional[float], *words: Word) -> Any:
         return self._source.client().execute_command(*words, **{NEVER_DECODE: True})
 
     async def _sleep(self, seconds: float) -> None:

@@ -129,11 +129,28 @@ class Source:
         self._origin: Any = _client(origin) if isinstance(origin, str) else origin
         self._sync: Any = None
         self._async: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
+        self._slots: "weakref.WeakKeyDictionary[Any, asyncio.Semaphore]" = weakref.WeakKeyDictionary()
 
     @property
     def db(self) -> int:
         """The number of the database."""
         return int(self._settings().get("db") or 0)
+
+    @property
+    def address(self) -> str:
+        """Where the server is, for errors."""
+        if isinstance(self._origin, CLUSTERS):
+            return ", ".join(self._origin.nodes_manager.startup_nodes)
+        pool = self._origin.connection_pool
+        if hasattr(pool, "sentinel_manager"):
+            return f"the master {pool.service_name}"
+        given = pool.connection_kwargs
+        return str(given.get("path") or f"{given.get('host', 'localhost')}:{given.get('port', 6379)}")
+
+    @property
+    def reply_seconds(self) -> float:
+        """How long a reply may take before a client counts its connection as broken."""
+        return self._settings().get("socket_timeout") or _REPLY_SECONDS
 
     def client(self) -> Any:
         """Returns the client for calls that wait."""
@@ -150,6 +167,14 @@ class Source:
         if loop not in self._async:
             self._async[loop] = self._made(redis.asyncio)
         return self._async[loop]
+
+    async def ask(self, *words: Word) -> Any:
+        """Sends a command in the running event loop. More at a time than there may be connections wait."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._slots:
+            self._slots[loop] = asyncio.Semaphore(self._most())
+        async with self._slots[loop]:
+            return await self.async_client().execute_command(*words, **{NEVER_DECODE: True})
 
     async def aclose(self) -> None:
         """Closes the connections that were opened for the running event loop."""
@@ -208,27 +233,30 @@ class Source:
 
     def _settings(self) -> Dict[str, Any]:
         if isinstance(self._origin, CLUSTERS):
-            return {}
+            cluster: Any = self._origin
+            asynchronous = isinstance(cluster, redis.asyncio.RedisCluster)
+            settings = (cluster if asynchronous else cluster.nodes_manager).connection_kwargs
+            return {name: settings[name] for name in settings if name in _KEPT or name.startswith("ssl")}
         return _settings_of(self._origin.connection_pool, redis.connection.SSLConnection)
 
     def _made(self, library: Any) -> Any:
         """Makes a client of the other kind, asynchronous or not, with the same settings."""
-        nodes: Any
-        if isinstance(self._origin, redis.RedisCluster):
-            nodes, settings = self._origin.nodes_manager.startup_nodes, self._origin.nodes_manager.connection_kwargs
-        elif isinstance(self._origin, redis.asyncio.RedisCluster):
-            nodes, settings = self._origin.nodes_manager.startup_nodes, self._origin.connection_kwargs
-        else:
-            pool = self._origin.connection_pool
-            kind = _kind(pool, library)
-            settings = _settings_of(pool, kind)
-            if hasattr(pool, "sentinel_manager"):
-                return self._master(library, pool, settings)
-            made = library.ConnectionPool(connection_class=kind, **settings)
-            return library.Redis(connection_pool=made)
-        node = next(iter(nodes.values()))
-        kept = {name: settings[name] for name in settings if name in _KEPT or name.startswith("ssl")}
-        return library.RedisCluster(**dict(kept, host=node.host, port=node.port))
+        if isinstance(self._origin, CLUSTERS):
+            node: Any = next(iter(self._origin.nodes_manager.startup_nodes.values()))
+            return library.RedisCluster(**dict(self._settings(), host=node.host, port=node.port))
+        pool = self._origin.connection_pool
+        kind = _kind(pool, library)
+        settings = _settings_of(pool, kind)
+        if hasattr(pool, "sentinel_manager"):
+            return self._master(library, pool, settings)
+        # The pool of asyncio that lets callers wait hangs in redis-py 5.0 if a connection cannot be opened.
+        pools = redis.BlockingConnectionPool if library is redis else library.ConnectionPool
+        made = pools(connection_class=kind, max_connections=self._most(), **settings)
+        return library.Redis(connection_pool=made)
+
+    def _most(self) -> int:
+        most = getattr(getattr(self._origin, "connection_pool", None), "max_connections", 0)
+        return int(most) if 0 < most < 2**31 else _MOST_CONNECTIONS
 
     def _master(self, library: Any, pool: Any, settings: Dict[str, Any]) -> Any:
         """Makes a client of the master that a Sentinel names."""
