@@ -18,7 +18,7 @@ from dramatiq.middleware import Middleware, SkipMessage
 
 from .app import App
 from .errors import ConnectionLost
-from .queue import Queue
+from .queue import PUSH_SECONDS, Queue
 from .wire import Duration, PushOptions
 from .worker.inbox import Held, Inbox
 
@@ -29,8 +29,8 @@ class DqBroker(dramatiq.Broker):
     """Keeps the messages of actors in queues of dq, whose names begin with ``namespace``.
 
     ``client`` is a client of redis-py that exists, instead of ``url``. ``lease`` is how long a message stays with a worker
-    that is gone, in seconds; by default what the queue says, 30 seconds. ``push_timeout`` is how many seconds a push whose
-    connection broke is repeated. Actors and messages may have a ``broker_priority`` from -128 to 127, 0 by default: a
+    that is gone, in seconds; by default what the queue says, 30 seconds. ``push_timeout`` is how many seconds a push is sent
+    again if the server cannot be reached. Actors and messages may have a ``broker_priority`` from -128 to 127, 0 by default: a
     higher one is delivered first.
     """
 
@@ -42,7 +42,7 @@ class DqBroker(dramatiq.Broker):
         middleware: Optional[List[Middleware]] = None,
         namespace: str = "dramatiq",
         lease: Optional[Duration] = None,
-        push_timeout: float = 60.0,
+        push_timeout: float = PUSH_SECONDS,
     ) -> None:
         super().__init__(middleware=middleware)
         self.add_middleware(_SkipLost())
@@ -82,17 +82,21 @@ class DqBroker(dramatiq.Broker):
         self.logger.debug("Enqueueing message %r on queue %r.", message.message_id, message.queue_name)
         self.emit_before("enqueue", message, delay)
         options = PushOptions(id=message.message_id, replace=True, later=True)
-        if delay is not None:
-            options["delay"] = delay / 1000
-        priority = self._priority(message)
-        if priority is not None:
-            options["priority"] = priority
         try:
+            if delay is not None:
+                options["delay"] = delay / 1000
+            priority = self._priority(message)
+            if priority is not None:
+                options["priority"] = priority
             # The id of a retry is that of the delivery which is about to be acked. A push that is repeated may have been
             # carried out before, so only one that replaces leaves no doubt that the message is there.
             self.queue(message.queue_name).push_sync(message.encode(), **options)
-        except ConnectionLost as error:
-            raise ConnectionClosed(str(error)) from error
+        except Exception as error:
+            if isinstance(message, _Message):
+                message.unsent = error
+            if isinstance(error, ConnectionLost):
+                raise ConnectionClosed(str(error)) from error
+            raise
         self.emit_after("enqueue", message, delay)
         return message
 
@@ -131,6 +135,8 @@ class _Message(dramatiq.MessageProxy):
         super().__init__(message)
         self.held = held
         self.error: Optional[BaseException] = None
+        self.unsent: Optional[BaseException] = None
+        """Why its retry could not be pushed. Dramatiq acks it nevertheless."""
 
     def stuff_exception(self, exception: BaseException) -> None:
         """Keeps the exception for the nack."""
@@ -172,7 +178,11 @@ class _Consumer(dramatiq.Consumer):
 
     def ack(self, message: dramatiq.MessageProxy) -> None:
         """The worker says so again until the server has answered."""
-        _held(message).ack()
+        assert isinstance(message, _Message)
+        if message.unsent is None:
+            message.held.ack()
+        else:
+            message.held.fail(message.unsent)
 
     def nack(self, message: dramatiq.MessageProxy) -> None:
         """The message is dead: ``broker.queue(…).peek_sync("dead")`` shows it."""

@@ -2,7 +2,7 @@
 
 The message of a task has the id of the task. Its lease is extended from a thread that no task can stall. The labels
 ``delay`` (seconds) and ``priority`` (-128 to 127, higher first) are those of the message, and ``retries``, ``lease`` and
-``ttl`` too. A task is acknowledged when it ends, also by an error, unless :class:`NackMiddleware` is installed.
+``ttl`` too; with Taskiq's SmartRetryMiddleware ``delay`` is that of retries, and ``dq_delay`` that of the message. A task is acknowledged when it ends, also by an error, unless :class:`NackMiddleware` is installed.
 
 :class:`DqResultBackend` keeps a result with its message: the ack becomes ``DQ.COMPLETE``, so that a task is completed and
 has its result in one step. It uses no private interface of Taskiq.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
-from typing import Any, AsyncGenerator, MutableMapping, Optional, TypeVar
+from typing import Any, AsyncGenerator, Callable, Dict, Mapping, MutableMapping, Optional, TypeVar
 from weakref import WeakValueDictionary
 
 import taskiq
@@ -20,16 +20,15 @@ from taskiq.exceptions import TaskRejectedError
 
 from .app import App, UnknownTask
 from .errors import DqError, Failed, NotKept, Reject
-from .queue import Queue
+from .queue import PUSH_SECONDS, Queue
 from .source import Origin
-from .wire import Duration, PushOptions
+from .wire import RESULT_BYTES, Duration, PushOptions
 from .worker.inbox import Held, Inbox
-from .worker.outcome import TooLargeResult
 
 T = TypeVar("T")
 
-# The most bytes of a result that the server keeps with a message.
-_RESULT_BYTES = 65536
+# The labels that are options of a push, and what their values are.
+_LABELS = {"lease": float, "ttl": float, "priority": int, "retries": int}
 # Errors after which a task is not tried again.
 _REJECTED = (Reject, TaskRejectedError)
 
@@ -39,7 +38,8 @@ class DqBroker(taskiq.AsyncBroker):
 
     ``server`` is a URL, or a client of redis-py that exists. A worker process holds at most ``prefetch`` tasks, running and
     waiting: give it the number that ``--max-async-tasks`` has. ``lease`` is how long a task stays with a worker that is
-    gone, in seconds; by default what its message or the queue says.
+    gone, in seconds; by default what its message or the queue says. ``push_timeout`` is how many seconds a push is sent
+    again if the server cannot be reached.
     """
 
     def __init__(
@@ -49,9 +49,10 @@ class DqBroker(taskiq.AsyncBroker):
         *,
         prefetch: int = 100,
         lease: Optional[Duration] = None,
+        push_timeout: float = PUSH_SECONDS,
     ) -> None:
         super().__init__()
-        self._app = App(server)
+        self._app = App(server, push_timeout=push_timeout)
         self._prefetch, self._lease = prefetch, lease
         self._inbox: Optional[Inbox] = None
         self._arrived: "queue.SimpleQueue[Held]" = queue.SimpleQueue()
@@ -76,21 +77,21 @@ class DqBroker(taskiq.AsyncBroker):
 
     async def kick(self, message: taskiq.BrokerMessage) -> None:
         """Pushes a task. One that is kicked again under its id, as by a retry, takes the place of the one that runs."""
-        labels = message.labels
         options = PushOptions(id=message.task_id, replace=True, later=True)
-        if "delay" in labels:
-            options["delay"] = float(labels["delay"])
-        if "lease" in labels:
-            options["lease"] = float(labels["lease"])
-        if "ttl" in labels:
-            options["ttl"] = float(labels["ttl"])
-        if "priority" in labels:
-            options["priority"] = int(labels["priority"])
-        if "retries" in labels:
-            options["retries"] = int(labels["retries"])
+        given: Dict[str, Any] = {"delay": _label(message.labels, self._delay_label(message.labels), float)}
+        given.update((name, _label(message.labels, name, kind)) for name, kind in _LABELS.items())
+        options.update({name: value for name, value in given.items() if value is not None})  # type: ignore[typeddict-item]
         if isinstance(self.result_backend, DqResultBackend):
             options["retain"] = self.result_backend.keep
         await self.queue.push(message.message, **options)
+
+    def _delay_label(self, labels: Mapping[str, Any]) -> str:
+        """To SmartRetryMiddleware the label ``delay`` is that of retries, which it sends itself or has a source schedule."""
+        for middleware in self.middlewares:
+            if isinstance(middleware, taskiq.SmartRetryMiddleware):
+                is_retry = "_retries" in labels and middleware.schedule_source is None
+                return "delay" if is_retry else "dq_delay"
+        return "delay"
 
     async def listen(self) -> AsyncGenerator[taskiq.AckableMessage, None]:
         """Yields tasks to the worker of Taskiq."""
@@ -148,6 +149,13 @@ class DqBroker(taskiq.AsyncBroker):
     def _give_back(self) -> None:
         while not self._arrived.empty():
             self._arrived.get().give_back()
+
+
+def _label(labels: Mapping[str, Any], name: str, kind: Callable[[Any], Any]) -> Any:
+    try:
+        return None if name not in labels else kind(labels[name])
+    except (TypeError, ValueError):
+        raise ValueError(f"the label {name!r} is a number, not {labels[name]!r}") from None
 
 
 async def _tick() -> None:
@@ -247,8 +255,8 @@ class DqResultBackend(taskiq.AsyncResultBackend[T]):
         if running is None:
             raise DqError("a result is kept with its message: use DqBroker, and the ack type when_saved")
         stored = result.model_dump_json().encode()
-        if len(stored) > _RESULT_BYTES:
-            raise TooLargeResult(f"the result has {len(stored)} bytes, more than the {_RESULT_BYTES} that are kept")
+        if len(stored) > RESULT_BYTES:
+            raise NotKept(f"the result has {len(stored)} bytes, more than the {RESULT_BYTES} that are kept")
         running.result = stored
 
     async def is_result_ready(self, task_id: str) -> bool:
@@ -265,7 +273,8 @@ class DqResultBackend(taskiq.AsyncResultBackend[T]):
         if fields["state"] == "dead":
             error = Failed(fields.get("error") or f"the task is dead: {fields['reason']}")
             return taskiq.TaskiqResult[Any](is_err=True, return_value=None, execution_time=0, error=error)
-        raise NotKept(f"the task {task_id} has no result: it is {fields['state']}")
+        why = ": what it returned is no JSON or too long, or was not to be kept" if fields["state"] == "done" else ""
+        raise NotKept(f"the task {task_id} has no result: it is {fields['state']}{why}")
 
     async def shutdown(self) -> None:
         """Closes connections."""

@@ -133,6 +133,71 @@ def test_a_task_is_pushed_with_the_commit(server, produce):
     assert said.split() == ["0", "1", "1"]
 
 
+def test_a_task_is_pushed_with_the_commits_of_all_databases(server, produce):
+    said = in_shop(
+        produce,
+        "from django.db import connections\n"
+        "connections.databases['other'] = connections.databases['default']\n"
+        "queue = refund.get_backend().queue()\n"
+        "with transaction.atomic('other'):\n refund.enqueue(1)\n print(queue.len_sync())\n"
+        "print(queue.len_sync())\n"
+        "with transaction.atomic():\n with transaction.atomic('other'):\n  refund.enqueue(2)\n print(queue.len_sync())\n"
+        "print(queue.len_sync())\n"
+        "with transaction.atomic():\n"
+        " with transaction.atomic('other'):\n  refund.enqueue(3)\n  transaction.set_rollback(True, 'other')\n"
+        "print(queue.len_sync())",
+    )
+    assert said.split() == ["0", "1", "1", "2", "2"]
+
+
+def test_a_push_to_a_server_that_is_away_fails_with_its_cause(produce):
+    said = in_shop(
+        produce,
+        "from dq_client import ConnectionLost\n"
+        "from dq_client.django import DqBackend\n"
+        "backend = DqBackend('default', {'OPTIONS': {'url': 'redis://127.0.0.1:1', 'push_timeout': 0.2}})\n"
+        "try:\n backend.enqueue(confirm, [1], {})\nexcept ConnectionLost as error:\n print(error)\n"
+        "print(DqBackend('default', {})._app._push_timeout)",
+    )
+    assert said == "127.0.0.1:1: Error 111 connecting to 127.0.0.1:1. Connection refused.\n10.0"
+
+
+def test_options_of_another_kind_are_refused_by_name(produce):
+    wrong = [
+        {"retries": "5"},
+        {"enqueue_on_commit": "no"},
+        {"keep": "1 d"},
+        {"push_timeout": "1"},
+        {"url": "redis://h/a"},
+    ]
+    wrong.append({"url": "redis://h", "client": None})
+    said = in_shop(
+        produce,
+        "from dq_client.django import DqBackend\n"
+        "from django.core.exceptions import ImproperlyConfigured\n"
+        f"for options in {wrong!r}:\n"
+        " try:\n  DqBackend('default', {'OPTIONS': options})\n"
+        " except ImproperlyConfigured as error:\n  print(error)",
+    ).splitlines()
+    words = ["retries", "enqueue_on_commit", "keep", "push_timeout", "database", "not both"]
+    assert len(said) == len(words) and all(word in line for word, line in zip(words, said))
+
+
+def test_work_whose_result_cannot_be_kept_is_successful(produce):
+    said = in_shop(
+        produce,
+        "import json, shop.tasks\n"
+        "from types import SimpleNamespace\n"
+        "ctx = SimpleNamespace(id='default:m', consumer='w', checkpoint=None, meta={'created': 0})\n"
+        "for value in (3 + 4j, 'x' * 70_000):\n"
+        " shop.tasks.work = shop.tasks.task(lambda: value)\n"
+        " ctx.save = lambda checkpoint: None\n"
+        " kept = json.loads(confirm.get_backend()._run({'task': 'shop.tasks.work'}, ctx))\n"
+        " print(kept['call']['value'], kept['failures'], [path for path, _ in kept['errors']])",
+    )
+    assert said.splitlines() == ["None 0 ['dq_client.errors.NotKept']"] * 2
+
+
 def test_a_client_that_exists_is_taken(server, produce):
     said = in_shop(
         produce,

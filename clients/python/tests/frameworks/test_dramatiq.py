@@ -195,3 +195,22 @@ def test_a_priority_orders_the_queue(server, broker):
     important.send()
     important.send_with_options(broker_priority=9)
     assert [message[b"priority"] for message in server.do("DQ.PEEK", QUEUE, "ready", "COUNT", 3)] == [9, 5, 0]
+
+
+def test_a_retry_that_cannot_be_pushed_is_not_lost(server):
+    broker = DqBroker(url=server.url, push_timeout=0.2)
+    consumer = broker.consume("default")
+    for wrong in ("a delay", "the server"):
+        pushed = broker.enqueue(dramatiq.Message("default", "shop.confirm", (), {}, {}))
+        message = next(consumer)
+        if wrong == "the server":
+            server.kill9()
+        with pytest.raises((TypeError, dramatiq.errors.ConnectionClosed)) as raised:
+            broker.enqueue(message, delay="30" if wrong == "a delay" else 30)
+        consumer.ack(message)  # As Dramatiq's worker does, which only logs the error.
+        if wrong == "the server":
+            assert f"127.0.0.1:{server.port}: " in str(raised.value)
+            server.boot()
+        wait("it is given back", lambda id=pushed.message_id: b"error" in str(server.message(QUEUE, id)).encode())
+        assert server.message(QUEUE, pushed.message_id)["state"] in (b"delayed", b"ready")
+    consumer.close()

@@ -2,14 +2,17 @@
 
 import asyncio
 import gc
+import inspect
 import pathlib
 
+import pytest
 import taskiq
 from conftest import survive, wait
-from server import PATIENCE
+from server import PATIENCE, free_port
 from taskiq.api import run_receiver_task
 
-from dq_client.taskiq import DqBroker
+import dq_client
+from dq_client.taskiq import DqBroker, DqResultBackend, NackMiddleware
 
 HOUR = 3600
 HEAD = "import asyncio\nfrom shop import *\nasync def main():\n await broker.startup()\n "
@@ -229,6 +232,72 @@ def test_a_task_that_waits_in_a_cancelled_receiver_goes_back(server):
             gc.collect()
             await asyncio.sleep(0.01)
         assert server.do("DQ.LEN", "taskiq") == 2
+        await broker.shutdown()
+
+    asyncio.run(asyncio.wait_for(work(), 60 * PATIENCE))
+
+
+def test_the_label_of_smart_retries_does_not_delay_the_first_run(server):
+    async def kick():
+        broker = DqBroker(server.url).with_middlewares(taskiq.SmartRetryMiddleware())
+        task = broker.task(retry_on_error=True, delay=3600)(anything)
+        for id, labels in [("first", {}), ("later", {"dq_delay": 3600}), ("retry", {"_retries": 1})]:
+            await task.kicker().with_task_id(id).with_labels(**labels).kiq()
+        await broker.shutdown()
+
+    asyncio.run(kick())
+    states = [server.message("taskiq", id)["state"] for id in ("first", "later", "retry")]
+    assert states == [b"ready", b"delayed", b"delayed"]
+
+
+def test_a_push_to_a_server_that_is_away_fails_with_its_cause():
+    async def kick():
+        broker = DqBroker(f"redis://127.0.0.1:{port}", push_timeout=0.2)
+        with pytest.raises(taskiq.SendTaskError) as raised:
+            await broker.task(anything).kiq()
+        assert isinstance(raised.value.__cause__, dq_client.ConnectionLost)
+        assert f"127.0.0.1:{port}: " in str(raised.value.__cause__)
+
+    assert inspect.signature(DqBroker).parameters["push_timeout"].default == 10
+    with pytest.raises(TypeError, match="push_timeout"):
+        DqBroker(push_timeout="10")
+    port = free_port()
+    asyncio.run(kick())
+
+
+def test_a_label_that_is_no_number_is_refused_by_name(server):
+    async def kick():
+        with pytest.raises(taskiq.SendTaskError) as raised:
+            await DqBroker(server.url).task(anything).kicker().with_labels(priority=0.5).kiq()
+        assert "'priority'" in str(raised.value.__cause__)
+
+    asyncio.run(kick())
+
+
+def test_what_cannot_be_kept_or_is_no_time_holds_no_place(server):
+    async def work():
+        broker = DqBroker(server.url, prefetch=1).with_result_backend(DqResultBackend(server.url))
+        broker.add_middlewares(NackMiddleware())
+
+        @broker.task
+        def wrong() -> None:
+            raise dq_client.Retry(after="30")
+
+        @broker.task
+        def large() -> str:
+            return "x" * 70_000
+
+        receiver = asyncio.create_task(run_receiver_task(broker, max_async_tasks=1))
+        failed = await wrong.kicker().with_task_id("failed").kiq()
+        done = await large.kicker().with_task_id("done").kiq()
+        while not await done.is_ready():
+            await asyncio.sleep(0.01)
+        with pytest.raises(taskiq.ResultGetError) as raised:
+            await done.get_result()
+        assert isinstance(raised.value.__cause__, dq_client.NotKept)
+        assert server.message("taskiq", "done")["attempt"] == 1
+        assert b"Retry(after='30')" in server.message("taskiq", failed.task_id)["error"]
+        receiver.cancel()
         await broker.shutdown()
 
     asyncio.run(asyncio.wait_for(work(), 60 * PATIENCE))

@@ -2,7 +2,7 @@
 
 Tasks with a countdown or an ETA wait in the server and reach a worker when they are due. A task that a worker holds is
 leased, and the worker extends the lease from a thread. Transport options: ``lease`` in seconds (30), ``global_keyprefix``,
-and ``client``, a client of redis-py that exists.
+``push_timeout``, how many seconds a push to a server that does not answer takes (10), and ``client``, a client of redis-py that exists.
 
 ``Celery(…, control="dq_client.celery:Control")`` has ``app.control.revoke`` remove tasks that wait. :func:`cancel` does so
 without it.

@@ -19,11 +19,14 @@ from kombu.utils.url import url_to_parts
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from ..queue import PUSH_SECONDS
 from ..source import CLUSTERS, Source
+from ..wire import checked_seconds
 from .channel import Channel
 from .threads import Listener
 
-_SOCKET_SECONDS = 5.0
+# How often kombu tries by default to push a task, and to connect for that.
+_TRIES = 5
 # How often an event loop is woken, since it looks for signals only then.
 _TICK_SECONDS = 0.5
 # How many published messages are kept for a queue that has no consumer yet.
@@ -112,20 +115,26 @@ class Transport(virtual.Transport):
             raise ValueError(f"the database is a number, such as dq://host:6379/0, not {path!r}")
         settings: Dict[str, Any] = {} if not isinstance(given.ssl, dict) else given.ssl
         settings = {name if name.startswith("ssl_") else f"ssl_{name}": value for name, value in settings.items()}
+        options = given.transport_options
+        seconds = (
+            checked_seconds("the transport option 'push_timeout'", options.get("push_timeout", PUSH_SECONDS)) / _TRIES
+        )
         settings.update(
-            socket_timeout=_SOCKET_SECONDS,
-            socket_connect_timeout=given.connect_timeout or _SOCKET_SECONDS,
+            socket_timeout=seconds,
+            socket_connect_timeout=min(given.connect_timeout or seconds, seconds),
             socket_keepalive=True,
             retry=Retry(NoBackoff(), 0),
             ssl=self.tls or bool(given.ssl),
         )
-        options = given.transport_options
         settings.update((name, options[name]) for name in _SETTINGS if options.get(name) is not None)
         return redis.Redis(db=int(path or 0), username=user or None, password=password or None, **place, **settings)
 
     def establish_connection(self) -> Any:
         """Checks that the server answers."""
-        self.source.client().ping()
+        try:
+            self.source.client().ping()
+        except (redis.ConnectionError, redis.TimeoutError) as error:
+            raise type(error)(f"{self.source.address}: {error}") from error
         return super().establish_connection()
 
     def close_connection(self, connection: Any) -> None:

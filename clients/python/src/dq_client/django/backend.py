@@ -6,14 +6,16 @@ its attempts and errors. The result of a task that succeeded is the message's re
 
 from __future__ import annotations
 
+import functools
 import json
+import logging
 import traceback
 import uuid
 from datetime import datetime, timezone
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import close_old_connections, transaction
+from django.db import close_old_connections, connections, transaction
 from django.utils import timezone as django_timezone
 from django.utils.module_loading import import_string
 
@@ -32,14 +34,14 @@ except ImportError:
 
 from ..app import App, UnknownTask
 from ..context import Context
-from ..errors import Reject, Retry
-from ..queue import Queue
-from ..wire import PushOptions
+from ..errors import NotKept, Reject, Retry
+from ..queue import PUSH_SECONDS, Queue
+from ..wire import RESULT_BYTES, PushOptions, checked_seconds
 from ..worker import Worker
-from ..worker.outcome import TooLargeResult
 
-# The most bytes of a result that the server keeps, and what is kept of errors so that they fit too.
-_RESULT_BYTES = 65536
+log = logging.getLogger("dq_client")
+
+# What is kept of errors, so that they fit into a result too.
 _ERRORS, _TRACEBACK_CHARACTERS = 10, 2000
 
 _STATUS = {
@@ -54,8 +56,9 @@ class DqBackend(BaseTaskBackend):
 
     ``OPTIONS``: ``url``, or ``client``, a client of redis-py that exists; ``namespace`` (``django``); ``retries``, how often
     a task that raised is tried again, with the backoff of the queue (0); ``keep``, how many seconds the result of a task
-    that succeeded is kept (a day); ``enqueue_on_commit``, whether tasks are pushed when the transaction of the caller is
-    committed (``False``: at once).
+    that succeeded is kept (a day); ``enqueue_on_commit``, whether tasks are pushed when the transactions of the caller are
+    committed, those of all databases (``False``: at once); ``push_timeout``, how many seconds a push is sent again if the
+    server cannot be reached (10).
     """
 
     supports_defer = True
@@ -66,22 +69,34 @@ class DqBackend(BaseTaskBackend):
     def __init__(self, alias: str, params: Dict[str, Any]) -> None:
         super().__init__(alias, params)
         options = dict(self.options)
+        if "url" in options and "client" in options:
+            raise ImproperlyConfigured(f"TASKS[{alias!r}]: give DqBackend a url or a client, not both")
         url = options.pop("url", "redis://localhost")
         self._origin = options.pop("client", url)
         self._namespace = options.pop("namespace", "django")
         self._retries = options.pop("retries", 0)
         self._keep = options.pop("keep", 86400)
         self._on_commit = options.pop("enqueue_on_commit", False)
+        push_timeout = options.pop("push_timeout", PUSH_SECONDS)
         if options:
             raise ImproperlyConfigured(f"TASKS[{alias!r}]: DqBackend has no option {', '.join(sorted(options))}")
-        self._app = App(self._origin)
+        if type(self._retries) is not int or type(self._on_commit) is not bool:
+            raise ImproperlyConfigured(
+                f"TASKS[{alias!r}]: retries is a whole number and enqueue_on_commit is True or False, "
+                f"not {self._retries!r} and {self._on_commit!r}"
+            )
+        try:
+            checked_seconds("keep", self._keep)
+            self._app = App(self._origin, push_timeout=push_timeout)
+        except (TypeError, ValueError) as error:
+            raise ImproperlyConfigured(f"TASKS[{alias!r}]: {error}") from error
 
     def queue(self, queue_name: str = "default") -> Queue:
         """Returns the queue of dq that holds the tasks of a queue: to redrive failed ones, to pause it."""
         return self._app.queue(f"{self._namespace}:{queue_name}")
 
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
-        """Pushes a task, at once or when the transaction is committed."""
+        """Pushes a task, at once or when all transactions that are open are committed."""
         self.validate_task(task)
         result = self._made(task, f"{task.queue_name}:{uuid.uuid4().hex}", args=list(args), kwargs=dict(kwargs))
         call = {"task": task.module_path, "args": result.args, "kwargs": result.kwargs}
@@ -102,7 +117,7 @@ class DqBackend(BaseTaskBackend):
             task_enqueued.send(type(self), task_result=result)
 
         if self._on_commit:
-            transaction.on_commit(push)
+            _after_commits(push)
         else:
             push()
         return result
@@ -178,8 +193,7 @@ class DqBackend(BaseTaskBackend):
         task_started.send(type(self), task_result=result)
         try:
             context = [TaskContext(task_result=result)] if task.takes_context else []
-            value = normalize_json(task.call(*context, *result.args, **result.kwargs))
-            kept = record.completed(dict(call, priority=ctx.meta.get("priority", 0)), value)
+            value = task.call(*context, *result.args, **result.kwargs)
         except Retry:
             raise
         except (Exception, SystemExit) as error:
@@ -189,6 +203,16 @@ class DqBackend(BaseTaskBackend):
                 self._finished(result, TaskResultStatus.FAILED)
                 raise Reject(f"{type(error).__name__}: {error}") from error
             raise
+        call["priority"] = ctx.meta.get("priority", 0)
+        try:
+            value = normalize_json(value)
+            kept = record.completed(call, value)
+        except Exception as error:  # The work is done, and done again it would lead to the same.
+            log.warning("%s: %s is done, but its result is not kept: %s", task.module_path, ctx.id, error)
+            value = None
+            record.note(NotKept(f"the result is not kept: {error}"))
+            record.tell(result)
+            kept = record.completed(call, value)
         object.__setattr__(result, "_return_value", value)
         self._finished(result, TaskResultStatus.SUCCESSFUL)
         return kept
@@ -219,19 +243,23 @@ class _Record:
 
     def failed(self, error: BaseException, ctx: Context) -> None:
         """An attempt has failed."""
+        self.failures += 1
+        self.note(error)
+        ctx.save(self._json())
+
+    def note(self, error: BaseException) -> None:
+        """Adds an error to those that are kept."""
         kind = type(error)
         trace = "".join(traceback.format_exception(kind, error, error.__traceback__))[-_TRACEBACK_CHARACTERS:]
-        self.failures += 1
         self.errors = [*self.errors, [f"{kind.__module__}.{kind.__qualname__}", trace]][-_ERRORS:]
-        ctx.save(self._json())
 
     def completed(self, call: Dict[str, Any], value: Any) -> str:
         """Returns what is kept of a task that succeeded: without its arguments, if they are too long."""
         kept = self._json(dict(call, value=value))
-        if len(kept) > _RESULT_BYTES:
+        if len(kept) > RESULT_BYTES:
             kept = self._json(dict(call, value=value, args=[], kwargs={}))
-        if len(kept) > _RESULT_BYTES:
-            raise TooLargeResult(f"the task returned too much: no more than {_RESULT_BYTES} bytes are kept")
+        if len(kept) > RESULT_BYTES:
+            raise NotKept(f"it has more than the {RESULT_BYTES} bytes that are kept")
         return kept
 
     def tell(self, result: TaskResult) -> None:
@@ -257,6 +285,23 @@ def _task(path: str) -> Task:
     if not isinstance(task, Task):
         raise UnknownTask(f"{path!r} is not a task")
     return task
+
+
+def _after_commits(push: Callable[[], None]) -> None:
+    """Calls it once the transactions of all databases are committed, and never if one of them is rolled back."""
+    # on_commit() refuses connections whose transactions are not Django's.
+    found = (it for it in connections.all(initialized_only=True) if it.connection is not None)
+    aliases = {it.alias for it in found if it.in_atomic_block or not it.autocommit}
+
+    def committed(alias: str) -> None:
+        aliases.discard(alias)
+        if not aliases:
+            push()
+
+    if not aliases:
+        push()
+    for alias in list(aliases):
+        transaction.on_commit(functools.partial(committed, alias), using=alias)
 
 
 def _now() -> datetime:
