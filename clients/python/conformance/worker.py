@@ -59,7 +59,10 @@ async def work(wanted: dict, attempt: int) -> object:
     if do == "reject":
         raise Reject(text)
     if do == "retry":
-        raise Retry(text, after=wanted["after"] / 1000 if "after" in wanted else None)
+        after = wanted.get("after")
+        if after in ("NaN", "Infinity"):
+            after = float(after)
+        raise Retry(text, after=after / 1000 if isinstance(after, (int, float)) else after)
     if do == "exit":
         os._exit(3)
     if do == "hang":
@@ -68,9 +71,9 @@ async def work(wanted: dict, attempt: int) -> object:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             pass
-    elif do not in ("ok", "result", "fail"):
+    elif do not in ("ok", "result", "no-result", "fail"):
         raise ValueError(f"unknown task {do!r}")
-    return wanted.get("result") if do == "result" else None
+    return {"result": wanted.get("result"), "no-result": {"a", "set"}}.get(do)
 
 
 def main() -> int:

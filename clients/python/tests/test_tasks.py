@@ -145,6 +145,25 @@ def test_an_error_is_kept_with_the_end_of_its_traceback(app, working):
     assert "dq_client/worker" not in fields["error"]
 
 
+@pytest.mark.parametrize("after", ["30", float("nan"), float("inf"), -1, 1e12, object()])
+def test_a_delay_that_is_no_time_is_a_failure(app, working, after):
+    seen = []
+
+    @app.task(queue="q")
+    def work(wrong):
+        if wrong:
+            raise dq_client.Retry("busy", after=after)
+        seen.append(wrong)
+
+    working(app, concurrency=1)
+    id = work.push_sync(True)
+    fields = eventually("it failed", lambda: (said := app.queue("q").get_sync(id)).get("error") and said)
+    assert "Retry(after=" in fields["error"] and fields["error"].endswith('raise dq_client.Retry("busy", after=after)')
+    assert fields["state"] == "delayed"
+    work.push_sync(False)
+    eventually("the next one runs", lambda: seen == [False])
+
+
 def test_a_thread_learns_that_it_has_lost_its_message(app, working):
     begun, reasons = threading.Event(), []
 
@@ -177,6 +196,15 @@ def test_a_checkpoint_reaches_the_next_attempt(app, working):
     assert seen == [None, b"page 7"]
 
 
+def test_a_checkpoint_that_is_too_long_is_reported(app, working):
+    events = []
+    app.task(queue="q", name="work")(lambda ctx: ctx.save("x" * 70_000))
+    working(app, hook=events.append)
+    app.tasks["work"].push_sync()
+    [refused] = eventually("it is told", lambda: [event for event in events if event.kind == "refused"])
+    assert "65536" in refused.text
+
+
 def test_a_caller_waits_for_a_result(app, working):
     @app.task(queue="q")
     async def add(a, b):
@@ -191,6 +219,60 @@ def test_a_caller_waits_for_a_result(app, working):
         add.call_sync(2, 0, timeout=10)
     with pytest.raises(TimeoutError):
         app.queue("nobody").push_and_wait_sync(b"x", timeout=0.1)
+
+
+@pytest.mark.parametrize("result", ["123", "null", '"', "gr\u00fc\u00df", None, 7, {"a": [1, None]}, ""])
+def test_a_caller_gets_what_the_handler_returned(app, working, result):
+    app.task(queue="q", name="work")(lambda: result)
+    working(app)
+    got = app.tasks["work"].call_sync(timeout=10)
+    assert (got, type(got)) == (result, type(result))
+
+
+@pytest.mark.parametrize("result", [{1}, "x" * 70_000], ids=["a set", "a long text"])
+def test_work_whose_result_cannot_be_kept_is_done(app, working, caplog, result):
+    events = []
+    work = app.task(queue="q", name="work")(lambda: result)
+    working(app, hook=events.append)
+    ids = [work.push_sync(retain=60), work.push_sync(retain=60)]
+    for id in ids:
+        fields = eventually(
+            "it is done", lambda id=id: (said := app.queue("q").get_sync(id))["state"] == "done" and said
+        )
+        assert (fields["result"], fields["attempt"]) == (None, 1)
+    with pytest.raises(dq_client.NotKept, match="no result was kept"):
+        work.call_sync(timeout=10)
+    assert [event.kind for event in events[1:]] == ["started", "done"] * 3
+    assert "not kept" in events[2].text
+    assert len([said for said in caplog.messages if "not kept" in said]) == 1
+
+
+@pytest.mark.parametrize("waiting", [True, False])
+def test_a_call_goes_on_when_its_connection_breaks(server, working, waiting):
+    app, begun, go = dq_client.App(f"{server.url}?socket_timeout=0.5"), threading.Event(), threading.Event()
+
+    @app.task(queue="q")
+    def work():
+        begun.set()
+        go.wait(30)
+        return "done"
+
+    working(app)
+    called = (work.call_sync if waiting else lambda timeout: asyncio.run(work.call(timeout=timeout)), [])
+    caller = threading.Thread(target=lambda: called[1].append(called[0](timeout=30)))
+    caller.start()
+    assert begun.wait(10)
+
+    def waits():
+        return any(client["cmd"].lower() == "dq.await" for client in server.admin.client_list())
+
+    eventually("the caller waits", waits)
+    server.kill9()
+    server.boot()
+    eventually("it waits again", waits)
+    go.set()
+    caller.join(30)
+    assert called[1] == ["done"]
 
 
 def test_a_worker_serves_in_the_loop_of_its_program(app):

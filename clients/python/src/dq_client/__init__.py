@@ -22,7 +22,7 @@ from .errors import (
 from .queue import Queue
 from .wire import PushOptions, ScheduleOptions, Settings
 from .worker import Event, Worker
-from .worker.outcome import TimeLimit, TooLargeResult
+from .worker.outcome import TimeLimit
 
 __version__ = "0.2.0"
 
@@ -49,7 +49,6 @@ __all__ = [
     "Task",
     "TimeLimit",
     "TooLarge",
-    "TooLargeResult",
     "UnknownTask",
     "Worker",
 ]

@@ -115,9 +115,16 @@ class Task(Generic[F]):
     push_sync = waiting(push)
 
     async def call(self, /, *args: Any, timeout: float, **options: Any) -> Any:
-        """Pushes a call and returns its result, read from JSON."""
+        """Pushes a call and returns its result, which is passed on as JSON. Raises ``TimeoutError``, :class:`Failed` or
+        :class:`NotKept`."""
         payload, given = self._split(args, options)
-        return _from_json(await self.queue.push_and_wait(payload, timeout=timeout, **given))
+        given["headers"] = {**(given.get("headers") or {}), RESULT_HEADER: "json"}
+        result = await self.queue.push_and_wait(payload, timeout=timeout, **given)
+        if result is None:
+            raise NotKept(
+                f"the handler is done, but no result was kept: it must be JSON of at most {RESULT_BYTES} bytes"
+            )
+        return _from_json(result)
 
     call_sync = waiting(call)
 
@@ -271,10 +278,8 @@ def _context_parameter(handler: Handler) -> Optional[str]:
     return None
 
 
-def _from_json(result: Optional[bytes]) -> Any:
-    """Returns a result as the handler returned it: a text is stored as it is, anything else as JSON."""
-    if result is None:
-        return None
+def _from_json(result: bytes) -> Any:
+    """Reads a result. What is no JSON, such as bytes that a handler returned, is a text."""
     try:
         return json.loads(result)
     except ValueError:

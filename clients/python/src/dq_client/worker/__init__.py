@@ -16,9 +16,7 @@ import socket
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
-
-import redis
+from typing import Any, Callable, Dict, List, Mapping, Optional, Set
 
 from ..app import App
 from ..wire import Duration, checked_seconds, milliseconds
@@ -98,6 +96,7 @@ class Worker:
         self.clock = Clock(self)
         self.lanes = [Lane(self, queue, size, self._lease(queue, lease)) for queue, size in sizes.items()]
         self._hook = hook
+        self._unkept: Set[str] = set()
         self._listener = Listener(self)
         self._fetchers = [Fetcher(self, lane) for lane in self.lanes]
         self._threads: Dict[Any, threading.Thread] = {}
@@ -202,6 +201,10 @@ class Worker:
         ctx = delivery.ctx
         if kind in ("failed", "rejected", "lost"):
             log.warning("%s: %s %s at attempt %d: %s", ctx.queue, ctx.id, kind, ctx.attempt, text)
+        source = ctx.task or ctx.queue
+        if kind == "done" and text and source not in self._unkept:  # Once is enough.
+            self._unkept.add(source)
+            log.warning("%s: %s is done, but %s", source, ctx.id, text)
         if self._hook is not None:
             seconds = time.monotonic() - delivery.begun
             self._call_hook(Event(kind, ctx.queue, ctx.id, ctx.attempt, seconds, text))

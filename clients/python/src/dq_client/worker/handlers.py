@@ -8,6 +8,7 @@ import queue
 import threading
 from typing import TYPE_CHECKING, Callable, List, Optional
 
+from ..context import RESULT_HEADER
 from .lane import Delivery, Lane
 from .outcome import GIVEN_BACK, Outcome, of_error, of_result
 
@@ -102,7 +103,8 @@ class Handlers:
                     job = delivery.job
                     assert job is not None
                     result = job.call(*job.args, **job.kwargs)
-                    outcome = of_result(await result if job.is_async else result)
+                    result = await result if job.is_async else result
+                    outcome = of_result(result, delivery.ctx.headers.get(RESULT_HEADER) == "json")
         except asyncio.CancelledError as error:  # By the worker, whose reason then counts, or by the end of the loop.
             outcome = GIVEN_BACK if self._worker.stopping else of_error(error)
         except BaseException as error:

@@ -8,17 +8,14 @@ import traceback
 from typing import Any, List, NamedTuple
 
 from ..errors import DqError, Reject, Retry
-from ..wire import Word, milliseconds, raw
+from ..wire import RESULT_BYTES, Word, milliseconds, raw
 
-# The server keeps this much of an error, and this much of a result.
+# The server keeps this much of an error.
 _ERROR_BYTES = 1024
 _SUMMARY_BYTES = 512
-_RESULT_BYTES = 65536
+# The longest delay that the server takes.
+_LONGEST_MS = 4_398_046_511_103
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-
-
-class TooLargeResult(DqError):
-    """A handler returned more than the server keeps."""
 
 
 class TimeLimit(DqError):
@@ -26,7 +23,7 @@ class TimeLimit(DqError):
 
 
 class Outcome(NamedTuple):
-    """How a delivery ended: its name for the hook, the command, and what follows the receipt in it."""
+    """How a delivery ended: its name for the hook, the command, what follows the receipt in it, and a text for the hook."""
 
     kind: str
     command: str
@@ -38,16 +35,20 @@ ACK = Outcome("done", "DQ.ACK", [])
 GIVEN_BACK = Outcome("returned", "DQ.NACK", ["NOCOUNT"])
 
 
-def of_result(result: Any) -> Outcome:
-    """Returns the outcome of a handler that returned. A text or bytes are stored as they are, anything else as JSON."""
-    if result is None:
+def of_result(result: Any, as_json: bool = False) -> Outcome:
+    """Returns the outcome of a handler that returned. A text or bytes are stored as they are, anything else as JSON.
+
+    With ``as_json`` so is a text, or nothing at all. What cannot be stored is left out: the work is done all the same.
+    """
+    if result is None and not as_json:
         return ACK
     try:
-        stored = raw(result) if isinstance(result, (str, bytes)) else json.dumps(result).encode()
-        if len(stored) > _RESULT_BYTES:
-            raise TooLargeResult(f"the result has {len(stored)} bytes, more than the {_RESULT_BYTES} that are kept")
+        is_text = isinstance(result, bytes) or (isinstance(result, str) and not as_json)
+        stored = raw(result) if is_text else json.dumps(result).encode()
     except Exception as error:
-        return of_error(error)
+        return ACK._replace(error=f"the result is no JSON and is not kept: {_text(error)}")
+    if len(stored) > RESULT_BYTES:
+        return ACK._replace(error=f"the result has {len(stored)} bytes and is not kept: the most are {RESULT_BYTES}")
     return Outcome("done", "DQ.COMPLETE", ["RESULT", stored])
 
 
@@ -58,11 +59,21 @@ def of_error(error: BaseException) -> Outcome:
         return Outcome("rejected", "DQ.NACK", ["DEAD", "ERROR", _bytes(text)], text)
     if isinstance(error, Retry):
         text = _text(error)
-        words: List[Word] = [] if error.after is None else ["DELAY", milliseconds(error.after)]
+        try:
+            words: List[Word] = [] if error.after is None else ["DELAY", _delay(error.after)]
+        except (TypeError, ValueError) as wrong:
+            return of_error(type(wrong)(f"Retry(after={error.after!r}): {wrong}").with_traceback(error.__traceback__))
         words += ["ERROR", _bytes(text)] if text else []
         return Outcome("retried", "DQ.NACK", words, text)
     summary = f"{type(error).__name__}: {_text(error)}"
     return Outcome("failed", "DQ.NACK", ["ERROR", _with_traceback(summary, error)], summary)
+
+
+def _delay(after: Any) -> int:
+    delay = milliseconds(after)
+    if not 0 <= delay <= _LONGEST_MS:
+        raise ValueError(f"a delay is 0 to {_LONGEST_MS // 1000} seconds")
+    return delay
 
 
 def _with_traceback(summary: str, error: BaseException) -> bytes:
