@@ -3,6 +3,7 @@
  * code units U+DC80 to U+DCFF and survive both ways.
  */
 import { isUtf8 } from 'node:buffer';
+import { inspect } from 'node:util';
 
 /** A text, or any bytes. */
 export type Bytes = string | Uint8Array;
@@ -11,9 +12,10 @@ export type Word = string | Buffer;
 
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-/** Returns the bytes of a text. */
-export function encode(value: Bytes): Buffer {
-  if (typeof value !== 'string') return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+/** Returns the bytes of a text. `what` names the value in the error for one that is neither. */
+export function encode(value: Bytes, what = 'an id'): Buffer {
+  if (ArrayBuffer.isView(value)) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  if (typeof value !== 'string') throw new TypeError(`${what} must be a text or bytes, but is ${shown(value)}`);
   if (!LONE_SURROGATE.test(value)) return Buffer.from(value);
   const parts: Buffer[] = [];
   for (const character of value) {
@@ -21,6 +23,14 @@ export function encode(value: Bytes): Buffer {
     parts.push(code >= 0xdc80 && code <= 0xdcff ? Buffer.of(code & 0xff) : Buffer.from(character));
   }
   return Buffer.concat(parts);
+}
+
+/** Returns the bytes of texts. */
+export const encoded = (values: readonly Bytes[], what?: string): Buffer[] => values.map((each) => encode(each, what));
+
+/** Returns a value for an error. */
+export function shown(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value) : inspect(value, { depth: 0, breakLength: Infinity });
 }
 
 /** Returns bytes as text. */

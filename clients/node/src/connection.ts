@@ -109,7 +109,7 @@ function ioRedisTarget(options: Options): Target {
     );
   }
   const { keyPrefix, ...rest } = options;
-  const target = { library: 'ioredis', prefix: textOf(keyPrefix), db: Number(options.db ?? 0) } as const;
+  const target = { library: 'ioredis', prefix: textOf(keyPrefix), db: databaseOf(options.db) } as const;
   return { ...target, options: passed({ ...rest, replyMapping: 'legacy' }) };
 }
 
@@ -130,7 +130,7 @@ function nodeRedisTarget(given: Options): Target {
   const target: Target = {
     library: 'redis',
     prefix: textOf(keyPrefix),
-    db: Number(options.database ?? (url?.pathname.slice(1) || 0)),
+    db: databaseOf(options.database ?? url?.pathname.slice(1)),
     options: passed(kept),
   };
   if (roots) target.seeds = roots.map((root) => addressOf(root.url ?? root.socket));
@@ -144,15 +144,28 @@ function ofUrl(given: string | URL): Options {
   if (!['redis:', 'rediss:', 'unix:'].includes(url.protocol)) {
     throw new TypeError(`the URL begins with ${url.protocol}//: give redis://, rediss:// or unix://`);
   }
-  const query = Object.fromEntries(url.searchParams);
+  const { db, protocol, ...unknown } = Object.fromEntries(url.searchParams);
+  for (const name of Object.keys(unknown)) {
+    throw new TypeError(`the URL has a parameter ${name}: known are db and protocol; give anything else as options`);
+  }
   const options: Options = { username: decodeURIComponent(url.username), password: decodeURIComponent(url.password) };
   for (const name of ['username', 'password']) if (options[name] === '') delete options[name];
-  if (query.protocol) options.protocol = Number(query.protocol);
-  if (url.protocol === 'unix:')
-    return { ...options, path: decodeURIComponent(url.pathname), db: Number(query.db ?? 0) };
+  if (protocol !== undefined) {
+    if (!/^[23]$/.test(protocol)) throw new TypeError(`protocol must be 2 or 3, but is ${protocol}`);
+    options.protocol = Number(protocol);
+  }
+  if (url.protocol === 'unix:') return { ...options, path: decodeURIComponent(url.pathname), db: databaseOf(db) };
   if (url.protocol === 'rediss:') options.tls = {};
-  const db = Number(url.pathname.slice(1) || query.db || 0);
-  return { ...options, host: url.hostname.replace(/^\[|\]$/g, '') || '127.0.0.1', port: Number(url.port || 6379), db };
+  const host = url.hostname.replace(/^\[|\]$/g, '') || '127.0.0.1';
+  return { ...options, host, port: Number(url.port || 6379), db: databaseOf(url.pathname.slice(1) || db) };
+}
+
+/** Returns the number of a database, 0 if none is given. */
+function databaseOf(given: unknown): number {
+  if (given !== undefined && given !== null && !/^\d*$/.test(String(given))) {
+    throw new TypeError(`the database must be a number of 0 or more, but is ${String(given)}`);
+  }
+  return Number(given ?? 0);
 }
 
 /** Returns the options of node-redis for those of ioredis that a URL or a plain object has. */

@@ -1,5 +1,5 @@
 /** A message as its handler sees it, and the payloads of jobs. */
-import { type Bytes, decode, encode, entries, headers } from './bytes.js';
+import { type Bytes, decode, encode, entries, headers, shown } from './bytes.js';
 import { DqError } from './errors.js';
 
 /** A message that was popped, with bytes as Latin-1 strings, in which form they pass quickly from thread to thread. */
@@ -18,9 +18,17 @@ export const packed = (bytes: Bytes): string => encode(bytes).toString('latin1')
 /** Returns the bytes again. */
 export const unpacked = (packed: string): Buffer => Buffer.from(packed, 'latin1');
 
+/** Returns a value as JSON. `what` names it in the error for one that is none. */
+export function jsonOf(value: unknown, what: string): string {
+  const json = value instanceof Map || value instanceof Set ? undefined : JSON.stringify(value);
+  if (json === undefined) throw new TypeError(`${what} cannot be written as JSON: ${shown(value)}`);
+  return json;
+}
+
 /** Returns the payload of a job: JSON with its name and its data. */
 export function envelope(name: string, data: unknown): string {
-  return JSON.stringify({ name, data });
+  if (typeof name !== 'string') throw new TypeError(`the name of a job must be a text, but is ${shown(name)}`);
+  return `{"name":${JSON.stringify(name)}${data === undefined ? '' : `,"data":${jsonOf(data, 'the data of a job')}`}}`;
 }
 
 /** One delivery of a message. `Data` is the type of its data, `Result` that of what its handler returns. */
@@ -93,7 +101,7 @@ export class Job<Data = unknown, Result = unknown> {
 
   /** Stores how far the work has come, up to 65536 bytes, for the next attempt and for operators. Does not wait. */
   save(checkpoint: Bytes): void {
-    this.checkpoint = encode(checkpoint);
+    this.checkpoint = encode(checkpoint, 'a checkpoint');
     this.#save(packed(checkpoint));
   }
 

@@ -1,5 +1,5 @@
 /** Options as words of commands. What is not an option is refused, and names of BullMQ with the name to use instead. */
-import { type Bytes, encode, type Word } from './bytes.js';
+import { type Bytes, encode, shown, type Word } from './bytes.js';
 
 /**
  * A URL (`redis://`, `rediss://`, `unix://`), options of ioredis or of node-redis (its clusters and Sentinels too), or a
@@ -145,40 +145,69 @@ export interface Settings extends Pick<PushOptions, 'lease' | 'delay' | 'attempt
 
 type Write = (value: never, name: string) => Word[];
 
+const wrong = (name: string, right: string, value: unknown) =>
+  new TypeError(`${name} must be ${right}, but is ${shown(value)}`);
 const number: Write = (value: number, name) => {
-  if (typeof value !== 'number' || !Number.isFinite(value)) {
-    throw new TypeError(`${name} must be a number, but is ${String(value)}`);
-  }
-  return [String(Math.round(value))];
+  if (!Number.isInteger(value)) throw wrong(name, 'a whole number', value);
+  return [String(value)];
 };
-const numbers: Write = (value: number[], name) => value.flatMap((each) => number(each as never, name));
-const split: Write = (value: string) => value.trim().split(/\s+/);
-const bytes: Write = (value: Bytes) => [encode(value)];
+const pair: Write = (value: number[], name) => {
+  if (!Array.isArray(value) || value.length !== 2) throw wrong(name, 'two whole numbers, [first, second]', value);
+  return value.flatMap((each) => number(each as never, name));
+};
+const split: Write = (value: string, name) => {
+  if (typeof value !== 'string') throw wrong(name, 'a text', value);
+  return value.trim().split(/\s+/);
+};
+const bytes: Write = (value: Bytes, name) => [encode(value, name)];
 const time: Write = (value: Time, name) => number((value instanceof Date ? value.getTime() : value) as never, name);
-const flag: Write = () => [];
-const retries: Write = (value: number, name) => {
-  if (!(value >= 1)) throw new RangeError(`attempts must be at least 1, the first delivery, but is ${String(value)}`);
-  return value === Number.POSITIVE_INFINITY ? ['-1'] : number((value - 1) as never, name);
+const flag: Write = (value: boolean, name) => {
+  if (value !== true) throw wrong(name, 'true or false', value);
+  return [];
+};
+const retries: Write = (value: number) => {
+  if (value === Number.POSITIVE_INFINITY) return ['-1'];
+  if (!Number.isInteger(value) || value < 1) throw wrong('attempts', 'a whole number of at least 1', value);
+  return [String(value - 1)];
 };
 const headerWords: Write = (value: Record<string, Bytes>) => {
-  const given = Object.entries(value);
-  return [String(given.length), ...given.flatMap(([name, each]) => [encode(name), encode(each)])];
+  const given = Object.entries(headersOf(value));
+  return [String(given.length), ...given.flatMap(([name, each]) => [encode(name), encode(each, `the header ${name}`)])];
 };
+
+/** Returns a copy of the headers of a message. */
+export function headersOf(given: Record<string, Bytes> | null | undefined): Record<string, Bytes> {
+  const headers = given ?? {};
+  if (typeof headers !== 'object' || Symbol.iterator in headers) {
+    throw wrong('headers', 'an object with a text or bytes for each name', headers);
+  }
+  return { ...headers };
+}
+
+/** Refuses options that are given but are not whole numbers in this range. `Infinity` is one if it is the end of the range. */
+export function checkWhole(given: object, least: number, most = Number.MAX_SAFE_INTEGER): void {
+  for (const [name, value] of Object.entries(given)) {
+    const isWhole = Number.isInteger(value) || value === most;
+    if (value !== undefined && !(isWhole && value >= least && value <= most)) {
+      throw wrong(name, `a whole number of at least ${least}`, value);
+    }
+  }
+}
 
 // For each setting that no message has: its word, and how its value is written.
 const SETTINGS: Record<string, [string, Write]> = {
   maxLease: ['MAXLEASE', number],
-  backoff: ['BACKOFF', numbers],
+  backoff: ['BACKOFF', pair],
   jitter: ['JITTER', number],
   maxLen: ['MAXLEN', number],
   maxInflight: ['MAXINFLIGHT', number],
-  rate: ['RATE', numbers],
+  rate: ['RATE', pair],
   deadLen: ['DEADLEN', number],
   deadTtl: ['DEADTTL', number],
   doneLen: ['DONELEN', number],
   maxPayload: ['MAXPAYLOAD', number],
   groupInflight: ['GROUPINFLIGHT', number],
-  groupRate: ['GROUPRATE', numbers],
+  groupRate: ['GROUPRATE', pair],
   errors: ['ERRORS', number],
   groupOrder: ['GROUPORDER', bytes],
   dedupe: ['DEDUPE', number],

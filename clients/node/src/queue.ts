@@ -1,17 +1,19 @@
 /** A queue as producers and operators use it. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Bytes, decode, encode, fields, text, type Word } from './bytes.js';
+import { type Bytes, decode, encode, encoded, fields, text, type Word } from './bytes.js';
 import { type Client, clientOf, keyOf, targetOf } from './connection.js';
 import type { Link, Target } from './drivers.js';
 import { ConnectionLost, type DeadId, JobFailed, NotKept, Refused, WaitTimeout } from './errors.js';
-import { envelope } from './job.js';
+import { envelope, packed } from './job.js';
 import { defaultMiddleware, type Middleware } from './middleware.js';
 import {
   type Connection,
   check,
+  checkWhole,
   type Flow,
   type FollowOptions,
+  headersOf,
   type LenOptions,
   type Message,
   type MessageOptions,
@@ -71,7 +73,7 @@ export class Queue<Data = unknown, Result = unknown> {
     check(options, ['connection', 'pushTimeout', 'middleware']);
     if (!options.connection) throw new TypeError('the option connection is missing: a URL, options, or a client');
     const target = targetOf(options.connection);
-    this.name = decode(encode(name));
+    this.name = decode(encode(name, 'the name of a queue'));
     this.#key = keyOf(target, name);
     this.#client = clientOf(options.connection, target);
     this.#target = target;
@@ -90,29 +92,34 @@ export class Queue<Data = unknown, Result = unknown> {
     return { id, name, data, duplicate };
   }
 
-  /** Adds jobs. Those that have the same options, but for their ids, travel in one step. */
+  /**
+   * Adds jobs. Those that have the same options, but for their ids, travel in one step. If one of them is not understood, none
+   * is added.
+   */
   async addBulk(jobs: { name: string; data: Data; opts?: PushOptions }[]): Promise<Added<Data>[]> {
-    const shared = new Map<string, number[]>();
-    jobs.forEach(({ opts: { id, ...rest } = {} }, at) => {
-      const alike = JSON.stringify([id === undefined, rest]);
-      const places = shared.get(alike);
-      if (places) places.push(at);
-      else shared.set(alike, [at]);
+    type Group = { options: PushManyOptions; ids?: Bytes[]; payloads: string[]; places: number[] };
+    const groups = new Map<string, Group>();
+    jobs.forEach((job, at) => {
+      check(job, ['name', 'data', 'opts']);
+      const { id = null, ...options } = job.opts ?? {};
+      const alike = JSON.stringify([id === null, ...wordsOf.pushMany(options).map(packed)]);
+      const group: Group = groups.get(alike) ?? { options, payloads: [], places: [], ...(id !== null && { ids: [] }) };
+      groups.set(alike, group);
+      group.payloads.push(envelope(job.name, job.data));
+      group.places.push(at);
+      if (id !== null) group.ids?.push(encode(id, 'id'));
     });
     const added: Added<Data>[] = [];
-    const push = async (places: number[]) => {
-      const some = places.map((at) => jobs[at] as (typeof jobs)[number]);
-      const { id: first, ...options } = some[0]?.opts ?? {};
-      const ids = first === undefined ? undefined : some.map((job) => job.opts?.id as Bytes);
-      const payloads = some.map((job) => envelope(job.name, job.data));
+    const push = async ({ options, ids, payloads, places }: Group) => {
       const pushed = await this.pushMany(payloads, { ...options, ...(ids && { ids }) });
       pushed.forEach((id, n) => {
         if (id instanceof Error) throw id;
-        const { name, data, opts } = some[n] as (typeof jobs)[number];
-        added[places[n] as number] = { id: id ?? decode(encode(opts?.id ?? '')), name, data, duplicate: id === null };
+        const at = places[n] as number;
+        const { name, data } = jobs[at] as (typeof jobs)[number];
+        added[at] = { id: id ?? decode(encode(ids?.[n] ?? '')), name, data, duplicate: id === null };
       });
     };
-    await Promise.all([...shared.values()].map(push));
+    await Promise.all([...groups.values()].map(push));
     return added;
   }
 
@@ -139,8 +146,8 @@ export class Queue<Data = unknown, Result = unknown> {
       'DQ.MPUSH',
       this.#key,
       String(payloads.length),
-      ...payloads.map(encode),
-      ...(own ? ['IDS', ...own.map(encode)] : []),
+      ...encoded(payloads, 'a payload'),
+      ...(own ? ['IDS', ...encoded(own)] : []),
       ...wordsOf.pushMany(this.#decorated(options)),
     ]);
     return (reply as unknown[]).map((each, at) => {
@@ -168,6 +175,7 @@ export class Queue<Data = unknown, Result = unknown> {
     payload: Bytes,
     { timeout, ...options }: PushOptions & { timeout: number },
   ): Promise<Buffer | null> {
+    checkWhole({ timeout: timeout ?? Number.NaN }, 0);
     const end = Date.now() + timeout;
     const { id } = await this.#push(payload, { retain: timeout + KEPT_MS, ...options });
     const route = new Route(this.#target);
@@ -214,17 +222,17 @@ export class Queue<Data = unknown, Result = unknown> {
    */
   async follow(batch: Bytes, message: Message<Data>, options: FollowOptions = {}): Promise<number> {
     const words = wordsOf.follow(this.#decorated(options));
-    return Number(await this.#ask('DQ.BATCH', encode(batch), 'THEN', payloadOf(message), ...words));
+    return Number(await this.#ask('DQ.BATCH', encode(batch, 'a batch'), 'THEN', payloadOf(message), ...words));
   }
 
   /** Returns how far a batch is, as `DQ.BATCHINFO` names it, or null if there is none. */
   async batchInfo(batch: Bytes): Promise<Fields | null> {
-    return fields(await this.#ask('DQ.BATCHINFO', encode(batch)));
+    return fields(await this.#ask('DQ.BATCHINFO', encode(batch, 'a batch')));
   }
 
   /** Removes the messages of a batch that are not dead, and what follows. Returns how many were removed. */
   async cancelBatch(batch: Bytes): Promise<number> {
-    return Number(await this.#ask('DQ.BATCH', encode(batch), 'CANCEL'));
+    return Number(await this.#ask('DQ.BATCH', encode(batch, 'a batch'), 'CANCEL'));
   }
 
   // --- changing messages ---
@@ -232,7 +240,7 @@ export class Queue<Data = unknown, Result = unknown> {
   /** Removes messages. Returns the state that each was in, null for those that were not there. */
   async cancel(...ids: Bytes[]): Promise<(string | null)[]> {
     if (ids.length === 0) return [];
-    return ((await this.#ask('DQ.CANCEL', ...ids.map(encode))) as unknown[]).map(text);
+    return ((await this.#ask('DQ.CANCEL', ...encoded(ids))) as unknown[]).map(text);
   }
 
   /** Changes the due time or the priority of a message. Returns whether it was delayed or ready. */
@@ -248,7 +256,7 @@ export class Queue<Data = unknown, Result = unknown> {
   /** Makes dead messages live again: all, or those that the options choose. Returns how many. */
   async redrive({ ids, ...options }: RedriveOptions & { ids?: Bytes[] } = {}): Promise<number> {
     if (ids?.length === 0) return 0;
-    const named = ids ? ['IDS', String(ids.length), ...ids.map(encode)] : [];
+    const named = ids ? ['IDS', String(ids.length), ...encoded(ids)] : [];
     return Number(await this.#ask('DQ.REDRIVE', ...named, ...wordsOf.redrive(options)));
   }
 
@@ -285,6 +293,7 @@ export class Queue<Data = unknown, Result = unknown> {
    * or until `resume`.
    */
   async pause(duration?: number, flow: Flow = 'out'): Promise<void> {
+    checkWhole({ duration }, 0);
     await this.#ask('DQ.PAUSE', ...flowWords(flow), ...(duration === undefined ? [] : ['FOR', String(duration)]));
   }
 
@@ -349,19 +358,23 @@ export class Queue<Data = unknown, Result = unknown> {
   }
 
   #decorated<O extends MessageOptions>(options: O): O {
-    const headers = { ...options.headers };
+    const headers = headersOf(options.headers);
     for (const each of this.#middleware) each.push?.(this.name, headers);
     return { ...options, headers };
   }
 }
 
 function payloadOf(message: Message): Buffer {
-  const isBytes = typeof message === 'string' || message instanceof Uint8Array;
-  return encode(isBytes ? message : envelope(message.name, message.data));
+  const isJob = typeof message === 'object' && message !== null && !ArrayBuffer.isView(message);
+  if (!isJob) return encode(message, 'a message');
+  check(message, ['name', 'data']);
+  return encode(envelope(message.name, message.data));
 }
 
 function flowWords(flow: Flow): Word[] {
-  return typeof flow === 'string' ? [flow] : ['GROUP', encode(flow.group)];
+  if (typeof flow === 'string') return [flow];
+  check(flow, ['group']);
+  return ['GROUP', encode(flow.group, 'group')];
 }
 
 function resultOf(found: Fields): Buffer | null {

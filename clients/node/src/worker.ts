@@ -14,7 +14,7 @@ import { DqError, type LossReason, TimeLimitExceeded } from './errors.js';
 import { Job, packed } from './job.js';
 import { type Notice, type Order, Shared } from './messages.js';
 import { defaultMiddleware, type Middleware } from './middleware.js';
-import { type Connection, check } from './options.js';
+import { type Connection, check, checkWhole } from './options.js';
 import { type Handler, Runner, type Told } from './runner.js';
 import type { EndedJob, FromThread, HandlersData, ThrownError } from './thread/handlers.js';
 
@@ -80,25 +80,23 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
     check(options, OPTIONS);
     const { connection, concurrency = 1, lease, timeLimit, grace = GRACE_MS, name = 'worker' } = options;
     if (!connection) throw new TypeError('the option connection is missing: a URL, options, or a client');
-    if (!Number.isInteger(concurrency) || concurrency < 1) {
-      throw new RangeError(`concurrency must be a whole number of at least 1, but is ${concurrency}`);
-    }
-    for (const [option, given] of Object.entries({ lease, timeLimit, grace })) {
-      const least = option === 'grace' ? 0 : 1;
-      if (given !== undefined && !(given >= least)) {
-        throw new RangeError(`${option} must be at least ${least} ms, but is ${given}`);
-      }
-    }
-    this.name = decode(encode(queue));
+    checkWhole({ concurrency, lease }, 1);
+    checkWhole({ timeLimit }, 1, Number.POSITIVE_INFINITY);
+    checkWhole({ grace }, 0, Number.POSITIVE_INFINITY);
+    this.name = decode(encode(queue, 'the name of a queue'));
     this.#grace = grace;
     this.#timed = timeLimit !== undefined;
     this.#shared[Shared.LastAnswer] = Date.now();
     this.#shared[Shared.Patience] = FIRST_PATIENCE_MS;
     const target = targetOf(connection);
+    const key = packed(keyOf(target, queue));
+    const consumer = consumerName(encode(name, 'name'));
+    const file = typeof handler === 'function' ? '' : fileOf(handler);
+    if (file && options.middleware) {
+      throw new TypeError('a file of handlers exports its middleware itself, as middleware');
+    }
     this.#lane = engine.add((notice) => this.#heard(notice), target.library);
     const begin = (port: MessagePort) => {
-      const key = packed(keyOf(target, queue));
-      const consumer = consumerName(encode(name));
       const config = { lane: this.#lane, key, concurrency, lease, timeLimit, consumer, target, shared: this.#shared };
       engine.order({ kind: 'add', config, port }, [port]);
     };
@@ -107,8 +105,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
       this.#runner = this.#run(port1, handler, options.middleware ?? []);
       begin(port2);
     } else {
-      if (options.middleware) throw new TypeError('a file of handlers exports its middleware itself, as middleware');
-      this.#startThread(fileOf(handler), begin);
+      this.#startThread(file, begin);
     }
   }
 

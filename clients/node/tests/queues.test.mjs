@@ -138,13 +138,101 @@ test('options that mean nothing are refused with what to use instead', async (t)
   await assert.rejects(queue.add('n', 0, { removeOnComplete: true }), /retain/);
   await assert.rejects(queue.add('n', 0, { prioriti: 1 }), /there is no option prioriti; the options are at, attempts/);
   await assert.rejects(queue.add('n', 0, { attempts: 0 }), /at least 1/);
-  await assert.rejects(queue.push('x', { delay: '5' }), /delay must be a number/);
+  await assert.rejects(queue.push('x', { delay: '5' }), /delay must be a whole number, but is "5"/);
   assert.throws(() => new Worker('q', () => {}, { connection: server.url, lockDuration: 5 }), /give lease/);
   assert.throws(() => new Worker('q', () => {}, { connection: server.url, concurrency: 0 }), /at least 1/);
   assert.throws(() => new Queue('q', { connection: server.url, prefix: 'bull' }), /prefix/);
   assert.throws(() => new Queue('q', {}), /connection is missing/);
   assert.throws(() => new Queue('q', { connection: 'http://localhost' }), /redis:\/\//);
   assert.equal(await queue.len(), 0);
+});
+
+test('values that mean nothing are refused by name', async (t) => {
+  const server = await Server.start(t);
+  const queue = open(t, server);
+  const pushes = {
+    priority: [0.5, '1', true],
+    id: [5, {}],
+    headers: [new Map([['a', 'b']]), ['a'], 'a', { a: 5 }],
+    attempts: [1.5, '3', Number.NaN],
+    replace: ['no', 1],
+    at: [new Date('tomorrow'), '2030-01-01'],
+  };
+  for (const [name, values] of Object.entries(pushes)) {
+    for (const value of values) {
+      const named = new RegExp(name === 'headers' ? 'header' : name);
+      await assert.rejects(queue.push('x', { [name]: value }), { name: 'TypeError', message: named }, name);
+    }
+  }
+  const settings = {
+    maxLen: [0.4, '5'],
+    backoff: [1000, [1000], [1, 2, 3], ['1', '2']],
+    rate: [5],
+    forward: [5],
+    groupOrder: [5],
+  };
+  for (const [name, values] of Object.entries(settings)) {
+    for (const value of values) {
+      await assert.rejects(queue.declare({ [name]: value }), {
+        name: 'TypeError',
+        message: new RegExp(`^${name} must`),
+      });
+    }
+  }
+  await assert.rejects(
+    queue.declare({ backoff: 1000 }),
+    /backoff must be two whole numbers, \[first, second\], but is 1000/,
+  );
+  await assert.rejects(queue.add(5, 0), /the name of a job must be a text/);
+  await assert.rejects(queue.add('n', new Set([1])), /the data of a job cannot be written as JSON: Set/);
+  await assert.rejects(queue.push({ name: 'n' }), /the payload must be a text or bytes/);
+  await assert.rejects(queue.cancel(['a']), /an id must be a text or bytes, but is \[ 'a' \]/);
+  await assert.rejects(queue.schedule('s', { name: 'n', data: 1, opts: {} }, { every: 60_000 }), /no option opts/);
+  await assert.rejects(queue.pause('5'), /duration must be a whole number/);
+  await assert.rejects(queue.pause(5, { groups: 'g' }), /no option groups/);
+  await assert.rejects(queue.pause(5, { group: undefined }), /group must be a text or bytes, but is undefined/);
+  await assert.rejects(queue.pushAndWait('x', {}), /timeout must be/);
+  assert.throws(() => open(t, server, 'q', { pushTimeout: '5' }), /pushTimeout must be a whole number/);
+  for (const name of ['concurrency', 'lease', 'timeLimit', 'grace', 'name']) {
+    assert.throws(
+      () => new Worker('q', () => {}, { connection: server.url, [name]: {} }),
+      new RegExp(`^TypeError: ${name}`),
+    );
+  }
+  assert.equal(await queue.info(), null);
+});
+
+test('one bad job of many adds none', async (t) => {
+  const queue = open(t, await Server.start(t));
+  const bad = [
+    { name: 'n', data: 1n },
+    { name: 'n', data: 0, opts: { delay: 0.5 } },
+    { name: 'n', data: 0, delay: 5 },
+  ];
+  for (const job of bad) await assert.rejects(queue.addBulk([{ name: 'n', data: 0 }, job]), TypeError);
+  assert.equal(await queue.len(), 0);
+  await queue.addBulk([null, Number.POSITIVE_INFINITY].map((attempts) => ({ name: 'n', data: 0, opts: { attempts } })));
+  const retries = (await queue.peek({ count: 2 })).map((message) => message.retries);
+  assert.deepEqual(retries.sort(), [-1, 16].sort());
+});
+
+test('URLs that are not understood are refused by name', () => {
+  const urls = {
+    'redis://localhost/abc': /the database must be a number of 0 or more, but is abc/,
+    'redis://localhost/-1': /the database must/,
+    'redis://localhost/1/2': /the database must/,
+    'unix:///tmp/s?db=x': /the database must/,
+    'redis://localhost?family=6': /the URL has a parameter family/,
+    'redis://localhost?keyPrefix=a': /parameter keyPrefix: known are db and protocol/,
+    'rediss://localhost?tls=false': /parameter tls/,
+    'redis://localhost?protocol=4': /protocol must be 2 or 3, but is 4/,
+  };
+  for (const [connection, message] of Object.entries(urls)) {
+    assert.throws(() => new Queue('q', { connection }), message, connection);
+    assert.throws(() => new Worker('q', () => {}, { connection }), message, connection);
+  }
+  assert.throws(() => new Queue('q', { connection: { host: 'localhost', db: 'abc' } }), /the database must/);
+  assert.throws(() => new Queue('q', { connection: { url: 'redis://localhost/abc' } }), /the database must/);
 });
 
 test('messages are changed and looked at', async (t) => {
