@@ -2,19 +2,33 @@
  * Where connections come from: a URL, options, or a client that exists. Queues use such a client as it is; workers open
  * connections of their own with its options, because a pop that waits occupies its connection.
  */
+import { type EventEmitter, errorMonitor } from 'node:events';
 import type * as IoRedis from 'ioredis';
-import { type Bytes, encode } from './bytes.js';
-import { type Address, load, type Send, sendWithIoRedis, sendWithNodeRedis, type Target } from './drivers.js';
+import { type Bytes, encode, type Word } from './bytes.js';
+import {
+  type Address,
+  addressOf,
+  type Link,
+  open,
+  placeOf,
+  type Send,
+  sendWithIoRedis,
+  sendWithNodeRedis,
+  type Target,
+} from './drivers.js';
+import { ConnectionLost, DqError } from './errors.js';
 import type { Connection } from './options.js';
+import { isTransient } from './refusals.js';
+import { answered, inTime, Route } from './route.js';
 
 /** How a queue reaches its server. */
 export interface Client {
-  send: Send;
-  close(): Promise<void>;
+  /** After so long without an answer a push is repeated, on another connection. */
+  readonly silenceMs: number;
+  /** Returns how to send commands within a time. Nothing has been sent if it rejects. */
+  open(ms: number): Promise<(words: Word[], ms: number) => Promise<unknown>>;
+  close(): void;
 }
-
-// After so long without an answer the connection of a queue is closed, and a push is repeated on another one.
-const SILENCE_MS = 10_000;
 
 type Options = Record<string, unknown>;
 interface ExistingCluster {
@@ -43,63 +57,157 @@ export function targetOf(connection: Connection): Target {
   return isInstalled('ioredis') ? ioRedisTarget(given) : nodeRedisTarget(asNodeRedisOptions(given));
 }
 
-/** Returns how a queue sends commands. A client that was given is left open at the end. */
+/** Returns how a queue reaches its server. A client that was given is left open at the end. */
 export function clientOf(connection: Connection, target: Target): Client {
   const given = connection as Options;
-  if (isIoRedis(given)) return { send: sendWithIoRedis(given as never), close: async () => {} };
-  if (isNodeRedis(given)) {
-    return { send: sendWithNodeRedis(given as never, 'masters' in given), close: async () => {} };
+  if (isIoRedis(given)) return new GivenClient(given, target, sendWithIoRedis(given));
+  if (isNodeRedis(given)) return new GivenClient(given, target, sendWithNodeRedis(given as never, 'masters' in given));
+  return new OwnClient(target);
+}
+
+/** A client that exists, which repeats and waits as it likes, but not longer than the queue. */
+class GivenClient implements Client {
+  readonly silenceMs = Number.POSITIVE_INFINITY;
+  readonly #client: Options;
+  readonly #send: Send;
+  readonly #errors: { last?: Error };
+  readonly #place: string;
+  #db: number;
+
+  constructor(client: Options, target: Target, send: Send) {
+    this.#client = client;
+    this.#send = send;
+    this.#place = placeOf(target);
+    this.#db = target.library === 'ioredis' ? target.db : 0;
+    this.#errors = errorsOf(client);
   }
-  let opened: Promise<Client> | undefined;
-  const own = () => {
-    opened ??= target.library === 'ioredis' ? ownIoRedis(target) : ownNodeRedis(connection, target);
-    opened.catch(() => {
-      opened = undefined;
-    });
+
+  async open(ms: number): Promise<(words: Word[], ms: number) => Promise<unknown>> {
+    // ioredis goes on in database 0 if the server refuses the one of its options.
+    const { condition } = this.#client as { condition?: { select?: number } };
+    if (this.#db > 0) await this.#sent(['SELECT', String(condition?.select ?? this.#db)], ms);
+    this.#db = 0;
+    return (words, left) => this.#sent(words, left);
+  }
+
+  async #sent(words: Word[], ms: number): Promise<unknown> {
+    const unsent = this.#client.isReady === false ? new AbortController() : undefined;
+    try {
+      const what = `the server at ${this.#place} did not answer`;
+      const reply = await inTime(this.#send(words, unsent?.signal), ms, () => unsent?.abort(), what);
+      this.#errors.last = undefined;
+      return reply;
+    } catch (error) {
+      const { last } = this.#errors;
+      const why = last?.message ?? this.#place;
+      if (!(error instanceof ConnectionLost) || error.message.includes(why)) throw error;
+      throw new ConnectionLost(`${error.message}: ${why}`, { cause: last ?? error.cause });
+    }
+  }
+
+  close(): void {}
+}
+
+// The last error of each client that was given. What such a client rejects commands with often has no cause.
+const lastErrors = new WeakMap<object, { last?: Error }>();
+
+function errorsOf(client: Options): { last?: Error } {
+  const known = lastErrors.get(client);
+  if (known) return known;
+  const errors: { last?: Error } = {};
+  lastErrors.set(client, errors);
+  (client as unknown as EventEmitter).on(errorMonitor, (error: Error) => {
+    errors.last = error;
+  });
+  return errors;
+}
+
+// A command is sent to another node of a cluster this often. Nodes can disagree for a moment.
+const MOST_HOPS = 5;
+
+/** A connection of its own, which is opened when it is needed, and again after it has closed. */
+class OwnClient implements Client {
+  readonly silenceMs = 4000;
+  readonly #route: Route;
+  #opened: Promise<Link> | undefined;
+  #isClosed = false;
+
+  constructor(target: Target) {
+    this.#route = new Route(target);
+  }
+
+  async open(ms: number): Promise<(words: Word[], ms: number) => Promise<unknown>> {
+    await this.#link(this.#reach(), ms);
+    return (words, left) => this.#sent(words, left);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    if (this.#opened) this.#drop(this.#opened);
+  }
+
+  #reach(): Promise<Link> {
+    if (this.#isClosed) throw new DqError('this queue is closed: open it again with new Queue');
+    if (this.#opened) return this.#opened;
+    const opened = this.#route.open();
+    this.#opened = opened;
+    opened.then(
+      (link) => link.onClose(() => this.#forget(opened)),
+      (error) => {
+        this.#route.learn(error);
+        this.#forget(opened);
+      },
+    );
     return opened;
-  };
-  return { send: async (words) => (await own()).send(words), close: async () => (await opened)?.close() };
+  }
+
+  #link(opened: Promise<Link>, ms: number): Promise<Link> {
+    return inTime(opened, ms, () => this.#drop(opened), `no connection to ${placeOf(this.#route.target)}`);
+  }
+
+  async #sent(words: Word[], ms: number, hops = MOST_HOPS): Promise<unknown> {
+    const opened = this.#reach();
+    const link = await this.#link(opened, ms);
+    try {
+      return await answered(link, link.send(words), ms);
+    } catch (error) {
+      const asked = /^ASK \d+ (.+):(\d+)$/.exec((error as Error).message);
+      if (asked) return this.#asking({ host: asked[1] as string, port: Number(asked[2]) }, words, ms);
+      const isMoved = isTransient(error) && this.#route.learn(error);
+      if (error instanceof ConnectionLost) this.#drop(opened);
+      if (!isMoved || hops === 0) throw error;
+      this.#forget(opened);
+      void link.ping().then(link.close, link.close); // What was sent before is answered first.
+      return this.#sent(words, ms, hops - 1);
+    }
+  }
+
+  /** Sends a command to the node to which a slot is moving. */
+  async #asking(address: Address, words: Word[], ms: number): Promise<unknown> {
+    const link = await open(this.#route.target, address);
+    try {
+      return (await answered(link, Promise.all([link.send(['ASKING']), link.send(words)]), ms))[1];
+    } finally {
+      link.close();
+    }
+  }
+
+  #drop(opened: Promise<Link>): void {
+    this.#forget(opened);
+    opened.then(
+      (link) => link.close(),
+      () => {},
+    );
+  }
+
+  #forget(opened: Promise<Link>): void {
+    if (this.#opened === opened) this.#opened = undefined;
+  }
 }
 
 /** Returns the key of a queue. */
 export function keyOf(target: Target, queue: Bytes): Buffer {
   return Buffer.concat([encode(target.prefix), encode(queue)]);
-}
-
-async function ownIoRedis(target: Target): Promise<Client> {
-  const { Redis } = await load('ioredis');
-  // The queue repeats its pushes itself, with an id, so commands are not to be repeated without its knowledge.
-  const redis = new Redis({
-    connectTimeout: 2000,
-    enableReadyCheck: false,
-    disableClientInfo: true,
-    socketTimeout: SILENCE_MS,
-    ...target.options,
-    maxRetriesPerRequest: 0,
-    autoResendUnfulfilledCommands: false,
-    lazyConnect: true,
-  });
-  redis.on('error', () => {}); // Commands are rejected with it.
-  return {
-    send: sendWithIoRedis(redis),
-    close: async () => redis.disconnect(),
-  };
-}
-
-async function ownNodeRedis(connection: Connection, target: Target): Promise<Client> {
-  const { createClient, createCluster, createSentinel } = await load('redis');
-  const isPlain = typeof connection === 'object' && !(connection instanceof URL);
-  const given: Options = isPlain && isNodeRedisOptions(connection) ? connection : target.options;
-  const isCluster = 'rootNodes' in given;
-  const isSentinel = 'sentinelRootNodes' in given;
-  // biome-ignore lint/suspicious/noExplicitAny: options of three kinds
-  const create = (isCluster ? createCluster : isSentinel ? createSentinel : createClient) as any;
-  // A push that cannot be sent is repeated by its queue, until its time is over.
-  const client = create({ disableClientInfo: true, disableOfflineQueue: true, ...given });
-  client.on('error', () => {}); // Commands are rejected with it.
-  await client.connect();
-  const sentinel = { sendCommand: (...words: never[]) => client.sendCommand(false, ...words) };
-  return { send: sendWithNodeRedis(isSentinel ? sentinel : client, isCluster), close: async () => client.destroy() };
 }
 
 function ioRedisTarget(options: Options): Target {
@@ -176,16 +284,6 @@ function asNodeRedisOptions({ host, port, path, tls, username, password, db, pro
   }
   const socket = path ? { path } : { host, port, ...(tls ? { tls: true, ...(tls as Options) } : {}) };
   return { socket, username, password, database: db, ...(protocol ? { RESP: protocol } : {}) };
-}
-
-function addressOf(node: unknown): Address {
-  if (typeof node === 'number') return { host: '127.0.0.1', port: node };
-  if (typeof node === 'string') {
-    const url = new URL(node.includes('://') ? node : `redis://${node}`);
-    return { host: url.hostname || '127.0.0.1', port: Number(url.port || 6379) };
-  }
-  const { host = '127.0.0.1', port = 6379 } = node as Partial<Address>;
-  return { host, port: Number(port) };
 }
 
 // Clients are known by their methods: there may be several copies of a package.

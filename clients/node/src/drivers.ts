@@ -28,11 +28,13 @@ export interface Address {
   port: number;
 }
 
-/** Sends a command. Rejects with an error of this package. */
-export type Send = (words: Word[]) => Promise<unknown>;
+/** Sends a command. Rejects with an error of this package. A command that is not sent yet may be withdrawn by a signal. */
+export type Send = (words: Word[], unsent?: AbortSignal) => Promise<unknown>;
 
 /** One connection. */
 export interface Link {
+  /** Where the server is, for errors. */
+  place: string;
   send: Send;
   /** Resolves once the server has confirmed the subscription. May be called again. */
   subscribe(channel: Buffer, heard: (notice: Buffer) => void): Promise<unknown>;
@@ -47,9 +49,34 @@ const CONNECT_MS = 2000;
 // How long it may take to answer the first commands besides.
 const GREETING_MS = 5000;
 
-/** Opens a connection to a server, to an address of a cluster if one is given. */
+/** Opens a connection to a server, to an address of a cluster if one is given. An error names the address. */
 export function open(target: Target, address?: Address): Promise<Link> {
-  return translating(() => (target.library === 'ioredis' ? openIoRedis : openNodeRedis)(target, address));
+  const place = placeOf(target, address);
+  return translating(async () => {
+    const link = await (target.library === 'ioredis' ? openIoRedis : openNodeRedis)(target, address);
+    return { ...link, place };
+  }, place);
+}
+
+/** Returns where a server is, for errors. */
+export function placeOf(
+  { options, seeds, sentinels }: Target,
+  address = seeds?.[0] ?? sentinels?.addresses[0],
+): string {
+  const { url, socket, host, port, path } = options as Record<string, string | undefined>;
+  const found = { host, port, path, ...(url ? addressOf(url) : {}), ...(socket as object | undefined), ...address };
+  return found.path ?? `${found.host ?? 'localhost'}:${found.port ?? 6379}`;
+}
+
+/** Returns the address of a node that is given as a URL, as a port, or as an object. */
+export function addressOf(node: unknown): Address {
+  if (typeof node === 'number') return { host: '127.0.0.1', port: node };
+  if (typeof node === 'string') {
+    const url = new URL(node.includes('://') ? node : `redis://${node}`);
+    return { host: url.hostname || '127.0.0.1', port: Number(url.port || 6379) };
+  }
+  const { host = '127.0.0.1', port = 6379 } = node as Partial<Address>;
+  return { host, port: Number(port) };
 }
 
 /** Loads one of the clients. */
@@ -59,25 +86,32 @@ export function load(library: 'ioredis' | 'redis'): Promise<unknown> {
   return library === 'ioredis' ? import('ioredis') : import('redis');
 }
 
-/** Returns the error of this package for one of a client. */
-function translated(error: unknown): DqError {
-  const { name = '', message = String(error) } = error as Error;
+/** Returns the error of this package for one of a client. It names the place of the server if that is given. */
+function translated(error: unknown, place = ''): DqError {
+  const { name = '', message = String(error), errors } = error as AggregateError;
   const kind = (error as Error).constructor?.name ?? '';
   const isReply = name === 'ReplyError' || /^(SimpleError|BlobError|ErrorReply)$/.test(kind);
-  return isReply ? refused(message, error) : new ConnectionLost(message || name, { cause: error });
+  if (isReply) return refused(message, error);
+  // A name with several addresses leads to an error for each, and none of its own.
+  const found = message || errors?.map((each) => each.message).join(', ') || name;
+  return new ConnectionLost(found.includes(place) ? found : `${found} (${place})`, { cause: error });
 }
 
-async function translating<T>(act: () => Promise<T>): Promise<T> {
+async function translating<T>(act: () => Promise<T>, place?: string): Promise<T> {
   try {
     return await act();
   } catch (error) {
-    throw translated(error);
+    throw translated(error, place);
   }
 }
 
 /** Returns how commands are sent with ioredis. */
-export function sendWithIoRedis(redis: Pick<IoRedis.Redis, 'callBuffer'>): Send {
-  return ([name, ...words]) => translating(() => redis.callBuffer(String(name), words));
+export function sendWithIoRedis(redis: Pick<IoRedis.Redis, 'callBuffer' | 'sendCommand' | 'options'>): Send {
+  // Automatic pipelines of ioredis lose the names of commands that are sent with `callBuffer`.
+  const options = { ...redis.options, enableAutoPipelining: false };
+  const unpiped = { options, sendCommand: redis.sendCommand.bind(redis) } as IoRedis.Redis;
+  const { callBuffer } = redis;
+  return ([name, ...words]) => translating(() => callBuffer.call(unpiped, String(name), ...words) as Promise<unknown>);
 }
 
 /** Returns how commands are sent with node-redis. A client of a cluster wants the key besides. */
@@ -86,17 +120,21 @@ export function sendWithNodeRedis(
   isCluster: boolean,
 ): Send {
   // Bulk strings (RESP type $) arrive as bytes.
-  const options = { typeMapping: { 36: Buffer } };
+  const typeMapping = { 36: Buffer };
   const send = client.sendCommand.bind(client) as (...given: unknown[]) => Promise<unknown>;
-  return (words) => translating(() => (isCluster ? send(words[1], false, words, options) : send(words, options)));
+  return (words, abortSignal) => {
+    const options = { typeMapping, ...(abortSignal && { abortSignal }) };
+    return translating(() => (isCluster ? send(words[1], false, words, options) : send(words, options)));
+  };
 }
 
-async function openIoRedis(target: Target, address?: Address): Promise<Link> {
+async function openIoRedis(target: Target, address?: Address): Promise<Omit<Link, 'place'>> {
   const { Redis } = await load('ioredis');
   const redis = new Redis({
     connectTimeout: CONNECT_MS,
     ...target.options,
     ...address,
+    db: 0, // It would go on in database 0 if it had no right to another one.
     lazyConnect: true,
     enableReadyCheck: false,
     disableClientInfo: true,
@@ -112,7 +150,8 @@ async function openIoRedis(target: Target, address?: Address): Promise<Link> {
     lastError = error;
   });
   try {
-    await greeted(redis.connect(), () => redis.disconnect());
+    const ready = redis.connect().then(async () => target.db > 0 && redis.select(target.db));
+    await greeted(ready, () => redis.disconnect());
   } catch (error) {
     redis.disconnect();
     throw lastError ?? error;
@@ -129,7 +168,7 @@ async function openIoRedis(target: Target, address?: Address): Promise<Link> {
   };
 }
 
-async function openNodeRedis(target: Target, address?: Address): Promise<Link> {
+async function openNodeRedis(target: Target, address?: Address): Promise<Omit<Link, 'place'>> {
   const found = target.sentinels ? await masterOf(target) : address;
   const client = await connectNodeRedis(target, found);
   return {

@@ -34,7 +34,10 @@ import { answered, Backoff, Route } from './route.js';
 /** How a queue is opened. */
 export interface QueueOptions {
   connection: Connection;
-  /** How many milliseconds a push whose connection broke is repeated. 0: not at all, and the server makes the ids. */
+  /**
+   * After how many milliseconds a command fails if the server is away; 10 seconds by default. A push is repeated until then,
+   * under the same id. 0: commands are sent once, and the server makes the ids.
+   */
   pushTimeout?: number;
   middleware?: Middleware[];
 }
@@ -57,6 +60,7 @@ export interface Added<Data = unknown> {
 const WAIT_MS = 5000;
 const MARGIN_MS = 5000;
 const PAUSE_MS = 100;
+const PUSH_TIMEOUT_MS = 10_000;
 // How long a result is kept beyond the time of the caller that waits for it.
 const KEPT_MS = 60_000;
 
@@ -77,7 +81,8 @@ export class Queue<Data = unknown, Result = unknown> {
     this.#key = keyOf(target, name);
     this.#client = clientOf(options.connection, target);
     this.#target = target;
-    this.#pushTimeout = options.pushTimeout ?? 60_000;
+    checkWhole({ pushTimeout: options.pushTimeout }, 0, Number.POSITIVE_INFINITY);
+    this.#pushTimeout = options.pushTimeout ?? PUSH_TIMEOUT_MS;
     this.#middleware = [...defaultMiddleware(), ...(options.middleware ?? [])];
   }
 
@@ -142,7 +147,7 @@ export class Queue<Data = unknown, Result = unknown> {
       throw new RangeError(`there are ${payloads.length} payloads but ${ids.length} ids`);
     }
     const own = ids ?? (this.#pushTimeout > 0 ? payloads.map(() => randomUUID()) : undefined);
-    const { reply, repeated } = await this.#repeated([
+    const { reply, repeated } = await this.#sent([
       'DQ.MPUSH',
       this.#key,
       String(payloads.length),
@@ -320,39 +325,50 @@ export class Queue<Data = unknown, Result = unknown> {
   }
 
   /** Closes the connection, unless it was given. */
-  close(): Promise<void> {
-    return this.#client.close();
+  async close(): Promise<void> {
+    this.#client.close();
   }
 
   // --- sending ---
 
-  #ask(command: string, ...words: Word[]): Promise<unknown> {
-    return this.#client.send([command, this.#key, ...words]);
+  async #ask(command: string, ...words: Word[]): Promise<unknown> {
+    return (await this.#sent([command, this.#key, ...words], false)).reply;
   }
 
   async #push(payload: Bytes, options: PushOptions): Promise<{ id: string; duplicate: boolean }> {
     const given = this.#decorated(options);
-    const made = given.id === undefined && this.#pushTimeout > 0;
+    const made = (given.id ?? null) === null && this.#pushTimeout > 0;
     if (made) given.id = randomUUID();
-    const { reply, repeated } = await this.#repeated(['DQ.PUSH', this.#key, encode(payload), ...wordsOf.push(given)]);
+    const { reply, repeated } = await this.#sent([
+      'DQ.PUSH',
+      this.#key,
+      encode(payload, 'the payload'),
+      ...wordsOf.push(given),
+    ]);
     // A null that answers a repeated push, or an id that nobody else has, says that the message is there.
     const id = text(reply) ?? decode(encode(given.id ?? ''));
     return { id, duplicate: reply === null && !repeated && !made };
   }
 
-  /** Sends a push until it is answered. */
-  async #repeated(words: Word[]): Promise<{ reply: unknown; repeated: boolean }> {
-    const end = Date.now() + this.#pushTimeout;
+  /** Sends a command within the time of a push. A push is repeated until it is answered. */
+  async #sent(words: Word[], isPush = true): Promise<{ reply: unknown; repeated: boolean }> {
+    const begun = performance.now();
     const backoff = new Backoff();
     for (let repeated = false; ; ) {
+      let isSent = false;
       try {
-        return { reply: await this.#client.send(words), repeated };
+        const left = this.#pushTimeout > 0 ? begun + this.#pushTimeout - performance.now() : PUSH_TIMEOUT_MS;
+        const send = await this.#client.open(left);
+        isSent = true;
+        return { reply: await send(words, isPush ? Math.min(left, this.#client.silenceMs) : left), repeated };
       } catch (error) {
         // A server that comes back may be loading, or be a replica for a while.
         const later = isTransient(error) && (repeated || (error instanceof Refused && error.code === 'LOADING'));
-        if (!(error instanceof ConnectionLost || later) || Date.now() >= end) throw error;
-        repeated ||= error instanceof ConnectionLost;
-        await sleep(backoff.next());
+        const again = error instanceof ConnectionLost ? isPush || !isSent : later;
+        const pause = backoff.next();
+        if (!again || performance.now() + pause >= begun + this.#pushTimeout) throw error;
+        repeated ||= isSent && error instanceof ConnectionLost;
+        await sleep(pause);
       }
     }
   }

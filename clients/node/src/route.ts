@@ -4,6 +4,8 @@ import { ConnectionLost } from './errors.js';
 
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1000;
+/** The longest time for which Node can set a timer. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Opens connections to the server of one queue, and follows it through a cluster. */
 export class Route {
@@ -53,11 +55,19 @@ export class Backoff {
 
 /** Waits for an answer, and closes the connection if none comes in time. */
 export function answered<T>(link: Link, answer: Promise<T>, ms: number): Promise<T> {
+  return inTime(answer, ms, () => link.close(), `the server at ${link.place} did not answer`);
+}
+
+/** Waits for an answer, and rejects with `ConnectionLost` if none comes in time. `what` then says what did not happen. */
+export function inTime<T>(answer: Promise<T>, ms: number, late: () => void, what: string): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      link.close();
-      reject(new ConnectionLost(`the server did not answer within ${ms} ms`));
-    }, ms);
+    const timer = setTimeout(
+      () => {
+        late();
+        reject(new ConnectionLost(`${what} within ${Math.round(ms)} ms`));
+      },
+      Math.min(ms, LONGEST_TIMER_MS),
+    );
     const ended =
       <V>(tell: (value: V) => void) =>
       (value: V) => {

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { Queue, Worker } from 'dq-client';
 import { Cluster, Redis } from 'ioredis';
-import { createCluster } from 'redis';
+import { createClient, createCluster } from 'redis';
 import { eventually, freePort, run, Server } from './server.mjs';
 
 /** Adds a job, has it done by a worker, and has a message taken from the worker. */
@@ -68,6 +68,77 @@ test('queues and workers find the master that Sentinels name', async (t) => {
   const sentinels = [{ host: '127.0.0.1', port }];
   await use(t, 'io', { sentinels, name: 'main' });
   await use(t, 'node', { name: 'main', sentinelRootNodes: sentinels });
+});
+
+test('calls settle while the server is away, and name it', async (t) => {
+  const port = await freePort();
+  const io = new Redis({ port }).on('error', () => {});
+  const node = createClient({ url: `redis://127.0.0.1:${port}` }).on('error', () => {});
+  node.connect().catch(() => {});
+  t.after(() => {
+    io.disconnect();
+    node.destroy();
+  });
+  for (const connection of [`redis://127.0.0.1:${port}`, { url: `redis://127.0.0.1:${port}` }, io, node]) {
+    const queue = new Queue('q', { connection, pushTimeout: 500 });
+    for (const call of [() => queue.push('x'), () => queue.len(), () => queue.add('n', 0)]) {
+      await assert.rejects(call, (error) => {
+        assert.equal(error.name, 'ConnectionLost');
+        assert.match(error.message, new RegExp(`:${port}`));
+        return true;
+      });
+    }
+    await queue.close();
+  }
+});
+
+test('a closed queue settles what waits for the server', async () => {
+  const connection = `redis://127.0.0.1:${await freePort()}`;
+  const queue = new Queue('q', { connection, pushTimeout: Number.POSITIVE_INFINITY });
+  const waiting = assert.rejects(queue.push('x'), /this queue is closed/);
+  await queue.close();
+  await waiting;
+  await assert.rejects(queue.len(), /this queue is closed/);
+});
+
+test('a wrong password or database is refused at once, by both clients', async (t) => {
+  const server = await Server.start(t, '--databases', 2);
+  await server.do('ACL', 'SETUSER', 'narrow', 'on', '>secret', '~*', '&*', '+@all', '-select');
+  const at = `127.0.0.1:${server.port}`;
+  const given = new Redis({ port: server.port, db: 99 }).on('error', () => {});
+  t.after(() => given.disconnect());
+  const refused = [
+    [/WRONGPASS/, `redis://x:y@${at}`, { url: `redis://x:y@${at}` }],
+    [/index is out of range/, `redis://${at}/99`, { url: `redis://${at}/99` }, given],
+    [/NOPERM/, `redis://narrow:secret@${at}/1`, { url: `redis://narrow:secret@${at}/1` }],
+  ];
+  for (const [message, ...connections] of refused) {
+    for (const connection of connections) {
+      const queue = new Queue('q', { connection, pushTimeout: 60_000 });
+      await assert.rejects(queue.push('x'), { name: 'Refused', message });
+      await assert.rejects(queue.len(), { name: 'Refused', message });
+      await queue.close();
+      const worker = new Worker('q', () => {}, { connection });
+      t.after(() => worker.close());
+      assert.match((await once(worker, 'error'))[0].message, message);
+      await worker.close();
+    }
+  }
+  assert.equal(await server.do('DBSIZE'), 0);
+});
+
+test('a client of ioredis with automatic pipelines works', async (t) => {
+  const server = await Server.start(t);
+  const redis = new Redis({ port: server.port, enableAutoPipelining: true });
+  t.after(() => redis.disconnect());
+  await use(t, 'q', redis);
+  await use(t, 'r', { port: server.port, enableAutoPipelining: true });
+});
+
+test('a server without HELLO is worked for and left', async (t) => {
+  const server = await Server.start(t, '--rename-command', 'HELLO', '');
+  await use(t, 'q', `${server.url}?protocol=2`);
+  await use(t, 'r', { url: server.url, RESP: 2 });
 });
 
 test('a push whose answer is lost is made once, with clients that exist too', async (t) => {

@@ -10,7 +10,7 @@ import type { LossReason } from '../errors.js';
 import { type Delivered, packed, unpacked } from '../job.js';
 import { type FromHandlers, type LaneConfig, type Notice, Shared, type ToHandlers } from '../messages.js';
 import { ACK, GIVEN_BACK, type Outcome, ofError } from '../outcome.js';
-import { Route } from '../route.js';
+import { LONGEST_TIMER_MS, Route } from '../route.js';
 import { Bell } from './bell.js';
 
 /** How long a pop waits. */
@@ -23,8 +23,6 @@ const DEFAULT_LEASE_MS = 30_000;
 const EARLY_NOTICES = 1000;
 // By how much two clocks may differ while a second passes, and more while longer ones do.
 const CLOCK_ERROR_MS = 2;
-// The longest time for which Node can set a timer.
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** A message that this worker holds. Instants are those of `performance.now()`. */
 export interface Delivery {
