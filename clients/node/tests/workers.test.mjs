@@ -107,6 +107,22 @@ test('errors decide what becomes of a message', async (t) => {
   assert.deepEqual(seconds.sort(), ['broken', 'later']);
 });
 
+test('a worker stops while writes are paused, and the server lives', { timeout: 30_000 }, async (t) => {
+  const { server, queue, worker } = await working(t, () => {});
+  const waiting = async () => /cmd=dq\.pop/i.test(await server.do('CLIENT', 'LIST'));
+  await eventually('its pop waits', waiting);
+  await server.do('CLIENT', 'PAUSE', 60_000, 'WRITE');
+  const late = new Worker('q', () => {}, { connection: server.url });
+  t.after(() => late.close());
+  const pops = async () => (await server.do('CLIENT', 'LIST')).match(/cmd=dq\.pop/gi)?.length;
+  await eventually('the pop of another one is put off', async () => (await pops()) === 2);
+  await Promise.all([worker.close(), late.close()]);
+  await eventually('their connections are closed', async () => (await pops()) === undefined);
+  await server.do('CLIENT', 'UNPAUSE');
+  await queue.push('x', { id: 'm' });
+  assert.equal((await queue.get('m')).state, 'ready');
+});
+
 test('the error of an attempt has its class and where it was thrown', async (t) => {
   const { queue } = await working(t, function broken() {
     throw new (class PageMissing extends Error {})('ü'.repeat(2000));

@@ -4,12 +4,11 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import { load } from '../drivers.js';
-import { ConnectionLost, Refused } from '../errors.js';
+import { type Link, load } from '../drivers.js';
 import type { Notice, Order } from '../messages.js';
 import { GIVEN_BACK } from '../outcome.js';
-import { answered } from '../route.js';
-import { BLOCK_MS, Lane, MARGIN_MS } from './lane.js';
+import { answered, inTime } from '../route.js';
+import { Lane, MARGIN_MS } from './lane.js';
 import { Listener } from './listener.js';
 import { Popper } from './popper.js';
 import { Reporter } from './reporter.js';
@@ -17,6 +16,8 @@ import { Reporter } from './reporter.js';
 // How long handlers that were told to stop, and outcomes that were not answered yet, are waited for at the end.
 const LAST_MS = 1000;
 const STEP_MS = 20;
+// How long a server may take to unblock a pop. It puts that off while writes are paused.
+const UNBLOCK_MS = 500;
 
 class Running {
   readonly lane: Lane;
@@ -61,26 +62,27 @@ class Running {
     lane.tell({ kind: 'closed', lane: lane.config.lane });
   }
 
-  /** Unblocks the pop. A message that is delivered to it meanwhile is received and given back. */
+  /**
+   * Unblocks the pop. A message that is delivered to it meanwhile is received and given back. If it cannot be unblocked, its
+   * connection is closed; a message that was on its way is then delivered again after its lease.
+   */
   async #endPop(): Promise<void> {
-    const begun = performance.now();
-    let patience = BLOCK_MS + MARGIN_MS;
-    let mayUnblock = true;
-    while (this.#isPopping && performance.now() - begun < patience) {
-      const id = this.#popper.connectionId;
-      try {
-        const link = await this.#reporter.link();
-        if (id && mayUnblock) await answered(link, link.send(['CLIENT', 'UNBLOCK', id]), LAST_MS);
-      } catch (error) {
-        if (error instanceof Refused) mayUnblock = false;
-        if (error instanceof ConnectionLost) {
-          this.#reporter.drop();
-          patience = LAST_MS;
-        }
+    const { lane } = this;
+    const opened = lane.route.open();
+    try {
+      const link = await inTime(opened, LAST_MS, () => {}, 'no connection');
+      for (let id = this.#popper.connectionId; id && this.#isPopping; id = this.#popper.connectionId) {
+        await answered(link, unblock(link, lane.key, id), UNBLOCK_MS);
+        await Promise.race([this.#popping, sleep(STEP_MS)]);
       }
-      await Promise.race([this.#popping, sleep(STEP_MS)]);
+    } catch {
+    } finally {
+      this.#popper.drop();
+      opened.then(
+        (link) => link.close(),
+        () => {},
+      );
     }
-    this.#popper.drop();
   }
 
   #tellIfReady(): void {
@@ -88,6 +90,16 @@ class Running {
     this.#isReady = true;
     this.lane.tell({ kind: 'ready', lane: this.lane.config.lane });
   }
+}
+
+/**
+ * Unblocks a connection. Some servers end if they unblock a client whose command they have put off, because writes are
+ * paused. The ack, which changes nothing, is a write, so the whole transaction is put off then.
+ */
+async function unblock(link: Link, key: Buffer, id: string): Promise<void> {
+  await link.send(['MULTI']); // Without the right to it the others would be carried out one by one.
+  const rest = [['DQ.ACK', key, 'none'], ['CLIENT', 'UNBLOCK', id], ['EXEC']];
+  await Promise.all(rest.map((words) => link.send(words)));
 }
 
 async function until(done: () => boolean, end: number): Promise<void> {

@@ -62,12 +62,13 @@ export class Popper {
     const link = await this.#lane.route.open();
     this.#learned = Number.NEGATIVE_INFINITY;
     try {
-      // HELLO tells the id of the connection, and every user may send it.
-      const hello = entries(await answered(link, link.send(['HELLO']), MARGIN_MS));
-      this.connectionId = String(hello.find(([name]) => name === 'id')?.[1]);
+      this.connectionId = await idOf(link);
     } catch (error) {
-      link.close();
-      throw error;
+      if (!(error instanceof Refused)) {
+        link.close();
+        throw error;
+      }
+      this.connectionId = undefined; // The connection is closed at the stop.
     }
     return link;
   }
@@ -120,5 +121,16 @@ export class Popper {
     if (!this.#interrupted) this.#lane.complain(error);
     this.#interrupted = true;
     await this.#lane.pause(this.#backoff.next(), 'stopped');
+  }
+}
+
+/** Returns the id of a connection. Every user may send HELLO, but not every server or proxy has it. */
+async function idOf(link: Link): Promise<string> {
+  try {
+    const hello = entries(await answered(link, link.send(['HELLO']), MARGIN_MS));
+    return String(hello.find(([name]) => name === 'id')?.[1]);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return String(await answered(link, link.send(['CLIENT', 'ID']), MARGIN_MS));
   }
 }
