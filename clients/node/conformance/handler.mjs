@@ -3,6 +3,8 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { RetryError, UnrecoverableError } from 'dq-client';
 import { say } from './say.mjs';
 
+// What JSON cannot say.
+const NUMBERS = { NaN: Number.NaN, Infinity: Number.POSITIVE_INFINITY };
 const HOW = { UnrecoverableError: 'reject', RetryError: 'retry' };
 
 /** Told here and not in the main thread, so that it is said before the message is acked. */
@@ -27,13 +29,15 @@ async function work({ do: what, ms = 0, after, text, times, result }, attempt, s
       return undefined;
     case 'result':
       return result;
+    case 'no-result':
+      return 1n;
     case 'fail':
       if (attempt > times) return undefined;
       throw new Error(text);
     case 'reject':
       throw new UnrecoverableError(text);
     case 'retry':
-      throw new RetryError({ after, message: text });
+      throw new RetryError({ after: NUMBERS[after] ?? after, message: text });
     case 'exit':
       return process.kill(process.pid, 'SIGKILL');
     case 'hang':

@@ -1,5 +1,8 @@
 /** Errors: what the server refuses, and what a handler throws to decide what becomes of its message. */
 
+import { shown } from './bytes.js';
+import { check } from './options.js';
+
 /** The base of the errors that commands of this package reject with. */
 export class DqError extends Error {
   constructor(message?: string, options?: ErrorOptions) {
@@ -40,7 +43,7 @@ export class OutOfMemory extends Refused {}
 /** The message that a caller waited for is dead. The text is its last error. */
 export class JobFailed extends DqError {}
 
-/** The message that a caller waited for is gone: it was cancelled or purged, or completed without being kept. */
+/** The message that a caller waited for is gone: cancelled, purged, or completed without being kept. Or its result is not kept. */
 export class NotKept extends DqError {}
 
 /** The message that a caller waited for was not completed in time. */
@@ -75,6 +78,14 @@ export class UnrecoverableError extends Error {
   override name = 'UnrecoverableError';
 }
 
+// The longest time that the server takes.
+const LONGEST_MS = 2 ** 42 - 1;
+
+/** Returns whether a message can be delivered again after such a time. */
+export function isDelay(after: unknown): after is number {
+  return typeof after === 'number' && after >= 0 && after <= LONGEST_MS;
+}
+
 /** A handler throws this to have its message delivered again. The attempt counts. */
 export class RetryError extends Error {
   override name = 'RetryError';
@@ -82,7 +93,14 @@ export class RetryError extends Error {
   readonly after: number | undefined;
 
   constructor(options: { after?: number; message?: string; cause?: unknown } = {}) {
-    super(options.message ?? '', { cause: options.cause });
-    this.after = options.after;
+    check(options, ['after', 'message', 'cause']);
+    const { after, message = '', cause } = options;
+    if (after !== undefined && !isDelay(after)) {
+      throw new TypeError(`after must be a number of 0 to ${LONGEST_MS} milliseconds, but is ${shown(after)}`, {
+        cause,
+      });
+    }
+    super(message, { cause });
+    this.after = after;
   }
 }

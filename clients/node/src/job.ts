@@ -55,7 +55,7 @@ export class Job<Data = unknown, Result = unknown> {
   /** What an earlier attempt, or this one, has saved last. */
   checkpoint: Buffer | undefined;
   #headers: Record<string, string> | undefined;
-  #parsed: { name: string; data: Data } | undefined;
+  #parsed: { name: string; data: Data } | null | undefined;
   readonly #save: (checkpoint: string) => void;
   /** @internal */
   readonly delivered: Delivered;
@@ -111,18 +111,24 @@ export class Job<Data = unknown, Result = unknown> {
     return { queueName, id, attempt, processedOn, finishedOn, returnvalue, failedReason };
   }
 
-  #job(): { name: string; data: Data } {
-    if (!this.#parsed) {
+  /** @internal Returns whether the message was pushed with `add`, or by a program that did the same. */
+  isJob(): boolean {
+    if (this.#parsed === undefined) {
       let found: unknown;
       try {
         found = JSON.parse(this.payload.toString());
       } catch {}
-      if (typeof (found as { name?: unknown } | null | undefined)?.name !== 'string') {
-        const beginning = JSON.stringify(decode(this.payload).slice(0, 80));
-        throw new DqError(`the payload is not {"name": …, "data": …}: ${beginning}; its bytes are in job.payload`);
-      }
-      this.#parsed = found as { name: string; data: Data };
+      const isJob = typeof (found as { name?: unknown } | null | undefined)?.name === 'string';
+      this.#parsed = isJob ? (found as { name: string; data: Data }) : null;
     }
-    return this.#parsed;
+    return this.#parsed !== null;
+  }
+
+  #job(): { name: string; data: Data } {
+    if (!this.isJob()) {
+      const beginning = JSON.stringify(decode(this.payload).slice(0, 80));
+      throw new DqError(`the payload is not {"name": …, "data": …}: ${beginning}; its bytes are in job.payload`);
+    }
+    return this.#parsed as { name: string; data: Data };
   }
 }

@@ -1,7 +1,7 @@
 /** What the end of a handler means to the server: an ack, a completion, or a nack. */
 import { type Bytes, encode } from './bytes.js';
-import { DqError, RetryError, UnrecoverableError } from './errors.js';
-import { packed } from './job.js';
+import { DqError, isDelay, RetryError, UnrecoverableError } from './errors.js';
+import { type Job, jsonOf, packed } from './job.js';
 
 // The server keeps this much of an error, and this much of a result.
 const ERROR_BYTES = 1024;
@@ -13,18 +13,21 @@ export type Outcome = [command: string, ...words: string[]];
 
 export const ACK: Outcome = ['DQ.ACK'];
 export const GIVEN_BACK: Outcome = ['DQ.NACK', 'NOCOUNT'];
+/** The outcome of a handler whose result cannot be stored. An empty result, which no handler has, tells who waits for it. */
+export const UNSTORED: Outcome = ['DQ.COMPLETE', 'RESULT', ''];
 
-/** Returns the outcome of a handler that returned. A text or bytes are stored as they are, anything else as JSON. */
-export function ofResult(result: unknown): Outcome {
+/**
+ * Returns the outcome of a handler that returned. The result of a job is stored as JSON, and that of another message too
+ * unless it is a text; bytes are stored as they are, and empty ones not at all. Throws if the result cannot be stored.
+ */
+export function ofResult(result: unknown, job: Job): Outcome {
   if (result === undefined) return ACK;
-  const isBytes = typeof result === 'string' || result instanceof Uint8Array;
-  const stored = isBytes ? (result as Bytes) : JSON.stringify(result);
-  if (stored === undefined) return ACK;
-  const bytes = encode(stored);
+  const isBytes = result instanceof Uint8Array || (typeof result === 'string' && !job.isJob());
+  const bytes = encode(isBytes ? (result as Bytes) : jsonOf(result, 'the result'));
   if (bytes.length > RESULT_BYTES) {
     throw new DqError(`the result has ${bytes.length} bytes, more than the ${RESULT_BYTES} that are kept`);
   }
-  return ['DQ.COMPLETE', 'RESULT', packed(bytes)];
+  return bytes.length === 0 ? ACK : ['DQ.COMPLETE', 'RESULT', packed(bytes)];
 }
 
 /** Returns the outcome of a handler that threw. */
@@ -33,10 +36,10 @@ export function ofError(error: unknown): Outcome {
   if (error instanceof UnrecoverableError || name === 'UnrecoverableError') {
     return ['DQ.NACK', 'DEAD', 'ERROR', packed(cut(messageOf(error), ERROR_BYTES))];
   }
-  if (error instanceof RetryError || name === 'RetryError') {
-    const { after } = error as RetryError;
+  const { after } = error instanceof Object ? (error as RetryError) : {};
+  if ((error instanceof RetryError || name === 'RetryError') && (after === undefined || isDelay(after))) {
     const message = messageOf(error);
-    const delay = after === undefined ? [] : ['DELAY', String(Math.max(0, Math.round(after)))];
+    const delay = after === undefined ? [] : ['DELAY', String(Math.round(after))];
     return ['DQ.NACK', ...delay, ...(message ? ['ERROR', packed(cut(message, ERROR_BYTES))] : [])];
   }
   const summary = cut(`${name}: ${messageOf(error)}`, SUMMARY_BYTES);

@@ -167,11 +167,13 @@ export class Queue<Data = unknown, Result = unknown> {
    * its value, any other as a text. Rejects with `JobFailed`, `NotKept` or `WaitTimeout`.
    */
   async addAndWait(name: string, data: Data, options: PushOptions & { timeout: number }): Promise<Result> {
-    const result = decode((await this.pushAndWait(envelope(name, data), options)) ?? Buffer.alloc(0));
+    const found = await this.pushAndWait(envelope(name, data), options);
+    if (found === null) return undefined as Result;
+    const result = decode(found);
     try {
       return JSON.parse(result) as Result;
     } catch {
-      return (result === '' ? undefined : result) as Result;
+      return result as Result;
     }
   }
 
@@ -395,5 +397,11 @@ function flowWords(flow: Flow): Word[] {
 
 function resultOf(found: Fields): Buffer | null {
   if (found.state === 'dead') throw new JobFailed(String(found.error ?? `the message is dead: ${found.reason}`));
-  return (found.result as Buffer | null | undefined) ?? null;
+  const result = (found.result as Buffer | null | undefined) ?? null;
+  if (result?.length === 0) {
+    throw new NotKept(
+      'the message is completed, but its result is not kept: it is no JSON, or larger than 65536 bytes',
+    );
+  }
+  return result;
 }

@@ -3,11 +3,11 @@
  * thread of their own. It decides nothing by time and speaks with no server, so a handler that blocks it endangers nothing.
  */
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import { type LossReason, MessageLost, TimeLimitExceeded } from './errors.js';
+import { DqError, type LossReason, MessageLost, TimeLimitExceeded } from './errors.js';
 import { type Delivered, Job } from './job.js';
 import { type End, type FromHandlers, Shared, type ToHandlers } from './messages.js';
 import type { Middleware } from './middleware.js';
-import { ACK, GIVEN_BACK, type Outcome, ofError, ofResult } from './outcome.js';
+import { ACK, GIVEN_BACK, type Outcome, ofError, ofResult, UNSTORED } from './outcome.js';
 
 /** What a handler gets besides its job. */
 export interface HandlerContext {
@@ -21,8 +21,11 @@ export type Handler<Data = unknown, Result = unknown> = (
   context: HandlerContext,
 ) => Promise<Result> | Result;
 
-/** Hears what a runner tells of its handlers. The value is the result of one that returned, the error of one that threw. */
-export type Told = (event: 'active' | 'completed' | 'failed', job: Job, ...value: [unknown?]) => void;
+/**
+ * Hears what a runner tells of its handlers. The value is the result of one that returned, the error of one that threw, or
+ * why a result is not stored.
+ */
+export type Told = (event: 'active' | 'completed' | 'failed' | 'error', job: Job, ...value: [unknown?]) => void;
 
 /** How a runner is made. */
 export interface RunnerOptions {
@@ -73,6 +76,7 @@ export class Runner {
   readonly #lostBefore = new Set<number>();
   #ends: End[] = [];
   #beginning = false;
+  #hasUnstored = false;
 
   constructor(options: RunnerOptions) {
     this.#options = options;
@@ -149,7 +153,6 @@ export class Runner {
     let failed = false;
     try {
       result = await call();
-      outcome = ofResult(result);
     } catch (thrown) {
       failed = true;
       error = thrown;
@@ -162,7 +165,21 @@ export class Runner {
       this.#report([token]);
       return;
     }
+    let unstored: Error | undefined;
+    if (!failed) {
+      try {
+        outcome = ofResult(result, job);
+      } catch (error) {
+        outcome = UNSTORED;
+        unstored = error as Error;
+      }
+    }
     this.#report([token, ...outcome]);
+    if (unstored && !this.#hasUnstored) {
+      this.#hasUnstored = true;
+      const text = `the message ${job.id} is completed without its result: ${unstored.message}`;
+      told('error', job, new DqError(`${text} (said once)`, { cause: unstored }));
+    }
     if (failed) {
       const reason = error instanceof Error ? error : new Error(String(error));
       job.failedReason = reason.message;

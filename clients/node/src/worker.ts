@@ -47,7 +47,10 @@ export interface WorkerEvents<Data = unknown, Result = unknown> {
   failed: [job: Job<Data, Result>, error: Error];
   /** A message was taken from its handler, whose outcome no longer counts. */
   lost: [job: Job<Data, Result>, reason: LossReason];
-  /** The server cannot be reached or refuses something. The worker goes on. Without a listener it is written to stderr. */
+  /**
+   * The server cannot be reached or refuses something, or a result cannot be stored. The worker goes on. Without a listener it
+   * is written to stderr.
+   */
   error: [error: Error];
   closed: [];
 }
@@ -135,7 +138,10 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
 
   #run(port: MessagePort, handler: Handler<Data, Result>, middleware: Middleware[]): Runner {
     this.#port = port;
-    const told: Told = (event, job, ...value) => this.#tell(event, ...([job, ...value] as never));
+    const told: Told = (event, job, ...value) => {
+      if (event === 'error') this.#complain(value[0] as Error);
+      else this.#tell(event, ...([job, ...value] as never));
+    };
     return new Runner({
       queueName: this.name,
       port,
@@ -185,9 +191,11 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   #heardOfJob(told: Exclude<FromThread, { event: 'loaded' }>): void {
     const job = this.#jobOf(told.job);
     if (told.event === 'active') this.#tell('active', job);
-    else if (told.event === 'failed') {
+    else if (told.event !== 'completed') {
       const thrown = told.value as ThrownError;
-      this.#tell('failed', job, Object.assign(new Error(thrown.message), thrown));
+      const error = Object.assign(new Error(thrown.message), thrown);
+      if (told.event === 'failed') this.#tell('failed', job, error);
+      else this.#complain(error);
     } else {
       job.returnvalue = told.value as Result;
       this.#tell('completed', job, told.value as Result);

@@ -380,6 +380,36 @@ test('a caller waits for a result, a failure, or in vain', async (t) => {
   await assert.rejects(waiting, NotKept);
 });
 
+test('a text that a job returns comes back as this text', async (t) => {
+  const server = await Server.start(t);
+  const queue = open(t, server);
+  const worker = new Worker('q', (job) => (job.payload.length > 3 ? job.data : '123'), { connection: server.url });
+  t.after(() => worker.close());
+  for (const value of ['123', 'null', '"', '', 'ü', '[1]', 123, null, [1], { a: '1' }]) {
+    assert.deepEqual(await queue.addAndWait('n', value, { timeout: 5000 }), value);
+  }
+  assert.equal(String(await queue.pushAndWait('x', { timeout: 5000 })), '123');
+});
+
+test('a caller is told that a result could not be kept', async (t) => {
+  const server = await Server.start(t);
+  const queue = open(t, server);
+  const values = { bigint: 1n, set: new Set([1]), long: 'x'.repeat(65_537), function: () => {}, nothing: undefined };
+  const errors = [];
+  const worker = new Worker('q', (job) => values[job.name], { connection: server.url });
+  worker.on('error', (error) => errors.push(error.message));
+  t.after(() => worker.close());
+  for (const name of ['bigint', 'set', 'long', 'function']) {
+    const waiting = queue.addAndWait(name, 0, { timeout: 5000, id: name });
+    await assert.rejects(waiting, { name: 'NotKept', message: /its result is not kept/ }, name);
+    assert.deepEqual([(await queue.get(name)).state, (await queue.get(name)).attempt], ['done', 1]);
+  }
+  await assert.rejects(queue.pushAndWait('{"name": "long"}', { timeout: 5000 }), { name: 'NotKept' });
+  assert.equal(await queue.addAndWait('nothing', 0, { timeout: 5000 }), undefined);
+  assert.equal(errors.length, 1);
+  assert.match(errors[0], /the message bigint is completed without its result: .*BigInt/);
+});
+
 test('the key prefix of a client is part of the key', async (t) => {
   const server = await Server.start(t);
   const redis = new Redis({ port: server.port, keyPrefix: 'app:' });

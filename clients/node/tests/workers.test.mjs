@@ -107,6 +107,24 @@ test('errors decide what becomes of a message', async (t) => {
   assert.deepEqual(seconds.sort(), ['broken', 'later']);
 });
 
+test('a retry after no time is a failure that names it', async (t) => {
+  const values = ['30', Number.NaN, -1, 5e12, null];
+  const { queue, events } = await working(t, (job) => {
+    if (job.id === 'other') throw Object.assign(new Error('busy'), { name: 'RetryError', after: '30' });
+    throw new RetryError(job.id === 'option' ? { delay: 5 } : { after: values[job.id], message: 'busy' });
+  });
+  for (const id of ['0', '1', '2', '3', '4', 'option', 'other']) {
+    await queue.push('x', { id, attempts: 1 });
+    const { error } = await eventually('it is dead', async () => {
+      const found = await queue.get(id);
+      return found.state === 'dead' && found;
+    });
+    const wrong = { option: /there is no option delay/, other: /^RetryError: busy/ };
+    assert.match(error, wrong[id] ?? /^TypeError: after must be a number of 0 to 4398046511103 milliseconds, but is /);
+  }
+  assert.equal(events.filter(([name]) => name === 'failed').length, 7);
+});
+
 test('a worker stops while writes are paused, and the server lives', { timeout: 30_000 }, async (t) => {
   const { server, queue, worker } = await working(t, () => {});
   const waiting = async () => /cmd=dq\.pop/i.test(await server.do('CLIENT', 'LIST'));

@@ -2,7 +2,7 @@
 
 import { pathToFileURL } from 'node:url';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import type { Delivered, Job } from '../job.js';
+import { type Delivered, type Job, jsonOf } from '../job.js';
 import { defaultMiddleware, type Middleware } from '../middleware.js';
 import { type Handler, Runner, type Told } from '../runner.js';
 
@@ -44,7 +44,7 @@ async function begin({ file, ...options }: HandlersData): Promise<void> {
   const tell = (told: FromThread) => parentPort?.postMessage(told);
   const told: Told = (event, job, ...value) => {
     on[event]?.(job, ...value);
-    tell({ event, job: plain(job), value: event === 'failed' ? thrown(value[0] as Error) : jsonOf(value[0]) });
+    tell({ event, job: plain(job), value: value[0] instanceof Error ? thrown(value[0]) : plainResult(value[0]) });
   };
   new Runner({ ...options, handler, middleware: [...defaultMiddleware(), ...own], told });
   tell({ event: 'loaded' });
@@ -58,9 +58,14 @@ function thrown({ name, message, stack }: Error): ThrownError {
   return { name, message, ...(stack !== undefined && { stack }) };
 }
 
-function jsonOf(result: unknown): unknown {
+/** Returns what can be passed of a result. Why anything else is not stored is told besides. */
+function plainResult(result: unknown): unknown {
   if (typeof result === 'string' || result instanceof Uint8Array || result === undefined) return result;
-  return JSON.parse(JSON.stringify(result) ?? 'null');
+  try {
+    return JSON.parse(jsonOf(result, 'the result'));
+  } catch {
+    return undefined;
+  }
 }
 
 void begin(workerData as HandlersData);
