@@ -150,8 +150,14 @@ async function openIoRedis(target: Target, address?: Address): Promise<Omit<Link
     lastError = error;
   });
   try {
-    const ready = redis.connect().then(async () => target.db > 0 && redis.select(target.db));
-    await greeted(ready, () => redis.disconnect());
+    const act = async () => {
+      await redis.connect();
+      // Version 5 is ready before it knows whether the server has accepted the password.
+      if (target.options.password) await redis.ping().catch(() => {});
+      if (lastError) throw lastError;
+      if (target.db > 0) await redis.select(target.db);
+    };
+    await greeted(act(), () => redis.disconnect());
   } catch (error) {
     redis.disconnect();
     throw lastError ?? error;

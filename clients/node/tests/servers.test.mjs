@@ -138,7 +138,9 @@ test('a client of ioredis with automatic pipelines works', async (t) => {
 test('a server without HELLO is worked for and left', async (t) => {
   const server = await Server.start(t, '--rename-command', 'HELLO', '');
   await use(t, 'q', `${server.url}?protocol=2`);
-  await use(t, 'r', { url: server.url, RESP: 2 });
+  // Version 5 of node-redis sends HELLO if a protocol is given, but not by default.
+  const isOld = !createCluster({ rootNodes: [] })._options;
+  await use(t, 'r', { url: server.url, ...(!isOld && { RESP: 2 }) });
 });
 
 test('a push whose answer is lost is made once, with clients that exist too', async (t) => {
