@@ -128,7 +128,7 @@ else
     oldest=$target/clients/node-oldest
     if ! found=$(oldest_node "$target/clients/node-18"); then
         left_out+=("the Node client on Node 18: it cannot be installed from npm")
-    elif ! node_packages "$oldest" ioredis@5.3 redis@5.0; then
+    elif ! node_packages "$oldest" ioredis@5.3 redis@5.0 @types/node@18.14.0 typescript@5.0; then
         left_out+=("the Node client on Node 18: its packages cannot be installed from npm")
     else
         rm -rf "$oldest/dist" "$oldest/tests"

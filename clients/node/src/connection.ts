@@ -53,8 +53,13 @@ export function targetOf(connection: Connection): Target {
     }
     return nodeRedisTarget(options);
   }
-  if (isNodeRedisOptions(given)) return nodeRedisTarget(given);
-  return isInstalled('ioredis') ? ioRedisTarget(given) : nodeRedisTarget(asNodeRedisOptions(given));
+  const isOfNodeRedis = isNodeRedisOptions(given);
+  if (!isOfNodeRedis && isInstalled('ioredis')) return ioRedisTarget(given);
+  if (!isInstalled('redis')) {
+    const wanted = isOfNodeRedis ? 'redis' : 'ioredis or redis';
+    throw new TypeError(`install ${wanted}; if it is, tell your bundler that dq-client is external`);
+  }
+  return nodeRedisTarget(isOfNodeRedis ? given : asNodeRedisOptions(given));
 }
 
 /** Returns how a queue reaches its server. A client that was given is left open at the end. */

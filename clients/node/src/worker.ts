@@ -3,6 +3,7 @@
  * handlers cannot stall what keeps their leases. Handlers run in the main thread, or in a thread if they are given as a file.
  */
 import { EventEmitter } from 'node:events';
+import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -55,6 +56,15 @@ export interface WorkerEvents<Data = unknown, Result = unknown> {
   closed: [];
 }
 
+type Listener<Given extends unknown[]> = (...given: Given) => void;
+
+// The emitters of older versions of @types/node are not generic.
+export interface Worker<Data = unknown, Result = unknown> {
+  on<E extends keyof WorkerEvents>(event: E, listener: Listener<WorkerEvents<Data, Result>[E]>): this;
+  once<E extends keyof WorkerEvents>(event: E, listener: Listener<WorkerEvents<Data, Result>[E]>): this;
+  off<E extends keyof WorkerEvents>(event: E, listener: Listener<WorkerEvents<Data, Result>[E]>): this;
+}
+
 const OPTIONS = ['connection', 'concurrency', 'lease', 'grace', 'timeLimit', 'name', 'middleware'];
 const GRACE_MS = 30_000;
 const CONSUMER_BYTES = 128;
@@ -64,7 +74,8 @@ const RESTART_MS = 1000;
 const FIRST_PATIENCE_MS = 10_000;
 
 /** Works on the messages of a queue. `Data` is the type of their data, `Result` that of what the handler returns. */
-export class Worker<Data = unknown, Result = unknown> extends EventEmitter<WorkerEvents<Data, Result>> {
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the class has these methods, with less exact types
+export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
   readonly name: string;
   readonly #lane: number;
   readonly #grace: number;
@@ -163,7 +174,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
       shared: this.#shared,
       timed: this.#timed,
     };
-    const thread = new Thread(path.join(__dirname, 'thread', 'handlers.js'), { workerData, transferList: [port1] });
+    const thread = new Thread(threadFile('handlers.js'), { workerData, transferList: [port1] });
     this.#thread = thread;
     let isLoaded = false;
     let failure = 'it exited';
@@ -237,7 +248,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   /** Emits an event. An error of a listener becomes an `error` event, and concerns no message. */
   #tell<E extends keyof WorkerEvents>(event: E, ...given: WorkerEvents<Data, Result>[E]): void {
     try {
-      this.emit(event, ...(given as never));
+      this.emit(event, ...given);
     } catch (error) {
       this.#complain(error instanceof Error ? error : new DqError(String(error)));
     }
@@ -284,7 +295,7 @@ class Engine {
   }
 
   #start(library: string): Thread {
-    const thread = new Thread(path.join(__dirname, 'thread', 'engine.js'), { workerData: library });
+    const thread = new Thread(threadFile('engine.js'), { workerData: library });
     thread.on('message', (notice: Notice) => this.#listeners.get(notice.lane)?.(notice));
     // It ends by a defect only. The process is not to live without consuming.
     thread.on('error', (error) => {
@@ -295,6 +306,13 @@ class Engine {
 }
 
 const engine = new Engine();
+
+/** Returns the file of a thread. */
+function threadFile(name: string): string {
+  const file = path.join(__dirname, 'thread', name);
+  if (!existsSync(file)) throw new DqError(`${file} is missing: tell your bundler that dq-client is external`);
+  return file;
+}
 
 function fileOf(handler: string | URL): string {
   if (handler instanceof URL) return fileURLToPath(handler);

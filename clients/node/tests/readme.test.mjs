@@ -100,6 +100,25 @@ test('a URL leads through node-redis if ioredis is not installed', async (t) => 
   assert.equal(execFileSync('node', ['program.mjs'], { cwd: path.join(project, 'alone'), encoding: 'utf8' }), '8\n8\n');
 });
 
+test('a bundle says what is to be external', () => {
+  const bundle = path.join(project, '..', `${path.basename(project)}-bundle`);
+  cpSync(path.join(project, 'node_modules', 'dq-client', 'dist'), bundle, { recursive: true });
+  rmSync(path.join(bundle, 'thread'), { recursive: true });
+  const program = `
+    const { Queue, Worker } = require('./index.js');
+    const said = (act) => { try { act(); } catch (error) { console.log(error.message); } };
+    said(() => new Queue('q', { connection: 'redis://localhost' }));
+    said(() => new Worker('q', () => {}, { connection: { sendCommand() {}, options: {} } }));`;
+  try {
+    writeFileSync(path.join(bundle, 'program.cjs'), program);
+    const said = execFileSync('node', ['program.cjs'], { cwd: bundle, encoding: 'utf8' }).split('\n');
+    assert.match(said[0], /^install ioredis or redis; if it is, tell your bundler that dq-client is external$/);
+    assert.match(said[1], /engine\.js is missing: tell your bundler that dq-client is external$/);
+  } finally {
+    rmSync(bundle, { recursive: true });
+  }
+});
+
 test('the package is one for ES modules and CommonJS', () => {
   const both = `
     const { UnrecoverableError, Queue, Worker } = require('dq-client');
@@ -117,7 +136,9 @@ test('the package has types for both', () => {
     export const added: Promise<{ id: string }> = queue.add('welcome', { to: 'ann' }, { delay: 5, at: new Date() });
     new Worker<{ to: string }, number>('mail', async (job: Job<{ to: string }>, { signal }) => {
       return signal.aborted ? 0 : job.data.to.length;
-    }, { connection: { host: 'localhost' } }).on('completed', (job, result) => result.toFixed() + job.data.to);
+    }, { connection: { host: 'localhost' } }).on('completed', (job, result) => result.toFixed() + job.data.to)
+      // @ts-expect-error: there is no such event
+      .on('complete', () => {});
     // @ts-expect-error: the name of the option is id
     queue.add('welcome', { to: 'ann' }, { jobId: 'x' });
   `;
