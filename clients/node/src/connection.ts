@@ -142,8 +142,9 @@ class OwnClient implements Client {
   }
 
   async open(ms: number): Promise<(words: Word[], ms: number) => Promise<unknown>> {
-    await this.#link(this.#reach(), ms);
-    return (words, left) => this.#sent(words, left);
+    const opened = this.#reach();
+    const link = await this.#link(opened, ms);
+    return (words, left) => this.#sent(opened, link, words, left);
   }
 
   close(): void {
@@ -170,9 +171,7 @@ class OwnClient implements Client {
     return inTime(opened, ms, () => this.#drop(opened), `no connection to ${placeOf(this.#route.target)}`);
   }
 
-  async #sent(words: Word[], ms: number, hops = MOST_HOPS): Promise<unknown> {
-    const opened = this.#reach();
-    const link = await this.#link(opened, ms);
+  async #sent(opened: Promise<Link>, link: Link, words: Word[], ms: number, hops = MOST_HOPS): Promise<unknown> {
     try {
       return await answered(link, link.send(words), ms);
     } catch (error) {
@@ -183,7 +182,8 @@ class OwnClient implements Client {
       if (!isMoved || hops === 0) throw error;
       this.#forget(opened);
       void link.ping().then(link.close, link.close); // What was sent before is answered first.
-      return this.#sent(words, ms, hops - 1);
+      const next = this.#reach();
+      return this.#sent(next, await this.#link(next, ms), words, ms, hops - 1);
     }
   }
 
