@@ -54,6 +54,15 @@ test('queues and workers find the node of a cluster', async (t) => {
     }
   }
   assert.ok((await second.do('DBSIZE')) > 0 && (await first.do('DBSIZE')) > 0);
+  // While the slot of a queue moves, the queue is found on the new node.
+  const slot = await first.do('CLUSTER', 'KEYSLOT', 'b');
+  await second.do('CLUSTER', 'SETSLOT', slot, 'IMPORTING', await first.do('CLUSTER', 'MYID'));
+  await first.do('CLUSTER', 'SETSLOT', slot, 'MIGRATING', await second.do('CLUSTER', 'MYID'));
+  const moved = new Queue('{b}moved', { connection: { rootNodes } });
+  t.after(() => moved.close());
+  await moved.push('x');
+  assert.equal(await moved.len(), 1);
+  assert.match(await first.do('CLUSTER', 'GETKEYSINSLOT', slot, 9).then(String), /^(?!.*moved)/);
 });
 
 test('queues and workers find the master that Sentinels name', async (t) => {
