@@ -94,11 +94,11 @@ class Running {
 
 /**
  * Unblocks a connection. Some servers end if they unblock a client whose command they have put off, because writes are
- * paused. The ack, which changes nothing, is a write, so the whole transaction is put off then.
+ * paused. The ack, of what no id can be, is a write, so the whole transaction is put off then.
  */
 async function unblock(link: Link, key: Buffer, id: string): Promise<void> {
   await link.send(['MULTI']); // Without the right to it the others would be carried out one by one.
-  const rest = [['DQ.ACK', key, 'none'], ['CLIENT', 'UNBLOCK', id], ['EXEC']];
+  const rest = [['DQ.ACK', key, '#'], ['CLIENT', 'UNBLOCK', id], ['EXEC']];
   await Promise.all(rest.map((words) => link.send(words)));
 }
 
