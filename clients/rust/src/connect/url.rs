@@ -130,13 +130,13 @@ pub(crate) fn parse(url: &str) -> Result<(Target, Files), Error> {
         insecure: fragment == Some("insecure"),
         resp3: true,
     };
-    let (mut sentinel, mut files) = (Credentials::default(), Files::default());
+    let (mut sentinel, mut files, mut database_option) = (Credentials::default(), Files::default(), None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').ok_or_else(|| fail("an option without a value"))?;
         let value = decode(value).ok_or_else(|| fail("bytes that are not UTF-8"))?;
         match name {
             "protocol" => target.resp3 = protocol(&value).ok_or_else(|| fail("a protocol that is not 2 or 3"))?,
-            "db" => target.database = value.parse().map_err(|_| fail("an invalid database number"))?,
+            "db" => database_option = Some(value),
             "user" => target.credentials.user = Some(value),
             "pass" | "password" => target.credentials.password = Some(value),
             "cacert" => files.cacert = Some(value.into()),
@@ -151,6 +151,9 @@ pub(crate) fn parse(url: &str) -> Result<(Target, Files), Error> {
         let parsed = hosts.split(',').map(|host| Address::parse(host, port)).collect::<Option<Vec<_>>>();
         parsed.ok_or_else(|| fail("an invalid host or port"))
     };
+    if sentinel != Credentials::default() && kind != "sentinel" {
+        return Err(fail("sentinel_user or sentinel_password, which need redis+sentinel://,"));
+    }
     let path = path.trim_end_matches('/');
     let mut database = path;
     target.topology = match (base, kind) {
@@ -173,11 +176,15 @@ pub(crate) fn parse(url: &str) -> Result<(Target, Files), Error> {
         }
         _ => return Err(fail("an unknown scheme")),
     };
-    if !database.is_empty() {
-        target.database = database.parse().map_err(|_| fail("an invalid database number"))?;
-    }
-    if fragment.is_some_and(|fragment| fragment != "insecure") {
-        return Err(fail("a fragment that is not #insecure"));
+    let database = match (database, database_option) {
+        ("", None) => "0".to_owned(),
+        ("", Some(number)) => number,
+        (number, None) => number.to_owned(),
+        (_, Some(_)) => return Err(fail("two numbers of databases")),
+    };
+    target.database = database.parse().map_err(|_| fail("an invalid database number"))?;
+    if fragment.is_some_and(|fragment| fragment != "insecure" || !target.tls) {
+        return Err(fail("a fragment that is not #insecure, which needs rediss://,"));
     }
     Ok((target, files))
 }
@@ -253,6 +260,22 @@ mod tests {
         let Topology::Sentinel { sentinels, master, credentials } = read.topology else { panic!() };
         assert_eq!((sentinels, master.as_str()), (vec![tcp("a", 26379), tcp("b", 7001)], "mymaster"));
         assert_eq!((credentials.password.as_deref(), read.database), (Some("s"), 2));
+    }
+
+    #[test]
+    fn what_would_have_no_effect_is_refused() {
+        for (url, named) in [
+            ("redis://h/abc", "database"),
+            ("redis://h/-1", "database"),
+            ("redis://h?db=", "database"),
+            ("redis://h/1?db=2", "two numbers of databases"),
+            ("redis://h#insecure", "rediss://"),
+            ("redis://h?sentinel_password=s", "redis+sentinel://"),
+            ("redis://h?family=6", "family"),
+        ] {
+            let error = parse(url).unwrap_err().to_string();
+            assert!(error.contains(named), "{url}: {error}");
+        }
     }
 
     #[test]
