@@ -121,7 +121,7 @@ fn heard(event: &Event<'_>) {
                 say_lost(id, receipt, *reason);
             }
         }
-        other => eprintln!("{other}"),
+        other => drop(writeln!(std::io::stderr(), "{other}")),
     }
 }
 

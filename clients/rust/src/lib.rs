@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
+// They panic if the output is full or closed.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod connect;
 mod error;

@@ -16,8 +16,8 @@ const NO_REPLY: &str = "no reply in time";
 pub(crate) struct Link {
     connection: Connection,
     address: Address,
-    /// The number by which the server knows this connection.
-    id: i64,
+    /// The number by which the server knows this connection, if it has said.
+    id: Option<i64>,
     is_master: bool,
     timeout: Option<Duration>,
     pub(super) used: Instant,
@@ -36,8 +36,14 @@ impl Link {
         let info = connection_info(address, options)?;
         let client = redis::Client::open(info).map_err(|error| Error::Config(error.to_string()))?;
         let connection = client.get_connection_with_timeout(options.connect_timeout).map_err(failed)?;
-        let mut link =
-            Link { connection, address: address.clone(), id: 0, is_master: true, timeout: None, used: Instant::now() };
+        let mut link = Link {
+            connection,
+            address: address.clone(),
+            id: None,
+            is_master: true,
+            timeout: None,
+            used: Instant::now(),
+        };
         link.greet(options, credentials)?;
         Ok(link)
     }
@@ -48,8 +54,11 @@ impl Link {
         if let Some(password) = &credentials.password {
             hello.arg("AUTH").arg(credentials.user.as_deref().unwrap_or("default")).arg(password);
         }
-        if !options.name.is_empty() {
-            hello.arg("SETNAME").arg(&options.name);
+        // The server refuses other characters, such as those of the name of a host.
+        let character = |byte: u8| if byte.is_ascii_graphic() { char::from(byte) } else { '?' };
+        let name: String = options.name.bytes().map(character).collect();
+        if !name.is_empty() {
+            hello.arg("SETNAME").arg(&name);
         }
         // A connection that is lost here has lost no command.
         let is_tls = options.target.tls;
@@ -64,24 +73,56 @@ impl Link {
             Error::Lost(text) => Error::Connect(text),
             other => other,
         };
-        let greeting = self.ask(&hello, options.connect_timeout).map_err(lost)?;
-        let greeting = Fields::from(greeting)?;
-        self.id = greeting.int("id")?;
         // A sentinel has no role, and no databases.
-        let role = greeting.maybe_text("role")?;
+        let role = match self.ask(&hello, options.connect_timeout) {
+            Ok(greeting) => {
+                let greeting = Fields::from(greeting)?;
+                self.id = Some(greeting.int("id")?);
+                greeting.maybe_text("role")?
+            }
+            Err(Error::Server(_)) => self.greet_without_hello(options, credentials, &name).map_err(lost)?,
+            Err(error) => return Err(lost(error)),
+        };
         self.is_master = role.as_deref() == Some("master");
-        if options.target.database != 0 && role.is_some() {
-            let mut select = redis::cmd("SELECT");
-            self.ask(select.arg(options.target.database), options.connect_timeout).map_err(lost)?;
+        let database = options.target.database;
+        if database != 0 && role.is_some() {
+            self.ask(redis::cmd("SELECT").arg(database), options.connect_timeout).map_err(|error| match error {
+                Error::Server(text) => Error::Config(format!("{} has no database {database}: {text}", self.address)),
+                other => lost(other),
+            })?;
         }
         Ok(())
+    }
+
+    /// Logs in to a server or a proxy that does not know `HELLO`, in RESP2. It need not know names and numbers of connections
+    /// either. Returns its role.
+    fn greet_without_hello(
+        &mut self,
+        options: &Options,
+        credentials: &Credentials,
+        name: &str,
+    ) -> Result<Option<String>, Error> {
+        if let Some(password) = &credentials.password {
+            self.ask(redis::cmd("AUTH").arg(&credentials.user).arg(password), options.connect_timeout)?;
+        }
+        let mut maybe = |command: &Cmd| match self.ask(command, options.connect_timeout) {
+            Err(error @ (Error::Lost(_) | Error::Authentication(_))) => Err(error),
+            reply => Ok(reply.ok()),
+        };
+        if !name.is_empty() {
+            maybe(redis::cmd("CLIENT").arg("SETNAME").arg(name))?;
+        }
+        let id = maybe(redis::cmd("CLIENT").arg("ID"))?;
+        let role = maybe(&redis::cmd("ROLE"))?.and_then(|role| reply::text(reply::list(role).ok()?.first()?).ok());
+        self.id = id.and_then(|id| reply::int(&id).ok());
+        Ok(Some(role.unwrap_or_else(|| "master".to_owned())).filter(|role| role != "sentinel"))
     }
 
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    pub fn id(&self) -> i64 {
+    pub fn id(&self) -> Option<i64> {
         self.id
     }
 

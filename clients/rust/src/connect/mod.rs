@@ -29,6 +29,8 @@ use url::Topology;
 const IDLE_KEPT: usize = 16;
 /// A connection that was idle for longer is tested before it gets a command that must not be repeated.
 const DOUBTFUL_AFTER: Duration = Duration::from_secs(3);
+/// How long a server may take to end a blocked pop.
+const TO_END_POP: Duration = Duration::from_millis(500);
 /// How many redirections a command follows.
 const REDIRECTIONS: usize = 5;
 
@@ -222,10 +224,27 @@ impl Client {
     /// Opens a connection to the server of the key, for a consumer alone. `CLIENT LIST` shows whose it is.
     pub(crate) fn link_for(&self, key: &[u8], consumer: &[u8]) -> Result<Link, Error> {
         let address = self.route(Some(key))?;
-        // The server refuses other characters, such as those of the name of a host.
-        let character = |byte: &u8| if byte.is_ascii_graphic() { char::from(*byte) } else { '?' };
-        let name: String = consumer.iter().map(character).collect();
-        self.connect_with(&address, &self.inner.options.clone().name(name))
+        self.connect_with(&address, &self.inner.options.clone().name(String::from_utf8_lossy(consumer)))
+    }
+
+    /// Ends a blocked pop of this queue, by the number of its connection. Redis up to 8.0 and Valkey up to 8.1 crash if a client
+    /// is unblocked whose command is put off (`CLIENT PAUSE`, `FAILOVER`). So this is a transaction that is put off as well then,
+    /// because it has a write, which changes nothing.
+    pub(crate) fn end_pop(&self, server: &Address, key: &[u8], id: i64) -> Result<(), Error> {
+        let options = self.inner.options.clone().connect_timeout(TO_END_POP);
+        let kept = lock(&self.inner.idle).get_mut(server).and_then(Vec::pop);
+        let mut link = match kept.filter(|link| link.used.elapsed() < DOUBTFUL_AFTER) {
+            Some(link) => link,
+            None => Link::open(server, &options, &options.target.credentials)?,
+        };
+        let mut packed = redis::cmd("MULTI").get_packed_command();
+        redis::cmd("DQ.ACK").arg(key).arg("none").write_packed_command(&mut packed);
+        redis::cmd("CLIENT").arg("UNBLOCK").arg(id).write_packed_command(&mut packed);
+        redis::cmd("EXEC").write_packed_command(&mut packed);
+        link.send(&packed, TO_END_POP)?;
+        let replies = [link.receive()?, link.receive()?, link.receive()?, link.receive()?].map(reply::checked);
+        self.keep(link, &Ok(Value::Nil));
+        replies.into_iter().try_for_each(|reply| reply.map(drop))
     }
 
     /// Notes where a command was redirected, or that the server has failed.

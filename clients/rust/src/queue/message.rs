@@ -196,7 +196,9 @@ impl<T> Message<T> {
     /// # Errors
     /// [`Error::Decode`] if the bytes are not an `R`.
     pub fn result<R: Decode>(&self) -> Result<R, Error> {
-        self.result.as_ref().map_or_else(R::absent, |bytes| R::decode(bytes))
+        let none =
+            |_| Error::Decode("the message was completed without a result, or its result could not be kept".into());
+        self.result.as_ref().map_or_else(|| R::absent().map_err(none), |bytes| R::decode(bytes))
     }
 
     pub(super) fn read(reply: Value) -> Result<Message<T>, Error> {

@@ -69,6 +69,12 @@ impl Nack {
         self
     }
 
+    /// The same without the delay and the checkpoint; `None` if it has neither.
+    pub(crate) fn plain(&self) -> Option<Nack> {
+        let has_more = self.delay.is_some() || self.checkpoint.is_some();
+        has_more.then(|| Nack { delay: None, checkpoint: None, ..self.clone() })
+    }
+
     pub(crate) fn command(&self, key: &[u8], name: &[u8]) -> redis::Cmd {
         let mut command = Command::new("DQ.NACK", key);
         command.word(name);

@@ -45,6 +45,16 @@ pub enum Event<'a> {
         /// Why.
         reason: Loss,
     },
+    /// A handler has done its work, and its result cannot be kept: the message was completed without one. Reported once for
+    /// each queue.
+    ResultLost {
+        /// The queue.
+        queue: &'a str,
+        /// The message.
+        id: &'a Id,
+        /// Why.
+        error: &'a Error,
+    },
     /// The server refused to acknowledge, give back or extend: the messages are delivered again when their leases expire.
     Refused {
         /// The queue.
@@ -66,6 +76,7 @@ impl fmt::Display for Event<'_> {
             Event::LeaseLost { queue, receipt, reason, .. } => {
                 write!(f, "{queue}: {receipt} was lost while its handler ran: {}", reason.as_str())
             }
+            Event::ResultLost { queue, id, error } => write!(f, "{queue}: {id} has no result: {error}"),
             Event::Refused { queue, error } => write!(f, "{queue}: the server refused an answer: {error}"),
         }
     }

@@ -8,7 +8,7 @@ use super::pool::{Job, Outcome, Pool, Source};
 use crate::connect::{lock, Backoff, Link};
 use crate::payload::Raw;
 use crate::queue::pop::{self, deliveries};
-use crate::queue::Delivery;
+use crate::queue::{Delivery, Nack};
 use crate::reply::{self, Fields};
 use crate::Error;
 use redis::{Cmd, Value};
@@ -51,7 +51,7 @@ impl Fetcher<'_> {
                 }
             }
             self.source.handoff.open();
-            let end_pop = |source| self.pool.end_pop(source);
+            let end_pop = |source| drop(self.pool.source(source).and_then(|source| self.pool.end_pop(source)));
             let grant = self.pool.permits.acquire(self.number, end_pop, || self.pool.pop_is_delayed(self.number));
             let Some(grant) = grant else { break };
             let acks = self.source.handoff.close();
@@ -87,6 +87,8 @@ impl Fetcher<'_> {
                 Err(_) => None,
             };
             self.source.lease.learn(lease);
+            // The thread that extends may sleep for longer than such a lease.
+            self.pool.outcomes.nudge();
         }
         *lock(&self.source.contact) = Some(Instant::now());
         Ok(link)
@@ -145,12 +147,11 @@ impl Fetcher<'_> {
             true => pool.block,
         };
         let lease = self.source.lease.get();
-        if let (true, Some(link)) = (grant.block, &self.link) {
-            *lock(&self.source.blocked) = Some((link.address().clone(), link.id()));
-        }
+        // Even one that does not block is put off while writes are paused.
+        *lock(&self.source.popping) = self.link.as_ref().map(|link| (link.address().clone(), link.id()));
         let command = pop::command(&self.source.key, count(grant), lease, block, pool.meta, &pool.consumer);
         let reply = self.exchange(&command, block);
-        *lock(&self.source.blocked) = None;
+        *lock(&self.source.popping) = None;
         Ok((reply.map_or(Ok(Vec::new()), |reply| deliveries(reply?))?, lease))
     }
 
@@ -193,7 +194,12 @@ impl Fetcher<'_> {
         }
         drop(leases);
         if let Err(jobs) = pool.jobs.put(jobs) {
-            pool.settle_all(jobs.into_iter().map(|job| pool.give_back(job)).collect());
+            let outcomes = jobs.into_iter().map(|job| pool.give_back(job)).collect();
+            // If the worker has ended without this pop, nobody else reports any more.
+            if let Err(outcomes) = pool.outcomes.put(outcomes) {
+                let nack = |outcome: &Outcome| Nack::give_back().command(&self.source.key, outcome.receipt.as_ref());
+                drop(pool.client.batch(&outcomes.iter().map(nack).collect::<Vec<_>>()));
+            }
         }
     }
 

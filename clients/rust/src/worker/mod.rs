@@ -33,6 +33,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::any::TypeId;
 use std::fmt;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -137,7 +138,7 @@ impl Pool {
 ///
 /// - `Ok` acknowledges the message. If the message is kept as done, because the queue or its push says for how long, the value
 ///   becomes its result, encoded as payloads are; `()` and an empty [`Raw`](crate::Raw) stand for none. A result beyond 65,536
-///   bytes is a failure that says so. A [`Failure`] gives it back: to be retried, retried after a time, or rejected. A panic
+///   bytes, or one that cannot be encoded, is lost, which [`Event::ResultLost`] says. A [`Failure`] gives it back: to be retried, retried after a time, or rejected. A panic
 ///   gives it back to be retried. A payload that cannot be decoded is rejected.
 /// - A pool pops no more messages than it has idle threads, and extends leases while its handlers run. If a lease is lost,
 ///   [`Context::lease_lost`] tells the handler, and its ack does not count.
@@ -148,8 +149,10 @@ impl Pool {
 /// - The worker takes messages under the name `host:pid:name`, with the name of its connections
 ///   ([`Options::name`](crate::Options::name)): `DQ.CONSUMERS` and `DQ.RELEASE` know it by that, and so does `CLIENT LIST` the
 ///   connections that pop.
-/// - To stop at once, the user needs the right `+client|unblock`; without it a worker stops when its pops end, after up to
-///   five seconds.
+/// - To end its pops when it stops, the user needs the rights `+client|unblock +multi +exec`. If the server does not end them
+///   within half a second, because the user lacks these or because writes are paused (`CLIENT PAUSE`, `FAILOVER`), the worker
+///   stops without waiting for them: what is delivered to one until its connection is closed is given back, or, if the
+///   process has ended, delivered again after its lease.
 #[must_use = "a worker does nothing until it is started"]
 pub struct Worker {
     client: Client,
@@ -167,7 +170,7 @@ impl Worker {
             client,
             pools: Vec::new(),
             grace: GRACE,
-            observer: Arc::new(|event| eprintln!("dq: {event}")),
+            observer: Arc::new(|event| drop(writeln!(io::stderr(), "dq: {event}"))),
             metrics: Metrics::default(),
             stop: Arc::default(),
         }
@@ -193,7 +196,7 @@ impl Worker {
         let decoding = move |payload: &[u8], context: &Context| match T::decode(payload) {
             Err(error) => Verdict::Undecodable(error),
             Ok(value) => match handler(value, context) {
-                Ok(result) => encoded(&result).map_or_else(Verdict::Failed, Verdict::Done),
+                Ok(result) => encoded(&result).map_or_else(Verdict::Unkept, Verdict::Done),
                 Err(failure) => Verdict::Failed(failure),
             },
         };
@@ -249,17 +252,19 @@ impl Worker {
         let mut running = Running { threads: Some(threads), metrics: self.metrics, stop: self.stop, signals: None };
         for (spec, handler) in self.pools {
             let source = |(key, _): &(Vec<u8>, u32)| {
-                let name = String::from_utf8_lossy(key);
+                // Two queues never have the same name, whatever bytes their keys have.
+                let name = String::from_utf8(key.clone()).unwrap_or_else(|_| key.escape_ascii().to_string());
                 let counters: Arc<Counters> = running.metrics.queue(&name);
                 Source {
                     key: key.clone(),
-                    name: Arc::from(&*name),
+                    name: Arc::from(name),
                     counters,
-                    blocked: Mutex::default(),
+                    popping: Mutex::default(),
                     lease: SourceLease::new(spec.lease),
                     contact: Mutex::default(),
                     handoff: Handoff::default(),
                     extends_singly: AtomicBool::new(false),
+                    has_lost_a_result: AtomicBool::new(false),
                 }
             };
             let weights: Vec<u32> = spec.queues.iter().map(|(_, weight)| *weight).collect();
@@ -309,14 +314,14 @@ fn consumer_name(name: &str) -> Vec<u8> {
 }
 
 /// The result of a handler; empty if there is none.
-fn encoded<R: Encode + 'static>(result: &R) -> Result<Vec<u8>, Failure> {
+fn encoded<R: Encode + 'static>(result: &R) -> Result<Vec<u8>, Error> {
     // Its encoding would be that of null.
     if TypeId::of::<R>() == TypeId::of::<()>() {
         return Ok(Vec::new());
     }
-    let bytes = result.encode().map_err(Failure::reject)?;
+    let bytes = result.encode()?;
     if bytes.len() > done::RESULT_BYTES {
-        return Err(Failure::retry(done::too_large(bytes.len())));
+        return Err(done::too_large(bytes.len()));
     }
     Ok(bytes)
 }

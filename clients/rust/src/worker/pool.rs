@@ -26,6 +26,8 @@ const LEASE: Duration = Duration::from_secs(30);
 pub(super) enum Verdict {
     /// With the result; empty if there is none.
     Done(Vec<u8>),
+    /// With a result that cannot be kept, and why.
+    Unkept(Error),
     Failed(Failure),
     Undecodable(Error),
 }
@@ -38,14 +40,16 @@ pub(super) struct Source {
     pub key: Vec<u8>,
     pub name: Arc<str>,
     pub counters: Arc<Counters>,
-    /// The connection that is blocked, or about to be: its server, and its number there.
-    pub blocked: Mutex<Option<(Address, i64)>>,
+    /// The connection of a pop that may be blocked: its server, and its number there.
+    pub popping: Mutex<Option<(Address, Option<i64>)>>,
     pub handoff: Handoff,
     pub lease: SourceLease,
     /// When its server has last answered to the thread that pops.
     pub contact: Mutex<Option<Instant>>,
     /// Whether the user may not extend several leases in one command.
     pub extends_singly: AtomicBool,
+    /// Whether it was reported that a result cannot be kept: once is enough.
+    pub has_lost_a_result: AtomicBool,
 }
 
 /// How long the leases of a queue are.
@@ -263,6 +267,12 @@ impl Pool {
         let report = match verdict {
             Ok(Verdict::Done(result)) if result.is_empty() => Report::Ack,
             Ok(Verdict::Done(result)) => Report::Complete(result),
+            Ok(Verdict::Unkept(error)) => {
+                if !source.has_lost_a_result.swap(true, Ordering::Relaxed) {
+                    self.report(&Event::ResultLost { queue: &source.name, id: &job.lease.id, error: &error });
+                }
+                Report::Ack
+            }
             Ok(Verdict::Failed(failure)) if failure.is_give_back() => {
                 Report::Nack { nack: Box::new(failure.nack()), error: None }
             }
@@ -313,13 +323,12 @@ impl Pool {
         outcome_of(&job.lease, report)
     }
 
-    /// Ends the blocked pop of a queue.
-    pub fn end_pop(&self, source: usize) {
-        let blocked = self.source(source).and_then(|source| lock(&source.blocked).clone());
-        if let Some((server, id)) = blocked {
-            // If it fails, the pop ends with its time to block, or with its connection.
-            let _ = self.client.call_on(&server, redis::cmd("CLIENT").arg("UNBLOCK").arg(id));
-        }
+    /// Ends the blocked pop of a queue. Returns its server if that does not end it: then it ends with its time to block, or
+    /// with its connection.
+    pub fn end_pop(&self, source: &Source) -> Option<Address> {
+        let (server, id) = lock(&source.popping).clone()?;
+        let ended = id.is_some_and(|id| self.client.end_pop(&server, &source.key, id).is_ok());
+        (!ended).then_some(server)
     }
 
     /// Begins no more messages. Those that wait for a handler are given back.

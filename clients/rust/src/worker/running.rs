@@ -104,7 +104,7 @@ impl Running {
         }
         pool.permits.resize(concurrency.min(pool.handlers.load(Ordering::Acquire)));
         // A blocked pop asked for as many messages as there were permits.
-        (0..pool.sources.len()).for_each(|source| pool.end_pop(source));
+        pool.sources.iter().for_each(|source| drop(pool.end_pop(source)));
         failure.map_or(Ok(()), Err)
     }
 
@@ -175,18 +175,25 @@ impl Threads {
         Stopped { abandoned, forced: self.stop.is_forced() }
     }
 
-    /// Ends blocked pops, again and again: a thread may have been about to block.
+    /// Ends blocked pops, again and again: a thread may have been about to block. Does not wait for those of a server that does
+    /// not end them.
     fn end_pops(&self, end: Instant) {
         let mut pause = Duration::from_millis(2);
+        let mut lost = Vec::new();
+        let is_popping = |pool: &Arc<Pool>| pool.fetchers.load(Ordering::Acquire);
         loop {
-            let popping: Vec<_> = self.pools.iter().filter(|pool| pool.fetchers.load(Ordering::Acquire) > 0).collect();
-            if popping.is_empty() || Instant::now() >= end {
-                return;
+            let mut left: usize = self.pools.iter().map(is_popping).sum();
+            for (pool, source) in
+                self.pools.iter().flat_map(|pool| pool.sources.iter().map(move |source| (pool, source)))
+            {
+                let server = lock(&source.popping).as_ref().map(|(server, _)| server.clone());
+                if server.is_some_and(|server| lost.contains(&server)) {
+                    left = left.saturating_sub(1);
+                } else {
+                    lost.extend(pool.end_pop(source));
+                }
             }
-            for pool in popping {
-                (0..pool.sources.len()).for_each(|source| pool.end_pop(source));
-            }
-            if self.stop.pause(pause) {
+            if left == 0 || Instant::now() >= end || self.stop.pause(pause) {
                 return;
             }
             pause = (pause * 2).min(Duration::from_millis(100));

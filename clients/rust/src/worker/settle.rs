@@ -183,10 +183,15 @@ impl Settler<'_> {
             all_arrived &= !reply.as_ref().is_err_and(Error::is_transient);
             match sent {
                 Sent::Extend { lease, at, time, checkpoint } => {
-                    if reply.is_err() {
+                    let is_refused = checkpoint.is_some() && reply.as_ref().is_err_and(|error| !error.is_transient());
+                    if reply.is_err() && !is_refused {
                         lease.keep_checkpoint(checkpoint);
                     }
                     self.extended(&lease, (at, time), reply);
+                    if is_refused {
+                        // It may be too large. The lease is extended without it.
+                        lease.try_again_at(now);
+                    }
                 }
                 Sent::ExtendAll(leases, at, time) => self.all_extended(&leases, (at, time), reply),
                 Sent::Acks(outcomes) => self.acked(outcomes, reply),
@@ -298,16 +303,21 @@ impl Settler<'_> {
         }
     }
 
-    /// A user who may not complete with a result may still acknowledge: the work is done, and must not be repeated only
-    /// because its result cannot be stored.
+    /// The work is done, and must not be repeated only because its result cannot be stored: it is acknowledged without one.
     fn completed(&mut self, outcome: Outcome, reply: Result<Value, Error>) {
-        if let Err(error @ Error::NoPermission(_)) = &reply {
-            self.refused(outcome.source, error);
-            self.failed.push(Outcome { report: Report::Ack, has_permit: false, ..outcome });
-            self.try_again = Some(Instant::now());
-        } else {
-            self.acked(vec![outcome], reply);
+        match &reply {
+            Err(error) if !error.is_transient() => {
+                self.refused(outcome.source, error);
+                self.report_instead(Outcome { report: Report::Ack, ..outcome });
+            }
+            _ => self.acked(vec![outcome], reply),
         }
+    }
+
+    /// Reports this at once, in place of what the server has refused.
+    fn report_instead(&mut self, outcome: Outcome) {
+        self.failed.push(outcome.again(false));
+        self.try_again = Some(Instant::now());
     }
 
     fn nacked(&mut self, outcome: Outcome, reply: Result<Value, Error>) {
@@ -319,7 +329,15 @@ impl Settler<'_> {
                 let repeated = error.may_have_been_executed();
                 return self.failed.push(outcome.again(repeated));
             }
-            Err(error) => return self.refused(outcome.source, &error),
+            Err(error) => {
+                self.refused(outcome.source, &error);
+                // A failure counts although its delay or its checkpoint cannot be kept.
+                let Report::Nack { nack, error: text } = &outcome.report else { return };
+                let Some(plain) = nack.plain() else { return };
+                let error = text.as_ref().map(|text| format!("{error}; the failure was: {text}"));
+                let nack = Box::new(error.iter().fold(plain, |nack, error| nack.error(error)));
+                return self.report_instead(Outcome { report: Report::Nack { nack, error }, ..outcome });
+            }
         };
         let Report::Nack { error, .. } = &outcome.report else { return };
         let Some(error) = error else {

@@ -1,7 +1,7 @@
 //! Connections: every kind of server, and what happens when a connection is lost.
 
 use crate::support::{eventually, Cluster, Server, Tls};
-use dq_client::{cmd, Client, Error, Options, Pushed, Queue, Resend, Settings};
+use dq_client::{cmd, Client, Context, Error, Options, Pushed, Queue, Resend, Settings, Worker};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,6 +29,41 @@ fn unix_sockets_users_and_databases_are_in_the_url() {
     let named = Options::from_url(&server.url()).unwrap().name("billing").open().unwrap();
     push_and_pop(&named, "q");
     assert!(server.text(&["CLIENT", "LIST"]).contains("name=billing"));
+}
+
+#[test]
+fn a_server_without_hello_is_spoken_to_in_resp2() {
+    for hidden in [&["HELLO"][..], &["HELLO", "CLIENT", "ROLE"]] {
+        let names: Vec<&str> = hidden.iter().flat_map(|name| ["--rename-command", *name, ""]).collect();
+        let server = Server::with(&names);
+        server.ask(&["ACL", "SETUSER", "worker", "on", ">secret", "~*", "&*", "+@all"]);
+        let port = server.port();
+        let refused = Client::open(&format!("redis://worker:wrong@127.0.0.1:{port}")).unwrap().ping().unwrap_err();
+        assert!(matches!(refused, Error::Authentication(_)), "{refused:?}");
+        for protocol in ["", "?protocol=2"] {
+            let client = Options::from_url(&format!("redis://worker:secret@127.0.0.1:{port}/1{protocol}")).unwrap();
+            let client = client.name("a name").open().unwrap();
+            push_and_pop(&client, "q");
+            let worker = Worker::new(client.clone()).on_event(|event| panic!("{event}"));
+            let running = worker.queue("work", 1, |_: u8, _: &Context| Ok(())).start().unwrap();
+            let queue: Queue<u8> = client.queue("work");
+            queue.push(&1).send().unwrap();
+            eventually("it is acknowledged", || queue.len(None).unwrap() == 0);
+            if hidden.len() == 1 {
+                let list = client.call(cmd("CLIENT").arg("LIST"), Resend::Harmless).unwrap();
+                assert!(format!("{list:?}").contains(":a?name"), "{list:?}");
+            }
+            running.stop();
+            assert_eq!(running.join().abandoned, 0);
+        }
+    }
+}
+
+#[test]
+fn a_database_that_does_not_exist_is_refused() {
+    let server = Server::start();
+    let error = Client::open(&format!("{}/99", server.url())).unwrap().ping().unwrap_err();
+    assert!(matches!(error, Error::Config(_)) && error.to_string().contains("no database 99"), "{error:?}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Done messages and their results: completing, waiting, and what handlers return.
 
 use crate::support::{eventually, in_both_protocols, Server};
-use dq_client::{Client, Context, Error, Failure, Json, Options, Queue, Raw, Settings, State, Worker};
+use dq_client::{Client, Context, Error, Event, Failure, Json, Options, Queue, Raw, Settings, State, Worker};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -57,7 +58,13 @@ fn the_value_of_a_handler_is_the_reply() {
             [] => Err(Failure::reject("nothing to add")),
             numbers => Ok(Sum { total: numbers.iter().sum() }),
         };
-        let worker = Worker::new(client.clone()).on_event(|_| {});
+        let lost = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&lost);
+        let worker = Worker::new(client.clone()).on_event(move |event| {
+            if let Event::ResultLost { .. } = event {
+                log.lock().unwrap().push(event.to_string());
+            }
+        });
         let running = worker
             .queue("sums", 2, adding)
             .queue("unit", 1, |_: u8, _: &Context| Ok(()))
@@ -77,8 +84,13 @@ fn the_value_of_a_handler_is_the_reply() {
         assert_eq!(json.0, "hi");
         let large: Queue<usize> = client.queue("large");
         assert_eq!(large.push_and_wait::<Raw>(&65_536, LONG).unwrap().0.len(), 65_536);
-        let error = large.push(&65_537).retries(0).and_wait::<Raw>(LONG).unwrap_err();
-        assert!(matches!(&error, Error::Failed { error: Some(text), .. } if text.contains("65537 bytes")), "{error}");
+        // The work is done, and is not repeated.
+        for _ in 0..2 {
+            let error = large.push(&65_537).retries(0).and_wait::<u8>(LONG).unwrap_err();
+            assert!(matches!(&error, Error::Decode(_)) && error.to_string().contains("without a result"), "{error}");
+        }
+        let said = lost.lock().unwrap().join("\n");
+        assert!(said.contains("has no result: the result of 65537 bytes") && !said.contains('\n'), "{said}");
         // Nothing is kept without a RETAIN.
         let id = queue.push(&vec![1]).send().unwrap().id().unwrap();
         assert!(matches!(queue.wait(&id, LONG), Err(Error::Gone(_))));

@@ -115,24 +115,29 @@ fn a_failed_message_is_given_back_as_its_failure_says() {
     }));
     let server = Server::start();
     let queue: Queue<String> = server.client().queue("q");
-    let failing = |text: String, _: &Context| match text.as_str() {
+    let failing = |text: String, context: &Context| match text.as_str() {
         "retry" => Err(Failure::retry("no answer")),
         "later" => Err(Failure::retry_after(HOUR, "not today")),
         "reject" => Err(Failure::reject("nonsense")),
         "panic" => panic!("planned"),
+        "forever" => Err(Failure::retry_after(Duration::MAX, "not ever")),
+        "stored" => {
+            context.checkpoint([0; 65_537]);
+            Err(Failure::reject("too much"))
+        }
         _ => Ok(()),
     };
     let lines = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&lines);
     let worker = quiet(&server).on_event(move |event: &Event| log.lock().unwrap().push(event.to_string()));
     let running = worker.queue("q", 2, failing).start().unwrap();
-    for text in ["retry", "later", "reject", "panic", "fine"] {
+    for text in ["retry", "later", "reject", "panic", "forever", "stored", "fine"] {
         queue.push(&text.to_owned()).id(text).send().unwrap();
     }
     server.client().queue::<u8>("q").push(&7).id("undecodable").send().unwrap();
     eventually("all are settled", || {
         let metrics = metrics(&running);
-        metrics.acked + metrics.retried + metrics.died == 6
+        metrics.acked + metrics.retried + metrics.died == 8
     });
     let seen = |id: &str| {
         let message = queue.get(id).unwrap().unwrap();
@@ -144,8 +149,15 @@ fn a_failed_message_is_given_back_as_its_failure_says() {
     assert_eq!(seen("reject"), (State::Dead, 1, "nonsense".to_owned()));
     assert_eq!(seen("panic"), (State::Delayed, 1, "panic: planned".to_owned()));
     assert_eq!(seen("undecodable").0, State::Dead);
+    // What the server refuses of a failure does not undo the failure.
+    let (state, attempt, error) = seen("forever");
+    assert_eq!((state, attempt), (State::Delayed, 1));
+    assert!(error.contains("DELAY") && error.ends_with("the failure was: not ever"), "{error}");
+    assert!(queue.get("forever").unwrap().unwrap().due < std::time::SystemTime::now() + HOUR);
+    let (state, _, error) = seen("stored");
+    assert!(state == State::Dead && error.contains("CHECKPOINT") && error.ends_with("too much"), "{error}");
     let metrics = metrics(&running);
-    assert_eq!((metrics.retried, metrics.died, metrics.panicked, metrics.undecodable), (3, 2, 1, 1));
+    assert_eq!((metrics.retried, metrics.died, metrics.panicked, metrics.undecodable), (4, 3, 1, 1));
     let lines = lines.lock().unwrap().join("\n");
     assert!(lines.contains("q: reject failed at attempt 1: nonsense; now dead"), "{lines}");
     end(running);
@@ -172,6 +184,29 @@ fn a_lease_is_kept_however_long_the_work_takes() {
     assert_eq!((info.inflight, info.ready, info.totals.delivered, info.totals.lease_expired), (2, 1, 2, 0));
     go_on.store(true, Ordering::Relaxed);
     eventually("all are done", || metrics(&running).acked == 3);
+    end(running);
+}
+
+#[test]
+fn the_lease_of_a_queue_is_kept_from_the_first_message_on() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "LEASE", "1500"]);
+    let queue: Queue<u8> = server.client().queue("q");
+    queue.push(&1).send().unwrap();
+    let go_on = Arc::new(AtomicBool::new(false));
+    let wait = Arc::clone(&go_on);
+    let long = move |_: u8, context: &Context| {
+        // What cannot be kept does not cost the lease either.
+        context.checkpoint([0; 65_537]);
+        eventually("the test lets it go on", || wait.load(Ordering::Relaxed) || context.lease_lost());
+        Ok(())
+    };
+    let running = quiet(&server).queue("q", 1, long).start().unwrap();
+    eventually("its lease was extended or lost", || metrics(&running).extended >= 3 || metrics(&running).late > 0);
+    go_on.store(true, Ordering::Relaxed);
+    eventually("it is done", || metrics(&running).acked + metrics(&running).late == 1);
+    let totals = queue.info().unwrap().unwrap().totals;
+    assert_eq!((totals.delivered, totals.lease_expired, metrics(&running).acked), (1, 0, 1));
     end(running);
 }
 
@@ -476,6 +511,47 @@ fn sigterm_ends_an_idle_worker_at_once() {
     eprintln!("an idle worker stopped after {:?}", begun.elapsed());
     // Its pops block for five seconds.
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
+/// Waits until the pops of this many clients are put off, because writes are paused.
+fn until_put_off(server: &Server, clients: usize) {
+    let pops = || server.text(&["CLIENT", "LIST"]).lines().filter(|line| line.contains(" cmd=DQ.POP ")).count();
+    eventually("the pops have arrived", || pops() == clients);
+    assert_eq!(server.info("dq", "dq_blocked_clients"), "0");
+}
+
+#[test]
+fn a_worker_stops_at_once_while_writes_are_paused() {
+    let server = Server::start();
+    server.ask(&["CLIENT", "PAUSE", "600000", "WRITE"]);
+    let worker = spawn_worker(&server);
+    until_put_off(&server, 2);
+    let begun = Instant::now();
+    signal(&worker, "TERM");
+    until_ended(worker);
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    server.ask(&["CLIENT", "UNPAUSE"]);
+    let queue: Queue<u8> = server.client().queue("slow");
+    queue.push(&1).send().unwrap();
+    assert_eq!(queue.pop().one().unwrap().expect("the message").attempt, 1);
+}
+
+#[test]
+fn what_a_pop_gets_after_the_worker_stopped_is_given_back() {
+    let server = Server::start();
+    server.ask(&["CLIENT", "PAUSE", "600000", "WRITE"]);
+    let running = quiet(&server).queue("q", 1, |_: u8, _: &Context| Ok(())).start().unwrap();
+    until_put_off(&server, 1);
+    end(running);
+    server.ask(&["CLIENT", "UNPAUSE"]);
+    server.until_blocked(1);
+    let queue: Queue<u8> = server.client().queue("q");
+    queue.push(&1).send().unwrap();
+    eventually("it is back", || {
+        let info = queue.info().unwrap().unwrap();
+        (info.ready, info.totals.delivered) == (1, 1)
+    });
+    assert_eq!(queue.pop().one().unwrap().expect("the message").attempt, 1);
 }
 
 #[test]
