@@ -22,17 +22,26 @@ dq() (
     exec redis-cli -e -p "$port" "$@"
 )
 
-# Waits for one message, and writes the number of this client and then the message to the file $reply.
+# Waits for one message, and writes its own number, that of the client, and then the message to the file $reply.
 pop() {
-    dq >"$reply" <<<"CLIENT ID"$'\n'"DQ.POP $queue LEASE ${lease}000 BLOCK ${block}000"
+    { echo "$BASHPID" && dq <<<"CLIENT ID"$'\n'"DQ.POP $queue LEASE ${lease}000 BLOCK ${block}000"; } >"$reply"
 }
 
-# Ends the wait of pop until this script has ended. A message that has been delivered already is not lost by it.
+# Ends the wait of the client $1. Servers up to Redis 8.0 and Valkey 8.1 crash if its command is put off (CLIENT PAUSE, FAILOVER).
+# DQ.ACK changes nothing here, but it is a write, and so the whole transaction is put off as well then.
+unblock() {
+    local answer
+    answer=$(timeout 0.5 redis-cli -p "$port" <<<"MULTI"$'\n'"DQ.ACK $queue none"$'\n'"CLIENT UNBLOCK $1"$'\n'"EXEC")
+    [[ ${answer##*$'\n'} = [01] ]]
+}
+
+# Ends the wait of pop until this script has ended. A message that has been delivered already is not lost by it. If the server
+# does not end the wait, pop is killed: a message that is on its way to it is delivered again after its lease.
 stop() {
     stopping=yes
     echo stopping
     (while kill -0 "$$" 2>/dev/null; do
-        read -r client <"$reply" && dq CLIENT UNBLOCK "$client" >/dev/null
+        { read -r popper && { read -r client || client=0; }; } <"$reply" && { unblock "$client" || kill -KILL -- "-$popper"; }
         sleep 0.1
     done 2>/dev/null &)
 }
@@ -76,10 +85,10 @@ trap stop INT TERM
 while [ -z "$stopping" ]; do
     pop &
     finish "$!"
-    id='' payload='' attempt='' receipt='' # four lines, or an empty one if nothing came in time
-    { read -r _ && read -r id && IFS= read -r payload && read -r attempt && read -r receipt; } <"$reply" || true
+    client='' id='' payload='' attempt='' receipt='' # the last four are lines, or an empty one if nothing came in time
+    { read -r _ && read -r client && read -r id && IFS= read -r payload && read -r attempt && read -r receipt; } <"$reply" || true
     if [ -z "$receipt" ]; then
-        [ -s "$reply" ] && [ -z "$id" ] || { echo "no answer: $id" >&2; sleep 1; }
+        [ -n "$client" ] && [ -z "$id" ] || { echo "no answer: $id" >&2; sleep 1; }
     elif [[ $receipt != "$id#"* ]]; then # the payload has more lines than one, so the receipt is not where it should be
         echo "the payload of $id is not one line: rejected" >&2
         dq DQ.NACK "$queue" "$id" DEAD ERROR "payload has more than one line" >/dev/null

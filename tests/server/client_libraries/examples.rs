@@ -15,10 +15,15 @@ const QUEUE: &str = "orders:close";
 /// How many messages one consumer works on at the same time.
 const CONCURRENCY: usize = 6;
 
-/// What is changed in the example: a lease of 4 seconds and work of 5, so that the lease must be extended; and a wait
-/// of a minute, so that nothing ends by itself. It takes one message at a time, so several are run.
-const CHANGES: [(&str, &str); 3] =
-    [("lease=30", "lease=4"), ("block=5", "block=60"), ("sleep 1 # stands", "sleep 5 # stands")];
+/// What is changed in the example: a lease of 4 seconds and work of 5, so that the lease must be extended; a wait of a
+/// minute, so that nothing ends by itself; and more patience with a server that is suspended. It takes one message at a
+/// time, so several are run.
+const CHANGES: [(&str, &str); 4] = [
+    ("lease=30", "lease=4"),
+    ("block=5", "block=60"),
+    ("sleep 1 # stands", "sleep 5 # stands"),
+    ("timeout 0.5", "timeout 5"),
+];
 
 /// The example as it is run here, made ready once; `None` without `redis-cli`.
 fn example() -> Option<&'static Path> {
@@ -164,6 +169,22 @@ fn the_idle_example_ends_within_a_second_of_sigterm() {
             consumer.end();
             asked.elapsed() < Duration::from_secs(1)
         });
+    });
+}
+
+#[test]
+fn the_idle_example_ends_while_writes_are_paused() {
+    with_example(|example, server| {
+        let mut c = server.client();
+        c.ask("CLIENT PAUSE 600000 WRITE");
+        let consumer = Consumer::start_at_work(example, server);
+        let mut put_off = || c.ask("CLIENT LIST").text().matches(" cmd=DQ.POP ").count();
+        eventually("all pops are put off", || put_off() == CONCURRENCY);
+        consumer.terminate();
+        consumer.end();
+        c.ask("CLIENT UNPAUSE");
+        push(&mut c, 1..=1);
+        assert_eq!(c.pop(QUEUE).len(), 1, "the server lives, and no consumer is left");
     });
 }
 
