@@ -7,6 +7,7 @@ use crate::cli::{End, Unit};
 use crate::failure::Failure;
 use crate::reply;
 use crate::transfer::NewMessage;
+use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{cmd, Client, Resend, Value};
 use serde_json::value::RawValue;
 use serde_json::Value as Json;
@@ -102,39 +103,52 @@ pub fn laravel(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     Ok(parts)
 }
 
-/// The priorities besides 0 that have a list of their own in the Redis transport of Celery. Low ones come first.
-const CELERY_STEPS: [i64; 3] = [3, 6, 9];
+/// The highest priority besides 0 that can have a list of its own in the Redis transport of Celery: by default 3, 6 and 9 do.
+/// Low ones come first.
+const CELERY_PRIORITIES: i64 = 9;
 
 /// Celery: LPUSH and BRPOP of a list, and the hash `unacked`, in which workers keep what they have taken.
 pub fn celery(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
-    let task = |priority: i64| {
-        each(move |found: Found| {
-            let json = parse(&found.value);
-            celery_task(found.value, &json, priority)
-        })
-    };
+    let task = |priority| each(move |found: Found| celery_task(found.value, priority).unwrap_or_else(Element::Broken));
     let mut parts = Parts::new();
     add_list(&mut parts, client, source.to_vec(), End::Right, task(0))?;
-    for step in CELERY_STEPS {
-        let key = [source, b"\x06\x16", step.to_string().as_bytes()].concat();
-        add_list(&mut parts, client, key, End::Right, task(-step))?;
+    for priority in 1..=CELERY_PRIORITIES {
+        let key = [source, b"\x06\x16", priority.to_string().as_bytes()].concat();
+        add_list(&mut parts, client, key, End::Right, task(priority))?;
     }
-    if exists(client, b"unacked", "hash")? {
-        parts.push(Box::new(Unacked { queue: source.to_vec(), cursor: Some(b"0".to_vec()) }));
+    // All keys may have a prefix, `global_keyprefix`: what precedes the name of the queue in its key.
+    for (prefix, name) in (0..source.len()).filter_map(|at| source.split_at_checked(at)) {
+        if exists(client, &[prefix, b"unacked"].concat(), "hash")? {
+            let (prefix, queue) = (prefix.to_vec(), name.to_vec());
+            parts.push(Box::new(Unacked { prefix, queue, cursor: Some(b"0".to_vec()) }));
+        }
     }
     Ok(parts)
 }
 
-fn celery_task(message: Vec<u8>, json: &Json, priority: i64) -> Element {
-    let header = |name| json.get("headers").and_then(|headers| headers.get(name)).and_then(Json::as_str);
-    let correlation = || json.get("properties")?.get("correlation_id")?.as_str();
-    let due = match header("eta").map(eta) {
-        Some(None) => return Element::Broken(format!("a task has an eta that is not a time: {:?}", header("eta"))),
-        Some(due) => due,
-        None => None,
-    };
-    let own = header("id").or_else(correlation).map(str::to_owned);
-    job("celery", own.as_deref(), Found { value: message, due, score: None }, priority)
+/// A task, or why it cannot be imported. Its id and its eta are in the headers, or with protocol 1 in the body. `priority` is
+/// that of its list.
+fn celery_task(message: Vec<u8>, priority: i64) -> Result<Element, String> {
+    let json = parse(&message);
+    let property = |name| json.get("properties").and_then(|properties| properties.get(name));
+    let headers = json.get("headers").filter(|headers| headers.get("task").is_some());
+    let about = headers.map_or_else(|| celery_body(&json), |headers| Ok(headers.clone()))?;
+    let text = |name| about.get(name).and_then(Json::as_str);
+    let no_time = |text: &str| format!("a task has an eta that is not a time: {text:?}");
+    let due = text("eta").map(|text| eta(text).ok_or_else(|| no_time(text))).transpose()?;
+    let own = text("id").or_else(|| property("correlation_id")?.as_str()).map(str::to_owned);
+    let priority = property("priority").and_then(Json::as_i64).unwrap_or(priority).clamp(0, CELERY_PRIORITIES);
+    Ok(job("celery", own.as_deref(), Found { value: message, due, score: None }, -priority))
+}
+
+/// The body of a task of protocol 1.
+fn celery_body(message: &Json) -> Result<Json, String> {
+    let body = message.get("body").and_then(Json::as_str).unwrap_or_default();
+    let encoding = message.get("properties").and_then(|properties| properties.get("body_encoding"));
+    let is_plain = encoding.is_some_and(|encoding| encoding != "base64");
+    let bytes = if is_plain { body.into() } else { BASE64_STANDARD.decode(body).unwrap_or_default() };
+    let why = |_| "a task of protocol 1 has a body that is not JSON, so its eta cannot be read".to_owned();
+    serde_json::from_slice(&bytes).map_err(why)
 }
 
 /// An instant in ISO 8601, in UTC if it has no offset. In Unix ms, rounded up.
@@ -150,6 +164,8 @@ fn eta(text: &str) -> Option<i64> {
 
 /// Tasks with an eta that workers have taken and hold until they are due. Those without one are running: they stay.
 struct Unacked {
+    /// That of all keys.
+    prefix: Vec<u8>,
     queue: Vec<u8>,
     cursor: Option<Vec<u8>>,
 }
@@ -158,7 +174,7 @@ impl Reader for Unacked {
     fn page(&mut self, client: &Client, _: u64, count: u64) -> Result<Option<Vec<Element>>, Failure> {
         let Some(cursor) = self.cursor.take() else { return Ok(None) };
         let mut scan = cmd("HSCAN");
-        scan.arg("unacked").arg(&cursor).arg("COUNT").arg(count);
+        scan.arg([&self.prefix, &b"unacked"[..]].concat()).arg(&cursor).arg("COUNT").arg(count);
         let mut page = reply::list(client.call(&scan, Resend::Harmless)?)?.into_iter();
         self.cursor = Some(bytes(page.next().unwrap_or(Value::Nil))?).filter(|next| next != b"0");
         let mut pairs = reply::list(page.next().unwrap_or(Value::Nil))?.into_iter();
@@ -180,17 +196,20 @@ impl Unacked {
         ) else {
             return Element::Broken(format!("unacked has a task that cannot be read: {}", crate::name::shown(tag)));
         };
-        let json = parse(message.get().as_bytes());
-        let has_eta = json.get("headers").and_then(|headers| headers.get("eta")).is_some_and(Json::is_string);
-        if key.as_bytes() != self.queue || !has_eta {
+        if key.as_bytes() != self.queue {
             return Element::Foreign;
         }
-        let mut element = celery_task(message.get().as_bytes().to_vec(), &json, 0);
-        if let Element::Message { remove, .. } = &mut element {
-            remove.push(cmd("HDEL").arg("unacked").arg(tag).clone());
-            remove.push(cmd("ZREM").arg("unacked_index").arg(tag).clone());
+        match celery_task(message.get().as_bytes().to_vec(), 0) {
+            Ok(Element::Message { message, .. }) if message.due.is_none() => Element::Foreign,
+            Ok(Element::Message { message, mut remove }) => {
+                let remove_from =
+                    |command: &str, key: &[u8]| cmd(command).arg([&self.prefix, key].concat()).arg(tag).clone();
+                remove.extend([remove_from("HDEL", b"unacked"), remove_from("ZREM", b"unacked_index")]);
+                Element::Message { message, remove }
+            }
+            Ok(other) => other,
+            Err(why) => Element::Broken(why),
         }
-        element
     }
 }
 

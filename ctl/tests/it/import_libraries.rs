@@ -3,7 +3,7 @@
 //! `ctl/tests/import` has recorded data, which `record.sh` records again. The tests that are ignored let the libraries write to
 //! the server of the test; `make test-import` runs them.
 
-use crate::dqctl::{dqctl, json, ok};
+use crate::dqctl::{dqctl, field, json, ok};
 use crate::support::Server;
 use dq_client::{Cmd, Resend, Value};
 use serde_json::{json, Value as Json};
@@ -155,6 +155,55 @@ fn tasks_of_celery_are_imported() {
     let server = Server::start();
     let expected = recorded(&server, "celery.jsonl");
     celery(&server, &expected);
+}
+
+/// Written by hand: what kombu keeps with `global_keyprefix`, with tasks of both protocols.
+#[test]
+fn tasks_of_celery_with_a_key_prefix_are_imported() {
+    let server = Server::start();
+    let body = |id: &str, eta: Json| {
+        let body = json!({ "task": "mail.send", "id": id, "args": [], "kwargs": {}, "eta": eta });
+        base64::prelude::Engine::encode(&base64::prelude::BASE64_STANDARD, body.to_string())
+    };
+    let first = |id: &str, eta: Json, priority: u8| {
+        let properties = json!({ "correlation_id": id, "body_encoding": "base64", "priority": priority });
+        json!({ "body": body(id, eta), "content-type": "application/json", "headers": {}, "properties": properties })
+    };
+    let second = |id: &str, eta: Json, priority: u8| {
+        let headers = json!({ "task": "mail.send", "id": id, "eta": eta });
+        json!({ "body": "", "headers": headers, "properties": { "priority": priority } })
+    };
+    let eta = json!("2100-01-01T00:00:01+00:00");
+    server.ask(&[
+        "LPUSH",
+        "app:mail",
+        &first("a", json!(null), 0).to_string(),
+        &first("b", eta.clone(), 0).to_string(),
+    ]);
+    server.ask(&["LPUSH", "app:mail\u{6}\u{16}4", &second("c", json!(null), 4).to_string()]);
+    let taken = [
+        ("1", first("d", eta.clone(), 6), "mail"),
+        ("2", second("e", eta.clone(), 9), "mail"),
+        ("3", first("running", json!(null), 0), "mail"),
+        ("4", second("other", eta, 0), "app:mail"),
+    ];
+    for (tag, task, queue) in taken {
+        server.ask(&["HSET", "app:unacked", tag, &json!([task, "", queue]).to_string()]);
+        server.ask(&["ZADD", "app:unacked_index", "1", tag]);
+    }
+    let ran = json(&server, &["import", "celery", "app:mail", "q", "--move"]).remove(0);
+    assert_eq!((&ran["imported"], &ran["removed"]), (&json!(5), &json!(5)), "{ran}");
+    let of = |id: &str| (field(&server, "q", id, "due"), field(&server, "q", id, "priority"));
+    let due = json!(4_102_444_801_000_i64);
+    for (id, later, priority) in [("a", false, 0), ("b", true, 0), ("c", false, -4), ("d", true, -6), ("e", true, -9)] {
+        let (found, its) = of(&format!("celery:{id}"));
+        assert_eq!((found == due, its), (later, json!(priority)), "{id}");
+    }
+    assert_eq!(server.text(&["EXISTS", "app:mail", "app:mail\u{6}\u{16}4"]), "0");
+    assert_eq!(
+        (server.text(&["HLEN", "app:unacked"]), server.text(&["ZCARD", "app:unacked_index"])),
+        ("2".into(), "2".into())
+    );
 }
 
 #[test]
