@@ -3,6 +3,7 @@
 use super::text::{labels, Text};
 use crate::cli::ExportArgs;
 use crate::failure::Failure;
+use crate::name::shown;
 use crate::queues;
 use crate::reply::{self, Fields};
 use dq_client::{cmd, Client, Error, Histogram, Queue, Raw, Resend, Totals, Value};
@@ -77,7 +78,7 @@ impl Exporter {
         let mut text = match self.read(&mut found) {
             Ok(text) => text,
             Err(failure) => {
-                eprintln!("dqctl: {failure}");
+                say!("dqctl: {failure}");
                 *found = None;
                 let mut text = Text::default();
                 text.add(UP, "", 0.0);
@@ -150,7 +151,7 @@ impl Exporter {
             _ if self.is_named(name) => zeros(),
             _ => return Ok(()),
         };
-        let queue = String::from_utf8_lossy(name);
+        let queue = shown(name);
         let of_queue = labels(&[("queue", &queue)]);
         for state in STATES {
             if let Some(count) = info.int(state) {

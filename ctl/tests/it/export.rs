@@ -95,6 +95,24 @@ fn metrics_say_what_the_server_says() {
 }
 
 #[test]
+fn queues_whose_names_are_no_text_have_series_of_their_own() {
+    let server = Server::start();
+    for name in [&b"q\xfe"[..], b"q\xff"] {
+        server.client().queue::<Raw>(name).push(&Raw(Vec::new())).send().unwrap();
+    }
+    let text = Export::start(&server, &[]).metrics();
+    for name in [r"q\\xfe", r"q\\xff"] {
+        assert_eq!(value(&text, &format!("dq_messages{{queue=\"{name}\",state=\"ready\"}}")), Some(1.0), "{text}");
+    }
+    let mut series: Vec<&str> = text.lines().filter_map(|line| Some(line.rsplit_once(' ')?.0)).collect();
+    series.retain(|line| !line.starts_with('#'));
+    let all = series.len();
+    series.sort_unstable();
+    series.dedup();
+    assert_eq!(series.len(), all, "{text}");
+}
+
+#[test]
 fn consumers_are_counted_with_their_oldest_delivery() {
     let server = Server::start();
     for id in ["a", "b", "c"] {
