@@ -5,6 +5,7 @@ use super::head::{NoResult, RESULT_BYTES};
 use super::log::Log;
 use super::process::{End, Process};
 use crate::failure;
+use crate::name::shown;
 use crate::time;
 use dq_client::{Context, Failure, Raw};
 use serde_json::json;
@@ -97,12 +98,17 @@ impl Handler {
     pub fn handle(&self, payload: &[u8], context: &Context) -> Result<Raw, Failure> {
         let mut command = Command::new(&self.program);
         command.args(&self.args).env("DQ_QUEUE", context.queue()).env("DQ_ATTEMPT", context.attempt().to_string());
-        command.env("DQ_ID", OsStr::from_bytes(context.id().as_ref()));
-        command.env("DQ_RECEIPT", OsStr::from_bytes(context.receipt().as_ref()));
+        for (name, value) in [("DQ_ID", context.id().as_ref()), ("DQ_RECEIPT", context.receipt().as_ref())] {
+            // No environment can hold a zero byte, so that is written as dqctl prints and reads it.
+            let escaped = value.contains(&0).then(|| shown(value));
+            command.env(name, OsStr::from_bytes(escaped.as_deref().map_or(value, str::as_bytes)));
+        }
         if let Some(meta) = context.meta() {
             command.envs(environment(meta));
         }
-        let mut process = Process::start(&mut command, payload).map_err(|error| self.not_started(&error, context))?;
+        let not_started =
+            |error: io::Error| Failure::retry(format!("{} cannot be run: {error}", self.program.to_string_lossy()));
+        let mut process = Process::start(&mut command, payload).map_err(not_started)?;
         self.processes.groups().insert(process.group());
         let cut = self.watch(&mut process, context);
         // Before its number is free for another process.
@@ -180,17 +186,6 @@ impl Handler {
             self.log.warn("no-result", &line, fields);
         }
         Raw(Vec::new())
-    }
-
-    fn not_started(&self, error: &io::Error, context: &Context) -> Failure {
-        let text = format!("{} cannot be run: {error}", self.program.to_string_lossy());
-        // An id with a zero byte can never be passed in an environment.
-        let id: &[u8] = context.id().as_ref();
-        if error.kind() == io::ErrorKind::InvalidInput && id.contains(&0) {
-            Failure::reject(text)
-        } else {
-            Failure::retry(text)
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod about;
 mod config;
+mod first;
 mod handler;
 mod head;
 mod job;
@@ -34,6 +35,9 @@ pub use log::Format as LogFormat;
 
 /// Works until SIGTERM or SIGINT. `patience`: how long a command is repeated if the server cannot be reached.
 pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Result<Outcome, Failure> {
+    if std::process::id() == 1 {
+        std::process::exit(first::run()?);
+    }
     let file = args.config.as_deref().map(config::read).transpose().map_err(Failure::usage)?;
     let (jobs, url, listen) = match file {
         Some(file) => (file.jobs, file.url, file.listen),

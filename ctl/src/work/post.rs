@@ -199,7 +199,8 @@ fn error_of(answer: Response<Body>) -> String {
     }
 }
 
-/// The delay of a `Retry-After`: seconds, or a date. `None` if it is neither.
+/// The delay of a `Retry-After`: seconds, or a date. `None` if it is neither, or if it asks for none: then the backoff of the
+/// queue is waited for.
 fn delay(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     let delay = if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -208,7 +209,7 @@ fn delay(value: &str, now: SystemTime) -> Option<Duration> {
         let date = jiff::fmt::rfc2822::parse(value).ok()?.timestamp();
         SystemTime::from(date).duration_since(now).unwrap_or_default()
     };
-    Some(delay.min(LONGEST_DELAY))
+    Some(delay.min(LONGEST_DELAY)).filter(|delay| !delay.is_zero())
 }
 
 #[cfg(test)]
@@ -221,7 +222,7 @@ mod tests {
         let now = UNIX_EPOCH + Duration::from_secs(1_445_412_480 - 60);
         assert_eq!(delay("120", now), Some(Duration::from_secs(120)));
         assert_eq!(delay("Wed, 21 Oct 2015 07:28:00 GMT", now), Some(Duration::from_secs(60)));
-        assert_eq!(delay("Wed, 21 Oct 2015 07:20:00 GMT", now), Some(Duration::ZERO));
+        assert_eq!((delay("Wed, 21 Oct 2015 07:20:00 GMT", now), delay("0", now)), (None, None));
         assert_eq!(delay("99999999999999999999999", now), Some(LONGEST_DELAY));
         assert_eq!(delay("86400", now), Some(LONGEST_DELAY));
         assert_eq!((delay("soon", now), delay("", now), delay("-1", now)), (None, None, None));

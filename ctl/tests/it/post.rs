@@ -66,7 +66,11 @@ fn a_server_can_ask_for_a_later_attempt() {
     for (id, answer) in [("429", "429 A\nRetry-After: 120"), ("503", "503 A\nRetry-After: 999999")] {
         ok(&server, &["push", "q", answer, "--id", id]);
     }
-    ok(&server, &["push", "q", "503 A\nRetry-After: Fri, 31 Dec 2010 23:59:59 GMT", "--id", "past", "--retries", "0"]);
+    for (id, answer) in
+        [("past", "503 A\nRetry-After: Fri, 31 Dec 2010 23:59:59 GMT"), ("now", "429 A\nRetry-After: 0")]
+    {
+        ok(&server, &["push", "q", answer, "--id", id]);
+    }
     let work = Work::with(&server, &["-q", "q", "--post", &web.url]);
     until_answered(&server);
     let wait = |id: &str| {
@@ -74,6 +78,8 @@ fn a_server_can_ask_for_a_later_attempt() {
     };
     assert!((120_000..600_000).contains(&wait("429")), "{}", wait("429"));
     assert!((3_600_000..4_000_000).contains(&wait("503")), "{}", wait("503"));
+    // The backoff of the queue is an hour, with its jitter.
+    assert!(wait("past") > 1_000_000 && wait("now") > 1_000_000, "{} {}", wait("past"), wait("now"));
     assert_eq!(json(&server, &["info", "q"])[0]["paused"], 0);
     assert_eq!(work.stop().code, 0);
 }

@@ -400,6 +400,39 @@ fn a_descendant_that_still_writes_leaves_no_partial_result() {
 }
 
 #[test]
+fn an_id_with_a_zero_byte_is_handled() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "a\0b"]);
+    server.ask(&["DQ.PUSH", "q", "x", "ID", r"a\x00b"]);
+    let work = Work::start(&server, &["-q", "q"], "printf '%s %s\n' \"$DQ_ID\" \"${DQ_RECEIPT%#*}\" >> $DIR/seen");
+    eventually("both are acknowledged", || server.text(&["DQ.LEN", "q"]) == "0");
+    assert_eq!(work.stop().code, 0);
+    assert_eq!(written(&server, "seen"), "a\\x00b a\\x00b\n".repeat(2));
+}
+
+#[test]
+fn as_process_1_it_leaves_no_zombies() {
+    let namespace = ["-Urpf", "--mount-proc", "--kill-child"];
+    if !Command::new("unshare").args(namespace).arg("true").status().is_ok_and(|status| status.success()) {
+        return eprintln!("left out: namespaces are not permitted here");
+    }
+    let server = Server::start();
+    // A zombie has its directory until somebody waits for it.
+    let script = "(sh -c 'echo $$ > $DIR/orphan' &); \
+                  until [ -s $DIR/orphan ] && [ ! -e /proc/$(cat $DIR/orphan) ]; do sleep 0.01; done";
+    let mut command = Command::new("unshare");
+    command.args(namespace).arg(env!("CARGO_BIN_EXE_dqctl")).args(["work", "-q", "q", "--", "sh", "-c", script]);
+    command.env("DQ_URL", server.url()).env("DIR", server.dir());
+    let work = Work::of(command);
+    ok(&server, &["push", "q", "x"]);
+    eventually("it is acknowledged", || server.text(&["DQ.LEN", "q"]) == "0");
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", work.id())).unwrap();
+    assert!(Command::new("kill").arg(children.trim()).status().unwrap().success());
+    let ran = work.ended();
+    assert_eq!((ran.code, ran.err.lines().count()), (0, 1), "{ran:?}");
+}
+
+#[test]
 fn an_id_cannot_move_the_cursor_of_a_log() {
     let server = Server::start();
     server.ask(&["DQ.CREATE", "q", "RETRIES", "0"]);
