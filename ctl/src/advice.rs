@@ -60,7 +60,7 @@ fn with_options(text: &str, options: &str) -> String {
 
 /// Writes a line to standard error.
 pub fn tell(text: impl Display) {
-    eprintln!("dqctl: {}", reaching(&text.to_string()));
+    say!("dqctl: {}", reaching(&text.to_string()));
 }
 
 /// A name as a word of a shell.

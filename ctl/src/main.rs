@@ -3,6 +3,16 @@
 //! `cli` has the definitions of all commands. Each command ends in an [`Outcome`], which is the exit code, or in a
 //! [`Failure`], which is one line on standard error and an exit code.
 
+// The macros of the standard library panic if the output is full or closed.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+/// Writes a line to standard error. If that is full or closed, the work goes on without it.
+macro_rules! say {
+    ($($text:tt)*) => {
+        drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($text)*))))
+    };
+}
+
 mod advice;
 mod batches;
 mod cli;

@@ -180,13 +180,13 @@ fn close(client: &Client, args: &BatchArgs, name: &str, then: &str, output: &Out
     let reply = client.call(&command, Resend::Never)?;
     let left = int(&reply).ok_or_else(|| unexpected(&reply))?;
     if left == 0 {
-        eprintln!(
+        say!(
             "dqctl: no message of the batch {name} is left in the queue {}: the payload was pushed at once",
             args.queue
         );
     }
     if is_replaced && left > 0 {
-        eprintln!("dqctl: the batch {name} was closed already: this replaces what was to follow it");
+        say!("dqctl: the batch {name} was closed already: this replaces what was to follow it");
     }
     output.counted(left, "left", json!({ "batch": name, "left": left, "replaced": is_replaced }))?;
     Ok(Outcome::Done)
@@ -212,7 +212,7 @@ fn cancel(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Res
 
 fn no_such_batch(client: &Client, args: &BatchArgs, name: &str) -> Result<(), Failure> {
     if exists(client, &args.queue)? {
-        eprintln!("dqctl: the queue {} has no batch {name}: it has ended, or was never begun", args.queue);
+        say!("dqctl: the queue {} has no batch {name}: it has ended, or was never begun", args.queue);
     }
     Ok(())
 }

@@ -108,7 +108,7 @@ impl Bulk<'_> {
             }
         }
         match queues {
-            0 if is_complete => eprintln!("dqctl: no queue that matches {typed} has such a message"),
+            0 if is_complete => say!("dqctl: no queue that matches {typed} has such a message"),
             0 | 1 => {}
             _ if output.json => {}
             _ => output.remark(&format!("{} {} in {queues} queues", separated(&all.to_string()), self.verb()))?,

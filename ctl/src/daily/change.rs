@@ -108,7 +108,7 @@ fn tell_of_letters(sent: SentBack) {
         (sent.foreign, "from a queue that does not exist, or does not move its dead messages here (--deadforward)"),
     ] {
         if number > 0 {
-            eprintln!("dqctl: left here: {} {which}", messages(number));
+            say!("dqctl: left here: {} {which}", messages(number));
         }
     }
 }

@@ -101,7 +101,7 @@ fn ask(question: &str) -> Result<bool, Failure> {
     io::stdin().read_line(&mut answer)?;
     let agrees = matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes");
     if !agrees {
-        eprintln!("dqctl: nothing was changed");
+        say!("dqctl: nothing was changed");
     }
     Ok(agrees)
 }

@@ -40,7 +40,7 @@ pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<
             return Ok(Outcome::Nothing);
         }
         Err(error @ Error::TimedOut(_)) => {
-            eprintln!("dqctl: {error}");
+            say!("dqctl: {error}");
             return Ok(Outcome::Nothing);
         }
         Err(error) => return Err(error.into()),
@@ -55,7 +55,7 @@ pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<
         return Ok(Outcome::Nothing);
     };
     if args.result {
-        eprintln!("dqctl: the message {} is dead: {} {}", args.id, fields.text("reason"), fields.text("error"));
+        say!("dqctl: the message {} is dead: {} {}", args.id, fields.text("reason"), fields.text("error"));
     } else {
         message::details(&fields, output)?;
     }
@@ -75,7 +75,7 @@ fn gone(client: &Client, args: &AwaitArgs, was_there: bool) -> Result<(), Failur
     };
     let moved = if target_in_words(&info).is_some() { ", or it died and was moved" } else { "" };
     if was_there {
-        eprintln!(
+        say!(
             "dqctl: the message {id} has left the queue {queue}: it was cancelled, or completed and not kept{moved}{hint}"
         );
     } else {

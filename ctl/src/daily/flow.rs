@@ -112,7 +112,7 @@ fn pause_group(
         Looked::Missing | Looked::Unknown => (None, false),
     };
     if is_empty {
-        eprintln!("dqctl: no message of the group {group} waits in the queue {name} now");
+        say!("dqctl: no message of the group {group} waits in the queue {name} now");
     }
     let text = paused("paused", was, after, args, output);
     output.result(&text, json!({ "queue": name, "group": group, "paused": 1 }))?;

@@ -148,17 +148,17 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
     match (outcome, unread) {
         // It may be where nobody could look.
         (Outcome::Nothing, Some(failure)) => return Err(failure),
-        (Outcome::Done, Some(failure)) => eprintln!("dqctl: not all queues could be read: {failure}"),
+        (Outcome::Done, Some(failure)) => say!("dqctl: not all queues could be read: {failure}"),
         (Outcome::Nothing | Outcome::Done, None) => {}
     }
     match (outcome, id) {
         (Outcome::Nothing, Some(id)) if args.prefix => {
-            eprintln!("dqctl: no queue has a message whose id begins with {id}")
+            say!("dqctl: no queue has a message whose id begins with {id}")
         }
         (Outcome::Nothing, Some(id)) => {
-            eprintln!("dqctl: no queue has a message {id}; with --prefix, those are found whose ids begin with it")
+            say!("dqctl: no queue has a message {id}; with --prefix, those are found whose ids begin with it")
         }
-        (Outcome::Nothing, None) => eprintln!("dqctl: no queue has a message{filter}"),
+        (Outcome::Nothing, None) => say!("dqctl: no queue has a message{filter}"),
         (Outcome::Done, _) if !output.json => output.table(&table)?,
         (Outcome::Done, _) => {}
     }

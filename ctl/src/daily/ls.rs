@@ -238,7 +238,7 @@ fn print(look: Look, args: &LsArgs, output: &Output) -> Result<(), Failure> {
     }
     match missing {
         Some(missing) if args.watch.is_some() => {
-            eprintln!("dqctl: {missing}");
+            say!("dqctl: {missing}");
             Ok(())
         }
         Some(missing) => Err(missing),

@@ -145,7 +145,7 @@ fn which_stay(client: &Client, args: &PurgeArgs, queue: &QueueName, states: &[St
     let Some(info) = queues::read(client, queue.as_bytes())?.filter(|_| !args.recurring) else { return Ok(()) };
     let recurring = known(count_recurring(client, queue, &info, states))?;
     if recurring > 0 {
-        eprintln!("dqctl: left alone, because they recur: {}; --recurring removes them too", messages(recurring));
+        say!("dqctl: left alone, because they recur: {}; --recurring removes them too", messages(recurring));
     }
     Ok(())
 }

@@ -59,10 +59,7 @@ pub fn push(client: &Client, args: &PushArgs, output: &Output) -> Result<Outcome
         }
         Pushed::Duplicate => {
             let id = args.id.as_ref().map(ToString::to_string).unwrap_or_default();
-            eprintln!(
-                "dqctl: a duplicate: the queue {} has accepted {id} already; --replace takes its place",
-                args.queue
-            );
+            say!("dqctl: a duplicate: the queue {} has accepted {id} already; --replace takes its place", args.queue);
             Ok(Outcome::Nothing)
         }
     }

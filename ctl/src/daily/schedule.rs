@@ -72,7 +72,7 @@ fn declare(client: &Client, args: &ScheduleArgs, id: &str, output: &Output) -> R
         Map::from_iter([("id", id), ("schedule", declared)].map(|(name, text)| (name.into(), text.into())));
     if let Some(message) = held.filter(|message| !recurs(message) && declared != "unchanged") {
         let state = message.text("state");
-        eprintln!("dqctl: the queue {} held a message {id}, which {}", args.queue, what_became_of(&message, &state));
+        say!("dqctl: the queue {} held a message {id}, which {}", args.queue, what_became_of(&message, &state));
         object.insert("was".to_owned(), state.into());
     }
     output.result(declared, Json::Object(object))?;

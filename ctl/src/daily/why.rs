@@ -15,22 +15,22 @@ pub fn not_in(client: &Client, queue: &QueueName, message: &MessageId, needed: &
     let command = cmd("DQ.GET").arg(queue.as_bytes()).arg(id.as_bytes()).clone();
     // A user who may not look has already been answered by the command itself.
     let Ok(held) = client.call(&command, Resend::Harmless).map(|reply| Fields::read(reply).ok().flatten()) else {
-        eprintln!("dqctl: the queue {queue} has no such message that is {needed}: {message}");
+        say!("dqctl: the queue {queue} has no such message that is {needed}: {message}");
         return;
     };
     match (held.map(|held| held.text("state")), receipt) {
         (None, _) => no_such_id(client, queue, id),
         (Some(state), Some(receipt)) if state == "inflight" => {
-            eprintln!(
+            say!(
                 "dqctl: the message {id} of the queue {queue} was delivered again, so this receipt is stale: {receipt}"
             );
         }
         (Some(state), _) if needed == ALIVE => {
-            eprintln!("dqctl: the message {id} of the queue {queue} is {state} already")
+            say!("dqctl: the message {id} of the queue {queue} is {state} already")
         }
         (Some(state), _) => {
             let state = if state == "inflight" { "in flight" } else { &state };
-            eprintln!("dqctl: the message {id} of the queue {queue} is {state}, and not {needed}");
+            say!("dqctl: the message {id} of the queue {queue} is {state}, and not {needed}");
         }
     }
 }
@@ -38,7 +38,7 @@ pub fn not_in(client: &Client, queue: &QueueName, message: &MessageId, needed: &
 /// Reports that a queue does not know an id, or that there is no such queue.
 pub fn no_such_id(client: &Client, queue: &QueueName, id: &MessageId) {
     if exists(client, queue).unwrap_or(true) {
-        eprintln!("dqctl: the queue {queue} has no such message: {id}");
+        say!("dqctl: the queue {queue} has no such message: {id}");
         // It may be one of them.
         if let Ok(Some(info)) = queues::read(client, queue.as_bytes()) {
             where_the_dead_are(queue, &info);

@@ -62,7 +62,7 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
     print_causes(&causes, Some(&places), args, output)?;
     if moving > 0 {
         let queues = if moving == 1 { "1 queue moves".to_owned() } else { format!("{moving} queues move") };
-        eprintln!(
+        say!(
             "dqctl: {queues} dead messages away (--deadforward); those that are in another queue are counted there with \
              --letters"
         );
@@ -123,7 +123,7 @@ fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, 
         match named(client, &args.queue)? {
             None => no_such_queue(&args.queue),
             Some(several) if several.names.is_empty() => {}
-            Some(_) => eprintln!("dqctl: the dead messages of several queues are counted with --by-error"),
+            Some(_) => say!("dqctl: the dead messages of several queues are counted with --by-error"),
         }
         return Ok(Outcome::Nothing);
     };

@@ -40,7 +40,7 @@ pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
         _ => Failure::failed(format!("standard output, or a temporary file in TMPDIR: {error}; the dump is not complete: free space, and dump again")),
     })?;
     if lost > 0 {
-        eprintln!("dqctl: not dumped, because they wait for the end of a delivery (REPLACE LATER): {}", messages(lost));
+        say!("dqctl: not dumped, because they wait for the end of a delivery (REPLACE LATER): {}", messages(lost));
     }
     Ok(Outcome::Done)
 }

@@ -28,7 +28,7 @@ pub fn parse_listen(text: &str) -> Result<String, String> {
 /// Begins to listen, and says so on standard error.
 pub fn bind(address: &str) -> Result<TcpListener, Failure> {
     let listener = listen(address)?;
-    eprintln!("dqctl: listening on http://{}", listener.local_addr()?);
+    say!("dqctl: listening on http://{}", listener.local_addr()?);
     Ok(listener)
 }
 

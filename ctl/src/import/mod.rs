@@ -42,7 +42,7 @@ pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Out
     check_queue(client, queue)?;
     let parts = parts(client, args, source)?;
     if parts.is_empty() {
-        eprintln!("dqctl: there is nothing to import: no key for {} exists", shown(source));
+        say!("dqctl: there is nothing to import: no key for {} exists", shown(source));
         return Ok(Outcome::Nothing);
     }
     let mut import = Import {

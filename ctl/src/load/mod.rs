@@ -53,14 +53,14 @@ pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome
     drop(load.progress);
     let (loaded, held) = (load.loaded, load.held);
     if load.lost > 0 {
-        eprintln!(
+        say!(
             "dqctl: loaded without their checkpoints and errors: {}, because their queue delivers nothing now (it is paused, \
              forwards, or is at a limit)",
             messages(load.lost)
         );
     }
     if load.trimmed > 0 {
-        eprintln!(
+        say!(
             "dqctl: loaded without some of their headers: {}, because a push takes at most 64, of 16384 bytes \
              together; those that the server had added (dq-…) were left out first",
             messages(load.trimmed)
@@ -268,7 +268,7 @@ impl<'a> Load<'a> {
         if exists {
             return match self.client.call(&create, Resend::Harmless) {
                 Err(Error::Server(text)) if text.contains("other settings") => {
-                    eprintln!(
+                    say!(
                         "dqctl: the queue {} exists with other settings than the dump's, and keeps them",
                         shown(&self.queue)
                     );

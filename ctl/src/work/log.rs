@@ -164,7 +164,7 @@ impl Log {
 
     fn write(&self, level: Level, event: &str, text: &str, fields: Json) {
         if self.format == Format::Text {
-            return eprintln!("dqctl: {}", visible(text));
+            return say!("dqctl: {}", visible(text));
         }
         let level = match level {
             Level::Info => "info",
@@ -178,7 +178,7 @@ impl Log {
         if let Json::Object(fields) = fields {
             line.extend(fields);
         }
-        eprintln!("{}", Json::Object(line));
+        say!("{}", Json::Object(line));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Errors are one line that says what to do, and exit codes tell them apart.
 
-use crate::dqctl::{dqctl, ok, run, without_server};
+use crate::dqctl::{command, dqctl, ok, run, without_server};
 use crate::support::{free_port, Server, Tls};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -21,6 +21,23 @@ fn a_server_that_cannot_be_reached_is_named() {
     let ran = run(without_server(&["-u", &url, "ls"]));
     assert_eq!((ran.code, ran.err.lines().count()), (3, 1), "{ran:?}");
     assert!(ran.err.contains("127.0.0.1") && ran.err.contains("--url") && !ran.err.contains("secret"), "{ran:?}");
+}
+
+#[test]
+fn no_command_panics_if_nothing_can_be_written() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
+    let lines = "ls|info q|info none|stats q|peek q|get q none|find none|consumers q|groups q|dead q|dead --by-error|doctor|\
+                 push q x --id m|cancel q none|cancel q m|redrive q none|promote q none|nack q none|bury q none|\
+                 purge q|release q none|reschedule q none --in 1m|await q none|batch q none|dump q|load q|\
+                 import list none q|import list none q --dry-run|completions bash|man|--help|--version|nonsense|create q|\
+                 schedule q m x --every 1m|pause q|resume q|export --listen 256.0.0.1:1|work -q q|delete none --yes";
+    for line in lines.split('|') {
+        let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = command(&server, &line.split(' ').collect::<Vec<_>>());
+        let status = command.stdout(full()).stderr(full()).status().unwrap();
+        assert!(status.code().is_some_and(|code| code <= 3), "{line}: {status}");
+    }
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! What `dqctl work` says, and what it tells its handlers of a message.
 
-use crate::dqctl::{field, ok, run, without_server};
+use crate::dqctl::{command, field, ok, run, without_server};
 use crate::http::{get, Web};
-use crate::support::{eventually, free_port, Server, Tls};
+use crate::support::{eventually, free_port, Process, Server, Tls};
 use crate::work::{written, Work};
 use serde_json::{json, Value as Json};
+use std::process::Stdio;
 
 /// The log of a worker that was started with [`Work::logged`].
 fn log(server: &Server) -> String {
@@ -78,6 +79,24 @@ fn a_json_log_has_an_object_for_each_event() {
     let of = |id: &str| failed.iter().find(|failure| failure["id"] == id).unwrap();
     assert_eq!((&of("never")["state"], &of("never")["attempt"]), (&json!("dead"), &json!(1)));
     assert_eq!((&of("later")["state"], &of("later")["due"]), (&json!("delayed"), &field(&server, "q", "later", "due")));
+}
+
+#[test]
+fn messages_are_handled_though_the_log_cannot_be_written() {
+    let server = server();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for (log, format) in [(Stdio::piped(), "text"), (Stdio::from(full), "json")] {
+        let args = ["work", "-q", "q", "-v", "--log-format", format, "--", "sh", "-c", "cat >> $DIR/seen"];
+        let mut command = command(&server, &args);
+        command.env("DIR", server.dir()).stderr(log);
+        let mut child = Process(command.spawn().unwrap());
+        // Nobody reads the pipe.
+        drop(child.0.stderr.take());
+        ok(&server, &["push", "q", format]);
+        eventually("it is handled", || server.text(&["DQ.LEN", "q"]) == "0");
+        child.0.kill().unwrap();
+    }
+    assert_eq!(written(&server, "seen"), "textjson");
 }
 
 #[test]
