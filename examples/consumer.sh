@@ -28,10 +28,10 @@ pop() {
 }
 
 # Ends the wait of the client $1. Servers up to Redis 8.0 and Valkey 8.1 crash if its command is put off (CLIENT PAUSE, FAILOVER).
-# DQ.ACK changes nothing here, but it is a write, and so the whole transaction is put off as well then.
+# DQ.ACK changes nothing here, as no id has a #, but it is a write, and so the whole transaction is put off as well then.
 unblock() {
     local answer
-    answer=$(timeout 0.5 redis-cli -p "$port" <<<"MULTI"$'\n'"DQ.ACK $queue none"$'\n'"CLIENT UNBLOCK $1"$'\n'"EXEC")
+    answer=$(timeout 0.5 redis-cli -p "$port" <<<"MULTI"$'\n'"DQ.ACK $queue #"$'\n'"CLIENT UNBLOCK $1"$'\n'"EXEC")
     [[ ${answer##*$'\n'} = [01] ]]
 }
 

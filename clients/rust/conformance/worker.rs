@@ -14,8 +14,6 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The longest result that is kept; the worker makes a longer one a failure.
-const RESULT_BYTES: usize = 65_536;
 /// How often a handler looks whether its message is lost.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -141,7 +139,6 @@ fn handle(Raw(payload): Raw, context: &Context) -> Result<Raw, Failure> {
             say_lost(context.id(), context.receipt(), reason);
             "lost"
         }
-        (Done::Ok(result), None) if result.len() > RESULT_BYTES => "fail",
         (Done::Ok(_), None) => "ok",
         (Done::Fail(_), None) => "fail",
         (Done::Reject(_), None) => "reject",
@@ -178,7 +175,11 @@ fn work(payload: &[u8], context: &Context) -> Done {
         Some("fail") if wanted["times"].as_u64().is_some_and(|times| u64::from(context.attempt()) > times) => {}
         Some("fail") => return Done::Fail(said),
         Some("reject") => return Done::Reject(said),
-        Some("retry") => return Done::Retry(ms("after"), said),
+        Some("retry") => {
+            let after = wanted["after"].as_f64();
+            let after = after.map(|ms| Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::MAX));
+            return Done::Retry(after, said);
+        }
         Some("exit") => std::process::exit(3),
         Some("hang") => {
             let end = Instant::now() + ms("ms").unwrap_or_default();

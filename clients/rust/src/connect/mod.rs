@@ -229,7 +229,7 @@ impl Client {
 
     /// Ends a blocked pop of this queue, by the number of its connection. Redis up to 8.0 and Valkey up to 8.1 crash if a client
     /// is unblocked whose command is put off (`CLIENT PAUSE`, `FAILOVER`). So this is a transaction that is put off as well then,
-    /// because it has a write, which changes nothing.
+    /// because it has a write, which changes nothing: no id has a `#`.
     pub(crate) fn end_pop(&self, server: &Address, key: &[u8], id: i64) -> Result<(), Error> {
         let options = self.inner.options.clone().connect_timeout(TO_END_POP);
         let kept = lock(&self.inner.idle).get_mut(server).and_then(Vec::pop);
@@ -238,7 +238,7 @@ impl Client {
             None => Link::open(server, &options, &options.target.credentials)?,
         };
         let mut packed = redis::cmd("MULTI").get_packed_command();
-        redis::cmd("DQ.ACK").arg(key).arg("none").write_packed_command(&mut packed);
+        redis::cmd("DQ.ACK").arg(key).arg("#").write_packed_command(&mut packed);
         redis::cmd("CLIENT").arg("UNBLOCK").arg(id).write_packed_command(&mut packed);
         redis::cmd("EXEC").write_packed_command(&mut packed);
         link.send(&packed, TO_END_POP)?;
