@@ -167,7 +167,7 @@ impl Client {
     }
 
     fn repeat(&self, command: &Cmd, resend: Resend, wait: Duration) -> Result<Answer, (Error, bool)> {
-        let give_up = Instant::now() + self.inner.options.retry_for;
+        let give_up = after(self.inner.options.retry_for);
         let (mut backoff, mut repeated) = (Backoff::new(), false);
         loop {
             match self.attempt(command, resend, wait) {
@@ -392,6 +392,12 @@ impl std::fmt::Debug for Client {
 
 fn moved_too_often() -> Error {
     Error::Unavailable("MOVED too often: the nodes of the cluster do not agree".to_owned())
+}
+
+/// The instant after this time, which may be one without an end, such as `Duration::MAX`.
+pub(crate) fn after(time: Duration) -> Instant {
+    // More than a clock counts would be a panic.
+    Instant::now() + time.min(Duration::from_millis(u64::MAX))
 }
 
 /// Locks a mutex, even if a thread panicked while it held it: nothing here is left half done.

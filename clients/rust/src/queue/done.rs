@@ -3,7 +3,7 @@
 use super::command::{millis, Command};
 use super::message::{Message, State};
 use super::{Id, Pushed, Queue};
-use crate::connect::{Backoff, Resend};
+use crate::connect::{after, Backoff, Resend};
 use crate::payload::{Decode, Encode};
 use crate::queue::Push;
 use crate::reply;
@@ -86,7 +86,7 @@ impl<T> Queue<T> {
     /// queue does not hold it: it was cancelled, completed without being kept, or never pushed. Also those of every command.
     pub fn wait(&self, id: impl AsRef<[u8]>, time: Duration) -> Result<Message<T>, Error> {
         let id = Id::from_bytes(id.as_ref().to_vec());
-        let end = Instant::now() + time;
+        let end = after(time);
         let mut backoff = Backoff::new();
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -144,7 +144,7 @@ impl<T> Push<'_, T> {
     /// Those of [`Push::send`]; then [`Error::Failed`] if the message becomes dead, [`Error::TimedOut`], [`Error::Gone`], and
     /// [`Error::Decode`] if the result is not an `R`.
     pub fn and_wait<R: Decode>(mut self, time: Duration) -> Result<R, Error> {
-        let end = Instant::now() + time;
+        let end = after(time);
         let id = self.id.get_or_insert_with(Id::unique).clone();
         self.options.retain.get_or_insert(time.max(SHORTEST_RETAIN));
         let queue = self.queue;

@@ -1,7 +1,7 @@
 //! The context of a handler, and its failures.
 
 use super::stop::Stop;
-use crate::connect::lock;
+use crate::connect::{after, lock};
 use crate::queue::{Id, Meta, Nack, Receipt};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
@@ -249,7 +249,7 @@ impl Lease {
 
     /// The handler begins, and may run for this time.
     pub fn limit(&self, limit: Duration) {
-        self.limit_at.store(self.ms(Instant::now() + limit), Ordering::Relaxed);
+        self.limit_at.store(self.ms(after(limit)), Ordering::Relaxed);
     }
 
     /// When the time limit of the handler is over, if it has begun and has one.

@@ -5,7 +5,7 @@ use super::metrics::Metrics;
 use super::pool::Pool;
 use super::stop::Stop;
 use super::{spawn, stop_at_signal};
-use crate::connect::lock;
+use crate::connect::{after, lock};
 use crate::Error;
 use signal_hook::iterator::Handle;
 use std::fmt;
@@ -150,7 +150,7 @@ impl Running {
 
 impl Threads {
     fn shut_down(&self) -> Stopped {
-        let end = Instant::now() + self.grace;
+        let end = after(self.grace);
         self.pools.iter().for_each(|pool| pool.close());
         let timeout = self.pools.first().map_or(Duration::ZERO, |pool| pool.client.response_timeout());
         // A pop that still waits would be delivered what is given back.

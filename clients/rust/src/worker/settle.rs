@@ -7,7 +7,7 @@ use super::calm::block_child_signals;
 use super::context::{Lease, Loss};
 use super::event::Event;
 use super::pool::{Outcome, Pool, Report, Source};
-use crate::connect::{lock, Backoff};
+use crate::connect::{after, lock, Backoff};
 use crate::queue::command::{millis, Command};
 use crate::queue::done;
 use crate::queue::State;
@@ -63,7 +63,7 @@ impl Settler<'_> {
             let new = if open {
                 // A lease that begins now has to be extended later than this, and its handler is in time until then.
                 let leases = self.pool.sources.iter().map(|source| source.lease.get() / 4);
-                let latest = Instant::now() + leases.chain(self.pool.time_limit).min().unwrap_or(Duration::MAX / 4);
+                let latest = after(leases.chain(self.pool.time_limit).min().unwrap_or(Duration::MAX));
                 let next = [self.next_end_or_extension(), self.try_again, self.pool.next_overdue()];
                 let next = next.into_iter().flatten().fold(latest, Instant::min);
                 self.pool.outcomes.take_all(Some(next))

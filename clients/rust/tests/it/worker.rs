@@ -130,7 +130,9 @@ fn a_failed_message_is_given_back_as_its_failure_says() {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&lines);
     let worker = quiet(&server).on_event(move |event: &Event| log.lock().unwrap().push(event.to_string()));
-    let running = worker.queue("q", 2, failing).start().unwrap();
+    // Times without an end are times.
+    let pool = Pool::new(2).queue("q").time_limit(Duration::MAX);
+    let running = worker.grace(Duration::MAX).pool(pool, failing).start().unwrap();
     for text in ["retry", "later", "reject", "panic", "forever", "stored", "fine"] {
         queue.push(&text.to_owned()).id(text).send().unwrap();
     }
