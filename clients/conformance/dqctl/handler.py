@@ -2,14 +2,20 @@
 
 import json
 import os
+import re
 import signal
 import sys
 import time
 
 
+ID = os.environ["DQ_ID"]
+if "\\x00" in ID:  # An environment has no zero byte, so dqctl writes such an id with escapes.
+    ID = os.fsdecode(re.sub(rb"\\x(..)", lambda byte: bytes.fromhex(byte[1].decode()), os.fsencode(ID)))
+
+
 def say(event, **fields):
     """Writes a line to the pipe of the program, in one piece."""
-    line = json.dumps(dict(fields, event=event, id=os.environ["DQ_ID"], at=time.time_ns() // 1_000_000))
+    line = json.dumps(dict(fields, event=event, id=ID, at=time.time_ns() // 1_000_000))
     os.write(PIPE, line.encode() + b"\n")
 
 
