@@ -117,13 +117,24 @@ pub fn celery(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
         add_list(&mut parts, client, key, End::Right, task(priority))?;
     }
     // All keys may have a prefix, `global_keyprefix`: what precedes the name of the queue in its key.
+    let (mut may_look, mut denied) = (false, Ok(()));
     for (prefix, name) in (0..source.len()).filter_map(|at| source.split_at_checked(at)) {
-        if exists(client, &[prefix, b"unacked"].concat(), "hash")? {
-            let (prefix, queue) = (prefix.to_vec(), name.to_vec());
-            parts.push(Box::new(Unacked { prefix, queue, cursor: Some(b"0".to_vec()) }));
+        match exists(client, &[prefix, b"unacked"].concat(), "hash") {
+            Ok(true) => {
+                may_look = true;
+                let (prefix, queue) = (prefix.to_vec(), name.to_vec());
+                parts.push(Box::new(Unacked { prefix, queue, cursor: Some(b"0".to_vec()) }));
+            }
+            Ok(false) => may_look = true,
+            // The user may be allowed the keys with the prefix alone.
+            Err(failure) if failure.is_denied() => denied = Err(failure),
+            Err(failure) => return Err(failure),
         }
     }
-    Ok(parts)
+    if may_look {
+        denied = Ok(());
+    }
+    denied.map(|()| parts)
 }
 
 /// A task, or why it cannot be imported. Its id and its eta are in the headers, or with protocol 1 in the body. `priority` is

@@ -191,7 +191,17 @@ fn tasks_of_celery_with_a_key_prefix_are_imported() {
         server.ask(&["HSET", "app:unacked", tag, &json!([task, "", queue]).to_string()]);
         server.ask(&["ZADD", "app:unacked_index", "1", tag]);
     }
-    let ran = json(&server, &["import", "celery", "app:mail", "q", "--move"]).remove(0);
+    // A user who may use the keys with the prefix alone, and one who may not see what workers hold.
+    server.ask(&["ACL", "SETUSER", "app", "on", ">secret", "~app:*", "~q", "+@all"]);
+    server.ask(&["ACL", "SETUSER", "mail", "on", ">secret", "~app:mail*", "~q", "+@all"]);
+    let import = |user: &str| {
+        let url = format!("redis://{user}:secret@127.0.0.1:{}", server.port());
+        dqctl(&server, &["import", "celery", "app:mail", "q", "--move", "--json", "-u", &url])
+    };
+    let ran = import("mail");
+    assert!(ran.code == 3 && ran.err.contains("NOPERM"), "{ran:?}");
+    let ran = import("app");
+    let ran: Json = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{ran:?}"));
     assert_eq!((&ran["imported"], &ran["removed"]), (&json!(5), &json!(5)), "{ran}");
     let of = |id: &str| (field(&server, "q", id, "due"), field(&server, "q", id, "priority"));
     let due = json!(4_102_444_801_000_i64);
