@@ -4,15 +4,10 @@ use crate::output::separated;
 use crate::time::exact;
 
 /// Texts that name commands or words of the server, by how they begin, and what dqctl says instead.
-const TEXTS: [(&str, &str); 8] = [
+const TEXTS: [(&str, &str); 7] = [
     (
         "queue exists with other settings",
         "the queue exists with other settings, which stay as they are; dqctl alter QUEUE changes them",
-    ),
-    (
-        "DB index is out of range",
-        "the server has no database of this number: the number after the last / of the URL is from 0 to below its setting \
-         databases, which is 16 unless somebody has changed it",
     ),
     ("CRON never fires", "--cron never fires: there is no such date, as 30 February"),
     ("FORWARD needs", "--forward takes 'STREAM NAME', 'LIST NAME', 'CHANNEL NAME' or NONE"),
@@ -42,7 +37,6 @@ const OF_VALUES: [&str; 9] = [
 /// Whether the server refused a value for what it is, so that the same refusal would follow again.
 pub fn is_of_value(text: &str) -> bool {
     text.starts_with("ERR ") && OF_VALUES.iter().any(|part| text.contains(part))
-        || text.contains("DB index is out of range")
 }
 
 /// A number of messages: `1 message`, `1,200 messages`.

@@ -187,7 +187,7 @@ fn what_a_server_refuses_is_one_line_with_advice() {
 fn a_database_that_does_not_exist_is_a_wrong_url() {
     let server = Server::start();
     let ran = run(without_server(&["-u", &format!("{}/99", server.url().trim_end_matches('/')), "ls"]));
-    assert!(ran.code == 2 && ran.err.contains("no database of this number"), "{ran:?}");
+    assert!(ran.code == 2 && ran.err.contains("no database 99: the number in the URL"), "{ran:?}");
 }
 
 #[test]

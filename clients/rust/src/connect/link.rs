@@ -87,7 +87,10 @@ impl Link {
         let database = options.target.database;
         if database != 0 && role.is_some() {
             self.ask(redis::cmd("SELECT").arg(database), options.connect_timeout).map_err(|error| match error {
-                Error::Server(text) => Error::Config(format!("{} has no database {database}: {text}", self.address)),
+                Error::Server(text) => Error::Config(format!(
+                    "{} has no database {database}: the number in the URL is from 0 to below the setting databases ({text})",
+                    self.address
+                )),
                 other => lost(other),
             })?;
         }
