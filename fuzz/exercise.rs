@@ -9,9 +9,9 @@ use dq_queue::settings::{GroupOrder, Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::Loader;
 use dq_queue::{
-    Completion, Cursor, Due, FollowUp, HeaderBlock, Lease, Nack, NewMessage, Oldest, OnDuplicate, Pause, Pop, Queue,
-    Reason, Refused, Reschedule, ScanFilter, Schedule, Scheduled, Series, Spare, Stamped, StateKind, States, ToPurge,
-    Verdict, Which,
+    Completion, Due, FollowUp, HeaderBlock, Lease, Nack, NewMessage, Oldest, OnDuplicate, Pause, Pop, Queue, Reason,
+    Refused, Reschedule, ScanFilter, Schedule, Scheduled, Series, Spare, Stamped, StateKind, States, ToPurge, Verdict,
+    Which,
 };
 
 pub const NOW: u64 = 1_760_000_000_000;
@@ -321,7 +321,7 @@ pub fn change_and_remove(queue: &mut Queue, names: &[Vec<u8>], floor: &mut Floor
     for kind in StateKind::ALL {
         assert_eq!(queue.peek(now, kind, usize::MAX).len() as u64, queue.counts_at(now).of(kind));
     }
-    let (all, rest) = queue.scan(now, Cursor::Start, usize::MAX, ScanFilter::default());
+    let (all, rest) = queue.scan(now, None, usize::MAX, ScanFilter::default());
     let held = queue.images().count() + queue.counts_at(now).done as usize;
     assert_eq!((all.len(), rest), (held, None));
     let delayed = ToPurge { spare: Spare::Nothing, ..ToPurge::all(States::only(StateKind::Delayed)) };

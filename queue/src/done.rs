@@ -9,11 +9,12 @@
 
 use super::id::{Id, Sequence};
 use super::memory::{given, of_tree};
-use super::name_index::{NameHash, NameIndex};
+use super::name_index::NameIndex;
 use super::order::{Key, OrderedKeys};
 use super::spans::Spans;
 use super::time::UnixMs;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// The longest result that is stored, in bytes.
 pub const RESULT_MAX: usize = 64 * 1024;
@@ -118,11 +119,6 @@ impl Done {
         self.entries.is_empty()
     }
 
-    /// How many of the messages have a name.
-    pub fn named(&self) -> usize {
-        self.names.len()
-    }
-
     /// The number of messages whose retention has not ended by `now`. O(log n).
     pub fn count_at(&self, now: UnixMs) -> usize {
         self.len() - self.ends.rank(Key::end_of(now))
@@ -191,15 +187,10 @@ impl Done {
         self.ages.iter_backwards().filter_map(|key| self.get(key.sequence()))
     }
 
-    /// The messages below `before` (all messages if it is `None`), in reverse push order.
-    pub fn iter_before(&self, before: Option<Sequence>) -> impl Iterator<Item = DoneMessage<'_>> + '_ {
-        let below = self.entries.range(..before.unwrap_or(Sequence(u64::MAX)));
-        below.rev().map(|(sequence, entry)| entry.message(*sequence))
-    }
-
-    /// The named messages whose hash is above `hash` (all if it is `None`), ordered by the hash of their names.
-    pub fn names_behind(&self, hash: Option<NameHash>) -> impl Iterator<Item = (NameHash, Sequence)> + '_ {
-        self.names.iter_behind(hash)
+    /// The messages above `after` (all messages if it is `None`), in push order.
+    pub fn iter_after(&self, after: Option<Sequence>) -> impl Iterator<Item = DoneMessage<'_>> + '_ {
+        let above = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        self.entries.range(above).map(|(sequence, entry)| entry.message(*sequence))
     }
 
     /// The messages in `spans`, in push order. O(m log n).

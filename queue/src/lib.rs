@@ -96,7 +96,7 @@ pub use ops::purge::{Purged, Spare, ToPurge};
 pub use ops::push::{Due, NewMessage, NotPushed, OnDuplicate, Pushed, PAYLOAD_MAX};
 pub use ops::redrive::{Oldest, Redriven, Which};
 pub use ops::reschedule::{Promoted, Reschedule, Rescheduled};
-pub use ops::scan::{Cursor, ScanFilter};
+pub use ops::scan::ScanFilter;
 pub use ops::schedule::{Schedule, Scheduled};
 pub use ops::trim::Trimmed;
 pub use origin::Origin;

@@ -13,7 +13,7 @@ use super::groups::{GroupGates, GroupNames, Membership};
 use super::headers::Headers;
 use super::id::{BatchId, GroupId, Id, Receipt, Sequence};
 use super::memory::of_box;
-use super::name_index::{NameHash, NameIndex};
+use super::name_index::NameIndex;
 use super::origin::Origin;
 use super::record::{Phase, Record};
 use super::recurring::Recurring;
@@ -45,11 +45,6 @@ impl Messages {
 
     pub fn payload_bytes(&self) -> u64 {
         self.store.payload_bytes()
-    }
-
-    /// How many of the messages have a name.
-    pub fn named(&self) -> usize {
-        self.names.len()
     }
 
     /// The largest sequence in memory. That of a removed message stays in memory until its segment is packed.
@@ -449,16 +444,6 @@ impl Messages {
     /// The places of all messages above `after` (of all messages if it is `None`), in push order.
     pub fn iter_after(&self, after: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
         self.store.iter_after(after)
-    }
-
-    /// The places of all messages below `before` (of all messages if it is `None`), in reverse push order.
-    pub fn iter_before(&self, before: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
-        self.store.iter_before(before)
-    }
-
-    /// The named messages whose hash is above `hash` (all if it is `None`), ordered by the hash of their names.
-    pub fn names_behind(&self, hash: Option<NameHash>) -> impl Iterator<Item = (NameHash, Sequence)> + '_ {
-        self.names.iter_behind(hash)
     }
 
     /// The number of bytes on the heap. O(n / 64).

@@ -18,6 +18,17 @@ impl NameHash {
         hasher.write(name);
         NameHash(hasher.finish())
     }
+
+    /// The cursor of a scan of names: the first 63 bits, and a bit that makes it differ from 0. A scan returns names
+    /// that have these bits in common together.
+    pub fn cursor(self) -> u64 {
+        self.0 >> 1 | 1 << 63
+    }
+
+    /// The last hash that has this cursor.
+    pub fn last_of(cursor: u64) -> NameHash {
+        NameHash(cursor << 1 | 1)
+    }
 }
 
 word!(NameHash);

@@ -6,7 +6,7 @@ use super::{key_name, look_caught_up, now, word, Command, Handler};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::UnixMs;
-use dq_queue::{Cursor, Queue};
+use dq_queue::Queue;
 
 /// The command.
 pub struct Consumers;
@@ -49,15 +49,10 @@ fn consumers(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn reply_page(ctx: Ctx, queue: &Queue, now: UnixMs, cursor: Cursor, count: usize) {
-    let behind = match cursor {
-        Cursor::Behind(hash) => Some(hash),
-        // Only a scan of messages returns such a cursor.
-        Cursor::Start | Cursor::Before(_) => None,
-    };
-    let (page, next) = queue.scan_consumers(now, behind, count);
+fn reply_page(ctx: Ctx, queue: &Queue, now: UnixMs, cursor: Option<u64>, count: usize) {
+    let (page, next) = queue.scan_consumers(now, cursor, count);
     ctx.array(2);
-    ctx.bulk(next.map_or(Cursor::Start, Cursor::Behind).number().to_string().as_bytes());
+    ctx.bulk(next.unwrap_or(0).to_string().as_bytes());
     ctx.array(page.len());
     for consumer in page {
         ctx.array(3);
@@ -68,7 +63,7 @@ fn reply_page(ctx: Ctx, queue: &Queue, now: UnixMs, cursor: Cursor, count: usize
 }
 
 /// Parses the cursor, and how many consumers to look at.
-pub(super) fn parse(call: &mut Call<'_>) -> Result<(Cursor, usize), Error> {
+pub(super) fn parse(call: &mut Call<'_>) -> Result<(Option<u64>, usize), Error> {
     let (cursor, mut count) = (options::cursor(word(call))?, COUNT);
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {

@@ -6,7 +6,7 @@ use super::{key_name, look_caught_up, now, word, Command, Handler};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::UnixMs;
-use dq_queue::{Cursor, Pause, Queue};
+use dq_queue::{Pause, Queue};
 
 /// The command.
 pub struct Groups;
@@ -49,15 +49,10 @@ fn groups(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn reply_page(ctx: Ctx, queue: &Queue, cursor: Cursor, count: usize, now: UnixMs) {
-    let behind = match cursor {
-        Cursor::Behind(hash) => Some(hash),
-        // Only a scan of messages returns such a cursor.
-        Cursor::Start | Cursor::Before(_) => None,
-    };
-    let (page, next) = queue.scan_groups(now, behind, count);
+fn reply_page(ctx: Ctx, queue: &Queue, cursor: Option<u64>, count: usize, now: UnixMs) {
+    let (page, next) = queue.scan_groups(now, cursor, count);
     ctx.array(2);
-    ctx.bulk(next.map_or(Cursor::Start, Cursor::Behind).number().to_string().as_bytes());
+    ctx.bulk(next.unwrap_or(0).to_string().as_bytes());
     ctx.array(page.len());
     for group in page {
         let instant = |at: Option<UnixMs>| match at {
@@ -78,7 +73,7 @@ fn reply_page(ctx: Ctx, queue: &Queue, cursor: Cursor, count: usize, now: UnixMs
 }
 
 /// Parses the cursor, and how many groups to look at.
-pub(super) fn parse(call: &mut Call<'_>) -> Result<(Cursor, usize), Error> {
+pub(super) fn parse(call: &mut Call<'_>) -> Result<(Option<u64>, usize), Error> {
     let (cursor, mut count) = (options::cursor(word(call))?, COUNT);
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {

@@ -12,7 +12,7 @@ use dq_queue::id::{self, Id};
 use dq_queue::settings::{Field, Retries, Unit, Word, MAX_LENGTH};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{
-    is_batch_name, is_consumer_name, is_group_name, BadHeaders, Cursor, Due, HeaderBlock, CHECKPOINT_MAX, HEADERS_MAX,
+    is_batch_name, is_consumer_name, is_group_name, BadHeaders, Due, HeaderBlock, CHECKPOINT_MAX, HEADERS_MAX,
 };
 
 /// The durations that a client may give, in milliseconds.
@@ -295,9 +295,10 @@ pub fn counted_receipts<'a>(args: &mut Args<'a>) -> Result<impl ExactSizeIterato
     args.take(count).ok_or(Error::TooFew { count: "count", wanted: count, given, of: "receipts" })
 }
 
-/// Parses the cursor of a scan.
-pub fn cursor(word: &[u8]) -> Result<Cursor, Error> {
-    id::parse_number(word).map(Cursor::from_number).ok_or(Error::BadCursor)
+/// Parses the cursor of a scan; `None` is the start.
+pub fn cursor(word: &[u8]) -> Result<Option<u64>, Error> {
+    let number: u64 = id::parse_number(word).ok_or(Error::BadCursor)?;
+    Ok(Some(number).filter(|number| *number != 0))
 }
 
 fn parse_number(
@@ -364,7 +365,7 @@ mod tests {
     #[test]
     fn cursors_are_read_as_all_numbers_are() {
         for number in [0, 7, u64::MAX] {
-            assert_eq!(cursor(number.to_string().as_bytes()).unwrap().number(), number);
+            assert_eq!(cursor(number.to_string().as_bytes()).unwrap().unwrap_or(0), number);
         }
         for text in ["", "-", "-0", "-1", "00", "01", "+1", " 1", "1 ", "1.0", "18446744073709551616", "x"] {
             assert!(cursor(text.as_bytes()).is_err(), "{text}");

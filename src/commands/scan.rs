@@ -7,8 +7,9 @@ use super::options::{self, options, Options};
 use super::{key_name, look_at, now, word, Command, Handler};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use dq_queue::id::Sequence;
 use dq_queue::time::UnixMs;
-use dq_queue::{Cursor, Queue, ScanFilter};
+use dq_queue::{Queue, ScanFilter};
 
 /// The command.
 pub struct Scan;
@@ -19,7 +20,7 @@ impl Command for Scan {
         flags: c"readonly",
         arity: -3,
         keys: Keys::First(Access::READ),
-        summary: c"Iterates over the messages of a queue with a cursor",
+        summary: c"Iterates over the messages of a queue in push order, with a cursor",
         complexity: c"O(M + log N) for each call, where M is the number of messages looked at and N the number of messages in the queue",
         args: &[Arg::key(c"key"), Arg::string(c"cursor")],
         options: &[ScanOption::ARGS],
@@ -55,9 +56,9 @@ fn scan(call: &mut Call<'_>) -> Result<(), Error> {
 }
 
 fn reply_page(ctx: Ctx, queue: &Queue, now: UnixMs, request: &Request) {
-    let (page, next) = queue.scan(now, request.cursor, request.count, request.filter);
+    let (page, next) = queue.scan(now, request.after, request.count, request.filter);
     ctx.array(2);
-    ctx.bulk(next.unwrap_or(Cursor::Start).number().to_string().as_bytes());
+    ctx.bulk(next.map_or(0, |last| last.0).to_string().as_bytes());
     ctx.array(page.len());
     for sequence in page {
         match queue.show(now, sequence) {
@@ -69,7 +70,8 @@ fn reply_page(ctx: Ctx, queue: &Queue, now: UnixMs, request: &Request) {
 
 /// What one call of a scan returns.
 pub(super) struct Request {
-    cursor: Cursor,
+    /// The last message of the page before.
+    after: Option<Sequence>,
     /// How many messages to look at.
     count: usize,
     filter: ScanFilter,
@@ -77,7 +79,7 @@ pub(super) struct Request {
 }
 
 pub(super) fn parse(call: &mut Call<'_>) -> Result<Request, Error> {
-    let cursor = options::cursor(word(call))?;
+    let after = options::cursor(word(call))?.map(Sequence);
     let (mut count, mut filter, mut extra) = (COUNT, ScanFilter::default(), Extra::Nothing);
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
@@ -88,5 +90,5 @@ pub(super) fn parse(call: &mut Call<'_>) -> Result<Request, Error> {
             ScanOption::Sequence => extra = Extra::Sequence,
         }
     }
-    Ok(Request { cursor, count, filter, extra })
+    Ok(Request { after, count, filter, extra })
 }

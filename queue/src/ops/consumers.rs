@@ -64,14 +64,13 @@ impl Queue {
         let Some(consumers) = self.messages.consumers() else { return (Vec::new(), None) };
         let ended = self.view.ended_of_consumers(&self.messages, self.own_time(now), PILED_MAX);
         let (mut page, mut left, mut last) = (Vec::new(), count, None);
-        for (hash, id) in consumers.iter_behind(cursor.map(|hash| NameHash(hash << 1 | 1))) {
-            // A cursor holds the first 63 bits of a hash. Names that have these in common are returned together.
-            let hash = hash.0 >> 1;
-            if left == 0 && last != Some(hash) {
+        for (hash, id) in consumers.iter_behind(cursor.map(NameHash::last_of)) {
+            let here = hash.cursor();
+            if left == 0 && last != Some(here) {
                 return (page, last);
             }
             left = left.saturating_sub(1);
-            last = Some(hash);
+            last = Some(here);
             let held = self.view.held_by(id, &ended);
             page.extend(held.map(|(inflight, oldest)| Consumer { name: consumers.name(id), inflight, oldest }));
         }

@@ -121,14 +121,13 @@ impl Queue {
     pub fn scan_groups(&self, now: UnixMs, cursor: Option<u64>, count: usize) -> GroupPage<'_> {
         let now = self.own_time(now);
         let (mut page, mut left, mut last) = (Vec::new(), count, None);
-        for (hash, id, name) in self.all_groups(cursor.map(|hash| NameHash(hash << 1 | 1))) {
-            // A cursor holds the first 63 bits of a hash. Names that have these in common are returned together.
-            let hash = hash.0 >> 1;
-            if left == 0 && last != Some(hash) {
+        for (hash, id, name) in self.all_groups(cursor.map(NameHash::last_of)) {
+            let here = hash.cursor();
+            if left == 0 && last != Some(here) {
                 return (page, last);
             }
             left = left.saturating_sub(1);
-            last = Some(hash);
+            last = Some(here);
             let messages = id.and_then(|id| self.view.summary(id));
             let (pause, next_delivery) = match self.messages.gates() {
                 None => (Pause::Off, None),

@@ -151,15 +151,6 @@ impl Directory {
         }
     }
 
-    /// The number of segments that begin before `sequence`.
-    pub fn count_before(&self, sequence: Sequence) -> usize {
-        match self {
-            Directory::Empty => 0,
-            Directory::One(segment) => usize::from(segment.first().is_some_and(|first| first < sequence)),
-            Directory::Several(list) => list.firsts.partition_point(|first| *first < sequence.0),
-        }
-    }
-
     /// A directory of these segments.
     pub fn of(mut segments: VecDeque<Segment>) -> Directory {
         if segments.len() > 1 {

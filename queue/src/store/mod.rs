@@ -396,23 +396,6 @@ impl Store {
         }
     }
 
-    /// The places of all messages below `before` (of all messages if it is `None`), in reverse push order.
-    pub fn iter_before(&self, before: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
-        let end = match before {
-            Some(before) => self.segments.count_before(before),
-            None => self.segments.len(),
-        };
-        (0..end).rev().flat_map(move |segment| {
-            let headers = &self.segments[segment].headers;
-            let end = match before {
-                Some(before) => self.segments[segment].rank(before),
-                None => headers.len(),
-            };
-            let present = (0..end).rev().filter(|index| headers[*index].is_present());
-            present.map(move |index| At::new(segment, index))
-        })
-    }
-
     /// The places of all messages above `after` (of all messages if it is `None`), in push order.
     pub fn iter_after(&self, after: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
         let start = match after {

@@ -113,7 +113,7 @@ const NOT_IN_THE_MODEL: &[Omission] = &[
 ];
 
 /// How many histories of the model are drawn here.
-const HISTORIES: usize = 80;
+const HISTORIES: usize = 160;
 
 #[test]
 fn the_model_draws_every_command_and_option() {
