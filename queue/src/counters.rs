@@ -2,6 +2,7 @@
 
 use super::memory::of_box;
 use super::record::{Reason, StateKind};
+use super::time::UnixMs;
 
 /// Declares each total once: its meaning, the name under which clients see it, and its field.
 macro_rules! totals {
@@ -75,14 +76,21 @@ pub(super) struct Tally {
     pub pushed: u64,
     pub delivered: u64,
     pub acked: u64,
+    others: Option<Box<Others>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Others {
     /// Those that are counted in place are zero here.
-    others: Option<Box<Totals>>,
+    totals: Totals,
+    /// The latest death that was counted on this server.
+    last_death: UnixMs,
 }
 
 impl Tally {
     /// The totals that are not counted in place, for counting; allocates them first if necessary.
     pub fn others(&mut self) -> &mut Totals {
-        self.others.get_or_insert_default()
+        &mut self.others.get_or_insert_default().totals
     }
 
     /// Subtracts what was counted beyond the instant to which the view was taken back.
@@ -103,23 +111,29 @@ impl Tally {
         *total += 1;
     }
 
-    /// Counts a message that died.
-    pub fn count_dead(&mut self, reason: Reason) {
-        let others = self.others();
-        others.died += 1;
-        others.expired += u64::from(reason == Reason::Expired);
+    /// Counts a message that died at `died`.
+    pub fn count_dead(&mut self, died: UnixMs, reason: Reason) {
+        let Others { totals, last_death } = &mut **self.others.get_or_insert_default();
+        totals.died += 1;
+        totals.expired += u64::from(reason == Reason::Expired);
+        *last_death = died.max(*last_death);
+    }
+
+    /// The latest death that was counted; `None` if there was none.
+    pub fn last_death(&self) -> Option<UnixMs> {
+        self.others.as_deref().map(|others| others.last_death).filter(|died| *died != UnixMs::EPOCH)
     }
 
     /// Those that are counted in place, in the order of the fields, and the others once one of them was counted.
     #[inline]
     pub fn parts(&self) -> ([u64; 3], Option<&Totals>) {
-        ([self.pushed, self.delivered, self.acked], self.others.as_deref())
+        ([self.pushed, self.delivered, self.acked], self.others.as_deref().map(|others| &others.totals))
     }
 
     /// All totals.
     #[inline]
     pub fn totals(&self) -> Totals {
-        let others = self.others.as_deref().copied().unwrap_or_default();
+        let others = self.others.as_deref().map(|others| others.totals).unwrap_or_default();
         Totals { pushed: self.pushed, delivered: self.delivered, acked: self.acked, ..others }
     }
 
@@ -132,7 +146,7 @@ impl Tally {
 impl From<Totals> for Tally {
     fn from(totals: Totals) -> Tally {
         let others = Totals { pushed: 0, delivered: 0, acked: 0, ..totals };
-        let others = (others != Totals::default()).then(|| Box::new(others));
+        let others = (others != Totals::default()).then(|| Box::new(Others { totals: others, ..Others::default() }));
         Tally { pushed: totals.pushed, delivered: totals.delivered, acked: totals.acked, others }
     }
 }

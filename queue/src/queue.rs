@@ -214,8 +214,8 @@ impl Queue {
             if refreshed.lease_ended {
                 self.tally.others().lease_expired += 1;
             }
-            if let Some(reason) = refreshed.died {
-                self.tally.count_dead(reason);
+            if let Some((died, reason)) = refreshed.died {
+                self.tally.count_dead(died, reason);
                 self.note_overdue(at, record.sequence);
             }
         }

@@ -86,6 +86,8 @@ pub struct Stats {
     pub runtime: Histogram,
     /// Pops that were answered with null.
     pub pops_empty: u64,
+    /// When the last delivery began.
+    pub(super) last_delivery: UnixMs,
     /// The time in ms during which the rate limit alone held a message back, up to the first instant in `limited`.
     rate_limited_ms: u64,
     /// Since when the rate limit alone holds a message back, and when it will allow a delivery.

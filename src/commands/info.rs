@@ -47,6 +47,10 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
     let oldest_inflight = queue.oldest_inflight(now).map(|age| age.as_ms());
     let (pause, closed) = (queue.pause_at(now), queue.closed_at(now));
     let some = |number: u64| i64::try_from(number).ok();
+    let age = |at: Option<UnixMs>| at.and_then(|at| some(queue.own_time(now).since(at).as_ms()));
+    let (oldest_dead, newest_dead) = queue.deaths().unzip();
+    let [last_delivery, last_death] = queue.last_events();
+    let [schedules, consumers, paused_groups] = queue.gauges();
     let head = [
         ("delayed", some(counts.delayed)),
         ("ready", some(counts.ready)),
@@ -62,6 +66,13 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
         ("oldest-ready", oldest_ready.and_then(some)),
         ("waiting-clients", some(waiting_clients)),
         ("oldest-inflight", oldest_inflight.and_then(some)),
+        ("oldest-dead", age(oldest_dead)),
+        ("newest-dead", age(newest_dead)),
+        ("last-death", age(last_death)),
+        ("last-delivery", age(last_delivery)),
+        ("schedules", some(schedules)),
+        ("consumers", some(consumers)),
+        ("paused-groups", some(paused_groups)),
         ("paused", Some((pause != Pause::Off).into())),
         ("paused-until", pause.end().map(UnixMs::as_ms).and_then(some)),
         ("closed", Some((closed != Pause::Off).into())),

@@ -69,12 +69,12 @@ pub struct Tally {
 #[derive(Debug)]
 struct Sums {
     queues: AtomicU64,
-    counts: [AtomicU64; 6],
+    counts: [AtomicU64; NUMBERS],
 }
 
 impl Sums {
     const fn none() -> Sums {
-        Sums { queues: AtomicU64::new(0), counts: [const { AtomicU64::new(0) }; 6] }
+        Sums { queues: AtomicU64::new(0), counts: [const { AtomicU64::new(0) }; NUMBERS] }
     }
 }
 
@@ -86,13 +86,13 @@ impl Tally {
     /// Adds a queue. The totals of what it has done before are not counted here.
     fn enter(&self, queue: &Queue) {
         add(std::slice::from_ref(&self.came.queues), [1], [0]);
-        add(&self.came.counts, numbers(&queue.counts()), [0; 6]);
+        add(&self.came.counts, numbers(queue), [0; NUMBERS]);
     }
 
     /// Removes a queue that was counted. May be called on any thread.
     fn leave(&self, queue: &Queue) {
         self.went.queues.fetch_add(1, Relaxed);
-        for (sum, went) in self.went.counts.iter().zip(numbers(&queue.counts())) {
+        for (sum, went) in self.went.counts.iter().zip(numbers(queue)) {
             sum.fetch_add(went, Relaxed);
         }
     }
@@ -157,7 +157,7 @@ impl TallyEntry {
 
     /// Adds what has changed in the queue since its share was taken.
     pub fn publish(&self, queue: &Queue, since: &Share) {
-        add(&self.0.came.counts, numbers(&queue.counts()), numbers(&since.counts));
+        add(&self.0.came.counts, numbers(queue), since.numbers);
         let (frequent, others) = queue.tally();
         add(&FREQUENT, frequent, since.frequent);
         if let Some(others) = others {
@@ -223,14 +223,23 @@ pub fn abort_load_beside() {
     tallies().loaded = None;
 }
 
-fn numbers(counts: &Counts) -> [u64; 6] {
-    [counts.delayed, counts.ready, counts.inflight, counts.dead, counts.done, counts.payload_bytes]
+/// The numbers of a queue that are summed, as `INFO dq` names them.
+const NAMES: [&str; NUMBERS] =
+    ["delayed", "ready", "inflight", "dead", "done", "payload_bytes", "schedules", "consumers", "paused_groups"];
+const NUMBERS: usize = 9;
+
+#[inline(always)]
+fn numbers(queue: &Queue) -> [u64; NUMBERS] {
+    let counts = queue.counts();
+    let [schedules, consumers, paused] = queue.gauges();
+    let Counts { delayed, ready, inflight, dead, done, payload_bytes } = counts;
+    [delayed, ready, inflight, dead, done, payload_bytes, schedules, consumers, paused]
 }
 
 /// What one queue has added to the sums.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    counts: Counts,
+    numbers: [u64; NUMBERS],
     frequent: [u64; 3],
     others: Option<Totals>,
 }
@@ -240,7 +249,7 @@ impl Share {
     #[inline(always)]
     pub fn of(queue: &Queue) -> Share {
         let (frequent, others) = queue.tally();
-        Share { counts: queue.counts(), frequent, others: others.copied() }
+        Share { numbers: numbers(queue), frequent, others: others.copied() }
     }
 }
 
@@ -258,10 +267,10 @@ pub fn count(queue: &Queue) {
     add(&OTHERS, others.copied().unwrap_or_default().numbers(), [0; Totals::NAMES.len()]);
 }
 
-/// The number of queues and the sums of what they hold, each as of its last advance.
-pub fn held() -> (u64, Counts) {
+/// The number of queues, and the sums of what they hold with their names, each as of its last advance.
+pub fn held() -> (u64, [(&'static str, u64); NUMBERS]) {
     // A crash report may be written while the tallies are locked.
-    let Ok(tallies) = TALLIES.try_lock() else { return Default::default() };
+    let Ok(tallies) = TALLIES.try_lock() else { return (0, NAMES.map(|name| (name, 0))) };
     let sum = |of: fn(&Sums) -> &[AtomicU64], at: usize| {
         let sums = tallies.here.values().map(|tally| {
             let number = |sums| of(sums).get(at).map_or(0, |sum| sum.load(Relaxed));
@@ -269,9 +278,9 @@ pub fn held() -> (u64, Counts) {
         });
         shown(sums.fold(0, u64::wrapping_add))
     };
-    let [delayed, ready, inflight, dead, done, payload_bytes] = std::array::from_fn(|at| sum(|sums| &sums.counts, at));
-    let queues = sum(|sums| std::slice::from_ref(&sums.queues), 0);
-    (queues, Counts { delayed, ready, inflight, dead, done, payload_bytes })
+    let mut places = 0..NUMBERS;
+    let held = NAMES.map(|name| (name, places.next().map_or(0, |at| sum(|sums| &sums.counts, at))));
+    (sum(|sums| std::slice::from_ref(&sums.queues), 0), held)
 }
 
 /// The totals since the server started, with the names that `DQ.INFO` uses for the totals of one queue.

@@ -37,16 +37,11 @@ extern "C" fn on_info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_in
             // SAFETY: the context is valid during this call, the name a C string that the server copies.
             unsafe { field(ctx, name.as_ptr(), value) };
         };
-        let (queues, counts) = gauges::held();
+        let (queues, held) = gauges::held();
         add("decides_by_time", authority::decides().into());
         add("queues", queues);
         add("unsound_queues", gauges::unsound_queues());
-        add("delayed", counts.delayed);
-        add("ready", counts.ready);
-        add("inflight", counts.inflight);
-        add("dead", counts.dead);
-        add("done", counts.done);
-        add("payload_bytes", counts.payload_bytes);
+        held.into_iter().for_each(|(name, sum)| add(name, sum));
         for (name, total) in gauges::totals() {
             add(&format!("total_{}", name.replace('-', "_")), total);
         }

@@ -32,6 +32,8 @@ pub(crate) struct GroupGates {
     index: NameIndex<GroupId>,
     /// The gates by their ends.
     ends: OrderedKeys<UnixMs, GroupId>,
+    /// Those with a pause, by the ends of the pauses.
+    pauses: OrderedKeys<UnixMs, GroupId>,
     /// The gates that end by this instant are forgotten: they only wait to be freed.
     forgotten: UnixMs,
     /// The latest delivery in any log.
@@ -47,13 +49,18 @@ struct Entry {
 }
 
 impl Entry {
-    /// When nothing of the gate is left.
-    fn end(&self, rate: Rate) -> UnixMs {
-        let paused = match self.pause {
+    /// When the pause ends; zero if there is none.
+    fn resumes(&self) -> UnixMs {
+        match self.pause {
             Pause::Off => UnixMs::EPOCH,
             Pause::Until(end) => end,
             Pause::Endless => UnixMs::MAX,
-        };
+        }
+    }
+
+    /// When nothing of the gate is left.
+    fn end(&self, rate: Rate) -> UnixMs {
+        let paused = self.resumes();
         self.log.last().map_or(paused, |last| paused.max(last.after(rate.period)))
     }
 }
@@ -100,6 +107,7 @@ impl GroupGates {
             next: 0,
             index: NameIndex::default(),
             ends: OrderedKeys::default(),
+            pauses: OrderedKeys::default(),
             forgotten: UnixMs::EPOCH,
             latest: UnixMs::EPOCH,
         }
@@ -161,13 +169,18 @@ impl GroupGates {
         self.change(name, now, |entry| entry.pause = pause);
     }
 
+    /// The number of groups that are paused at `now`. O(log n).
+    pub fn paused(&self, now: UnixMs) -> usize {
+        self.pauses.len() - self.pauses.rank(Key::last_of(now.max(self.forgotten)))
+    }
+
     /// Changes the gate of a group at `now`, and forgets those that end by then.
     fn change(&mut self, name: &[u8], now: UnixMs, change: impl FnOnce(&mut Entry)) {
         self.forgotten = self.forgotten.max(now);
         let number = match self.find(name) {
             Some(number) => {
                 let forgotten = self.get(name).is_none();
-                self.take_end(number);
+                self.take_out(number);
                 if let Some(entry) = self.entries.get_mut(number).filter(|_| forgotten) {
                     (entry.pause, entry.log) = (Pause::Off, RateLog::default());
                 }
@@ -177,13 +190,21 @@ impl GroupGates {
         };
         let Some(entry) = self.entries.get_mut(number) else { return };
         change(entry);
-        let end = entry.end(self.rate);
+        let (end, resumes) = (entry.end(self.rate), entry.resumes());
         if end > now && end <= self.forgotten {
             // The clock was set back. This gate must not be forgotten with those that ended later.
             self.sweep(usize::MAX);
             self.forgotten = now;
         }
+        self.put(number, end, resumes);
+    }
+
+    /// Puts a gate in its places.
+    fn put(&mut self, number: u32, end: UnixMs, resumes: UnixMs) {
         self.ends.insert(Key::new(end, GroupId(number)));
+        if resumes != UnixMs::EPOCH {
+            self.pauses.insert(Key::new(resumes, GroupId(number)));
+        }
     }
 
     fn create(&mut self, name: &[u8]) -> u32 {
@@ -198,9 +219,11 @@ impl GroupGates {
         number
     }
 
-    fn take_end(&mut self, number: u32) {
+    /// Takes a gate out of its places.
+    fn take_out(&mut self, number: u32) {
         if let Some(entry) = self.entries.get(number) {
             self.ends.remove(Key::new(entry.end(self.rate), GroupId(number)));
+            self.pauses.remove(Key::new(entry.resumes(), GroupId(number)));
         }
     }
 
@@ -216,6 +239,7 @@ impl GroupGates {
             let GroupId(number) = first.minor();
             if let Some(entry) = self.entries.get(number) {
                 self.index.remove(&entry.name, first.minor());
+                self.pauses.remove(Key::new(entry.resumes(), first.minor()));
             }
             self.entries.vacate(number);
             self.free.push(number);
@@ -256,10 +280,11 @@ impl GroupGates {
         self.latest = self.latest.min(now);
         for number in 0..self.next {
             if self.entries.get(number).is_some_and(|entry| entry.log.is_ahead_of(now)) {
-                self.take_end(number);
+                self.take_out(number);
                 let Some(entry) = self.entries.get_mut(number) else { continue };
                 entry.log.pull_back_to(now);
-                self.ends.insert(Key::new(entry.end(self.rate), GroupId(number)));
+                let (end, resumes) = (entry.end(self.rate), entry.resumes());
+                self.put(number, end, resumes);
             }
         }
     }
@@ -293,17 +318,17 @@ impl GroupGates {
     /// Adds a saved gate.
     pub fn restore(&mut self, gate: &GroupGate<'_>) {
         let number = self.find(gate.name).unwrap_or_else(|| self.create(gate.name));
-        self.take_end(number);
+        self.take_out(number);
         self.latest = self.latest.max(gate.log.last().unwrap_or_default());
         let Some(entry) = self.entries.get_mut(number) else { return };
         (entry.pause, entry.log) = (gate.pause, gate.log.clone());
-        let end = entry.end(self.rate);
+        let (end, resumes) = (entry.end(self.rate), entry.resumes());
         if end <= self.forgotten {
             // It ends before others that are forgotten, but is not one of them.
             self.sweep(usize::MAX);
             self.forgotten = UnixMs::EPOCH;
         }
-        self.ends.insert(Key::new(end, GroupId(number)));
+        self.put(number, end, resumes);
     }
 
     /// The number of bytes on the heap.
@@ -314,25 +339,30 @@ impl GroupGates {
             + of_vec::<u32>(self.free.capacity())
             + self.index.heap_bytes()
             + self.ends.heap_bytes()
+            + self.pauses.heap_bytes()
     }
 
     /// Checks that each gate is found by its name and stands at its end. O(n log n), for tests.
     pub fn check(&self) -> Result<(), &'static str> {
         let used = self.entries.iter().filter(|(_, entry)| !entry.name.is_empty());
-        let mut count = 0;
+        let (mut count, mut paused) = (0, 0);
         for (number, entry) in used {
             count += 1;
+            paused += usize::from(entry.pause != Pause::Off);
             if self.find(&entry.name) != Some(number) {
                 return Err("the gate of a group is not found by its name");
             }
             if !self.ends.contains(Key::new(entry.end(self.rate), GroupId(number))) {
                 return Err("the gate of a group does not stand at its end");
             }
+            if self.pauses.contains(Key::new(entry.resumes(), GroupId(number))) != (entry.pause != Pause::Off) {
+                return Err("the pause of a group does not stand at its end");
+            }
             if entry.log.last() > Some(self.latest) || self.rate.is_off() && !entry.log.is_empty() {
                 return Err("the gate of a group remembers a delivery that it should not");
             }
         }
-        if [self.ends.len(), self.index.len(), self.entries.used()] != [count; 3] {
+        if [self.ends.len(), self.index.len(), self.entries.used()] != [count; 3] || self.pauses.len() != paused {
             return Err("the gates of groups are miscounted");
         }
         Ok(())

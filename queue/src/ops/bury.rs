@@ -58,7 +58,7 @@ impl Queue {
         self.claim_turn(at, record, now);
         let phase = Phase::Dead { died: now, reason: Reason::Rejected };
         self.rewrite(at, record, &Record { phase, ..*record }, now);
-        self.tally.count_dead(Reason::Rejected);
+        self.tally.count_dead(now, Reason::Rejected);
         true
     }
 }

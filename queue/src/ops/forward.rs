@@ -257,6 +257,9 @@ impl Queue {
                 self.end_run(at, &record, Ended::Forwarded, None, now);
             }
         }
+        if !removed.is_empty() {
+            self.note_delivery(now);
+        }
         self.count_forwarded(removed.len(), now);
         removed
     }

@@ -90,6 +90,19 @@ impl Queue {
         self.messages.locate_id(id).map(|at| self.message(at, self.own_time(now)))
     }
 
+    /// When the earliest and the latest death was among the dead messages, as of the last advance; `None` if there are
+    /// none. O(log n).
+    pub fn deaths(&self) -> Option<(UnixMs, UnixMs)> {
+        self.view.deaths()
+    }
+
+    /// The number of messages that recur, of consumers that hold messages, and of groups that are paused at the instant
+    /// of the view. O(log n).
+    pub fn gauges(&self) -> [u64; 3] {
+        let paused = self.messages.gates().map_or(0, |gates| gates.paused(self.view.at()));
+        [self.messages.recurring_count(), self.view.holding(), paused].map(|count| count as u64)
+    }
+
     /// The first messages of a state, at most `count`, in the order in which they will leave it; dead and done messages
     /// are returned newest first. It reads the view as of the last advance, so call [`Queue::catch_up`] first.
     /// O(count + log n).

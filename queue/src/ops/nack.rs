@@ -139,8 +139,8 @@ impl Queue {
         }
         self.tally.count_nack(record.attempts, attempts);
         let state = new.state_at(now);
-        if let State::Dead { reason, .. } = state {
-            self.tally.count_dead(reason);
+        if let State::Dead { died, reason } = state {
+            self.tally.count_dead(died, reason);
         }
         state
     }

@@ -270,6 +270,9 @@ impl Queue {
             receipt = grant.receipt.0.checked_add(1).map(Receipt);
         }
         round.end(self);
+        if begun > 0 {
+            self.note_delivery(now);
+        }
         self.count_begun(begun, now);
         floor.raise(self.last_sequence, self.last_receipt);
     }

@@ -139,7 +139,7 @@ impl Queue {
         }
         if let (Some(failure), Ended::Nacked { .. } | Ended::Buried(_)) = (end.failure, how) {
             // The death of a run that time has ended is counted when time moves the message.
-            self.tally.count_dead(failure.reason);
+            self.tally.count_dead(failure.died, failure.reason);
         }
         if let Some(Failure { died, reason, attempts, copy: Some(sequence) }) = end.failure {
             let phase = Phase::Dead { died, reason };

@@ -54,6 +54,18 @@ impl Queue {
         self.gate.next_delivery(&self.settings, now).filter(|_| is_ready && lets_pass)
     }
 
+    /// Notes that a delivery begins now.
+    #[inline]
+    pub(crate) fn note_delivery(&mut self, now: UnixMs) {
+        self.stats.get_or_insert_default().last_delivery = now;
+    }
+
+    /// When the last delivery began on this server, and when the last message died; `None` if none has.
+    pub fn last_events(&self) -> [Option<UnixMs>; 2] {
+        let delivered = self.stats().map(|stats| stats.last_delivery).filter(|begun| *begun != UnixMs::EPOCH);
+        [delivered, self.tally.last_death()]
+    }
+
     /// Counts the runtime of a delivery that is completed now.
     #[inline]
     pub(crate) fn count_runtime(&mut self, record: &Record, now: UnixMs) {

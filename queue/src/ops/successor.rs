@@ -56,8 +56,8 @@ impl Queue {
         let new = Record { phase: Phase::Waiting, ..*record };
         self.rewrite(at, record, &new, now);
         let state = new.state_at(now);
-        if let State::Dead { reason, .. } = state {
-            self.tally.count_dead(reason);
+        if let State::Dead { died, reason } = state {
+            self.tally.count_dead(died, reason);
         }
         state
     }

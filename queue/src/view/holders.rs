@@ -24,6 +24,8 @@ pub(super) struct Holders {
     by_number: Vec<Held>,
     /// The number of all deliveries.
     all: usize,
+    /// The number of consumers that have one.
+    holding: usize,
 }
 
 /// The leases that have ended since the last advance, by the consumers whose deliveries they were; those of deliveries
@@ -37,6 +39,7 @@ impl Holders {
             self.by_number.resize_with(number + 1, Held::default);
         }
         if let Some(held) = self.by_number.get_mut(number) {
+            self.holding += usize::from(held.is_empty());
             held.insert(Key::new(receipt, sequence));
             self.all += 1;
         }
@@ -44,9 +47,13 @@ impl Holders {
 
     fn end(&mut self, ConsumerId(number): ConsumerId, receipt: Receipt, sequence: Sequence) {
         let Some(held) = self.by_number.get_mut(number as usize) else { return };
-        self.all -= usize::from(held.remove(Key::new(receipt, sequence)));
+        if !held.remove(Key::new(receipt, sequence)) {
+            return;
+        }
+        self.all -= 1;
         if held.is_empty() {
             *held = Held::default();
+            self.holding -= 1;
         }
     }
 
@@ -138,6 +145,12 @@ impl View {
         ended
     }
 
+    /// How many consumers hold messages, as of the last advance. O(1).
+    #[inline]
+    pub fn holding(&self) -> usize {
+        self.uncommon.as_ref().and_then(|uncommon| uncommon.holders.as_ref()).map_or(0, |holders| holders.holding)
+    }
+
     /// The deliveries of a consumer, by their receipts.
     fn held(&self, consumer: ConsumerId) -> Option<&Held> {
         self.uncommon.as_ref()?.holders.as_ref()?.by_number.get(consumer.0 as usize)
@@ -183,7 +196,8 @@ impl View {
             return Err("the earliest running delivery is wrong");
         }
         let holders = self.uncommon.as_ref().and_then(|uncommon| uncommon.holders.as_deref());
-        if counted.all != holders.map_or(0, |holders| holders.all) {
+        let numbers = |holders: &Holders| (holders.all, holders.holding);
+        if numbers(&counted) != holders.map_or((0, 0), numbers) {
             return Err("the deliveries of consumers are miscounted");
         }
         for (number, counted) in (0..).zip(&counted.by_number) {

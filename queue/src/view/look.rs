@@ -119,6 +119,12 @@ impl View {
         self.dead.first()
     }
 
+    /// The earliest and the latest death of a message that is dead; `None` if none is.
+    pub fn deaths(&self) -> Option<(UnixMs, UnixMs)> {
+        let latest = self.dead.iter_backwards().next()?;
+        self.dead.first().map(|earliest| (earliest.time(), latest.time()))
+    }
+
     /// The `count` oldest dead messages. O(count).
     pub fn oldest_of_dead(&self, count: usize) -> Vec<Sequence> {
         self.dead.iter_after(None).take(count).map(Key::sequence).collect()

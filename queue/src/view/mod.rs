@@ -78,8 +78,8 @@ pub(super) struct MovedByTime {
 pub(super) struct Refreshed {
     /// Whether its lease expired.
     pub lease_ended: bool,
-    /// Why it died, if it did.
-    pub died: Option<Reason>,
+    /// When and why it died, if it did.
+    pub died: Option<(UnixMs, Reason)>,
     /// What was counted of it, if it goes back in time: an effect came late, and the clock of this server had gone on.
     pub uncounted: Uncounted,
 }

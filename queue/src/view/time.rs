@@ -84,7 +84,7 @@ impl View {
         self.restand(messages, at, record, now);
         self.moved.ready = self.moved.ready.saturating_add(u32::from(lease_ended && is == Placement::Waiting));
         let died = match record.state_at(now) {
-            State::Dead { reason, .. } => Some(reason),
+            State::Dead { died, reason } => Some((died, reason)),
             State::Delayed | State::Ready | State::InFlight => None,
         };
         self.moved.died = self.moved.died.saturating_add(u32::from(died.is_some()));

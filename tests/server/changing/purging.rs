@@ -50,8 +50,9 @@ fn settings_and_totals_stay() {
     c.pause("q");
     let about = c.about("q");
     c.purge("q");
-    let moving =
-        ["delayed", "ready", "inflight", "dead", "payload-bytes", "next-due", "oldest-ready", "oldest-inflight"];
+    let states = ["delayed", "ready", "inflight", "dead", "payload-bytes", "next-due", "schedules", "consumers"];
+    let ages = ["oldest-ready", "oldest-inflight", "oldest-dead", "newest-dead", "last-death", "last-delivery"];
+    let moving = [&states[..], &ages].concat();
     assert_eq!(c.about("q").without(&moving), about.without(&moving), "removing is neither an ack nor a cancel");
     assert_eq!(c.ask("EXISTS q"), Reply::Int(1));
 }

@@ -5,7 +5,7 @@ use crate::support::{eventually, every_state, in_both_protocols, setting_paramet
 const ALWAYS: [&str; 11] =
     ["attempt", "created", "due", "id", "lease", "next", "payload", "priority", "retries", "state", "ttl"];
 
-const COUNTS: [&str; 39] = [
+const COUNTS: [&str; 46] = [
     "delayed",
     "groups",
     "blocked",
@@ -20,6 +20,13 @@ const COUNTS: [&str; 39] = [
     "oldest-ready",
     "waiting-clients",
     "oldest-inflight",
+    "oldest-dead",
+    "newest-dead",
+    "last-death",
+    "last-delivery",
+    "schedules",
+    "consumers",
+    "paused-groups",
     "paused",
     "paused-until",
     "closed",
@@ -208,6 +215,83 @@ fn a_queue_shows_the_age_of_its_oldest_running_delivery() {
     expect_since(&mut c, began[2]);
     c.purge("q inflight");
     assert!(c.about("q").get("oldest-inflight").is_null());
+}
+
+#[test]
+fn a_queue_shows_when_messages_died_and_were_delivered_last() {
+    let server = Server::start();
+    let mut c = server.client();
+    let fields = ["oldest-dead", "newest-dead", "last-death", "last-delivery"];
+    // When each field says that something happened, as an instant by the clock of the server.
+    let instants = |c: &mut Client| {
+        let (asked, about, answered) = (c.now(), c.about("q"), c.now());
+        fields
+            .map(|field| (!about.get(field).is_null()).then(|| (asked - about.int(field), answered - about.int(field))))
+    };
+    let is_at = |shown: Option<(i64, i64)>, (from, to): (i64, i64)| shown.is_some_and(|(a, b)| a <= to && from <= b);
+    c.push_many("q 3 x x x IDS a b c");
+    assert_eq!(instants(&mut c), [None; 4]);
+    let mut died = Vec::new();
+    for id in ["a", "b"] {
+        let before = c.now();
+        c.ask(format!("DQ.BURY q {id}"));
+        died.push((before, c.now()));
+        let now = c.now();
+        c.until_after(now);
+    }
+    let shown = instants(&mut c);
+    assert!(is_at(shown[0], died[0]) && is_at(shown[1], died[1]) && is_at(shown[2], died[1]), "{shown:?} {died:?}");
+    c.ask("DQ.REDRIVE q IDS 1 b");
+    let shown = instants(&mut c);
+    assert!(is_at(shown[1], died[0]) && is_at(shown[2], died[1]), "who is redriven has died: {shown:?}");
+    assert_eq!(shown[3], None);
+    let before = c.now();
+    c.pop("q NOACK");
+    let delivered = (before, c.now());
+    assert!(is_at(instants(&mut c)[3], delivered));
+    c.purge("q");
+    let shown = instants(&mut c);
+    assert!(shown[0].is_none() && is_at(shown[2], died[1]) && is_at(shown[3], delivered), "{shown:?}");
+    // A TTL and spent retries are deaths, too, before the timer has looked.
+    let before = c.now();
+    let replies = c.pipeline(["DQ.PUSH q x TTL 1", "DEBUG SLEEP 0.01", "DQ.INFO q"]);
+    let age = replies[2].fields().int("last-death");
+    assert!(0 <= age && age <= c.now() - before, "{age}");
+    c.ask("DEBUG RELOAD").ok();
+    let shown = instants(&mut c);
+    assert!(shown[0].is_some() && shown[3].is_none(), "a server that has loaded it has delivered nothing: {shown:?}");
+}
+
+#[test]
+fn schedules_consumers_and_paused_groups_are_counted() {
+    let server = Server::start();
+    let mut c = server.client();
+    let counts = |c: &mut Client| {
+        let about = c.about("q");
+        let sums = ["schedules", "consumers", "paused_groups"].map(|name| c.info("dq", &format!("dq_{name}")));
+        let counts = ["schedules", "consumers", "paused-groups"].map(|field| about.int(field));
+        assert_eq!(counts.map(|count| count.to_string()), sums, "one queue is the sum");
+        counts
+    };
+    c.create("q");
+    assert_eq!(counts(&mut c), [0, 0, 0]);
+    c.ask("DQ.SCHEDULE q s x EVERY 600000");
+    c.push_many("q 3 x x x GROUP g");
+    c.ask("DQ.ALTER q GROUPINFLIGHT 0");
+    c.pop("q COUNT 2 LEASE 600000 AS one");
+    c.pop("q LEASE 600000 AS two");
+    c.ask("DQ.PAUSE q GROUP g");
+    c.ask("DQ.PAUSE q GROUP h FOR 20");
+    assert_eq!(counts(&mut c)[..2], [1, 2]);
+    eventually("one pause has ended", || counts(&mut c) == [1, 2, 1]);
+    c.ask("DEBUG RELOAD").ok();
+    assert_eq!(counts(&mut c), [1, 2, 1]);
+    c.ask("DQ.RELEASE q two");
+    c.ask("DQ.CANCEL q s");
+    c.ask("DQ.RESUME q GROUP g");
+    assert_eq!(counts(&mut c), [0, 1, 0]);
+    c.purge("q");
+    assert_eq!(counts(&mut c), [0, 0, 0]);
 }
 
 #[test]

@@ -296,7 +296,14 @@ impl Client {
     /// `DQ.INFO` of a queue without the fields that time alone changes.
     #[track_caller]
     pub fn about_but_time(&mut self, key: &str) -> Fields {
-        self.about(key).without(&["oldest-ready", "oldest-inflight"])
+        self.about(key).without(&[
+            "oldest-ready",
+            "oldest-inflight",
+            "oldest-dead",
+            "newest-dead",
+            "last-death",
+            "last-delivery",
+        ])
     }
 
     /// The digest of the records, settings and counters of a queue. Equal content has equal digests.

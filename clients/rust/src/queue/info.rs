@@ -38,6 +38,20 @@ pub struct Info {
     pub oldest_ready: Option<Duration>,
     /// How long ago the earliest running delivery began.
     pub oldest_inflight: Option<Duration>,
+    /// How long ago the earliest of the dead messages died.
+    pub oldest_dead: Option<Duration>,
+    /// How long ago the latest of the dead messages died.
+    pub newest_dead: Option<Duration>,
+    /// How long ago any message died on this server, even if it was redriven or dropped since.
+    pub last_death: Option<Duration>,
+    /// How long ago the last delivery began on this server.
+    pub last_delivery: Option<Duration>,
+    /// Messages that recur.
+    pub schedules: u64,
+    /// Consumers with a name that hold messages.
+    pub consumers: u64,
+    /// Groups that are paused.
+    pub paused_groups: u64,
     /// Clients that are blocked on the queue.
     pub waiting_clients: u64,
     /// Whether delivery is suspended.
@@ -99,6 +113,13 @@ impl Info {
             next_due: time("next-due")?,
             oldest_ready: age("oldest-ready")?,
             oldest_inflight: age("oldest-inflight")?,
+            oldest_dead: age("oldest-dead")?,
+            newest_dead: age("newest-dead")?,
+            last_death: age("last-death")?,
+            last_delivery: age("last-delivery")?,
+            schedules: fields.count("schedules")?,
+            consumers: fields.count("consumers")?,
+            paused_groups: fields.count("paused-groups")?,
             waiting_clients: fields.count("waiting-clients")?,
             paused: fields.count("paused")? != 0,
             paused_until: time("paused-until")?,

@@ -110,7 +110,15 @@ impl World {
         recurring.sort_unstable();
         let filter = ScanFilter { recurring: true, ..ScanFilter::default() };
         let (found, _) = self.lazy.queue.scan(now, None, usize::MAX, filter);
-        assert!(found.into_iter().map(|sequence| sequence.0).eq(recurring));
+        assert!(found.into_iter().map(|sequence| sequence.0).eq(recurring.iter().copied()));
+        assert_eq!(self.lazy.queue.gauges()[0], recurring.len() as u64);
+        let deaths = self.model.messages.iter().filter_map(|held| match held.state {
+            State::Dead { died, .. } => Some(ms(died)).filter(|_| held.schedule().is_none()),
+            _ => None,
+        });
+        let deaths: Vec<UnixMs> = deaths.collect();
+        let both = deaths.iter().min().zip(deaths.iter().max());
+        assert_eq!(self.eager.queue.deaths(), both.map(|(first, last)| (*first, *last)));
         let mut all = self.sorted_sequences();
         all.extend(self.model.kept().iter().map(|finished| finished.sequence));
         all.sort_unstable();
