@@ -19,11 +19,12 @@ pub const HEADER_VALUE_MAX: usize = 4096;
 /// The largest number of bytes that the names and values of a message have together.
 pub const HEADERS_BYTES_MAX: usize = 16 * 1024;
 
-/// The largest number of headers that a queue adds to those of a message: how it died (`DEADFORWARD QUEUE`).
-const ADDED_MAX: usize = 5;
+/// The largest number of headers that queues add to those of a message: five say how its batch ended, and six how it
+/// died and which id it had (`DEADFORWARD QUEUE`).
+const ADDED_MAX: usize = 11;
 
 /// The largest number of bytes that the names and values of these have together.
-const ADDED_BYTES_MAX: usize = ADDED_MAX * 32 + HEADER_VALUE_MAX + 2 * ERROR_MAX;
+const ADDED_BYTES_MAX: usize = ADDED_MAX * 32 + 2 * HEADER_VALUE_MAX + 2 * ERROR_MAX;
 
 /// The bytes of a header besides its name and its value.
 const LENGTHS: usize = 3;
@@ -157,7 +158,7 @@ impl HeaderBlock {
         HeaderBlock(block.into())
     }
 
-    /// These headers and others, which a queue adds. The added ones replace those of the same name. At most 5 may be
+    /// These headers and others, which a queue adds. The added ones replace those of the same name. At most 6 may be
     /// added whose names are short; of each value the first [`HEADER_VALUE_MAX`] bytes count.
     pub fn with_added<'a>(headers: Option<Headers<'a>>, added: &[(&'a [u8], &'a [u8])]) -> HeaderBlock {
         let is_kept = |(name, _): &(&[u8], &[u8])| added.iter().all(|(other, _)| other != name);

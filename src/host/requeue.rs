@@ -9,8 +9,13 @@ use super::held::Held;
 use super::write::{self, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey, Refusal};
+use dq_queue::id::IdBuffer;
 use dq_queue::time::UnixMs;
-use dq_queue::{Due, Effect, HeaderBlock, NewMessage, Outgoing, Pushed, Queue};
+use dq_queue::{Due, Effect, HeaderBlock, Headers, NewMessage, Outgoing, Pushed, Queue};
+use std::cell::LazyCell;
+
+/// The header that names the first id of a message whose id has changed.
+const FIRST_ID: &[u8] = b"dq-id";
 
 /// A dead message as the other queue gets it.
 pub struct Moving {
@@ -21,8 +26,11 @@ pub struct Moving {
 }
 
 impl Moving {
-    /// Copies a message of the queue at `from`. Headers of an earlier move are replaced.
+    /// Copies a message of the queue at `from`. Headers of an earlier move are replaced, except its first id. It gets
+    /// another id if its own was generated.
     pub fn new(from: Name<'_>, message: &Outgoing<'_>) -> Moving {
+        let mut printed = IdBuffer::new();
+        let length = printed.id(message.sequence, None);
         let mut added: Vec<(&[u8], &[u8])> = vec![(b"dq-queue", from.bytes())];
         let numbers = message.death.map(|death| [u64::from(death.attempts), death.died.as_ms()].map(|n| n.to_string()));
         if let (Some(death), Some([attempts, died])) = (message.death, &numbers) {
@@ -33,6 +41,9 @@ impl Moving {
                 (b"dq-died", died.as_bytes()),
             ]);
         }
+        if message.name.is_none() && !has_first_id(message.headers) {
+            added.push((FIRST_ID, printed.text(length)));
+        }
         Moving {
             name: message.name.map(Into::into),
             payload: message.payload.into(),
@@ -41,39 +52,57 @@ impl Moving {
         }
     }
 
-    /// Pushes the message, due now. An id that the other queue does not accept is replaced by a generated one.
-    fn push<'a>(&'a self, queue: &mut Queue, now: UnixMs) -> Pushed<'a> {
+    /// The message as it is pushed, due now.
+    fn message(&self) -> NewMessage<'_> {
         let Moving { name, payload, priority, headers } = self;
-        let message = NewMessage {
+        NewMessage {
             payload,
             name: name.as_deref(),
             due: Some(Due::Now),
             priority: *priority,
             headers: Some(headers.headers()),
             ..NewMessage::default()
-        };
-        match queue.push(now, &mut floor(), &message) {
-            Pushed::Duplicate | Pushed::HeldDead => {
-                queue.push(now, &mut floor(), &NewMessage { name: None, ..message })
-            }
+        }
+    }
+
+    /// The same message for a queue that does not accept its id: with a generated one.
+    fn renamed(&self) -> Moving {
+        let Moving { name, payload, priority, headers } = self;
+        let first = name.as_deref().filter(|_| !has_first_id(Some(headers.headers())));
+        let added: Vec<_> = first.map(|id| (FIRST_ID, id)).into_iter().collect();
+        let headers = HeaderBlock::with_added(Some(headers.headers()), &added);
+        Moving { name: None, payload: payload.clone(), priority: *priority, headers }
+    }
+
+    /// Pushes the message, or `renamed` if the other queue does not accept its id.
+    fn push<'a>(&'a self, renamed: &'a Renamed<'_>, queue: &mut Queue, now: UnixMs) -> Pushed<'a> {
+        match queue.push(now, &mut floor(), &self.message()) {
+            Pushed::Duplicate | Pushed::HeldDead => queue.push(now, &mut floor(), &renamed.message()),
             pushed => pushed,
         }
     }
 }
 
+type Renamed<'a> = LazyCell<Moving, Box<dyn FnOnce() -> Moving + 'a>>;
+
+fn has_first_id(headers: Option<Headers<'_>>) -> bool {
+    headers.is_some_and(|headers| headers.iter().any(|(name, _)| name == FIRST_ID))
+}
+
 /// Pushes a message to the queue at `to`, which is created if it does not exist. Returns why the queue refuses it. No
 /// key may be open.
 pub fn push(ctx: Ctx, to: &[u8], now: UnixMs, message: &Moving) -> Result<(), String> {
+    let renamed: Renamed<'_> = LazyCell::new(Box::new(|| message.renamed()));
     ctx.with_name(to, |name| {
         let mut key = OpenKey::open_write(ctx, name, datatype::handle());
         let (made_with, pushed) = match key.content() {
             Content::Refused(Refusal::WrongType) => return Err(WRONG_TYPE.to_owned()),
             Content::Refused(Refusal::Unsound) => return Err("ERR the target queue is not sound".to_owned()),
-            Content::Holds(held) => (None, message.push(&mut held.queue, now)),
+            Content::Holds(held) => (None, message.push(&renamed, &mut held.queue, now)),
             Content::Missing => {
                 let settings = config::defaults();
                 let mut queue = Queue::new(settings);
-                let pushed = message.push(&mut queue, now);
+                let pushed = message.push(&renamed, &mut queue, now);
                 if let Pushed::Added { .. } = pushed {
                     key.create(Held::made(queue)).map_err(|_| WRONG_TYPE.to_owned())?;
                 }

@@ -44,7 +44,7 @@ fn an_id_that_the_target_holds_or_knows_is_replaced() {
     c.create("dlq DEDUPE 600000");
     c.create("q DEADFORWARD QUEUE dlq");
     c.push("dlq known ID known");
-    assert_eq!(c.cancel("dlq known"), ["ready"]);
+    assert_eq!(c.pop_ids("dlq NOACK"), ["known"]);
     c.push("dlq held ID held");
     c.push("dlq dead ID dead");
     bury(&mut c, "dlq", &["dead"]);
@@ -54,6 +54,39 @@ fn an_id_that_the_target_holds_or_knows_is_replaced() {
     assert_eq!((c.len("dlq ready"), c.len("dlq dead")), (5, 1));
     assert_eq!(c.get("dlq", "new").text("payload"), "x");
     assert_eq!(c.get("dlq", "held").text("payload"), "held");
+    assert!(!headers(&mut c, "dlq", "new").has("dq-id"), "it has the id that it had");
+    let moved = c.scan("dlq 0 COUNT 100 STATE ready").1;
+    let first_ids = moved.iter().filter(|message| message.has("headers"));
+    let mut first_ids: Vec<String> = first_ids
+        .map(|message| message.get("headers").fields())
+        .filter(|all| all.has("dq-id"))
+        .map(|all| all.text("dq-id"))
+        .collect();
+    first_ids.sort();
+    assert_eq!(first_ids, ["dead", "held", "known"]);
+}
+
+#[test]
+fn a_generated_id_is_told_through_all_moves() {
+    in_both_protocols(|c| {
+        c.create("one DEADFORWARD QUEUE two");
+        c.create("two DEADFORWARD QUEUE three");
+        c.create("three");
+        let id = c.push("one x HEADERS 1 tenant t1");
+        c.ask(format!("DQ.BURY one {id}"));
+        until_moved(c, "one", 1);
+        let second = c.scan("two 0").1[0].text("id");
+        assert_ne!(second, id);
+        c.ask(format!("DQ.BURY two {second}"));
+        until_moved(c, "two", 1);
+        let third = c.scan("three 0").1[0].text("id");
+        let headers = headers(c, "three", &third);
+        assert_eq!(
+            (headers.text("dq-id"), headers.text("dq-queue"), headers.text("tenant")),
+            (id, "two".into(), "t1".into())
+        );
+        c.ask("DEL one two three");
+    });
 }
 
 #[test]
@@ -132,14 +165,19 @@ fn a_message_with_the_most_headers_moves_with_more() {
     let mut c = server.client();
     c.create("q DEADFORWARD QUEUE dlq");
     let pairs: Vec<String> = (0..64).map(|nth| format!("h{nth} {}", "v".repeat(250))).collect();
-    c.push(format!("q x ID m HEADERS 64 {}", pairs.join(" ")));
+    // What follows a batch has headers of its own already.
+    c.ask(format!("DQ.BATCH q b THEN x ID m HEADERS 64 {}", pairs.join(" ")));
+    c.push("dlq x ID m");
     bury(&mut c, "q", &["m"]);
     until_moved(&mut c, "q", 1);
+    c.cancel("dlq m");
+    let m = c.scan("dlq 0").1[0].text("id");
     let digest = c.digest("dlq");
     server.restart_from_aof();
     let mut c = server.client();
     assert_eq!(c.digest("dlq"), digest);
-    assert_eq!(headers(&mut c, "dlq", "m").text("dq-queue"), "q");
+    let all = headers(&mut c, "dlq", &m);
+    assert_eq!(["dq-queue", "dq-id", "dq-batch"].map(|name| all.text(name)), ["q", "m", "b"]);
     server.restart_from_rdb();
     assert_eq!(server.client().digest("dlq"), digest);
 }
