@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -98,6 +99,15 @@ func (q *Queue) Push(ctx context.Context, payload []byte, options ...PushOption)
 	default:
 		return c.ids[0], ErrDuplicate
 	}
+}
+
+// PushJSON is [Queue.Push] for a value whose JSON is the payload, for a [HandleJSON].
+func (q *Queue) PushJSON(ctx context.Context, value any, options ...PushOption) (string, error) {
+	payload, err := json.Marshal(value)
+	if err != nil {
+		return "", fmt.Errorf("dq: the payload cannot be JSON: %w", err)
+	}
+	return q.Push(ctx, payload, options...)
 }
 
 // PushMany adds messages in one step, with the [IDs] that are given, and says what became of each.

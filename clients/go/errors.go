@@ -3,6 +3,7 @@ package dq
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -19,6 +20,8 @@ var (
 	ErrQueueClosed error = &refusedError{"QUEUECLOSED", "the queue is closed"}
 	// ErrOutOfMemory means that the server has reached its maxmemory.
 	ErrOutOfMemory error = &refusedError{"OOM", "the server is out of memory"}
+	// ErrNoModule means that the server does not know the commands of dq.
+	ErrNoModule error = &refusedError{"NOMODULE", "the server has not loaded the module dq"}
 )
 
 var (
@@ -47,11 +50,21 @@ func (e *refusedError) Error() string { return "dq: " + e.text }
 // ServerError is the text of an error that the server answered, such as "QUEUEFULL queue holds 5 messages (MAXLEN)".
 type ServerError string
 
-// Error returns the text.
-func (e ServerError) Error() string { return string(e) }
+var noModule = regexp.MustCompile("(?i)^ERR unknown command ['`]?dq\\.")
 
-// Code returns the first word.
+// Error returns the text, which begins with a sentence that says so if the server has not loaded the module.
+func (e ServerError) Error() string {
+	if noModule.MatchString(string(e)) {
+		return "the server has not loaded the module dq: " + string(e)
+	}
+	return string(e)
+}
+
+// Code returns the first word, or NOMODULE for [ErrNoModule].
 func (e ServerError) Code() string {
+	if noModule.MatchString(string(e)) {
+		return "NOMODULE"
+	}
 	code, _, _ := strings.Cut(string(e), " ")
 	return code
 }

@@ -52,12 +52,23 @@ func (w *Worker) tell(e Event) {
 		if e.Err != nil {
 			w.errorLog.Printf("dq: %s: message %q: %v", e.Queue, e.ID, e.Err)
 		}
-	case Failed, Rejected, Lost:
+	case Lost:
 		w.errorLog.Printf("dq: %s: message %q: %s at attempt %d: %v", e.Queue, e.ID, e.Kind, e.Attempt, e.Err)
 	case Interrupted, Refused:
 		w.errorLog.Printf("dq: %s: %s: %v", e.Queue, e.Kind, e.Err)
 	case Resumed:
 		w.errorLog.Printf("dq: %s: %s", e.Queue, e.Kind)
+	}
+}
+
+// logFailure logs an outcome to which the server has answered the new state of the message.
+func (d *delivery) logFailure(state string) {
+	m, o, end := d.message, d.outcome, ""
+	if state == "dead" {
+		end = "; now dead"
+	}
+	if o.kind == Failed || o.kind == Rejected || o.kind == Retried && end != "" {
+		d.lane.worker.errorLog.Printf("dq: %s: message %q: %s at attempt %d: %v%s", m.Queue, m.ID, o.kind, m.Attempt, o.err, end)
 	}
 }
 

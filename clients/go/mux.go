@@ -2,7 +2,9 @@ package dq
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -61,6 +63,18 @@ func (x *Mux) Handle(queue string, handler Handler, options ...HandlerOption) {
 // HandleFunc is [Mux.Handle] for a function.
 func (x *Mux) HandleFunc(queue string, f func(ctx context.Context, m *Message) error, options ...HandlerOption) {
 	x.Handle(queue, HandlerFunc(f), options...)
+}
+
+// HandleJSON is [Mux.HandleFunc] for payloads that are the JSON of a T, such as [Queue.PushJSON] makes. A message whose
+// payload is not fails, and is delivered again after the backoff, since another worker may be newer.
+func HandleJSON[T any](x *Mux, queue string, f func(ctx context.Context, m *Message, value T) error, options ...HandlerOption) {
+	x.HandleFunc(queue, func(ctx context.Context, m *Message) error {
+		var value T
+		if err := json.Unmarshal(m.Payload, &value); err != nil {
+			return fmt.Errorf("the payload is not JSON for a %v: %w", reflect.TypeOf(&value).Elem(), err)
+		}
+		return f(ctx, m, value)
+	}, options...)
 }
 
 // Use wraps all handlers, the first middleware outermost.

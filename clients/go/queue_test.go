@@ -103,6 +103,11 @@ func TestRefusalsMatchTheirErrors(t *testing.T) {
 	if _, err := s.queue("q").Push(background, nil); !errors.Is(err, dq.ErrOutOfMemory) {
 		t.Error(err)
 	}
+	missing := dq.ServerError("ERR unknown command 'DQ.PUSH', with args beginning with: 'q'")
+	if !errors.Is(missing, dq.ErrNoModule) || !strings.HasPrefix(missing.Error(), "the server has not loaded the module dq: ERR") ||
+		errors.Is(dq.ServerError("ERR unknown command 'HELLO'"), dq.ErrNoModule) {
+		t.Error(missing)
+	}
 	closed := dq.ServerError("QUEUECLOSED x")
 	if !errors.Is(closed, dq.ErrQueueClosed) || errors.Is(closed, dq.ErrQueueFull) {
 		t.Error("a code matches its error only")

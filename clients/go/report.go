@@ -137,6 +137,7 @@ func (l *lane) say(conn *Conn, reports, kept []*delivery, why string) (err error
 		} else if refused != nil {
 			l.worker.tell(Event{Kind: Refused, Queue: l.queue, Err: refused})
 		}
+		about[0].logFailure(text(replies[i]))
 		l.settled(about...)
 	}
 	return err

@@ -76,6 +76,26 @@ func TestAMessageHasWhatItsProducerSaid(t *testing.T) {
 	}
 }
 
+func TestAValueReachesItsHandlerAsJSON(t *testing.T) {
+	type order struct{ Item string }
+	s := newServer(t)
+	heard := make(chan order, 1)
+	mux := dq.NewMux()
+	dq.HandleJSON(mux, "q", func(_ context.Context, _ *dq.Message, o order) error { heard <- o; return nil })
+	s.work(s.do, mux)
+	must(s.queue("q").PushJSON(background, order{"bread"}, dq.Priority(3)))
+	if o := <-heard; o.Item != "bread" {
+		t.Error(o)
+	}
+	must(s.queue("q").Push(background, []byte("bread"), dq.ID("m")))
+	if text := s.state("q", "m", "delayed").Error; !strings.Contains(text, "not JSON for a dq_test.order") {
+		t.Error(text)
+	}
+	if _, err := s.queue("q").PushJSON(background, heard); err == nil || !strings.Contains(err.Error(), "chan") {
+		t.Error(err)
+	}
+}
+
 func TestACheckpointReachesTheNextAttempt(t *testing.T) {
 	s := newServer(t)
 	found := make(chan string, 2)

@@ -54,9 +54,9 @@ func hear(e dq.Event) {
 }
 
 // handle does what the payload says.
-func handle(ctx context.Context, m *dq.Message) error {
+func handle(ctx context.Context, m *dq.Message, wanted wish) error {
 	say("start", fields{"queue": m.Queue, "id": m.ID, "attempt": m.Attempt, "headers": m.Headers, "at": now()})
-	err := work(ctx, m)
+	err := work(ctx, m, wanted)
 	if errors.Is(dq.Cause(ctx), dq.ErrLost) {
 		say("end", fields{"id": m.ID, "how": "lost", "at": now()})
 	}
@@ -71,11 +71,13 @@ type wish struct {
 	Result   json.RawMessage
 }
 
-func work(ctx context.Context, m *dq.Message) error {
-	var wanted wish
-	if err := escaped.Unmarshal(m.Payload, &wanted); err != nil {
-		return err
-	}
+// UnmarshalJSON keeps bytes that are not UTF-8.
+func (w *wish) UnmarshalJSON(data []byte) error {
+	type plain wish
+	return escaped.Unmarshal(data, (*plain)(w))
+}
+
+func work(ctx context.Context, m *dq.Message, wanted wish) error {
 	text, wait := escaped.Bytes(wanted.Text), milliseconds(wanted.MS)
 	switch wanted.Do {
 	case "ok":
@@ -128,25 +130,26 @@ func milliseconds(n float64) time.Duration {
 	return time.Duration(math.Max(math.MinInt64, math.Min(math.MaxInt64-1023, n*float64(time.Millisecond))))
 }
 
-// queues reads NAME=CONCURRENCY.
-type queues map[string]int
+// queues reads NAME=CONCURRENCY, or NAME.
+type queues map[string][]dq.HandlerOption
 
 func (q queues) String() string { return "" }
 
 func (q queues) Set(word string) error {
 	at := strings.LastIndexByte(word, '=')
-	n, err := strconv.Atoi(word[at+1:])
-	if at < 0 || err != nil {
-		return fmt.Errorf("%q is not NAME=CONCURRENCY", word)
+	if at < 0 {
+		q[word] = nil
+		return nil
 	}
-	q[word[:at]] = n
-	return nil
+	n, err := strconv.Atoi(word[at+1:])
+	q[word[:at]] = []dq.HandlerOption{dq.Concurrency(n)}
+	return err
 }
 
 func main() {
 	named := queues{}
 	url := flag.String("url", "", "the server")
-	flag.Var(named, "queue", "NAME=CONCURRENCY, once or more")
+	flag.Var(named, "queue", "NAME or NAME=CONCURRENCY, once or more")
 	lease := flag.Int("lease", 0, "in ms")
 	grace := flag.Int("grace", 30_000, "in ms")
 	name := flag.String("name", "worker", "the end of the name of the consumer")
@@ -159,8 +162,8 @@ func main() {
 		log.Fatal(err)
 	}
 	mux := dq.NewMux()
-	for queue, concurrency := range named {
-		mux.HandleFunc(queue, handle, dq.Concurrency(concurrency))
+	for queue, options := range named {
+		dq.HandleJSON(mux, queue, handle, options...)
 	}
 	err = dq.NewWorker(do, mux, dq.Name(*name), dq.OnEvent(hear), dq.Lease(milliseconds(float64(*lease))),
 		dq.Grace(milliseconds(float64(*grace))), dq.TimeLimit(milliseconds(float64(*limit)))).Run(dq.SignalContext())
