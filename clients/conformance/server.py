@@ -75,10 +75,10 @@ class Clock:
 class Server:
     """A server that writes its AOF before each reply, so that nothing is lost when it is killed."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, module=True):
         self.port = free_port()
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="dq-conformance-"))
-        self._arguments = arguments
+        self._arguments = [*(["--loadmodule", _module()] if module else []), *arguments]
         self._process = None
         self.environment = {}
         """What is added to the environment when it is started."""
@@ -101,7 +101,7 @@ class Server:
             [binary(), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory), "--save", ""]
             + ["--logfile", str(self.directory / "log"), "--appendonly", "yes", "--appendfsync", "always"]
             + ["--enable-debug-command", "yes", "--enable-protected-configs", "yes", "--repl-diskless-sync-delay", "0"]
-            + ["--loadmodule", _module(), *self._arguments, *more],
+            + [*self._arguments, *more],
             stdout=subprocess.DEVNULL,
             env={**os.environ, **self.environment},
         )

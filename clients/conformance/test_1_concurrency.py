@@ -17,6 +17,13 @@ def test_it_holds_no_more_messages_than_it_works_on(server, start, give):
     worker.wait_for_all(12, "end", how="ok")
 
 
+def test_it_works_on_eight_messages_by_default(server, start, give):
+    for _ in range(10):
+        give("q", "hang", ms=60_000)
+    start("q").wait_for_all(8, "start")
+    assert server.info("q")["inflight"] == 8
+
+
 def test_it_pops_only_for_free_places(server, start, give):
     for _ in range(5):
         give("q", "hang", ms=60_000)

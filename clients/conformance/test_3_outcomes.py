@@ -112,12 +112,36 @@ def test_a_time_limit_fails(server, start, give):
     worker.wait_for("end", id=quick, how="ok")
 
 
-@pytest.mark.parametrize("payload", ['{"do": "dance"}', "not JSON", "[]", b"\xff\xfe"])
-def test_an_unknown_task_fails_with_an_error(server, start, payload):
-    worker = start("q=1")
-    id = server.do("DQ.PUSH", "q", payload, "RETRIES", 0).decode()
-    worker.wait_for("end", id=id, how="fail")
-    fields = eventually("it is dead", lambda: (said := server.message("q", id))["state"] == b"dead" and said)
-    assert fields["error"]
-    if b"dance" in fields["payload"]:
-        assert b"dance" in fields["error"]
+@pytest.mark.parametrize("payload", ["not JSON", "[]", "7", b"\xff\xfe"])
+def test_what_cannot_be_decoded_is_retried(server, start, payload):
+    assert "JSON" in retried(server, start("tasks=1"), payload), "the error says what was expected"
+
+
+def test_a_kind_of_work_that_is_not_known_is_retried(server, start):
+    worker = start("tasks=1")
+    assert "dance" in retried(server, worker, '{"do": "dance", "task": "dance", "name": "dance"}')
+    eventually("the log names it", lambda: any("dance" in line for line in worker.errors))
+
+
+def retried(server, worker, payload):
+    """Pushes a message that no handler can begin with. Returns its error, with which it waits for its second attempt."""
+    server.do("DQ.CREATE", "tasks", "BACKOFF", 60_000, 60_000)
+    id = server.do("DQ.PUSH", "tasks", payload).decode()
+    fields = eventually("it failed", lambda: "error" in (said := server.message("tasks", id)) and said)
+    assert fields["state"] == b"delayed" and fields["attempt"] == 1
+    assert fields["due"] - fields["created"] >= 60_000, "the backoff of the queue applies"
+    return fields["error"].decode()
+
+
+@pytest.mark.parametrize("do, attempts", [("fail", 2), ("reject", 1)])
+def test_the_log_names_what_failed_and_says_when_it_is_dead(server, start, give, do, attempts):
+    server.do("DQ.CREATE", "orders", "BACKOFF", 50, 50)
+    worker = start("orders=1")
+    id = give("orders", do, "RETRIES", 1, text="no oven")
+    eventually("it is dead", lambda: server.message("orders", id)["state"] == b"dead")
+    lines = eventually(
+        "the log has it", lambda: len(found := [line for line in worker.errors if id in line]) == attempts and found
+    )
+    for attempt, line in enumerate(lines, 1):
+        assert "orders" in line and "no oven" in line and re.search(rf"attempt\W+{attempt}\b", line)
+        assert ("now dead" in line) == (attempt == attempts)

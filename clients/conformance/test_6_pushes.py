@@ -1,5 +1,9 @@
 """Pushes: each is made once, also if its connection breaks."""
 
+import time
+
+from server import PATIENCE, free_port
+
 
 def test_a_push_whose_reply_was_lost_is_made_once(server, proxy, produce):
     proxy.lose_the_reply_to(b"DQ.PUSH")
@@ -14,6 +18,14 @@ def test_a_push_waits_for_a_server_that_restarts(server, produce):
     server.launch()
     [answer] = produce({"queue": "q", "payload": "x"})
     assert server.message("q", answer["id"])["payload"] == b"x"
+
+
+def test_a_push_ends_after_ten_seconds_without_a_server(produce):
+    begun = time.monotonic()
+    assert produce({"queue": "q", "payload": "x"}, url=f"redis://127.0.0.1:{free_port()}") == [
+        {"error": "ConnectionLost"}
+    ]
+    assert 9.5 < time.monotonic() - begun < 12 * PATIENCE
 
 
 def test_a_duplicate_is_null(server, produce):

@@ -52,7 +52,7 @@ try:
     else:
         error = f"unknown task {do!r}"
 except (ValueError, TypeError, KeyError, AttributeError) as wrong:
-    error = f"no task: {wrong!r}"
+    error = f"the payload is no JSON of a task: {wrong!r}"
 sys.stderr.write(error)
 sys.stderr.flush()
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
