@@ -16,7 +16,7 @@ planted=(python)
 
 # Runs pytest. Some promises are times, such as half a second until a handler is told: what failed on a busy machine is
 # tried a second time, by itself.
-#   pytest_twice DIRECTORY PYTHON [FILE]
+#   pytest_twice DIRECTORY PYTHON [ARGUMENT ...]
 pytest_twice() {
     (cd "$1" && { "$2" -m pytest -n "$jobs" "${@:3}" || "$2" -m pytest --last-failed --last-failed-no-failures none "${@:3}"; })
 }
@@ -60,6 +60,24 @@ find_redigo() {
     export GOWORK=$1/go.work
 }
 
+# Makes a workspace with the adapter for go-redis, if the proxy for modules, or the cache of modules, has that.
+find_goredis() {
+    (cd clients/go/goredis && GOWORK=off GOFLAGS=-mod=readonly go mod download github.com/redis/go-redis/v9 \
+        github.com/cespare/xxhash/v2 github.com/dgryski/go-rendezvous 2>/dev/null) || return 1
+    printf 'go 1.19\n\nuse (\n%s\n%s\n)\n' "$PWD/clients/go" "$PWD/clients/go/goredis" >"$1/goredis.work"
+    grep -s ^replace "${GOWORK:-}" >>"$1/goredis.work" || true
+}
+
+# Builds what the conformance suite drives.
+#   build_go ADAPTER DIRECTORY
+build_go() {
+    local program
+    for program in worker push calls; do
+        go vet "conformance/$program.go" "conformance/$1.go"
+        go build -o "$2/$program" "conformance/$program.go" "conformance/$1.go"
+    done
+}
+
 debian_install() {
     [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -qq -y --no-install-recommends "$@" >/dev/null
 }
@@ -78,12 +96,15 @@ else
         cd clients/go
         go vet ./...
         go vet ../../benches/workers/go/worker.go
-        for program in worker push calls; do
-            go vet "conformance/$program.go"
-            go build -o "$go/$program" "conformance/$program.go"
-        done
+        build_go redigo "$go"
         go test ./...
     )
+    rm -rf "$go/goredis"
+    if find_goredis "$go"; then
+        (cd clients/go && export GOWORK=$go/goredis.work && go vet ./goredis && go test ./goredis && build_go goredis "$go/goredis")
+    else
+        left_out+=("the adapter for go-redis: the proxy for modules does not have it")
+    fi
     if command -v cc >/dev/null; then
         (cd clients/go && go test -race ./...)
     else
@@ -192,6 +213,9 @@ EOF
 
     echo "--- conformance"
     pytest_twice clients/conformance "$python/bin/python"
+    if [ -x "$go/goredis/worker" ]; then
+        DQ_PROGRAMS=$go/goredis pytest_twice clients/conformance "$python/bin/python" --client go
+    fi
     "$python/bin/python" clients/conformance/planted.py "${planted[@]}"
     for client in python node go rust dqctl; do
         "$python/bin/python" - "$client" <<'EOF' || left_out+=("the conformance of the $client client: it has no programs, or what runs them is missing")

@@ -281,7 +281,8 @@ def prepare(client, folder):
             (folder / "go.work").write_text(text)
             environment["GOWORK"] = str(folder / "go.work")
         for program in ("worker", "push"):
-            command = ["go", "build", "-o", str(folder / "programs" / program), f"conformance/{program}.go"]
+            sources = f"conformance/{program}.go", "conformance/redigo.go"
+            command = ["go", "build", "-o", str(folder / "programs" / program), *sources]
             subprocess.run(command, cwd=folder, env=environment, check=True)
         environment["DQ_PROGRAMS"] = str(folder / "programs")
     return environment

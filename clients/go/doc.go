@@ -1,18 +1,18 @@
 // Package dq is the client of dq, the delay queue module of Redis and Valkey: it pushes messages, and works on them.
 //
-// The package sends commands through any Redis client, by the interface [Doer]. Package dq/redigo implements it for
-// redigo; an adapter for another client is a few lines.
+// The package sends commands through any Redis client, by the interface [Doer]. Packages dq/redigo and dq/goredis
+// implement it for redigo and go-redis; an adapter for another client is a few lines.
 //
 // A producer:
 //
 //	client := dq.NewClient(do)
-//	id, err := client.Queue("mail").Push(ctx, []byte("ann@example.org"), dq.Delay(15*time.Minute))
+//	id, err := client.Queue("mail").PushJSON(ctx, Mail{To: "ann@example.org"}, dq.Delay(15*time.Minute))
 //
 // A worker:
 //
 //	mux := dq.NewMux()
-//	mux.HandleFunc("mail", func(ctx context.Context, m *dq.Message) error {
-//		return send(ctx, m.Payload)
+//	dq.HandleJSON(mux, "mail", func(ctx context.Context, m *dq.Message, mail Mail) error {
+//		return send(ctx, mail)
 //	})
 //	err := dq.NewWorker(do, mux, dq.Concurrency(8)).Run(dq.SignalContext())
 //

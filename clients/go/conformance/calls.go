@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"dq"
-	"dq/redigo"
 )
 
 func check[T any](_ T, err error) { checkError(err) }
@@ -25,7 +24,7 @@ func checkError(err error) {
 func main() {
 	url := flag.String("url", "", "the server")
 	flag.Parse()
-	do, err := redigo.Open(*url)
+	do, err := open(*url)
 	if err != nil {
 		log.Fatal(err)
 	}

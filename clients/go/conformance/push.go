@@ -15,7 +15,6 @@ import (
 
 	"dq"
 	"dq/conformance/internal/escaped"
-	"dq/redigo"
 )
 
 type wish struct {
@@ -76,7 +75,7 @@ func push(client *dq.Client, wanted wish) map[string]any {
 func main() {
 	url := flag.String("url", "", "the server")
 	flag.Parse()
-	do, err := redigo.Open(*url)
+	do, err := open(*url)
 	if err != nil {
 		log.Fatal(err)
 	}

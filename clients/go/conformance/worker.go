@@ -20,7 +20,6 @@ import (
 
 	"dq"
 	"dq/conformance/internal/escaped"
-	"dq/redigo"
 )
 
 type fields map[string]any
@@ -157,7 +156,7 @@ func main() {
 	flag.Parse()
 	log.SetFlags(log.Lmicroseconds)
 
-	do, err := redigo.Open(*url)
+	do, err := open(*url)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -9,10 +9,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"dq"
+	"dq/internal/adapter"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -20,11 +20,8 @@ import (
 const (
 	connectTimeout = 5 * time.Second
 	replyTimeout   = 10 * time.Second
-	// A connection that hears nothing is asked for an answer so often, and is dead after the longer time.
-	pingInterval = 8 * time.Second
-	silence      = 20 * time.Second
-	maxIdle      = 8
-	idleTime     = 4 * time.Minute
+	maxIdle        = 8
+	idleTime       = 4 * time.Minute
 )
 
 // Client sends commands through a pool of redigo.
@@ -135,7 +132,7 @@ func (c *Client) Do(ctx context.Context, args ...any) (any, error) {
 	if err != nil {
 		return nil, c.translate(err)
 	}
-	reply, err := within(ctx, func() (any, error) {
+	reply, err := adapter.Within(ctx, func() (any, error) {
 		defer pooled.Close()
 		return do(ctx, pooled, args)
 	}, func() {})
@@ -170,13 +167,13 @@ type conn struct {
 
 // Do sends a command. If ctx ends before the reply, the connection is closed.
 func (c *conn) Do(ctx context.Context, args ...any) (any, error) {
-	reply, err := within(ctx, func() (any, error) { return do(ctx, c.Conn, args) }, func() { c.Close() })
+	reply, err := adapter.Within(ctx, func() (any, error) { return do(ctx, c.Conn, args) }, func() { c.Close() })
 	return reply, c.client.translate(err)
 }
 
 // Pipeline sends commands in one round trip.
 func (c *conn) Pipeline(ctx context.Context, commands [][]any) ([]any, error) {
-	reply, err := within(ctx, func() (any, error) {
+	reply, err := adapter.Within(ctx, func() (any, error) {
 		for _, command := range commands {
 			if err := c.Send(command[0].(string), command[1:]...); err != nil {
 				return nil, err
@@ -199,29 +196,6 @@ func (c *conn) Pipeline(ctx context.Context, commands [][]any) ([]any, error) {
 	}, func() { c.Close() })
 	replies, _ := reply.([]any)
 	return replies, c.client.translate(err)
-}
-
-// within runs what blocks, but not beyond the end of ctx. What has begun then goes on, unless it is broken off.
-func within(ctx context.Context, run func() (any, error), breakOff func()) (any, error) {
-	if ctx.Done() == nil {
-		return run()
-	}
-	type answer struct {
-		reply any
-		err   error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		reply, err := run()
-		answers <- answer{reply, err}
-	}()
-	select {
-	case a := <-answers:
-		return a.reply, a.err
-	case <-ctx.Done():
-		breakOff()
-		return nil, ctx.Err()
-	}
 }
 
 func do(ctx context.Context, c redis.Conn, args []any) (any, error) {
@@ -247,20 +221,15 @@ func timeout(ctx context.Context) time.Duration {
 // translate returns what the server answered as dq knows it, and any other error with the address of the server.
 func (c *Client) translate(err error) error {
 	var refused redis.Error
-	switch {
-	case errors.As(err, &refused):
+	if errors.As(err, &refused) {
 		return dq.ServerError(refused)
-	case err == nil || strings.Contains(err.Error(), c.address):
-		return err
 	}
-	return fmt.Errorf("%s: %w", c.address, err)
+	return adapter.At(c.address, err)
 }
 
-// subscription is a connection that hears a channel, and is pinged so that its silent end is noticed.
 type subscription struct {
 	conn redis.Conn
-	once sync.Once
-	done chan struct{}
+	stop context.CancelFunc
 }
 
 // Subscribe opens a connection that hears a channel.
@@ -269,25 +238,26 @@ func (c *Client) Subscribe(ctx context.Context, channel string) (dq.Subscription
 	if err != nil {
 		return nil, err
 	}
-	s := &subscription{conn: opened, done: make(chan struct{})}
-	if err = opened.Send("SUBSCRIBE", channel); err == nil {
-		err = opened.Flush()
+	send := func(words ...any) error {
+		if err := opened.Send(words[0].(string), words[1:]...); err != nil {
+			return err
+		}
+		return opened.Flush()
 	}
-	if err == nil {
+	if err = send("SUBSCRIBE", channel); err == nil {
 		_, err = redis.ReceiveWithTimeout(opened, replyTimeout)
 	}
 	if err != nil {
-		s.Close()
+		opened.Close()
 		return nil, c.translate(err)
 	}
-	go s.ping(ctx)
-	return s, nil
+	return &subscription{opened, adapter.Watch(ctx, func() error { return send("PING", "") }, opened.Close)}, nil
 }
 
 // Receive waits for the next text.
 func (s *subscription) Receive() (string, error) {
 	for {
-		reply, err := redis.ReceiveWithTimeout(s.conn, silence)
+		reply, err := redis.ReceiveWithTimeout(s.conn, adapter.Silence)
 		var refused redis.Error
 		if err != nil && !errors.As(err, &refused) { // A user without the right to PING gets an answer, too.
 			return "", err
@@ -300,24 +270,6 @@ func (s *subscription) Receive() (string, error) {
 
 // Close ends the connection.
 func (s *subscription) Close() error {
-	s.once.Do(func() { close(s.done) })
-	return s.conn.Close()
-}
-
-func (s *subscription) ping(ctx context.Context) {
-	ticker := time.NewTicker(pingInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			if s.conn.Send("PING", "") != nil || s.conn.Flush() != nil {
-				return
-			}
-		case <-ctx.Done():
-			s.Close()
-			return
-		case <-s.done:
-			return
-		}
-	}
+	s.stop()
+	return nil
 }
