@@ -149,7 +149,13 @@ FAULTS = {
             '[]any{"CLIENT", "UNBLOCK", id})',
             "test_4",
         ),
-        ("5 does not pop after an error", "fetch.go", "rest(l.worker.running, pauses.next())", "return", "test_5"),
+        (
+            "5 does not pop after an error",
+            "fetch.go",
+            "waitFor(l.worker.running.Done(), pauses.next())",
+            "pauses.next(); return",
+            "test_5",
+        ),
         ("5 drops outcomes that were refused", "report.go", "if isTransient(refused) {", "if false {", "test_5"),
         (
             "6 does not repeat pushes",
@@ -161,8 +167,8 @@ FAULTS = {
         (
             "6 repeats pushes under new ids",
             "client.go",
-            "if len(c.ids) == 0 && q.client.pushTimeout > 0 {",
-            "if false {",
+            "for len(c.ids) < n && q.client.pushTimeout > 0 {",
+            "for false {",
             "test_6",
         ),
         ("6 repeats pushes for a minute", "client.go", "pushTimeout = 10 *", "pushTimeout = 60 *", "test_6"),
@@ -176,7 +182,13 @@ FAULTS = {
         ),
         ("8 pops without a name", "fetch.go", ', "AS", f.name)', ")", "test_8"),
         ("9 needs HELLO", "fetch.go", 'reply, err = f.ask(0, "CLIENT", "ID")', "return err", "test_9"),
-        ("9 takes ids for valid UTF-8", "reply.go", "return string(v)", "return string([]rune(string(v)))", "test_9"),
+        (
+            "9 takes ids for valid UTF-8",
+            "reply.go",
+            "string(raw(reply))",
+            "string([]rune(string(raw(reply))))",
+            "test_9",
+        ),
     ],
     "node": [
         ("1 pops more than it can work on", "thread/lane.js", "String(room)", "String(room + 1)", "test_1"),

@@ -80,25 +80,11 @@ type Pushed struct {
 // Push adds a message and returns its id. If the queue holds a message of that [ID] already, the error is
 // [ErrDuplicate].
 func (q *Queue) Push(ctx context.Context, payload []byte, options ...PushOption) (string, error) {
-	c := q.command(ctx, options)
-	if len(c.ids) == 0 && q.client.pushTimeout > 0 {
-		c.ids = []string{newID()}
-	}
-	args := append([]any{"DQ.PUSH", q.key, payload}, c.args...)
-	for _, id := range c.ids { // The server refuses a second one.
-		args = append(args, "ID", id)
-	}
-	reply, repeated, err := q.repeat(ctx, args)
-	switch {
-	case err != nil:
+	pushed, err := q.push(ctx, []any{"DQ.PUSH", q.key, payload}, "ID", 1, options)
+	if err != nil {
 		return "", err
-	case reply != nil:
-		return text(reply), nil
-	case repeated: // Its first copy has arrived.
-		return c.ids[0], nil
-	default:
-		return c.ids[0], ErrDuplicate
 	}
+	return pushed[0].ID, pushed[0].Err
 }
 
 // PushJSON is [Queue.Push] for a value whose JSON is the payload, for a [HandleJSON].
@@ -115,48 +101,51 @@ func (q *Queue) PushMany(ctx context.Context, payloads [][]byte, options ...Push
 	if len(payloads) == 0 {
 		return nil, nil
 	}
-	c := q.command(ctx, options)
-	if len(c.ids) > 0 && len(c.ids) != len(payloads) {
-		return nil, fmt.Errorf("dq: there are %d payloads but %d ids", len(payloads), len(c.ids))
-	}
-	for len(c.ids) < len(payloads) && q.client.pushTimeout > 0 {
-		c.ids = append(c.ids, newID())
-	}
 	args := []any{"DQ.MPUSH", q.key, len(payloads)}
 	for _, payload := range payloads {
 		args = append(args, payload)
 	}
-	args = append(args, c.args...)
-	if len(c.ids) > 0 {
-		args = append(append(args, "IDS"), anys(c.ids)...)
+	return q.push(ctx, args, "IDS", len(payloads), options)
+}
+
+// push sends the first words of a command, the options, and the ids of n messages behind a word.
+func (q *Queue) push(ctx context.Context, args []any, word string, n int, options []PushOption) ([]Pushed, error) {
+	c := collect(PushOption.forPush, options, args...)
+	q.addHeaders(ctx, c)
+	if len(c.ids) > 0 && len(c.ids) != n {
+		return nil, fmt.Errorf("dq: the number of payloads is %d, and that of ids is %d", n, len(c.ids))
 	}
-	reply, repeated, err := q.repeat(ctx, args)
+	for len(c.ids) < n && q.client.pushTimeout > 0 {
+		c.ids = append(c.ids, newID())
+	}
+	if len(c.ids) > 0 {
+		c.add(append([]any{word}, anys(c.ids)...)...)
+	}
+	reply, repeated, err := q.repeat(ctx, c.args)
 	if err != nil {
 		return nil, err
 	}
-	pushed := make([]Pushed, len(payloads))
+	replies := list(reply)
+	if word == "ID" {
+		replies = []any{reply}
+	}
+	pushed := make([]Pushed, n)
 	for i, id := range c.ids {
 		pushed[i].ID = id
 	}
-	for i, one := range list(reply) {
+	for i, one := range replies {
 		if refused := refusal(one); refused != nil {
 			pushed[i].Err = refused
 		} else if one != nil {
 			pushed[i].ID = text(one)
-		} else if !repeated {
+		} else if !repeated { // Else its first copy has arrived.
 			pushed[i].Err = ErrDuplicate
 		}
 	}
 	return pushed, nil
 }
 
-// command collects the options of a push, and the headers with what the client adds to them.
-func (q *Queue) command(ctx context.Context, options []PushOption) *command {
-	c := collect(PushOption.forPush, options)
-	q.addHeaders(ctx, c)
-	return c
-}
-
+// addHeaders adds the headers that the options, the tracer and the hooks have set.
 func (q *Queue) addHeaders(ctx context.Context, c *command) {
 	if q.client.tracer != nil {
 		q.client.tracer.Inject(ctx, c.headers)
@@ -197,7 +186,7 @@ func (q *Queue) repeat(ctx context.Context, args []any) (reply any, repeated boo
 			return reply, repeated, err
 		}
 		repeated, cause = true, err
-		rest(ctx, pauses.next())
+		waitFor(ctx.Done(), pauses.next())
 	}
 }
 

@@ -157,10 +157,7 @@ func translate(err error) error {
 	return &connectionError{err}
 }
 
-func isServerError(err error) bool {
-	var answered ServerError
-	return errors.As(err, &answered)
-}
+func isServerError(err error) bool { return codeOf(err) != "" }
 
 // codeOf returns the code of an error that the server answered, and "" for any other.
 func codeOf(err error) string {

@@ -28,7 +28,7 @@ func (l *lane) fetch() {
 		err := f.connect()
 		for err == nil && !l.worker.stopping.Load() {
 			if err = f.step(); err == nil {
-				pauses.reset()
+				pauses = backoff{}
 				l.answered.Store(time.Now().UnixNano())
 				if interrupted {
 					interrupted = false
@@ -43,7 +43,7 @@ func (l *lane) fetch() {
 				interrupted = true
 				l.worker.tell(Event{Kind: Interrupted, Queue: l.queue, Err: err})
 			}
-			rest(l.worker.running, pauses.next())
+			waitFor(l.worker.running.Done(), pauses.next())
 		}
 	}
 	l.flushAcks()

@@ -205,23 +205,19 @@ func (l *lane) ended(d *delivery, o outcome) {
 }
 
 // lose takes a message from its handler that is no longer ours.
-func (l *lane) lose(d *delivery, reason string) {
-	if !l.decide(d) {
-		return
-	}
-	lost := &LostError{reason}
-	d.tell(Lost, lost)
-	d.cancel(lost)
-	l.settled(d)
-}
+func (l *lane) lose(d *delivery, reason string) { l.take(d, &LostError{reason}, outcome{kind: Lost}) }
 
-// take takes a message from its handler with an outcome, since it is still ours.
+// take takes a message from its handler, with what the server is to hear if it is still ours.
 func (l *lane) take(d *delivery, cause error, o outcome) {
 	if !l.decide(d) {
 		return
 	}
 	d.tell(o.kind, cause)
 	d.cancel(cause)
+	if o.command == "" {
+		l.settled(d)
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.enqueue(d, o)
@@ -306,7 +302,7 @@ func (l *lane) extendAll(reason string) {
 	l.wakeReporter()
 }
 
-// flushAcks passes the acks that wait for the fetcher to the reporter.
+// flushAcks passes the acks that wait for the fetcher to the reporter, and wakes the fetcher.
 func (l *lane) flushAcks(more ...*delivery) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -315,6 +311,7 @@ func (l *lane) flushAcks(more ...*delivery) {
 		l.enqueue(d, acked)
 	}
 	l.acks = nil
+	l.turn.Signal()
 }
 
 func (l *lane) isIdle() bool {
@@ -340,12 +337,6 @@ func (l *lane) close() {
 	l.closed, l.patience = true, time.Now().Add(lastMoment)
 	l.alarm.Stop()
 	l.wakeReporter()
-}
-
-func (l *lane) wakeFetcher() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.turn.Signal()
 }
 
 // The lock is held in the following.

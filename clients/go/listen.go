@@ -30,12 +30,12 @@ func (l *lane) listen() {
 					Err: fmt.Errorf("losses are noticed late, without the channel %s: %w", channel, err)})
 			}
 			l.listening()
-			rest(l.worker.work, refusedPause)
+			waitFor(l.worker.work.Done(), refusedPause)
 			continue
 		}
 		if err == nil {
 			refused = false
-			pauses.reset()
+			pauses = backoff{}
 			l.extendAll("lease") // Something may have been missed.
 			l.listening()
 			for err == nil {
@@ -46,7 +46,7 @@ func (l *lane) listen() {
 			}
 			subscription.Close()
 		}
-		rest(l.worker.work, pauses.next())
+		waitFor(l.worker.work.Done(), pauses.next())
 	}
 }
 

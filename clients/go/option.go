@@ -1,9 +1,6 @@
 package dq
 
-import (
-	"errors"
-	"time"
-)
+import "time"
 
 // Each option is of the types of those commands that know it, so an option that means nothing does not compile.
 type (
@@ -40,7 +37,6 @@ type command struct {
 	ids     []string
 	headers map[string]string
 	retain  bool
-	flaw    error // what is wrong with the options, if the server cannot see it
 }
 
 // collect has options written behind the first words of a command.
@@ -229,13 +225,8 @@ func Count(n int) interface {
 }
 
 // States purges messages of these states only: "delayed", "ready", "inflight", "dead", "done".
-func States(states ...string) PurgeOption {
-	return option(func(c *command) {
-		if len(states) == 0 {
-			c.flaw = errors.New("dq: States() has no state; leave it out to purge all")
-		}
-		c.args = append(anys(states), c.args...) // They come first.
-	})
+func States(first string, more ...string) PurgeOption {
+	return option(func(c *command) { c.args = append(append([]any{first}, anys(more)...), c.args...) }) // They come first.
 }
 
 // Recurring purges schedules, too.

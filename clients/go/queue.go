@@ -104,21 +104,17 @@ func (q *Queue) Redrive(ctx context.Context, options ...RedriveOption) (int, err
 // Purge removes messages and returns how many: all but schedules, those of some [States] or of a [Group], or those that
 // have been in their state for long ([Older]).
 func (q *Queue) Purge(ctx context.Context, options ...PurgeOption) (int, error) {
-	c := collect(PurgeOption.forPurge, options)
-	if c.flaw != nil {
-		return 0, c.flaw
-	}
-	return q.count(ctx, "DQ.PURGE", c.args...)
+	return q.count(ctx, "DQ.PURGE", collect(PurgeOption.forPurge, options).args...)
 }
 
 // Len returns the number of messages of the queue, or of a [Group], in a state, or of all that are to be completed if
 // the state is "".
 func (q *Queue) Len(ctx context.Context, state string, options ...PeekOption) (int, error) {
-	var states []string
+	var states []any
 	if state != "" {
-		states = []string{state}
+		states = []any{state}
 	}
-	return q.count(ctx, "DQ.LEN", collect(PeekOption.forPeek, options, anys(states)...).args...)
+	return q.count(ctx, "DQ.LEN", collect(PeekOption.forPeek, options, states...).args...)
 }
 
 // Declare creates the queue with these settings, or changes them if it exists. Programs call it when they start.
@@ -244,7 +240,7 @@ func (q *Queue) Await(ctx context.Context, id string) ([]byte, error) {
 		case errors.Is(err, ErrNotFound) || err != nil && !isTransient(err):
 			return nil, err
 		case err != nil:
-			rest(ctx, pauses.next())
+			waitFor(ctx.Done(), pauses.next())
 		case record.State == "dead":
 			return nil, &FailedError{ID: id, Reason: record.Reason, Text: record.Error}
 		case record.State == "done" && record.Result != nil && len(record.Result) == 0:
@@ -253,15 +249,5 @@ func (q *Queue) Await(ctx context.Context, id string) ([]byte, error) {
 			return record.Result, nil
 		}
 		cause = err
-	}
-}
-
-// rest waits, but not beyond the end of ctx.
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

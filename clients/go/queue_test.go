@@ -197,7 +197,7 @@ func TestACallWhoseContextHasEndedKeepsNoConnection(t *testing.T) {
 	}
 }
 
-func TestTimesAreNotNegativeAndStatesAreNamed(t *testing.T) {
+func TestTimesAreNotNegative(t *testing.T) {
 	s := newServer(t)
 	must(s.queue("q").Push(background, nil, dq.ID("m")))
 	for name, call := range map[string]func() error{
@@ -206,7 +206,6 @@ func TestTimesAreNotNegativeAndStatesAreNamed(t *testing.T) {
 		"TTL":         func() error { _, err := s.queue("q").Push(background, nil, dq.TTL(-1)); return err },
 		"AT":          func() error { _, err := s.queue("q").Push(background, nil, dq.At(time.Time{})); return err },
 		"FOR":         func() error { return s.queue("q").Pause(background, dq.FlowOut, -1) },
-		"States":      func() error { _, err := s.queue("q").Purge(background, dq.States()); return err },
 		"IDS":         func() error { _, err := s.queue("q").Redrive(background, dq.IDs()); return err },
 	} {
 		if err := call(); err == nil || !strings.Contains(err.Error(), name) {

@@ -61,16 +61,14 @@ type Info struct {
 }
 
 func newInfo(reply any) *Info {
-	i := &Info{Fields: fieldsOf(reply)}
-	for name, field := range map[string]*int64{
-		"delayed": &i.Delayed, "ready": &i.Ready, "inflight": &i.Inflight, "dead": &i.Dead, "done": &i.Done,
-		"pushed": &i.Pushed, "delivered": &i.Delivered, "acked": &i.Acked, "nacked": &i.Nacked,
-		"lease-expired": &i.Expired, "waiting-clients": &i.Waiting,
-	} {
-		*field = integer(i.Fields[name])
-	}
-	i.Paused, i.Closed = integer(i.Fields["paused"]) == 1, integer(i.Fields["closed"]) == 1
-	i.Lease, i.Delay = duration(i.Fields["lease"]), duration(i.Fields["delay"])
+	f := fieldsOf(reply)
+	i := &Info{Fields: f}
+	i.Delayed, i.Ready, i.Inflight = integer(f["delayed"]), integer(f["ready"]), integer(f["inflight"])
+	i.Dead, i.Done, i.Waiting = integer(f["dead"]), integer(f["done"]), integer(f["waiting-clients"])
+	i.Pushed, i.Delivered, i.Acked = integer(f["pushed"]), integer(f["delivered"]), integer(f["acked"])
+	i.Nacked, i.Expired = integer(f["nacked"]), integer(f["lease-expired"])
+	i.Paused, i.Closed = integer(f["paused"]) == 1, integer(f["closed"]) == 1
+	i.Lease, i.Delay = duration(f["lease"]), duration(f["delay"])
 	return i
 }
 

@@ -9,35 +9,23 @@ import (
 // Replies as the libraries hand them out: text is a string or []byte, a map is one of RESP3 or a flat array of RESP2.
 
 func text(reply any) string {
-	switch v := reply.(type) {
-	case string:
-		return v
-	case []byte:
-		return string(v)
-	case int64:
-		return strconv.FormatInt(v, 10)
+	if n, ok := reply.(int64); ok {
+		return strconv.FormatInt(n, 10)
 	}
-	return ""
+	return string(raw(reply))
 }
 
 func raw(reply any) []byte {
-	switch v := reply.(type) {
-	case []byte:
-		return v
-	case string:
-		return []byte(v)
+	if s, ok := reply.(string); ok {
+		return []byte(s)
 	}
-	return nil
+	b, _ := reply.([]byte)
+	return b
 }
 
 func integer(reply any) int64 {
-	switch v := reply.(type) {
-	case int64:
-		return v
-	case int:
-		return int64(v)
-	}
-	return 0
+	n, _ := reply.(int64)
+	return n
 }
 
 // refusal returns the error that stands in the place of a reply, or nil.
@@ -53,32 +41,25 @@ func list(reply any) []any {
 	return items
 }
 
-// each calls a function for each field of a map.
-func each(reply any, do func(name string, value any)) {
+// mapOf reads each field of a map.
+func mapOf[T any](reply any, read func(value any) T) map[string]T {
+	fields := map[string]T{}
 	switch v := reply.(type) {
 	case map[any]any:
 		for name, value := range v {
-			do(text(name), value)
+			fields[text(name)] = read(value)
 		}
 	case []any:
 		for i := 0; i+1 < len(v); i += 2 {
-			do(text(v[i]), v[i+1])
+			fields[text(v[i])] = read(v[i+1])
 		}
 	}
-}
-
-// fieldsOf returns the fields of a map.
-func fieldsOf(reply any) map[string]any {
-	fields := map[string]any{}
-	each(reply, func(name string, value any) { fields[name] = value })
 	return fields
 }
 
-func texts(reply any) map[string]string {
-	found := make(map[string]string)
-	each(reply, func(name string, value any) { found[name] = text(value) })
-	return found
-}
+func fieldsOf(reply any) map[string]any { return mapOf(reply, func(value any) any { return value }) }
+
+func texts(reply any) map[string]string { return mapOf(reply, text) }
 
 // ms returns a duration in the unit of the server, rounded up, so that nothing is due too early. A negative one stays
 // negative, so that the server refuses it.
@@ -122,5 +103,3 @@ func (b *backoff) next() time.Duration {
 	}
 	return pause/2 + time.Duration(rand.Int63n(int64(pause/2)))
 }
-
-func (b *backoff) reset() { b.pause = 0 }

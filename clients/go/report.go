@@ -17,7 +17,7 @@ func (l *lane) report() {
 		}
 		err := l.say(&conn, reports, kept, why)
 		if err == nil {
-			pauses.reset()
+			pauses = backoff{}
 			l.answered.Store(time.Now().UnixNano())
 			continue
 		}
@@ -32,7 +32,7 @@ func (l *lane) report() {
 		if enough {
 			break
 		}
-		rest(l.worker.work, pauses.next())
+		waitFor(l.worker.work.Done(), pauses.next())
 	}
 	if conn != nil {
 		conn.Close()

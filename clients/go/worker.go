@@ -177,7 +177,7 @@ func SignalContext() context.Context {
 func (w *Worker) finish(fetchers *sync.WaitGroup) {
 	w.stopping.Store(true)
 	for _, l := range w.lanes {
-		l.wakeFetcher()
+		l.flushAcks()
 	}
 	popped := make(chan struct{})
 	go func() { fetchers.Wait(); close(popped) }()
@@ -230,6 +230,7 @@ func (w *Worker) waitUntilIdle(enough <-chan time.Time) {
 	}
 }
 
+// waitFor waits until done is closed, but not for longer.
 func waitFor(done <-chan struct{}, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
