@@ -17,7 +17,6 @@ NOT_OF = {
         "test_a_retry_after_that_is_no_time_is_a_failure": "an exit code names no time",
         "test_a_worker_has_a_name": "its name is always host:pid:dqctl",
         "test_later_deliveries_have_the_name_too": "its name is always host:pid:dqctl",
-        "test_ids_may_have_any_bytes[dqctl-\\x00\\xff\\n\\r]": "an environment variable has no zero byte",
     },
     "rust": {
         "test_it_works_on_eight_messages_by_default": "each of its queues is given a number",

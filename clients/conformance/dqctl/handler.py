@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 
-
 ID = os.environ["DQ_ID"]
 if "\\x00" in ID:  # An environment has no zero byte, so dqctl writes such an id with escapes.
     ID = os.fsdecode(re.sub(rb"\\x(..)", lambda byte: bytes.fromhex(byte[1].decode()), os.fsencode(ID)))
