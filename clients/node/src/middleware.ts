@@ -1,6 +1,5 @@
 /** What surrounds pushes and handlers: headers that producers add, and what consumers make of them. */
 import type { Job } from './job.js';
-import { tracing } from './tracing.js';
 
 /** Surrounds pushes and handlers. Given to queues and workers. */
 export interface Middleware {
@@ -8,9 +7,4 @@ export interface Middleware {
   push?(queue: string, headers: Record<string, string | Uint8Array>): void;
   /** Calls the handler, or what surrounds it. */
   handle?(job: Job, next: () => Promise<unknown>): Promise<unknown>;
-}
-
-/** Returns the middleware that is used without being given. */
-export function defaultMiddleware(): Middleware[] {
-  return tracing ? [tracing] : [];
 }

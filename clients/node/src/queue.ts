@@ -6,7 +6,7 @@ import { type Client, clientOf, keyOf, targetOf } from './connection.js';
 import type { Link, Target } from './drivers.js';
 import { ConnectionLost, type DeadId, JobFailed, NotKept, Refused, WaitTimeout } from './errors.js';
 import { envelope, packed } from './job.js';
-import { defaultMiddleware, type Middleware } from './middleware.js';
+import type { Middleware } from './middleware.js';
 import {
   type Connection,
   check,
@@ -30,6 +30,7 @@ import {
 } from './options.js';
 import { isTransient, refused } from './refusals.js';
 import { answered, Backoff, Route } from './route.js';
+import { tracing } from './tracing.js';
 
 /** How a queue is opened. */
 export interface QueueOptions {
@@ -83,7 +84,7 @@ export class Queue<Data = unknown, Result = unknown> {
     this.#target = target;
     checkWhole({ pushTimeout: options.pushTimeout }, 0, Number.POSITIVE_INFINITY);
     this.#pushTimeout = options.pushTimeout ?? PUSH_TIMEOUT_MS;
-    this.#middleware = [...defaultMiddleware(), ...(options.middleware ?? [])];
+    this.#middleware = [...tracing, ...(options.middleware ?? [])];
   }
 
   // --- producers ---

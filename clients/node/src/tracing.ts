@@ -5,14 +5,14 @@
 import type * as OpenTelemetry from '@opentelemetry/api';
 import type { Middleware } from './middleware.js';
 
-/** The middleware, if OpenTelemetry is installed. */
-export const tracing: Middleware | undefined = found();
+/** The middleware that queues and workers have without being given it: none, unless OpenTelemetry is installed. */
+export const tracing: Middleware[] = found();
 
-function found(): Middleware | undefined {
+function found(): Middleware[] {
   try {
-    return middleware(require('@opentelemetry/api'));
+    return [middleware(require('@opentelemetry/api'))];
   } catch {
-    return undefined;
+    return [];
   }
 }
 

@@ -14,10 +14,11 @@ import { keyOf, targetOf } from './connection.js';
 import { DqError, type LossReason, TimeLimitExceeded } from './errors.js';
 import { Job, packed } from './job.js';
 import { type Notice, type Order, Shared } from './messages.js';
-import { defaultMiddleware, type Middleware } from './middleware.js';
+import type { Middleware } from './middleware.js';
 import { type Connection, check, checkWhole } from './options.js';
 import { type Handler, Runner, type Told } from './runner.js';
 import type { EndedJob, FromThread, HandlersData, ThrownError } from './thread/handlers.js';
+import { tracing } from './tracing.js';
 
 /** How a worker works. Durations are in milliseconds. */
 export interface WorkerOptions {
@@ -159,7 +160,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
       shared: this.#shared,
       timed: this.#timed,
       handler: handler as Handler<never>,
-      middleware: [...defaultMiddleware(), ...middleware],
+      middleware: [...tracing, ...middleware],
       told,
     });
   }

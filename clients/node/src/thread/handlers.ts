@@ -3,8 +3,9 @@
 import { pathToFileURL } from 'node:url';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { type Delivered, type Job, jsonOf } from '../job.js';
-import { defaultMiddleware, type Middleware } from '../middleware.js';
+import type { Middleware } from '../middleware.js';
 import { type Handler, Runner, type Told } from '../runner.js';
+import { tracing } from '../tracing.js';
 
 /** What the thread is started with. */
 export interface HandlersData {
@@ -46,7 +47,7 @@ async function begin({ file, ...options }: HandlersData): Promise<void> {
     on[event]?.(job, ...value);
     tell({ event, job: plain(job), value: value[0] instanceof Error ? thrown(value[0]) : plainResult(value[0]) });
   };
-  new Runner({ ...options, handler, middleware: [...defaultMiddleware(), ...own], told });
+  new Runner({ ...options, handler, middleware: [...tracing, ...own], told });
   tell({ event: 'loaded' });
 }
 
