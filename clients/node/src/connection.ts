@@ -135,6 +135,7 @@ class OwnClient implements Client {
   readonly silenceMs = 4000;
   readonly #route: Route;
   #opened: Promise<Link> | undefined;
+  #link: Link | undefined;
   #isClosed = false;
 
   constructor(target: Target) {
@@ -143,7 +144,7 @@ class OwnClient implements Client {
 
   async open(ms: number): Promise<(words: Word[], ms: number) => Promise<unknown>> {
     const opened = this.#reach();
-    const link = await this.#link(opened, ms);
+    const link = this.#link ?? (await this.#reached(opened, ms));
     return (words, left) => this.#sent(opened, link, words, left);
   }
 
@@ -158,7 +159,10 @@ class OwnClient implements Client {
     const opened = this.#route.open();
     this.#opened = opened;
     opened.then(
-      (link) => link.onClose(() => this.#forget(opened)),
+      (link) => {
+        if (this.#opened === opened) this.#link = link;
+        link.onClose(() => this.#forget(opened));
+      },
       (error) => {
         this.#route.learn(error);
         this.#forget(opened);
@@ -167,7 +171,7 @@ class OwnClient implements Client {
     return opened;
   }
 
-  #link(opened: Promise<Link>, ms: number): Promise<Link> {
+  #reached(opened: Promise<Link>, ms: number): Promise<Link> {
     return inTime(opened, ms, () => this.#drop(opened), `no connection to ${placeOf(this.#route.target)}`);
   }
 
@@ -183,7 +187,7 @@ class OwnClient implements Client {
       this.#forget(opened);
       void link.ping().then(link.close, link.close); // What was sent before is answered first.
       const next = this.#reach();
-      return this.#sent(next, await this.#link(next, ms), words, ms, hops - 1);
+      return this.#sent(next, await this.#reached(next, ms), words, ms, hops - 1);
     }
   }
 
@@ -206,7 +210,9 @@ class OwnClient implements Client {
   }
 
   #forget(opened: Promise<Link>): void {
-    if (this.#opened === opened) this.#opened = undefined;
+    if (this.#opened !== opened) return;
+    this.#opened = undefined;
+    this.#link = undefined;
   }
 }
 
