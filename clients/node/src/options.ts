@@ -8,7 +8,7 @@ import { type Bytes, encode, shown, type Word } from './bytes.js';
 // biome-ignore lint/suspicious/noExplicitAny: the types of both clients are optional, and differ between their versions
 export type Connection = string | URL | Record<string, any>;
 
-/** A point in time: a `Date`, or Unix milliseconds. */
+/** A point in time: a `Date`, or Unix milliseconds since March 1973. */
 export type Time = Date | number;
 
 /** A job, or a message of any bytes. */
@@ -21,7 +21,10 @@ export type Flow = 'out' | 'in' | 'all' | { group: Bytes };
 export interface MessageOptions {
   /** -128 to 127, 0 by default. Among ready messages, a higher one is delivered first. */
   priority?: number;
-  /** How often the message is delivered at most; `Infinity`: no limit. By default what the queue says. */
+  /**
+   * How often the message is delivered at most, as in BullMQ: 1 more than the `retries` of the server. `Infinity`: no limit.
+   * By default what the queue says.
+   */
   attempts?: number;
   /** How long each delivery may take if its worker has no `lease` and does not extend it. */
   lease?: number;
@@ -145,6 +148,9 @@ export interface Settings extends Pick<PushOptions, 'lease' | 'delay' | 'attempt
 
 type Write = (value: never, name: string) => Word[];
 
+// The first instant that the server takes, in March 1973. What is earlier looks like seconds unless it is a `Date`.
+const FIRST_MS = 100_000_000_000;
+
 const wrong = (name: string, right: string, value: unknown) =>
   new TypeError(`${name} must be ${right}, but is ${shown(value)}`);
 const number: Write = (value: number, name) => {
@@ -160,7 +166,11 @@ const split: Write = (value: string, name) => {
   return value.trim().split(/\s+/);
 };
 const bytes: Write = (value: Bytes, name) => [encode(value, name)];
-const time: Write = (value: Time, name) => number((value instanceof Date ? value.getTime() : value) as never, name);
+const time: Write = (value: Time, name) => {
+  if (value instanceof Date) return number(Math.max(value.getTime(), FIRST_MS) as never, name);
+  if (value < FIRST_MS) throw wrong(name, 'a Date or Unix milliseconds since March 1973, not seconds', value);
+  return number(value as never, name);
+};
 const flag: Write = (value: boolean, name) => {
   if (value !== true) throw wrong(name, 'true or false', value);
   return [];
@@ -247,6 +257,7 @@ const OPTIONS: Record<string, [string, Write]> = {
 // Options that BullMQ has, and what to use instead.
 const ELSEWHERE: Record<string, string> = {
   jobId: 'give id',
+  retries: 'give attempts, which counts the first delivery, too: 1 more',
   removeOnComplete: 'a completed message is removed; retain: ms keeps it and its result for a time',
   removeOnFail: 'dead messages are kept as the settings DEADLEN and DEADTTL of the queue say',
   backoff: 'the backoff is a setting of the queue (queue.declare), or throw new RetryError({after})',
