@@ -17,9 +17,19 @@ export default async function handle(job, { signal }) {
   const { queueName: queue, id, attempt, headers } = job;
   say('start', { queue, id, attempt, headers, at: Date.now() });
   try {
+    if (queue === 'tasks') return await choose(job);
     return await work(JSON.parse(job.payload.toString()), attempt, signal);
   } finally {
-    if (signal.aborted && signal.reason.reason) say('end', { id, how: 'lost', at: Date.now() });
+    // A signal that is not aborted by a loss is by the time limit.
+    if (signal.aborted) say('end', { id, how: signal.reason.reason ? 'lost' : 'fail', at: Date.now() });
+  }
+}
+
+/** Chooses by the name of a job, as the README recommends. */
+async function choose(job) {
+  switch (job.name) {
+    default:
+      throw new Error(`no handler for ${job.name}`);
   }
 }
 

@@ -1,6 +1,6 @@
 // The worker that the conformance suite drives. What each message asks for is in its payload: see handler.mjs.
 import { parseArgs } from 'node:util';
-import { closeOnSignals, TimeLimitExceeded, Worker } from 'dq-client';
+import { closeOnSignals, Worker } from 'dq-client';
 import { say } from './say.mjs';
 
 const { values } = parseArgs({
@@ -13,21 +13,17 @@ const { values } = parseArgs({
     'time-limit': { type: 'string' },
   },
 });
-const milliseconds = (given) => (given === undefined ? undefined : Number(given));
+const whole = (given) => (given === undefined ? undefined : Number(given));
 
 const workers = values.queue.map((given) => {
-  const at = given.lastIndexOf('=');
-  const worker = new Worker(given.slice(0, at), new URL('./handler.mjs', import.meta.url), {
+  const [, queue, concurrency] = /^(.*?)(?:=(\d+))?$/s.exec(given);
+  const worker = new Worker(queue, new URL('./handler.mjs', import.meta.url), {
     connection: values.url,
-    concurrency: Number(given.slice(at + 1)),
-    lease: milliseconds(values.lease),
-    grace: milliseconds(values.grace),
-    timeLimit: milliseconds(values['time-limit']),
+    concurrency: whole(concurrency),
+    lease: whole(values.lease),
+    grace: whole(values.grace),
+    timeLimit: whole(values['time-limit']),
     name: values.name,
-  });
-  worker.on('failed', ({ id }, error) => {
-    // What else handlers throw is said in their thread.
-    if (error instanceof TimeLimitExceeded) say('end', { id, how: 'fail', at: Date.now() });
   });
   worker.on('lost', ({ id }, reason) => say('lost', { id, reason, at: Date.now() }));
   return worker;

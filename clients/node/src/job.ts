@@ -127,7 +127,9 @@ export class Job<Data = unknown, Result = unknown> {
   #job(): { name: string; data: Data } {
     if (!this.isJob()) {
       const beginning = JSON.stringify(decode(this.payload).slice(0, 80));
-      throw new DqError(`the payload is not {"name": …, "data": …}: ${beginning}; its bytes are in job.payload`);
+      throw new DqError(
+        `the payload is not the JSON of a job, {"name": …, "data": …}: ${beginning}; its bytes are in job.payload`,
+      );
     }
     return this.#parsed as { name: string; data: Data };
   }

@@ -40,7 +40,9 @@ export type Order =
 export type Notice =
   | { kind: 'ready'; lane: number }
   | { kind: 'lost'; lane: number; delivered: Delivered; reason: LossReason }
-  | { kind: 'error'; lane: number; text: string }
+  | { kind: 'error'; lane: number; text: string; delivered?: Delivered }
+  /** The server has heard that a handler failed. */
+  | { kind: 'failed'; lane: number; text: string; delivered: Delivered; isDead: boolean }
   | { kind: 'closed'; lane: number };
 
 /** From the thread that speaks with the server to handlers. */

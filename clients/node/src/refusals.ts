@@ -14,6 +14,8 @@ const TRANSIENT = /^(LOADING|READONLY|MISCONF|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|
 
 /** Returns the error for the text of an error reply. */
 export function refused(message: string, cause?: unknown): Refused {
+  if (/^ERR unknown command ['`]?dq\./i.test(message))
+    return new Refused('the server has not loaded the module dq', { cause });
   const [code = ''] = message.split(' ', 1);
   return new (CLASSES[code] ?? Refused)(message, { cause });
 }

@@ -3,7 +3,7 @@
  * thread of their own. It decides nothing by time and speaks with no server, so a handler that blocks it endangers nothing.
  */
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import { DqError, type LossReason, MessageLost, TimeLimitExceeded } from './errors.js';
+import { type LossReason, MessageLost, TimeLimitExceeded } from './errors.js';
 import { type Delivered, Job } from './job.js';
 import { type End, type FromHandlers, Shared, type ToHandlers } from './messages.js';
 import type { Middleware } from './middleware.js';
@@ -177,8 +177,7 @@ export class Runner {
     this.#report([token, ...outcome]);
     if (unstored && !this.#hasUnstored) {
       this.#hasUnstored = true;
-      const text = `the message ${job.id} is completed without its result: ${unstored.message}`;
-      told('error', job, new DqError(`${text} (said once)`, { cause: unstored }));
+      told('error', job, unstored);
     }
     if (failed) {
       const reason = error instanceof Error ? error : new Error(String(error));

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { MessageChannel, type MessagePort, Worker as Thread } from 'node:worker_threads';
-import { type Bytes, decode, encode } from './bytes.js';
+import { type Bytes, decode, encode, shown } from './bytes.js';
 import { keyOf, targetOf } from './connection.js';
 import { DqError, type LossReason, TimeLimitExceeded } from './errors.js';
 import { Job, packed } from './job.js';
@@ -23,7 +23,7 @@ import { tracing } from './tracing.js';
 /** How a worker works. Durations are in milliseconds. */
 export interface WorkerOptions {
   connection: Connection;
-  /** How many messages it works on at a time; 1 by default. */
+  /** How many messages it works on at a time; 8 by default. */
   concurrency?: number;
   /** How long a message stays with a worker that is gone; by default what the queue says. Leases are extended at half time. */
   lease?: number;
@@ -45,8 +45,10 @@ export interface WorkerEvents<Data = unknown, Result = unknown> {
   active: [job: Job<Data, Result>];
   /** A handler has returned. */
   completed: [job: Job<Data, Result>, result: Result];
-  /** A handler has thrown, or reached its time limit. */
+  /** A handler has thrown, or reached its time limit. Without a listener it is written to stderr once the server has heard of it. */
   failed: [job: Job<Data, Result>, error: Error];
+  /** The server has heard of a failure, and the message is now dead. Its `failedReason` is the error that is kept with it. */
+  dead: [job: Job<Data, Result>];
   /** A message was taken from its handler, whose outcome no longer counts. */
   lost: [job: Job<Data, Result>, reason: LossReason];
   /**
@@ -67,6 +69,7 @@ export interface Worker<Data = unknown, Result = unknown> {
 }
 
 const OPTIONS = ['connection', 'concurrency', 'lease', 'grace', 'timeLimit', 'name', 'middleware'];
+const CONCURRENCY = 8;
 const GRACE_MS = 30_000;
 const CONSUMER_BYTES = 128;
 // The pause before a thread of handlers that could not begin is started again.
@@ -93,7 +96,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
   constructor(queue: Bytes, handler: Handler<Data, Result> | string | URL, options: WorkerOptions) {
     super();
     check(options, OPTIONS);
-    const { connection, concurrency = 1, lease, timeLimit, grace = GRACE_MS, name = 'worker' } = options;
+    const { connection, concurrency = CONCURRENCY, lease, timeLimit, grace = GRACE_MS, name = 'worker' } = options;
     if (!connection) throw new TypeError('the option connection is missing: a URL, options, or a client');
     checkWhole({ concurrency, lease }, 1);
     checkWhole({ timeLimit }, 1, Number.POSITIVE_INFINITY);
@@ -151,7 +154,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
   #run(port: MessagePort, handler: Handler<Data, Result>, middleware: Middleware[]): Runner {
     this.#port = port;
     const told: Told = (event, job, ...value) => {
-      if (event === 'error') this.#complain(value[0] as Error);
+      if (event === 'error') this.#complainOfResult(job as Job<Data, Result>, value[0] as Error);
       else this.#tell(event, ...([job, ...value] as never));
     };
     return new Runner({
@@ -189,7 +192,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
     });
     thread.on('error', (error) => {
       failure = error instanceof Error ? error.message : String(error);
-      this.#complain(new DqError(`the thread of the handlers ended: ${failure}`, { cause: error }));
+      this.#complain(`${this.name}: the thread of the handlers ended: ${failure}`, error);
     });
     thread.on('exit', async () => {
       if (this.#isClosed) return;
@@ -207,7 +210,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
       const thrown = told.value as ThrownError;
       const error = Object.assign(new Error(thrown.message), thrown);
       if (told.event === 'failed') this.#tell('failed', job, error);
-      else this.#complain(error);
+      else this.#complainOfResult(job, error);
     } else {
       job.returnvalue = told.value as Result;
       this.#tell('completed', job, told.value as Result);
@@ -219,8 +222,16 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
   }
 
   #heard(notice: Notice): void {
-    if (notice.kind === 'error') this.#complain(new DqError(`${this.name}: ${notice.text}`));
-    else if (notice.kind === 'ready') {
+    if (notice.kind === 'error') {
+      const { text, delivered } = notice;
+      this.#complain(`${delivered ? this.#named(this.#jobOf({ delivered })) : this.name}: ${text}`);
+    } else if (notice.kind === 'failed') {
+      const { delivered, text, isDead } = notice;
+      const job = this.#jobOf({ delivered, failedReason: text });
+      if (isDead) this.#tell('dead', job);
+      const end = `${isDead ? ' and is now dead' : ''}${text && `: ${text}`}`;
+      if (this.listenerCount('failed') === 0) console.error(`${this.#named(job)} failed${end}`);
+    } else if (notice.kind === 'ready') {
       this.#isReady = true;
       this.#tell('ready');
     } else if (notice.kind === 'closed') {
@@ -241,7 +252,21 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
     this.#tell('closed');
   }
 
-  #complain(error: Error): void {
+  /** Returns what logs say of a message: its queue, its id, the name of the job if it is one, and the attempt. */
+  #named(job: Job<Data, Result>): string {
+    const name = job.isJob() ? ` (${shown(job.name)})` : '';
+    return `${this.name}: message ${shown(job.id)}${name} at attempt ${job.attempt}`;
+  }
+
+  #complainOfResult(job: Job<Data, Result>, error: Error): void {
+    this.#complain(`${this.#named(job)} is completed without its result: ${error.message} (said once)`, error);
+  }
+
+  #complain(text: string, cause?: unknown): void {
+    this.#raise(new DqError(text, { cause }));
+  }
+
+  #raise(error: Error): void {
     if (this.listenerCount('error') > 0) this.emit('error', error as never);
     else console.error(error.message);
   }
@@ -251,7 +276,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
     try {
       this.emit(event, ...given);
     } catch (error) {
-      this.#complain(error instanceof Error ? error : new DqError(String(error)));
+      this.#raise(error instanceof Error ? error : new DqError(String(error)));
     }
   }
 }

@@ -1,5 +1,8 @@
 // What producers and operators do with queues, through each client and protocol.
 import assert from 'node:assert/strict';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { test } from 'node:test';
 import {
   DeadId,
@@ -17,7 +20,7 @@ import {
 } from 'dq-client';
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
-import { eventually, Server } from './server.mjs';
+import { eventually, freePort, run, Server } from './server.mjs';
 
 /** Opens a queue that is closed when the test ends. */
 function open(t, server, name = 'q', options = {}) {
@@ -156,7 +159,7 @@ test('values that mean nothing are refused by name', async (t) => {
     headers: [new Map([['a', 'b']]), ['a'], 'a', { a: 5 }],
     attempts: [1.5, '3', Number.NaN],
     replace: ['no', 1],
-    at: [new Date('tomorrow'), '2030-01-01'],
+    at: [new Date('tomorrow'), '2030-01-01', 1_700_000_000, 0, -5],
   };
   for (const [name, values] of Object.entries(pushes)) {
     for (const value of values) {
@@ -183,6 +186,7 @@ test('values that mean nothing are refused by name', async (t) => {
     queue.declare({ backoff: 1000 }),
     /backoff must be two whole numbers, \[first, second\], but is 1000/,
   );
+  await assert.rejects(queue.promote({ until: 1_700_000_000 }), /until must be .* not seconds, but is 1700000000/);
   await assert.rejects(queue.add(5, 0), /the name of a job must be a text/);
   await assert.rejects(queue.add('n', new Set([1])), /the data of a job cannot be written as JSON: Set/);
   await assert.rejects(queue.push({ name: 'n' }), /the payload must be a text or bytes/);
@@ -258,6 +262,26 @@ test('messages are changed and looked at', async (t) => {
   assert.equal(await queue.purge({ recurring: true }), 3);
   assert.equal(await queue.get('hourly'), null);
   assert.equal(await open(t, server, 'none').info(), null);
+});
+
+test('a date before 1973 is in the past as any other', async (t) => {
+  const queue = open(t, await Server.start(t));
+  for (const [id, at] of Object.entries({ epoch: new Date(0), earlier: new Date(-1e12) })) {
+    await queue.push('x', { id, at });
+    assert.equal((await queue.get(id)).state, 'ready');
+  }
+  await queue.push('x', { id: 'later', delay: 60_000 });
+  assert.equal(await queue.promote({ until: new Date(0) }), 0);
+  assert.equal(await queue.reschedule('later', { at: new Date(0) }), true);
+  assert.equal(await queue.len('ready'), 3);
+});
+
+test('a sentence says that the server has no module', async (t) => {
+  const port = await freePort();
+  const directory = mkdtempSync(path.join(tmpdir(), 'dq-node-'));
+  await run(t, ['--port', port, '--bind', '127.0.0.1', '--dir', directory, '--save', ''], directory);
+  const queue = open(t, { url: `redis://127.0.0.1:${port}` });
+  await assert.rejects(queue.push('secret'), { name: 'Refused', message: 'the server has not loaded the module dq' });
 });
 
 test('messages are chosen by age, by reason or by due time', async (t) => {
@@ -407,7 +431,7 @@ test('a caller is told that a result could not be kept', async (t) => {
   await assert.rejects(queue.pushAndWait('{"name": "long"}', { timeout: 5000 }), { name: 'NotKept' });
   assert.equal(await queue.addAndWait('nothing', 0, { timeout: 5000 }), undefined);
   assert.equal(errors.length, 1);
-  assert.match(errors[0], /the message bigint is completed without its result: .*BigInt/);
+  assert.match(errors[0], /q: message "bigint".* at attempt 1 is completed without its result: .*BigInt/);
 });
 
 test('the key prefix of a client is part of the key', async (t) => {

@@ -74,7 +74,7 @@ test('the rights of the page are enough', async (t) => {
   await eventually('it is rejected', async () => (await server.message('mail', 'm')).state === 'dead');
   running.kill('SIGTERM');
   assert.deepEqual(await once(running, 'exit'), [0, null]);
-  assert.equal(errors, 'm no address\n');
+  assert.equal(errors, 'mail: message "m" ("welcome") at attempt 1 failed and is now dead: no address\n');
 });
 
 test('a URL leads through node-redis if ioredis is not installed', async (t) => {
@@ -117,6 +117,11 @@ test('a bundle says what is to be external', () => {
   } finally {
     rmSync(bundle, { recursive: true });
   }
+});
+
+test('the page and the package agree on the oldest Node', () => {
+  const { engines } = JSON.parse(readFileSync(path.join(PACKAGE, 'package.json'), 'utf8'));
+  assert.equal(engines.node, `>=${/for Node ([\d.]+) and newer/.exec(README)[1]}`);
 });
 
 test('the package is one for ES modules and CommonJS', () => {

@@ -210,7 +210,29 @@ test('a payload that is no job fails with an error that shows it', async (t) => 
   const { queue } = await working(t, (job) => job.data);
   await queue.push('{"task": 1}', { id: 'm', attempts: 1 });
   await eventually('it is dead', async () => (await queue.get('m')).state === 'dead');
-  assert.match((await queue.get('m')).error, /the payload is not \{"name": …, "data": …\}: .*task/);
+  assert.match((await queue.get('m')).error, /the payload is not the JSON of a job, \{"name": …, "data": …\}: .*task/);
+});
+
+test('failures are logged, and say what is now dead', async (t) => {
+  const { server, queue, worker } = await working(t, (job) => {
+    if (job.isJob()) throw new Error('no address');
+    return job.data;
+  });
+  worker.removeAllListeners('failed');
+  const [log, dead] = [t.mock.method(console, 'error', () => {}), once(worker, 'dead')];
+  await server.do('DQ.ALTER', 'q', 'MKQUEUE', 'BACKOFF', '10', '10');
+  await queue.add('welcome', 0, { id: 'm', attempts: 2 });
+  const [job] = await dead;
+  assert.deepEqual([job.id, job.name, job.attempt], ['m', 'welcome', 2]);
+  assert.match(job.failedReason, /^Error: no address/);
+  await queue.push('{}', { id: 'odd' });
+  await eventually('all are logged', () => log.mock.callCount() === 3);
+  const lines = log.mock.calls.map(({ arguments: [text] }) => text.split('\n')[0]);
+  assert.deepEqual(lines.slice(0, 2), [
+    'q: message "m" ("welcome") at attempt 1 failed: Error: no address',
+    'q: message "m" ("welcome") at attempt 2 failed and is now dead: Error: no address',
+  ]);
+  assert.match(lines[2], /^q: message "odd" at attempt 1 failed: DqError: the payload is not the JSON of a job/);
 });
 
 test('a worker that is closed gives back what it did not finish', async (t) => {

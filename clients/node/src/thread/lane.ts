@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type MessagePort, parentPort } from 'node:worker_threads';
-import { entries, type Word } from '../bytes.js';
+import { decode, entries, type Word } from '../bytes.js';
 import type { LossReason } from '../errors.js';
 import { type Delivered, packed, unpacked } from '../job.js';
 import { type FromHandlers, type LaneConfig, type Notice, Shared, type ToHandlers } from '../messages.js';
@@ -141,7 +141,7 @@ export class Lane {
       };
       const { lease } = this;
       const delivery: Delivery = {
-        delivered: { ...delivered, payload: '' },
+        delivered,
         end: begun + lease,
         due: begun + lease / 2,
         deadline: fieldOf(delivered, 'deadline'),
@@ -247,9 +247,16 @@ export class Lane {
     parentPort?.postMessage(notice);
   }
 
-  /** Tells the main thread of an error. */
-  complain(error: unknown, what = ''): void {
-    this.tell({ kind: 'error', lane: this.config.lane, text: `${what}${(error as Error).message}` });
+  /** Tells the main thread of an error, and which message it concerns. */
+  complain(error: unknown, what = '', delivered?: Delivered): void {
+    this.tell({ kind: 'error', lane: this.config.lane, text: `${what}${(error as Error).message}`, delivered });
+  }
+
+  /** Tells the main thread of a failure, to which the server has answered the new state of the message. */
+  failed({ delivery: { delivered }, outcome }: Report, state: string | null): void {
+    const error = outcome[outcome.indexOf('ERROR') + 1] as string;
+    const text = outcome.includes('ERROR') ? decode(unpacked(error)) : '';
+    this.tell({ kind: 'failed', lane: this.config.lane, delivered, text, isDead: state === 'dead' });
   }
 
   /** The thread of the handlers has ended, and another one takes its place. */

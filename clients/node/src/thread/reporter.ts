@@ -90,7 +90,7 @@ export class Reporter {
         await answered(link, link.send(['DQ.EXTEND', lane.key, unpacked(delivered.receipt), ...words]), MARGIN_MS);
       } catch (error) {
         if (!isTransient(error)) {
-          lane.complain(error, 'a checkpoint was refused: ');
+          lane.complain(error, 'a checkpoint was refused: ', delivered);
           continue;
         }
         lane.saves = [...saves.slice(saves.indexOf(save)), ...lane.saves];

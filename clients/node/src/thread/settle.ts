@@ -1,5 +1,5 @@
 /** Sends outcomes to the server in one go, together with the next pop if there is one. */
-import type { Word } from '../bytes.js';
+import { text, type Word } from '../bytes.js';
 import type { Link } from '../drivers.js';
 import { unpacked } from '../job.js';
 import { isTransient } from '../refusals.js';
@@ -34,9 +34,13 @@ export async function settle(lane: Lane, link: Link, reports: Report[], pop?: Wo
       failure = reply;
       return;
     }
-    if (reply instanceof Error) lane.complain(reply, 'an outcome was refused: ');
-    else if (isPop) messages = acks.length > 0 ? reply[1] : reply;
-    for (const report of told) lane.answered(report);
+    if (isPop) messages = acks.length > 0 ? reply[1] : reply;
+    for (const report of told) {
+      const { delivery, outcome } = report;
+      if (reply instanceof Error) lane.complain(reply, 'the outcome was refused: ', delivery.delivered);
+      else if (outcome[0] === 'DQ.NACK' && outcome[1] !== 'NOCOUNT') lane.failed(report, text(reply));
+      lane.answered(report);
+    }
   });
   if (failure) throw failure;
   return messages;
