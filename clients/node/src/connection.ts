@@ -203,10 +203,7 @@ class OwnClient implements Client {
 
   #drop(opened: Promise<Link>): void {
     this.#forget(opened);
-    opened.then(
-      (link) => link.close(),
-      () => {},
-    );
+    opened.then((link) => link.close()).catch(() => {});
   }
 
   #forget(opened: Promise<Link>): void {

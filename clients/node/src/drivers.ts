@@ -79,13 +79,6 @@ export function addressOf(node: unknown): Address {
   return { host, port: Number(port) };
 }
 
-/** Loads one of the clients. */
-export function load(library: 'ioredis'): Promise<typeof IoRedis>;
-export function load(library: 'redis'): Promise<typeof NodeRedis>;
-export function load(library: 'ioredis' | 'redis'): Promise<unknown> {
-  return library === 'ioredis' ? import('ioredis') : import('redis');
-}
-
 /** Returns the error of this package for one of a client. It names the place of the server if that is given. */
 function translated(error: unknown, place = ''): DqError {
   const { name = '', message = String(error), errors } = error as AggregateError;
@@ -129,7 +122,7 @@ export function sendWithNodeRedis(
 }
 
 async function openIoRedis(target: Target, address?: Address): Promise<Omit<Link, 'place'>> {
-  const { Redis } = await load('ioredis');
+  const { Redis } = await import('ioredis');
   const redis = new Redis({
     connectTimeout: CONNECT_MS,
     ...target.options,
@@ -188,7 +181,7 @@ async function openNodeRedis(target: Target, address?: Address): Promise<Omit<Li
 }
 
 async function connectNodeRedis(target: Target, address?: Address, more: object = {}) {
-  const { createClient } = await load('redis');
+  const { createClient } = await import('redis');
   const { socket, url, ...options } = target.options;
   const client = createClient({
     ...options,

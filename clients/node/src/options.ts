@@ -120,8 +120,9 @@ export type PeekOptions = Pick<PurgeOptions, 'count' | 'group'>;
 /** Which messages are counted. */
 export type LenOptions = Pick<PurgeOptions, 'group'>;
 
+const OF_BOTH = ['lease', 'delay', 'attempts', 'ttl', 'retain'] as const;
 /** Settings of a queue: see docs/settings.md. Durations are in milliseconds. */
-export interface Settings extends Pick<PushOptions, 'lease' | 'delay' | 'attempts' | 'ttl' | 'retain'> {
+export interface Settings extends Pick<PushOptions, (typeof OF_BOTH)[number]> {
   maxLease?: number;
   /** The first wait after a nack, and the longest. */
   backoff?: [base: number, max: number];
@@ -204,53 +205,29 @@ export function checkWhole(given: object, least: number, most = Number.MAX_SAFE_
   }
 }
 
-// For each setting that no message has: its word, and how its value is written.
-const SETTINGS: Record<string, [string, Write]> = {
-  maxLease: ['MAXLEASE', number],
-  backoff: ['BACKOFF', pair],
-  jitter: ['JITTER', number],
-  maxLen: ['MAXLEN', number],
-  maxInflight: ['MAXINFLIGHT', number],
-  rate: ['RATE', pair],
-  deadLen: ['DEADLEN', number],
-  deadTtl: ['DEADTTL', number],
-  doneLen: ['DONELEN', number],
-  maxPayload: ['MAXPAYLOAD', number],
-  groupInflight: ['GROUPINFLIGHT', number],
-  groupRate: ['GROUPRATE', pair],
-  errors: ['ERRORS', number],
-  groupOrder: ['GROUPORDER', bytes],
-  dedupe: ['DEDUPE', number],
-  forward: ['FORWARD', split],
-  deadForward: ['DEADFORWARD', split],
+// How the values of options are written. The word of an option is its name, but for `attempts`. Words are sent in this
+// order: some belong to the one before.
+const written = (write: Write, ...names: string[]): Record<string, Write> =>
+  Object.fromEntries(names.map((name) => [name, write]));
+const SETTINGS: Record<string, Write> = {
+  ...written(pair, 'rate', 'groupRate', 'backoff'),
+  ...written(number, 'jitter', 'maxLease', 'maxLen', 'maxInflight', 'deadLen', 'deadTtl', 'doneLen', 'maxPayload'),
+  ...written(number, 'groupInflight', 'errors', 'dedupe'),
+  ...written(split, 'forward', 'deadForward'),
+  groupOrder: bytes,
 };
-
-// The same for each option. Words are sent in this order: some belong to the one before.
-const OPTIONS: Record<string, [string, Write]> = {
-  id: ['ID', bytes],
-  delay: ['DELAY', number],
-  at: ['AT', time],
-  priority: ['PRIORITY', number],
-  attempts: ['RETRIES', retries],
-  lease: ['LEASE', number],
-  ttl: ['TTL', number],
-  group: ['GROUP', bytes],
-  batch: ['BATCH', bytes],
-  headers: ['HEADERS', headerWords],
-  replace: ['REPLACE', flag],
-  maxWait: ['MAXWAIT', number],
-  later: ['LATER', flag],
-  retain: ['RETAIN', number],
-  every: ['EVERY', number],
-  offset: ['OFFSET', number],
-  cron: ['CRON', bytes],
-  tz: ['TZ', bytes],
-  until: ['UNTIL', time],
-  times: ['TIMES', number],
-  count: ['COUNT', number],
-  older: ['OLDER', number],
-  reason: ['REASON', bytes],
-  recurring: ['RECURRING', flag],
+const OPTIONS: Record<string, Write> = {
+  ...written(bytes, 'id', 'group', 'batch', 'reason'),
+  ...written(number, 'delay', 'priority', 'lease', 'ttl', 'retain', 'count', 'older'),
+  attempts: retries,
+  headers: headerWords,
+  ...written(flag, 'recurring', 'replace'),
+  maxWait: number,
+  later: flag,
+  ...written(number, 'every', 'offset'),
+  ...written(bytes, 'cron', 'tz'),
+  ...written(time, 'at', 'until'),
+  times: number,
   ...SETTINGS,
 };
 
@@ -310,11 +287,10 @@ function writer<Options extends object>(...known: (keyof Options & string)[]): (
   return (given) => {
     check(given, known);
     return ordered.flatMap((name) => {
-      const [word, write] = OPTIONS[name] as [string, Write];
       const value = given[name as keyof Options];
       if (value === undefined || value === null || value === false) return [];
       if (name === 'headers' && Object.keys(value).length === 0) return [];
-      return [word, ...write(value as never, name)];
+      return [name === 'attempts' ? 'RETRIES' : name.toUpperCase(), ...(OPTIONS[name] as Write)(value as never, name)];
     });
   };
 }
@@ -335,12 +311,5 @@ export const wordsOf = {
   purge: writer<PurgeOptions>('count', 'group', 'recurring', 'older'),
   peek: writer<PeekOptions>('count', 'group'),
   len: writer<LenOptions>('group'),
-  settings: writer<Settings>(
-    'lease',
-    'delay',
-    'attempts',
-    'ttl',
-    'retain',
-    ...(Object.keys(SETTINGS) as (keyof Settings)[]),
-  ),
+  settings: writer<Settings>(...OF_BOTH, ...(Object.keys(SETTINGS) as (keyof Settings)[])),
 };

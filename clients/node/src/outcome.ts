@@ -54,7 +54,8 @@ function nameOf(error: unknown): string {
   return (error.name === 'Error' && error.constructor?.name) || String(error.name);
 }
 
-function messageOf(error: unknown): string {
+/** Returns the text of what was thrown. */
+export function messageOf(error: unknown): string {
   try {
     return String(error instanceof Error ? error.message : error);
   } catch {

@@ -7,7 +7,7 @@ import { type LossReason, MessageLost, TimeLimitExceeded } from './errors.js';
 import { type Delivered, Job } from './job.js';
 import { type End, type FromHandlers, Shared, type ToHandlers } from './messages.js';
 import type { Middleware } from './middleware.js';
-import { ACK, GIVEN_BACK, type Outcome, ofError, ofResult, UNSTORED } from './outcome.js';
+import { GIVEN_BACK, messageOf, type Outcome, ofError, ofResult, UNSTORED } from './outcome.js';
 
 /** What a handler gets besides its job. */
 export interface HandlerContext {
@@ -147,16 +147,15 @@ export class Runner {
       (next, { handle }) => (handle ? () => handle(job, next) : next),
       async () => handler(job as never, running),
     );
-    let outcome: Outcome = ACK;
+    let outcome: Outcome | undefined;
     let result: unknown;
-    let error: unknown;
-    let failed = false;
+    let failure: Error | undefined;
+    let unstored: Error | undefined;
     try {
       result = await call();
     } catch (thrown) {
-      failed = true;
-      error = thrown;
       outcome = ofError(thrown);
+      failure = thrown instanceof Error ? thrown : new Error(messageOf(thrown));
     }
     this.#drain();
     this.#running.delete(token);
@@ -165,24 +164,20 @@ export class Runner {
       this.#report([token]);
       return;
     }
-    let unstored: Error | undefined;
-    if (!failed) {
-      try {
-        outcome = ofResult(result, job);
-      } catch (error) {
-        outcome = UNSTORED;
-        unstored = error as Error;
-      }
+    try {
+      outcome ??= ofResult(result, job);
+    } catch (error) {
+      outcome = UNSTORED;
+      unstored = error as Error;
     }
     this.#report([token, ...outcome]);
     if (unstored && !this.#hasUnstored) {
       this.#hasUnstored = true;
       told('error', job, unstored);
     }
-    if (failed) {
-      const reason = error instanceof Error ? error : new Error(String(error));
-      job.failedReason = reason.message;
-      told('failed', job, reason);
+    if (failure) {
+      job.failedReason = failure.message;
+      told('failed', job, failure);
     } else {
       job.returnvalue = result;
       told('completed', job, result);

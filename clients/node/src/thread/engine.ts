@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import { type Link, load } from '../drivers.js';
+import type { Link } from '../drivers.js';
 import type { Notice, Order } from '../messages.js';
 import { GIVEN_BACK } from '../outcome.js';
 import { answered, inTime } from '../route.js';
@@ -78,10 +78,7 @@ class Running {
     } catch {
     } finally {
       this.#popper.drop();
-      opened.then(
-        (link) => link.close(),
-        () => {},
-      );
+      opened.then((link) => link.close()).catch(() => {});
     }
   }
 
@@ -107,7 +104,7 @@ async function until(done: () => boolean, end: number): Promise<void> {
 }
 
 // What opens the first connection says what is wrong if it is not installed.
-load(workerData).catch(() => {});
+import(workerData).catch(() => {});
 
 const lanes = new Map<number, Running>();
 

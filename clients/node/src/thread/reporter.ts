@@ -59,10 +59,7 @@ export class Reporter {
 
   /** Closes the connection. */
   drop(): void {
-    this.#opened?.then(
-      (link) => link.close(),
-      () => {},
-    );
+    this.#opened?.then((link) => link.close()).catch(() => {});
     this.#opened = undefined;
   }
 
