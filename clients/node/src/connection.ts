@@ -70,12 +70,14 @@ export function clientOf(connection: Connection, target: Target): Client {
   return new OwnClient(target);
 }
 
+// The last error of each client that was given. What such a client rejects commands with often has no cause.
+const lastErrors = new WeakMap<object, Error | undefined>();
+
 /** A client that exists, which repeats and waits as it likes, but not longer than the queue. */
 class GivenClient implements Client {
   readonly silenceMs = Number.POSITIVE_INFINITY;
   readonly #client: Options;
   readonly #send: Send;
-  readonly #errors: { last?: Error };
   readonly #place: string;
   #db: number;
 
@@ -84,7 +86,9 @@ class GivenClient implements Client {
     this.#send = send;
     this.#place = placeOf(target);
     this.#db = target.library === 'ioredis' ? target.db : 0;
-    this.#errors = errorsOf(client);
+    if (lastErrors.has(client)) return;
+    lastErrors.set(client, undefined);
+    (client as unknown as EventEmitter).on(errorMonitor, (error: Error) => lastErrors.set(client, error));
   }
 
   async open(ms: number): Promise<(words: Word[], ms: number) => Promise<unknown>> {
@@ -100,10 +104,10 @@ class GivenClient implements Client {
     try {
       const what = `the server at ${this.#place} did not answer`;
       const reply = await inTime(this.#send(words, unsent?.signal), ms, () => unsent?.abort(), what);
-      this.#errors.last = undefined;
+      lastErrors.set(this.#client, undefined);
       return reply;
     } catch (error) {
-      const { last } = this.#errors;
+      const last = lastErrors.get(this.#client);
       const why = last?.message ?? this.#place;
       if (!(error instanceof ConnectionLost) || error.message.includes(why)) throw error;
       throw new ConnectionLost(`${error.message}: ${why}`, { cause: last ?? error.cause });
@@ -111,20 +115,6 @@ class GivenClient implements Client {
   }
 
   close(): void {}
-}
-
-// The last error of each client that was given. What such a client rejects commands with often has no cause.
-const lastErrors = new WeakMap<object, { last?: Error }>();
-
-function errorsOf(client: Options): { last?: Error } {
-  const known = lastErrors.get(client);
-  if (known) return known;
-  const errors: { last?: Error } = {};
-  lastErrors.set(client, errors);
-  (client as unknown as EventEmitter).on(errorMonitor, (error: Error) => {
-    errors.last = error;
-  });
-  return errors;
 }
 
 // A command is sent to another node of a cluster this often. Nodes can disagree for a moment.

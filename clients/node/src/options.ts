@@ -177,9 +177,8 @@ const flag: Write = (value: boolean, name) => {
   return [];
 };
 const retries: Write = (value: number) => {
-  if (value === Number.POSITIVE_INFINITY) return ['-1'];
-  if (!Number.isInteger(value) || value < 1) throw wrong('attempts', 'a whole number of at least 1', value);
-  return [String(value - 1)];
+  checkWhole({ attempts: value }, 1, Number.POSITIVE_INFINITY);
+  return [value === Number.POSITIVE_INFINITY ? '-1' : String(value - 1)];
 };
 const headerWords: Write = (value: Record<string, Bytes>) => {
   const given = Object.entries(headersOf(value));

@@ -400,9 +400,7 @@ function resultOf(found: Fields): Buffer | null {
   if (found.state === 'dead') throw new JobFailed(String(found.error ?? `the message is dead: ${found.reason}`));
   const result = (found.result as Buffer | null | undefined) ?? null;
   if (result?.length === 0) {
-    throw new NotKept(
-      'the message is completed, but its result is not kept: it is no JSON, or larger than 65536 bytes',
-    );
+    throw new NotKept('the message is completed, but its result is not kept: no JSON, or more than 65536 bytes');
   }
   return result;
 }

@@ -101,13 +101,8 @@ export class Runner {
 
   /** Takes what was sent while a handler occupied this thread. */
   #drain(): void {
-    for (
-      let found = receiveMessageOnPort(this.#options.port);
-      found;
-      found = receiveMessageOnPort(this.#options.port)
-    ) {
-      this.#take(found.message as ToHandlers);
-    }
+    const { port } = this.#options;
+    for (let found = receiveMessageOnPort(port); found; found = receiveMessageOnPort(port)) this.#take(found.message);
   }
 
   #beginAll(): void {

@@ -68,7 +68,6 @@ export interface Worker<Data = unknown, Result = unknown> {
   off<E extends keyof WorkerEvents>(event: E, listener: Listener<WorkerEvents<Data, Result>[E]>): this;
 }
 
-const OPTIONS = ['connection', 'concurrency', 'lease', 'grace', 'timeLimit', 'name', 'middleware'];
 const CONCURRENCY = 8;
 const GRACE_MS = 30_000;
 const CONSUMER_BYTES = 128;
@@ -95,7 +94,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
   /** A handler is a function, or the file whose default export is one, which then runs in a thread of its own. */
   constructor(queue: Bytes, handler: Handler<Data, Result> | string | URL, options: WorkerOptions) {
     super();
-    check(options, OPTIONS);
+    check(options, ['connection', 'concurrency', 'lease', 'grace', 'timeLimit', 'name', 'middleware']);
     const { connection, concurrency = CONCURRENCY, lease, timeLimit, grace = GRACE_MS, name = 'worker' } = options;
     if (!connection) throw new TypeError('the option connection is missing: a URL, options, or a client');
     checkWhole({ concurrency, lease }, 1);

@@ -62,22 +62,15 @@ export class Listener {
       isOpen = false;
       this.#closed.ring();
     });
-    await answered(
-      link,
-      link.subscribe(channel, (notice) => lane.noticed(notice)),
-      MARGIN_MS,
-    );
+    const subscribed = link.subscribe(channel, (notice) => lane.noticed(notice));
+    await answered(link, subscribed, MARGIN_MS);
     onSubscribed();
     this.#hasTried();
     lane.extend(); // Something may have been missed.
     while (isOpen && !lane.closed) {
       await this.#closed.wait(QUIET_MS);
-      if (isOpen && !lane.closed)
-        await answered(
-          link,
-          link.ping().catch(() => {}),
-          MARGIN_MS,
-        );
+      const pong = isOpen && !lane.closed && link.ping().catch(() => {});
+      if (pong) await answered(link, pong, MARGIN_MS);
     }
   }
 
