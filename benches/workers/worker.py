@@ -69,7 +69,7 @@ def dq(url, messages, delayed):
     DONE.wait()
     begin(delayed)
     for due in dues(delayed):
-        empty.push_sync(due, at=dt(due))
+        empty.options(at=dt(due)).push_sync(due)
     DONE.wait()
     worker.stop()
 

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import inspect
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import time
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "src"))
 
 from dq_client import App, Context, Event, Reject, Retry, Worker
+from dq_client.cli import queue_sizes
 
 OUTPUT = threading.Lock()
 ENDS = {"done": "ok", "failed": "fail", "rejected": "reject", "retried": "retry"}
@@ -86,11 +88,13 @@ def main() -> int:
     parser.add_argument("--name", default="worker")
     parser.add_argument("--time-limit", type=int)
     given = parser.parse_args()
-    app, queues = App(given.url), {}
-    for word in given.queue:
-        name, _, concurrency = word.rpartition("=")
-        queues[name] = int(concurrency)
-        app.consumer(name)(handle)
+    app, by_default = App(given.url), inspect.signature(Worker).parameters["concurrency"].default
+    queues = queue_sizes(given.queue, by_default)
+    for name in queues:
+        if name == "tasks":
+            app.task(queue=name)(work)
+        else:
+            app.consumer(name)(handle)
     worker = Worker(
         app,
         queues=queues,

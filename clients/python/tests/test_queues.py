@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,9 +15,10 @@ from decimal import Decimal
 
 import pytest
 import redis
-from server import eventually, free_port
+from server import ROOT, eventually, free_port
 
 import dq_client
+from dq_client import fields
 from dq_client.queue import Queue
 from dq_client.wire import milliseconds
 
@@ -303,3 +305,15 @@ def test_a_queue_is_declared_created_and_altered(app):
         queue.alter_sync(maxlen=1)
     asyncio.run(queue.alter(forward="NONE"))
     assert queue.info_sync()["forward"] == "NONE"
+
+
+def test_what_is_known_of_messages_queues_and_batches_has_types(app, server):
+    queue = app.queue("q")
+    queue.push_sync(b"x", batch="b", headers={"h": "1"})
+    queue.follow_sync("b", b"y", id="f")
+    queue.declare_sync(retries=3, forward="NONE")
+    assert queue.info_sync().keys() == fields.QueueInfo.__annotations__.keys()
+    assert queue.batch_info_sync("b").keys() == fields.BatchInfo.__annotations__.keys()
+    page = (ROOT / "docs/commands/dq.get.md").read_text().split("## Reply")[1].split("## Errors")[0]
+    rows = re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)
+    assert set(re.findall(r"`([a-z-]+)`", " ".join(rows))) == fields.Message.__annotations__.keys()

@@ -1,6 +1,7 @@
 """Tasks and consumers: what a program writes."""
 
 import asyncio
+import functools
 import threading
 from datetime import datetime, timedelta, timezone
 
@@ -15,11 +16,11 @@ def test_a_coroutine_is_pushed_and_run(app, working):
     seen = []
 
     @app.task(queue="mail", retries=5, lease=30)
-    async def send(to: str, ctx: dq_client.Context):
+    async def send(ctx: dq_client.Context, to: str):
         seen.append((to, ctx.attempt, ctx.queue, threading.current_thread().name))
 
     working(app)
-    assert asyncio.run(send.push("ann@example.org", id="order-1")) == "order-1"
+    assert asyncio.run(send.options(id="order-1").push("ann@example.org")) == "order-1"
     eventually("it ran", lambda: seen)
     assert seen[0][:3] == ("ann@example.org", 1, "mail")
     eventually("it is acked", lambda: app.queue("mail").len_sync() == 0)
@@ -64,15 +65,16 @@ def test_options_of_tasks_and_pushes_arrive(app):
     async def send(to): ...
 
     at = (datetime.now(timezone.utc) + timedelta(hours=1)).replace(microsecond=5000)
-    send.push_sync("a", id="delayed", delay=timedelta(minutes=15), retries=1)
-    send.push_sync("a", id="dated", at=at, priority=3, group="g", ttl=7200, headers={"tenant": "x"})
+    send.options(id="delayed", delay=timedelta(minutes=15), retries=1).push_sync("a")
+    dated = send.options(id="dated", at=at, priority=3, group="g")
+    dated.options(ttl=7200, headers={"tenant": "x"}).push_sync("a")
     delayed, dated = (app.queue("q").get_sync(id) for id in ("delayed", "dated"))
     assert (delayed["retries"], delayed["lease"], delayed["state"]) == (1, 30_000, "delayed")
     assert (dated["retries"], dated["priority"], dated["group"], dated["ttl"]) == (5, 3, "g", 7_200_000)
     assert dated["due"] == round(at.timestamp() * 1000)
     assert dated["headers"] == {"tenant": "x"}
     with pytest.raises(ValueError, match="no time zone"):
-        send.push_sync("a", at=datetime(2030, 1, 1))
+        send.options(at=datetime(2030, 1, 1))
     with pytest.raises(TypeError, match="there is no option 'retrys'"):
         app.queue("q").push_sync(b"x", retrys=3)
 
@@ -97,6 +99,8 @@ def test_options_that_are_not_understood_are_refused_by_name(app, option, value)
     with pytest.raises((TypeError, ValueError), match=f"option '{option}'"):
         app.task(**{option: value})(lambda: None)
     with pytest.raises((TypeError, ValueError), match=f"option '{option}'"):
+        app.task()(lambda: None).options(**{option: value})
+    with pytest.raises((TypeError, ValueError), match=f"option '{option}'"):
         app.queue("q").push_sync(b"x", **{option: value})
 
 
@@ -114,12 +118,57 @@ def test_numbers_of_a_worker_are_numbers(app):
 
 def test_arguments_that_a_handler_does_not_take_are_refused(app):
     @app.task(queue="q")
-    def send(to, ctx): ...
+    def send(ctx, to): ...
 
-    for args, options in [((), {}), (("ann", "ben", "cid"), {}), (("ann",), {"retrys": 3})]:
-        with pytest.raises(TypeError, match="send takes"):
-            send.push_sync(*args, **options)
-    assert send.push_sync(to="ann", retries=3)
+    for args, kwargs in [((), {}), (("ann", "ben"), {}), (("ann",), {"retries": 3})]:
+        for method in (send.push_sync, send.call_sync, functools.partial(send.schedule_sync, "s"), send.payload):
+            with pytest.raises(TypeError, match=r"send takes \(to\), and its options"):
+                method(*args, **kwargs)
+    assert send.options(retries=3).push_sync(to="ann")
+    with pytest.raises(TypeError, match="there is no option 'every'"):
+        send.options(every=60).push_sync("ann")
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        lambda ctx, a, b: [ctx.attempt, a, b],
+        lambda a, ctx, b: [ctx.attempt, a, b],
+        lambda a, b, *, ctx: [ctx.attempt, a, b],
+        lambda a, b: [1, a, b],
+    ],
+)
+def test_a_handler_gets_its_context_wherever_it_has_it(app, working, handler):
+    task = app.task(queue="q", name="work")(handler)
+    working(app)
+    assert task.call_sync(2, 3) == task.call_sync(2, b=3) == task.call_sync(b=3, a=2) == [1, 2, 3]
+
+
+def test_arguments_may_be_named_like_options(app, working):
+    @app.task(queue="q", delay=0)
+    def echo(self, id, *, delay, timeout):
+        return [self, id, delay, timeout]
+
+    working(app)
+    assert echo.options(timeout=30).call_sync(self=1, id=2, delay=3, timeout=4) == [1, 2, 3, 4]
+    assert asyncio.run(echo.options(id="m", delay=60).push(1, 2, delay=3, timeout=4)) == "m"
+    assert app.queue("q").get_sync("m")["state"] == "delayed"
+
+
+def test_a_task_is_scheduled_with_its_options(app):
+    @app.task(queue="q", retries=5, retain=60)
+    def send(to): ...
+
+    assert send.options(every=3600, priority=1).schedule_sync("tick", "ann") == "created"
+    assert asyncio.run(send.options(every=3600, priority=1).schedule("tick", "ann")) == "unchanged"
+    fields = app.queue("q").get_sync("tick")
+    assert (fields["every"], fields["retries"], fields["priority"]) == (3_600_000, 5, 1)
+
+
+def test_times_long_ago_have_passed(app):
+    for year in (1, 1969, 1972, 1974):
+        assert app.queue("q").push_sync(b"x", at=datetime(year, 1, 1, tzinfo=timezone.utc))
+    assert app.queue("q").len_sync("ready") == 4
 
 
 def test_a_task_that_nobody_knows_is_given_back_with_an_error(app, server, working):
@@ -129,7 +178,7 @@ def test_a_task_that_nobody_knows_is_given_back_with_an_error(app, server, worki
     working(app)
     app.queue("q").push_sync(b'{"task": "shop.unknown", "args": []}', id="m")
     fields = eventually("it failed", lambda: (said := app.queue("q").get_sync("m")).get("error") and said)
-    assert "shop.unknown" in fields["error"] and fields["state"] == "delayed"
+    assert "no task 'shop.unknown'; it has" in fields["error"] and fields["state"] == "delayed"
 
 
 def test_an_error_is_kept_with_the_end_of_its_traceback(app, working):
@@ -213,19 +262,19 @@ def test_a_caller_waits_for_a_result(app, working):
         return a + b
 
     working(app)
-    assert add.call_sync(2, 3, timeout=10) == 5
-    assert asyncio.run(add.call(2, b=4, timeout=10)) == 6
+    assert add.call_sync(2, 3) == 5
+    assert asyncio.run(add.options(timeout=timedelta(seconds=30)).call(2, b=4)) == 6
     with pytest.raises(dq_client.Failed, match="no zero"):
-        add.call_sync(2, 0, timeout=10)
+        add.call_sync(2, 0)
     with pytest.raises(TimeoutError):
-        app.queue("nobody").push_and_wait_sync(b"x", timeout=0.1)
+        app.task(queue="nobody")(lambda: None).options(timeout=0.1).call_sync()
 
 
 @pytest.mark.parametrize("result", ["123", "null", '"', "gr\u00fc\u00df", None, 7, {"a": [1, None]}, ""])
 def test_a_caller_gets_what_the_handler_returned(app, working, result):
     app.task(queue="q", name="work")(lambda: result)
     working(app)
-    got = app.tasks["work"].call_sync(timeout=10)
+    got = app.tasks["work"].call_sync()
     assert (got, type(got)) == (result, type(result))
 
 
@@ -234,14 +283,14 @@ def test_work_whose_result_cannot_be_kept_is_done(app, working, caplog, result):
     events = []
     work = app.task(queue="q", name="work")(lambda: result)
     working(app, hook=events.append)
-    ids = [work.push_sync(retain=60), work.push_sync(retain=60)]
+    ids = [work.options(retain=60).push_sync() for _ in range(2)]
     for id in ids:
         fields = eventually(
             "it is done", lambda id=id: (said := app.queue("q").get_sync(id))["state"] == "done" and said
         )
         assert (fields["result"], fields["attempt"]) == (None, 1)
     with pytest.raises(dq_client.NotKept, match="no result was kept"):
-        work.call_sync(timeout=10)
+        work.call_sync()
     assert [event.kind for event in events[1:]] == ["started", "done"] * 3
     assert "not kept" in events[2].text
     assert len([said for said in caplog.messages if "not kept" in said]) == 1
@@ -258,8 +307,9 @@ def test_a_call_goes_on_when_its_connection_breaks(server, working, waiting):
         return "done"
 
     working(app)
-    called = (work.call_sync if waiting else lambda timeout: asyncio.run(work.call(timeout=timeout)), [])
-    caller = threading.Thread(target=lambda: called[1].append(called[0](timeout=30)))
+    calls, results = work.options(timeout=30), []
+    call = calls.call_sync if waiting else lambda: asyncio.run(calls.call())
+    caller = threading.Thread(target=lambda: results.append(call()))
     caller.start()
     assert begun.wait(10)
 
@@ -272,7 +322,7 @@ def test_a_call_goes_on_when_its_connection_breaks(server, working, waiting):
     eventually("it waits again", waits)
     go.set()
     caller.join(30)
-    assert called[1] == ["done"]
+    assert results == ["done"]
 
 
 def test_a_worker_serves_in_the_loop_of_its_program(app):

@@ -3,7 +3,7 @@
 An :class:`App` has tasks and consumers. ``dq-worker module:app`` runs them, or :class:`Worker` within a program.
 """
 
-from .app import App, Middleware, Task, UnknownTask
+from .app import App, Task
 from .context import Context
 from .errors import (
     ConnectionLost,
@@ -18,7 +18,9 @@ from .errors import (
     Reject,
     Retry,
     TooLarge,
+    UnknownTask,
 )
+from .middleware import Middleware
 from .queue import Queue
 from .wire import PushOptions, ScheduleOptions, Settings
 from .worker import Event, Worker

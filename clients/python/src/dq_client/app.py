@@ -2,53 +2,31 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import json
 from contextlib import ExitStack
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Callable,
-    ContextManager,
-    Dict,
-    Generic,
-    List,
-    NamedTuple,
-    Optional,
-    Tuple,
-    TypeVar,
-)
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, NamedTuple, Optional, Tuple, TypeVar
 
 from . import wire
 from .context import RESULT_HEADER, Context
-from .errors import DqError, NotKept
-from .queue import PUSH_SECONDS, Queue, waiting
+from .errors import NotKept, UnknownTask
+from .middleware import Middleware, installed
+from .queue import CALL_SECONDS, PUSH_SECONDS, Queue, waiting
 from .source import Origin, Source
 from .wire import RESULT_BYTES, Duration, Text
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing import Coroutine, Protocol, overload
 
+    from typing_extensions import Concatenate, ParamSpec, Unpack
+
+    P = ParamSpec("P")
+else:  # Python 3.9 has no ParamSpec.
+    P = TypeVar("P")
+R = TypeVar("R")
 Handler = Callable[..., Any]
 F = TypeVar("F", bound=Handler)
-_PUSH = wire.names(wire.PushOptions)
-_SCHEDULE = wire.names(wire.ScheduleOptions)
-
-
-class UnknownTask(DqError):
-    """The payload of a message names no task of this app."""
-
-
-class Middleware:
-    """Sees the headers of every message on both sides. Override what you need."""
-
-    def push(self, queue: str, headers: Dict[str, Text]) -> None:
-        """May add headers to a message that is pushed."""
-
-    def handle(self, ctx: Context) -> Optional[ContextManager[Any]]:
-        """Returns a context manager in which the handler runs, if there is something to do."""
-        return None
+_PUSH, _SCHEDULE, _TASK = map(wire.names, (wire.PushOptions, wire.ScheduleOptions, wire.TaskOptions))
 
 
 class Job(NamedTuple):
@@ -76,86 +54,109 @@ class Consumer:
         return Job(self._handler, args, {}, self._is_async, self._time_limit)
 
 
-class Task(Generic[F]):
-    """A function whose calls are pushed as messages. Calling it runs the function here and now."""
+class Task(Generic[P, R]):
+    """A function whose calls are pushed as messages. Calling it runs the function here and now.
+
+    Its methods take the arguments of the function, without its context. Options are given with :meth:`options`.
+    """
 
     def __init__(
-        self, app: App, handler: F, name: str, queue: str, time_limit: Optional[float], options: Dict[str, Any]
+        self, app: App, handler: Handler, name: str, queue: str, time_limit: Optional[float], options: Dict[str, Any]
     ):
         wire.words(options, _PUSH)  # It refuses options that are not understood, now and not at the first push.
         self.handler, self.name, self.queue = handler, name, app.queue(queue)
-        self._time_limit, self._options = _checked_limit(time_limit), options
-        self._signature = inspect.signature(handler)
+        self._time_limit, self._defaults = _checked_limit(time_limit), options
+        self._options: Dict[str, Any] = {}
+        self._context, self._signature = _signature(handler)
         self._is_async = inspect.iscoroutinefunction(handler)
-        self._context = _context_parameter(handler)
         self.__doc__ = handler.__doc__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.handler(*args, **kwargs)
 
     @property
     def lease(self) -> Optional[Duration]:
         """How long a delivery may take, if the task says so."""
-        return self._options.get("lease")
+        return self._defaults.get("lease")
 
-    def payload(self, *args: Any, **kwargs: Any) -> bytes:
+    def options(self, **options: Unpack[wire.TaskOptions]) -> Task[P, R]:
+        """Returns the task with options for what is called on it: ``send.options(delay=900).push("ann")``."""
+        wire.words(options, _TASK)
+        return self._twin(_options={**self._options, **options})
+
+    def payload(self, /, *args: P.args, **kwargs: P.kwargs) -> bytes:
         """Returns the payload of a call: JSON with the name of the task and its arguments."""
+        try:
+            self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            takes = f"{self.name} takes {self._signature}, and its options(…) take delay, id and so on"
+            raise TypeError(f"{error}: {takes}") from None
         call = {"task": self.name, "args": args, "kwargs": kwargs}
         return json.dumps(call, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogateescape")
 
-    async def push(self, *args: Any, **options: Any) -> Optional[str]:
-        """Pushes a call. Returns the id of its message, or ``None`` for a duplicate.
-
-        The names of :class:`~dq_client.PushOptions` are options; all other arguments are passed to the handler. A
-        parameter that is named like an option is passed by position, or with :meth:`payload` and ``task.queue.push``.
-        """
-        payload, given = self._split(args, options)
-        return await self.queue.push(payload, **given)
+    async def push(self, /, *args: P.args, **kwargs: P.kwargs) -> Optional[str]:
+        """Pushes a call. Returns the id of its message, or ``None`` for a duplicate."""
+        return await self.queue.push(self.payload(*args, **kwargs), **self._chosen(_PUSH))
 
     push_sync = waiting(push)
 
-    async def call(self, /, *args: Any, timeout: float, **options: Any) -> Any:
+    async def call(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Pushes a call and returns its result, which is passed on as JSON. Raises ``TimeoutError``, :class:`Failed` or
-        :class:`NotKept`."""
-        payload, given = self._split(args, options)
+        :class:`NotKept`. The option ``timeout`` is how long it waits, 10 seconds by default."""
+        given = {"timeout": CALL_SECONDS, **self._chosen(_PUSH)}
         given["headers"] = {**(given.get("headers") or {}), RESULT_HEADER: "json"}
-        result = await self.queue.push_and_wait(payload, timeout=timeout, **given)
+        result = await self.queue.push_and_wait(self.payload(*args, **kwargs), **given)
         if result is None:
             raise NotKept(
                 f"the handler is done, but no result was kept: it must be JSON of at most {RESULT_BYTES} bytes"
             )
-        return _from_json(result)
+        value: R = _from_json(result)
+        return value
 
     call_sync = waiting(call)
 
-    async def schedule(self, id: Text, *args: Any, **options: Any) -> str:
-        """Declares recurring calls. The names of :class:`~dq_client.ScheduleOptions` are options."""
-        payload, given = self._split(args, options, _SCHEDULE)
-        return await self.queue.schedule(id, payload, **given)
+    async def schedule(self, id: Text, /, *args: P.args, **kwargs: P.kwargs) -> str:
+        """Declares recurring calls, with the option ``every`` or ``cron``."""
+        return await self.queue.schedule(id, self.payload(*args, **kwargs), **self._chosen(_SCHEDULE))
 
     schedule_sync = waiting(schedule)
 
-    def job(self, args: Any, kwargs: Any, ctx: Context) -> Job:
+    def job(self, args: List[Any], kwargs: Dict[str, Any], ctx: Context) -> Job:
         """Returns what is to be called for a message."""
         if self._context is not None:
-            kwargs = dict(kwargs, **{self._context: ctx})
+            parameter, place = self._context
+            if len(args) < place or parameter.kind is parameter.KEYWORD_ONLY:
+                kwargs = {**kwargs, parameter.name: ctx}
+            else:
+                args = [*args[:place], ctx, *args[place:]]
         return Job(self.handler, tuple(args), kwargs, self._is_async, self._time_limit)
 
-    def _waiting(self) -> Task[F]:
-        twin = copy.copy(self)
-        twin.queue = self.queue._waiting()
+    def _waiting(self) -> Task[P, R]:
+        return self._twin(queue=self.queue._waiting())
+
+    def _twin(self, **changed: Any) -> Task[P, R]:
+        twin: Task[P, R] = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__, **changed)
         return twin
 
-    def _split(self, args: Any, options: Dict[str, Any], names: "frozenset[str]" = _PUSH) -> Tuple[bytes, Any]:
-        defaults = {name: value for name, value in self._options.items() if name in names}
-        given = dict(defaults, **{name: value for name, value in options.items() if name in names})
-        kwargs = {name: value for name, value in options.items() if name not in names}
-        context = {} if self._context is None else {self._context: None}
-        try:
-            self._signature.bind(*args, **context, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{error}: {self.name} takes {self._signature}, and options are {sorted(names)}") from None
-        return self.payload(*args, **kwargs), given
+    def _chosen(self, names: "frozenset[str]") -> Dict[str, Any]:
+        """Returns the options, with those defaults that have a meaning here."""
+        return {**{name: value for name, value in self._defaults.items() if name in names}, **self._options}
+
+
+if TYPE_CHECKING:
+
+    class Decorator(Protocol):
+        """Makes a task of a function. The arguments of its calls are those of the function, without its context."""
+
+        @overload
+        def __call__(self, handler: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]]) -> Task[P, R]: ...
+        @overload
+        def __call__(self, handler: Callable[Concatenate[Context, P], R]) -> Task[P, R]: ...
+        @overload
+        def __call__(self, handler: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R]: ...
+        @overload
+        def __call__(self, handler: Callable[P, R]) -> Task[P, R]: ...
 
 
 class App:
@@ -167,13 +168,10 @@ class App:
 
     def __init__(self, server: Origin = "redis://localhost", *, push_timeout: float = PUSH_SECONDS) -> None:
         self.source = Source(server)
-        self.middleware: List[Middleware] = []
-        self.tasks: Dict[str, Task[Any]] = {}
+        self.middleware: List[Middleware] = installed()
+        self.tasks: Dict[str, Task[..., Any]] = {}
         self.consumers: Dict[str, Consumer] = {}
         self._push_timeout = wire.checked_seconds("push_timeout", push_timeout)
-        from .tracing import installed  # It imports this module.
-
-        self.middleware.extend(installed())
 
     def queue(self, name: str) -> Queue:
         """Returns a queue by its name."""
@@ -186,17 +184,16 @@ class App:
         name: Optional[str] = None,
         time_limit: Optional[float] = None,
         **options: Unpack[wire.PushOptions],
-    ) -> Callable[[F], Task[F]]:
+    ) -> Decorator:
         """Makes a task of a function, ``async def`` or ``def``, which then runs in a thread.
 
         ``time_limit`` is in seconds: a call that takes longer fails. The options are the defaults of each push, such as
         ``retries=5`` or ``lease=30``. The name is the one of the function, with its module.
         """
 
-        def decorate(handler: F) -> Task[F]:
-            task = Task(
-                self, handler, name or f"{handler.__module__}.{handler.__qualname__}", queue, time_limit, dict(options)
-            )
+        def decorate(handler: Handler) -> Any:
+            called = name or f"{handler.__module__}.{handler.__qualname__}"
+            task: Task[Any, Any] = Task(self, handler, called, queue, time_limit, dict(options))
             if self.tasks.setdefault(task.name, task) is not task:
                 raise ValueError(f"there are two tasks of the name {task.name!r}")
             return task
@@ -231,16 +228,12 @@ class App:
         consumer = self.consumers.get(ctx.queue)
         if consumer is not None:
             return consumer.job(ctx)
-        try:
-            call = json.loads(ctx.payload.decode("utf-8", "surrogateescape"))
-            name, args, kwargs = call["task"], call.get("args", []), call.get("kwargs", {})
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise UnknownTask('the payload is not JSON of the form {"task": …, "args": […], "kwargs": {…}}') from None
-        task = self.tasks.get(name) if isinstance(name, str) else None
+        call = read_call(ctx.payload)
+        ctx.task = call["task"]
+        task = self.tasks.get(ctx.task)
         if task is None:
-            raise UnknownTask(f"there is no task {name!r} in this worker")
-        ctx.task = name
-        return task.job(args, kwargs, ctx)
+            raise UnknownTask(f"this worker has no task {ctx.task!r}; it has {', '.join(self.tasks) or 'none'}")
+        return task.job(call["args"], call["kwargs"], ctx)
 
     def around(self, ctx: Context) -> ExitStack:
         """Returns the context in which a handler runs: that of all middleware."""
@@ -270,12 +263,32 @@ def _checked_limit(seconds: Optional[float]) -> Optional[float]:
     return None if seconds is None else wire.checked_seconds("time_limit", seconds)
 
 
-def _context_parameter(handler: Handler) -> Optional[str]:
-    for name, parameter in inspect.signature(handler).parameters.items():
-        kind = parameter.annotation
-        if kind is Context or name == "ctx" or (isinstance(kind, str) and kind.split(".")[-1] == "Context"):
-            return name
-    return None
+def _signature(handler: Handler) -> Tuple[Optional[Tuple[inspect.Parameter, int]], inspect.Signature]:
+    """Returns the parameter that is the context, with its place, and the signature without it."""
+    signature = inspect.signature(handler)
+    others = list(signature.parameters.values())
+    context = next(((it, place) for place, it in enumerate(others) if _is_context(it)), None)
+    if context is not None:
+        others.remove(context[0])
+    return context, signature.replace(parameters=others)
+
+
+def _is_context(parameter: inspect.Parameter) -> bool:
+    kind = parameter.annotation
+    if isinstance(kind, str):
+        return kind.split(".")[-1] == "Context"
+    return kind is Context or (kind is parameter.empty and parameter.name == "ctx")
+
+
+def read_call(payload: bytes) -> Dict[str, Any]:
+    """Reads the payload of a call of a task."""
+    try:
+        call = {"args": [], "kwargs": {}, **json.loads(payload.decode("utf-8", "surrogateescape"))}
+        if (type(call["task"]), type(call["args"]), type(call["kwargs"])) == (str, list, dict):
+            return call
+    except (ValueError, TypeError, KeyError):
+        pass
+    raise UnknownTask('the payload is not JSON of the form {"task": …, "args": […], "kwargs": {…}}')
 
 
 def _from_json(result: bytes) -> Any:

@@ -17,22 +17,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
     """Runs a worker until a signal comes. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="dq-worker", description="Works on the queues of an app.")
     parser.add_argument("app", help="where the app is, as in shop:app for `app` in shop.py")
-    parser.add_argument("--concurrency", type=int, default=8, metavar="N", help="messages of each queue at a time (8)")
-    parser.add_argument(
-        "--queue",
-        action="append",
-        default=[],
-        metavar="NAME[=N]",
-        help="work on this queue only, N messages at a time; can be repeated",
-    )
-    parser.add_argument(
-        "--lease", type=float, metavar="SECONDS", help="how long a message stays with a worker that is gone"
-    )
-    parser.add_argument(
-        "--grace", type=float, default=30.0, metavar="SECONDS", help="how long handlers may end at a stop (30)"
-    )
+    add_options(parser, "messages", "worker")
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="how long a handler may take")
-    parser.add_argument("--name", default="worker", help="the end of the name that DQ.CONSUMERS lists (worker)")
     parser.add_argument("--log-level", default="INFO", metavar="LEVEL", help="DEBUG, INFO, WARNING or ERROR")
     given = parser.parse_args(arguments)
     try:
@@ -65,3 +51,19 @@ def queue_sizes(words: List[str], concurrency: int) -> Dict[str, int]:
             int(number) if equals and number.isdigit() else concurrency
         )
     return queues
+
+
+def add_options(parser: argparse.ArgumentParser, what: str, name: str) -> None:
+    """Adds the options of a worker that works on ``what``."""
+    parser.add_argument("--concurrency", type=int, default=8, metavar="N", help=f"{what} of each queue at a time (8)")
+    parser.add_argument(
+        "--queue",
+        action="append",
+        default=[],
+        metavar="NAME[=N]",
+        help=f"work on this queue only, N {what} at a time; can be repeated",
+    )
+    kept, ends = f"how long {what} stay with a worker that is gone", "how long handlers may end at a stop (30)"
+    parser.add_argument("--lease", type=float, metavar="SECONDS", help=kept)
+    parser.add_argument("--grace", type=float, default=30.0, metavar="SECONDS", help=ends)
+    parser.add_argument("--name", default=name, help=f"the end of the name that DQ.CONSUMERS lists ({name})")

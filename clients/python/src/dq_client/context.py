@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Dict, Optional
+from typing import Any, Callable, Dict, Optional
 
-from .wire import Text, headers, raw, text
-
-if TYPE_CHECKING:
-    from .worker.lane import Lane
+from .wire import Text, headers, raw
 
 RESULT_HEADER = "dq-result"
 """A header of calls. With the value ``json`` whatever the handler returns is stored as JSON, so that the caller gets the same."""
 
 
 class Context:
-    """One delivery of a message. A handler gets it if it has a parameter that is annotated with this class or named ``ctx``."""
+    """One delivery of a message. A handler gets it if it has a parameter that is annotated with this class, or named
+    ``ctx`` and not annotated. Type checkers know that it is no argument of a task if it is the first."""
 
-    __slots__ = ("queue", "id", "attempt", "receipt", "payload", "meta", "lost", "reason", "task", "_headers", "_lane")
+    __slots__ = (
+        *("queue", "consumer", "id", "attempt", "receipt", "payload", "meta", "lost", "reason", "task"),
+        *("_save", "_headers"),
+    )
 
-    def __init__(self, lane: Lane, id: str, payload: bytes, attempt: int, receipt: bytes, meta: Dict[str, Any]) -> None:
-        self.queue = lane.name
+    def __init__(
+        self,
+        queue: str,
+        consumer: str,
+        save: Callable[[bytes, bytes], None],
+        id: str,
+        payload: bytes,
+        attempt: int,
+        receipt: bytes,
+        meta: Dict[str, Any],
+    ) -> None:
+        self.queue = queue
         """The name of the queue."""
+        self.consumer = consumer
+        """The name under which ``DQ.CONSUMERS`` lists the worker."""
         self.id = id
         self.attempt = attempt
         """1 on the first delivery."""
@@ -37,8 +50,8 @@ class Context:
         ``stopping`` or ``time limit``."""
         self.task: Optional[str] = None
         """The name of the task, if the payload names one."""
+        self._save = save
         self._headers: Optional[Dict[str, str]] = None
-        self._lane = lane
 
     @property
     def headers(self) -> Dict[str, str]:
@@ -46,11 +59,6 @@ class Context:
         if self._headers is None:
             self._headers = headers(self.meta.get("headers"))
         return self._headers
-
-    @property
-    def consumer(self) -> str:
-        """The name under which ``DQ.CONSUMERS`` lists the worker."""
-        return text(self._lane.worker.consumer)
 
     @property
     def checkpoint(self) -> Optional[bytes]:
@@ -61,4 +69,4 @@ class Context:
         """Stores how far the work has come, up to 65536 bytes, for the next attempt and for operators. Does not wait."""
         value = raw(checkpoint)
         self.meta["checkpoint"] = value or None
-        self._lane.save(self.receipt, value)
+        self._save(self.receipt, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import timedelta
 from typing import Optional, Union
 
@@ -47,6 +48,10 @@ class Failed(DqError):
 
 class NotKept(DqError):
     """What a caller waited for is not there: the message was cancelled or purged, or its result could not be kept."""
+
+
+class UnknownTask(DqError):
+    """The payload of a message is not that of a task, or names none that the worker knows."""
 
 
 class Reject(Exception):
@@ -120,5 +125,7 @@ def translated(error: BaseException, address: str) -> Optional[DqError]:
         return OutOfMemory(str(error))
     if isinstance(error, redis.RedisError):
         text = str(error)
+        if re.match("unknown command ['`]?dq[.]", text, re.IGNORECASE):
+            text = f"the server has not loaded the module dq: {text}"
         return _CODES.get(text.partition(" ")[0], Refused)(text)
     return None

@@ -10,35 +10,24 @@ import functools
 import time
 import uuid
 from datetime import datetime
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Callable,
-    Coroutine,
-    Dict,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    Tuple,
-    TypeVar,
-    Union,
-)
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from redis.client import NEVER_DECODE
 
 from . import wire
 from .errors import ConnectionLost, DeadId, DqError, Failed, NotKept, is_transient, translated
+from .fields import BatchInfo, Message, QueueInfo
 from .source import Backoff, Source
 from .wire import Duration, FollowOptions, PushOptions, ScheduleOptions, Settings, Text, Word
 
 if TYPE_CHECKING:
+    from typing import Coroutine, Mapping
+
     from typing_extensions import Concatenate, ParamSpec, Unpack
 
     P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S")
-Fields = Dict[str, Any]
 Decorate = Callable[[str, Dict[str, Any]], None]
 
 PushedId = Union[str, DeadId, None]
@@ -51,6 +40,8 @@ _WAIT_SECONDS = 2.0
 _KEPT_SECONDS = 60.0
 # How much later than the end of a wait its reply may come.
 _LATE_SECONDS = 1.0
+CALL_SECONDS = 10.0
+"""How long a call waits for its result by default."""
 PUSH_SECONDS = 10.0
 """How long a push is sent again by default if the server cannot be reached."""
 
@@ -120,7 +111,9 @@ class Queue:
 
     push_many_sync = waiting(push_many)
 
-    async def push_and_wait(self, payload: Text, *, timeout: float, **options: Unpack[PushOptions]) -> Optional[bytes]:
+    async def push_and_wait(
+        self, payload: Text, *, timeout: Duration, **options: Unpack[PushOptions]
+    ) -> Optional[bytes]:
         """Pushes a message and returns the result of its handler. Raises ``TimeoutError``, :class:`Failed` or :class:`NotKept`.
 
         If the connection breaks meanwhile, it waits on another one.
@@ -166,9 +159,10 @@ class Queue:
 
     follow_sync = waiting(follow)
 
-    async def batch_info(self, batch: Text) -> Optional[Fields]:
+    async def batch_info(self, batch: Text) -> Optional[BatchInfo]:
         """Returns how far a batch is, as ``DQ.BATCHINFO`` names it, or ``None`` if there is none."""
-        return wire.info(await self._ask("DQ.BATCHINFO", batch))
+        fields: Optional[BatchInfo] = wire.info(await self._ask("DQ.BATCHINFO", batch))
+        return fields
 
     batch_info_sync = waiting(batch_info)
 
@@ -240,13 +234,13 @@ class Queue:
 
     # --- looking ---
 
-    async def get(self, id: Text) -> Optional[Fields]:
+    async def get(self, id: Text) -> Optional[Message]:
         """Returns a message with all its fields, as ``DQ.GET`` names them."""
         return wire.message(await self._ask("DQ.GET", id))
 
     get_sync = waiting(get)
 
-    async def peek(self, state: str = "ready", count: int = 1, *, group: Optional[Text] = None) -> List[Fields]:
+    async def peek(self, state: str = "ready", count: int = 1, *, group: Optional[Text] = None) -> List[Message]:
         """Returns the first messages of a state, of all or of one group; dead and done ones newest first."""
         found = await self._ask("DQ.PEEK", state, *wire.words({"count": count, "group": group}))
         return [fields for fields in map(wire.message, found) if fields is not None]
@@ -259,9 +253,10 @@ class Queue:
 
     len_sync = waiting(len)
 
-    async def info(self) -> Optional[Fields]:
+    async def info(self) -> Optional[QueueInfo]:
         """Returns counts, settings and totals, or ``None`` if the queue does not exist."""
-        return wire.info(await self._ask("DQ.INFO"))
+        fields: Optional[QueueInfo] = wire.info(await self._ask("DQ.INFO"))
+        return fields
 
     info_sync = waiting(info)
 
@@ -272,7 +267,7 @@ class Queue:
     ) -> None:
         """Suspends delivery (``out``), new messages (``in``) or both (``all``), or the delivery of one group, for a time or
         until :meth:`resume`."""
-        await self._ask("DQ.PAUSE", *_concerned(flow, group), *wire.words({"duration": duration}))
+        await self._ask("DQ.PAUSE", *_concerned(flow, group), *wire.words({"for": duration}))
 
     pause_sync = waiting(pause)
 
@@ -369,11 +364,10 @@ class _Waiting(Queue):
         time.sleep(seconds)
 
 
-def _result(fields: Fields) -> Optional[bytes]:
+def _result(fields: Message) -> Optional[bytes]:
     if fields["state"] == "dead":
         raise Failed(fields.get("error") or f"the message is dead: {fields.get('reason')}")
-    result: Optional[bytes] = fields.get("result")
-    return result
+    return fields.get("result")
 
 
 def _concerned(flow: str, group: Optional[Text]) -> List[Word]:

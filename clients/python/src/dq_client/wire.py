@@ -9,6 +9,8 @@ from datetime import datetime, timedelta, timezone
 from numbers import Integral, Number
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
+from .fields import Message
+
 if TYPE_CHECKING:
     from typing_extensions import TypedDict
 else:  # The standard library has what is needed at run time.
@@ -37,6 +39,13 @@ class MessageOptions(TypedDict, total=False):
     """What is said about the message besides its payload."""
 
 
+class _TimedOptions(MessageOptions, total=False):
+    at: datetime
+    """The message, or the first run of a schedule, is due at this time, which must have a time zone."""
+    ttl: Duration
+    """The message becomes dead if it is not completed within this time."""
+
+
 class FollowOptions(MessageOptions, total=False):
     """Options of the message that follows a batch."""
 
@@ -46,17 +55,13 @@ class FollowOptions(MessageOptions, total=False):
     """The message is due this long after the end of the batch."""
 
 
-class PushOptions(MessageOptions, total=False):
+class PushOptions(_TimedOptions, total=False):
     """Options of a push."""
 
     id: Text
     """An id of your own, unique in the queue. A push of an id that is there returns ``None``."""
     delay: Duration
     """The message is due this long after now."""
-    at: datetime
-    """The message is due at this time, which must have a time zone."""
-    ttl: Duration
-    """The message becomes dead if it is not completed within this time."""
     replace: bool
     """Replace the message that has the ``id``."""
     max_wait: Duration
@@ -69,9 +74,7 @@ class PushOptions(MessageOptions, total=False):
     """The batch that the message joins: see :meth:`Queue.follow`."""
 
 
-class ScheduleOptions(MessageOptions, total=False):
-    """Options of a schedule: ``every`` or ``cron``, and what each run has."""
-
+class _Recurrence(TypedDict, total=False):
     every: Duration
     """A run is due at each multiple of this interval since the Unix epoch."""
     offset: Duration
@@ -80,14 +83,20 @@ class ScheduleOptions(MessageOptions, total=False):
     """A cron expression of five fields, or ``@hourly``, ``@daily``, ``@weekly``, ``@monthly``, ``@yearly``."""
     tz: str
     """The time zone of ``cron``, such as ``Europe/Berlin``; UTC by default."""
-    at: datetime
-    """When the first run is due."""
     until: datetime
     """The last instant at which a run may be due."""
     times: int
     """The series ends after this many runs."""
-    ttl: Duration
-    """A run becomes dead if it is not completed within this time."""
+
+
+class ScheduleOptions(_TimedOptions, _Recurrence, total=False):
+    """Options of a schedule: ``every`` or ``cron``, and what each run has."""
+
+
+class TaskOptions(PushOptions, _Recurrence, total=False):
+    """Options of a task: those of a push, for ``schedule`` those of a schedule, and how long ``call`` waits."""
+
+    timeout: Duration
 
 
 class Settings(TypedDict, total=False):
@@ -159,29 +168,25 @@ def headers(reply: Any) -> Dict[str, str]:
 _BYTES = ("payload", "result", "checkpoint", "then")
 
 
-def message(reply: Any) -> Optional[Dict[str, Any]]:
-    """Returns the fields of a message as ``DQ.GET`` names them, or ``None`` if there is none."""
+def info(reply: Any) -> Any:
+    """Returns the fields of a queue, a batch or a message, or ``None`` if there is none."""
     if reply is None:
         return None
     fields = pairs(reply)
     for name, value in fields.items():
-        if name == "headers":
-            fields[name] = headers(value)
-        elif name == "errors":
-            fields[name] = [(attempt, at, text(error)) for attempt, at, error in value]
-        elif isinstance(value, bytes) and name not in _BYTES:
+        if isinstance(value, bytes) and name not in _BYTES:
             fields[name] = text(value)
     return fields
 
 
-def info(reply: Any) -> Optional[Dict[str, Any]]:
-    """Returns the fields of ``DQ.INFO`` or ``DQ.BATCHINFO``."""
-    if reply is None:
-        return None
-    return {
-        name: text(value) if isinstance(value, bytes) and name not in _BYTES else value
-        for name, value in pairs(reply).items()
-    }
+def message(reply: Any) -> Optional[Message]:
+    """Returns the fields of a message, or ``None`` if there is none."""
+    fields: Optional[Message] = info(reply)
+    if fields is not None and "headers" in fields:
+        fields["headers"] = headers(fields["headers"])
+    if fields is not None and "errors" in fields:
+        fields["errors"] = [(attempt, at, text(error)) for attempt, at, error in fields["errors"]]
+    return fields
 
 
 def milliseconds(duration: Duration) -> int:
@@ -207,11 +212,15 @@ def checked_seconds(name: str, duration: Any) -> float:
     return seconds
 
 
+_EARLIEST_MS = 100_000_000_000
+
+
 def unix_milliseconds(at: datetime) -> int:
-    """Returns a time in the unit of the server, rounded up."""
+    """Returns a time in the unit of the server, rounded up. One before March 1973, which to the server looks like seconds,
+    is as good as that month: it has passed."""
     if at.tzinfo is None:
         raise ValueError("the time has no time zone")
-    return milliseconds(at - datetime(1970, 1, 1, tzinfo=timezone.utc))
+    return max(_EARLIEST_MS, milliseconds(at - datetime(1970, 1, 1, tzinfo=timezone.utc)))
 
 
 # Each of these has as its documentation what its value is: errors say so.
@@ -266,50 +275,16 @@ def _names_and_values(value: Any) -> List[Word]:
     return [len(value), *(raw(word) for pair in value.items() for word in pair)]
 
 
-# For each option: its word, and how its value is written. Words are sent in this order: some belong to the one before.
-_OPTIONS: Dict[str, Tuple[str, Callable[[Any], List[Word]]]] = {
-    "id": ("ID", _text),
-    "delay": ("DELAY", _duration),
-    "every": ("EVERY", _duration),
-    "offset": ("OFFSET", _duration),
-    "cron": ("CRON", _text),
-    "tz": ("TZ", _text),
-    "at": ("AT", _time),
-    "until": ("UNTIL", _time),
-    "older": ("OLDER", _duration),
-    "duration": ("FOR", _duration),
-    "reason": ("REASON", _text),
-    "times": ("TIMES", _number),
-    "count": ("COUNT", _number),
-    "priority": ("PRIORITY", _number),
-    "retries": ("RETRIES", _number),
-    "lease": ("LEASE", _duration),
-    "ttl": ("TTL", _duration),
-    "replace": ("REPLACE", _flag),
-    "max_wait": ("MAXWAIT", _duration),
-    "later": ("LATER", _flag),
-    "retain": ("RETAIN", _duration),
-    "group": ("GROUP", _text),
-    "batch": ("BATCH", _text),
-    "recurring": ("RECURRING", _flag),
-    "headers": ("HEADERS", _names_and_values),
-    "max_lease": ("MAXLEASE", _duration),
-    "backoff": ("BACKOFF", _waits),
-    "jitter": ("JITTER", _number),
-    "max_len": ("MAXLEN", _number),
-    "max_inflight": ("MAXINFLIGHT", _number),
-    "rate": ("RATE", _rate),
-    "dead_len": ("DEADLEN", _number),
-    "dead_ttl": ("DEADTTL", _duration),
-    "done_len": ("DONELEN", _number),
-    "max_payload": ("MAXPAYLOAD", _number),
-    "group_inflight": ("GROUPINFLIGHT", _number),
-    "group_rate": ("GROUPRATE", _rate),
-    "errors": ("ERRORS", _number),
-    "group_order": ("GROUPORDER", _text),
-    "dedupe": ("DEDUPE", _duration),
-    "forward": ("FORWARD", _words),
-    "dead_forward": ("DEADFORWARD", _words),
+# How the value of each option is written. Words are sent in this order: some belong to the one before.
+_WRITERS: Dict[str, Callable[[Any], List[Word]]] = {
+    **dict(id=_text, delay=_duration, every=_duration, offset=_duration, cron=_text, tz=_text, at=_time, until=_time),
+    **{"for": _duration},
+    **dict(older=_duration, reason=_text, times=_number, count=_number, priority=_number),
+    **dict(retries=_number, lease=_duration, ttl=_duration, replace=_flag, max_wait=_duration, later=_flag),
+    **dict(retain=_duration, group=_text, batch=_text, recurring=_flag, headers=_names_and_values),
+    **dict(max_lease=_duration, backoff=_waits, jitter=_number, max_len=_number, max_inflight=_number, rate=_rate),
+    **dict(dead_len=_number, dead_ttl=_duration, done_len=_number, max_payload=_number, group_inflight=_number),
+    **dict(group_rate=_rate, errors=_number, group_order=_text, dedupe=_duration, forward=_words, dead_forward=_words),
 }
 
 
@@ -324,12 +299,12 @@ def words(options: Mapping[str, Any], known: "Optional[frozenset[str]]" = None) 
         if known is not None and name not in known:
             raise TypeError(f"there is no option {name!r}; the options are {', '.join(sorted(known))}")
     found: List[Word] = []
-    for name, (word, write) in _OPTIONS.items():
+    for name, write in _WRITERS.items():
         value = options.get(name)
         if value is None or value == {} or (value is False and write is _flag):
             continue
         try:
-            found += [word, *write(value)]
+            found += [name.replace("_", "").upper(), *write(value)]
         except (TypeError, ValueError, AttributeError) as error:
             kind = ValueError if isinstance(error, ValueError) else TypeError
             why = f": {error}" if isinstance(error, ValueError) else ""

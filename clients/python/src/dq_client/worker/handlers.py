@@ -6,14 +6,17 @@ import asyncio
 import functools
 import queue
 import threading
-from typing import TYPE_CHECKING, Callable, List, Optional
+from typing import TYPE_CHECKING, Callable, List, Optional, Tuple
 
+from ..app import Job
 from ..context import RESULT_HEADER
 from .lane import Delivery, Lane
 from .outcome import GIVEN_BACK, Outcome, of_error, of_result
 
 if TYPE_CHECKING:
     from . import Worker
+
+Begun = Tuple[Delivery, Job]
 
 
 class Threads:
@@ -45,13 +48,13 @@ class Handlers:
 
     def start(self, lane: Lane, deliveries: List[Delivery]) -> None:
         """Calls the handlers of deliveries, or gives them back if the worker stops."""
-        in_loop = []
+        in_loop: List[Begun] = []
         for delivery in deliveries:
             if self._worker.stopping:
                 lane.give_back(delivery)
                 continue
             try:
-                job = delivery.job = self._worker.app.job(delivery.ctx)
+                job = self._worker.app.job(delivery.ctx)
             except Exception as error:
                 self._end(lane, delivery, of_error(error))
                 continue
@@ -60,23 +63,23 @@ class Handlers:
                 delivery.limit = delivery.begun + limit
                 self._worker.clock.note(delivery.limit)
             if job.is_async:
-                in_loop.append(delivery)
+                in_loop.append((delivery, job))
             else:
-                self._threads.submit(functools.partial(self._in_thread, lane, delivery))
+                self._threads.submit(functools.partial(self._in_thread, lane, delivery, job))
         if in_loop:
             self._in_loop(lane, in_loop)
 
-    def _in_loop(self, lane: Lane, deliveries: List[Delivery]) -> None:
+    def _in_loop(self, lane: Lane, begun: List[Begun]) -> None:
         assert self._loop is not None, "a worker with a coroutine has a loop"
         try:
-            self._loop.call_soon_threadsafe(self._begin, lane, deliveries)
+            self._loop.call_soon_threadsafe(self._begin, lane, begun)
         except RuntimeError:  # The loop is closed, without the worker having been stopped.
-            for delivery in deliveries:
+            for delivery, _ in begun:
                 lane.give_back(delivery)
 
-    def _begin(self, lane: Lane, deliveries: List[Delivery]) -> None:
-        for delivery in deliveries:
-            task = asyncio.ensure_future(self._call(lane, delivery))
+    def _begin(self, lane: Lane, begun: List[Begun]) -> None:
+        for delivery, job in begun:
+            task = asyncio.ensure_future(self._call(lane, delivery, job))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             delivery.interrupt = functools.partial(self._cancel, task)
@@ -88,20 +91,18 @@ class Handlers:
         except RuntimeError:
             pass  # The loop is closed.
 
-    def _in_thread(self, lane: Lane, delivery: Delivery) -> None:
+    def _in_thread(self, lane: Lane, delivery: Delivery, job: Job) -> None:
         try:
-            self._call(lane, delivery).send(None)
+            self._call(lane, delivery, job).send(None)
         except StopIteration:
             pass  # A coroutine that awaits nothing has ended after its first step.
 
-    async def _call(self, lane: Lane, delivery: Delivery) -> None:
+    async def _call(self, lane: Lane, delivery: Delivery, job: Job) -> None:
         """Calls a handler, and awaits it if it is a coroutine."""
         outcome = None
         try:
             if self._may_begin(lane, delivery):
                 with self._worker.app.around(delivery.ctx):
-                    job = delivery.job
-                    assert job is not None
                     result = job.call(*job.args, **job.kwargs)
                     result = await result if job.is_async else result
                     outcome = of_result(result, delivery.ctx.headers.get(RESULT_HEADER) == "json")

@@ -17,7 +17,6 @@ from ..wire import pairs, raw, text
 from .outcome import ACK, GIVEN_BACK, Outcome
 
 if TYPE_CHECKING:
-    from ..app import Job
     from . import Worker
 
 # The lease of a queue that does not exist yet, or whose settings this user may not read: the default of the server.
@@ -29,11 +28,10 @@ _EARLY_NOTICES = 1000
 class Delivery:
     """A message that this worker holds."""
 
-    __slots__ = ("ctx", "job", "begun", "end", "due", "deadline", "heard", "limit", "interrupt", "decided", "parts")
+    __slots__ = ("ctx", "begun", "end", "due", "deadline", "heard", "limit", "interrupt", "decided", "parts")
 
     def __init__(self, ctx: Context, begun: float, lease: float) -> None:
         self.ctx = ctx
-        self.job: Optional[Job] = None
         self.begun = begun
         self.end = begun + lease
         """When the lease expires, by the clock of this process."""
@@ -100,9 +98,10 @@ class Lane:
     def received(self, messages: Any, begun: float) -> List[Delivery]:
         """Takes messages in. Returns those whose handlers are to be called."""
         deliveries = []
-        lease = self.lease
+        lease, consumer = self.lease, text(self.worker.consumer)
         for id, payload, attempt, receipt, *meta in messages:
-            ctx = Context(self, text(id), payload, attempt, receipt, pairs(meta[0]) if meta else {})
+            told = pairs(meta[0]) if meta else {}
+            ctx = Context(self.name, consumer, self.save, text(id), payload, attempt, receipt, told)
             deliveries.append(Delivery(ctx, begun, lease))
         with self.lock:
             self.working += len(deliveries)

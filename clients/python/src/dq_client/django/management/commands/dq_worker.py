@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from ....cli import queue_sizes
+from ....cli import add_options, queue_sizes
 from ...backend import DqBackend
 
 try:
@@ -25,21 +25,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Adds the options, which are those of ``dq-worker``."""
         parser.add_argument("--backend", default="default", help="the name of the backend in TASKS (default)")
-        parser.add_argument("--concurrency", type=int, default=8, metavar="N", help="tasks of each queue at a time (8)")
-        parser.add_argument(
-            "--queue",
-            action="append",
-            default=[],
-            metavar="NAME[=N]",
-            help="work on this queue only, N tasks at a time; can be repeated",
-        )
-        parser.add_argument(
-            "--lease", type=float, metavar="SECONDS", help="how long a task stays with a worker that is gone"
-        )
-        parser.add_argument(
-            "--grace", type=float, default=30.0, metavar="SECONDS", help="how long tasks may end at a stop (30)"
-        )
-        parser.add_argument("--name", default="django", help="the end of the name that DQ.CONSUMERS lists (django)")
+        add_options(parser, "tasks", "django")
 
     def handle(self, *_: Any, **given: Any) -> None:
         """Runs the worker."""

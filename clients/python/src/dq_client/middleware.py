@@ -1,12 +1,11 @@
-"""Trace context in headers, if OpenTelemetry is installed: the first attempt continues the trace of the producer, a retry
-begins a trace of its own with a link to it."""
+"""What sees the headers of messages. If OpenTelemetry is installed, trace context is in them: the first attempt continues the
+trace of the producer, a retry begins a trace of its own with a link to it."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Any, ContextManager, Dict, Iterator, List
+from typing import Any, ContextManager, Dict, Iterator, List, Optional
 
-from .app import Middleware
 from .context import Context
 from .wire import Text
 
@@ -15,6 +14,17 @@ try:
     from opentelemetry import propagate, trace
 except ImportError:
     trace = None  # type: ignore[assignment]
+
+
+class Middleware:
+    """Sees the headers of every message on both sides. Override what you need."""
+
+    def push(self, queue: str, headers: Dict[str, Text]) -> None:
+        """May add headers to a message that is pushed."""
+
+    def handle(self, ctx: Context) -> Optional[ContextManager[Any]]:
+        """Returns a context manager in which the handler runs, if there is something to do."""
+        return None
 
 
 class Tracing(Middleware):
