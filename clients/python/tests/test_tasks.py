@@ -10,6 +10,7 @@ import redis
 from server import eventually
 
 import dq_client
+from dq_client.errors import translated
 
 
 def test_a_coroutine_is_pushed_and_run(app, working):
@@ -407,3 +408,24 @@ def test_tasks_have_clients_of_every_kind(server):
 
         asyncio.run(others())
         assert queue.len_sync() == 0
+
+
+def test_the_log_names_the_task_and_says_when_it_is_dead(app, working, caplog):
+    @app.task(queue="q", name="bake", retries=1)
+    def bake():
+        raise ValueError("no oven")
+
+    app.queue("q").create_sync(backoff=(0.01, 0.01))
+    working(app)
+    id = bake.push_sync()
+    eventually("it is dead", lambda: any("dead" in line for line in caplog.messages))
+    assert [line for line in caplog.messages if id in line] == [
+        f"q: bake {id} failed at attempt 1: ValueError: no oven",
+        f"q: bake {id} failed at attempt 2: ValueError: no oven; now dead",
+    ]
+
+
+@pytest.mark.parametrize("said", ["unknown command 'DQ.PUSH', with args", "unknown command `dq.push`, with args"])
+def test_without_the_module_a_sentence_says_so(said):
+    error = translated(redis.ResponseError(said), "localhost:6379")
+    assert str(error).startswith("the server has not loaded the module dq: ") and isinstance(error, dq_client.Refused)

@@ -199,8 +199,8 @@ class Worker:
     def tell_hook(self, kind: str, delivery: Delivery, text: str = "") -> None:
         """Tells the hook what became of a message."""
         ctx = delivery.ctx
-        if kind in ("failed", "rejected", "lost"):
-            log.warning("%s: %s %s at attempt %d: %s", ctx.queue, ctx.id, kind, ctx.attempt, text)
+        if kind == "lost":
+            self.log(kind, delivery, text)
         source = ctx.task or ctx.queue
         if kind == "done" and text and source not in self._unkept:  # Once is enough.
             self._unkept.add(source)
@@ -208,6 +208,13 @@ class Worker:
         if self._hook is not None:
             seconds = time.monotonic() - delivery.begun
             self._call_hook(Event(kind, ctx.queue, ctx.id, ctx.attempt, seconds, text))
+
+    def log(self, kind: str, delivery: Delivery, text: str, dead: bool = False) -> None:
+        """Logs that a delivery has not succeeded."""
+        ctx = delivery.ctx
+        work = f"{ctx.queue}: {ctx.task} {ctx.id}" if ctx.task else f"{ctx.queue}: {ctx.id}"
+        end = "; now dead" if dead else ""
+        log.warning("%s %s at attempt %d%s%s", work, kind, ctx.attempt, text and f": {text}", end)
 
     def tell(self, kind: str, queue: str, text: str = "") -> None:
         """Tells the hook what became of a queue."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, List, Optional
 
 import redis
 
-from ..errors import is_disconnect
+from ..errors import is_disconnect, translated
 from ..source import Backoff, Link
 from ..wire import Word
 from .lane import Delivery, Lane
@@ -146,7 +146,8 @@ class Fetcher:
     def _pause(self, error: BaseException) -> None:
         if not self._interrupted:
             self._interrupted = True
-            self._worker.tell("interrupted", self._lane.name, f"{type(error).__name__}: {error}")
+            known = translated(error, self._worker.app.source.address) or error
+            self._worker.tell("interrupted", self._lane.name, f"{type(known).__name__}: {known}")
         if is_disconnect(error) or isinstance(error, redis.ResponseError):
             self._worker.app.source.rediscover()
         with self._lane.lock:

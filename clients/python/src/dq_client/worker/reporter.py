@@ -104,7 +104,10 @@ class Reporter:
                 continue
             if isinstance(reply, Exception):
                 self._worker.tell("refused", lane.name, str(reply))
-            for delivery, _ in told:
+            for delivery, outcome in told:
+                dead = reply == b"dead"
+                if outcome.kind in ("failed", "rejected") or dead:
+                    self._worker.log(outcome.kind, delivery, outcome.error, dead)
                 lane.answered(delivery)
         return (again, {}, reason) if reason is not None else None
 
