@@ -13,11 +13,11 @@ from typing import Any, Iterable, List, Optional, Set, Union
 
 import dramatiq
 import redis
-from dramatiq.errors import ConnectionClosed, DecodeError, QueueJoinTimeout
+from dramatiq.errors import ActorNotFound, ConnectionClosed, DecodeError, QueueJoinTimeout
 from dramatiq.middleware import Middleware, SkipMessage
 
 from .app import App
-from .errors import ConnectionLost
+from .errors import ConnectionLost, UnknownTask
 from .queue import PUSH_SECONDS, Queue
 from .wire import Duration, PushOptions
 from .worker.inbox import Held, Inbox
@@ -155,7 +155,7 @@ class _Consumer(dramatiq.Consumer):
     def __init__(
         self, broker: DqBroker, app: App, key: str, prefetch: int, timeout: int, lease: Optional[Duration]
     ) -> None:
-        self._logger = broker.logger
+        self._actors = broker.actors
         self._timeout = timeout / 1000
         self._arrived: "queue.SimpleQueue[Held]" = queue.SimpleQueue()
         self._inbox = Inbox(app, key, prefetch, self._arrived.put, lease=lease, name="dramatiq")
@@ -170,11 +170,12 @@ class _Consumer(dramatiq.Consumer):
             held.give_back()
             return None
         try:
-            return _Message(dramatiq.Message.decode(held.ctx.payload), held)
+            message = dramatiq.Message.decode(held.ctx.payload)
         except DecodeError as error:
-            self._logger.error("Message %s cannot be read, it is dead now: %s", held.ctx.id, error)
-            held.bury(error)
+            held.fail(UnknownTask(f"the payload is no message of Dramatiq: {error}"))
             return None
+        held.ctx.task = message.actor_name
+        return _Message(message, held)
 
     def ack(self, message: dramatiq.MessageProxy) -> None:
         """The worker says so again until the server has answered."""
@@ -185,9 +186,13 @@ class _Consumer(dramatiq.Consumer):
             message.held.fail(message.unsent)
 
     def nack(self, message: dramatiq.MessageProxy) -> None:
-        """The message is dead: ``broker.queue(…).peek_sync("dead")`` shows it."""
+        """The message is dead: ``broker.queue(…).peek_sync("dead")`` shows it. Another worker may know its actor."""
         assert isinstance(message, _Message)
-        message.held.bury(message.error or _Rejected("the message was rejected"))
+        if isinstance(message.error, ActorNotFound):
+            known = ", ".join(self._actors)
+            message.held.fail(UnknownTask(f"this worker has no actor {message.actor_name!r}; it has {known}"))
+        else:
+            message.held.bury(message.error or _Rejected("the message was rejected"))
 
     def requeue(self, messages: Iterable[dramatiq.MessageProxy]) -> None:
         """Gives messages back that were not begun, without counting an attempt."""

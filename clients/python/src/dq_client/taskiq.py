@@ -18,8 +18,8 @@ from weakref import WeakValueDictionary
 import taskiq
 from taskiq.exceptions import TaskRejectedError
 
-from .app import App, UnknownTask
-from .errors import DqError, Failed, NotKept, Reject
+from .app import App
+from .errors import DqError, Failed, NotKept, Reject, UnknownTask
 from .queue import PUSH_SECONDS, Queue
 from .source import Origin
 from .wire import RESULT_BYTES, Duration, PushOptions
@@ -135,10 +135,11 @@ class DqBroker(taskiq.AsyncBroker):
         try:
             name = self.formatter.loads(held.ctx.payload).task_name
         except Exception as error:
-            held.bury(error)
+            held.fail(UnknownTask(f"the payload is no message of Taskiq: {error}"))
             return False
+        held.ctx.task = name
         if self.find_task(name) is None:
-            held.fail(UnknownTask(f"there is no task {name!r} in this worker"))
+            held.fail(UnknownTask(f"this worker has no task {name!r}"))
             return False
         return True
 

@@ -232,13 +232,14 @@ def test_what_is_requeued_is_redelivered(connect):
     assert bound.get().delivery_info["redelivered"] is True
 
 
-def test_what_cannot_be_read_is_dead(server, connect):
+def test_what_cannot_be_read_is_delivered_again(server, connect):
     for payload in ("no JSON", "[]", "{}"):
         server.do("DQ.PUSH", "q", payload)
     connection = connect()
     push(connection, "x")
     assert QUEUE(connection.channel()).get().payload == "x"
-    assert server.do("DQ.LEN", "q", "dead") == 3
+    waiting = server.do("DQ.PEEK", "q", "delayed", "COUNT", 9)
+    assert [fields[b"error"] for fields in waiting] == [b"the payload is no message of kombu, which is JSON"] * 3
 
 
 def test_the_server_alone_decides_when_a_task_is_due(server, connect):

@@ -105,9 +105,14 @@ def test_a_task_that_failed_for_good_is_dead_with_its_error(server, start, produ
 
 def test_what_is_no_task_is_not_run(server, start):
     worker(start)
-    server.do("DQ.PUSH", QUEUE, '{"task": "os.system", "args": ["true"]}', "ID", "m", "RETRIES", 0)
-    wait("it is dead", lambda: server.message(QUEUE, "m").get("state") == b"dead")
-    assert server.message(QUEUE, "m")["error"].startswith(b"UnknownTask: 'os.system' is not a task")
+    server.do("DQ.PUSH", QUEUE, '{"task": "os.system", "args": ["true"]}', "ID", "m")
+    server.do("DQ.PUSH", QUEUE, "no JSON", "ID", "n")
+    for id, said in [
+        ("m", b"UnknownTask: 'os.system' is not a task"),
+        ("n", b"UnknownTask: the payload is not JSON of"),
+    ]:
+        wait("it is delayed", lambda id=id: server.message(QUEUE, id)["state"] == b"delayed")
+        assert server.message(QUEUE, id)["error"].startswith(said)
 
 
 def test_a_delayed_task_is_cancelled_by_its_id(server, produce):
@@ -192,7 +197,7 @@ def test_work_whose_result_cannot_be_kept_is_successful(produce):
         "for value in (3 + 4j, 'x' * 70_000):\n"
         " shop.tasks.work = shop.tasks.task(lambda: value)\n"
         " ctx.save = lambda checkpoint: None\n"
-        " kept = json.loads(confirm.get_backend()._run({'task': 'shop.tasks.work'}, ctx))\n"
+        ' kept = json.loads(confirm.get_backend()._work(b\'{"task": "shop.tasks.work"}\', ctx))\n'
         " print(kept['call']['value'], kept['failures'], [path for path, _ in kept['errors']])",
     )
     assert said.splitlines() == ["None 0 ['dq_client.errors.NotKept']"] * 2

@@ -115,7 +115,7 @@ class Channel(virtual.Channel):
         payload = dumps(message).encode()
         due: List[Any] = ["AT", _due_ms(eta)] if eta else []
         try:
-            if sent and (wire.message(ask(self._source, "DQ.GET", key, id)) or {}).get("payload") == payload:
+            if sent and wire.pairs(ask(self._source, "DQ.GET", key, id)).get("payload") == payload:
                 return
             priority = self._get_message_priority(message)
             ask(self._source, "DQ.PUSH", key, payload, "ID", id, "REPLACE", "LATER", "PRIORITY", priority, *due)
@@ -258,7 +258,7 @@ class Channel(virtual.Channel):
             message["properties"].setdefault("delivery_info", {})["redelivered"] = attempt > 1
             return message
         except (ValueError, TypeError, KeyError, AttributeError):
-            self.holder.settle(tag, "DQ.NACK", "DEAD", "ERROR", "this is not a message of kombu")
+            self.holder.settle(tag, "DQ.NACK", "ERROR", "the payload is no message of kombu, which is JSON")
             return None
 
     def receive(self, queue: str, message: Dict[str, Any]) -> None:

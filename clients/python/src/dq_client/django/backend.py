@@ -32,9 +32,9 @@ except ImportError:
     from django_tasks.signals import task_enqueued, task_finished, task_started
     from django_tasks.utils import normalize_json
 
-from ..app import App, UnknownTask
+from ..app import App, read_call
 from ..context import Context
-from ..errors import NotKept, Reject, Retry
+from ..errors import NotKept, Reject, Retry, UnknownTask
 from ..queue import PUSH_SECONDS, Queue
 from ..wire import RESULT_BYTES, PushOptions, checked_seconds
 from ..worker import Worker
@@ -134,9 +134,9 @@ class DqBackend(BaseTaskBackend):
         if "task" not in call:  # Somebody else has acknowledged it.
             raise TaskResultDoesNotExist(result_id)
         call = {"args": [], "kwargs": {}, **call}
-        ended = fields.get("done") or fields.get("died")
-        if ended is not None:  # The server knows milliseconds, by its own clock: no task ends before it has begun.
-            ended = max([ended / 1000, *record.times])
+        ended_ms, ended = fields.get("done") or fields.get("died"), None
+        if ended_ms is not None:  # The server knows milliseconds, by its own clock: no task ends before it has begun.
+            ended = max([ended_ms / 1000, *record.times])
         task = _task(call["task"]).using(
             queue_name=queue_name,
             priority=fields.get("priority", call.get("priority", 0)),
@@ -177,14 +177,14 @@ class DqBackend(BaseTaskBackend):
     def _work(self, payload: bytes, ctx: Context) -> str:
         close_old_connections()
         try:
-            return self._run(json.loads(payload), ctx)
+            return self._run(read_call(payload), ctx)
         finally:
             close_old_connections()
 
     def _run(self, call: Dict[str, Any], ctx: Context) -> str:
         """Runs a task in a thread of the worker. Returns what is kept as its result."""
-        call = {"args": [], "kwargs": {}, **call}
         task = _task(call["task"])
+        ctx.task = call["task"]
         record = _Record(ctx.checkpoint)
         record.begin(ctx)
         result = self._made(task, ctx.id, args=call["args"], kwargs=call["kwargs"], status=TaskResultStatus.RUNNING)
