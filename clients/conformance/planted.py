@@ -18,6 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 FAULTS = {
     "python": [
         ("1 pops more than it can work on", "worker/fetcher.py", '"COUNT", room', '"COUNT", room + 1', "test_1"),
+        ("1 works on few by default", "worker/__init__.py", "concurrency: int = 8", "concurrency: int = 1", "test_1"),
         (
             "2 extends leases too late",
             "worker/reporter.py",
@@ -53,6 +54,14 @@ FAULTS = {
         ),
         ("3 stores texts as JSON", "worker/outcome.py", "isinstance(result, str) and not as_json", "False", "test_3"),
         ("3 never acks with the next pop", "worker/lane.py", "outcome is ACK and self.collecting", "False", "test_3"),
+        (
+            "3 rejects what it cannot decode",
+            "worker/outcome.py",
+            "if isinstance(error, Reject):",
+            'if isinstance(error, Reject) or type(error).__name__ == "UnknownTask":',
+            "test_3",
+        ),
+        ("3 does not log that a message is dead", "worker/__init__.py", '"; now dead" if', '"" if', "test_3"),
         ("4 counts what it gives back", "worker/outcome.py", '"DQ.NACK", ["NOCOUNT"]', '"DQ.NACK", []', "test_4"),
         ("4 does not end its pops", "worker/__init__.py", "target=fetcher.end_pop,", "target=repr,", "test_4"),
         ("4 unblocks pops that are put off", "source.py", '("MULTI",), ("DQ.ACK", key, "#"), ', "", "test_4"),
@@ -70,6 +79,7 @@ FAULTS = {
             "and False:\n                again",
             "test_5",
         ),
+        ("6 repeats pushes for a minute", "queue.py", "PUSH_SECONDS = 10", "PUSH_SECONDS = 60", "test_6"),
         ("6 does not repeat pushes", "queue.py", "isinstance(error, ConnectionLost)", "False", "test_6"),
         (
             "6 repeats pushes under new ids",
@@ -86,6 +96,7 @@ FAULTS = {
             "test_9",
         ),
         ("7 loses headers", "context.py", 'headers(self.meta.get("headers"))', "{}", "test_7"),
+        ("8 does not miss the module", "errors.py", "the server has not loaded the module dq", "no", "test_8"),
         ("8 pops without a name", "worker/fetcher.py", ', "AS", self._worker.consumer]', "]", "test_8"),
         (
             "9 takes ids for valid UTF-8",
