@@ -42,7 +42,7 @@ def _due_ms(eta: str) -> int:
     at = datetime.fromisoformat(eta.replace("Z", "+00:00"))
     if at.tzinfo is None:
         at = at.replace(tzinfo=timezone.utc)
-    return min(max(-int(-at.timestamp() * 1000 // 1), 10**11), _LATEST_MS)
+    return min(wire.unix_milliseconds(at), _LATEST_MS)
 
 
 class QoS(virtual.QoS):
