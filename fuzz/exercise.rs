@@ -58,6 +58,7 @@ pub fn lively() -> Queue {
             group: (nth > 8).then_some(b"group"),
             headers: (nth == 7 || nth == 8).then_some(headers.headers()),
             batch: (nth % 3 == 1).then_some(b"batch"),
+            past: None,
         };
         queue.push(at(NOW), &mut floor, &message);
     }

@@ -424,7 +424,7 @@ impl Queue {
             let is_free = |name| self.messages.find_named(name).is_none() && !self.remembers(name);
             let unique = image.name.is_none_or(|name| names.insert(name) && is_free(name));
             let is_apart = !self.holds_done(image.record.sequence, image.name);
-            follows && known && unique && is_apart && image.is_valid()
+            follows && known && unique && is_apart && image.is_valid() && !image.is_dead_member()
         })
     }
 }

@@ -61,19 +61,29 @@ pub struct Image<'a> {
 impl Image<'_> {
     /// Whether a push could have created this message.
     pub(super) fn is_new(&self) -> bool {
-        let is_successor = matches!(self.record.phase, Phase::Successor { .. }) && self.name.is_some();
-        (self.record.phase == Phase::Waiting || is_successor)
-            && self.record.attempts == 0
-            && self.errors.is_none()
-            && self.checkpoint.is_none()
+        let has_past = self.record.attempts > 0 || self.errors.is_some() || self.checkpoint.is_some();
+        let may_begin = match self.record.phase {
+            Phase::Waiting | Phase::Dead { .. } => true,
+            Phase::Successor { .. } => self.name.is_some() && !has_past,
+            Phase::Leased { .. } => false,
+        };
+        may_begin
+            && self.errors.is_none_or(|errors| errors.listed().count() <= 1)
             && self.consumer.is_none()
-            && self.recurring.as_ref().is_none_or(|state| state.series.is_some() && state.declared.is_none())
+            && self
+                .recurring
+                .as_ref()
+                .is_none_or(|state| state.series.is_some() && state.declared.is_none() && !has_past)
     }
 
-    /// Whether it may be a member of a batch: neither the dead are nor the runs of schedules.
+    /// Whether it is dead and a member of a batch, as it can only be when it is pushed.
+    pub(super) fn is_dead_member(&self) -> bool {
+        self.batch.is_some() && matches!(self.record.phase, Phase::Dead { .. })
+    }
+
+    /// Whether it may be a member of a batch: the runs of schedules are not.
     fn may_be_member(&self) -> bool {
-        !matches!(self.record.phase, Phase::Dead { .. })
-            && self.recurring.as_ref().is_none_or(|state| state.series.is_none())
+        self.recurring.as_ref().is_none_or(|state| state.series.is_none())
     }
 
     /// Whether a queue could hold this message.

@@ -93,7 +93,7 @@ pub use ops::look::{Message, Shown};
 pub use ops::nack::{Nack, Nacked, Verdict};
 pub use ops::pop::{Delivered, Details, Meta, Pop};
 pub use ops::purge::{Purged, Spare, ToPurge};
-pub use ops::push::{Due, NewMessage, NotPushed, OnDuplicate, Pushed, PAYLOAD_MAX};
+pub use ops::push::{Due, NewMessage, NotPushed, OnDuplicate, Past, Pushed, PAYLOAD_MAX};
 pub use ops::redrive::{Oldest, Redriven, Which};
 pub use ops::reschedule::{Promoted, Reschedule, Rescheduled};
 pub use ops::scan::ScanFilter;

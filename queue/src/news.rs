@@ -2,6 +2,7 @@
 
 use super::effect::{Effect, Fate};
 use super::id::Sequence;
+use super::record::Phase;
 use super::recurring::{Next, RunEnd};
 use std::collections::BTreeSet;
 
@@ -27,6 +28,9 @@ impl Effect<'_> {
             Effect::Push(_, images) => {
                 for image in images {
                     image.name.into_iter().for_each(|name| tell(News::Named(name, image.record.sequence)));
+                    if matches!(image.record.phase, Phase::Dead { .. }) {
+                        tell(News::Ended(image.record.sequence));
+                    }
                 }
             }
             Effect::Schedule(_, image) => {

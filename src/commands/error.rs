@@ -26,6 +26,8 @@ pub enum Error {
     Exclusive(&'static str, &'static str),
     /// An option requires another one.
     Needs(&'static str, &'static str),
+    /// A message that was delivered before, or is dead, would wait for the end of a delivery.
+    LaterWithPast,
     /// A consumer wants more messages at least than at most.
     MinAboveCount,
     /// A schedule has no rule.
@@ -152,6 +154,9 @@ impl fmt::Display for Error {
             Error::NoValue(option) => write!(f, "ERR syntax error, {option} needs a value"),
             Error::Exclusive(one, other) => write!(f, "ERR syntax error, give {one} or {other}, not both"),
             Error::Needs(option, other) => write!(f, "ERR syntax error, {option} needs {other}"),
+            Error::LaterWithPast => {
+                f.write_str("ERR syntax error, LATER does not go with ATTEMPT, ERROR, CHECKPOINT or DEAD")
+            }
             Error::MinAboveCount => f.write_str("ERR MIN must not be above COUNT"),
             Error::NoRule => f.write_str("ERR syntax error, give EVERY or CRON"),
             Error::BadCron(BadCron::NeverFires) => f.write_str("ERR CRON never fires"),

@@ -2,11 +2,11 @@
 
 use super::error::Error;
 use super::options::{count_of_words, options, Options};
-use super::push::{dead_id, MessageOption, Template};
+use super::push::{dead_id, MessageOption, Shared, Template};
 use super::{key_name, now, reply_id, Command, Handler};
 use crate::host::config;
 use crate::host::datatype;
-use crate::host::event::Event;
+use crate::host::event::{Death, Event};
 use crate::host::floor::floor;
 use crate::host::held::Held;
 use crate::host::write::{self, Wake};
@@ -14,7 +14,7 @@ use crate::module_api::ctx::Ctx;
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::{Id, Sequence};
-use dq_queue::{Effect, HeaderBlock, Image, NewMessage, NotPushed, OnDuplicate, Pushed, Queue};
+use dq_queue::{Effect, Image, NewMessage, NotPushed, OnDuplicate, Pushed, Queue};
 
 /// The command.
 pub struct MPush;
@@ -45,10 +45,8 @@ options! {
 fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let key_name = key_name(call)?;
-    let (mut messages, headers) = parse(call)?;
-    if let Some(headers) = &headers {
-        messages.iter_mut().for_each(|message| message.headers = Some(headers.headers()));
-    }
+    let (mut messages, shared) = parse(call)?;
+    shared.give_to(&mut messages);
     let now = now(ctx);
 
     let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
@@ -81,7 +79,7 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
     };
     let Content::Holds(held) = key.content() else { return Err(Error::WrongType) };
     let images = pushed.images.take().unwrap_or_default();
-    let announcement = if pushed.event.is_some() {
+    let announcement = if pushed.only_replaced.is_some() {
         write::record(ctx, key_name, held, now, Wake::IfDeliverable, || Effect::Push(made_with, images))
     } else {
         write::rearm(ctx, key_name, held, now, Wake::Nobody)
@@ -92,8 +90,12 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
         return Err(refusal(why));
     }
     reply(ctx, &messages, &pushed.outcomes);
-    match pushed.event {
-        Some(event) => write::announce(ctx, key_name, announcement, &[event]),
+    match pushed.only_replaced {
+        Some(only_replaced) => {
+            let is_dead = messages.first().is_some_and(NewMessage::is_dead);
+            let death = if is_dead { Death::Some } else { Death::None };
+            write::announce(ctx, key_name, announcement, Event::of_push(only_replaced, death));
+        }
         None => write::wake(ctx, key_name, announcement),
     }
     Ok(())
@@ -113,13 +115,13 @@ struct AllPushed<'a> {
     outcomes: Vec<One>,
     /// The messages to replicate, if there is a listener.
     images: Option<Vec<Image<'a>>>,
-    /// The keyspace event: a push if any of the messages was new.
-    event: Option<Event>,
+    /// Whether each message that was pushed replaced another; `None` if none was pushed.
+    only_replaced: Option<bool>,
 }
 
 impl<'a> AllPushed<'a> {
     fn of(count: usize) -> Self {
-        AllPushed { outcomes: Vec::with_capacity(count), images: None, event: None }
+        AllPushed { outcomes: Vec::with_capacity(count), images: None, only_replaced: None }
     }
 
     fn note(&mut self, outcome: Pushed<'a>) {
@@ -131,13 +133,9 @@ impl<'a> AllPushed<'a> {
             }
         };
         self.outcomes.push(One::Pushed(image.record.sequence));
+        self.only_replaced = Some(replaced && self.only_replaced.unwrap_or(true));
         if let Some(images) = &mut self.images {
             images.push(image);
-        }
-        if !replaced {
-            self.event = Some(Event::Push);
-        } else if self.event.is_none() {
-            self.event = Some(Event::Replace);
         }
     }
 }
@@ -162,8 +160,8 @@ fn reply(ctx: Ctx, messages: &[NewMessage<'_>], outcomes: &[One]) {
     }
 }
 
-/// Parses the arguments. The headers of the messages come apart from them, as for `DQ.PUSH`.
-pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(Vec<NewMessage<'a>>, Option<HeaderBlock>), Error> {
+/// Parses the arguments. What is put together here comes apart from the messages, as for `DQ.PUSH`.
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(Vec<NewMessage<'a>>, Shared<'a>), Error> {
     let count = count_of_words(&mut call.args, "count")?;
     let given = call.args.remaining();
     let too_few = Error::TooFew { count: "count", wanted: count, given, of: "payloads" };
@@ -178,7 +176,7 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(Vec<NewMessage<'a>>, Opt
     }
     template.check("IDS", names.as_ref())?;
     let Some(names) = names else {
-        return Ok((payloads.map(|payload| template.message(payload, None)).collect(), template.headers));
+        return Ok((payloads.map(|payload| template.message(payload, None)).collect(), template.shared));
     };
     let messages = payloads
         .zip(names)
@@ -187,5 +185,5 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(Vec<NewMessage<'a>>, Opt
             false => Err(Error::BadId),
         })
         .collect::<Result<_, _>>()?;
-    Ok((messages, template.headers))
+    Ok((messages, template.shared))
 }

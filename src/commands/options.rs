@@ -12,7 +12,7 @@ use dq_queue::id::{self, Id};
 use dq_queue::settings::{Field, Retries, Unit, Word, MAX_LENGTH};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{
-    is_batch_name, is_consumer_name, is_group_name, BadHeaders, Due, HeaderBlock, CHECKPOINT_MAX, HEADERS_MAX,
+    is_batch_name, is_consumer_name, is_group_name, BadHeaders, Due, HeaderBlock, Reason, CHECKPOINT_MAX, HEADERS_MAX,
 };
 
 /// The durations that a client may give, in milliseconds.
@@ -33,6 +33,18 @@ pub const HEADERS: Arg = Arg::block(
     &[Arg::int(c"n"), Arg::block(c"header", &[Arg::string(c"name"), Arg::string(c"value")]).multiple()],
 )
 .after(c"HEADERS");
+
+/// Why a message is dead, as an argument.
+pub const REASON: Arg = Arg::oneof(
+    c"reason",
+    &[Arg::token(c"retries", c"RETRIES"), Arg::token(c"rejected", c"REJECTED"), Arg::token(c"expired", c"EXPIRED")],
+)
+.after(c"REASON");
+/// The words of `REASON`.
+const REASON_WORDS: &[Word] =
+    &[Word(c"retries", c"RETRIES"), Word(c"rejected", c"REJECTED"), Word(c"expired", c"EXPIRED")];
+/// What they stand for.
+const REASONS: [Reason; 3] = [Reason::Retries, Reason::Rejected, Reason::Expired];
 
 /// The options of a command.
 pub trait OptionSet: Copy {
@@ -182,6 +194,11 @@ impl<'a, 'o> Options<'a, 'o> {
         place.ok_or_else(|| Error::Choice(self.name(), words))
     }
 
+    /// Reads why a message is dead.
+    pub fn reason(&mut self) -> Result<Option<Reason>, Error> {
+        self.choice(REASON_WORDS).map(|place| REASONS.get(place).copied())
+    }
+
     /// Reads a duration in milliseconds, from 0 to [`DurationMs::MAX`].
     pub fn duration(&mut self) -> Result<DurationMs, Error> {
         self.number(Unit::Ms, DURATION).map(|ms| DurationMs::new(ms.unsigned_abs()))
@@ -229,6 +246,11 @@ impl<'a, 'o> Options<'a, 'o> {
     /// Reads a number of redeliveries; -1 means no limit.
     pub fn retries(&mut self) -> Result<Retries, Error> {
         self.number(Unit::Plain, -1..=COUNT_MAX).map(|count| Retries::new(count as i32).unwrap_or(Retries::UNLIMITED))
+    }
+
+    /// Reads a number of deliveries, from 0.
+    pub fn attempts(&mut self) -> Result<u32, Error> {
+        self.number(Unit::Plain, 0..=COUNT_MAX).map(|count| count.unsigned_abs() as u32)
     }
 
     /// Reads the name of a group.

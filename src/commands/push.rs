@@ -1,12 +1,13 @@
 //! `DQ.PUSH key payload [ID id] [DELAY ms | AT unix-ms] [PRIORITY n] [RETRIES n] [LEASE ms] [TTL ms] [REPLACE]
-//! [MAXWAIT ms] [LATER] [RETAIN ms] [GROUP name] [BATCH name] [HEADERS n name value [name value ...]]`
+//! [MAXWAIT ms] [LATER] [RETAIN ms] [GROUP name] [BATCH name] [HEADERS n name value [name value ...]] [ATTEMPT n]
+//! [ERROR text] [CHECKPOINT bytes] [DEAD] [REASON retries | rejected | expired]`
 
 use super::error::Error;
-use super::options::{options, Options, DUE, HEADERS};
+use super::options::{options, Options, DUE, HEADERS, REASON};
 use super::{key_name, now, reply_id, word, Command, Handler};
 use crate::host::config;
 use crate::host::datatype;
-use crate::host::event::Event;
+use crate::host::event::{Death, Event};
 use crate::host::floor::floor;
 use crate::host::held::Held;
 use crate::host::write::{self, Wake};
@@ -15,7 +16,7 @@ use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::settings::Retries;
 use dq_queue::time::DurationMs;
-use dq_queue::{Due, Effect, HeaderBlock, NewMessage, OnDuplicate, Pushed, Queue};
+use dq_queue::{Due, Effect, HeaderBlock, NewMessage, OnDuplicate, Past, Pushed, Queue, Reason};
 
 /// The command.
 pub struct Push;
@@ -58,14 +59,19 @@ options! {
         Group => Arg::token_string(c"GROUP", c"group"),
         Batch => Arg::token_string(c"BATCH", c"batch"),
         Headers => HEADERS,
+        Attempt => Arg::token_int(c"ATTEMPT", c"attempt"),
+        Error => Arg::token_string(c"ERROR", c"error"),
+        Checkpoint => Arg::token_string(c"CHECKPOINT", c"checkpoint"),
+        Dead => Arg::token(c"dead", c"DEAD"),
+        Reason => REASON,
     }
 }
 
 fn push(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let key_name = key_name(call)?;
-    let (mut message, headers) = parse(call)?;
-    message.headers = headers.as_ref().map(HeaderBlock::headers);
+    let (mut message, shared) = parse(call)?;
+    shared.give_to(std::slice::from_mut(&mut message));
     let now = now(ctx);
 
     let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
@@ -105,7 +111,7 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
     let announcement = write::record(ctx, key_name, held, now, Wake::IfDeliverable, effect);
     drop(key);
     reply_id(ctx, image.record.sequence, message.name);
-    write::announce(ctx, key_name, announcement, &[if *replaced { Event::Replace } else { Event::Push }]);
+    write::announce(ctx, key_name, announcement, Event::of_push(*replaced, Death::of_pushed(&image.record)));
     Ok(())
 }
 
@@ -129,8 +135,8 @@ pub(super) fn dead_id(message: &NewMessage<'_>) -> Error {
     Error::DeadId(String::from_utf8_lossy(message.name.unwrap_or_default()).into_owned())
 }
 
-/// Parses the arguments. The headers, which are put together here, come apart from the message.
-pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(NewMessage<'a>, Option<HeaderBlock>), Error> {
+/// Parses the arguments. What is put together here comes apart from the message.
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(NewMessage<'a>, Shared<'a>), Error> {
     let payload = word(call);
     let (mut template, mut name) = (Template::default(), None);
     let mut options = Options::new(&mut call.args);
@@ -141,7 +147,7 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(NewMessage<'a>, Option<H
         }
     }
     template.check("ID", name.as_ref())?;
-    Ok((template.message(payload, name), template.headers))
+    Ok((template.message(payload, name), template.shared))
 }
 
 /// A message without its payload and its name: the values of the options that `DQ.PUSH` and `DQ.MPUSH` have in common.
@@ -158,14 +164,34 @@ pub struct Template<'a> {
     retain: Option<DurationMs>,
     group: Option<&'a [u8]>,
     batch: Option<&'a [u8]>,
-    /// The headers of each message.
-    pub headers: Option<HeaderBlock>,
+    reason: Option<Reason>,
+    /// What messages borrow.
+    pub shared: Shared<'a>,
+}
+
+/// What all messages of a call borrow.
+#[derive(Clone, Debug, Default)]
+pub struct Shared<'a> {
+    headers: Option<HeaderBlock>,
+    past: Option<Box<Past<'a>>>,
+}
+
+impl Shared<'_> {
+    /// Completes messages of [`Template::message`].
+    pub fn give_to<'t>(&'t self, messages: &mut [NewMessage<'t>]) {
+        if self.headers.is_some() || self.past.is_some() {
+            for message in messages {
+                message.headers = self.headers.as_ref().map(HeaderBlock::headers);
+                message.past = self.past.as_deref();
+            }
+        }
+    }
 }
 
 impl<'a> Template<'a> {
-    /// Checks that options which depend on others are not alone; `ids` is the option that names the messages, and
+    /// Checks which options are given together, once all are read; `ids` is the option that names the messages, and
     /// `names` is its value.
-    pub fn check<N>(&self, ids: &'static str, names: Option<&N>) -> Result<(), Error> {
+    pub fn check<N>(&mut self, ids: &'static str, names: Option<&N>) -> Result<(), Error> {
         for (option, given) in [("MAXWAIT", self.maxwait.is_some()), ("LATER", self.later)] {
             if given && !self.replace {
                 return Err(Error::Needs(option, "REPLACE"));
@@ -174,7 +200,17 @@ impl<'a> Template<'a> {
         if self.replace && names.is_none() {
             return Err(Error::Needs("REPLACE", ids));
         }
-        Ok(())
+        match &mut self.shared.past {
+            Some(_) if self.later => Err(Error::LaterWithPast),
+            Some(past) if self.reason.is_some() => match past.dead {
+                Some(_) => {
+                    past.dead = self.reason;
+                    Ok(())
+                }
+                None => Err(Error::Needs("REASON", "DEAD")),
+            },
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Reads the value of an option.
@@ -192,12 +228,26 @@ impl<'a> Template<'a> {
             MessageOption::Retain => self.retain = Some(options.duration()?),
             MessageOption::Group => self.group = Some(options.group()?),
             MessageOption::Batch => self.batch = Some(options.batch()?),
-            MessageOption::Headers => self.headers = Some(options.headers()?),
+            MessageOption::Headers => self.shared.headers = Some(options.headers()?),
+            MessageOption::Attempt => self.past().attempts = options.attempts()?,
+            MessageOption::Error => self.past().error = Some(options.value()?),
+            MessageOption::Checkpoint => {
+                self.past().checkpoint = Some(options.checkpoint()?).filter(|it| !it.is_empty())
+            }
+            MessageOption::Dead => self.past().dead = Some(Reason::Rejected),
+            MessageOption::Reason => {
+                self.reason = options.reason()?;
+                self.past();
+            }
         }
         Ok(())
     }
 
-    /// Makes a message with these values, but without the headers.
+    fn past(&mut self) -> &mut Past<'a> {
+        self.shared.past.get_or_insert_default()
+    }
+
+    /// Makes a message with these values, but without what it shares with others.
     pub fn message(&self, payload: &'a [u8], name: Option<&'a [u8]>) -> NewMessage<'a> {
         NewMessage {
             payload,
@@ -217,6 +267,7 @@ impl<'a> Template<'a> {
             group: self.group,
             headers: None,
             batch: self.batch,
+            past: None,
         }
     }
 }

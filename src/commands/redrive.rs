@@ -2,14 +2,13 @@
 //! [REASON retries | rejected | expired]`
 
 use super::error::Error;
-use super::options::{count_of_words, options, Options};
+use super::options::{count_of_words, options, Options, REASON};
 use super::{change_queue, id, key_name, now, Command, Handler};
 use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::Id;
-use dq_queue::settings::Word;
-use dq_queue::{Due, Effect, Oldest, Reason, Which};
+use dq_queue::{Due, Effect, Oldest, Which};
 
 /// The command.
 pub struct Redrive;
@@ -41,23 +40,9 @@ options! {
         ),
         Delay => Arg::token_int(c"DELAY", c"ms"),
         Older => Arg::token_int(c"OLDER", c"older-ms"),
-        Reason => Arg::oneof(
-            c"reason",
-            &[
-                Arg::token(c"retries", c"RETRIES"),
-                Arg::token(c"rejected", c"REJECTED"),
-                Arg::token(c"expired", c"EXPIRED"),
-            ],
-        )
-        .after(c"REASON"),
+        Reason => REASON,
     }
 }
-
-/// The words of `REASON`.
-const REASON_WORDS: &[Word] =
-    &[Word(c"retries", c"RETRIES"), Word(c"rejected", c"REJECTED"), Word(c"expired", c"EXPIRED")];
-/// What they stand for.
-const REASONS: [Reason; 3] = [Reason::Retries, Reason::Rejected, Reason::Expired];
 
 /// Which dead messages to redrive, and when they are due.
 pub(super) struct Arguments<'a> {
@@ -106,7 +91,7 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Arguments<'a>, Error> {
                 condition = Some("OLDER");
             }
             RedriveOption::Reason => {
-                arguments.oldest.reason = REASONS.get(options.choice(REASON_WORDS)?).copied();
+                arguments.oldest.reason = options.reason()?;
                 condition = Some("REASON");
             }
         }

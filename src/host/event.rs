@@ -5,7 +5,7 @@
 
 use std::ffi::CStr;
 
-use dq_queue::{Applied, Effect, Ended, Fate, Pause, State};
+use dq_queue::{Applied, Effect, Ended, Fate, Pause, Phase, Record, State};
 
 /// What happened to a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +79,14 @@ impl Death {
         }
     }
 
+    /// By the record of a message that was pushed.
+    pub fn of_pushed(record: &Record) -> Death {
+        match record.phase {
+            Phase::Dead { .. } => Death::Some,
+            Phase::Waiting | Phase::Leased { .. } | Phase::Successor { .. } => Death::None,
+        }
+    }
+
     fn of_release(applied: Applied) -> Death {
         match applied {
             Applied::Died => Death::Some,
@@ -122,6 +130,16 @@ impl Event {
             Event::Purge => c"dq.purge",
             Event::Pause => c"dq.pause",
             Event::Resume => c"dq.resume",
+        }
+    }
+
+    /// The events of a push, which is announced as a replacement if each of its messages replaced another.
+    pub const fn of_push(only_replaced: bool, death: Death) -> &'static [Event] {
+        match (only_replaced, death) {
+            (false, Death::None) => &[Event::Push],
+            (false, Death::Some) => &[Event::Push, Event::Dead],
+            (true, Death::None) => &[Event::Replace],
+            (true, Death::Some) => &[Event::Replace, Event::Dead],
         }
     }
 
@@ -177,10 +195,10 @@ impl Event {
     /// The events of a command whose effect is applied on this server.
     pub fn of_effect(effect: &Effect<'_>, applied: Applied) -> &'static [Event] {
         match effect {
-            Effect::Push(..) => match applied {
-                Applied::OnlyReplaced => &[Event::Replace],
-                Applied::Done | Applied::Succeeded | Applied::SuccessorDied | Applied::Died => &[Event::Push],
-            },
+            Effect::Push(_, images) => {
+                let death = images.iter().map(|image| Death::of_pushed(&image.record)).max();
+                Event::of_push(applied == Applied::OnlyReplaced, death.unwrap_or(Death::None))
+            }
             Effect::Schedule(..) | Effect::Declare(..) => &[Event::Schedule],
             Effect::EndRuns { how, .. } => match how {
                 Ended::Acked => Event::of_acks(Death::of_successor(applied)),

@@ -1,15 +1,18 @@
 //! Pushing one message or a batch.
 
+use super::super::batches::MemberEnd;
 use super::super::effect::Image;
+use super::super::errors::{Errors, PastError};
 use super::super::headers::Headers;
 use super::super::id::{Floor, Sequence};
 use super::super::lost::Loss;
 use super::super::origin::Origin;
-use super::super::record::{Phase, Record, StateKind, Ttl};
+use super::super::record::{Phase, Reason, Record, StateKind, Ttl};
 use super::super::settings::Retries;
 use super::super::store::At;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 /// When a message may be delivered.
@@ -68,6 +71,47 @@ pub struct NewMessage<'a> {
     pub headers: Option<Headers<'a>>,
     /// The name of the batch that it joins.
     pub batch: Option<&'a [u8]>,
+    /// What it went through before. With it, [`OnDuplicate::ReplaceLater`] replaces at once.
+    pub past: Option<&'a Past<'a>>,
+}
+
+impl NewMessage<'_> {
+    /// Whether it is dead from its push on.
+    #[inline]
+    pub fn is_dead(&self) -> bool {
+        self.past.is_some_and(|past| past.dead.is_some())
+    }
+}
+
+/// What messages went through before they are pushed, in another queue or in another system. It belongs to one call,
+/// since a queue writes their error into it as it stores that.
+#[derive(Clone, Debug, Default)]
+pub struct Past<'a> {
+    /// How often they were delivered.
+    pub attempts: u32,
+    /// The last error, of which the first [`ERROR_MAX`](super::super::errors::ERROR_MAX) bytes are stored.
+    pub error: Option<&'a [u8]>,
+    /// The checkpoint, of at most [`CHECKPOINT_MAX`](crate::CHECKPOINT_MAX) bytes and not empty.
+    pub checkpoint: Option<&'a [u8]>,
+    /// Why they are dead, if they are; they die when they are pushed.
+    pub dead: Option<Reason>,
+    errors: OnceCell<Box<[u8]>>,
+}
+
+impl<'a> Past<'a> {
+    /// Gives the past to a message that is pushed at `now` to a queue that keeps this many errors.
+    #[cold]
+    fn give_to(&'a self, image: &mut Image<'a>, now: UnixMs, kept: u64) {
+        image.record.attempts = self.attempts;
+        image.checkpoint = self.checkpoint;
+        image.errors = self.error.map(|text| {
+            let error = PastError { attempt: self.attempts, at: now, text };
+            Errors::stored(self.errors.get_or_init(|| Errors::with(None, &error, kept)))
+        });
+        if let Some(reason) = self.dead {
+            image.record.phase = Phase::Dead { died: now, reason };
+        }
+    }
 }
 
 /// What a push does if a message of the same name is held, or its id is known.
@@ -151,7 +195,7 @@ impl Queue {
             return Pushed::TooLarge;
         }
         let makes_room = held.is_some_and(|at| self.is_live(at, now));
-        if let (false, Some(held)) = (makes_room, self.full(now, 1)) {
+        if let (false, Some(held)) = (makes_room, self.full(now, 1).filter(|_| !message.is_dead())) {
             self.tally.others().rejected_full += 1;
             return Pushed::Full { held };
         }
@@ -253,6 +297,7 @@ impl Queue {
         let mut named = BTreeSet::new();
         for message in messages {
             let adds = match message.name {
+                _ if message.is_dead() => false,
                 None => true,
                 // The second message of a name is a duplicate of the first, or replaces it.
                 Some(name) if !named.insert(name) => false,
@@ -281,7 +326,7 @@ impl Queue {
         let latest = message.maxwait.map_or(UnixMs::MAX, |wait| chain.after(wait));
         let due = message.due.map_or_else(|| now.after(self.settings.delay), |due| due.from(now)).min(latest);
         let ttl = message.ttl.unwrap_or(self.settings.ttl);
-        let waits = held.filter(|_| message.on_duplicate == OnDuplicate::ReplaceLater);
+        let waits = held.filter(|_| message.on_duplicate == OnDuplicate::ReplaceLater && message.past.is_none());
         let phase = waits.and_then(|at| self.as_successor_of(at, now)).unwrap_or(Phase::Waiting);
         if let (Some(at), Phase::Waiting) = (held, phase) {
             let replaced = self.messages.record(at);
@@ -299,7 +344,7 @@ impl Queue {
             recurring: false,
         };
         let origin = message.name.and_then(|_| Origin { accepted: now, chain: Some(chain) }.unless_told_by(sequence));
-        let image = Image {
+        let mut image = Image {
             record,
             name: message.name,
             payload: message.payload,
@@ -313,6 +358,9 @@ impl Queue {
             consumer: None,
             batch: message.batch,
         };
+        if let Some(past) = message.past {
+            past.give_to(&mut image, now, self.settings.errors);
+        }
         let replaced = self.take_in_for(held, now, &image);
         floor.raise(self.last_sequence, self.last_receipt);
         Pushed::Added { image, replaced }
@@ -354,7 +402,16 @@ impl Queue {
         }
         self.last_sequence = self.last_sequence.max(image.record.sequence);
         self.tally.pushed += 1;
+        if let Phase::Dead { died, reason } = image.record.phase {
+            self.count_pushed_dead(image.record.sequence, died, reason);
+        }
         replaced
+    }
+
+    #[cold]
+    fn count_pushed_dead(&mut self, sequence: Sequence, died: UnixMs, reason: Reason) {
+        self.tally.count_dead(died, reason);
+        self.end_members(&[sequence], MemberEnd::Dead);
     }
 
     /// Returns how many messages the queue holds if `added` more would exceed `MAXLEN`, and `None` if they fit.

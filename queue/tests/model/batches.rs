@@ -196,6 +196,7 @@ fn pushed(name: Option<usize>, ttl: Option<u64>, batch: Option<usize>) -> Act {
         group,
         headers,
         batch,
+        past: None,
     })
 }
 

@@ -103,6 +103,13 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
     };
     let later = Phase::Successor { deadline: at(NOW + 9), receipt };
     let later = Image { record: Record { phase: later, ..record }, name: Some(b"every-70"), ..image.clone() };
+    let died = Phase::Dead { died: at(NOW), reason: Reason::Retries };
+    let dead = Image {
+        record: Record { attempts: 3, phase: died, ..record },
+        errors: Errors::parse(&ERRORS),
+        checkpoint: Some(b"half"),
+        ..image.clone()
+    };
     let grant = |sequence| Grant { sequence, attempt: 2, deadline: at(NOW + 9), receipt: Receipt(receipt.0 + 1) };
     let images: Vec<Image<'_>> = queue.images().collect();
     let span = |(first, last): &(usize, usize)| Span { first: sequences[*first], last: sequences[*last] };
@@ -119,6 +126,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
     vec![
         encoded(Effect::Push(Some(*queue.settings()), vec![image])),
         encoded(Effect::Push(None, vec![later])),
+        encoded(Effect::Push(None, vec![dead])),
         encoded(Effect::Deliver { grants: vec![grant(sequences[0])], acked: Vec::new(), consumer: None }),
         encoded(Effect::Deliver { grants: vec![grant(sequences[0])], acked: vec![sequences[7]], consumer: None }),
         encoded(Effect::Deliver { grants: vec![grant(sequences[2])], acked: Vec::new(), consumer: Some(b"worker-2") }),
@@ -819,6 +827,32 @@ fn a_piece_on_its_own_leads_every_server_to_the_same_queue() {
         assert_eq!(digest(&master), digest(&replica), "after {effect:?}");
     }
     assert_eq!(master.batch(at(NOW + 300), b"begun").map(|batch| batch.created), Some(at(NOW + 200)));
+}
+
+/// A dead message ends in its batch with the effect of its push, so none is saved as a member.
+#[test]
+fn only_a_push_brings_a_dead_member() {
+    let mut queue = Queue::new(Settings::default());
+    queue.push(at(NOW), &mut Floor::default(), &NewMessage::default());
+    let record = queue.images().next().unwrap().record;
+    let all = Spans::new(vec![Span { first: record.sequence, last: record.sequence }]).unwrap();
+    apply_at(&mut queue, NOW, Effect::Purge { messages: all, done: Spans::default() });
+    let dead = plain(Record { phase: Phase::Dead { died: at(NOW), reason: Reason::Expired }, ..record });
+    let member = Image { batch: Some(b"b"), ..dead.clone() };
+    let saved = |image| Stamped { now: at(NOW), effect: Effect::Continue(vec![image]) };
+    assert_eq!(queue.apply(&saved(member.clone())), Err(Refused::Impossible));
+    assert!(queue.apply(&saved(dead)).is_ok());
+
+    let next = |nth| Record { sequence: Sequence(record.sequence.0 + nth), ..member.record };
+    apply_at(&mut queue, NOW, Effect::Push(None, vec![Image { record: next(1), ..member.clone() }]));
+    let batch = queue.batch(at(NOW), b"b").map(|batch| (batch.total, batch.left, batch.dead));
+    assert_eq!((batch, queue.totals().died, queue.totals().expired), (Some((1, 0, 1)), 1, 1));
+    let twice = [ERRORS, ERRORS].concat();
+    for (nth, errors) in [(2, &ERRORS[..]), (3, &twice)] {
+        let image = Image { record: next(nth), errors: Errors::parse(errors), ..member.clone() };
+        let pushed = queue.apply(&Stamped { now: at(NOW), effect: Effect::Push(None, vec![image]) });
+        assert_eq!(pushed.is_ok(), errors.len() == ERRORS.len(), "a push has one error");
+    }
 }
 
 fn apply_at(queue: &mut Queue, now: u64, effect: Effect<'_>) {

@@ -212,6 +212,17 @@ pub struct Push {
     pub group: Option<usize>,
     pub headers: Option<usize>,
     pub batch: Option<usize>,
+    pub past: Option<Past>,
+}
+
+/// What a message went through before its push.
+#[derive(Clone, Copy, Debug)]
+pub struct Past {
+    pub attempts: u32,
+    pub error: Option<usize>,
+    /// Never the checkpoint that removes one.
+    pub checkpoint: Option<usize>,
+    pub dead: Option<Reason>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -393,9 +404,9 @@ fn push(copies: usize) -> impl Strategy<Value = Push> {
         prop::option::weighted(0.3, span()),
         prop::option::weighted(0.3, ttl),
         (any::<bool>(), prop::option::weighted(0.4, prop_oneof![Just(0), span()]), any::<bool>(), retain(), group()),
-        (header_set(), prop::option::weighted(0.4, 0..BATCHES.len())),
+        (header_set(), prop::option::weighted(0.4, 0..BATCHES.len()), prop::option::weighted(0.2, past())),
     )
-        .prop_map(|(copies, name, size, due, priority, retries, lease, ttl, with, (headers, batch))| {
+        .prop_map(|(copies, name, size, due, priority, retries, lease, ttl, with, (headers, batch, past))| {
             let (replace, maxwait, later, retain, group) = with;
             Push {
                 copies,
@@ -408,13 +419,28 @@ fn push(copies: usize) -> impl Strategy<Value = Push> {
                 ttl,
                 replace,
                 maxwait,
-                later,
+                later: later && past.is_none(),
                 retain,
                 group,
                 headers,
                 batch,
+                past,
             }
         })
+}
+
+fn past() -> impl Strategy<Value = Past> {
+    (
+        prop_oneof![4 => 0u32..4, 1 => Just(i32::MAX as u32)],
+        prop::option::of(0..ERRORS.len()),
+        prop::option::of(1..CHECKPOINTS.len()),
+        prop::option::of(reason()),
+    )
+        .prop_map(|(attempts, error, checkpoint, dead)| Past { attempts, error, checkpoint, dead })
+}
+
+fn reason() -> impl Strategy<Value = Reason> {
+    prop::sample::select(vec![Reason::Retries, Reason::Rejected, Reason::Expired])
 }
 
 fn follow_up() -> impl Strategy<Value = FollowUp> {
@@ -500,8 +526,7 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
     let (pops, acks) = if copies > 1 { (copies, copies) } else { (5, 3) };
     let names = prop::option::weighted(0.6, prop::collection::vec(0..NAMES.len(), copies.max(4)));
     let older = prop::option::weighted(0.4, prop_oneof![Just(0), span()]);
-    let reason = prop::sample::select(vec![Reason::Retries, Reason::Rejected, Reason::Expired]);
-    let oldest = (prop_oneof![Just(usize::MAX), 1..=pops], older.clone(), prop::option::weighted(0.4, reason));
+    let oldest = (prop_oneof![Just(usize::MAX), 1..=pops], older.clone(), prop::option::weighted(0.4, reason()));
     let which = prop_oneof![
         4 => oldest.prop_map(|(count, older, reason)| Redriven::Oldest(count, older, reason)),
         3 => prop::collection::vec(aim(), 1..4).prop_map(Redriven::Named),

@@ -5,6 +5,7 @@ use crate::batches::{Batch, Left};
 use crate::done::Finished;
 use crate::gates::Gates;
 use crate::groups::Rounds;
+use crate::history::{Past, CHECKPOINTS, ERRORS};
 use crate::measured::{First, Measured};
 use crate::recurring::{End, How, Recurs};
 use dq_queue::id::Sequence;
@@ -183,6 +184,13 @@ pub struct Push<'a> {
     pub group: Option<&'a [u8]>,
     pub headers: Option<usize>,
     pub batch: Option<&'a [u8]>,
+    pub past: Option<Past>,
+}
+
+impl Push<'_> {
+    fn is_dead(&self) -> bool {
+        self.past.is_some_and(|past| past.dead.is_some())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -417,7 +425,7 @@ impl Model {
         }
         let live = self.live();
         let counts = held.is_some_and(|held| !self.messages[held].is_dead());
-        if !counts && self.settings.maxlen > 0 && live >= self.settings.maxlen {
+        if !counts && !push.is_dead() && self.settings.maxlen > 0 && live >= self.settings.maxlen {
             self.totals.rejected_full += 1;
             return Pushed::Full(live);
         }
@@ -428,7 +436,7 @@ impl Model {
         self.known.retain(|(name, _)| Some(&name[..]) != push.name);
         self.enter_group(push.group);
         let ttl = push.ttl.unwrap_or(self.settings.ttl.as_ms());
-        let message = Message {
+        let mut message = Message {
             sequence,
             name: push.name.map(<[u8]>::to_vec),
             payload: push.payload.to_vec(),
@@ -455,6 +463,19 @@ impl Model {
             own: None,
             consumer: None,
         };
+        if let Some(past) = push.past {
+            if let Some(error) = past.error {
+                message.note_error(past.attempts, self.now, ERRORS[error], self.settings.errors);
+            }
+            message.checkpoint = past.checkpoint.map_or(Vec::new(), |nth| CHECKPOINTS[nth].to_vec());
+            message.attempts = past.attempts;
+            if past.attempts > 0 || past.dead.is_some() {
+                message.chain = None;
+            }
+            if let Some(reason) = past.dead {
+                message.state = State::Dead { died: self.now, reason };
+            }
+        }
         match held {
             Some(held) if push.later && matches!(self.messages[held].state, State::InFlight { .. }) => {
                 self.keep_beside(held, message);
@@ -470,6 +491,10 @@ impl Model {
         }
         self.join_batch(push.batch, sequence);
         self.totals.pushed += 1;
+        if let Some(reason) = push.past.and_then(|past| past.dead) {
+            self.leave_batch(sequence, Left::Dead);
+            self.count_death(reason);
+        }
         // The message may be due already and, at the largest instant, even expired.
         self.advance(self.now);
         Pushed::Added { replaced: held.is_some() || was_done }

@@ -1,6 +1,6 @@
 //! The acts of the histories that the model of the core draws, in the words of clients.
 
-use super::history::{targets, Act, Beside, Due, Every, FollowUp, History, Lease, Purge, Push, Redriven, Step};
+use super::history::{targets, Act, Beside, Due, Every, FollowUp, History, Lease, Past, Purge, Push, Redriven, Step};
 use dq_queue::forward::{Forward, ListEnd};
 use dq_queue::settings::{Given, Settings, FIELDS};
 use dq_queue::{Flow, Reason, Spare, Verdict};
@@ -83,11 +83,7 @@ fn said(act: &Act) -> Vec<Call> {
             match which {
                 Redriven::Oldest(count, older, reason) => {
                     words.extend(options([("COUNT", *count < usize::MAX), ("OLDER", older.is_some())]));
-                    words.extend(reason.iter().flat_map(|reason| match reason {
-                        Reason::Retries => ["REASON", "RETRIES"],
-                        Reason::Rejected => ["REASON", "REJECTED"],
-                        Reason::Expired => ["REASON", "EXPIRED"],
-                    }));
+                    words.extend(reason.iter().flat_map(|reason| of_reason(*reason)));
                 }
                 Redriven::Named(_) => words.push("IDS"),
             }
@@ -133,7 +129,7 @@ fn of_due(due: Due) -> Vec<&'static str> {
 /// The options that a push of one message and one of several have in common.
 fn of_push(push: &Push) -> Vec<&'static str> {
     let Push { copies: _, name: _, size: _, due, priority, retries, lease, ttl, .. } = push;
-    let Push { replace, maxwait, later, retain, group, headers, batch, .. } = push;
+    let Push { replace, maxwait, later, retain, group, headers, batch, past, .. } = push;
     let mut words = of_due(*due);
     words.extend(options([
         ("PRIORITY", *priority != 0),
@@ -148,7 +144,24 @@ fn of_push(push: &Push) -> Vec<&'static str> {
         ("HEADERS", headers.is_some()),
         ("BATCH", batch.is_some()),
     ]));
+    if let Some(Past { attempts, error, checkpoint, dead }) = past {
+        words.extend(options([
+            ("ATTEMPT", *attempts > 0),
+            ("ERROR", error.is_some()),
+            ("CHECKPOINT", checkpoint.is_some()),
+            ("DEAD", dead.is_some()),
+        ]));
+        words.extend(dead.iter().flat_map(|reason| of_reason(*reason)));
+    }
     words
+}
+
+fn of_reason(reason: Reason) -> [&'static str; 2] {
+    match reason {
+        Reason::Retries => ["REASON", "RETRIES"],
+        Reason::Rejected => ["REASON", "REJECTED"],
+        Reason::Expired => ["REASON", "EXPIRED"],
+    }
 }
 
 fn of_schedule(schedule: &Every) -> Vec<&'static str> {

@@ -17,6 +17,7 @@ const SYNTAX: Says = Starts("ERR syntax error");
 const ARITY: Says = Starts("ERR wrong number of arguments for");
 const RECEIPT: Says = Exactly("ERR a receipt is not an id: give only what stands before its '#'");
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+const LATER_WITH_PAST: &str = "ERR syntax error, LATER does not go with ATTEMPT, ERROR, CHECKPOINT or DEAD";
 const LONGEST: &str = "4398046511103";
 const EARLIEST: &str = "100000000000";
 const MOST: &str = "2147483647";
@@ -166,6 +167,17 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.PUSH q x REPLACE LATER", Exactly("ERR syntax error, REPLACE needs ID")),
     ("DQ.PUSH q x ID new REPLACE LATER LATER", SYNTAX),
     ("DQ.MPUSH q 1 x IDS new LATER", Exactly("ERR syntax error, LATER needs REPLACE")),
+    ("DQ.PUSH q x REASON expired", Exactly("ERR syntax error, REASON needs DEAD")),
+    ("DQ.MPUSH q 1 x REASON expired", Exactly("ERR syntax error, REASON needs DEAD")),
+    ("DQ.PUSH q x DEAD DEAD", SYNTAX),
+    ("DQ.PUSH q x DEAD REASON old", Exactly("ERR REASON must be retries or rejected or expired")),
+    ("DQ.PUSH q x ATTEMPT -1", Exactly("ERR ATTEMPT must be a whole number from 0 to 2147483647")),
+    ("DQ.PUSH q x ATTEMPT 2147483648", Exactly("ERR ATTEMPT must be a whole number from 0 to 2147483647")),
+    ("DQ.PUSH q x ERROR", SYNTAX),
+    ("DQ.PUSH q x ID new REPLACE LATER ATTEMPT 1", Exactly(LATER_WITH_PAST)),
+    ("DQ.PUSH q x ID new REPLACE LATER ERROR oh", Exactly(LATER_WITH_PAST)),
+    ("DQ.PUSH q x ID new REPLACE LATER CHECKPOINT half", Exactly(LATER_WITH_PAST)),
+    ("DQ.MPUSH q 1 x IDS new DEAD REPLACE LATER", Exactly(LATER_WITH_PAST)),
     ("DQ.PUSH q x ID new REPLACE MAXWAIT", SYNTAX),
     ("DQ.PUSH q x ID new REPLACE MAXWAIT 5 MAXWAIT 5", SYNTAX),
     ("DQ.PUSH q x ID new REPLACE MAXWAIT -1", Range("MAXWAIT", "0", LONGEST)),

@@ -113,7 +113,7 @@ const NOT_IN_THE_MODEL: &[Omission] = &[
 ];
 
 /// How many histories of the model are drawn here.
-const HISTORIES: usize = 160;
+const HISTORIES: usize = 240;
 
 #[test]
 fn the_model_draws_every_command_and_option() {
@@ -153,7 +153,13 @@ const NOT_IN_THE_CHECKER: &[Omission] = &[
     ("dq.create", "GROUPRATE ERRORS MAXLEASE DELAY", "DQ.ALTER sets them"),
     ("dq.batch", "CANCEL GROUP ID", "one message follows each batch, and a second one must have another id"),
     ("dq.mpush", "IDS REPLACE MAXWAIT LATER RETAIN AT GROUP", "it only fills batches"),
+    ("dq.mpush", "ATTEMPT ERROR CHECKPOINT DEAD REASON REJECTED EXPIRED", "as with DQ.PUSH"),
     ("dq.push", "BATCH", "DQ.MPUSH fills batches"),
+    (
+        "dq.push",
+        "ATTEMPT ERROR CHECKPOINT DEAD REASON REJECTED EXPIRED",
+        "its messages are new; the model draws others",
+    ),
     ("dq.push", "LATER RETAIN", "messages that are kept would occupy ids; the model draws them"),
     ("dq.pause", "IN ALL", "pushes that are refused show nothing"),
     ("dq.purge", "DELAYED READY INFLIGHT", "it does not say what it has removed"),

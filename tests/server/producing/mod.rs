@@ -2,6 +2,7 @@
 
 mod batches;
 mod deduplication;
+mod past;
 mod payload_limit;
 mod pushing;
 mod replacing;

@@ -54,6 +54,12 @@ const PUSHED: &[&str] = &[
     "GROUP g",
     "BATCH b",
     "HEADERS 2 a 1 b 2",
+    "ATTEMPT 2",
+    "ERROR oh",
+    "CHECKPOINT half",
+    "DEAD REASON RETRIES",
+    "DEAD REASON REJECTED",
+    "DEAD REASON EXPIRED",
 ];
 
 /// For messages with ids of their own.

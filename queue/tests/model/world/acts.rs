@@ -14,12 +14,12 @@ use dq_queue::{Effect, Fate, Flow, Nack, NewMessage, Oldest, Pop, StateKind, Sta
 
 impl World {
     pub(super) fn push(&mut self, push: &Push) {
-        let mut images = Vec::new();
+        let (mut images, past) = (Vec::new(), past_of(push));
         let payloads: Vec<Vec<u8>> =
             (0..push.copies).map(|copy| vec![(self.steps + copy) as u8; push.size + copy % 7]).collect();
         for (copy, payload) in payloads.iter().enumerate() {
             let name = push.name.filter(|_| copy == 0).map(|nth| NAMES[nth]);
-            let (message, request) = asked(push, payload, name, copy as u64 % 5, &self.model);
+            let (message, request) = asked(push, &past, payload, name, copy as u64 % 5, &self.model);
             let pushed = self.eager.push(self.clock, &message);
             assert_eq!(self.lazy.push(self.clock, &message), pushed);
 
@@ -56,7 +56,7 @@ impl World {
         let name = NAMES.iter().position(|known| known == name).expect("all names are known");
         match of {
             Beside::Push(push) => {
-                self.push(&Push { name: Some(name), replace: true, later: true, ..push.clone() });
+                self.push(&Push { name: Some(name), replace: true, later: push.past.is_none(), ..push.clone() });
             }
             Beside::Schedule(every) => self.schedule(&Every { name, ..every.clone() }),
         }
@@ -65,8 +65,12 @@ impl World {
     pub(super) fn push_all(&mut self, of: &Push, names: Option<&[usize]>) {
         let payloads: Vec<Vec<u8>> = (0..of.copies).map(|copy| vec![self.steps as u8; of.size + copy % 7]).collect();
         let name = |copy: usize| names.and_then(|names| names.get(copy)).map(|nth| NAMES[*nth]);
-        let (messages, requests): (Vec<NewMessage<'_>>, Vec<_>) =
-            payloads.iter().enumerate().map(|(copy, payload)| asked(of, payload, name(copy), 0, &self.model)).unzip();
+        let past = past_of(of);
+        let (messages, requests): (Vec<NewMessage<'_>>, Vec<_>) = payloads
+            .iter()
+            .enumerate()
+            .map(|(copy, payload)| asked(of, &past, payload, name(copy), 0, &self.model))
+            .unzip();
 
         let mut pushed = Vec::new();
         let outcome = self.eager.queue.push_all(ms(self.clock), &mut self.eager.floor, &messages, |outcome| {

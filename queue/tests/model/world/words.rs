@@ -1,11 +1,11 @@
 //! Conversions between the types of the queue, of the model, and of a client.
 
 use super::ms;
-use crate::history::{headers, Due, Push, BATCHES, GROUPS};
+use crate::history::{headers, Due, Push, BATCHES, CHECKPOINTS, ERRORS, GROUPS};
 use crate::reference::{self, after, Model, Name, State};
 use dq_queue::id::{Id, Sequence, Target};
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{NewMessage, OnDuplicate};
+use dq_queue::{NewMessage, OnDuplicate, Past};
 
 pub(super) fn id_of(message: &reference::Message) -> Vec<u8> {
     message.name.clone().unwrap_or_else(|| Sequence(message.sequence).to_string().into_bytes())
@@ -47,9 +47,22 @@ pub(super) fn due_of(due: Due, more: u64, now: u64) -> (dq_queue::Due, u64) {
     }
 }
 
-/// A push for the queue and for the model.
+/// What the messages of a push went through.
+pub(super) fn past_of(push: &Push) -> Past<'static> {
+    let mut past = Past::default();
+    if let Some(given) = push.past {
+        past.attempts = given.attempts;
+        past.error = given.error.map(|nth| ERRORS[nth]);
+        past.checkpoint = given.checkpoint.map(|nth| CHECKPOINTS[nth]);
+        past.dead = given.dead;
+    }
+    past
+}
+
+/// A push for the queue and for the model; `past` is [`past_of`] it.
 pub(super) fn asked<'a>(
     push: &Push,
+    past: &'a Past<'a>,
     payload: &'a [u8],
     name: Option<&'a [u8]>,
     more: u64,
@@ -80,6 +93,7 @@ pub(super) fn asked<'a>(
         group: push.group.map(|nth| GROUPS[nth]),
         headers: push.headers.map(headers),
         batch: push.batch.map(|nth| BATCHES[nth]),
+        past: push.past.map(|_| past),
     };
     let request = reference::Push {
         payload,
@@ -96,6 +110,7 @@ pub(super) fn asked<'a>(
         group: push.group.map(|nth| GROUPS[nth]),
         headers: push.headers,
         batch: push.batch.map(|nth| BATCHES[nth]),
+        past: push.past,
     };
     (message, request)
 }
