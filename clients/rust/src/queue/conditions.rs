@@ -35,6 +35,16 @@ pub enum Reason {
     Expired,
 }
 
+impl Reason {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Reason::Retries => "RETRIES",
+            Reason::Rejected => "REJECTED",
+            Reason::Expired => "EXPIRED",
+        }
+    }
+}
+
 impl<T> Queue<T> {
     /// Makes the dead messages live again that meet all conditions. Returns how many. Sent only once.
     ///
@@ -44,12 +54,7 @@ impl<T> Queue<T> {
         let mut command = self.command("DQ.REDRIVE");
         command.maybe("COUNT", which.count);
         command.maybe("OLDER", which.older.map(millis));
-        let reason = which.reason.map(|reason| match reason {
-            Reason::Retries => "RETRIES",
-            Reason::Rejected => "REJECTED",
-            Reason::Expired => "EXPIRED",
-        });
-        command.maybe("REASON", reason);
+        command.maybe("REASON", which.reason.map(Reason::word));
         if !which.delay.is_zero() {
             command.option("DELAY", millis(which.delay));
         }

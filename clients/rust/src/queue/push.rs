@@ -1,5 +1,6 @@
 //! Pushing messages, one or many.
 
+use super::conditions::Reason;
 use super::headers::Headers;
 use super::id::Id;
 use super::Queue;
@@ -54,6 +55,10 @@ pub(super) struct Options {
     group: Option<Vec<u8>>,
     batch: Option<Vec<u8>>,
     headers: Headers,
+    attempt: u32,
+    error: Option<Vec<u8>>,
+    checkpoint: Option<Vec<u8>>,
+    dead: Option<Reason>,
     /// Whether the server chooses the ids.
     server_ids: bool,
 }
@@ -73,6 +78,10 @@ impl Options {
             group: None,
             batch: None,
             headers: Headers::default(),
+            attempt: 0,
+            error: None,
+            checkpoint: None,
+            dead: None,
             server_ids: false,
         }
     }
@@ -100,6 +109,13 @@ impl Options {
         command.maybe("GROUP", self.group.as_deref());
         command.maybe("BATCH", self.batch.as_deref());
         self.headers.write(command);
+        command.maybe("ATTEMPT", Some(self.attempt).filter(|attempt| *attempt > 0));
+        command.maybe("ERROR", self.error.as_deref());
+        command.maybe("CHECKPOINT", self.checkpoint.as_deref());
+        if let Some(reason) = self.dead {
+            command.word("DEAD");
+            command.option("REASON", reason.word());
+        }
     }
 
     /// A replacement is not repeated: if its first execution was delivered meanwhile, the second would be a new message.
@@ -202,6 +218,31 @@ macro_rules! push_options {
         pub fn replace_later(mut self) -> Self {
             self.options.replace = true;
             self.options.later = true;
+            self
+        }
+
+        /// For a message that is moved from elsewhere: it was delivered this often already, at most 2147483647 times. The
+        /// next delivery has the next number, and retries count on from there.
+        pub fn attempt(mut self, attempt: u32) -> Self {
+            self.options.attempt = attempt;
+            self
+        }
+
+        /// The last error of a message that is moved from elsewhere.
+        pub fn error(mut self, text: impl AsRef<[u8]>) -> Self {
+            self.options.error = Some(text.as_ref().to_vec());
+            self
+        }
+
+        /// The checkpoint of a message that is moved from elsewhere, of at most 65536 bytes.
+        pub fn checkpoint(mut self, checkpoint: impl AsRef<[u8]>) -> Self {
+            self.options.checkpoint = Some(checkpoint.as_ref().to_vec());
+            self
+        }
+
+        /// The message is dead from now on.
+        pub fn dead(mut self, reason: Reason) -> Self {
+            self.options.dead = Some(reason);
             self
         }
 

@@ -2,7 +2,7 @@
 
 use crate::support::{eventually, in_both_protocols, Server};
 use dq_client::{
-    cmd, Client, Declared, Error, Forward, GroupOrder, Json, Nack, Pushed, Queue, Raw, Resend, Settings, State,
+    cmd, Client, Declared, Error, Forward, GroupOrder, Json, Nack, Pushed, Queue, Raw, Reason, Resend, Settings, State,
 };
 use std::time::{Duration, SystemTime};
 
@@ -39,6 +39,21 @@ fn a_typed_message_returns_as_it_was_pushed() {
         let bytes: Vec<u8> = (0..=255).collect();
         raw.push(&Raw(bytes.clone())).send().unwrap();
         assert_eq!(raw.pop().no_ack().one().unwrap().unwrap().payload().unwrap().0, bytes);
+    });
+}
+
+#[test]
+fn a_push_keeps_what_its_message_went_through() {
+    in_both_protocols(|client| {
+        let numbers: Queue<u8> = client.queue("q");
+        numbers.push(&1).attempt(2).error("timeout").checkpoint("half").send().unwrap();
+        let delivery = numbers.pop().meta().one().unwrap().expect("a message");
+        let meta = delivery.meta.as_ref().unwrap();
+        assert_eq!((delivery.attempt, meta.error.as_deref()), (3, Some("timeout")));
+        assert_eq!(meta.checkpoint.as_deref(), Some(&b"half"[..]));
+        numbers.push_all(&[2]).ids(["old"]).dead(Reason::Expired).send().unwrap();
+        let dead = numbers.get("old").unwrap().unwrap();
+        assert_eq!((dead.state, dead.reason.as_deref()), (State::Dead, Some("expired")));
     });
 }
 
