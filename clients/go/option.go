@@ -189,6 +189,18 @@ func Retain(d time.Duration) interface {
 // Batch is the batch of which a message is a member until it ends.
 func Batch(name string) PushOption { return words("BATCH", name) }
 
+// Attempt says that a message was delivered this many times before: its next delivery has the number after that.
+func Attempt(deliveries int) PushOption { return words("ATTEMPT", deliveries) }
+
+// LastError is the error of the last delivery that a message had before its push.
+func LastError(text string) PushOption { return words("ERROR", text) }
+
+// LastCheckpoint is the checkpoint that a message had before its push.
+func LastCheckpoint(checkpoint []byte) PushOption { return words("CHECKPOINT", checkpoint) }
+
+// Dead makes a message dead at its push, for one of the reasons "rejected", "retries" and "expired".
+func Dead(reason string) PushOption { return words("DEAD", "REASON", reason) }
+
 // Every makes a run due at each multiple of this interval since the Unix epoch.
 func Every(d time.Duration) ScheduleOption { return words("EVERY", ms(d)) }
 

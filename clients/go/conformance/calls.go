@@ -41,6 +41,9 @@ func main() {
 		check(q.Push(ctx, nil, append(push, when, dq.ID("m"))...))
 		check(q.PushMany(ctx, [][]byte{nil}, append(push, when, dq.IDs("n"))...))
 	}
+	past := []dq.PushOption{dq.Attempt(2), dq.LastError("e"), dq.LastCheckpoint([]byte("c")), dq.Dead("retries")}
+	check(q.Push(ctx, nil, past...))
+	check(q.PushMany(ctx, [][]byte{nil}, past...))
 	short, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	check(q.PushAndWait(short, nil))

@@ -52,6 +52,16 @@ export interface PushManyOptions extends MessageOptions {
   retain?: number;
   /** The batch of which the message is a member until it ends. */
   batch?: Bytes;
+  /** How often the message was delivered before its push: its next delivery is one more. */
+  attempt?: number;
+  /** The error of the last delivery that the message had before its push. */
+  error?: Bytes;
+  /** The checkpoint that the message had before its push. */
+  checkpoint?: Bytes;
+  /** The message is dead from its push on. */
+  dead?: boolean;
+  /** With `dead`: why, by default `rejected`. */
+  reason?: 'retries' | 'rejected' | 'expired';
 }
 
 /** Options of a push. */
@@ -216,11 +226,11 @@ const SETTINGS: Record<string, Write> = {
   groupOrder: bytes,
 };
 const OPTIONS: Record<string, Write> = {
-  ...written(bytes, 'id', 'group', 'batch', 'reason'),
-  ...written(number, 'delay', 'priority', 'lease', 'ttl', 'retain', 'count', 'older'),
+  ...written(bytes, 'id', 'group', 'batch', 'reason', 'error', 'checkpoint'),
+  ...written(number, 'delay', 'priority', 'lease', 'ttl', 'retain', 'count', 'older', 'attempt'),
   attempts: retries,
   headers: headerWords,
-  ...written(flag, 'recurring', 'replace'),
+  ...written(flag, 'recurring', 'replace', 'dead'),
   maxWait: number,
   later: flag,
   ...written(number, 'every', 'offset'),
@@ -295,7 +305,8 @@ function writer<Options extends object>(...known: (keyof Options & string)[]): (
 }
 
 const MESSAGE = ['priority', 'attempts', 'lease', 'ttl', 'group', 'headers'] as const;
-const PUSH_MANY = [...MESSAGE, 'delay', 'at', 'replace', 'maxWait', 'later', 'retain', 'batch'] as const;
+const PAST = ['attempt', 'error', 'checkpoint', 'dead', 'reason'] as const;
+const PUSH_MANY = [...MESSAGE, ...PAST, 'delay', 'at', 'replace', 'maxWait', 'later', 'retain', 'batch'] as const;
 const SCHEDULE = [...MESSAGE, 'every', 'offset', 'cron', 'tz', 'at', 'until', 'times'] as const;
 
 /** The words of the options of each command. */

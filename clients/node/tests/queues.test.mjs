@@ -139,7 +139,7 @@ test('options that mean nothing are refused with what to use instead', async (t)
   const queue = open(t, server);
   await assert.rejects(queue.add('n', 0, { jobId: 'x' }), /jobId means nothing here: give id/);
   await assert.rejects(queue.add('n', 0, { removeOnComplete: true }), /retain/);
-  await assert.rejects(queue.add('n', 0, { prioriti: 1 }), /there is no option prioriti; the options are at, attempts/);
+  await assert.rejects(queue.add('n', 0, { prioriti: 1 }), /no option prioriti; the options are at, attempt, attempts/);
   await assert.rejects(queue.add('n', 0, { attempts: 0 }), /at least 1/);
   await assert.rejects(queue.push('x', { delay: '5' }), /delay must be a whole number, but is "5"/);
   assert.throws(() => new Worker('q', () => {}, { connection: server.url, lockDuration: 5 }), /give lease/);
