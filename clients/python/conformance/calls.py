@@ -24,6 +24,9 @@ def main() -> None:
     queue.push_sync(b"x", id="m", delay=5, **each)
     queue.push_many_sync([b"x"], ids=["n"], at=soon, **each)
     queue.push_many_sync([b"x"], ids=["n"], delay=5, **each)
+    past = {"attempt": 2, "error": "e", "checkpoint": b"c", "dead": True, "reason": "retries"}
+    queue.push_sync(b"x", **past)
+    queue.push_many_sync([b"x"], **past)
     with contextlib.suppress(TimeoutError):
         queue.push_and_wait_sync(b"x", timeout=0.001)
     queue.schedule_sync("s", b"x", every=60, offset=1, at=soon, until=soon, times=2, ttl=5, **common)

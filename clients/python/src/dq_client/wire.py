@@ -72,6 +72,16 @@ class PushOptions(_TimedOptions, total=False):
     """How long the message and its result are kept after its completion."""
     batch: Text
     """The batch that the message joins: see :meth:`Queue.follow`."""
+    attempt: int
+    """How often the message was delivered before its push: its next delivery is one more."""
+    error: Text
+    """The error of the last delivery that the message had before its push."""
+    checkpoint: Text
+    """The checkpoint that the message had before its push."""
+    dead: bool
+    """The message is dead from its push on."""
+    reason: str
+    """With ``dead``: why, by default ``rejected``."""
 
 
 class _Recurrence(TypedDict, total=False):
@@ -282,6 +292,7 @@ _WRITERS: Dict[str, Callable[[Any], List[Word]]] = {
     **dict(older=_duration, reason=_text, times=_number, count=_number, priority=_number),
     **dict(retries=_number, lease=_duration, ttl=_duration, replace=_flag, max_wait=_duration, later=_flag),
     **dict(retain=_duration, group=_text, batch=_text, recurring=_flag, headers=_names_and_values),
+    **dict(attempt=_number, error=_text, checkpoint=_text, dead=_flag),
     **dict(max_lease=_duration, backoff=_waits, jitter=_number, max_len=_number, max_inflight=_number, rate=_rate),
     **dict(dead_len=_number, dead_ttl=_duration, done_len=_number, max_payload=_number, group_inflight=_number),
     **dict(group_rate=_rate, errors=_number, group_order=_text, dedupe=_duration, forward=_words, dead_forward=_words),
