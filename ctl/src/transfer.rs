@@ -32,10 +32,12 @@ pub struct NewMessage {
     pub retain: Option<i64>,
     pub group: Option<Vec<u8>>,
     pub headers: Headers,
-    /// What a consumer has stored of its work. A push does not send it.
+    /// How often it was delivered before, what a consumer has stored of its work, and the error of the last attempt.
+    pub attempt: Option<i64>,
     pub checkpoint: Option<Vec<u8>>,
-    /// The error of the last attempt, if it is not dead. A push does not send it.
     pub error: Option<Vec<u8>>,
+    /// Why it is dead, if it is.
+    pub dead: Option<Vec<u8>>,
 }
 
 /// What a push did.
@@ -58,15 +60,27 @@ impl NewMessage {
     pub fn push(&self, queue: &[u8]) -> Cmd {
         let mut command = cmd("DQ.PUSH");
         command.arg(queue).arg(&self.payload).arg("ID").arg(&self.id);
-        let numbers = [("AT", self.due), ("RETRIES", self.retries), ("LEASE", self.lease), ("TTL", self.ttl)];
+        let numbers = [
+            ("AT", self.due),
+            ("RETRIES", self.retries),
+            ("LEASE", self.lease),
+            ("TTL", self.ttl),
+            // A schedule has none of these.
+            ("RETAIN", self.retain),
+            ("ATTEMPT", self.attempt),
+        ];
         for (name, value) in numbers {
             if let Some(value) = value {
                 command.arg(name).arg(value);
             }
         }
-        // A schedule has none.
-        if let Some(retain) = self.retain {
-            command.arg("RETAIN").arg(retain);
+        if self.dead.is_some() {
+            command.arg("DEAD");
+        }
+        for (name, bytes) in [("REASON", &self.dead), ("ERROR", &self.error), ("CHECKPOINT", &self.checkpoint)] {
+            if let Some(bytes) = bytes {
+                command.arg(name).arg(bytes);
+            }
         }
         if self.priority != 0 {
             command.arg("PRIORITY").arg(self.priority);

@@ -31,8 +31,6 @@ pub struct Line {
 pub enum What {
     Queue(QueueLine),
     Message(NewMessage),
-    /// A dead message, with its error.
-    Dead(NewMessage, Option<Vec<u8>>),
     /// A recurring message, with the options of its rule.
     Schedule(NewMessage, Vec<(&'static str, String)>),
 }
@@ -201,8 +199,10 @@ fn read_message(object: &Map<String, Json>) -> Result<What, String> {
         retain: number(object, "retain")?,
         group: bytes(object, "group")?,
         headers: headers(object)?,
+        attempt: number(object, "attempt")?.filter(|attempt| *attempt > 0),
         checkpoint: bytes(object, "checkpoint")?,
         error: bytes(object, "error")?,
+        dead: None,
     };
     let mut rule = Vec::new();
     for (name, option) in RULE {
@@ -215,8 +215,8 @@ fn read_message(object: &Map<String, Json>) -> Result<What, String> {
     }
     match state {
         "dead" => {
-            let error = message.error.take();
-            Ok(What::Dead(message, error))
+            message.dead = Some(bytes(object, "reason")?.unwrap_or_else(|| b"rejected".to_vec()));
+            Ok(What::Message(message))
         }
         "delayed" | "ready" | "inflight" if rule.is_empty() => Ok(What::Message(message)),
         "delayed" | "ready" | "inflight" => Ok(What::Schedule(message, rule)),

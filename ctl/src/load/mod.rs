@@ -3,8 +3,6 @@
 //! Every message is pushed under an id, so a load that was interrupted is simply repeated: messages that the queue already
 //! holds are not pushed again. The lines are read and pushed a batch at a time.
 
-mod checkpoints;
-mod dead;
 mod headers;
 mod ids;
 
@@ -15,10 +13,8 @@ use crate::name::shown;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::queues;
-use crate::transfer::{get_all, is_generated, type_of, NewMessage, Pushed, Refused, BATCH, BATCH_BYTES};
+use crate::transfer::{get_all, is_generated, push_all, type_of, NewMessage, Pushed, Refused, BATCH, BATCH_BYTES};
 use crate::wording::messages;
-use checkpoints::push_live;
-use dead::{push_dead, Dead};
 use dq_client::{cmd, Client, Error, Resend};
 use serde_json::json;
 use std::fs::File;
@@ -52,13 +48,6 @@ pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome
     load.flush()?;
     drop(load.progress);
     let (loaded, held) = (load.loaded, load.held);
-    if load.lost > 0 {
-        say!(
-            "dqctl: loaded without their checkpoints and errors: {}, because their queue delivers nothing now (it is paused, \
-             forwards, or is at a limit)",
-            messages(load.lost)
-        );
-    }
     if load.trimmed > 0 {
         say!(
             "dqctl: loaded without some of their headers: {}, because a push takes at most 64, of 16384 bytes \
@@ -84,26 +73,18 @@ fn open(file: Option<&Path>) -> Result<Box<dyn BufRead>, Failure> {
     }
 }
 
-/// Messages of one kind that are pushed together.
-enum Batch {
-    Live(Vec<NewMessage>),
-    Dead(Vec<Dead>),
-}
-
 struct Load<'a> {
     client: &'a Client,
     /// The queue into which everything is loaded, instead of those that the lines name.
     target: Option<Vec<u8>>,
     queue: Vec<u8>,
-    batch: Batch,
+    batch: Vec<NewMessage>,
     /// The lines of the batch, the generated ids that their messages had, and its size.
     numbers: Vec<u64>,
     generated: Vec<Option<Vec<u8>>>,
     bytes: usize,
     loaded: u64,
     held: u64,
-    /// Messages that were loaded without their checkpoints or errors.
-    lost: u64,
     /// Messages of which some headers were left out.
     trimmed: u64,
     progress: Progress,
@@ -115,13 +96,12 @@ impl<'a> Load<'a> {
             client,
             target,
             queue: Vec::new(),
-            batch: Batch::Live(Vec::new()),
+            batch: Vec::new(),
             numbers: Vec::new(),
             generated: Vec::new(),
             bytes: 0,
             loaded: 0,
             held: 0,
-            lost: 0,
             trimmed: 0,
             progress: Progress::new("loaded"),
         }
@@ -152,38 +132,16 @@ impl<'a> Load<'a> {
                 self.declare(&message, &rule).map_err(|error| self.stopped(number, &error))
             }
             What::Message(message) => {
-                if matches!(self.batch, Batch::Dead(_)) {
-                    self.flush()?;
-                    self.batch = Batch::Live(Vec::new());
-                }
                 let message = named(message);
-                self.add(number, message.size(), generated.take());
-                if let Batch::Live(messages) = &mut self.batch {
-                    messages.push(message);
-                }
-                self.flush_if_full()
-            }
-            What::Dead(message, error) => {
-                if matches!(self.batch, Batch::Live(_)) {
-                    self.flush()?;
-                    self.batch = Batch::Dead(Vec::new());
-                }
-                let message = named(message);
-                self.add(number, message.size(), generated.take());
-                if let Batch::Dead(messages) = &mut self.batch {
-                    messages.push(Dead { message, error });
-                }
+                self.numbers.push(number);
+                self.generated.push(generated.take());
+                self.bytes += message.size();
+                self.batch.push(message);
                 self.flush_if_full()
             }
         };
         self.trimmed += u64::from(trimmed);
         taken
-    }
-
-    fn add(&mut self, number: u64, size: usize, generated: Option<Vec<u8>>) {
-        self.numbers.push(number);
-        self.generated.push(generated);
-        self.bytes += size;
     }
 
     fn flush_if_full(&mut self) -> Result<(), Failure> {
@@ -206,18 +164,10 @@ impl<'a> Load<'a> {
             let held = generated.as_ref().and_then(|_| held.next()).flatten();
             held.is_some_and(|held| held.bytes("payload") == message.payload)
         };
-        let message = |nth: usize| match &self.batch {
-            Batch::Live(messages) => messages.get(nth),
-            Batch::Dead(messages) => messages.get(nth).map(|dead| &dead.message),
-        };
-        let stays: Vec<bool> =
-            generated.iter().enumerate().map(|(nth, id)| !message(nth).is_some_and(|one| is_held(id, one))).collect();
+        let stays: Vec<bool> = generated.iter().zip(&self.batch).map(|(id, message)| !is_held(id, message)).collect();
         self.held += stays.iter().filter(|stays| !**stays).count() as u64;
         retain(&mut self.numbers, &stays);
-        match &mut self.batch {
-            Batch::Live(messages) => retain(messages, &stays),
-            Batch::Dead(messages) => retain(messages, &stays),
-        }
+        retain(&mut self.batch, &stays);
         Ok(())
     }
 
@@ -226,11 +176,7 @@ impl<'a> Load<'a> {
         self.leave_out_held()?;
         let numbers = std::mem::take(&mut self.numbers);
         self.bytes = 0;
-        let pushed = match &mut self.batch {
-            Batch::Live(messages) => push_live(self.client, &self.queue, &std::mem::take(messages), &mut self.lost),
-            Batch::Dead(messages) => push_dead(self.client, &self.queue, &std::mem::take(messages), &mut self.lost),
-        };
-        let (outcomes, error) = match pushed {
+        let (outcomes, error) = match push_all(self.client, &self.queue, &std::mem::take(&mut self.batch)) {
             Ok(outcomes) => (outcomes, None),
             Err(Refused { before, error }) => (before, Some(error)),
         };

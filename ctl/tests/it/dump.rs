@@ -39,7 +39,7 @@ fn kept(lines: &str) -> Vec<Json> {
     let mut all = objects(lines);
     for line in &mut all {
         let line = line.as_object_mut().expect("an object");
-        for name in ["created", "attempt", "died", "reason"] {
+        for name in ["created", "died"] {
             line.remove(name);
         }
         if line.get("state") == Some(&json!("inflight")) {
@@ -156,26 +156,6 @@ fn messages_that_are_equally_due_keep_their_push_order() {
     load(&server, &lines);
     let expected: Vec<String> = [&names[1_000..], &names[..1_000]].concat();
     assert!(pop_all(&server, "q") == expected);
-}
-
-#[test]
-fn dead_messages_keep_the_order_of_their_deaths() {
-    let server = Server::start();
-    for id in ["c", "a", "b"] {
-        server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
-    }
-    for id in ["b", "c", "a"] {
-        server.ask(&["DQ.BURY", "q", id]);
-        let died = field(&server, "q", id, "died").as_u64().unwrap();
-        let now = || std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
-        eventually("it is later", || now() > u128::from(died));
-    }
-    let lines = dump(&server, "q");
-    server.ask(&["DEL", "q"]);
-    load(&server, &lines);
-    server.ask(&["DQ.REDRIVE", "q", "COUNT", "1"]);
-    assert_eq!(field(&server, "q", "b", "state"), "ready");
-    assert_eq!(field(&server, "q", "c", "state"), "dead");
 }
 
 #[test]
@@ -302,18 +282,6 @@ fn consumers_never_get_a_dead_message_of_a_load() {
     server.ask(&["DQ.REDRIVE", "q", "IDS", "1", "m7", "DELAY", "3600000"]);
     assert_eq!(load(&server, &lines), "loaded 0; 2000 were there already\n");
     assert_eq!(field(&server, "q", "m7", "state"), "delayed");
-}
-
-#[test]
-fn a_dead_message_that_a_killed_load_left_is_buried_by_the_next() {
-    let server = Server::start();
-    server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
-    server.ask(&["DQ.BURY", "q", "m", "ERROR", "e"]);
-    let lines = dump(&server, "q");
-    server.ask(&["DEL", "q"]);
-    server.ask(&["DQ.PUSH", "q", "x", "ID", "m", "AT", "8796093022207"]);
-    load(&server, &lines);
-    assert_eq!((field(&server, "q", "m", "state"), field(&server, "q", "m", "error")), (json!("dead"), json!("e")));
 }
 
 #[test]
