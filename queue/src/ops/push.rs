@@ -272,13 +272,22 @@ impl Queue {
     }
 
     pub(crate) fn is_too_large(&self, payload: &[u8]) -> bool {
-        let most = Some(self.settings.maxpayload).filter(|most| *most != 0);
-        payload.len() > PAYLOAD_MAX || most.is_some_and(|most| payload.len() as u64 > most)
+        payload.len() > self.payload_max()
+    }
+
+    /// The largest number of bytes that the payload of a message may have.
+    #[inline]
+    fn payload_max(&self) -> usize {
+        match usize::try_from(self.settings.maxpayload) {
+            Ok(most) if most != 0 => most.min(PAYLOAD_MAX),
+            Ok(_) | Err(_) => PAYLOAD_MAX,
+        }
     }
 
     /// The size in bytes of the first payload that is too large and whose message would be added.
     fn too_large_of(&self, messages: &[NewMessage<'_>], now: UnixMs) -> Option<usize> {
-        if !messages.iter().any(|message| self.is_too_large(message.payload)) {
+        let most = self.payload_max();
+        if messages.iter().all(|message| message.payload.len() <= most) {
             return None;
         }
         let mut named = BTreeSet::new();
