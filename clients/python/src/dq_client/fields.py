@@ -38,6 +38,8 @@ QueueInfo = TypedDict("QueueInfo", {
     "delayed": int, "ready": int, "inflight": int, "dead": int, "done": int, "groups": int, "blocked": int, "known": int,
     "batches": int, "payload-bytes": int, "waiting-clients": int,
     "next-due": Optional[int], "oldest-ready": Optional[int], "oldest-inflight": Optional[int],
+    "oldest-dead": Optional[int], "newest-dead": Optional[int], "last-death": Optional[int],
+    "last-delivery": Optional[int], "schedules": int, "consumers": int, "paused-groups": int,
     "paused": int, "paused-until": Optional[int], "closed": int, "closed-until": Optional[int],
     "next-delivery": Optional[int],
     # settings
