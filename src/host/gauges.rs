@@ -231,7 +231,7 @@ const NUMBERS: usize = 9;
 #[inline(always)]
 fn numbers(queue: &Queue) -> [u64; NUMBERS] {
     let counts = queue.counts();
-    let [schedules, consumers, paused] = queue.gauges();
+    let [schedules, consumers, paused] = queue.gauges(queue.viewed());
     let Counts { delayed, ready, inflight, dead, done, payload_bytes } = counts;
     [delayed, ready, inflight, dead, done, payload_bytes, schedules, consumers, paused]
 }

@@ -96,10 +96,10 @@ impl Queue {
         self.view.deaths()
     }
 
-    /// The number of messages that recur, of consumers that hold messages, and of groups that are paused at the instant
-    /// of the view. O(log n).
-    pub fn gauges(&self) -> [u64; 3] {
-        let paused = self.messages.gates().map_or(0, |gates| gates.paused(self.view.at()));
+    /// The number of messages that recur, of consumers that hold messages as of the last advance, and of groups that are
+    /// paused at `now`. O(log n).
+    pub fn gauges(&self, now: UnixMs) -> [u64; 3] {
+        let paused = self.messages.gates().map_or(0, |gates| gates.paused(now));
         [self.messages.recurring_count(), self.view.holding(), paused].map(|count| count as u64)
     }
 

@@ -119,10 +119,12 @@ impl View {
         self.dead.first()
     }
 
-    /// The earliest and the latest death of a message that is dead; `None` if none is.
+    /// The earliest and the latest death of a message that is dead, or whose run has failed; `None` if none is.
     pub fn deaths(&self) -> Option<(UnixMs, UnixMs)> {
-        let latest = self.dead.iter_backwards().next()?;
-        self.dead.first().map(|earliest| (earliest.time(), latest.time()))
+        let failed = self.uncommon.as_ref().map(|uncommon| &uncommon.failed);
+        let both = std::iter::once(&self.dead).chain(failed);
+        let ends = both.filter_map(|keys| Some((keys.first()?.time(), keys.iter_backwards().next()?.time())));
+        ends.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
     }
 
     /// The `count` oldest dead messages. O(count).
