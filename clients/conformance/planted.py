@@ -63,7 +63,13 @@ FAULTS = {
         ),
         ("3 does not log that a message is dead", "worker/__init__.py", '"; now dead" if', '"" if', "test_3"),
         ("4 counts what it gives back", "worker/outcome.py", '"DQ.NACK", ["NOCOUNT"]', '"DQ.NACK", []', "test_4"),
-        ("4 does not end its pops", "worker/__init__.py", "target=fetcher.end_pop,", "target=repr,", "test_4"),
+        (
+            "4 does not end its pops",
+            "worker/fetcher.py",
+            "answers and self._worker.app.source.unblock(self._lane.key, self._connection_id)",
+            "True",
+            "test_4",
+        ),
         ("4 unblocks pops that are put off", "source.py", '("MULTI",), ("DQ.ACK", key, "#"), ', "", "test_4"),
         (
             "5 does not pop after an error",
