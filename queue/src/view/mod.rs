@@ -216,17 +216,21 @@ impl View {
 
     /// Moves a message from where it stood with its `old` record to where it stands with its `new` one. O(log n).
     pub fn replace(&mut self, messages: &mut Messages, at: At, old: &Record, new: &Record, now: UnixMs) {
-        match (messages.group(at), self.lease_moved(messages, at, old, new, now)) {
-            (None, Some((from, to))) => {
-                messages.update(at, new);
-                self.inflight.replace(from, to);
-            }
-            (None, None) => {
-                self.unplace(messages, at, old);
-                messages.update(at, new);
-                self.place(messages, at, new, now);
-            }
-            (Some(id), _) => {
+        match messages.group(at) {
+            None => match self.lease_moved(messages, at, old, new, now) {
+                Some((from, to)) => {
+                    messages.update(at, new);
+                    // Leases usually move to the end, where an insertion costs least.
+                    self.inflight.remove(from);
+                    self.inflight.insert(to);
+                }
+                None => {
+                    self.unplace(messages, at, old);
+                    messages.update(at, new);
+                    self.place(messages, at, new, now);
+                }
+            },
+            Some(id) => {
                 // The group settles once, so that no message is admitted in between.
                 self.leave_from(id, messages, at, old);
                 messages.update(at, new);
