@@ -424,6 +424,12 @@ impl Messages {
         self.store.recurring_mut(at)
     }
 
+    /// Whether no message recurs and there is no group, without a look at either.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.groups.is_none() && !self.store.has_attachments()
+    }
+
     /// The number of recurring messages. O(1).
     pub fn recurring_count(&self) -> usize {
         self.store.recurring_count()

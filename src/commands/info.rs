@@ -50,7 +50,7 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
     let age = |at: Option<UnixMs>| at.and_then(|at| some(queue.own_time(now).since(at).as_ms()));
     let (oldest_dead, newest_dead) = queue.deaths().unzip();
     let [last_delivery, last_death] = queue.last_events();
-    let [schedules, consumers, paused_groups] = queue.gauges(queue.own_time(now));
+    let [schedules, consumers, paused_groups] = queue.gauges(queue.own_time(now)).unwrap_or_default();
     let head = [
         ("delayed", some(counts.delayed)),
         ("ready", some(counts.ready)),

@@ -156,8 +156,15 @@ impl TallyEntry {
     }
 
     /// Adds what has changed in the queue since its share was taken.
+    #[inline]
     pub fn publish(&self, queue: &Queue, since: &Share) {
-        add(&self.0.came.counts, numbers(queue), since.numbers);
+        let sums = &self.0.came.counts;
+        add(sums, counts(queue), since.counts);
+        let gauges = queue.gauges(queue.viewed());
+        if gauges.is_some() || since.gauges.is_some() {
+            let sums = sums.get(COUNTS..).unwrap_or_default();
+            add(sums, gauges.unwrap_or_default(), since.gauges.unwrap_or_default());
+        }
         let (frequent, others) = queue.tally();
         add(&FREQUENT, frequent, since.frequent);
         if let Some(others) = others {
@@ -226,20 +233,27 @@ pub fn abort_load_beside() {
 /// The numbers of a queue that are summed, as `INFO dq` names them.
 const NAMES: [&str; NUMBERS] =
     ["delayed", "ready", "inflight", "dead", "done", "payload_bytes", "schedules", "consumers", "paused_groups"];
-const NUMBERS: usize = 9;
+const NUMBERS: usize = COUNTS + 3;
+/// The first numbers, which every queue has. The others are looked at only for queues that have one of them.
+const COUNTS: usize = 6;
 
 #[inline(always)]
+fn counts(queue: &Queue) -> [u64; COUNTS] {
+    let Counts { delayed, ready, inflight, dead, done, payload_bytes } = queue.counts();
+    [delayed, ready, inflight, dead, done, payload_bytes]
+}
+
 fn numbers(queue: &Queue) -> [u64; NUMBERS] {
-    let counts = queue.counts();
-    let [schedules, consumers, paused] = queue.gauges(queue.viewed());
-    let Counts { delayed, ready, inflight, dead, done, payload_bytes } = counts;
+    let [delayed, ready, inflight, dead, done, payload_bytes] = counts(queue);
+    let [schedules, consumers, paused] = queue.gauges(queue.viewed()).unwrap_or_default();
     [delayed, ready, inflight, dead, done, payload_bytes, schedules, consumers, paused]
 }
 
 /// What one queue has added to the sums.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    numbers: [u64; NUMBERS],
+    counts: [u64; COUNTS],
+    gauges: Option<[u64; NUMBERS - COUNTS]>,
     frequent: [u64; 3],
     others: Option<Totals>,
 }
@@ -249,7 +263,7 @@ impl Share {
     #[inline(always)]
     pub fn of(queue: &Queue) -> Share {
         let (frequent, others) = queue.tally();
-        Share { numbers: numbers(queue), frequent, others: others.copied() }
+        Share { counts: counts(queue), gauges: queue.gauges(queue.viewed()), frequent, others: others.copied() }
     }
 }
 

@@ -97,10 +97,14 @@ impl Queue {
     }
 
     /// The number of messages that recur, of consumers that hold messages as of the last advance, and of groups that are
-    /// paused at `now`. O(log n).
-    pub fn gauges(&self, now: UnixMs) -> [u64; 3] {
+    /// paused at `now`; `None` if the queue has no part that could hold one. O(log n).
+    #[inline]
+    pub fn gauges(&self, now: UnixMs) -> Option<[u64; 3]> {
+        if self.messages.is_plain() && self.view.is_plain() {
+            return None;
+        }
         let paused = self.messages.gates().map_or(0, |gates| gates.paused(now));
-        [self.messages.recurring_count(), self.view.holding(), paused].map(|count| count as u64)
+        Some([self.messages.recurring_count(), self.view.holding(), paused].map(|count| count as u64))
     }
 
     /// The first messages of a state, at most `count`, in the order in which they will leave it; dead and done messages

@@ -290,6 +290,12 @@ impl Store {
         self.segments[at.segment()].set_recurring(at.index());
     }
 
+    /// Whether any message may have something attached.
+    #[inline]
+    pub fn has_attachments(&self) -> bool {
+        self.attachments.is_some()
+    }
+
     /// The number of recurring messages.
     pub fn recurring_count(&self) -> usize {
         self.attachments.as_ref().map_or(0, |attachments| attachments.recurring.len())

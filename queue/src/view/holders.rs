@@ -145,6 +145,12 @@ impl View {
         ended
     }
 
+    /// Whether no message is held by a named consumer, without a look at them.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.uncommon.is_none()
+    }
+
     /// How many consumers hold messages, as of the last advance. O(1).
     #[inline]
     pub fn holding(&self) -> usize {

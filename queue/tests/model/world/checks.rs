@@ -111,7 +111,7 @@ impl World {
         let filter = ScanFilter { recurring: true, ..ScanFilter::default() };
         let (found, _) = self.lazy.queue.scan(now, None, usize::MAX, filter);
         assert!(found.into_iter().map(|sequence| sequence.0).eq(recurring.iter().copied()));
-        assert_eq!(self.lazy.queue.gauges(now)[0], recurring.len() as u64);
+        assert_eq!(self.lazy.queue.gauges(now).unwrap_or_default()[0], recurring.len() as u64);
         let deaths = self.model.messages.iter().filter_map(|held| match held.state {
             State::Dead { died, .. } => Some(ms(died)),
             _ => None,
