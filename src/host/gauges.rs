@@ -21,8 +21,8 @@ use dq_queue::{Counts, Histogram, Queue, Totals};
 /// How many messages were pushed, delivered and acked. Changed by the main thread only.
 static FREQUENT: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
-/// The other totals, in the order of [`Totals::NAMES`]. Changed by the main thread only, and looked at only for queues
-/// that have counted one of them.
+/// The other totals, in the order of [`Totals::NAMES`]; the frequent ones have no meaning here. Changed by the main thread
+/// only, and looked at only for queues that have counted one of them.
 static OTHERS: [AtomicU64; Totals::NAMES.len()] = [const { AtomicU64::new(0) }; Totals::NAMES.len()];
 
 /// The number of first deliveries by their lateness, in the buckets of a [`Histogram`]. Changed by the main thread
@@ -159,16 +159,13 @@ impl TallyEntry {
     #[inline]
     pub fn publish(&self, queue: &Queue, since: &Share) {
         let sums = &self.0.came.counts;
-        add(sums, counts(queue), since.counts);
-        let gauges = queue.gauges(queue.viewed());
-        if gauges.is_some() || since.gauges.is_some() {
-            let sums = sums.get(COUNTS..).unwrap_or_default();
-            add(sums, gauges.unwrap_or_default(), since.gauges.unwrap_or_default());
-        }
         let (frequent, others) = queue.tally();
-        add(&FREQUENT, frequent, since.frequent);
-        if let Some(others) = others {
-            add(&OTHERS, others.numbers(), since.others.unwrap_or_default().numbers());
+        add(sums, counts(queue), since.counts);
+        add(&FREQUENT, frequent, since.frequent());
+        if since.has_rare || others.is_some() || queue.gauges(queue.viewed()).is_some() {
+            let now = Share::of(queue);
+            add(sums.get(COUNTS..).unwrap_or_default(), now.gauges, since.gauges);
+            add(&OTHERS, now.totals.numbers(), since.totals.numbers());
         }
     }
 }
@@ -253,17 +250,29 @@ fn numbers(queue: &Queue) -> [u64; NUMBERS] {
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
     counts: [u64; COUNTS],
-    gauges: Option<[u64; NUMBERS - COUNTS]>,
-    frequent: [u64; 3],
-    others: Option<Totals>,
+    gauges: [u64; NUMBERS - COUNTS],
+    totals: Totals,
+    /// Whether the gauges and the totals that are not frequent may be other than zero.
+    has_rare: bool,
 }
 
 impl Share {
     /// The share of a queue whose last change has been added.
     #[inline(always)]
     pub fn of(queue: &Queue) -> Share {
-        let (frequent, others) = queue.tally();
-        Share { counts: counts(queue), gauges: queue.gauges(queue.viewed()), frequent, others: others.copied() }
+        let ([pushed, delivered, acked], others) = queue.tally();
+        let gauges = queue.gauges(queue.viewed());
+        Share {
+            counts: counts(queue),
+            gauges: gauges.unwrap_or_default(),
+            totals: Totals { pushed, delivered, acked, ..others.copied().unwrap_or_default() },
+            has_rare: gauges.is_some() || others.is_some(),
+        }
+    }
+
+    #[inline(always)]
+    fn frequent(&self) -> [u64; 3] {
+        [self.totals.pushed, self.totals.delivered, self.totals.acked]
     }
 }
 

@@ -149,7 +149,7 @@ impl Queue {
     }
 
     /// A message that is about to be added joins its batch.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn join_batch(&mut self, image: &Image<'_>, now: UnixMs) -> Option<BatchId> {
         let name = image.batch?;
         Some(self.optional.for_adding().batches.get_or_insert_default().join(name, image.record.sequence, now))
