@@ -70,7 +70,7 @@ func (c *Client) Queue(name string) *Queue {
 	return &Queue{client: c, name: name, key: c.prefix + name}
 }
 
-// Pushed is what became of one message of [Queue.PushMany].
+// Pushed is the outcome for one message of [Queue.PushMany].
 type Pushed struct {
 	ID string
 	// Err is nil, ErrDuplicate, or an error that matches ErrDeadID.
@@ -96,7 +96,7 @@ func (q *Queue) PushJSON(ctx context.Context, value any, options ...PushOption) 
 	return q.Push(ctx, payload, options...)
 }
 
-// PushMany adds messages in one step, with the [IDs] that are given, and says what became of each.
+// PushMany adds messages in one step, with the [IDs] that are given, and returns the outcome for each.
 func (q *Queue) PushMany(ctx context.Context, payloads [][]byte, options ...PushOption) ([]Pushed, error) {
 	if len(payloads) == 0 {
 		return nil, nil

@@ -26,10 +26,12 @@ type Conn interface {
 
 // Dialer is a [Doer] that opens connections which a worker has for itself.
 //
-// A worker runs on any Doer. On a Dialer it also ends its waits at once when it stops, and hears at once of messages
+// A worker runs on any Doer. On a Dialer it also ends its waits at once when it stops, and learns at once of messages
 // that were taken from it.
 type Dialer interface {
 	Doer
+	// DB returns the number of the database that its connections use.
+	DB() int
 	// Dial opens a connection.
 	Dial(ctx context.Context) (Conn, error)
 	// Subscribe opens a connection that listens to a channel, and returns once the server has confirmed that. Both end
@@ -37,7 +39,7 @@ type Dialer interface {
 	Subscribe(ctx context.Context, channel string) (Subscription, error)
 }
 
-// Subscription hears what is published on a channel.
+// Subscription receives what is published on a channel.
 type Subscription interface {
 	// Receive waits for the next text. It returns an error once the connection is broken; a connection that is silently
 	// dead has to be noticed within 30 seconds, by pings for example.

@@ -37,8 +37,8 @@ var (
 	ErrLost = errors.New("dq: the message is lost")
 	// ErrTimeLimit is the [Cause] of a context whose handler has reached its [TimeLimit]. The message has failed.
 	ErrTimeLimit = errors.New("dq: the handler has reached its time limit")
-	// ErrResultTooLarge is the error of a [Done] event, and of who waits for the result, if a message is completed but its
-	// result is larger than what the server keeps.
+	// ErrResultTooLarge is the error of a [Done] event, and of a caller that waits for the result, if a message is completed
+	// but its result is larger than what the server keeps.
 	ErrResultTooLarge = errors.New("dq: the message is completed, but its result is larger than 65536 bytes and is not kept")
 )
 
@@ -52,7 +52,7 @@ type ServerError string
 
 var noModule = regexp.MustCompile("(?i)^ERR unknown command ['`]?dq\\.")
 
-// Error returns the text, which begins with a sentence that says so if the server has not loaded the module.
+// Error returns the text, preceded by a sentence that explains it if the server has not loaded the module.
 func (e ServerError) Error() string {
 	if noModule.MatchString(string(e)) {
 		return "the server has not loaded the module dq: " + string(e)
@@ -103,22 +103,20 @@ func (e *FailedError) Error() string {
 	return fmt.Sprintf("dq: message %s is dead (%s): %s", e.ID, e.Reason, e.Text)
 }
 
-// longestDelay is the range of the server.
+// longestDelay is the longest delay that the server accepts.
 const longestDelay = 4398046511103 * time.Millisecond
 
 // RetryAfter is returned by a handler to have its message delivered again after this time. The attempt counts. A time that
 // is negative, or longer than 139 years, makes an error like any other, so that the backoff of the queue applies.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
-		err = errRetry
+		err = errors.New("dq: retry")
 	}
 	if d < 0 || d > longestDelay {
 		return fmt.Errorf("dq: RetryAfter(%v) is not a time from 0 to %d ms: %w", d, ms(longestDelay), err)
 	}
 	return &retryError{after: d, err: err}
 }
-
-var errRetry = errors.New("dq: retry")
 
 type retryError struct {
 	after time.Duration
@@ -134,7 +132,7 @@ func (e *connectionError) Error() string        { return ErrConnectionLost.Error
 func (e *connectionError) Is(target error) bool { return target == ErrConnectionLost }
 func (e *connectionError) Unwrap() error        { return e.err }
 
-// endedError is the error of a context that has ended before a command succeeded, and why it did not succeed before.
+// endedError is the error of a context that ended before a command succeeded, with the error of the last attempt.
 type endedError struct{ ended, cause error }
 
 func (e *endedError) Error() string        { return e.cause.Error() + " (" + e.ended.Error() + ")" }

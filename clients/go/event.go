@@ -2,17 +2,17 @@ package dq
 
 import "time"
 
-// EventKind says what an [Event] is about.
+// EventKind is the kind of an [Event].
 type EventKind string
 
 // Events of a worker, of messages, and of queues.
 const (
-	// Ready: every queue is popped, and losses are heard of as far as the server lets us.
+	// Ready: every queue is popped, and the worker receives notices of losses, if the server permits that.
 	Ready EventKind = "ready"
 
 	// Started: a handler begins.
 	Started EventKind = "started"
-	// Done: the handler returned nil. Err says if its result could not be kept.
+	// Done: the handler returned nil. Err is set if its result could not be kept.
 	Done EventKind = "done"
 	// Failed: the handler returned an error, panicked, or reached its time limit.
 	Failed EventKind = "failed"
@@ -23,7 +23,7 @@ const (
 	// Lost: the message was taken from its handler; Err is a *LostError.
 	Lost EventKind = "lost"
 
-	// Interrupted: a queue cannot be popped now; Err says why.
+	// Interrupted: a queue cannot be popped now; Err is the reason.
 	Interrupted EventKind = "interrupted"
 	// Resumed: the queue can be popped again.
 	Resumed EventKind = "resumed"
@@ -31,7 +31,7 @@ const (
 	Refused EventKind = "refused"
 )
 
-// Event is something that a worker tells its hooks.
+// Event is what a worker reports to its hooks.
 type Event struct {
 	Kind    EventKind
 	Queue   string
@@ -42,8 +42,8 @@ type Event struct {
 	Err      error
 }
 
-// tell tells the hooks, and the log what an operator wants to read.
-func (w *Worker) tell(e Event) {
+// emit calls the hooks, and logs what an operator wants to read.
+func (w *Worker) emit(e Event) {
 	for _, hook := range w.hooks {
 		hook(e)
 	}
@@ -72,11 +72,7 @@ func (d *delivery) logFailure(state string) {
 	}
 }
 
-func (d *delivery) tell(kind EventKind, err error) {
-	w := d.lane.worker
-	if (kind == Started || kind == Done) && err == nil && len(w.hooks) == 0 {
-		return
-	}
+func (d *delivery) emit(kind EventKind, err error) {
 	m := d.message
-	w.tell(Event{Kind: kind, Queue: m.Queue, ID: m.ID, Attempt: m.Attempt, Duration: time.Since(d.begun), Err: err})
+	d.lane.worker.emit(Event{Kind: kind, Queue: m.Queue, ID: m.ID, Attempt: m.Attempt, Duration: time.Since(d.begun), Err: err})
 }

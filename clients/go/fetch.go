@@ -32,7 +32,7 @@ func (l *lane) fetch() {
 				l.answered.Store(time.Now().UnixNano())
 				if interrupted {
 					interrupted = false
-					l.worker.tell(Event{Kind: Resumed, Queue: l.queue})
+					l.worker.emit(Event{Kind: Resumed, Queue: l.queue})
 				}
 			}
 		}
@@ -41,7 +41,7 @@ func (l *lane) fetch() {
 		if err != nil && !l.worker.stopping.Load() {
 			if !interrupted {
 				interrupted = true
-				l.worker.tell(Event{Kind: Interrupted, Queue: l.queue, Err: err})
+				l.worker.emit(Event{Kind: Interrupted, Queue: l.queue, Err: err})
 			}
 			waitFor(l.worker.running.Done(), pauses.next())
 		}
@@ -57,8 +57,8 @@ func (f *fetcher) ask(patience time.Duration, args ...any) (any, error) {
 }
 
 // connect opens a connection, and learns its id: with CLIENT UNBLOCK its waits are ended when the worker stops. HELLO
-// tells the id to users who may not use CLIENT ID, and servers without HELLO have CLIENT ID. Without an id, waits are
-// short.
+// returns the id to users without the right to CLIENT ID, and servers without HELLO have CLIENT ID. Without an id, waits
+// are short.
 func (f *fetcher) connect() error {
 	ctx, cancel := context.WithTimeout(f.worker.running, replyMargin)
 	defer cancel()
@@ -90,16 +90,13 @@ func (f *fetcher) connect() error {
 
 func (f *fetcher) disconnect() {
 	f.connection.Store(0)
-	f.mu.Lock()
-	f.pops = nil
-	f.mu.Unlock()
 	if f.conn != nil {
 		f.conn.Close()
 		f.conn = nil
 	}
 }
 
-// abandon breaks the connection that pops, if the server cannot be asked to end the wait.
+// abandon closes the connection that pops, if the server cannot be asked to end the wait.
 func (l *lane) abandon() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,15 +124,8 @@ func (f *fetcher) step() error {
 		return f.ackAndPop(acks, room)
 	}
 	args := f.options(append(make([]any, 0, 12), "DQ.POP", f.key), room)
-	if !f.popped.Load() { // The first one tells whether the queue can be popped.
-		begun := time.Now()
-		reply, err := f.ask(0, args...)
-		if err == nil {
-			f.popped.Store(true)
-			f.worker.consuming()
-			f.receive(reply, begun)
-		}
-		return err
+	if !f.popped.Swap(true) {
+		f.worker.consuming()
 	}
 	reply, err := f.ask(f.wait, append(args, "BLOCK", ms(f.wait))...)
 	if err == nil {

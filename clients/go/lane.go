@@ -10,12 +10,12 @@ import (
 const (
 	// The lease of a queue that does not exist yet, or whose settings the user may not read: the default of the server.
 	defaultLease = 30_000
-	// How many losses are remembered that are heard of before the reply of their pop has come.
-	earlyLosses = 500
+	// How many losses are remembered whose notice has come before the reply to their pop.
+	earlyLosses = 1000
 )
 
-// lane is what a worker knows of one queue: the messages that it holds, and the outcomes that the server has not heard
-// yet.
+// lane is the state of one queue of a worker: the messages that it holds, and the outcomes that the server has not
+// answered yet.
 //
 // The goroutines of a lane meet here. The fetcher brings messages, handlers end, the alarm, the listener and the
 // reporter find out that a message is lost. For each delivery exactly one of them decides the outcome. A message
@@ -26,7 +26,7 @@ type lane struct {
 	handler    Handler
 	settings   settings
 
-	popped, heard atomic.Bool   // whether it was popped, and whether losses are heard of, or cannot be
+	popped, heard atomic.Bool   // whether it was popped, and whether notices of losses come, or cannot come
 	connection    atomic.Int64  // the id of the connection that pops, 0 while there is none
 	answered      atomic.Int64  // when the server answered last, in Unix nanoseconds
 	nudge         chan struct{} // wakes the reporter
@@ -41,11 +41,11 @@ type lane struct {
 	acks       []*delivery          // for the next pop
 	collecting bool                 // whether the fetcher takes acks along soon
 	reports    []*delivery          // whose outcomes are to be reported
-	extendFor  string               // why all leases are extended at once: what a loss is then called
+	extendFor  string               // why all leases are extended at once: the reason of a loss that this shows
 	extendAt   time.Time            // when the reporter looks at the leases, zero if it need not
 	alarmAt    time.Time            // when the alarm goes off, zero if it does not
 	alarm      *time.Timer
-	young, old map[string]string // reasons of losses by receipt
+	early      map[string]string // reasons of losses by receipt
 	closed     bool
 	patience   time.Time // how long outcomes are sent again once it is closed
 }
@@ -61,7 +61,7 @@ type delivery struct {
 	end      time.Time // of the lease, by the clock of this process
 	due      time.Time // when the lease is to be extended
 	deadline int64     // of the lease, by the clock of the server, in ms
-	heard    time.Time // when that was heard
+	heard    time.Time // when that was received
 	decided  bool
 	outcome  outcome // once it is to be reported
 	open     int     // what is to come: the end of the handler, and the answer to its outcome
@@ -79,7 +79,7 @@ func withReceipts(deliveries []*delivery, words ...any) []any {
 func newLane(w *Worker, queue string, set settings) *lane {
 	l := &lane{
 		worker: w, queue: queue, key: w.prefix + queue, handler: w.mux.handler(queue), settings: set,
-		nudge: make(chan struct{}, 1), lease: defaultLease, held: map[string]*delivery{}, young: map[string]string{},
+		nudge: make(chan struct{}, 1), lease: defaultLease, held: map[string]*delivery{}, early: map[string]string{},
 	}
 	l.turn = sync.NewCond(&l.mu)
 	l.alarm = time.AfterFunc(time.Hour, l.ring)
@@ -130,8 +130,7 @@ func (l *lane) receive(reply any, begun time.Time) {
 	for i, item := range items {
 		deliveries[i] = l.newDelivery(list(item), begun)
 	}
-	var lost []*delivery
-	var reasons []string
+	lost := map[*delivery]string{}
 	l.mu.Lock()
 	lease := l.leaseTime()
 	l.working += len(deliveries)
@@ -139,15 +138,15 @@ func (l *lane) receive(reply any, begun time.Time) {
 		d.end, d.due = begun.Add(lease), begun.Add(lease/2)
 		receipt := d.message.Receipt
 		l.held[receipt] = d
-		if reason := l.early(receipt); reason != "" {
-			lost, reasons = append(lost, d), append(reasons, reason)
+		if reason := l.early[receipt]; reason != "" {
+			lost[d] = reason
 		}
 	}
 	l.lookAt(deliveries[0].due)
 	l.ringAt(earlier(deliveries[0].end, deliveries[0].limit))
 	l.mu.Unlock()
-	for i, d := range lost {
-		l.lose(d, reasons[i])
+	for d, reason := range lost {
+		l.lose(d, reason)
 	}
 	for _, d := range deliveries {
 		go d.run()
@@ -171,7 +170,7 @@ func (l *lane) newDelivery(fields []any, begun time.Time) *delivery {
 	return d
 }
 
-// decide makes the caller the one who decides about a delivery, once.
+// decide lets exactly one caller decide the outcome of a delivery. It returns whether that is this one.
 func (l *lane) decide(d *delivery) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +186,7 @@ func (l *lane) decide(d *delivery) bool {
 func (l *lane) ended(d *delivery, o outcome) {
 	counts := l.decide(d)
 	if counts && o.kind != Lost {
-		d.tell(o.kind, o.err)
+		d.emit(o.kind, o.err)
 	}
 	d.cancel(nil)
 	l.mu.Lock()
@@ -207,12 +206,12 @@ func (l *lane) ended(d *delivery, o outcome) {
 // lose takes a message from its handler that is no longer ours.
 func (l *lane) lose(d *delivery, reason string) { l.take(d, &LostError{reason}, outcome{kind: Lost}) }
 
-// take takes a message from its handler, with what the server is to hear if it is still ours.
+// take takes a message from its handler, with the outcome to report if the message is still ours.
 func (l *lane) take(d *delivery, cause error, o outcome) {
 	if !l.decide(d) {
 		return
 	}
-	d.tell(o.kind, cause)
+	d.emit(o.kind, cause)
 	d.cancel(cause)
 	if o.command == "" {
 		l.settled(d)
@@ -238,23 +237,15 @@ func (l *lane) hear(reason, receipt string) {
 	l.mu.Lock()
 	d := l.held[receipt]
 	if d == nil {
-		if len(l.young) >= earlyLosses {
-			l.young, l.old = map[string]string{}, l.young
+		if len(l.early) >= earlyLosses {
+			l.early = map[string]string{}
 		}
-		l.young[receipt] = reason
+		l.early[receipt] = reason
 	}
 	l.mu.Unlock()
 	if d != nil {
 		l.lose(d, reason)
 	}
-}
-
-// early returns why a message was lost before it was received. The lock is held.
-func (l *lane) early(receipt string) string {
-	if reason, ok := l.young[receipt]; ok {
-		return reason
-	}
-	return l.old[receipt]
 }
 
 // ring loses messages whose lease is over by our own clock, and fails those whose handler has reached its time limit.
@@ -294,7 +285,7 @@ func (l *lane) holding() []*delivery {
 	return all
 }
 
-// extendAll has all leases extended at once, which tells what is lost, and for what reason.
+// extendAll extends all leases at once, which shows what is lost. The reason is that of such a loss.
 func (l *lane) extendAll(reason string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 // refusedPause is how long it takes until a channel that the user has no right to is tried again.
 const refusedPause = 30 * time.Second
 
-// listen hears when a command takes a message away: the server publishes it on a channel of each queue. Such notices
-// are hints. If the connection breaks, or the user has no right to the channel, losses are noticed when leases are
+// listen receives a notice when a command takes a message away: the server publishes it on a channel of each queue.
+// Notices are hints. If the connection breaks, or the user has no right to the channel, losses are noticed when leases are
 // extended.
 func (l *lane) listen() {
 	dialer, ok := l.worker.do.(Dialer)
@@ -18,7 +18,7 @@ func (l *lane) listen() {
 		l.listening()
 		return
 	}
-	channel := fmt.Sprintf("__dq@%d__:%s", l.worker.database, l.key)
+	channel := fmt.Sprintf("__dq@%d__:%s", dialer.DB(), l.key)
 	var pauses backoff
 	refused := false
 	for l.worker.work.Err() == nil {
@@ -26,7 +26,7 @@ func (l *lane) listen() {
 		if err = translate(err); err != nil && !isTransient(err) {
 			if !refused {
 				refused = true
-				l.worker.tell(Event{Kind: Refused, Queue: l.queue,
+				l.worker.emit(Event{Kind: Refused, Queue: l.queue,
 					Err: fmt.Errorf("losses are noticed late, without the channel %s: %w", channel, err)})
 			}
 			l.listening()
@@ -50,7 +50,7 @@ func (l *lane) listen() {
 	}
 }
 
-// listening is called when losses are heard of, or cannot be.
+// listening is called when notices of losses come, or cannot come.
 func (l *lane) listening() {
 	l.heard.Store(true)
 	l.worker.consuming()

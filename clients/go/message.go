@@ -27,7 +27,7 @@ type Message struct {
 }
 
 // SetResult has a result kept with the message, if it has a [Retain], once its handler has returned nil. One of more than
-// 65536 bytes is not kept: the message is completed without it, and the log says so.
+// 65536 bytes is not kept: the message is completed without it, which is logged.
 func (m *Message) SetResult(result []byte) { m.result = append([]byte{}, result...) }
 
 // Save stores a checkpoint for the next attempt. The error matches [ErrLost] if the message is no longer with this

@@ -11,7 +11,7 @@ import (
 // Handler works on messages. If it returns nil, its message is completed; otherwise it is delivered again, see
 // [ErrReject] and [RetryAfter].
 //
-// The context ends when the message is taken from the handler; [Cause] says why. What the handler returns then no
+// The context ends when the message is taken from the handler; [Cause] returns the reason. What the handler returns then no
 // longer counts, and it should return soon. A handler that panics fails its message.
 type Handler interface {
 	Handle(ctx context.Context, m *Message) error

@@ -39,7 +39,7 @@ type command struct {
 	retain  bool
 }
 
-// collect has options written behind the first words of a command.
+// collect appends options to the first words of a command.
 func collect[O any](write func(O, *command), options []O, args ...any) *command {
 	c := &command{args: args, headers: map[string]string{}}
 	for _, option := range options {
@@ -50,7 +50,7 @@ func collect[O any](write func(O, *command), options []O, args ...any) *command 
 
 func (c *command) add(words ...any) { c.args = append(c.args, words...) }
 
-// option writes itself to a command. The type that its function returns says which commands know it.
+// option writes itself to a command. The return type of its function determines which commands accept it.
 type option func(*command)
 
 func (o option) forPush(c *command)       { o(c) }
@@ -134,7 +134,7 @@ func Group(name string) interface {
 	return words("GROUP", name)
 }
 
-// Header says something about a message besides its payload.
+// Header adds a header to a message.
 func Header(name, value string) EachOption {
 	return option(func(c *command) { c.headers[name] = value })
 }
@@ -189,7 +189,7 @@ func Retain(d time.Duration) interface {
 // Batch is the batch of which a message is a member until it ends.
 func Batch(name string) PushOption { return words("BATCH", name) }
 
-// Attempt says that a message was delivered this many times before: its next delivery has the number after that.
+// Attempt is how often a message was delivered before its push: its next delivery is one more.
 func Attempt(deliveries int) PushOption { return words("ATTEMPT", deliveries) }
 
 // LastError is the error of the last delivery that a message had before its push.
@@ -294,7 +294,7 @@ func GroupInflight(n int) Setting { return words("GROUPINFLIGHT", n) }
 // KeepErrors is how many errors of past attempts are kept of a message. 0 keeps the last text only.
 func KeepErrors(n int) Setting { return words("ERRORS", n) }
 
-// GroupOrder says in which order groups are served: "due" or "turn".
+// GroupOrder is the order in which groups are served: "due" or "turn".
 func GroupOrder(order string) Setting { return words("GROUPORDER", order) }
 
 // Dedupe is how long an accepted [ID] is refused. 0 means while its message is there.

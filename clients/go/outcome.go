@@ -3,7 +3,6 @@ package dq
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 	"unicode/utf8"
 )
@@ -35,17 +34,15 @@ type panicError struct {
 	stack []byte
 }
 
-func newPanic(value any) error { return &panicError{value, debug.Stack()} }
-
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// outcomeOf says what becomes of a message whose handler returned err.
+// outcomeOf returns the outcome of a handler that returned err.
 func outcomeOf(m *Message, err error) outcome {
 	var retry *retryError
 	switch {
 	case err == nil && len(m.result) == 0:
 		return acked
-	case err == nil && len(m.result) > resultBytes: // An empty result tells who waits for it that it is not kept.
+	case err == nil && len(m.result) > resultBytes: // A caller sees by an empty result that it is not kept.
 		return outcome{Done, "DQ.COMPLETE", []any{"RESULT", ""}, ErrResultTooLarge}
 	case err == nil:
 		return outcome{Done, "DQ.COMPLETE", []any{"RESULT", m.result}, nil}
@@ -71,10 +68,8 @@ func cut(s string, bytes int) string {
 	if len(s) <= bytes {
 		return s
 	}
-	for i := 0; i < utf8.UTFMax && i <= bytes; i++ {
-		if utf8.RuneStart(s[bytes-i]) {
-			return s[:bytes-i]
-		}
+	for bytes > 0 && !utf8.RuneStart(s[bytes]) {
+		bytes--
 	}
 	return s[:bytes]
 }

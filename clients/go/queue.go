@@ -28,8 +28,8 @@ func (q *Queue) ask(ctx context.Context, name string, args ...any) (any, error) 
 	return q.send(ctx, append([]any{name, q.key}, args...))
 }
 
-// tell sends a command whose reply says nothing.
-func (q *Queue) tell(ctx context.Context, name string, args ...any) error {
+// exec sends a command whose reply is of no interest.
+func (q *Queue) exec(ctx context.Context, name string, args ...any) error {
 	_, err := q.ask(ctx, name, args...)
 	return err
 }
@@ -47,8 +47,8 @@ func (q *Queue) Schedule(ctx context.Context, id string, payload []byte, options
 	return text(reply), err
 }
 
-// Follow says what follows once all messages that were pushed with this [Batch] have ended, and returns how many are
-// left. It has the headers dq-batch, dq-batch-total, dq-batch-acked, dq-batch-dead and dq-batch-cancelled. This is sent
+// Follow sets the message that follows once all messages that were pushed with this [Batch] have ended, and returns how
+// many are left. It has the headers dq-batch, dq-batch-total, dq-batch-acked, dq-batch-dead and dq-batch-cancelled. This is sent
 // once, because the batch may have ended when a second command came.
 func (q *Queue) Follow(ctx context.Context, batch string, payload []byte, options ...FollowOption) (int, error) {
 	c := collect(FollowOption.forFollow, options, batch, "THEN", payload)
@@ -64,7 +64,7 @@ func (q *Queue) CancelBatch(ctx context.Context, batch string) (int, error) {
 	return q.count(ctx, "DQ.BATCH", batch, "CANCEL")
 }
 
-// BatchInfo says how far a batch is. The error is [ErrNotFound] if there is none.
+// BatchInfo returns the progress of a batch. The error is [ErrNotFound] if there is none.
 func (q *Queue) BatchInfo(ctx context.Context, batch string) (*BatchInfo, error) {
 	reply, err := q.ask(ctx, "DQ.BATCHINFO", batch)
 	return found(newBatchInfo, reply, err)
@@ -119,17 +119,17 @@ func (q *Queue) Len(ctx context.Context, state string, options ...PeekOption) (i
 
 // Declare creates the queue with these settings, or changes them if it exists. Programs call it when they start.
 func (q *Queue) Declare(ctx context.Context, settings ...Setting) error {
-	return q.tell(ctx, "DQ.ALTER", collect(Setting.forSettings, settings, "MKQUEUE").args...)
+	return q.exec(ctx, "DQ.ALTER", collect(Setting.forSettings, settings, "MKQUEUE").args...)
 }
 
 // Create creates the queue. It is an error if the queue exists with other settings.
 func (q *Queue) Create(ctx context.Context, settings ...Setting) error {
-	return q.tell(ctx, "DQ.CREATE", collect(Setting.forSettings, settings).args...)
+	return q.exec(ctx, "DQ.CREATE", collect(Setting.forSettings, settings).args...)
 }
 
 // Alter changes settings. It is an error if the queue does not exist.
 func (q *Queue) Alter(ctx context.Context, settings ...Setting) error {
-	return q.tell(ctx, "DQ.ALTER", collect(Setting.forSettings, settings).args...)
+	return q.exec(ctx, "DQ.ALTER", collect(Setting.forSettings, settings).args...)
 }
 
 // Flow is what a pause suspends.
@@ -158,17 +158,17 @@ func (q *Queue) pause(ctx context.Context, d time.Duration, args ...any) error {
 	if d != 0 {
 		args = append(args, "FOR", ms(d))
 	}
-	return q.tell(ctx, "DQ.PAUSE", args...)
+	return q.exec(ctx, "DQ.PAUSE", args...)
 }
 
 // Resume resumes a flow. Groups that are paused stay so.
 func (q *Queue) Resume(ctx context.Context, flow Flow) error {
-	return q.tell(ctx, "DQ.RESUME", string(flow))
+	return q.exec(ctx, "DQ.RESUME", string(flow))
 }
 
 // ResumeGroup resumes the delivery of one group.
 func (q *Queue) ResumeGroup(ctx context.Context, group string) error {
-	return q.tell(ctx, "DQ.RESUME", "GROUP", group)
+	return q.exec(ctx, "DQ.RESUME", "GROUP", group)
 }
 
 // Get returns a message, or [ErrNotFound].
@@ -197,7 +197,7 @@ func (q *Queue) Info(ctx context.Context) (*Info, error) {
 const (
 	// A wait is made of shorter ones, which end before the read timeout of any usual client.
 	awaitTime = 2 * time.Second
-	// How long a result is kept for a caller that does not say for how long it waits, or beyond that.
+	// How long a result is kept for a caller without a deadline, or beyond the deadline.
 	keptTime, keptExtra = time.Hour, time.Minute
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Replies as the libraries hand them out: text is a string or []byte, a map is one of RESP3 or a flat array of RESP2.
+// Replies as the libraries return them: text is a string or []byte, a map is one of RESP3 or a flat array of RESP2.
 
 func text(reply any) string {
 	if n, ok := reply.(int64); ok {
@@ -28,7 +28,7 @@ func integer(reply any) int64 {
 	return n
 }
 
-// refusal returns the error that stands in the place of a reply, or nil.
+// refusal returns the error that the server sent instead of a reply, or nil.
 func refusal(reply any) error {
 	if err, refused := reply.(error); refused {
 		return ServerError(err.Error())

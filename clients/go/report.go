@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// report speaks for the handlers of a queue, on a connection of its own: it extends leases at half time, and reports
-// outcomes until they are answered. No handler can stall it.
+// report extends the leases of a queue at half time, and reports outcomes until they are answered, on a connection of its
+// own. No handler can stall it.
 func (l *lane) report() {
 	var conn Conn
 	var pauses backoff
@@ -15,7 +15,7 @@ func (l *lane) report() {
 		if len(reports) == 0 && len(kept) == 0 {
 			break
 		}
-		err := l.say(&conn, reports, kept, why)
+		err := l.send(&conn, reports, kept, why)
 		if err == nil {
 			pauses = backoff{}
 			l.answered.Store(time.Now().UnixNano())
@@ -39,7 +39,7 @@ func (l *lane) report() {
 	}
 }
 
-// next waits until there is something to say. It returns nothing once the worker is closed and all is said.
+// next waits until there is something to send. It returns nothing once the worker is closed and everything is sent.
 func (l *lane) next() (reports, kept []*delivery, why string) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -69,7 +69,7 @@ func (l *lane) next() (reports, kept []*delivery, why string) {
 	return nil, nil, ""
 }
 
-// leases returns all deliveries if one of them is to be extended, and what a loss is called. The lock is held.
+// leases returns all deliveries if one of them is to be extended, and the reason of a loss. The lock is held.
 func (l *lane) leases(now time.Time) (kept []*delivery, why string) {
 	why, l.extendFor, l.extendAt = l.extendFor, "", time.Time{}
 	extend := why != ""
@@ -87,8 +87,8 @@ func (l *lane) leases(now time.Time) (kept []*delivery, why string) {
 	return kept, why
 }
 
-// say sends all in one round trip. What the server cannot do now comes again, with an error.
-func (l *lane) say(conn *Conn, reports, kept []*delivery, why string) (err error) {
+// send sends everything in one round trip. What the server cannot do now is kept, and the error returned.
+func (l *lane) send(conn *Conn, reports, kept []*delivery, why string) (err error) {
 	ctx, cancel := context.WithTimeout(l.worker.work, replyMargin)
 	defer cancel()
 	if *conn == nil {
@@ -135,7 +135,7 @@ func (l *lane) say(conn *Conn, reports, kept []*delivery, why string) (err error
 			err = refused
 			continue
 		} else if refused != nil {
-			l.worker.tell(Event{Kind: Refused, Queue: l.queue, Err: refused})
+			l.worker.emit(Event{Kind: Refused, Queue: l.queue, Err: refused})
 		}
 		about[0].logFailure(text(replies[i]))
 		l.settled(about...)
@@ -149,7 +149,7 @@ func (l *lane) again(reports []*delivery) {
 	l.reports = append(reports, l.reports...)
 }
 
-// extension is an MEXTEND that was answered: for how long, when it was sent and answered, and what a loss is called.
+// extension is an MEXTEND that was answered: for how long, when it was sent and answered, and the reason of a loss.
 type extension struct {
 	lease       time.Duration
 	sent, heard time.Time
@@ -166,7 +166,7 @@ const (
 func (l *lane) extended(kept []*delivery, reply any, x extension) error {
 	if err := refusal(reply); err != nil {
 		if !isTransient(err) {
-			l.worker.tell(Event{Kind: Refused, Queue: l.queue, Err: err})
+			l.worker.emit(Event{Kind: Refused, Queue: l.queue, Err: err})
 		}
 		return err
 	}

@@ -22,6 +22,8 @@ type resp3Conn struct {
 	replies *bufio.Reader
 }
 
+func (resp3) DB() int { return 0 }
+
 func (c resp3) Dial(ctx context.Context) (dq.Conn, error) {
 	opened, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.address)
 	if err != nil {

@@ -1,8 +1,8 @@
 package dq
 
 import (
-	"context"
 	"errors"
+	"runtime/debug"
 	"strings"
 )
 
@@ -13,34 +13,24 @@ func (d *delivery) run() {
 		l.ended(d, givenBack) // That counts only if it was not lost before it began.
 		return
 	}
-	d.tell(Started, nil)
+	d.emit(Started, nil)
 	ctx, end := d.ctx, func(error) {}
 	if l.worker.tracer != nil {
 		ctx, end = l.worker.tracer.Start(ctx, d.message)
 	}
 	err := errExit
 	defer func() {
+		if value := recover(); value != nil {
+			err = &panicError{value, debug.Stack()}
+		}
 		end(err)
 		l.ended(d, outcomeOf(d.message, err))
 	}()
-	err = d.call(ctx)
+	err = l.handler.Handle(ctx, d.message)
 }
 
 // errExit is the error of a handler that neither returned nor panicked.
 var errExit = errors.New("the handler ended its goroutine")
-
-// call returns the error of the handler. A panic is one, too.
-func (d *delivery) call(ctx context.Context) (err error) {
-	returned := false
-	defer func() {
-		if !returned {
-			err = newPanic(recover())
-		}
-	}()
-	err = d.lane.handler.Handle(ctx, d.message)
-	returned = true
-	return err
-}
 
 // origin returns the part of a stack that begins where a panic did.
 func origin(stack string) string {

@@ -23,7 +23,7 @@ const (
 	shortPopWait = 500 * time.Millisecond
 	// How long the server may take to end the waits of pops, until their connections are closed.
 	unblockTime = 500 * time.Millisecond
-	// How long handlers that were told to stop, and outcomes that were not answered yet, are waited for at the end.
+	// How long the end of a worker waits for handlers that were asked to stop, and for answers to the last outcomes.
 	lastMoment = time.Second
 	// The most bytes of the name of a consumer.
 	nameBytes = 128
@@ -37,7 +37,6 @@ type Worker struct {
 	grace    time.Duration
 	name     string
 	prefix   string
-	database int
 	tracer   Tracer
 	hooks    []func(Event)
 	errorLog *log.Logger
@@ -67,16 +66,12 @@ func Grace(d time.Duration) WorkerOption { return workerOption(func(w *Worker) {
 // Name is the end of the name under which DQ.CONSUMERS lists the worker, host:pid:name. The default is "worker".
 func Name(name string) WorkerOption { return workerOption(func(w *Worker) { w.name = name }) }
 
-// Database is the number of the database that the connections use, 0 by default. A Doer that has a method DB() int
-// says it by itself.
-func Database(n int) WorkerOption { return workerOption(func(w *Worker) { w.database = n }) }
-
 // OnEvent calls a hook with each [Event], from several goroutines. It should return soon.
 func OnEvent(hook func(Event)) WorkerOption {
 	return workerOption(func(w *Worker) { w.hooks = append(w.hooks, hook) })
 }
 
-// ErrorLog is where the worker writes about messages that fail and servers that are away. The default is log.Default().
+// ErrorLog is the logger for messages that fail and servers that are away. The default is log.Default().
 func ErrorLog(logger *log.Logger) WorkerOption {
 	return workerOption(func(w *Worker) { w.errorLog = logger })
 }
@@ -87,9 +82,6 @@ func NewWorker(do Doer, mux *Mux, options ...WorkerOption) *Worker {
 		do: do, mux: mux, grace: defaultGrace, name: "worker", errorLog: log.Default(),
 		defaults: settings{concurrency: defaultConcurrency},
 		freed:    make(chan struct{}, 1),
-	}
-	if numbered, ok := do.(interface{ DB() int }); ok {
-		w.database = numbered.DB()
 	}
 	for _, option := range options {
 		option.forWorker(w)
@@ -116,8 +108,8 @@ func NewWorker(do Doer, mux *Mux, options ...WorkerOption) *Worker {
 }
 
 // Run works until ctx ends and then stops: it takes no further messages, gives handlers their [Grace], gives back what
-// they have not completed, and returns nil. Handlers that do not end when they are told to are left behind. A server
-// that is away is waited for. The error says what is wrong with the worker; it can be run once.
+// they have not completed, and returns nil. It does not wait for handlers that ignore the end of their context. A server
+// that is away is waited for. An error means that an option is wrong, or that the worker was run before.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.begun.Swap(true) {
 		return errors.New("dq: the worker was run before; make another one")
@@ -187,11 +179,10 @@ func (w *Worker) finish(fetchers *sync.WaitGroup) {
 	select {
 	case <-popped:
 		w.waitUntilIdle(grace.C)
-		w.giveBack()
 	case <-grace.C:
-		w.giveBack()
-		waitFor(popped, popWait+replyMargin)
 	}
+	w.giveBack()
+	waitFor(popped, popWait+replyMargin)
 	last := time.NewTimer(lastMoment)
 	defer last.Stop()
 	w.waitUntilIdle(last.C)
@@ -203,7 +194,7 @@ func (w *Worker) finish(fetchers *sync.WaitGroup) {
 	waitFor(reported, lastMoment+replyMargin) // A server that is slow still gets what is on its way.
 }
 
-// giveBack tells the handlers that still run to stop, and gives their messages back.
+// giveBack ends the contexts of handlers that still run, and gives their messages back.
 func (w *Worker) giveBack() {
 	for _, l := range w.lanes {
 		for _, d := range l.holding() {
@@ -246,7 +237,7 @@ func (w *Worker) endPops(popped <-chan struct{}) {
 	err := w.unblock(popped)
 	for _, l := range w.lanes {
 		if isServerError(err) {
-			w.tell(Event{Kind: Refused, Queue: l.queue, Err: fmt.Errorf("the connection of the pop is closed: %w", err)})
+			w.emit(Event{Kind: Refused, Queue: l.queue, Err: fmt.Errorf("the connection of the pop is closed: %w", err)})
 		}
 		l.abandon()
 	}
@@ -291,14 +282,14 @@ func (w *Worker) unblock(popped <-chan struct{}) error {
 	}
 }
 
-// consuming tells the hooks once that every queue is popped and losses are heard of.
+// consuming reports once that every queue is popped and notices of losses come.
 func (w *Worker) consuming() {
 	for _, l := range w.lanes {
 		if !l.popped.Load() || !l.heard.Load() {
 			return
 		}
 	}
-	w.readyOnce.Do(func() { w.tell(Event{Kind: Ready}) })
+	w.readyOnce.Do(func() { w.emit(Event{Kind: Ready}) })
 }
 
 // consumer is the name that the worker pops under.

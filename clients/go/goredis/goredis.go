@@ -140,7 +140,7 @@ type subscription struct {
 	stop context.CancelFunc
 }
 
-// Subscribe opens a connection that hears a channel.
+// Subscribe opens a connection that listens to a channel.
 func (c *Client) Subscribe(ctx context.Context, channel string) (dq.Subscription, error) {
 	opened := c.rdb.Subscribe(ctx)
 	err := opened.Subscribe(ctx, channel)

@@ -85,12 +85,10 @@ func Open(address string, options ...redis.DialOption) (*Client, error) {
 			return open(append([]redis.DialOption{within}, options...))
 		},
 	}
-	client := New(pool, database)
-	client.address = where
-	return client, nil
+	return &Client{pool, database, where}, nil
 }
 
-// unknown returns what a URL has that would be ignored.
+// unknown returns the part of a URL that would be ignored, if there is one.
 func unknown(u *url.URL) string {
 	for name, values := range u.Query() {
 		isProtocol := name == "protocol" && values[0] == "2" // Redigo speaks no other.
@@ -232,7 +230,7 @@ type subscription struct {
 	stop context.CancelFunc
 }
 
-// Subscribe opens a connection that hears a channel.
+// Subscribe opens a connection that listens to a channel.
 func (c *Client) Subscribe(ctx context.Context, channel string) (dq.Subscription, error) {
 	opened, err := c.dial(ctx)
 	if err != nil {
