@@ -3,54 +3,27 @@
 An :class:`App` has tasks and consumers. ``dq-worker module:app`` runs them, or :class:`Worker` within a program.
 """
 
-from .app import App, Task
-from .context import Context
+from .app import App as App, Task as Task
+from .context import Context as Context
 from .errors import (
-    ConnectionLost,
-    DeadId,
-    DqError,
-    Failed,
-    NotKept,
-    OutOfMemory,
-    QueueClosed,
-    QueueFull,
-    Refused,
-    Reject,
-    Retry,
-    TooLarge,
-    UnknownTask,
+    ConnectionLost as ConnectionLost,
+    DeadId as DeadId,
+    DqError as DqError,
+    Failed as Failed,
+    NotKept as NotKept,
+    OutOfMemory as OutOfMemory,
+    QueueClosed as QueueClosed,
+    QueueFull as QueueFull,
+    Refused as Refused,
+    Reject as Reject,
+    Retry as Retry,
+    TooLarge as TooLarge,
+    UnknownTask as UnknownTask,
 )
-from .middleware import Middleware
-from .queue import Queue
-from .wire import PushOptions, ScheduleOptions, Settings
-from .worker import Event, Worker
-from .worker.outcome import TimeLimit
+from .middleware import Middleware as Middleware
+from .queue import Queue as Queue
+from .wire import PushOptions as PushOptions, ScheduleOptions as ScheduleOptions, Settings as Settings
+from .worker import Event as Event, Worker as Worker
+from .worker.outcome import TimeLimit as TimeLimit
 
 __version__ = "0.2.0"
-
-__all__ = [
-    "App",
-    "ConnectionLost",
-    "Context",
-    "DeadId",
-    "DqError",
-    "Event",
-    "Failed",
-    "Middleware",
-    "NotKept",
-    "OutOfMemory",
-    "PushOptions",
-    "Queue",
-    "QueueClosed",
-    "QueueFull",
-    "Refused",
-    "Reject",
-    "Retry",
-    "ScheduleOptions",
-    "Settings",
-    "Task",
-    "TimeLimit",
-    "TooLarge",
-    "UnknownTask",
-    "Worker",
-]

@@ -76,7 +76,7 @@ class Task(Generic[P, R]):
 
     @property
     def lease(self) -> Optional[Duration]:
-        """How long a delivery may take, if the task says so."""
+        """How long a delivery may take, if the task sets that."""
         return self._defaults.get("lease")
 
     def options(self, **options: Unpack[wire.TaskOptions]) -> Task[P, R]:

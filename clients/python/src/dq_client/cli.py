@@ -44,12 +44,10 @@ def _load(place: str) -> App:
 
 def queue_sizes(words: List[str], concurrency: int) -> Dict[str, int]:
     """Returns how many messages of each queue are worked on at a time, for words like ``NAME`` and ``NAME=N``."""
-    queues = {}
+    queues: Dict[str, int] = {}
     for word in words:
         name, equals, number = word.rpartition("=")
-        queues[name if equals and number.isdigit() else word] = (
-            int(number) if equals and number.isdigit() else concurrency
-        )
+        queues.update({name: int(number)} if equals and number.isdigit() else {word: concurrency})
     return queues
 
 

@@ -29,7 +29,7 @@ class DqBroker(dramatiq.Broker):
     """Keeps the messages of actors in queues of dq, whose names begin with ``namespace``.
 
     ``client`` is a client of redis-py that exists, instead of ``url``. ``lease`` is how long a message stays with a worker
-    that is gone, in seconds; by default what the queue says, 30 seconds. ``push_timeout`` is how many seconds a push is sent
+    that is gone, in seconds; by default that of the queue, 30 seconds. ``push_timeout`` is how many seconds a push is sent
     again if the server cannot be reached. Actors and messages may have a ``broker_priority`` from -128 to 127, 0 by default: a
     higher one is delivered first.
     """
@@ -144,7 +144,7 @@ class _Message(dramatiq.MessageProxy):
         self.error = exception
 
     def clear_exception(self) -> None:
-        """Drops it, with all that its traceback refers to."""
+        """Drops it, with everything that its traceback refers to."""
         super().clear_exception()
         self.error = None
 
@@ -178,7 +178,7 @@ class _Consumer(dramatiq.Consumer):
         return _Message(message, held)
 
     def ack(self, message: dramatiq.MessageProxy) -> None:
-        """The worker says so again until the server has answered."""
+        """Completes the message. The worker repeats that until the server has answered."""
         assert isinstance(message, _Message)
         if message.unsent is None:
             message.held.ack()
@@ -216,7 +216,7 @@ class _SkipLost(Middleware):
 
 
 class _Rejected(Exception):
-    """What is said of a dead message whose actor has raised nothing."""
+    """The error of a dead message whose actor has raised nothing."""
 
 
 def _held(message: dramatiq.MessageProxy) -> Held:

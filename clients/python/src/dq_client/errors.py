@@ -77,25 +77,12 @@ _CODES = {
     "OOM": OutOfMemory,
 }
 
-# The server cannot carry out the command now. redis-py has classes for some of these codes and removes the codes.
-_TRANSIENT_CODES = (
-    "LOADING",
-    "READONLY",
-    "MISCONF",
-    "NOREPLICAS",
-    "MASTERDOWN",
-    "CLUSTERDOWN",
-    "TRYAGAIN",
-    "UNBLOCKED",
-)
+# The server cannot carry out the command now. redis-py has classes for codes, older versions for fewer, and removes the codes.
+_TRANSIENT_CODES = tuple("MISCONF NOREPLICAS MASTERDOWN CLUSTERDOWN TRYAGAIN UNBLOCKED MOVED ASK".split())
 _TRANSIENT_CLASSES = (
-    redis.exceptions.BusyLoadingError,
     redis.exceptions.ReadOnlyError,
-    redis.exceptions.MasterDownError,
-    redis.exceptions.ClusterDownError,
     redis.exceptions.ClusterError,
     redis.exceptions.TryAgainError,
-    redis.exceptions.MovedError,
     redis.exceptions.AskError,
 )
 

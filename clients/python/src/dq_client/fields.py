@@ -1,6 +1,6 @@
-"""What the server tells of messages, queues and batches: dicts, whose names type checkers and editors know.
+"""Messages, queues and batches as the server describes them: dicts, whose names type checkers and editors know.
 
-``docs/commands`` says what each means. Times are Unix milliseconds, durations are milliseconds.
+``docs/commands`` describes each field. Times are Unix milliseconds, durations are milliseconds.
 """
 
 from __future__ import annotations

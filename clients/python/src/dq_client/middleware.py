@@ -1,4 +1,4 @@
-"""What sees the headers of messages. If OpenTelemetry is installed, trace context is in them: the first attempt continues the
+"""Middleware, which sees the headers of messages. If OpenTelemetry is installed, trace context is in them: the first attempt continues the
 trace of the producer, a retry begins a trace of its own with a link to it."""
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from .context import Context
 from .wire import Text
 
 try:
-    from opentelemetry import context as otel_context
-    from opentelemetry import propagate, trace
+    from opentelemetry import context as otel_context, propagate, trace
 except ImportError:
     trace = None  # type: ignore[assignment]
 

@@ -105,7 +105,7 @@ class Queue:
         words = wire.words(self._decorated(options), _PUSH - {"id"})
         sent = (len(payloads), *map(wire.raw, payloads), *named, *words)
         answers, repeated = await self._repeated(self._push_timeout, "DQ.MPUSH", *sent)
-        if repeated:  # A null then tells that the message is there.
+        if repeated:  # A null then means that the message is there.
             answers = [id if answer is None else answer for id, answer in zip(ids, answers)]
         return [DeadId(str(id)) if isinstance(id, Exception) else wire.text_or_none(id) for id in answers]
 
@@ -149,9 +149,10 @@ class Queue:
     # --- batches ---
 
     async def follow(self, batch: Text, payload: Text, **options: Unpack[FollowOptions]) -> int:
-        """Says what follows once all messages that were pushed with this ``batch`` have ended. Returns how many are left.
+        """Sets the message that follows once all messages that were pushed with this ``batch`` have ended. Returns how many
+        are left.
 
-        It bears the headers ``dq-batch``, ``dq-batch-total``, ``dq-batch-acked``, ``dq-batch-dead`` and
+        It has the headers ``dq-batch``, ``dq-batch-total``, ``dq-batch-acked``, ``dq-batch-dead`` and
         ``dq-batch-cancelled``. This is sent once, because the batch may have ended when a second command came.
         """
         words = wire.words(self._decorated(options), _FOLLOW)
@@ -160,7 +161,7 @@ class Queue:
     follow_sync = waiting(follow)
 
     async def batch_info(self, batch: Text) -> Optional[BatchInfo]:
-        """Returns how far a batch is, as ``DQ.BATCHINFO`` names it, or ``None`` if there is none."""
+        """Returns the progress of a batch, as ``DQ.BATCHINFO`` names it, or ``None`` if there is none."""
         fields: Optional[BatchInfo] = wire.info(await self._ask("DQ.BATCHINFO", batch))
         return fields
 

@@ -10,8 +10,9 @@ import asyncio
 import inspect
 import random
 import re
+import time
 import weakref
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 from urllib.parse import parse_qsl, urlsplit
 
 import redis
@@ -19,28 +20,23 @@ import redis.asyncio
 from redis.asyncio.sentinel import Sentinel as AsyncSentinel
 from redis.backoff import NoBackoff
 from redis.client import NEVER_DECODE
-from redis.connection import URL_QUERY_ARGUMENT_PARSERS
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
 from .wire import Word, pairs
 
+# The parameters of a URL, besides those that begin with ``ssl_``.
+_OF_URLS = "db username password client_name protocol socket_keepalive socket_connect_timeout socket_timeout"
 # What a connection of one kind takes over from one of another kind, besides all that begins with ``ssl_``.
-_KEPT = frozenset(
-    "host port path db username password credential_provider client_name protocol"
-    " socket_keepalive socket_keepalive_options socket_connect_timeout socket_timeout".split()
-)
+_KEPT = frozenset(f"{_OF_URLS} host port path credential_provider socket_keepalive_options".split())
 _CONNECT_SECONDS = 2.0
 _REPLY_SECONDS = 5.0
 # How many commands of an event loop or a process are on their way at a time; the others wait.
 _MOST_CONNECTIONS = 100
+# How long a subscription may be silent before the server is asked for an answer, and how long that may take.
+_QUIET_SECONDS = 10.0
 # How long the server may take to end a wait.
 _UNBLOCK_SECONDS = 0.5
-# The parameters of a URL that are text, besides those that redis-py reads as numbers and the like.
-_TEXTS = frozenset(
-    "username password client_name protocol decode_responses encoding encoding_errors lib_name lib_version".split()
-)
-_OBJECTS = frozenset(("retry_on_error", "legacy_responses"))
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 CLUSTERS = (redis.RedisCluster, redis.asyncio.RedisCluster)
 """The clients of a cluster."""
@@ -90,7 +86,7 @@ class Link:
         return replies
 
     def id(self) -> Optional[int]:
-        """Returns the id of the connection, if the server tells it. ``HELLO`` needs no right, but some proxies lack it."""
+        """Returns the id of the connection, if the server does. ``HELLO`` needs no right, but some proxies lack it."""
         try:
             return int(pairs(self.ask("HELLO"))["id"])
         except redis.ResponseError:
@@ -120,6 +116,24 @@ class Link:
             connection.connect()
             self._connection = connection
         return self._connection
+
+
+def published(channels: Any, subscribe_again: Callable[[], object], closed: Callable[[], bool]) -> Iterator[Any]:
+    """Yields what a subscription receives until it is closed. Raises if its server has gone silently.
+
+    After a silence it subscribes once more, which needs no further right and is confirmed.
+    """
+    quiet, asked = time.monotonic(), False
+    while not closed():
+        message = channels.get_message(timeout=1.0)
+        if message is not None:
+            quiet, asked = time.monotonic(), False
+            yield message
+        elif time.monotonic() - quiet > _QUIET_SECONDS:
+            if asked:
+                raise redis.ConnectionError("the server does not answer")
+            subscribe_again()
+            quiet, asked = time.monotonic(), True
 
 
 class Source:
@@ -290,11 +304,11 @@ def _client(url: str) -> Any:
     pool = redis.BlockingConnectionPool.from_url(
         url, max_connections=_MOST_CONNECTIONS, socket_timeout=_REPLY_SECONDS, socket_connect_timeout=_CONNECT_SECONDS
     )
-    known = (set(URL_QUERY_ARGUMENT_PARSERS) | _TEXTS) - _OBJECTS
+    known = set(_OF_URLS.split())
     if parts.scheme == "rediss":
         known |= _ssl(inspect.signature(pool.connection_class.__init__).parameters)
     for name in given:
-        if name not in known or (name.startswith("ssl_") and parts.scheme != "rediss"):
+        if name not in known:
             raise ValueError(
                 f"the URL has a parameter {name!r}, which is not known; known are {', '.join(sorted(known))}"
             )

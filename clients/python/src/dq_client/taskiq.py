@@ -38,7 +38,7 @@ class DqBroker(taskiq.AsyncBroker):
 
     ``server`` is a URL, or a client of redis-py that exists. A worker process holds at most ``prefetch`` tasks, running and
     waiting: give it the number that ``--max-async-tasks`` has. ``lease`` is how long a task stays with a worker that is
-    gone, in seconds; by default what its message or the queue says. ``push_timeout`` is how many seconds a push is sent
+    gone, in seconds; by default that of its message or of the queue. ``push_timeout`` is how many seconds a push is sent
     again if the server cannot be reached.
     """
 
@@ -166,7 +166,7 @@ async def _tick() -> None:
 
 
 class _Dropped(Exception):
-    """What is said of a task that Taskiq has dropped without an ack."""
+    """The error of a task that Taskiq has dropped without an ack."""
 
 
 class _Running:

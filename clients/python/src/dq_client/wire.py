@@ -36,7 +36,7 @@ class MessageOptions(TypedDict, total=False):
     group: Text
     """Messages of a group are delivered in order, by default one at a time."""
     headers: Mapping[str, Text]
-    """What is said about the message besides its payload."""
+    """Metadata besides the payload."""
 
 
 class _TimedOptions(MessageOptions, total=False):
@@ -233,7 +233,7 @@ def unix_milliseconds(at: datetime) -> int:
     return max(_EARLIEST_MS, milliseconds(at - datetime(1970, 1, 1, tzinfo=timezone.utc)))
 
 
-# Each of these has as its documentation what its value is: errors say so.
+# The documentation of each of these is part of the error for a wrong value.
 def _text(value: Any) -> List[Word]:
     """a str or bytes"""
     return [raw(value)]

@@ -52,7 +52,7 @@ def push(connection, body, **options):
 
 def test_options_without_a_meaning_are_refused(connect):
     for option in ("visibility_timeout", "priority_steps", "unacked_key", "master_name", "fanout_prefix"):
-        with pytest.raises(ValueError, match=f"'{option}' does not exist for dq://: .*"):
+        with pytest.raises(ValueError, match=f"'{option}' does not exist for dq://: there are client, "):
             connect(**{option: 1}).connect()
     with pytest.raises(ValueError, match="'leese' does not exist for dq://: there are client, .*lease"):
         connect(leese=1).connect()

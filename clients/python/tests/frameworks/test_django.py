@@ -138,23 +138,6 @@ def test_a_task_is_pushed_with_the_commit(server, produce):
     assert said.split() == ["0", "1", "1"]
 
 
-def test_a_task_is_pushed_with_the_commits_of_all_databases(server, produce):
-    said = in_shop(
-        produce,
-        "from django.db import connections\n"
-        "connections.databases['other'] = connections.databases['default']\n"
-        "queue = refund.get_backend().queue()\n"
-        "with transaction.atomic('other'):\n refund.enqueue(1)\n print(queue.len_sync())\n"
-        "print(queue.len_sync())\n"
-        "with transaction.atomic():\n with transaction.atomic('other'):\n  refund.enqueue(2)\n print(queue.len_sync())\n"
-        "print(queue.len_sync())\n"
-        "with transaction.atomic():\n"
-        " with transaction.atomic('other'):\n  refund.enqueue(3)\n  transaction.set_rollback(True, 'other')\n"
-        "print(queue.len_sync())",
-    )
-    assert said.split() == ["0", "1", "1", "2", "2"]
-
-
 def test_a_push_to_a_server_that_is_away_fails_with_its_cause(produce):
     said = in_shop(
         produce,

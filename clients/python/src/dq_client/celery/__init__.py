@@ -75,10 +75,10 @@ def _mark_as_revoked(app: celery.Celery, id: str, message: Any) -> None:
 
 
 class Control(celery.app.control.Control):
-    """A control whose ``revoke`` removes the tasks that wait, and tells workers only about the others."""
+    """A control whose ``revoke`` removes the tasks that wait, and informs workers only about the others."""
 
     def revoke(self, task_id: Union[str, List[str], Tuple[str, ...]], destination: Any = None, **options: Any) -> Any:
-        """Revokes tasks. With a ``destination`` only those workers are told, as ever."""
+        """Revokes tasks. With a ``destination`` it only informs those workers, as Celery does."""
         ids = [task_id] if isinstance(task_id, str) else list(task_id or ())
         if destination is None:
             states = cancel(self.app, ids)

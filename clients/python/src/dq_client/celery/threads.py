@@ -1,6 +1,6 @@
 """The threads of a channel: one pops and keeps leases, and one listens for each fanout queue. They reconnect by themselves.
 
-Celery's own loop is therefore never told of a lost connection: what runs goes on running, keeps its lease, and is acked
+Celery's own loop therefore never sees a lost connection: what runs goes on running, keeps its lease, and is acked
 when the server is back.
 """
 
@@ -15,7 +15,7 @@ from kombu.log import get_logger
 from redis.client import NEVER_DECODE
 
 from ..errors import is_transient
-from ..source import Backoff, Link, Source
+from ..source import Backoff, Link, Source, published
 from ..wire import Word
 from ..worker.fetcher import MARGIN_SECONDS
 
@@ -23,10 +23,8 @@ logger = get_logger(__name__)
 
 # The longest time that a pop waits, and so the longest time until a channel is closed.
 _BLOCK_SECONDS = 1.0
-# How often a thread that may not pop looks again, since a limit of Celery's own tells nobody that it has changed.
+# How often a thread that may not pop looks again, since a limit of Celery's own changes without a notice.
 _LOOK_SECONDS = 0.1
-# If nothing is heard for so long, the server is asked for an answer; if none comes for as long again, it is dead.
-_QUIET_SECONDS = 10.0
 
 Delivered = Tuple[str, bytes, int]
 """A tag, a payload and the number of the attempt."""
@@ -266,7 +264,7 @@ def _parts(tag: str) -> Tuple[str, str]:
 
 
 class Listener:
-    """Hears what is published to a channel (``subscribe``) or to those of a pattern (``psubscribe``) once it is made."""
+    """Receives what is published to a channel (``subscribe``) or to those of a pattern (``psubscribe``) once it is made."""
 
     def __init__(
         self, source: Source, prefix: bytes, command: str, name: str, deliver: Callable[[bytes], None]
@@ -310,21 +308,11 @@ class Listener:
         self._disconnect()
 
     def _listen(self) -> None:
-        """Waits for what is published. If nothing comes for long, the server is asked for an answer."""
-        quiet, asked = time.monotonic(), False
-        while not self._closed.is_set():
-            message = self._channels.get_message(timeout=_BLOCK_SECONDS)
-            if message is not None:
-                quiet, asked = time.monotonic(), False
-                # After its end the queue may have another listener, which hears the same.
-                if message["type"].endswith("message") and not self._closed.is_set():
-                    self._deliver(message["data"])
-            elif time.monotonic() - quiet > _QUIET_SECONDS:
-                if asked:
-                    raise redis.ConnectionError("the server does not answer")
-                # A second subscription needs no further right, and is confirmed.
-                getattr(self._channels, self._command)(self._name)
-                quiet, asked = time.monotonic(), True
+        subscribe = getattr(self._channels, self._command)
+        for message in published(self._channels, lambda: subscribe(self._name), self._closed.is_set):
+            # After its end the queue may have another listener, which receives the same.
+            if message["type"].endswith("message") and not self._closed.is_set():
+                self._deliver(message["data"])
 
     def _disconnect(self) -> None:
         self._channels = None

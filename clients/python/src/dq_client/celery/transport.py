@@ -32,20 +32,6 @@ _TICK_SECONDS = 0.5
 # How many published messages are kept for a queue that has no consumer yet.
 _KEPT = 1000
 
-# Options of the Redis transport that have no meaning here, and what takes their place.
-_SENTINEL = "give a client: {'client': redis.sentinel.Sentinel([(host, 26379)]).master_for(name)}"
-_REFUSED = {
-    "visibility_timeout": "a message is leased, and its worker extends the lease for as long as it lives: "
-    "set 'lease', in seconds, for how long the message of a dead worker waits",
-    "priority_steps": "each priority from 0 to 9 is its own, and 9 is first",
-    "queue_order_strategy": "the queues of a worker take turns",
-    "ack_emulation": "acknowledgements are those of the server",
-    "sep": "a queue is one key, whatever its priorities",
-    "fanout_prefix": "the channels of broadcasts always begin with 'global_keyprefix' and the database",
-    "fanout_patterns": "workers always hear only the events that they ask for",
-    "master_name": _SENTINEL,
-    "sentinel_kwargs": _SENTINEL,
-}
 # Options of the Redis transport that are those of redis-py.
 _SETTINGS = (
     "socket_timeout socket_connect_timeout socket_keepalive socket_keepalive_options health_check_interval"
@@ -85,8 +71,8 @@ class Transport(virtual.Transport):
         for name in client.transport_options:
             if name not in _KNOWN:
                 known = f"there are {', '.join(sorted(_KNOWN.difference(_OF_KOMBU)))}"
-                reason = _REFUSED.get(name, _REFUSED["visibility_timeout"] if name.startswith("unacked_") else known)
-                raise ValueError(f"the transport option {name!r} does not exist for dq://: {reason}")
+                hint = " ('lease' is how long the message of a dead worker waits)" if "visibility" in name else ""
+                raise ValueError(f"the transport option {name!r} does not exist for dq://: {known}{hint}")
         self._given = client.transport_options.get("client")
         if isinstance(self._given, CLUSTERS):
             _check_slot(client.transport_options.get("global_keyprefix", ""))

@@ -1,4 +1,4 @@
-"""The backend: enqueues tasks, runs them for the worker, and tells what became of them.
+"""The backend: enqueues tasks, runs them for the worker, and returns their results.
 
 A task is a message of ``{"task": path, "args": […], "kwargs": {…}}``. While it is worked on, its checkpoint is a record of
 its attempts and errors. The result of a task that succeeded is the message's result: the record, the call and the value.
@@ -6,16 +6,15 @@ its attempts and errors. The result of a task that succeeded is the message's re
 
 from __future__ import annotations
 
-import functools
 import json
 import logging
 import traceback
 import uuid
 from datetime import datetime, timezone
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import close_old_connections, connections, transaction
+from django.db import close_old_connections, transaction
 from django.utils import timezone as django_timezone
 from django.utils.module_loading import import_string
 
@@ -56,8 +55,8 @@ class DqBackend(BaseTaskBackend):
 
     ``OPTIONS``: ``url``, or ``client``, a client of redis-py that exists; ``namespace`` (``django``); ``retries``, how often
     a task that raised is tried again, with the backoff of the queue (0); ``keep``, how many seconds the result of a task
-    that succeeded is kept (a day); ``enqueue_on_commit``, whether tasks are pushed when the transactions of the caller are
-    committed, those of all databases (``False``: at once); ``push_timeout``, how many seconds a push is sent again if the
+    that succeeded is kept (a day); ``enqueue_on_commit``, whether tasks are pushed when the transaction of the caller is
+    committed, that of the default database (``False``: at once); ``push_timeout``, how many seconds a push is sent again if the
     server cannot be reached (10).
     """
 
@@ -117,7 +116,7 @@ class DqBackend(BaseTaskBackend):
             task_enqueued.send(type(self), task_result=result)
 
         if self._on_commit:
-            _after_commits(push)
+            transaction.on_commit(push)
         else:
             push()
         return result
@@ -151,7 +150,7 @@ class DqBackend(BaseTaskBackend):
             enqueued_at=_time(call.get("enqueued_at", fields["created"] / 1000)),
             finished_at=_time(ended),
         )
-        record.tell(result)
+        record.write_to(result)
         object.__setattr__(result, "_return_value", call.get("value"))
         return result
 
@@ -189,7 +188,7 @@ class DqBackend(BaseTaskBackend):
         record.begin(ctx)
         result = self._made(task, ctx.id, args=call["args"], kwargs=call["kwargs"], status=TaskResultStatus.RUNNING)
         object.__setattr__(result, "enqueued_at", _time(call.get("enqueued_at", ctx.meta["created"] / 1000)))
-        record.tell(result)
+        record.write_to(result)
         task_started.send(type(self), task_result=result)
         try:
             context = [TaskContext(task_result=result)] if task.takes_context else []
@@ -198,7 +197,7 @@ class DqBackend(BaseTaskBackend):
             raise
         except (Exception, SystemExit) as error:
             record.failed(error, ctx)
-            record.tell(result)
+            record.write_to(result)
             if isinstance(error, Reject) or record.failures > self._retries:
                 self._finished(result, TaskResultStatus.FAILED)
                 raise Reject(f"{type(error).__name__}: {error}") from error
@@ -211,7 +210,7 @@ class DqBackend(BaseTaskBackend):
             log.warning("%s: %s is done, but its result is not kept: %s", task.module_path, ctx.id, error)
             value = None
             record.note(NotKept(f"the result is not kept: {error}"))
-            record.tell(result)
+            record.write_to(result)
             kept = record.completed(call, value)
         object.__setattr__(result, "_return_value", value)
         self._finished(result, TaskResultStatus.SUCCESSFUL)
@@ -262,7 +261,7 @@ class _Record:
             raise NotKept(f"it has more than the {RESULT_BYTES} bytes that are kept")
         return kept
 
-    def tell(self, result: TaskResult) -> None:
+    def write_to(self, result: TaskResult) -> None:
         """Writes what is known into a result."""
         errors = [TaskError(exception_class_path=path, traceback=trace) for path, trace in self.errors]
         object.__setattr__(result, "errors", errors)
@@ -285,23 +284,6 @@ def _task(path: str) -> Task:
     if not isinstance(task, Task):
         raise UnknownTask(f"{path!r} is not a task")
     return task
-
-
-def _after_commits(push: Callable[[], None]) -> None:
-    """Calls it once the transactions of all databases are committed, and never if one of them is rolled back."""
-    # on_commit() refuses connections whose transactions are not Django's.
-    found = (it for it in connections.all(initialized_only=True) if it.connection is not None)
-    aliases = {it.alias for it in found if it.in_atomic_block or not it.autocommit}
-
-    def committed(alias: str) -> None:
-        aliases.discard(alias)
-        if not aliases:
-            push()
-
-    if not aliases:
-        push()
-    for alias in list(aliases):
-        transaction.on_commit(functools.partial(committed, alias), using=alias)
 
 
 def _now() -> datetime:

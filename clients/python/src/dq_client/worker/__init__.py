@@ -1,7 +1,7 @@
 """A worker: it takes messages of the queues of an app, calls handlers, keeps leases, and reports outcomes.
 
 Each queue has two threads, each with a connection: one that pops and one that reports and extends leases. One more thread
-hears of messages that are taken away, one watches the time. Handlers run in an event loop or in threads of their own, so
+learns of messages that are taken away, one watches the time. Handlers run in an event loop or in threads of their own, so
 no handler can stall what keeps its lease.
 """
 
@@ -30,14 +30,14 @@ from .reporter import Reporter
 
 log = logging.getLogger("dq_client")
 
-# How long handlers that were told to stop, and outcomes that were not answered yet, are waited for at the end.
+# How long the end of a worker waits for handlers that were asked to stop, and for answers to the last outcomes.
 _LAST_SECONDS = 1.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that a worker tells its hook.
+    """What a worker reports to its hook.
 
     ``kind`` is ``ready``; ``started``, ``done``, ``failed``, ``rejected``, ``retried``, ``lost`` or ``returned`` of a
     message; ``interrupted``, ``resumed`` or ``refused`` of a queue.
@@ -58,7 +58,7 @@ class Worker:
 
     ``queues`` are names, or a mapping of names to concurrencies; by default all that have a handler. ``concurrency`` is how
     many messages of each queue are worked on at a time. ``lease`` is how long a message stays with a worker that is gone;
-    by default what its tasks or the queue say. ``grace`` is how many seconds handlers get to end when the worker stops.
+    by default that of its tasks or of the queue. ``grace`` is how many seconds handlers get to end when the worker stops.
     ``name`` is the end of the name under which ``DQ.CONSUMERS`` lists it. ``hook`` is called with each :class:`Event`, from
     several threads.
     """
@@ -88,7 +88,7 @@ class Worker:
         self.stopping = False
         """Whether it no longer takes messages."""
         self.ready = False
-        """Whether it consumes, and hears of messages that are taken away."""
+        """Whether it consumes, and learns of messages that are taken away."""
         self.closed = False
         """Whether its threads are to end."""
         self.patience = math.inf
@@ -196,8 +196,8 @@ class Worker:
             if not self.stopping:
                 self._wake.wait(seconds)
 
-    def tell_hook(self, kind: str, delivery: Delivery, text: str = "") -> None:
-        """Tells the hook what became of a message."""
+    def emit(self, kind: str, delivery: Delivery, text: str = "") -> None:
+        """Reports an event of a message to the hook."""
         ctx = delivery.ctx
         if kind == "lost":
             self.log(kind, delivery, text)
@@ -216,13 +216,13 @@ class Worker:
         end = "; now dead" if dead else ""
         log.warning("%s %s at attempt %d%s%s", work, kind, ctx.attempt, text and f": {text}", end)
 
-    def tell(self, kind: str, queue: str, text: str = "") -> None:
-        """Tells the hook what became of a queue."""
+    def emit_of_queue(self, kind: str, queue: str, text: str = "") -> None:
+        """Logs an event of a queue, and reports it to the hook."""
         log.log(logging.INFO if kind == "resumed" else logging.ERROR, "%s: %s%s", queue, kind, text and f": {text}")
         self._call_hook(Event(kind, queue, text=text))
 
     def consuming(self) -> None:
-        """Tells the hook once that every queue is popped and notices are heard."""
+        """Reports once to the hook that every queue is popped and notices are received."""
         with self._wake:
             first = not self.ready and self._listener.listening and all(fetcher.consuming for fetcher in self._fetchers)
             self.ready = self.ready or first
@@ -242,7 +242,7 @@ class Worker:
 
     def _spawn(self, key: Any, run: Callable[[], None], name: str) -> None:
         def keep_running() -> None:
-            """An error that nobody expected does not leave a worker that lives and does nothing."""
+            """Runs again after an unexpected error, so that no worker is alive without working."""
             while True:
                 try:
                     return run()

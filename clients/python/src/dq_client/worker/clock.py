@@ -1,4 +1,4 @@
-"""The thread that watches the time: it tells handlers that their lease is over, or that they have reached their time limit.
+"""The thread that watches the time: it stops handlers whose lease is over, or that have reached their time limit.
 
 It does no input or output, so it is in time even if the server cannot be reached.
 """

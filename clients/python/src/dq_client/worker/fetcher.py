@@ -141,13 +141,13 @@ class Fetcher:
         self._lane.last_answer = time.monotonic()
         if self._interrupted:
             self._interrupted = False
-            self._worker.tell("resumed", self._lane.name)
+            self._worker.emit_of_queue("resumed", self._lane.name)
 
     def _pause(self, error: BaseException) -> None:
         if not self._interrupted:
             self._interrupted = True
             known = translated(error, self._worker.app.source.address) or error
-            self._worker.tell("interrupted", self._lane.name, f"{type(known).__name__}: {known}")
+            self._worker.emit_of_queue("interrupted", self._lane.name, f"{type(known).__name__}: {known}")
         if is_disconnect(error) or isinstance(error, redis.ResponseError):
             self._worker.app.source.rediscover()
         with self._lane.lock:

@@ -118,9 +118,9 @@ class Handlers:
         if self._worker.stopping or delivery.decided:
             lane.give_back(delivery)
             return False
-        self._worker.tell_hook("started", delivery)
+        self._worker.emit("started", delivery)
         return True
 
     def _end(self, lane: Lane, delivery: Delivery, outcome: Outcome) -> None:
         if lane.ended(delivery, outcome):
-            self._worker.tell_hook(outcome.kind, delivery, outcome.error)
+            self._worker.emit(outcome.kind, delivery, outcome.error)

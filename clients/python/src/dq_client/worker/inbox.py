@@ -1,4 +1,4 @@
-"""A worker without handlers: the worker of a framework takes the messages and says how each delivery ends.
+"""A worker without handlers: the worker of a framework takes the messages and decides how each delivery ends.
 
 It pops, keeps leases, reports outcomes and reconnects as every worker does. What is left to an adapter is to pass messages
 on, at most as many at a time as its framework wants to hold.
@@ -22,7 +22,7 @@ _A_YEAR = 365 * 86400.0
 
 
 class Held:
-    """A message that the worker of a framework holds until one of its methods says how the delivery ends."""
+    """A message that the worker of a framework holds until one of these methods ends the delivery."""
 
     def __init__(self, lane: Lane, delivery: Delivery) -> None:
         self._lane, self._delivery = lane, delivery
@@ -62,7 +62,7 @@ class Held:
 
     def _end(self, outcome: Outcome) -> None:
         if self._lane.ended(self._delivery, outcome):
-            self._lane.worker.tell_hook(outcome.kind, self._delivery, outcome.error)
+            self._lane.worker.emit(outcome.kind, self._delivery, outcome.error)
 
 
 def _checkpoint(value: Optional[bytes]) -> List[Word]:

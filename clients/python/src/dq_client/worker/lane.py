@@ -1,4 +1,4 @@
-"""What a worker knows of one queue: the messages that it holds, and the outcomes that the server has not heard yet.
+"""The state of one queue of a worker: the messages that it holds, and the outcomes that the server has not answered yet.
 
 The threads of a lane meet here. The fetcher brings messages, handlers end, the clock, the listener and the reporter find
 out that a message is lost. For each delivery exactly one of them decides the outcome. A message occupies its place in the
@@ -40,15 +40,15 @@ class Delivery:
         self.deadline: Optional[int] = ctx.meta.get("deadline")
         """When the lease expires, by the clock of the server."""
         self.heard = time.monotonic()
-        """When the server has said so."""
+        """When the server reported that."""
         self.limit: Optional[float] = None
         self.interrupt: Optional[Callable[[], object]] = None
         self.decided = False
         self.parts = 2
         """What is to come: the end of the handler, and the answer to its outcome."""
 
-    def tell(self, reason: str) -> None:
-        """Tells the handler to stop."""
+    def stop(self, reason: str) -> None:
+        """Asks the handler to stop."""
         self.ctx.reason = reason
         self.ctx.lost.set()
         if self.interrupt is not None:
@@ -100,8 +100,8 @@ class Lane:
         deliveries = []
         lease, consumer = self.lease, text(self.worker.consumer)
         for id, payload, attempt, receipt, *meta in messages:
-            told = pairs(meta[0]) if meta else {}
-            ctx = Context(self.name, consumer, self.save, text(id), payload, attempt, receipt, told)
+            fields = pairs(meta[0]) if meta else {}
+            ctx = Context(self.name, consumer, self.save, text(id), payload, attempt, receipt, fields)
             deliveries.append(Delivery(ctx, begun, lease))
         with self.lock:
             self.working += len(deliveries)
@@ -142,8 +142,8 @@ class Lane:
             else:
                 self.reports.append((delivery, outcome))
                 self.report.notify()
-        delivery.tell(reason)
-        self.worker.tell_hook(outcome.kind if outcome else "lost", delivery, reason)
+        delivery.stop(reason)
+        self.worker.emit(outcome.kind if outcome else "lost", delivery, reason)
         return True
 
     def give_back(self, delivery: Delivery) -> None:
@@ -182,7 +182,7 @@ class Lane:
             self.take(delivery, reason)
 
     def ask_for_losses(self) -> None:
-        """Has all leases extended at once, which tells what is lost."""
+        """Has all leases extended at once, which shows what is lost."""
         with self.lock:
             self.extend_now = True
             self.report.notify()

@@ -1,4 +1,4 @@
-"""The thread that hears when a command takes a message away: the server publishes it on a channel of each queue.
+"""The thread that receives a notice when a command takes a message away: the server publishes it on a channel of each queue.
 
 Notices are hints. If the connection breaks, or the user has no right to a channel, losses are noticed when leases are
 extended.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Dict
 import redis
 
 from ..errors import is_disconnect
-from ..source import Backoff
+from ..source import Backoff, published
 from ..wire import text
 from .lane import Lane
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("dq_client")
 
-# If nothing is heard for so long, the server is asked for an answer; if none comes for as long again, it is dead.
-_QUIET_SECONDS = 10.0
+# How long an answer may take.
+_ANSWER_SECONDS = 10.0
 
 
 class Listener:
@@ -41,13 +41,13 @@ class Listener:
         while self._lanes and not self._worker.closed:
             try:
                 key = next(iter(self._lanes.values())).key
-                link = self._worker.app.source.link(key, _QUIET_SECONDS)
+                link = self._worker.app.source.link(key, _ANSWER_SECONDS)
                 try:
                     self._listen(link.pubsub(), backoff)
                 finally:
                     link.close()
             except Exception as error:
-                log.debug("notices are not heard: %s", error)
+                log.debug("no notices: %s", error)
                 if not is_disconnect(error):
                     self._heard_or_not()
                 self._worker.wait(backoff.next())
@@ -59,34 +59,28 @@ class Listener:
             lane.ask_for_losses()  # Something may have been missed.
         backoff.reset()
         self._heard_or_not()
-        asked = False
-        while self._lanes and not self._worker.closed:
-            message = channels.get_message(timeout=1.0 if asked else _QUIET_SECONDS)
-            if message is None:
-                if asked:
-                    raise redis.ConnectionError("the server does not answer")
-                # A second subscription needs no further right, and is confirmed.
-                channels.subscribe(next(iter(self._lanes)))
-                asked = True
-                continue
-            asked = False
+        for message in published(
+            channels,
+            lambda: channels.subscribe(next(iter(self._lanes))),
+            lambda: not self._lanes or self._worker.closed,
+        ):
             if message["type"] == "message":
                 self._heard(self._lanes[message["channel"]], message["data"])
 
     def _heard_or_not(self) -> None:
-        """A worker is ready without notices, too, but not before it has tried to hear them."""
+        """A worker is ready without notices, too, but not before it has tried to subscribe."""
         self.listening = True
         self._worker.consuming()
 
     def _subscribe(self, channels: Any, channel: bytes) -> None:
         try:
             channels.subscribe(channel)
-            while (message := channels.get_message(timeout=_QUIET_SECONDS)) and message["type"] != "subscribe":
+            while (message := channels.get_message(timeout=_ANSWER_SECONDS)) and message["type"] != "subscribe":
                 self._heard(self._lanes[message["channel"]], message["data"])
         except redis.exceptions.NoPermissionError as error:
             lane = self._lanes.pop(channel)
             channels.channels.pop(channel, None)
-            self._worker.tell(
+            self._worker.emit_of_queue(
                 "refused", lane.name, f"losses are noticed late, without the channel {text(channel)}: {error}"
             )
 

@@ -1,4 +1,4 @@
-"""What the end of a handler means to the server: an ack, a completion, or a nack."""
+"""The outcomes of handlers as the server receives them: an ack, a completion, or a nack."""
 
 from __future__ import annotations
 

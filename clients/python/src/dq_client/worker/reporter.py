@@ -1,4 +1,4 @@
-"""The thread that speaks for the handlers of a queue: it extends leases at half time, and reports outcomes until answered.
+"""The thread that extends the leases of a queue at half time, and reports outcomes until they are answered.
 
 It has a connection of its own, and no handler, however busy, can stall it.
 """
@@ -54,7 +54,7 @@ class Reporter:
             self._link.close()
 
     def _next(self) -> Tuple[List[Report], Saves, List[Delivery]]:
-        """Waits until there is something to send. Returns nothing once the worker is closed and all is said."""
+        """Waits until there is something to send. Returns nothing once the worker is closed and everything is sent."""
         lane = self._lane
         with lane.lock:
             while True:
@@ -96,15 +96,15 @@ class Reporter:
             reason = self._extended(kept, replies.pop(0), sent) or reason
         for reply in [replies.pop(0) for _ in saves]:
             if isinstance(reply, Exception):
-                self._worker.tell("refused", lane.name, f"a checkpoint is not kept: {reply}")
-        for told, reply in zip(([acks] if acks else []) + [[report] for report in others], replies):
+                self._worker.emit_of_queue("refused", lane.name, f"a checkpoint is not kept: {reply}")
+        for about, reply in zip(([acks] if acks else []) + [[report] for report in others], replies):
             if isinstance(reply, Exception) and is_transient(reply):
-                again += told
+                again += about
                 reason = reply
                 continue
             if isinstance(reply, Exception):
-                self._worker.tell("refused", lane.name, str(reply))
-            for delivery, outcome in told:
+                self._worker.emit_of_queue("refused", lane.name, str(reply))
+            for delivery, outcome in about:
                 dead = reply == b"dead"
                 if outcome.kind in ("failed", "rejected") or dead:
                     self._worker.log(outcome.kind, delivery, outcome.error, dead)
@@ -115,7 +115,7 @@ class Reporter:
         """Notes the new ends of leases, and what is lost."""
         if isinstance(reply, Exception):
             if not is_transient(reply):
-                self._worker.tell("refused", self._lane.name, str(reply))
+                self._worker.emit_of_queue("refused", self._lane.name, str(reply))
             return reply
         for delivery, deadline in zip(kept, reply):
             if deadline is None:

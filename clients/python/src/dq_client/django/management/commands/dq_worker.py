@@ -47,7 +47,7 @@ class Command(BaseCommand):
 
 
 def _log_to_console(logger: logging.Logger) -> None:
-    """Shows what the worker does, unless the LOGGING of the project says where it is written."""
+    """Logs to the console, unless the LOGGING of the project has handlers."""
     if not logger.hasHandlers():
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
