@@ -103,6 +103,13 @@ def is_disconnect(error: BaseException) -> bool:
     return isinstance(error, kinds) and not isinstance(error, authentication)
 
 
+def explained(error: BaseException) -> str:
+    """Returns the text of an error, preceded by an explanation if the server has not loaded the module."""
+    text = str(error)
+    missing = re.match("unknown command ['`]?dq[.]", text, re.IGNORECASE)
+    return f"the server has not loaded the module dq: {text}" if missing else text
+
+
 def translated(error: BaseException, address: str) -> Optional[DqError]:
     """Returns the error of this package for an exception of redis-py, if it is one."""
     if is_disconnect(error):
@@ -111,8 +118,6 @@ def translated(error: BaseException, address: str) -> Optional[DqError]:
     if isinstance(error, redis.exceptions.OutOfMemoryError):
         return OutOfMemory(str(error))
     if isinstance(error, redis.RedisError):
-        text = str(error)
-        if re.match("unknown command ['`]?dq[.]", text, re.IGNORECASE):
-            text = f"the server has not loaded the module dq: {text}"
+        text = explained(error)
         return _CODES.get(text.partition(" ")[0], Refused)(text)
     return None

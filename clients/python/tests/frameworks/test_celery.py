@@ -100,6 +100,14 @@ def test_a_retry_with_backoff_has_the_same_id(shop):
     wait("nothing is left", lambda: shop.server.message("celery", promise.id) == {})
 
 
+def test_a_task_that_a_worker_does_not_know_is_delivered_again(shop):
+    id = shop.app.send_task("shop.dance").id
+    message = wait("it failed", lambda: "error" in (found := shop.server.message("celery", id)) and found)
+    assert message["state"] == b"delayed" and message["attempt"] == 1
+    assert message["error"] == b"this worker has no task 'shop.dance'"
+    assert dq_client.celery.cancel(shop.app, id) == {id: "delayed"}
+
+
 def test_a_revoked_task_leaves_nothing_behind(shop):
     promise = shop.tasks.remind.apply_async((4,), countdown=HOUR)
     shop.app.control.revoke(promise.id)

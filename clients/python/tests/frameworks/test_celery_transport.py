@@ -1,5 +1,6 @@
 """The transport dq:// as kombu uses it, without workers."""
 
+import contextlib
 import functools
 import logging
 import socket
@@ -84,6 +85,12 @@ def test_a_push_to_a_server_that_is_away_says_where(connect):
     assert away.transport.source.client().connection_pool.connection_kwargs["socket_timeout"] == 2
     with pytest.raises(kombu.exceptions.OperationalError, match=f"127.0.0.1:{port}: .*refused"):
         push(away, "x", retry_policy={"max_retries": 1})
+
+
+def test_without_the_module_a_sentence_says_so(connect):
+    with contextlib.closing(Server(module=False)) as server:
+        with pytest.raises(kombu.exceptions.OperationalError, match="^the server has not loaded the module dq: "):
+            push(connect(server.boot().port), "x", retry_policy={"max_retries": 1})
 
 
 def test_a_channel_that_closes_while_writes_are_paused_harms_nobody(server, connect):

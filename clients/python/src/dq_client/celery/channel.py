@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from queue import Empty
 from typing import Any, Dict, List, Optional, Set, Tuple
 
+import celery
 import redis
 from kombu.transport import virtual
 from kombu.transport.base import to_rabbitmq_queue_arguments
@@ -54,8 +55,17 @@ class QoS(virtual.QoS):
         super().ack(delivery_tag)
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
-        """Makes a message ready again, which counts as an attempt, or dead."""
-        words = ("DELAY", 0) if requeue else ("DEAD", "ERROR", "rejected by a worker")
+        """Makes a message ready again, which counts as an attempt, or dead.
+
+        Celery also rejects tasks that its worker does not know. These fail, since another worker may know them.
+        """
+        task = self.get(delivery_tag).headers.get("task")
+        if requeue:
+            words: Tuple[wire.Word, ...] = ("DELAY", 0)
+        elif task and task not in celery.current_app.tasks:
+            words = ("ERROR", f"this worker has no task {task!r}")
+        else:
+            words = ("DEAD", "ERROR", "rejected by a worker")
         self.channel.holder.settle(delivery_tag, "DQ.NACK", *words)
         super().ack(delivery_tag)
 

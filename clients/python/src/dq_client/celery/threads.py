@@ -14,7 +14,7 @@ import redis
 from kombu.log import get_logger
 from redis.client import NEVER_DECODE
 
-from ..errors import is_transient
+from ..errors import explained, is_transient
 from ..source import Backoff, Link, Source, published
 from ..wire import Word
 from ..worker.fetcher import MARGIN_SECONDS
@@ -153,7 +153,7 @@ class Holder:
                 self._step(self._link, connection)
             except Exception as error:
                 if not broken:
-                    logger.warning("dq: interrupted: %s", error)
+                    logger.warning("dq: interrupted: %s", explained(error))
                 broken = True
                 self._disconnect()
                 self._source.rediscover()
@@ -245,7 +245,11 @@ class Holder:
 
 def ask(source: Source, *words: Word) -> Any:
     """Sends a command with the client of a source. Returns a reply whose texts are bytes, whatever the client does."""
-    return source.client().execute_command(*words, **{NEVER_DECODE: True})
+    try:
+        return source.client().execute_command(*words, **{NEVER_DECODE: True})
+    except redis.ResponseError as error:
+        error.args = (explained(error),)
+        raise
 
 
 def _answered(link: Link, words: List[Word]) -> None:
