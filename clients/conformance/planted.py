@@ -209,6 +209,7 @@ FAULTS = {
     ],
     "node": [
         ("1 pops more than it can work on", "thread/lane.js", "String(room)", "String(room + 1)", "test_1"),
+        ("1 works on few by default", "worker.js", "CONCURRENCY = 8", "CONCURRENCY = 1", "test_1"),
         ("2 extends leases too late", "thread/lane.js", "due: begun + lease / 2", "due: begun + 2 * lease", "test_2"),
         ("2 does not hear of losses", "thread/listener.js", "lane.noticed(notice)", "undefined", "test_2"),
         ("2 does not watch its own clock", "thread/lane.js", "delivery.end <= now", "false", "test_2"),
@@ -224,6 +225,20 @@ FAULTS = {
         ("3 has the server refuse long results", "outcome.js", "bytes.length > RESULT_BYTES", "false", "test_3"),
         ("3 stores texts as JSON", "outcome.js", "typeof result === 'string' && !job.isJob()", "false", "test_3"),
         ("3 never acks with the next pop", "thread/popper.js", "lane.collecting = true", "", "test_3"),
+        (
+            "3 rejects what it cannot decode",
+            "job.js",
+            "new errors_js_1.DqError(",
+            "new errors_js_1.UnrecoverableError(",
+            "test_3",
+        ),
+        (
+            "3 does not log that a message is dead",
+            "thread/lane.js",
+            "isDead: state === 'dead'",
+            "isDead: false",
+            "test_3",
+        ),
         ("4 counts what it gives back", "outcome.js", "['DQ.NACK', 'NOCOUNT']", "['DQ.NACK']", "test_4"),
         ("4 does not end its pops", "thread/engine.js", "await this.#endPop()", "", "test_4"),
         (
@@ -250,7 +265,9 @@ FAULTS = {
             "false && this",
             "test_6",
         ),
+        ("6 repeats pushes for a minute", "queue.js", "PUSH_TIMEOUT_MS = 10_000", "PUSH_TIMEOUT_MS = 60_000", "test_6"),
         ("7 loses headers", "job.js", "this.#headers ??=", "this.#headers ??= {} ??", "test_7"),
+        ("8 does not miss the module", "refusals.js", "not loaded the module dq", "refused", "test_8"),
         (
             "8 pops without a name",
             "thread/lane.js",
@@ -261,8 +278,8 @@ FAULTS = {
         (
             "9 needs HELLO",
             "thread/popper.js",
-            "return String(await (0, route_js_1.answered)(link, link.send(['CLIENT', 'ID'])",
-            "throw new Error(await (0, route_js_1.answered)(link, link.send(['CLIENT', 'ID'])",
+            "if (!(error instanceof errors_js_1.Refused))\n",
+            "",
             "test_9",
         ),
         ("9 takes ids for valid UTF-8", "bytes.js", "String.fromCharCode(0xdc00 + first)", "'\\ufffd'", "test_9"),

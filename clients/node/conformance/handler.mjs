@@ -7,21 +7,20 @@ import { say } from './say.mjs';
 const NUMBERS = { NaN: Number.NaN, Infinity: Number.POSITIVE_INFINITY };
 const HOW = { UnrecoverableError: 'reject', RetryError: 'retry' };
 
-/** Told here and not in the main thread, so that it is said before the message is acked. */
-export const on = {
-  completed: ({ id }) => say('end', { id, how: 'ok', at: Date.now() }),
-  failed: ({ id }, { name }) => say('end', { id, how: HOW[name] ?? 'fail', at: Date.now() }),
-};
-
 export default async function handle(job, { signal }) {
   const { queueName: queue, id, attempt, headers } = job;
   say('start', { queue, id, attempt, headers, at: Date.now() });
+  let how = 'ok';
   try {
     if (queue === 'tasks') return await choose(job);
     return await work(JSON.parse(job.payload.toString()), attempt, signal);
+  } catch (error) {
+    how = HOW[error.name] ?? 'fail';
+    throw error;
   } finally {
     // A signal that is not aborted by a loss is by the time limit.
-    if (signal.aborted) say('end', { id, how: signal.reason.reason ? 'lost' : 'fail', at: Date.now() });
+    if (signal.aborted) how = signal.reason.reason ? 'lost' : 'fail';
+    say('end', { id, how, at: Date.now() });
   }
 }
 

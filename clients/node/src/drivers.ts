@@ -38,7 +38,7 @@ export interface Link {
   send: Send;
   /** Resolves once the server has confirmed the subscription. May be called again. */
   subscribe(channel: Buffer, heard: (notice: Buffer) => void): Promise<unknown>;
-  /** Resolves or is refused if the server answers. */
+  /** Settles when the server answers. */
   ping(): Promise<unknown>;
   onClose(closed: () => void): void;
   close(): void;

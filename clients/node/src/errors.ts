@@ -52,7 +52,7 @@ export class WaitTimeout extends DqError {}
 /** A handler took longer than the `timeLimit` of its worker. */
 export class TimeLimitExceeded extends DqError {}
 
-/** The reason with which the signal of a handler is aborted. `reason` says why its message was taken from it. */
+/** The reason with which the signal of a handler is aborted. `reason` is why its message was taken from it. */
 export class MessageLost extends DqError {
   readonly reason: LossReason;
 

@@ -9,7 +9,7 @@ export interface Delivered {
   payload: string;
   attempt: number;
   receipt: string;
-  /** What `META` tells, as names and values. */
+  /** The fields of `META`, as names and values. */
   meta: unknown[];
 }
 
@@ -50,7 +50,7 @@ export class Job<Data = unknown, Result = unknown> {
   returnvalue?: Result;
   /** The text of the error of the handler. */
   failedReason?: string;
-  /** What else the server tells: `created`, `due`, `deadline`, `priority`, `group`, `error`. */
+  /** Other fields of the message: `created`, `due`, `deadline`, `priority`, `group`, `error`. */
   readonly meta: Readonly<Record<string, unknown>>;
   /** What an earlier attempt, or this one, has saved last. */
   checkpoint: Buffer | undefined;

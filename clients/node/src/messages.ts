@@ -1,4 +1,4 @@
-/** What the threads of a worker tell each other. Bytes travel as Latin-1 strings: see `job.ts`. */
+/** The messages between the threads of a worker. Bytes travel as Latin-1 strings: see `job.ts`. */
 import type { MessagePort } from 'node:worker_threads';
 import type { Target } from './drivers.js';
 import type { LossReason } from './errors.js';
@@ -41,7 +41,7 @@ export type Notice =
   | { kind: 'ready'; lane: number }
   | { kind: 'lost'; lane: number; delivered: Delivered; reason: LossReason }
   | { kind: 'error'; lane: number; text: string; delivered?: Delivered }
-  /** The server has heard that a handler failed. */
+  /** The server has recorded the failure of a handler. */
   | { kind: 'failed'; lane: number; text: string; delivered: Delivered; isDead: boolean }
   | { kind: 'closed'; lane: number };
 

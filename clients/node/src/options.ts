@@ -23,7 +23,7 @@ export interface MessageOptions {
   priority?: number;
   /**
    * How often the message is delivered at most, as in BullMQ: 1 more than the `retries` of the server. `Infinity`: no limit.
-   * By default what the queue says.
+   * By default that of the queue.
    */
   attempts?: number;
   /** How long each delivery may take if its worker has no `lease` and does not extend it. */
@@ -32,7 +32,7 @@ export interface MessageOptions {
   ttl?: number;
   /** Messages of a group are delivered in order, by default one at a time. */
   group?: Bytes;
-  /** What is said about the message besides its payload. */
+  /** Metadata besides the payload. */
   headers?: Record<string, Bytes>;
 }
 
@@ -240,41 +240,18 @@ const OPTIONS: Record<string, Write> = {
   ...SETTINGS,
 };
 
-// Options that BullMQ has, and what to use instead.
+// Options of BullMQ that have another name here, or are found elsewhere.
 const ELSEWHERE: Record<string, string> = {
   jobId: 'give id',
   retries: 'give attempts, which counts the first delivery, too: 1 more',
   removeOnComplete: 'a completed message is removed; retain: ms keeps it and its result for a time',
   removeOnFail: 'dead messages are kept as the settings DEADLEN and DEADTTL of the queue say',
   backoff: 'the backoff is a setting of the queue (queue.declare), or throw new RetryError({after})',
-  lifo: 'give a higher priority',
   repeat: 'use queue.schedule',
   deduplication: 'give id, and the setting DEDUPE of the queue, or replace: true with a delay',
-  debounce: 'give id, replace: true and a delay',
-  parent: 'there are no flows; add the next job at the end of a handler',
-  timestamp: 'the server notes when a message was pushed',
-  keepLogs: 'there are no logs of jobs',
-  stackTraceLimit: 'the server keeps the last errors of a message',
-  sizeLimit: 'the size is limited by the setting MAXPAYLOAD of the queue',
-  every: 'use queue.schedule',
-  pattern: 'give cron',
-  endDate: 'give until',
-  startDate: 'give at',
-  limit: 'give times',
-  immediately: 'add a job besides the schedule',
-  defaultJobOptions: 'give options with each add',
   prefix: 'the name of a queue is its key; put the prefix before it',
   lockDuration: 'give lease',
-  lockRenewTime: 'leases are extended at half time',
-  stalledInterval: 'the server itself delivers again what a worker has lost',
-  maxStalledCount: 'attempts count deliveries that were lost, too',
   limiter: 'the rate limit is a setting of the queue (queue.declare)',
-  drainDelay: 'a waiting worker is told by the server',
-  useWorkerThreads: 'a handler that is given as a file always runs in a thread',
-  autorun: 'a worker runs from the beginning',
-  telemetry: 'OpenTelemetry is used if @opentelemetry/api is installed; give middleware for anything else',
-  metrics: 'listen to the events of the worker',
-  skipVersionCheck: 'there is no such check',
 };
 
 /** Refuses options that are not known. */

@@ -13,7 +13,7 @@ export type Outcome = [command: string, ...words: string[]];
 
 export const ACK: Outcome = ['DQ.ACK'];
 export const GIVEN_BACK: Outcome = ['DQ.NACK', 'NOCOUNT'];
-/** The outcome of a handler whose result cannot be stored. An empty result, which no handler has, tells who waits for it. */
+/** The outcome of a handler whose result cannot be stored. A caller sees it by an empty result, which no handler has. */
 export const UNSTORED: Outcome = ['DQ.COMPLETE', 'RESULT', ''];
 
 /**

@@ -158,7 +158,7 @@ export class Queue<Data = unknown, Result = unknown> {
     ]);
     return (reply as unknown[]).map((each, at) => {
       if (each instanceof Error) return refused(each.message) as DeadId;
-      // A null that answers a repeated push, or an id that nobody else has, says that the message is there.
+      // A null that answers a repeated push, or an id that nobody else has, means that the message is there.
       return text(each) ?? (repeated || !ids ? decode(encode(own?.[at] ?? '')) : null);
     });
   }
@@ -224,7 +224,7 @@ export class Queue<Data = unknown, Result = unknown> {
   // --- batches ---
 
   /**
-   * Says which message, a job or any bytes, follows once all messages that were pushed with this `batch` have ended.
+   * Sets the message, a job or any bytes, that follows once all messages that were pushed with this `batch` have ended.
    * Returns how many are left. It has the headers `dq-batch`, `dq-batch-total`, `dq-batch-acked`, `dq-batch-dead` and
    * `dq-batch-cancelled`. This is sent once, because the batch may have ended when a second command came.
    */
@@ -233,7 +233,7 @@ export class Queue<Data = unknown, Result = unknown> {
     return Number(await this.#ask('DQ.BATCH', encode(batch, 'a batch'), 'THEN', payloadOf(message), ...words));
   }
 
-  /** Returns how far a batch is, as `DQ.BATCHINFO` names it, or null if there is none. */
+  /** Returns the progress of a batch, as `DQ.BATCHINFO` names it, or null if there is none. */
   async batchInfo(batch: Bytes): Promise<Fields | null> {
     return fields(await this.#ask('DQ.BATCHINFO', encode(batch, 'a batch')));
   }
@@ -348,7 +348,7 @@ export class Queue<Data = unknown, Result = unknown> {
       encode(payload, 'the payload'),
       ...wordsOf.push(given),
     ]);
-    // A null that answers a repeated push, or an id that nobody else has, says that the message is there.
+    // A null that answers a repeated push, or an id that nobody else has, means that the message is there.
     const id = text(reply) ?? decode(encode(given.id ?? ''));
     return { id, duplicate: reply === null && !repeated && !made };
   }

@@ -58,7 +58,7 @@ export function answered<T>(link: Link, answer: Promise<T>, ms: number): Promise
   return inTime(answer, ms, () => link.close(), `the server at ${link.place} did not answer`);
 }
 
-/** Waits for an answer, and rejects with `ConnectionLost` if none comes in time. `what` then says what did not happen. */
+/** Waits for an answer, and rejects with `ConnectionLost` if none comes in time. `what` describes that failure. */
 export function inTime<T>(answer: Promise<T>, ms: number, late: () => void, what: string): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(
@@ -69,10 +69,10 @@ export function inTime<T>(answer: Promise<T>, ms: number, late: () => void, what
       Math.min(ms, LONGEST_TIMER_MS),
     );
     const ended =
-      <V>(tell: (value: V) => void) =>
+      <V>(settle: (value: V) => void) =>
       (value: V) => {
         clearTimeout(timer);
-        tell(value);
+        settle(value);
       };
     answer.then(ended(resolve), ended(reject));
   });

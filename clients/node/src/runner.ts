@@ -22,10 +22,10 @@ export type Handler<Data = unknown, Result = unknown> = (
 ) => Promise<Result> | Result;
 
 /**
- * Hears what a runner tells of its handlers. The value is the result of one that returned, the error of one that threw, or
+ * Is called with each event of a handler. The value is the result of one that returned, the error of one that threw, or
  * why a result is not stored.
  */
-export type Told = (event: 'active' | 'completed' | 'failed' | 'error', job: Job, ...value: [unknown?]) => void;
+export type OnEvent = (event: 'active' | 'completed' | 'failed' | 'error', job: Job, ...value: [unknown?]) => void;
 
 /** How a runner is made. */
 export interface RunnerOptions {
@@ -35,36 +35,27 @@ export interface RunnerOptions {
   timed: boolean;
   handler: Handler<never>;
   middleware: Middleware[];
-  told: Told;
+  onEvent: OnEvent;
 }
 
 class Running implements HandlerContext {
-  lost: LossReason | undefined;
-  #controller: AbortController | undefined;
   readonly job: Job;
+  isLost = false;
+  readonly #controller = new AbortController();
 
   constructor(job: Job) {
     this.job = job;
   }
 
+  /** Is made when a handler asks for it, since that takes long. */
   get signal(): AbortSignal {
-    if (!this.#controller) {
-      this.#controller = new AbortController();
-      if (this.lost) this.#abort(this.#controller);
-    }
     return this.#controller.signal;
   }
 
   lose(reason: LossReason): void {
-    this.lost = reason;
-    if (this.#controller) this.#abort(this.#controller);
-  }
-
-  #abort(controller: AbortController): void {
-    const isLimit = this.lost === 'time limit';
-    controller.abort(
-      isLimit ? new TimeLimitExceeded('the handler took too long') : new MessageLost(this.lost as LossReason),
-    );
+    this.isLost = true;
+    const isLimit = reason === 'time limit';
+    this.#controller.abort(isLimit ? new TimeLimitExceeded('the handler took too long') : new MessageLost(reason));
   }
 }
 
@@ -118,7 +109,7 @@ export class Runner {
 
   /** A message that was lost before its handler began is let go, and given back if the worker stops. */
   #begin(delivered: Delivered): void {
-    const { queueName, port, shared, timed, told } = this.#options;
+    const { queueName, port, shared, timed, onEvent } = this.#options;
     const { token } = delivered;
     if (this.#lostBefore.delete(token)) {
       this.#report([token]);
@@ -130,13 +121,13 @@ export class Runner {
       this.#running.set(token, running);
       if (timed) port.postMessage({ begun: token } satisfies FromHandlers);
       running.job.processedOn = Date.now();
-      told('active', running.job);
+      onEvent('active', running.job);
       void this.#run(token, running);
     }
   }
 
   async #run(token: number, running: Running): Promise<void> {
-    const { handler, middleware, told } = this.#options;
+    const { handler, middleware, onEvent } = this.#options;
     const { job } = running;
     const call = middleware.reduceRight<() => Promise<unknown>>(
       (next, { handle }) => (handle ? () => handle(job, next) : next),
@@ -155,7 +146,7 @@ export class Runner {
     this.#drain();
     this.#running.delete(token);
     job.finishedOn = Date.now();
-    if (running.lost) {
+    if (running.isLost) {
       this.#report([token]);
       return;
     }
@@ -168,14 +159,14 @@ export class Runner {
     this.#report([token, ...outcome]);
     if (unstored && !this.#hasUnstored) {
       this.#hasUnstored = true;
-      told('error', job, unstored);
+      onEvent('error', job, unstored);
     }
     if (failure) {
       job.failedReason = failure.message;
-      told('failed', job, failure);
+      onEvent('failed', job, failure);
     } else {
       job.returnvalue = result;
-      told('completed', job, result);
+      onEvent('completed', job, result);
     }
   }
 

@@ -16,7 +16,7 @@ import { Job, packed } from './job.js';
 import { type Notice, type Order, Shared } from './messages.js';
 import type { Middleware } from './middleware.js';
 import { type Connection, check, checkWhole } from './options.js';
-import { type Handler, Runner, type Told } from './runner.js';
+import { type Handler, type OnEvent, Runner } from './runner.js';
 import type { EndedJob, FromThread, HandlersData, ThrownError } from './thread/handlers.js';
 import { tracing } from './tracing.js';
 
@@ -25,7 +25,7 @@ export interface WorkerOptions {
   connection: Connection;
   /** How many messages it works on at a time; 8 by default. */
   concurrency?: number;
-  /** How long a message stays with a worker that is gone; by default what the queue says. Leases are extended at half time. */
+  /** How long a message stays with a worker that is gone; by default that of the queue. Leases are extended at half time. */
   lease?: number;
   /** How long handlers get to end when the worker is closed; 30 seconds by default. */
   grace?: number;
@@ -39,15 +39,15 @@ export interface WorkerOptions {
 
 /** The events of a worker, and what its listeners get. */
 export interface WorkerEvents<Data = unknown, Result = unknown> {
-  /** It consumes, and hears of messages that are taken away. */
+  /** It consumes, and learns of messages that are taken away. */
   ready: [];
   /** A handler begins. */
   active: [job: Job<Data, Result>];
   /** A handler has returned. */
   completed: [job: Job<Data, Result>, result: Result];
-  /** A handler has thrown, or reached its time limit. Without a listener it is written to stderr once the server has heard of it. */
+  /** A handler has thrown, or reached its time limit. Without a listener it is written to stderr once the server has recorded it. */
   failed: [job: Job<Data, Result>, error: Error];
-  /** The server has heard of a failure, and the message is now dead. Its `failedReason` is the error that is kept with it. */
+  /** The server has recorded a failure, and the message is now dead. Its `failedReason` is the error that is kept with it. */
   dead: [job: Job<Data, Result>];
   /** A message was taken from its handler, whose outcome no longer counts. */
   lost: [job: Job<Data, Result>, reason: LossReason];
@@ -73,7 +73,7 @@ const GRACE_MS = 30_000;
 const CONSUMER_BYTES = 128;
 // The pause before a thread of handlers that could not begin is started again.
 const RESTART_MS = 1000;
-// How long a worker may be without an answer until its thread knows better.
+// How long a worker may be without an answer until its thread knows the lease.
 const FIRST_PATIENCE_MS = 10_000;
 
 /** Works on the messages of a queue. `Data` is the type of their data, `Result` that of what the handler returns. */
@@ -138,8 +138,8 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
   }
 
   /**
-   * Takes no further messages, waits for running handlers as long as `grace` says, tells the others to stop, gives their
-   * messages back without counting an attempt, and ends. With `force` it does not wait.
+   * Takes no further messages, waits for running handlers as long as `grace` says, aborts the others, gives their messages
+   * back without counting an attempt, and ends. With `force` it does not wait.
    */
   close(force = false): Promise<void> {
     this.#closing ??= new Promise((resolve) => {
@@ -152,9 +152,9 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
 
   #run(port: MessagePort, handler: Handler<Data, Result>, middleware: Middleware[]): Runner {
     this.#port = port;
-    const told: Told = (event, job, ...value) => {
+    const onEvent: OnEvent = (event, job, ...value) => {
       if (event === 'error') this.#complainOfResult(job as Job<Data, Result>, value[0] as Error);
-      else this.#tell(event, ...([job, ...value] as never));
+      else this.#emit(event, ...([job, ...value] as never));
     };
     return new Runner({
       queueName: this.name,
@@ -163,7 +163,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
       timed: this.#timed,
       handler: handler as Handler<never>,
       middleware: [...tracing, ...middleware],
-      told,
+      onEvent,
     });
   }
 
@@ -181,9 +181,9 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
     this.#thread = thread;
     let isLoaded = false;
     let failure = 'it exited';
-    thread.on('message', (told: FromThread) => {
-      if (told.event !== 'loaded') {
-        this.#heardOfJob(told);
+    thread.on('message', (message: FromThread) => {
+      if (message.event !== 'loaded') {
+        this.#heardOfJob(message);
         return;
       }
       isLoaded = true;
@@ -202,17 +202,17 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
     });
   }
 
-  #heardOfJob(told: Exclude<FromThread, { event: 'loaded' }>): void {
-    const job = this.#jobOf(told.job);
-    if (told.event === 'active') this.#tell('active', job);
-    else if (told.event !== 'completed') {
-      const thrown = told.value as ThrownError;
+  #heardOfJob(message: Exclude<FromThread, { event: 'loaded' }>): void {
+    const job = this.#jobOf(message.job);
+    if (message.event === 'active') this.#emit('active', job);
+    else if (message.event !== 'completed') {
+      const thrown = message.value as ThrownError;
       const error = Object.assign(new Error(thrown.message), thrown);
-      if (told.event === 'failed') this.#tell('failed', job, error);
+      if (message.event === 'failed') this.#emit('failed', job, error);
       else this.#complainOfResult(job, error);
     } else {
-      job.returnvalue = told.value as Result;
-      this.#tell('completed', job, told.value as Result);
+      job.returnvalue = message.value as Result;
+      this.#emit('completed', job, message.value as Result);
     }
   }
 
@@ -227,19 +227,19 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
     } else if (notice.kind === 'failed') {
       const { delivered, text, isDead } = notice;
       const job = this.#jobOf({ delivered, failedReason: text });
-      if (isDead) this.#tell('dead', job);
+      if (isDead) this.#emit('dead', job);
       const end = `${isDead ? ' and is now dead' : ''}${text && `: ${text}`}`;
       if (this.listenerCount('failed') === 0) console.error(`${this.#named(job)} failed${end}`);
     } else if (notice.kind === 'ready') {
       this.#isReady = true;
-      this.#tell('ready');
+      this.#emit('ready');
     } else if (notice.kind === 'closed') {
       this.#end();
     } else {
       const { delivered, reason } = notice;
       const job = (this.#runner?.jobOf(delivered.token) as Job<Data, Result>) ?? this.#jobOf({ delivered });
-      if (reason !== 'time limit') this.#tell('lost', job, reason);
-      else this.#tell('failed', job, new TimeLimitExceeded('the handler took longer than its time limit'));
+      if (reason !== 'time limit') this.#emit('lost', job, reason);
+      else this.#emit('failed', job, new TimeLimitExceeded('the handler took longer than its time limit'));
     }
   }
 
@@ -248,17 +248,17 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
     this.#port?.close();
     void this.#thread?.terminate();
     engine.remove(this.#lane);
-    this.#tell('closed');
+    this.#emit('closed');
   }
 
-  /** Returns what logs say of a message: its queue, its id, the name of the job if it is one, and the attempt. */
+  /** Returns how logs name a message: its queue, its id, the name of the job if it is one, and the attempt. */
   #named(job: Job<Data, Result>): string {
     const name = job.isJob() ? ` (${shown(job.name)})` : '';
     return `${this.name}: message ${shown(job.id)}${name} at attempt ${job.attempt}`;
   }
 
   #complainOfResult(job: Job<Data, Result>, error: Error): void {
-    this.#complain(`${this.#named(job)} is completed without its result: ${error.message} (said once)`, error);
+    this.#complain(`${this.#named(job)} is completed without its result: ${error.message} (logged once)`, error);
   }
 
   #complain(text: string, cause?: unknown): void {
@@ -271,7 +271,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
   }
 
   /** Emits an event. An error of a listener becomes an `error` event, and concerns no message. */
-  #tell<E extends keyof WorkerEvents>(event: E, ...given: WorkerEvents<Data, Result>[E]): void {
+  #emit<E extends keyof WorkerEvents>(event: E, ...given: WorkerEvents<Data, Result>[E]): void {
     try {
       this.emit(event, ...given);
     } catch (error) {

@@ -134,7 +134,7 @@ test('the package is one for ES modules and CommonJS', () => {
   assert.equal(execFileSync('node', ['both.cjs'], { cwd: project, encoding: 'utf8' }), 'true true true\n');
 });
 
-test('the package has types for both', () => {
+test('the package has types for both, and the page is right about them', () => {
   const text = `
     import { Queue, Worker, type Job } from 'dq-client';
     const queue = new Queue<{ to: string }, number>('mail', { connection: 'redis://localhost' });
@@ -147,9 +147,11 @@ test('the package has types for both', () => {
     // @ts-expect-error: the name of the option is id
     queue.add('welcome', { to: 'ann' }, { jobId: 'x' });
   `;
-  for (const file of ['types.mts', 'types.cts']) writeFileSync(path.join(project, file), text);
+  const [page] = blocks('ts');
+  const files = { 'types.mts': text, 'types.cts': text, 'page.mts': page };
+  for (const [file, program] of Object.entries(files)) writeFileSync(path.join(project, file), program);
   const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--types', 'node'];
-  execFileSync(path.join(PACKAGE, 'node_modules/.bin/tsc'), [...options, 'types.mts', 'types.cts'], {
+  execFileSync(path.join(PACKAGE, 'node_modules/.bin/tsc'), [...options, ...Object.keys(files)], {
     cwd: project,
     stdio: 'inherit',
   });

@@ -1,5 +1,5 @@
 /**
- * The thread that speaks with the server for all workers of a process: it pops, extends leases, hears of losses, watches
+ * The thread that speaks with the server for all workers of a process: it pops, extends leases, learns of losses, watches
  * the time and reports outcomes. No handler runs here, so no handler can stall it.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,7 +13,7 @@ import { Listener } from './listener.js';
 import { Popper } from './popper.js';
 import { Reporter } from './reporter.js';
 
-// How long handlers that were told to stop, and outcomes that were not answered yet, are waited for at the end.
+// How long the end of a worker waits for handlers that were asked to stop, and for answers to the last outcomes.
 const LAST_MS = 1000;
 const STEP_MS = 20;
 // How long a server may take to unblock a pop. It puts that off while writes are paused.
@@ -30,7 +30,7 @@ class Running {
 
   constructor(lane: Lane) {
     this.lane = lane;
-    const ready = () => this.#tellIfReady();
+    const ready = () => this.#notifyIfReady();
     this.#popper = new Popper(lane, ready);
     this.#reporter = new Reporter(lane);
     this.#listener = new Listener(lane, ready);
@@ -59,7 +59,7 @@ class Running {
     this.#listener.close();
     this.#reporter.drop();
     this.#popper.drop();
-    lane.tell({ kind: 'closed', lane: lane.config.lane });
+    lane.notify({ kind: 'closed', lane: lane.config.lane });
   }
 
   /**
@@ -82,10 +82,10 @@ class Running {
     }
   }
 
-  #tellIfReady(): void {
+  #notifyIfReady(): void {
     if (this.#isReady || !this.#popper.consuming || !this.#listener.tried) return;
     this.#isReady = true;
-    this.lane.tell({ kind: 'ready', lane: this.lane.config.lane });
+    this.lane.notify({ kind: 'ready', lane: this.lane.config.lane });
   }
 }
 
@@ -103,7 +103,7 @@ async function until(done: () => boolean, end: number): Promise<void> {
   while (!done() && performance.now() < end) await sleep(Math.min(STEP_MS, Math.max(1, end - performance.now())));
 }
 
-// What opens the first connection says what is wrong if it is not installed.
+// If it is not installed, the first connection fails with that error.
 import(workerData).catch(() => {});
 
 const lanes = new Map<number, Running>();

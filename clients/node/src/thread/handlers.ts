@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { type Delivered, type Job, jsonOf } from '../job.js';
 import type { Middleware } from '../middleware.js';
-import { type Handler, Runner, type Told } from '../runner.js';
+import { type Handler, type OnEvent, Runner } from '../runner.js';
 import { tracing } from '../tracing.js';
 
 /** What the thread is started with. */
@@ -16,8 +16,8 @@ export interface HandlersData {
   timed: boolean;
 }
 
-/** What the thread tells the main thread: that it is there, or what became of a job. */
-export type FromThread = { event: 'loaded' } | { event: Parameters<Told>[0]; job: EndedJob; value?: unknown };
+/** What the thread reports to the main thread: that it has loaded its file, or an event of a job. */
+export type FromThread = { event: 'loaded' } | { event: Parameters<OnEvent>[0]; job: EndedJob; value?: unknown };
 
 /** A job as it passes from thread to thread. */
 export interface EndedJob {
@@ -39,16 +39,12 @@ async function begin({ file, ...options }: HandlersData): Promise<void> {
   const handler: Handler<never> = loaded.default?.default ?? loaded.default ?? loaded;
   if (typeof handler !== 'function') throw new TypeError(`${file} must export its handler as default`);
   const own: Middleware[] = loaded.middleware ?? loaded.default?.middleware ?? [];
-  // Its listeners hear of the end of a handler before the server does.
-  const on: Record<string, ((job: Job, ...value: [unknown?]) => void) | undefined> =
-    loaded.on ?? loaded.default?.on ?? {};
-  const tell = (told: FromThread) => parentPort?.postMessage(told);
-  const told: Told = (event, job, ...value) => {
-    on[event]?.(job, ...value);
-    tell({ event, job: plain(job), value: value[0] instanceof Error ? thrown(value[0]) : plainResult(value[0]) });
+  const report = (message: FromThread) => parentPort?.postMessage(message);
+  const onEvent: OnEvent = (event, job, ...value) => {
+    report({ event, job: plain(job), value: value[0] instanceof Error ? thrown(value[0]) : plainResult(value[0]) });
   };
-  new Runner({ ...options, handler, middleware: [...tracing, ...own], told });
-  tell({ event: 'loaded' });
+  new Runner({ ...options, handler, middleware: [...tracing, ...own], onEvent });
+  report({ event: 'loaded' });
 }
 
 function plain({ delivered, processedOn, finishedOn, failedReason }: Job): EndedJob {
@@ -59,7 +55,7 @@ function thrown({ name, message, stack }: Error): ThrownError {
   return { name, message, ...(stack !== undefined && { stack }) };
 }
 
-/** Returns what can be passed of a result. Why anything else is not stored is told besides. */
+/** Returns the part of a result that can be passed. The reason why anything else is not stored is reported separately. */
 function plainResult(result: unknown): unknown {
   if (typeof result === 'string' || result instanceof Uint8Array || result === undefined) return result;
   try {

@@ -33,7 +33,7 @@ export interface Delivery {
   due: number;
   /** When the lease expires by the clock of the server. */
   deadline: number | undefined;
-  /** When the server has said so. */
+  /** When the server reported that. */
   heard: number;
   /** When the time limit is reached. */
   limit: number;
@@ -73,7 +73,7 @@ export class Lane {
   #port: MessagePort;
   #token = 0;
   readonly #early = new Map<string, LossReason>();
-  readonly #unanswered = new Map<Delivery, Outcome>();
+  readonly #unanswered = new Set<Delivery>();
   #timer: NodeJS.Timeout | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
 
@@ -92,7 +92,7 @@ export class Lane {
     return this.#stopped.signal.aborted;
   }
 
-  /** Whether nothing is to be said any more. */
+  /** Whether nothing more is to be sent. */
   get closed(): boolean {
     return this.#closed.signal.aborted;
   }
@@ -144,7 +144,7 @@ export class Lane {
         delivered,
         end: begun + lease,
         due: begun + lease / 2,
-        deadline: fieldOf(delivered, 'deadline'),
+        deadline: entries(meta).find(([name]) => name === 'deadline')?.[1] as number | undefined,
         heard: performance.now(),
         limit: Number.POSITIVE_INFINITY,
         decided: false,
@@ -153,11 +153,10 @@ export class Lane {
       this.places.set(delivered.token, delivery);
       this.held.set(delivered.receipt, delivery);
       const early = this.#early.get(delivered.receipt);
-      const settled = early ? undefined : this.stopping ? GIVEN_BACK : this.#unheard(delivered);
-      if (early || settled) {
+      if (early || this.stopping) {
         delivery.ended = true;
-        if (settled) this.#settle(delivery, settled);
-        else this.lose(delivery, early as LossReason);
+        if (early) this.lose(delivery, early);
+        else this.#settle(delivery, GIVEN_BACK);
       } else {
         deliver.push(delivered);
         this.#watch(Math.min(delivery.due, delivery.end));
@@ -173,7 +172,7 @@ export class Lane {
     if (outcome) this.#settle(delivery, outcome);
     else this.#decide(delivery);
     if (!delivery.ended) this.#post({ lost: { token: delivered.token, reason } });
-    this.tell({ kind: 'lost', lane: this.config.lane, delivered, reason });
+    this.notify({ kind: 'lost', lane: this.config.lane, delivered, reason });
     this.#freeIfDone(delivery);
   }
 
@@ -242,21 +241,21 @@ export class Lane {
     this.config.shared[Shared.LastAnswer] = Date.now();
   }
 
-  /** Tells the main thread something. */
-  tell(notice: Notice): void {
+  /** Sends a notice to the main thread. */
+  notify(notice: Notice): void {
     parentPort?.postMessage(notice);
   }
 
-  /** Tells the main thread of an error, and which message it concerns. */
+  /** Reports an error, and the message that it concerns, to the main thread. */
   complain(error: unknown, what = '', delivered?: Delivered): void {
-    this.tell({ kind: 'error', lane: this.config.lane, text: `${what}${(error as Error).message}`, delivered });
+    this.notify({ kind: 'error', lane: this.config.lane, text: `${what}${(error as Error).message}`, delivered });
   }
 
-  /** Tells the main thread of a failure, to which the server has answered the new state of the message. */
+  /** Reports a failure to the main thread, with the new state of its message. */
   failed({ delivery: { delivered }, outcome }: Report, state: string | null): void {
     const error = outcome[outcome.indexOf('ERROR') + 1] as string;
     const text = outcome.includes('ERROR') ? decode(unpacked(error)) : '';
-    this.tell({ kind: 'failed', lane: this.config.lane, delivered, text, isDead: state === 'dead' });
+    this.notify({ kind: 'failed', lane: this.config.lane, delivered, text, isDead: state === 'dead' });
   }
 
   /** The thread of the handlers has ended, and another one takes its place. */
@@ -291,16 +290,6 @@ export class Lane {
     this.toReport.ring();
   }
 
-  /** Returns the outcome of a message that the server did not hear before it delivered the message again. */
-  #unheard(delivered: Delivered): Outcome | undefined {
-    if (delivered.attempt === 1) return undefined;
-    for (const [delivery, outcome] of this.#unanswered) {
-      const counts = outcome[0] !== 'DQ.NACK' && isSame(delivery.delivered, delivered);
-      if (counts) return outcome;
-    }
-    return undefined;
-  }
-
   #listen(): void {
     this.#port.on('message', (message: FromHandlers) => {
       for (const [token, ...outcome] of message.ends ?? []) this.#ended(token, outcome as unknown as Outcome | []);
@@ -327,7 +316,7 @@ export class Lane {
 
   #settle(delivery: Delivery, outcome: Outcome): void {
     this.#decide(delivery);
-    this.#unanswered.set(delivery, outcome);
+    this.#unanswered.add(delivery);
     this.reports.push({ delivery, outcome });
     (this.collecting ? this.toPop : this.toReport).ring();
   }
@@ -377,17 +366,6 @@ export class Lane {
     if (next !== Number.POSITIVE_INFINITY) this.#watch(next);
     if (this.extendNow) this.extend();
   }
-}
-
-/** Returns a field of what `META` tells. */
-function fieldOf({ meta }: Delivered, name: string): number | undefined {
-  const at = meta.indexOf(name);
-  return at < 0 ? undefined : (meta[at + 1] as number);
-}
-
-/** Returns whether two deliveries are of the same message: an id can be used again, but not within a millisecond. */
-function isSame(one: Delivered, other: Delivered): boolean {
-  return one.id === other.id && fieldOf(one, 'created') === fieldOf(other, 'created');
 }
 
 function packedDeep(value: unknown): unknown {

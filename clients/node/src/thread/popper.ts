@@ -35,8 +35,7 @@ export class Popper {
     const lane = this.#lane;
     while (!lane.stopping) {
       try {
-        this.#link ??= await this.#connect();
-        await this.#step(this.#link);
+        await this.#step(this.#link ?? (await this.#connect()));
         this.#backoff.reset();
         this.#interrupted = false;
         lane.heard();
@@ -59,18 +58,10 @@ export class Popper {
   }
 
   async #connect(): Promise<Link> {
-    const link = await this.#lane.route.open();
+    this.#link = await this.#lane.route.open();
     this.#learned = Number.NEGATIVE_INFINITY;
-    try {
-      this.connectionId = await idOf(link);
-    } catch (error) {
-      if (!(error instanceof Refused)) {
-        link.close();
-        throw error;
-      }
-      this.connectionId = undefined; // The connection is closed at the stop.
-    }
-    return link;
+    this.connectionId = await idOf(this.#link);
+    return this.#link;
   }
 
   async #step(link: Link): Promise<void> {
@@ -124,13 +115,15 @@ export class Popper {
   }
 }
 
-/** Returns the id of a connection. Every user may send HELLO, but not every server or proxy has it. */
-async function idOf(link: Link): Promise<string> {
-  try {
-    const hello = entries(await answered(link, link.send(['HELLO']), MARGIN_MS));
-    return String(hello.find(([name]) => name === 'id')?.[1]);
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    return String(await answered(link, link.send(['CLIENT', 'ID']), MARGIN_MS));
+/** Returns the id of a connection, if the server does. Every user may send HELLO, but not every server or proxy has it. */
+async function idOf(link: Link): Promise<string | undefined> {
+  for (const words of [['HELLO'], ['CLIENT', 'ID']]) {
+    try {
+      const reply = await answered(link, link.send(words), MARGIN_MS);
+      return String(typeof reply === 'number' ? reply : entries(reply).find(([name]) => name === 'id')?.[1]);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+    }
   }
+  return undefined; // The connection is closed at the stop.
 }

@@ -9,7 +9,7 @@ import { settle } from './settle.js';
 
 /** Reports the outcomes of a lane and keeps its leases until it is closed and nothing is left. */
 export class Reporter {
-  /** When the server could not be told something, by `performance.now()`. */
+  /** When a command failed last, by `performance.now()`. */
   failedAt = 0;
   readonly #lane: Lane;
   readonly #backoff = new Backoff();
@@ -19,7 +19,7 @@ export class Reporter {
     this.#lane = lane;
   }
 
-  /** Works until the lane is closed and all is said. */
+  /** Works until the lane is closed and everything is sent. */
   async run(): Promise<void> {
     const lane = this.#lane;
     await this.link().catch(() => this.drop()); // The first extension is not to wait for a connection.

@@ -11,7 +11,7 @@ const BINARY = new Set(['ERROR', 'RESULT']);
 
 /**
  * Reports outcomes, and pops without waiting if words of a pop are given. Returns the messages. What the server cannot do
- * now is kept, and the error thrown; what it refuses for good is told.
+ * now is kept, and the error thrown; what it refuses for good is reported.
  */
 export async function settle(lane: Lane, link: Link, reports: Report[], pop?: Word[]): Promise<unknown> {
   const acks = reports.filter(isAck);
@@ -26,16 +26,16 @@ export async function settle(lane: Lane, link: Link, reports: Report[], pop?: Wo
   const replies = await answered(link, Promise.all(sent), MARGIN_MS).catch((error) => sent.map(() => error));
   let failure: unknown;
   let messages: unknown = null;
-  commands.forEach(([told], at) => {
+  commands.forEach(([about], at) => {
     const reply = replies[at];
     const isPop = pop !== undefined && at === commands.length - 1;
     if (reply instanceof Error && (isPop || isTransient(reply))) {
-      lane.again(told);
+      lane.again(about);
       failure = reply;
       return;
     }
     if (isPop) messages = acks.length > 0 ? reply[1] : reply;
-    for (const report of told) {
+    for (const report of about) {
       const { delivery, outcome } = report;
       if (reply instanceof Error) lane.complain(reply, 'the outcome was refused: ', delivery.delivered);
       else if (outcome[0] === 'DQ.NACK' && outcome[1] !== 'NOCOUNT') lane.failed(report, text(reply));
