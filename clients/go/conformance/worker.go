@@ -39,7 +39,7 @@ func now() int64 { return time.Now().UnixMilli() }
 
 var ends = map[dq.EventKind]string{dq.Done: "ok", dq.Failed: "fail", dq.Rejected: "reject", dq.Retried: "retry"}
 
-// hear tells what the worker decides by itself, and how handlers end.
+// hear writes what the worker decides by itself, and how handlers end.
 func hear(e dq.Event) {
 	var lost *dq.LostError
 	switch {

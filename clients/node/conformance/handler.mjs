@@ -53,7 +53,7 @@ async function work({ do: what, ms = 0, after, text, times, result }, attempt, s
       return sleep(ms, undefined, { signal });
     case 'spin':
       for (const end = Date.now() + ms; Date.now() < end; );
-      return turn(); // The event loop hears what it was told meanwhile.
+      return turn(); // The event loop receives what came meanwhile.
     default:
       throw new Error(`unknown task ${JSON.stringify(what)}`);
   }

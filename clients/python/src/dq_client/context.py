@@ -13,7 +13,7 @@ RESULT_HEADER = "dq-result"
 """A header of calls. With the value ``json`` whatever the handler returns is stored as JSON, so that the caller gets the same."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Context:
     """One delivery of a message. A handler gets it if it has a parameter that is annotated with this class, or named
     ``ctx`` and not annotated. Type checkers know that it is no argument of a task if it is the first."""
