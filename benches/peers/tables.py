@@ -1,4 +1,4 @@
-"""The tables of the terminal, the README, docs/performance.md and docs/targets.md, made from the results of a run."""
+"""The tables of the terminal, the README, docs/performance.md and docs/internals/targets.md, made from the results of a run."""
 import json
 import os
 

@@ -2,7 +2,7 @@
 //!
 //! To replicate an effect costs more than half of a push even if nobody listens: the effect is encoded, and
 //! `RM_Replicate` builds a command before the server discards it ([decision
-//! 0006](../../docs/decisions/0006-listeners.md)). So if there are no listeners, the module calls
+//! 0006](../../docs/internals/decisions/0006-listeners.md)). So if there are no listeners, the module calls
 //! `RM_ReplicateVerbatim` instead, which then only marks the dataset as changed. If there were a listener, that call
 //! would send the command as the client sent it, and a `DQ.POP` decides again wherever it is executed. So no listener
 //! may ever read what was replicated while the answer was "nobody".

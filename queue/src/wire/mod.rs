@@ -3,7 +3,7 @@
 //! The format grows, and its versions count the additions. Every effect begins with the version that its reader needs,
 //! which is the first one unless something is in it that a later version added. So this module reads what every earlier
 //! version wrote, and an earlier module reads what this one writes as long as nothing new is used; what it cannot read,
-//! it refuses by the number. `docs/decisions/0003-format.md` has the policy.
+//! it refuses by the number. `docs/internals/decisions/0003-format.md` has the policy.
 
 mod codec;
 mod effects;

@@ -32,7 +32,7 @@ fn assert_golden(name: &str, lines: &[String]) {
     let golden: Vec<&str> = golden.lines().collect();
     assert_eq!(golden.len(), lines.len(), "{name}");
     for (nth, (golden, line)) in golden.iter().zip(lines).enumerate() {
-        assert_eq!(golden, line, "line {nth} of {name} changed: see docs/decisions/0003-format.md");
+        assert_eq!(golden, line, "line {nth} of {name} changed: see docs/internals/decisions/0003-format.md");
     }
 }
 
