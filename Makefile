@@ -169,7 +169,7 @@ bench-core: ## measure the core alone
 	cargo bench --locked -p dq-queue --bench core
 
 # The charts are committed, so that no other target needs matplotlib.
-bench-charts: ## draw docs/charts and update the tables of README.md and docs, from benches/results.json
+bench-charts: ## draw docs/charts and update the tables of docs, from benches/results.json
 	@scripts/install-deps.sh python
 	@test -e $(TARGET)/bench-venv/matplotlib-3.9.4 || { python3 -m venv $(TARGET)/bench-venv \
 		&& $(TARGET)/bench-venv/bin/pip install -q --disable-pip-version-check matplotlib==3.9.4 \

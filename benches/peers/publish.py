@@ -1,6 +1,6 @@
 """Makes what is published from benches/results.json, and from what other benches wrote next to it: the charts in
-docs/charts/, and the tables between the markers <!-- bench:NAME --> and <!-- /bench:NAME --> of README.md,
-docs/performance.md and docs/internals/targets.md. The name `run` stands for a sentence that says when and on what the figures
+docs/charts/, and the tables between the markers <!-- bench:NAME --> and <!-- /bench:NAME --> of docs/performance.md and
+docs/internals/targets.md. The name `run` stands for a sentence that says when and on what the figures
 were measured.
 
     python3 benches/peers/publish.py      with matplotlib; `make bench-charts` has it
@@ -19,7 +19,7 @@ from steal import told
 from tables import PUBLISHED, Results, number, punctual
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-DOCUMENTS = ["README.md", "docs/performance.md", "docs/internals/targets.md"]
+DOCUMENTS = ["docs/performance.md", "docs/internals/targets.md"]
 OURS, OURS_LIGHT, THEIRS, THEIRS_LIGHT = "#c0392b", "#e6a49d", "#5d6d7e", "#b3bcc5"
 BAR_INCHES = 0.42
 
