@@ -93,6 +93,27 @@ fn a_page_says_who_may_call_its_command() {
     }
 }
 
+#[test]
+fn the_overview_has_the_syntax_of_every_command_of_clients() {
+    let overview = std::fs::read_to_string(root().join("docs/overview.md")).expect("the overview").replace("\\|", "|");
+    for page in Page::all().iter().filter(|page| page.name != "dq.e") {
+        let row = format!("\n| `{}` | ", page.shown_syntax());
+        assert!(overview.contains(&row), "docs/overview.md lacks {row}");
+    }
+}
+
+#[test]
+fn the_example_of_a_configuration_has_every_parameter_with_its_default() {
+    let server = Server::start();
+    let parameters = server.client().ask("CONFIG GET dq.*").fields();
+    let expected: BTreeSet<String> =
+        parameters.0.iter().map(|(name, default)| format!("# {name} {}", default.text())).collect();
+    let example = std::fs::read_to_string(root().join("redis.conf.example")).expect("the example");
+    let shown: BTreeSet<String> =
+        example.lines().filter(|line| line.starts_with("# dq.")).map(str::to_owned).collect();
+    assert_eq!(shown, expected);
+}
+
 /// An argument that is named by a word: the word, and whether a number follows it.
 struct Token {
     word: String,

@@ -79,12 +79,17 @@ impl Page {
         rest[..rest.find("\n## ").unwrap_or(rest.len())].trim()
     }
 
-    /// The syntax, on one line.
-    pub fn syntax(&self) -> String {
+    /// The syntax as the page shows it, on one line.
+    pub fn shown_syntax(&self) -> String {
         let words = self.section("Syntax").split_whitespace().filter(|word| *word != "```");
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The syntax with all settings.
+    pub fn syntax(&self) -> String {
         let usages = settings().into_iter().map(|(row, _)| row.usage).chain(targets().map(|(syntax, _)| syntax));
         let settings = usages.map(|usage| format!("[{usage}]")).collect::<Vec<_>>().join(" ");
-        words.collect::<Vec<_>>().join(" ").replace("[settings]", &settings)
+        self.shown_syntax().replace("[settings]", &settings)
     }
 
     /// The words of the syntax that are required: without what is in brackets or follows an `|`.
@@ -103,13 +108,27 @@ impl Page {
         open.split_whitespace().take_while(|word| *word != "|").map(str::to_owned).collect()
     }
 
-    /// The rows of the table of options. A row `settings` stands for the table of `docs/settings.md`.
+    /// The rows of the table of options. A row `settings` stands for the table of `docs/settings.md`, and a row that links
+    /// to the options of another page for those that the syntax of this page has too.
     pub fn options(&self) -> Vec<OptionRow> {
-        let rows = table(self.section("Options")).into_iter().map(|cells| OptionRow::read(&cells));
+        let rows = table(self.section("Options"));
+        let (shared, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|cells| cells[0].contains(".md#options)"));
+        let rows = rows.into_iter().map(|cells| OptionRow::read(&cells));
         let (settings_row, mut rows): (Vec<_>, Vec<_>) = rows.partition(|row| row.usage == "settings");
         if !settings_row.is_empty() {
             rows.extend(settings().into_iter().map(|(row, _)| row));
             rows.extend(targets().flat_map(|(_, rows)| rows));
+        }
+        let syntax = self.shown_syntax();
+        let words: Vec<&str> = syntax.split([' ', '[', ']']).collect();
+        for cells in shared {
+            let name = cells[0].split("](").nth(1).and_then(|link| link.split('#').next()).expect("a link to a page");
+            let page = Page::read(&root().join("docs/commands").join(name)).expect("a page of a command");
+            let missing = |row: &OptionRow| {
+                row.token().is_some_and(|token| words.contains(&token)) && rows.iter().all(|own| own.token() != row.token())
+            };
+            let missing: Vec<OptionRow> = page.options().into_iter().filter(missing).collect();
+            rows.extend(missing);
         }
         rows
     }
