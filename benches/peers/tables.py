@@ -287,6 +287,19 @@ TABLES = {"contenders": central, "pushing": pushing, "life": life, "worker": wor
           "durable-life": durable_life, "memory": memory,
           "queues": queues, "files": files, "punctuality": punctuality, "burst": burst, "growth": growth,
           "waiters": waiters, "capabilities": capabilities, "deletion": deletion, "payloads": payloads, "targets": targets}
+
+
+def compared(make):
+    """The rows of the contenders that the pages compare in detail. The first table and the charts have all of them."""
+    def some(results):
+        table = make(results)
+        titles = [c.title for c in CONTENDERS if c.name in ("dq", "zset-lua", "bullmq", "streams", "set-get-del")]
+        return Table(table.title, table.headings, [row for row in table.rows if row[0] in titles])
+    return some
+
+
 # With those that another bench makes and prints. The pages show less than the terminal.
 PUBLISHED = {**TABLES, "stalls": stalls, "targets": missed_targets,
-             "punctuality": lambda results: punctuality(results, rates_of_others=[2000])}
+             "punctuality": compared(lambda results: punctuality(results, rates_of_others=[2000])),
+             **{name: compared(TABLES[name]) for name in
+                ("life", "pushing", "memory", "queues", "burst", "durable-life", "files", "payloads", "deletion")}}
