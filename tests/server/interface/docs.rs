@@ -109,8 +109,7 @@ fn the_example_of_a_configuration_has_every_parameter_with_its_default() {
     let expected: BTreeSet<String> =
         parameters.0.iter().map(|(name, default)| format!("# {name} {}", default.text())).collect();
     let example = std::fs::read_to_string(root().join("redis.conf.example")).expect("the example");
-    let shown: BTreeSet<String> =
-        example.lines().filter(|line| line.starts_with("# dq.")).map(str::to_owned).collect();
+    let shown: BTreeSet<String> = example.lines().filter(|line| line.starts_with("# dq.")).map(str::to_owned).collect();
     assert_eq!(shown, expected);
 }
 

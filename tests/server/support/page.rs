@@ -125,7 +125,8 @@ impl Page {
             let name = cells[0].split("](").nth(1).and_then(|link| link.split('#').next()).expect("a link to a page");
             let page = Page::read(&root().join("docs/commands").join(name)).expect("a page of a command");
             let missing = |row: &OptionRow| {
-                row.token().is_some_and(|token| words.contains(&token)) && rows.iter().all(|own| own.token() != row.token())
+                row.token().is_some_and(|token| words.contains(&token))
+                    && rows.iter().all(|own| own.token() != row.token())
             };
             let missing: Vec<OptionRow> = page.options().into_iter().filter(missing).collect();
             rows.extend(missing);
