@@ -189,7 +189,7 @@ def growth(results):
 def stalls(results):
     """The cases that missed a limit, and those with commands of more than LONG_MS: the longest of each kind over all
     numbers of priorities and of blocked clients; a dash if none was worth a line in the slow log."""
-    kinds = ["command_ms", "turn_ms", "timer_ms", "ping_ms", "effect_ms", "replica_timer_ms"]
+    kinds = ["command_ms", "timer_ms", "ping_ms", "effect_ms"]
     played = results.beside("stalls/results.json")
     rows = {}
     for case in played.get("cases", []):
@@ -197,8 +197,7 @@ def stalls(results):
     rows = {title: runs for title, runs in rows.items()
             if any(run["missed"] or run["command_ms"] > LONG_MS for run in runs)}
     return Table(f"Worst cases with {played.get('messages', 0):,} messages: the longest of each kind, ms", [
-        "", "command", "turn of a blocked client", "timer run", "PING", "effect on a replica", "timer run on a replica",
-        "limit of the command", "reached"],
+        "", "command", "timer run", "PING", "effect on a replica", "limit of the command", "reached"],
         [[title, *[number(max(run[kind] for run in runs) or None) for kind in kinds], number(runs[0]["limit_ms"]),
           "NO" if any(run["missed"] for run in runs) else "yes"] for title, runs in rows.items()])
 
@@ -216,19 +215,19 @@ def waiters(results):
 def capabilities(results):
     rows = []
     for _, f in results.of("capabilities"):
-        schedules = f"{f['schedules']:,} schedules with `EVERY 60000`"
+        schedules = f"{f['schedules']:,} schedules"
         rows = [
             [f"pop at a rate limit that is reached, {f['limit_clients']:,} waiting clients",
              f"{number(f['limit_pop_us'])} µs"],
-            ["the same without a pop: runs of the timer", number(f["limit_timer_runs"], 0)],
-            ["the same without a pop: CPU of the server", percent(f["limit_cpu"])],
-            [f"{schedules}: memory of each beyond its payload, with its id", f"{number(f['schedule_bytes'])} bytes"],
-            [f"{schedules}: a declaration", f"{number(f['schedule_us'])} µs"],
-            [f"{schedules}: a declaration that changes nothing", f"{number(f['unchanged_us'])} µs"],
-            [f"{schedules}: CPU of the server, {number(f['runs_a_second'], 0)} runs a second, a consumer that waits",
-             percent(f["waiting_cpu"])],
-            [f"{schedules}: the same, a consumer that polls ten times a second", percent(f["polling_cpu"])],
-            [f"deduplication window with {f['known_ids']:,} ids of 20 bytes: memory of each id",
+            ["the same without a pop: runs of the timer, CPU of the server",
+             f"{number(f['limit_timer_runs'], 0)}, {percent(f['limit_cpu'])}"],
+            [f"{schedules} with `EVERY 60000`: memory of each beyond its payload, with its id",
+             f"{number(f['schedule_bytes'])} bytes"],
+            ["a declaration", f"{number(f['schedule_us'])} µs"],
+            ["a declaration that changes nothing", f"{number(f['unchanged_us'])} µs"],
+            [f"their {number(f['runs_a_second'], 0)} runs a second, a consumer that waits", percent(f["waiting_cpu"])],
+            ["the same, a consumer that polls ten times a second", percent(f["polling_cpu"])],
+            [f"{f['known_ids']:,} ids of 20 bytes in a deduplication window: memory of each",
              f"{number(f['known_id_bytes'])} bytes"],
             *grouped(f), *forwarded(f)]
     return Table("Rate limits, schedules, deduplication windows, groups and forwarding (dq)", ["", "figure"], rows)
@@ -238,7 +237,7 @@ def grouped(f):
     """The rows of groups."""
     ways = [("plain", "without groups"), ("grouped", f"in {f['groups']:,} groups"),
             ("half", f"half of them in {f['groups']:,} groups"), ("blocked", "in one group, so all but one are blocked")]
-    return [[f"{f['grouped']:,} messages {words}: push, pop with ack, memory of each beyond its payload",
+    return [[f"{f['grouped']:,} messages {words}: push, pop with ack, memory beyond the payload",
              f"{number(f[way + '_push_us'])} µs, {number(f[way + '_finish_us'])} µs, {number(f[way + '_bytes'])} bytes"]
             for way, words in ways]
 
