@@ -123,10 +123,8 @@ def durable_life(results):
 
 def memory(results):
     return Table("Memory per message beyond its payload of 100 bytes, bytes", [
-        "", "messages", "delayed message", "the same by MEMORY USAGE", "remaining message after 90 % were acked",
-        "the same by MEMORY USAGE"],
-        [[c.title, number(f["messages"], 0), number(f["bytes"], 0), number(f.get("usage_bytes"), 0),
-          number(f.get("after_acks_bytes"), 0), number(f.get("after_acks_usage_bytes"), 0)]
+        "", "messages", "delayed message", "remaining message after 90 % were acked"],
+        [[c.title, number(f["messages"], 0), number(f["bytes"], 0), number(f.get("after_acks_bytes"), 0)]
          for c, f in results.of("memory")])
 
 
