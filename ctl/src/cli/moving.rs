@@ -60,15 +60,15 @@ pub enum Kind {
     Zset,
     /// A list
     List,
-    /// A queue of Sidekiq, with its scheduled jobs and its retries
+    /// A queue of Sidekiq, with its scheduled jobs, its retries and its dead jobs
     Sidekiq,
-    /// A queue of RQ, with its scheduled jobs
+    /// A queue of RQ, with its scheduled and failed jobs
     Rq,
     /// A queue of Laravel, with its delayed jobs
     Laravel,
     /// A queue of Celery, with the tasks that workers hold until they are due
     Celery,
-    /// A queue of BullMQ: waiting, prioritized, delayed and paused jobs
+    /// A queue of BullMQ: waiting, prioritized, delayed, paused and failed jobs
     Bullmq,
     /// A stream
     Stream,

@@ -2,7 +2,7 @@
 //! fields of the hash.
 
 use super::ids::id;
-use super::libraries::{add_list, add_set, split};
+use super::libraries::{add_list, add_set, attempts, split};
 use super::source::{bytes, fields_as_json, object, Convert, Element, Found, Score};
 use super::Parts;
 use crate::cli::{End, Unit};
@@ -10,9 +10,14 @@ use crate::failure::Failure;
 use crate::name::shown;
 use crate::reply;
 use crate::transfer::{persistently, NewMessage};
+use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{cmd, Client, Cmd, Value};
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use serde_json::value::RawValue;
 use serde_json::Value as Json;
+
+/// The longest traceback that is read.
+const TRACEBACK: usize = 1 << 20;
 
 type Hash = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -39,42 +44,83 @@ fn field<'a>(hash: &'a Hash, name: &str) -> Option<&'a [u8]> {
     hash.iter().find(|(field, _)| field == name.as_bytes()).map(|(_, value)| value.as_slice())
 }
 
-/// RQ: RPUSH and LPOP of job ids in `rq:queue:NAME`, and the sorted set `rq:scheduled:NAME` in seconds.
+/// RQ: RPUSH and LPOP of job ids in `rq:queue:NAME`, and the sorted sets `rq:scheduled:NAME` in seconds, and `rq:failed:NAME`.
 pub fn rq(client: &Client, source: &[u8], only_ids: bool) -> Result<Parts, Failure> {
     let (prefix, name) = split(source, b"rq:queue:");
     let key = |kind: &[u8]| [prefix, kind, name].concat();
-    let convert = || -> Convert {
-        let jobs = [prefix, b"rq:job:"].concat();
+    let convert = |is_dead: bool| -> Convert {
+        let (jobs, results) = ([prefix, b"rq:job:"].concat(), [prefix, b"rq:results:"].concat());
         Box::new(move |client: &Client, all: Vec<Found>| {
-            let keys: Vec<Vec<u8>> = all.iter().map(|found| [jobs.as_slice(), &found.value].concat()).collect();
+            let keys = |of: &[u8]| all.iter().map(|found| [of, &found.value].concat()).collect::<Vec<_>>();
+            let (keys, results) = (keys(&jobs), keys(&results));
             let hashes = hashes(client, &keys)?;
-            let elements = all.into_iter().zip(keys).zip(hashes);
-            Ok(elements.map(|((found, key), hash)| rq_job(found, &key, hash, only_ids)).collect())
+            let errors = if is_dead { rq_errors(client, &results)? } else { vec![None; results.len()] };
+            let elements = all.into_iter().zip(keys.into_iter().zip(results)).zip(hashes.into_iter().zip(errors));
+            Ok(elements
+                .map(|((found, (key, results)), (hash, error))| {
+                    let past = rq_past(&hash, error, is_dead);
+                    rq_job(found, hash, past, &key, &results, only_ids)
+                })
+                .collect())
         })
     };
     let mut parts = Parts::new();
-    add_list(&mut parts, client, key(b"rq:queue:"), End::Left, convert())?;
-    add_set(&mut parts, client, key(b"rq:scheduled:"), Score::Time(Some(Unit::S)), convert())?;
+    add_list(&mut parts, client, key(b"rq:queue:"), End::Left, convert(false))?;
+    add_set(&mut parts, client, key(b"rq:scheduled:"), Score::Time(Some(Unit::S)), convert(false))?;
+    add_set(&mut parts, client, key(b"rq:failed:"), Score::Order, convert(true))?;
     Ok(parts)
 }
 
-fn rq_job(found: Found, key: &[u8], mut hash: Hash, only_ids: bool) -> Element {
+/// The last result of each job, if that is an exception: base64 of what zlib has made of the traceback. The last line of that
+/// is the error.
+fn rq_errors(client: &Client, results: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, Failure> {
+    let last = |key| cmd("XREVRANGE").arg(key).arg("+").arg("-").arg("COUNT").arg(1).clone();
+    let commands: Vec<Cmd> = results.iter().map(last).collect();
+    let error = |reply| {
+        let entry = reply::list(reply)?.into_iter().next().unwrap_or(Value::Array(Vec::new()));
+        let words = reply::list(entry)?.into_iter().nth(1).unwrap_or(Value::Nil);
+        let mut words =
+            reply::list(words)?.into_iter().skip_while(|word| reply::text(word).as_deref() != Some("exc_string"));
+        let text = words.nth(1).and_then(|text| BASE64_STANDARD.decode(bytes(text).ok()?).ok());
+        let text = text.and_then(|packed| decompress_to_vec_zlib_with_limit(&packed, TRACEBACK).ok());
+        Ok(text.and_then(|text| text.trim_ascii().rsplit(|byte| *byte == b'\n').next().map(<[u8]>::to_vec)))
+    };
+    persistently(client, &commands).into_iter().map(|reply| error(reply?)).collect()
+}
+
+/// RQ keeps how many retries are left, but counts those alone that the job itself has asked for. Of the others, it is only
+/// known that the job was started.
+fn rq_past(hash: &Hash, error: Option<Vec<u8>>, is_dead: bool) -> NewMessage {
+    let number = |name| std::str::from_utf8(field(hash, name)?).ok()?.parse::<i64>().ok();
+    let was_started = is_dead || field(hash, "started_at").is_some_and(|at| !at.is_empty());
+    let tried = number("number_of_retries").unwrap_or(0) + i64::from(is_dead);
+    let attempt = attempts(Some(tried.max(i64::from(was_started))));
+    NewMessage {
+        attempt,
+        retries: number("retries_left").map(|left| left + attempt.unwrap_or(0) - i64::from(is_dead)),
+        error,
+        dead: is_dead.then(|| b"retries".to_vec()),
+        ..NewMessage::default()
+    }
+}
+
+fn rq_job(found: Found, mut hash: Hash, past: NewMessage, key: &[u8], results: &[u8], only_ids: bool) -> Element {
     if hash.is_empty() {
         return Element::Broken(format!("the job {} is gone", shown(key)));
     }
-    let message_id = id("rq", &[&found.value]);
+    let id = id("rq", &[&found.value]);
     let (payload, remove) = if only_ids {
         (found.value, Vec::new())
     } else {
         hash.sort();
         hash.insert(0, (b"id".to_vec(), found.value));
-        (fields_as_json(&hash), vec![cmd("DEL").arg(key).clone()])
+        (fields_as_json(&hash), [key, results].map(|key| cmd("DEL").arg(key).clone()).into())
     };
-    let message = NewMessage { id: message_id, payload, due: found.due, ..NewMessage::default() };
-    Element::Message { message: Box::new(message), remove }
+    Element::Message { message: Box::new(NewMessage { id, payload, due: found.due, ..past }), remove }
 }
 
-/// BullMQ: job ids in `bull:NAME:wait` and `…:paused`, taken from the right, in `…:prioritized` by score, and in `…:delayed`.
+/// BullMQ: job ids in `bull:NAME:wait` and `…:paused`, taken from the right, in `…:prioritized` by score, in `…:delayed` and in
+/// `…:failed`.
 pub fn bullmq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     // The names of queues have no colon, so a name with one has its prefix.
     let prefix = if source.contains(&b':') { b"".as_slice() } else { b"bull:" };
@@ -82,25 +128,26 @@ pub fn bullmq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     // A queue has one name in ids, with the usual prefix or without it.
     let bare = source.strip_prefix(b"bull:").filter(|name| !name.contains(&b':')).unwrap_or(source);
     let key = |rest: &[u8]| [base.as_slice(), rest].concat();
-    let convert = || -> Convert {
+    let convert = |is_dead: bool| -> Convert {
         let (base, queue) = (base.clone(), bare.to_vec());
         Box::new(move |client: &Client, all: Vec<Found>| {
             let keys: Vec<Vec<u8>> = all.iter().map(|found| [base.as_slice(), &found.value].concat()).collect();
             let hashes = hashes(client, &keys)?;
             let elements = all.into_iter().zip(keys).zip(hashes);
-            Ok(elements.map(|((found, key), hash)| bullmq_job(&queue, found, &key, &hash)).collect())
+            Ok(elements.map(|((found, key), hash)| bullmq_job(&queue, found, &key, &hash, is_dead)).collect())
         })
     };
     let mut parts = Parts::new();
     for list in [b"wait".as_slice(), b"paused"] {
-        add_list(&mut parts, client, key(list), End::Right, convert())?;
+        add_list(&mut parts, client, key(list), End::Right, convert(false))?;
     }
-    add_set(&mut parts, client, key(b"prioritized"), Score::Order, convert())?;
-    add_set(&mut parts, client, key(b"delayed"), Score::BullMq, convert())?;
+    add_set(&mut parts, client, key(b"prioritized"), Score::Order, convert(false))?;
+    add_set(&mut parts, client, key(b"delayed"), Score::BullMq, convert(false))?;
+    add_set(&mut parts, client, key(b"failed"), Score::Order, convert(true))?;
     Ok(parts)
 }
 
-fn bullmq_job(queue: &[u8], found: Found, key: &[u8], hash: &Hash) -> Element {
+fn bullmq_job(queue: &[u8], found: Found, key: &[u8], hash: &Hash, is_dead: bool) -> Element {
     // A marker, by which older versions wake workers.
     if found.value.starts_with(b"0:") {
         return Element::Foreign;
@@ -118,8 +165,9 @@ fn bullmq_job(queue: &[u8], found: Found, key: &[u8], hash: &Hash) -> Element {
     let opts: Json = field(hash, "opts").and_then(|opts| serde_json::from_slice(opts).ok()).unwrap_or(Json::Null);
     let made = number("atm").or_else(|| number("attemptsMade")).unwrap_or(0);
     // 0 and 1, the default, mean no retries. With no retries, however, the death of a worker would make the job dead at once.
-    let attempts = opts.get("attempts").and_then(Json::as_i64).filter(|attempts| *attempts > 1);
-    let retries = attempts.map(|attempts| (attempts - 1 - made).max(0));
+    let limit = opts.get("attempts").and_then(Json::as_i64).filter(|limit| *limit > 1);
+    // A job that failed before that was refused by its code.
+    let reason = if made < limit.unwrap_or(1) { "rejected" } else { "retries" };
     let pairs = [
         ("id".to_owned(), Json::from(String::from_utf8_lossy(&found.value)).to_string()),
         ("name".to_owned(), Json::from(text("name")).to_string()),
@@ -132,7 +180,10 @@ fn bullmq_job(queue: &[u8], found: Found, key: &[u8], hash: &Hash) -> Element {
         due: found.due,
         // 0 is the highest there, and then 1, 2, …
         priority: -number("priority").unwrap_or(0).clamp(0, 128),
-        retries,
+        retries: limit.map(|limit| limit - 1),
+        attempt: attempts(Some(made)),
+        error: field(hash, "failedReason").map(<[u8]>::to_vec),
+        dead: is_dead.then(|| reason.into()),
         ..NewMessage::default()
     };
     let logs = [key, b":logs"].concat();

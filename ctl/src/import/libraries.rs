@@ -47,43 +47,62 @@ fn each(convert: impl Fn(Found) -> Element + 'static) -> Convert {
 }
 
 /// A job with the id in its JSON. A job without one cannot be told from an equal job, and stays.
-fn job(kind: &'static str, own: Option<&str>, found: Found, priority: i64) -> Element {
+fn job(kind: &'static str, own: Option<&str>, message: NewMessage) -> Element {
     let Some(own) = own.filter(|own| !own.is_empty()) else {
         return Element::Broken(format!("a job of {kind} has no id, so it cannot be told from an equal one"));
     };
-    let id = id(kind, &[own.as_bytes()]);
-    let message = NewMessage { id, payload: found.value, due: found.due, priority, ..NewMessage::default() };
+    let message = NewMessage { id: id(kind, &[own.as_bytes()]), ..message };
     Element::Message { message: Box::new(message), remove: Vec::new() }
+}
+
+/// How often a job was delivered, if it ever was.
+pub fn attempts(count: Option<i64>) -> Option<i64> {
+    count.filter(|count| *count > 0)
 }
 
 fn parse(value: &[u8]) -> Json {
     serde_json::from_slice(value).unwrap_or(Json::Null)
 }
 
-/// Sidekiq: LPUSH and BRPOP of `queue:NAME`; all queues share the sorted sets `schedule` and `retry`, in seconds.
+/// Sidekiq: LPUSH and BRPOP of `queue:NAME`; all queues share the sorted sets `schedule`, `retry` and `dead`, in seconds.
 pub fn sidekiq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     let (namespace, name) = split(source, b"queue:");
     let key = |rest: &[u8]| [namespace, rest].concat();
-    let waiting = |found: Found| {
-        let json = parse(&found.value);
-        job("sidekiq", json.get("jid").and_then(Json::as_str), found, 0)
-    };
     let mut parts = Parts::new();
+    let waiting = |found: Found| sidekiq_job(&parse(&found.value), found, None);
     add_list(&mut parts, client, key(&[b"queue:", name].concat()), End::Right, each(waiting))?;
-    for set in [b"schedule".as_slice(), b"retry"] {
+    let seconds = Score::Time(Some(Unit::S));
+    for (set, score, dead) in
+        [("schedule", seconds, None), ("retry", seconds, None), ("dead", Score::Order, Some("retries"))]
+    {
         let name = name.to_vec();
         let timed = move |found: Found| {
             let json = parse(&found.value);
             let queue = json.get("queue").and_then(Json::as_str).unwrap_or("default");
             if queue.as_bytes() == name {
-                job("sidekiq", json.get("jid").and_then(Json::as_str), found, 0)
+                sidekiq_job(&json, found, dead)
             } else {
                 Element::Foreign
             }
         };
-        add_set(&mut parts, client, key(set), Score::Time(Some(Unit::S)), each(timed))?;
+        add_set(&mut parts, client, key(set.as_bytes()), score, each(timed))?;
     }
     Ok(parts)
+}
+
+/// `retry_count` is 0 after the first failure.
+fn sidekiq_job(json: &Json, found: Found, dead: Option<&str>) -> Element {
+    let text = |name| json.get(name).and_then(Json::as_str);
+    let error: Vec<&str> = ["error_class", "error_message"].into_iter().filter_map(text).collect();
+    let message = NewMessage {
+        payload: found.value,
+        due: found.due,
+        attempt: json.get("retry_count").and_then(Json::as_i64).map(|count| count + 1),
+        error: (!error.is_empty()).then(|| error.join(": ").into_bytes()),
+        dead: dead.map(Into::into),
+        ..NewMessage::default()
+    };
+    job("sidekiq", text("jid"), message)
 }
 
 /// Laravel: RPUSH and LPOP of `queues:NAME`, and the sorted set `queues:NAME:delayed` in seconds.
@@ -94,7 +113,8 @@ pub fn laravel(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
         each(|found: Found| {
             let json = parse(&found.value);
             let own = json.get("uuid").or_else(|| json.get("id")).and_then(Json::as_str);
-            job("laravel", own, found, 0)
+            let attempt = attempts(json.get("attempts").and_then(Json::as_i64));
+            job("laravel", own, NewMessage { payload: found.value, due: found.due, attempt, ..NewMessage::default() })
         })
     };
     let mut parts = Parts::new();
@@ -137,7 +157,7 @@ pub fn celery(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     denied.map(|()| parts)
 }
 
-/// A task, or why it cannot be imported. Its id and its eta are in the headers, or with protocol 1 in the body. `priority` is
+/// A task, or why it cannot be imported. Its id, eta and retries are in the headers, or with protocol 1 in the body. `priority` is
 /// that of its list.
 fn celery_task(message: Vec<u8>, priority: i64) -> Result<Element, String> {
     let json = parse(&message);
@@ -149,7 +169,9 @@ fn celery_task(message: Vec<u8>, priority: i64) -> Result<Element, String> {
     let due = text("eta").map(|text| eta(text).ok_or_else(|| no_time(text))).transpose()?;
     let own = text("id").or_else(|| property("correlation_id")?.as_str()).map(str::to_owned);
     let priority = property("priority").and_then(Json::as_i64).unwrap_or(priority).clamp(0, CELERY_PRIORITIES);
-    Ok(job("celery", own.as_deref(), Found { value: message, due, score: None }, -priority))
+    let attempt = attempts(about.get("retries").and_then(Json::as_i64));
+    let message = NewMessage { payload: message, due, priority: -priority, attempt, ..NewMessage::default() };
+    Ok(job("celery", own.as_deref(), message))
 }
 
 /// The body of a task of protocol 1.

@@ -108,6 +108,7 @@ fn check_queue(client: &Client, queue: &[u8]) -> Result<(), Failure> {
 struct Counts {
     imported: u64,
     later: u64,
+    dead: u64,
     already: u64,
     removed: u64,
     failed: u64,
@@ -122,9 +123,10 @@ impl Counts {
     }
 
     fn report(&self, args: &ImportArgs, output: &Output) -> Result<Outcome, Failure> {
-        let Counts { imported, later, already, removed, failed, .. } = self;
+        let Counts { imported, later, dead, already, removed, failed, .. } = self;
         let mut text = if args.dry_run {
-            format!("would import {imported}, of which {later} are due later")
+            let dead = if *dead > 0 { format!(" and {dead} are dead") } else { String::new() };
+            format!("would import {imported}, of which {later} are due later{dead}")
         } else {
             format!("imported {imported}")
         };
@@ -135,7 +137,7 @@ impl Counts {
             text.push_str(&format!("; removed {removed} from the source"));
         }
         let object = if args.dry_run {
-            json!({ "would-import": imported, "later": later, "already": already, "failed": failed })
+            json!({ "would-import": imported, "later": later, "dead": self.dead, "already": already, "failed": failed })
         } else {
             json!({ "imported": imported, "already": already, "removed": removed, "failed": failed })
         };
@@ -208,6 +210,7 @@ impl Import<'_> {
                 continue;
             }
             self.counts.imported += 1;
+            self.counts.dead += u64::from(message.dead.is_some());
             self.counts.later += u64::from(message.due.is_some_and(|due| due > now));
         }
         Ok(0)
@@ -295,13 +298,20 @@ fn compare_job(message: &NewMessage, held: Option<&Fields>) -> Known {
         return Known::Other("the queue has another message of this id");
     }
     let state = held.text("state");
-    let is_waiting = (state == "delayed" || state == "ready") && held.int("attempt") == Some(0);
+    if message.dead.is_some() && state != "dead" {
+        return Known::Other("the queue has it already, and it is not dead there");
+    }
     match message.due {
-        Some(due) if !is_waiting || held.int("due") != Some(due) => {
+        Some(due) if !is_waiting(message, held) || held.int("due") != Some(due) => {
             Known::Other("the queue has it already, perhaps with another due time")
         }
         _ => Known::Same,
     }
+}
+
+/// Whether it was not delivered since it was imported.
+fn is_waiting(message: &NewMessage, held: &Fields) -> bool {
+    matches!(held.text("state").as_str(), "delayed" | "ready") && held.int("attempt") == message.attempt.or(Some(0))
 }
 
 /// A message that was retried or rescheduled has another due time, but one that was never delivered should have that of the
@@ -314,8 +324,7 @@ fn compare(message: &NewMessage, held: &Fields, is_move: bool) -> Known {
     if held.bytes("payload") != message.payload {
         return Known::Other("the queue has another message of this id");
     }
-    let is_waiting = (state == "delayed" || state == "ready") && held.int("attempt") == Some(0);
-    if is_move && is_waiting && message.due.is_some_and(|due| held.int("due") != Some(due)) {
+    if is_move && is_waiting(message, held) && message.due.is_some_and(|due| held.int("due") != Some(due)) {
         return Known::Other("the queue has it already, with another due time");
     }
     Known::Same

@@ -1,4 +1,4 @@
-"""Fills a queue of Celery, lets a worker take tasks that are due later, kills it, and prints as JSON what was put there.
+"""Fills a queue of Celery, lets a worker take tasks that are due later and retry one, kills it, and prints as JSON what was put there.
 
     python celery_queue.py PORT        with the packages celery and redis
 """
@@ -19,9 +19,10 @@ app = celery.Celery("celery_queue", broker=f"redis://127.0.0.1:{PORT}/0")
 app.conf.broker_connection_retry_on_startup = True
 
 
-@app.task(name="mail.send")
-def send(number):
-    pass
+@app.task(name="mail.send", bind=True)
+def send(self, number):
+    if number == "fails":
+        raise self.retry(eta=LATER)
 
 
 def main():
@@ -33,11 +34,13 @@ def main():
         task = send.apply_async([number], queue=queue, eta=eta, priority=priority)
         if queue == "mail":
             jobs.append({"id": f"celery:{task.id}", "due": due, "priority": -priority})
+        return jobs[-1]
 
     later = int(LATER.timestamp() * 1000)
     for number in range(4):
         push(number, later + number // 2 * 1000)
     push(0, later, queue="other")
+    push("fails").update(due=later, attempt=1)
     worker = subprocess.Popen(
         [sys.executable, "-m", "celery", "-A", "celery_queue", "worker", "-Q", "mail,other", "-P", "solo", "-l", "error"],
         cwd=os.path.dirname(os.path.abspath(__file__)),
@@ -47,7 +50,7 @@ def main():
     )
     try:
         deadline = time.monotonic() + 60
-        while connection.hlen("unacked") < 5:
+        while sum(b'"eta": "2100' in taken for taken in connection.hvals("unacked")) < 6:
             assert time.monotonic() < deadline, "the worker takes nothing"
             time.sleep(0.05)
     finally:

@@ -32,6 +32,10 @@ for key in sorted(connection.scan_iter()):
     elif kind == "zset":
         members = connection.zrange(key, 0, -1, withscores=True)
         command = ["ZADD", key, *flat((repr(float(score)), member) for member, score in members)]
+    elif b":results:" in key:
+        for entry, fields in connection.xrange(key):
+            print(json.dumps([text(word) for word in ["XADD", key, entry, *flat(fields.items())]]))
+        continue
     else:
         # Streams of events, which no import reads.
         continue

@@ -1,4 +1,4 @@
-# Fills a queue of Sidekiq, lets a worker fail so that jobs wait for a retry, and prints as JSON what was put there.
+# Fills a queue of Sidekiq, lets a worker fail so that jobs are dead or wait for a retry, and prints as JSON what was put there.
 #
 #   ruby sidekiq_queue.rb PORT        with Sidekiq, such as Debian's ruby-sidekiq
 
@@ -24,20 +24,23 @@ else
   Sidekiq.configure_client { |config| config.redis = REDIS }
   jobs = []
   failing = (0...2).map { |number| MailWorker.perform_async(number) }
+  dead = MailWorker.set(retry: 0).perform_async(2)
+  past = { attempt: 1, error: "RuntimeError: no such user" }
   environment = { "DQ_TEST_PORT" => PORT.to_s, "REDIS_URL" => REDIS[:url] }
   command = ["sidekiq", "-r", File.expand_path(__FILE__), "-c", "1", "-t", "1", "-q", "mail"]
   worker = spawn(environment, *command, out: File::NULL, err: File::NULL)
   begin
     deadline = Time.now + 60
-    sleep 0.05 until Sidekiq::RetrySet.new.size == 2 || Time.now > deadline
+    sleep 0.05 until Sidekiq::RetrySet.new.size + Sidekiq::DeadSet.new.size == 3 || Time.now > deadline
   ensure
     Process.kill("KILL", worker)
     Process.wait(worker)
   end
   # What the worker tells of its machine.
   Sidekiq.redis { |connection| connection.del("processes", *connection.smembers("processes")) }
-  Sidekiq::RetrySet.new.each { |job| jobs << { id: "sidekiq:#{job.jid}", due: (job.score * 1000 - 0.01).ceil } }
+  Sidekiq::RetrySet.new.each { |job| jobs << { id: "sidekiq:#{job.jid}", due: (job.score * 1000 - 0.01).ceil, **past } }
   raise "the worker fails nothing" unless jobs.map { |job| job[:id] }.sort == failing.map { |jid| "sidekiq:#{jid}" }.sort
+  jobs << { id: "sidekiq:#{dead}", due: nil, dead: "retries", **past }
   5.times { |number| jobs << { id: "sidekiq:#{MailWorker.perform_async(number)}", due: nil } }
   5.times do |number|
     at = LATER + number / 2 + 0.5

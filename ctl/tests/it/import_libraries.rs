@@ -42,9 +42,12 @@ fn expect_imported(server: &Server, kind: &str, expected: &Json, payload: impl F
     let source = expected["source"].as_str().expect("a source");
     let jobs = expected["jobs"].as_array().expect("jobs");
     let (count, args) = (jobs.len(), ["import", kind, source, "q"]);
+    let dead = jobs.iter().filter(|job| job["dead"].is_string()).count();
+    let live = (count - dead).to_string();
     let dry = json(server, &["import", kind, source, "q", "--dry-run"]).remove(0);
     let later = jobs.iter().filter(|job| job["due"].as_i64().is_some_and(|due| due > 4_000_000_000_000)).count();
     assert_eq!(dry["would-import"], count, "{dry}");
+    assert_eq!(dry["dead"], dead, "{dry}");
     assert!(dry["later"].as_u64().expect("a number") as usize >= later, "{dry}");
     assert_eq!(server.text(&["EXISTS", "q"]), "0");
     // It stops half way, as it would if it was killed; and goes on, and again.
@@ -56,13 +59,22 @@ fn expect_imported(server: &Server, kind: &str, expected: &Json, payload: impl F
     }
     server.ask(&["DQ.ALTER", "q", "MAXLEN", "0"]);
     ok(server, &args);
-    assert_eq!(server.text(&["DQ.LEN", "q"]), count.to_string());
+    assert_eq!(server.text(&["DQ.LEN", "q"]), live);
     for job in jobs {
         let message = json(server, &["get", "q", id(job)]).remove(0);
         match &job["due"] {
-            Json::Null => assert_eq!(message["state"], "ready", "{message}"),
+            Json::Null => {
+                let state = if job["dead"].is_null() { "ready" } else { "dead" };
+                assert_eq!((&message["state"], &message["reason"]), (&json!(state), &job["dead"]), "{message}");
+            }
             due => assert_eq!(&message["due"], due, "{message}"),
         }
+        assert_eq!(
+            (&message["attempt"], &message["error"]),
+            (job.get("attempt").unwrap_or(&json!(0)), &job["error"]),
+            "{message}"
+        );
+        assert_eq!(message["retries"], job["retries"].as_i64().unwrap_or(16), "{message}");
         assert_eq!(message["priority"], job.get("priority").cloned().unwrap_or(json!(0)), "{message}");
         payload(job, &message);
     }
@@ -70,11 +82,12 @@ fn expect_imported(server: &Server, kind: &str, expected: &Json, payload: impl F
     assert_eq!((&moved["imported"], &moved["failed"]), (&json!(0), &json!(0)), "{moved}");
     let again = dqctl(server, &[&args[..], &["--move"][..]].concat());
     assert!(again.code == 1 || again.out.starts_with("imported 0; removed 0"), "{again:?}");
-    assert_eq!(server.text(&["DQ.LEN", "q"]), count.to_string());
+    assert_eq!(server.text(&["DQ.LEN", "q"]), live);
+    assert_eq!(server.text(&["DQ.LEN", "q", "dead"]), dead.to_string());
     let other = json(server, &["import", kind, "other", "other-q", "--move"]).remove(0);
     assert_eq!(other["imported"], expected["left"], "{other}");
     // Those that are due at once come in the order in which they were put there, by priority.
-    let mut waiting: Vec<&Json> = jobs.iter().filter(|job| job["due"].is_null()).collect();
+    let mut waiting: Vec<&Json> = jobs.iter().filter(|job| job["due"].is_null() && job["dead"].is_null()).collect();
     waiting.sort_by_key(|job| -job.get("priority").and_then(Json::as_i64).unwrap_or(0));
     let waiting: Vec<&str> = waiting.into_iter().map(id).collect();
     let Value::Array(popped) = server.ask(&["DQ.POP", "q", "COUNT", "1000"]) else { panic!("nothing is ready") };
@@ -91,6 +104,19 @@ fn expect_imported(server: &Server, kind: &str, expected: &Json, payload: impl F
     assert_eq!(popped, waiting);
 }
 
+/// A job that the queue holds live may have died in the source since.
+#[test]
+fn a_job_that_died_since_it_was_imported_is_not_removed() {
+    let server = Server::start();
+    let job = r#"{"jid":"a","queue":"mail"}"#;
+    server.ask(&["LPUSH", "queue:mail", job]);
+    ok(&server, &["import", "sidekiq", "mail", "q", "--move"]);
+    server.ask(&["ZADD", "dead", "5", job]);
+    let ran = dqctl(&server, &["import", "sidekiq", "mail", "q", "--move"]);
+    assert!(ran.code == 3 && ran.err.contains("sidekiq:a"), "{ran:?}");
+    assert_eq!(server.text(&["ZCARD", "dead"]), "1");
+}
+
 fn payload(message: &Json) -> Json {
     serde_json::from_str(message["payload"].as_str().expect("text")).expect("JSON")
 }
@@ -101,7 +127,8 @@ fn rq(server: &Server, expected: &Json) {
         assert_eq!((&payload["id"], &payload["description"]), (&job["job"], &job["description"]));
         assert!(payload["data-base64"].as_str().is_some_and(|data| data.len() > 20), "{payload}");
     });
-    assert_eq!(server.text(&["EXISTS", "rq:queue:mail", "rq:scheduled:mail"]), "0");
+    assert_eq!(server.text(&["EXISTS", "rq:queue:mail", "rq:scheduled:mail", "rq:failed:mail"]), "0");
+    assert_eq!(server.ask(&["KEYS", "rq:results:*"]), Value::Array(Vec::new()));
 }
 
 fn celery(server: &Server, expected: &Json) {
@@ -119,17 +146,22 @@ fn sidekiq(server: &Server, expected: &Json) {
         assert_eq!((&payload["class"], &payload["queue"]), (&json!("MailWorker"), &json!("mail")));
         assert_eq!(format!("sidekiq:{}", payload["jid"].as_str().unwrap()), id(job));
     });
-    assert_eq!(server.text(&["EXISTS", "queue:mail", "schedule", "retry"]), "0");
+    assert_eq!(server.text(&["EXISTS", "queue:mail", "schedule", "retry", "dead"]), "0");
 }
 
 fn bullmq(server: &Server, expected: &Json) {
     expect_imported(server, "bullmq", expected, |job, message| {
         let payload = payload(message);
         assert_eq!((&payload["name"], &payload["data"]), (&json!("send"), &job["data"]));
-        let retries = job["retries"].as_i64().unwrap_or(16);
-        assert_eq!(message["retries"], retries);
     });
-    let left = ["bull:mail:wait", "bull:mail:delayed", "bull:mail:prioritized", "bull:mail:1", "bull:mail:own-id"];
+    let left = [
+        "bull:mail:wait",
+        "bull:mail:delayed",
+        "bull:mail:failed",
+        "bull:mail:prioritized",
+        "bull:mail:1",
+        "bull:mail:own-id",
+    ];
     assert_eq!(server.text(&[&["EXISTS"][..], &left[..]].concat()), "0");
 }
 
@@ -238,7 +270,7 @@ fn jobs_of_laravel_are_imported() {
         let command = "O:12:\\\"App\\\\Jobs\\\\Send\\\":0:{}";
         format!(
             "{{\"uuid\":\"{uuid}\",\"displayName\":\"App\\\\Jobs\\\\Send\",\"job\":\"Illuminate\\\\Queue\\\\CallQueuedHandler@call\",\
-             \"maxTries\":null,\"data\":{{\"commandName\":\"App\\\\Jobs\\\\Send\",\"command\":\"{command}\"}},\"id\":\"r{number}\",\"attempts\":0}}"
+             \"maxTries\":null,\"data\":{{\"commandName\":\"App\\\\Jobs\\\\Send\",\"command\":\"{command}\"}},\"id\":\"r{number}\",\"attempts\":{number}}}"
         )
     };
     let mut jobs = Vec::new();
@@ -248,8 +280,8 @@ fn jobs_of_laravel_are_imported() {
         server.ask(&["RPUSH", "app_database_queues:mail:notify", "1"]);
         let score = (4_102_444_800 + u64::from(number) / 2).to_string();
         server.ask(&["ZADD", "app_database_queues:mail:delayed", &score, &job(&later, number)]);
-        jobs.push(json!({ "id": format!("laravel:{waiting}"), "due": null }));
-        jobs.push(json!({ "id": format!("laravel:{later}"), "due": (4_102_444_800 + u64::from(number) / 2) * 1000 }));
+        jobs.push(json!({ "id": format!("laravel:{waiting}"), "due": null, "attempt": number }));
+        jobs.push(json!({ "id": format!("laravel:{later}"), "due": (4_102_444_800 + u64::from(number) / 2) * 1000, "attempt": number }));
     }
     server.ask(&["RPUSH", "queues:other", &job("other", 0)]);
     let expected = json!({ "source": "app_database_queues:mail", "left": 1, "jobs": jobs });
