@@ -21,10 +21,10 @@ mod condition;
 mod connection;
 mod daily;
 mod dead;
-mod doctor;
 mod dump;
 mod export;
 mod failure;
+mod findings;
 mod first;
 mod generate;
 mod groups;
@@ -140,7 +140,7 @@ fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome
         Command::Pause(args) => daily::flow::pause(client, &args, output),
         Command::Resume(args) => daily::flow::resume(client, &args, output),
         Command::Top(args) => top::top(client, args),
-        Command::Doctor(args) => doctor::doctor(client, &args, output),
+        Command::Doctor(args) => findings::doctor(client, &args, output),
         Command::Completions(args) => generate::completions(&args, output),
         Command::Man(args) => generate::man(&args, output),
         Command::Dump(args) => dump::dump(client, &args),

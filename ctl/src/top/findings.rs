@@ -4,7 +4,7 @@
 use super::app::{App, Next};
 use super::details::DetailsPage;
 use super::listing::{clamped, Listing, ListingPage};
-use crate::doctor::{self, MOST_NAMED};
+use crate::findings::{self, MOST_NAMED};
 use crate::output::text::{cut, grouped, left, named, paragraph, shown, Line, Style};
 use crate::output::{cut_in_the_middle, wrapped as by_words};
 use crate::time::{millis, span};
@@ -139,7 +139,7 @@ impl Finding {
 
 /// Looks at all servers and queues. This takes seconds.
 pub fn look(client: &Client) -> Result<Vec<Group>, String> {
-    let found = doctor::examine(client).map_err(|failure| failure.to_string())?;
+    let found = findings::examine(client).map_err(|failure| failure.to_string())?;
     Ok(Group::all(found.iter().map(Finding::read).collect()))
 }
 

@@ -1,8 +1,8 @@
 //! The servers: what they hold together, and what `dqctl doctor` finds.
 
 use super::{Answer, Api, Params, Problem};
-use crate::doctor;
 use crate::failure::Failure;
+use crate::findings;
 use crate::reply;
 use crate::time::now_ms;
 use crate::web::history::{History, Sample};
@@ -27,7 +27,7 @@ pub struct Examined {
 impl Examined {
     pub fn new(client: &Client, history: &History) -> Result<Examined, Failure> {
         let looked = now_ms();
-        let findings = doctor::examine(client)?.into_iter();
+        let findings = findings::examine(client)?.into_iter();
         Ok(Examined { looked, findings: findings.map(|finding| with_deaths(client, history, finding)).collect() })
     }
 }
