@@ -3,7 +3,7 @@
 use super::UNSERVED;
 use crate::dead::is_letter;
 use crate::reply::{self, Fields};
-use crate::time::{now_ms, span};
+use crate::time::span;
 use dq_client::{cmd, Client, Resend};
 
 /// A queue has a consumer for this time after a delivery, in ms, although nobody waits: consumers can poll without `BLOCK`.
@@ -119,13 +119,6 @@ fn first(client: &Client, queue: &[u8], state: &str, count: usize) -> Vec<Fields
 }
 
 impl Recent {
-    /// What is to be seen of it in one look.
-    pub fn at_once(client: &Client, queue: &[u8], info: &Fields) -> Recent {
-        let mut looks = Looks::default();
-        let peeked = looks.peek(client, queue, info);
-        looks.note(now_ms(), info, peeked)
-    }
-
     pub fn has_death(&self, within: i64) -> bool {
         self.newest_death.is_some_and(|ago| ago < within)
     }

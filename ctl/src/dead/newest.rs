@@ -12,8 +12,6 @@ use std::collections::HashMap;
 /// The most dead messages that are read, and about the most bytes of their payloads: a page shows many queues.
 const READ: i64 = 100;
 const BYTES: i64 = 128 * 1024;
-/// The cause of the death of a message that was not completed within its TTL.
-const EXPIRED: &str = "(expired)";
 
 /// What is known of the deaths of the last minutes.
 pub struct Known {
@@ -29,11 +27,6 @@ pub struct Known {
 }
 
 impl Known {
-    /// Whether most of them were not completed within their TTL.
-    pub fn have_expired(&self) -> bool {
-        self.cause.as_ref().is_some_and(|(cause, _)| cause == EXPIRED)
-    }
-
     /// `at least 250 in 10m: timeout (98 of the newest 100)`; `None` if the cause is not known.
     pub fn words(&self) -> Option<String> {
         let (cause, of) = self.cause.as_ref()?;

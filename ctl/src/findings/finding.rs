@@ -1,4 +1,4 @@
-//! What `dqctl doctor` found: one line each.
+//! What `dqctl doctor` found: typed until it is printed.
 
 use crate::advice;
 use crate::failure::{Failure, Outcome};
@@ -7,61 +7,9 @@ use crate::output::text::Style;
 use crate::output::Output;
 use crate::trouble::Trouble;
 use serde_json::{json, Map, Value as Json};
+use std::cmp::Reverse;
 
-/// The checks for queues that nobody consumes, and for those whose messages die.
-pub const NO_CONSUMER: &str = "no-consumer";
-pub const DYING: &str = "dying";
-/// Checks of queues: what the queues of one line have in common, and what to do about many of them.
-const TOGETHER: [(&str, &str, &str); 19] = [
-    (
-        NO_CONSUMER,
-        "messages are ready and nobody takes them",
-        "start their consumers; dqctl ls --trouble lists the queues",
-    ),
-    (
-        DYING,
-        "messages have died in the last 10 minutes",
-        "dqctl dead '*' --by-error adds up what they died of; dqctl ls --trouble lists the queues",
-    ),
-    ("full", "they are full, or nearly", "add consumers, or raise each limit with dqctl alter QUEUE --maxlen N"),
-    ("refused", "pushes were refused since they were created, because they were full", "let producers try again"),
-    ("closed", "they are closed", "when they have been drained, open each with dqctl resume QUEUE in"),
-    (
-        "paused",
-        "they are paused",
-        "resume each with dqctl resume QUEUE, or several with a pattern; dqctl ls --trouble lists the queues",
-    ),
-    ("stuck", "they are late, and consumers hold messages for long", "who holds them, list with dqctl consumers"),
-    (
-        "behind",
-        "messages wait for long, although there are consumers",
-        "add consumers, or raise a limit that they are at; dqctl ls --trouble lists the queues",
-    ),
-    ("dead", "they have dead messages", "redrive or cancel them; dqctl dead '*' --by-error adds up what they died of"),
-    (
-        "dead-full",
-        "they have as many dead messages as they keep",
-        "redrive or cancel some; dqctl dead '*' --by-error adds up what they died of",
-    ),
-    ("moved", "dead messages are moved to other queues", "dqctl ls --watch and top show whether messages die"),
-    (
-        "letters",
-        "nobody takes the dead messages that are moved to them",
-        "look with dqctl dead QUEUE --letters --by-error",
-    ),
-    ("forward", "forwarding fails", "repair the targets, or forward no more with dqctl alter QUEUE --forward NONE"),
-    (
-        "deadforward",
-        "forwarding of dead messages fails",
-        "repair the targets, or forward no more with dqctl alter QUEUE --deadforward NONE",
-    ),
-    ("group-paused", "groups are paused", "dqctl groups QUEUE lists those of a queue"),
-    ("group-rate", "groups are at their rate", "dqctl groups QUEUE lists those of a queue"),
-    ("group-limit", "groups are at their limit", "dqctl groups QUEUE lists those of a queue"),
-    ("expires", "their keys expire", "keep each with redis-cli PERSIST QUEUE"),
-    ("leases", "many leases have expired since they were created", "compare dqctl stats QUEUE with the lease of each"),
-];
-/// How many of them are named in one line; so few have a line each.
+/// How many queues are named in one line; so few have a line each.
 pub const MOST_NAMED: usize = 3;
 
 /// How much a finding matters. The most important one comes first.
@@ -87,7 +35,7 @@ impl Severity {
         }
     }
 
-    /// How the word looks on a terminal, in the colours of `dqctl top`.
+    /// How the word looks on a terminal.
     fn style(self) -> Style {
         match self {
             Severity::Critical => Style::Bad,
@@ -107,46 +55,64 @@ pub enum Subject {
     All,
 }
 
-/// One finding: what is so, why that matters, and what to do about it.
+/// What a check found: what is so, why that matters, and what to do about it.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub struct Found {
     pub severity: Severity,
-    pub subject: Subject,
-    /// A name for programs, which does not change with the text.
-    pub check: &'static str,
     pub what: String,
     pub why: String,
     pub advice: String,
-    /// That of the queue it is about.
+}
+
+impl Found {
+    pub fn new(
+        severity: Severity,
+        what: impl Into<String>,
+        why: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Found {
+        Found { severity, what: what.into(), why: why.into(), advice: advice.into() }
+    }
+}
+
+/// A check, by which programs know what was found, and what many queues of which it was found have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Name {
+    /// It does not change with the text.
+    pub check: &'static str,
+    /// Nothing for servers.
+    pub kind: Option<&'static str>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Finding {
+    pub subject: Subject,
+    pub name: Name,
+    pub found: Found,
+    /// That of the queue.
     trouble: Trouble,
 }
 
 impl Finding {
-    fn json(&self) -> Map<String, Json> {
+    pub fn json(&self) -> Map<String, Json> {
         let mut object = Map::new();
-        object.insert("severity".to_owned(), json!(self.severity.as_str()));
-        object.insert("check".to_owned(), json!(self.check));
+        object.insert("severity".to_owned(), json!(self.found.severity.as_str()));
+        object.insert("check".to_owned(), json!(self.name.check));
         match &self.subject {
             Subject::Server(server) => drop(object.insert("server".to_owned(), json!(server))),
             Subject::Queue(queue) => put(&mut object, "queue", queue),
             Subject::All => {}
         }
-        object.insert("what".to_owned(), json!(self.what));
-        object.insert("why".to_owned(), json!(self.why));
-        object.insert("do".to_owned(), json!(self.advice));
-        if let Some((_, kind, _)) = self.together() {
+        let texts = [("what", &self.found.what), ("why", &self.found.why), ("do", &self.found.advice)];
+        object.extend(texts.map(|(name, text)| (name.to_owned(), json!(text))));
+        if let Some(kind) = self.name.kind {
             object.insert("kind".to_owned(), json!(kind));
         }
         object
     }
 
-    /// What it has in common with findings of the same check about other queues, and what to do about many of them.
-    fn together(&self) -> Option<&'static (&'static str, &'static str, &'static str)> {
-        TOGETHER.iter().find(|(check, ..)| *check == self.check)
-    }
-
     /// What it is about.
-    fn name(&self) -> String {
+    fn about(&self) -> String {
         match &self.subject {
             Subject::Server(server) => server.clone(),
             Subject::Queue(queue) => shown(queue),
@@ -155,28 +121,32 @@ impl Finding {
     }
 
     fn cells(&self) -> [String; 5] {
-        let subject = match &self.subject {
-            Subject::Server(_) => format!("server {}", self.name()),
-            Subject::Queue(_) => format!("queue {}", self.name()),
-            Subject::All => self.name(),
+        let about = match &self.subject {
+            Subject::Server(_) => format!("server {}", self.about()),
+            Subject::Queue(_) => format!("queue {}", self.about()),
+            Subject::All => self.about(),
         };
-        [self.severity.as_str().to_owned(), subject, self.what.clone(), self.why.clone(), self.advice.clone()]
+        let Found { severity, what, why, advice } = &self.found;
+        [severity.as_str().to_owned(), about, what.clone(), why.clone(), advice.clone()]
+    }
+
+    fn is_like(&self, other: &Finding) -> bool {
+        self.name == other.name && self.found.severity == other.found.severity && self.name.kind.is_some()
     }
 }
 
-/// One line for queues of which the same was found.
-fn together(many: &[&Finding], what: &str, advice: &str) -> [String; 5] {
-    let named: Vec<String> = many.iter().take(MOST_NAMED).map(|finding| finding.name()).collect();
-    let severity = many.first().map(|first| first.severity.as_str()).unwrap_or_default();
-    // The reasons may differ.
-    let same = many.first().filter(|first| many.iter().all(|finding| finding.why == first.why));
-    let why = same.map(|first| first.why.clone()).unwrap_or_default();
+/// One line for queues of which the same was found, with what to do about the first.
+fn together(first: &Finding, many: &[&Finding]) -> [String; 5] {
+    let named: Vec<String> = many.iter().take(MOST_NAMED).map(|finding| finding.about()).collect();
+    let (named, more) = (named.join(", "), many.len().saturating_sub(MOST_NAMED));
+    let Found { severity, why, advice, .. } = &first.found;
     [
-        severity.to_owned(),
+        severity.as_str().to_owned(),
         format!("{} queues", many.len()),
-        format!("{what}: {} and {} more", named.join(", "), many.len().saturating_sub(MOST_NAMED)),
-        why,
-        advice::reaching(advice),
+        format!("{}: {named} and {more} more", first.name.kind.unwrap_or_default()),
+        // The reasons may differ.
+        if many.iter().all(|finding| finding.found.why == *why) { why.clone() } else { String::new() },
+        format!("{}: {advice}", first.about()),
     ]
 }
 
@@ -185,134 +155,75 @@ fn together(many: &[&Finding], what: &str, advice: &str) -> [String; 5] {
 pub struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// The findings about one subject.
-    pub fn about(&mut self, subject: Subject) -> About<'_> {
-        About { findings: self, subject, trouble: Trouble::default() }
-    }
-
-    /// Whether a check found something critical.
-    pub fn is_critical(&self, check: &str) -> bool {
-        self.0.iter().any(|finding| finding.check == check && finding.severity == Severity::Critical)
-    }
-
-    /// The most important one first; of queues, the one that loses messages, and the one where most wait.
-    fn sort(&mut self) {
-        let is_of_server = |finding: &Finding| matches!(finding.subject, Subject::Server(_));
-        self.0.sort_by(|a, b| {
-            (a.severity, !is_of_server(a), b.trouble, &a.subject).cmp(&(
-                b.severity,
-                !is_of_server(b),
-                a.trouble,
-                &b.subject,
-            ))
-        });
-    }
-
-    /// Forgets all that is not critical.
-    pub fn keep_critical(&mut self) {
-        self.0.retain(|finding| finding.severity == Severity::Critical);
-    }
-
-    /// One line for each finding, and one for all queues of the same check and severity, if these are many.
-    fn for_people(&self) -> Vec<(Severity, [String; 5])> {
-        let cells = |finding: &Finding| {
-            let Some((_, what, advice)) = finding.together() else {
-                return Some(finding.cells());
-            };
-            match self.like(finding).as_slice() {
-                many @ [first, ..] if many.len() > MOST_NAMED => {
-                    std::ptr::eq(*first, finding).then(|| together(many, what, advice))
-                }
-                _ => Some(finding.cells()),
-            }
+    pub fn add(&mut self, subject: &Subject, name: Name, mut found: Found, trouble: Trouble) {
+        found.advice = match subject {
+            Subject::Queue(queue) => advice::for_queue(&found.advice, &shown(queue)),
+            Subject::Server(server) => advice::for_server(&found.advice, server),
+            Subject::All => found.advice,
         };
-        self.0.iter().filter_map(|finding| Some((finding.severity, cells(finding)?))).collect()
+        self.0.push(Finding { subject: subject.clone(), name, found, trouble });
     }
 
-    /// The findings of the same check and severity, one for each queue.
-    fn like(&self, one: &Finding) -> Vec<&Finding> {
-        let is_like = |other: &&Finding| other.check == one.check && other.severity == one.severity;
-        let mut like: Vec<&Finding> = self.0.iter().filter(is_like).collect();
-        like.dedup_by(|a, b| a.subject == b.subject);
-        like
-    }
-
-    /// The findings as objects, the most important ones first.
-    pub fn json(mut self) -> Vec<Json> {
-        self.sort();
-        self.0.iter().map(|finding| Json::Object(finding.json())).collect()
-    }
-
-    /// Prints the findings, the most important ones first, or for people that there is `nothing`. The outcome says whether something is to be done.
-    pub fn print(mut self, output: &Output, nothing: &str) -> Result<Outcome, Failure> {
-        self.sort();
-        self.0.iter_mut().for_each(|finding| finding.advice = advice::reaching(&finding.advice));
-        if output.json {
-            self.0.iter().try_for_each(|finding| output.object(&finding.json()))?;
-        } else if output.is_for_people() {
-            self.for_people().iter().try_for_each(|(severity, cells)| output.sentence(severity.style(), cells))?;
-        } else {
-            self.0.iter().try_for_each(|finding| output.sentence(Style::Plain, &finding.cells()))?;
-        }
-        if self.0.is_empty() && !output.json {
-            output.remark(nothing)?;
-        }
-        let is_sound = self.0.iter().all(|finding| finding.severity >= Severity::Note);
-        Ok(Outcome::found(is_sound))
-    }
-}
-
-/// Collects findings about one subject.
-pub struct About<'a> {
-    findings: &'a mut Findings,
-    subject: Subject,
-    pub trouble: Trouble,
-}
-
-impl About<'_> {
-    pub fn critical(&mut self, check: &'static str, what: impl Into<String>, why: &str, advice: &str) {
-        self.add(Severity::Critical, check, what, why, advice);
-    }
-
-    pub fn warning(&mut self, check: &'static str, what: impl Into<String>, why: &str, advice: &str) {
-        self.add(Severity::Warning, check, what, why, advice);
-    }
-
-    pub fn note(&mut self, check: &'static str, what: impl Into<String>, why: &str, advice: &str) {
-        self.add(Severity::Note, check, what, why, advice);
-    }
-
-    /// Something could not be checked because of a missing `right`. Reported once for each `what`.
-    pub fn not_checked(&mut self, check: &'static str, what: &str, right: &str) {
-        let is_known = |known: &Finding| known.severity == Severity::NotChecked && known.what == what;
-        if let Some(known) = self.findings.0.iter_mut().find(|known| is_known(known)) {
-            if known.subject != self.subject {
+    /// Something was not looked at, because the user lacks a right. It is reported once.
+    pub fn not_checked(&mut self, subject: &Subject, check: &'static str, what: &str, right: &str) {
+        let is_known = |known: &Finding| known.found.severity == Severity::NotChecked && known.found.what == what;
+        if let Some(known) = self.0.iter_mut().find(|known| is_known(known)) {
+            if known.subject != *subject {
                 known.subject = Subject::All;
             }
             return;
         }
-        let why = "the user or the network does not allow it";
-        let advice = if right.is_empty() { String::new() } else { format!("grant the user {right} with ACL SETUSER") };
-        self.add(Severity::NotChecked, check, what, why, &advice);
+        let (why, advice) =
+            ("the user or the network does not allow it", format!("grant the user {right} with ACL SETUSER"));
+        let found = Found::new(Severity::NotChecked, what, why, advice);
+        self.add(subject, Name { check, kind: None }, found, Trouble::default());
     }
 
-    pub fn add(&mut self, severity: Severity, check: &'static str, what: impl Into<String>, why: &str, advice: &str) {
-        let (subject, what) = (self.subject.clone(), what.into());
-        let advice = match &subject {
-            Subject::Queue(queue) => advice::for_queue(advice, &shown(queue)),
-            Subject::Server(server) => advice::for_server(advice, server),
-            Subject::All => advice.to_owned(),
-        };
-        let why = why.to_owned();
-        let trouble = self.trouble;
-        self.findings.0.push(Finding { severity, subject, check, what, why, advice, trouble });
+    /// Whether a check found something critical.
+    pub fn is_critical(&self, check: &str) -> bool {
+        self.0.iter().any(|finding| finding.name.check == check && finding.found.severity == Severity::Critical)
     }
+
+    /// The most important one first; of queues, the one that loses messages, and the one where most wait.
+    pub fn sorted(mut self) -> Vec<Finding> {
+        fn key(one: &Finding) -> (Severity, bool, Reverse<Trouble>, &Subject) {
+            (one.found.severity, !matches!(one.subject, Subject::Server(_)), Reverse(one.trouble), &one.subject)
+        }
+        self.0.sort_by(|a, b| key(a).cmp(&key(b)));
+        self.0
+    }
+}
+
+/// Prints findings, or that there is `nothing`. The outcome says whether something is to be done.
+pub fn print(mut findings: Vec<Finding>, output: &Output, nothing: &str) -> Result<Outcome, Failure> {
+    findings.iter_mut().for_each(|finding| finding.found.advice = advice::reaching(&finding.found.advice));
+    for finding in &findings {
+        if output.json {
+            output.object(&finding.json())?;
+        } else if !output.is_for_people() {
+            output.sentence(Style::Plain, &finding.cells())?;
+        } else {
+            let mut like: Vec<&Finding> = findings.iter().filter(|other| other.is_like(finding)).collect();
+            like.dedup_by(|a, b| a.subject == b.subject);
+            let cells = match like.first() {
+                Some(first) if like.len() > MOST_NAMED && !std::ptr::eq(*first, finding) => continue,
+                Some(first) if like.len() > MOST_NAMED => together(first, &like),
+                _ => finding.cells(),
+            };
+            output.sentence(finding.found.severity.style(), &cells)?;
+        }
+    }
+    if findings.is_empty() && !output.json {
+        output.remark(nothing)?;
+    }
+    let is_sound = findings.iter().all(|finding| finding.found.severity >= Severity::Note);
+    Ok(Outcome::found(is_sound))
 }
 
 #[cfg(test)]
 impl Findings {
     /// The checks that found something, with their severity.
     pub fn names(&self) -> Vec<(Severity, &'static str)> {
-        self.0.iter().map(|finding| (finding.severity, finding.check)).collect()
+        self.0.iter().map(|finding| (finding.found.severity, finding.name.check)).collect()
     }
 }

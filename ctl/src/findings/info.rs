@@ -6,14 +6,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The settings that are looked at.
-const SETTINGS: [&str; 6] = [
-    "save",
-    "appendfsync",
-    "min-replicas-to-write",
-    "no-appendfsync-on-rewrite",
-    "tcp-keepalive",
-    "stop-writes-on-bgsave-error",
-];
+const SETTINGS: [&str; 4] = ["save", "appendfsync", "min-replicas-to-write", "no-appendfsync-on-rewrite"];
 
 /// One server at one time.
 #[derive(Default)]
@@ -68,8 +61,14 @@ impl ServerInfo {
         self.fields.get(name).map_or("", String::as_str)
     }
 
-    pub fn number(&self, name: &str) -> Option<u64> {
-        self.text(name).parse().ok()
+    /// Zero if it is missing.
+    pub fn number(&self, name: &str) -> u64 {
+        self.text(name).parse().unwrap_or(0)
+    }
+
+    /// Whether it is known that a setting has this value.
+    pub fn is_set(&self, name: &str, value: &str) -> bool {
+        self.config.as_ref().is_some_and(|config| config.text(name) == value)
     }
 
     /// The replicas of a master: the values of `slave0`, `slave1` and so on.

@@ -1,10 +1,11 @@
-//! What is wrong with a server: persistence, eviction, replicas, clocks, and the timer of the module.
+//! What is wrong with a server: a table of checks over what it says of itself, and what differs between servers.
 
-use super::finding::Severity::{Critical, NotChecked, Warning};
-use super::finding::{About, Findings, Subject};
-use super::info::{Clock, ServerInfo};
+use super::finding::Severity::{self, Critical, Note, Warning};
+use super::finding::{Findings, Found, Name, Subject};
+use super::info::ServerInfo;
 use crate::time::span;
-use dq_client::Address;
+use crate::trouble::Trouble;
+use dq_client::{Address, Error};
 
 /// A clock that differs by more makes `AT` and `DELAY` visibly different things, in ms.
 const CLOCK: i64 = 1_000;
@@ -20,141 +21,127 @@ const LONG_RUN: u64 = 100_000;
 /// Runs after which a precise timer would have been seen.
 const SOME_RUNS: u64 = 100;
 
+/// A check that needs no more than a condition: when something is found, how severe that is, what is so, why it matters, and
+/// what to do.
+type Simple = (&'static str, fn(&ServerInfo) -> bool, Severity, [&'static str; 3]);
+type Check = (&'static str, fn(&ServerInfo) -> Option<Found>);
+
+const APPENDONLY: &str =
+    "write appendonly yes into the configuration file, and switch it on with redis-cli CONFIG SET appendonly yes";
+
+#[rustfmt::skip]
+const SIMPLE: [Simple; 10] = [
+    ("module", |info| info.module.is_none(), Critical,
+        ["the module dq is not loaded", "no queue can be used or loaded on this server", "load it with loadmodule in its configuration file"]),
+    ("persistence", |info| !has_aof(info) && info.is_set("save", ""), Critical,
+        ["neither the AOF nor snapshots are on", "all queues are lost when the server stops", APPENDONLY]),
+    ("aof", |info| !has_aof(info) && !info.is_set("save", ""), Warning,
+        ["the AOF is off", "a crash forgets all that happened since the last snapshot", APPENDONLY]),
+    ("appendfsync", |info| has_aof(info) && info.is_set("appendfsync", "no"), Warning,
+        ["appendfsync is no", "the system decides when the AOF reaches the disk, so a power cut may lose half a minute", "redis-cli CONFIG SET appendfsync everysec"]),
+    ("appendfsync", |info| has_aof(info) && info.is_set("no-appendfsync-on-rewrite", "yes"), Note,
+        ["no-appendfsync-on-rewrite is yes", "while the AOF is rewritten, a power cut may lose more than a second", "if the disk is fast enough, redis-cli CONFIG SET no-appendfsync-on-rewrite no"]),
+    ("replica-link", |info| is_replica(info) && info.text("master_link_status") != "up", Critical,
+        ["the link of this replica to its master is down", "a failover to this replica would forget all that happened since", "read its log, and check whether it can reach its master"]),
+    ("replicas", |info| !is_replica(info) && info.replicas().is_empty(), Note,
+        ["there is no replica", "if the machine is lost, its queues are lost; while it is down, nothing is delivered", "add one with REPLICAOF"]),
+    ("min-replicas", |info| !info.replicas().is_empty() && info.is_set("min-replicas-to-write", "0"), Note,
+        ["min-replicas-to-write is 0", "a master that is cut off goes on accepting messages, which are lost when another one takes over",
+         "if that matters more than accepting writes, redis-cli CONFIG SET min-replicas-to-write 1"]),
+    ("timer", |info| info.number("dq_timer_longest_us") > LONG_RUN, Warning,
+        ["a run of the timer took longer than 100 ms", "all clients of the server waited for it", "lower dq.timer-budget, and check whether the machine swaps or is overloaded"]),
+    ("timer", |info| info.number("dq_timer_runs") > SOME_RUNS && info.text("dq_timer_punctual") == "0", Note,
+        ["the precise timer is not available", "messages are delivered up to 2 ms after they are due", "run the server on Linux"]),
+];
+
+const CHECKS: [Check; 5] =
+    [("writes", writes), ("eviction", eviction), ("memory", memory), ("timer", busy_timer), ("clock", local_clock)];
+
 /// All that one server says about itself.
 pub fn check(server: &Address, info: &ServerInfo, findings: &mut Findings) {
-    let about = &mut findings.about(Subject::Server(server.to_string()));
-    if info.module.is_none() {
-        let why = "no queue can be used or loaded on this server";
-        about.critical(
-            "module",
-            "the module dq is not loaded",
-            why,
-            "load it with loadmodule in its configuration file",
-        );
-    }
+    let subject = Subject::Server(server.to_string());
     if info.config.is_none() {
-        about.not_checked("config", "snapshots, appendfsync and min-replicas-to-write", "+config|get");
+        findings.not_checked(&subject, "config", "snapshots, appendfsync and min-replicas-to-write", "+config|get");
     }
-    persistence(info, about);
-    writes(info, about);
-    memory(info, about);
-    if info.text("role") == "slave" {
-        replica(info, about);
-    } else {
-        replicas(info, about);
+    if info.clock.is_none() {
+        findings.not_checked(&subject, "clock", "the clock", "+time");
     }
-    timer(info, about);
-    local_clock(info.clock, about);
+    for (name, is_so, severity, [what, why, advice]) in SIMPLE {
+        add(server, name, is_so(info).then(|| Found::new(severity, what, why, advice)), findings);
+    }
+    for (name, look) in CHECKS {
+        add(server, name, look(info), findings);
+    }
+    add(server, "replica-lag", lagging_replicas(info), findings);
+}
+
+fn add(server: &Address, check: &'static str, found: impl IntoIterator<Item = Found>, findings: &mut Findings) {
+    let subject = Subject::Server(server.to_string());
+    for found in found {
+        findings.add(&subject, Name { check, kind: None }, found, Trouble::default());
+    }
+}
+
+fn some(severity: Severity, what: impl Into<String>, why: &str, advice: &str) -> Option<Found> {
+    Some(Found::new(severity, what, why, advice))
+}
+
+fn is_replica(info: &ServerInfo) -> bool {
+    info.text("role") == "slave"
+}
+
+fn has_aof(info: &ServerInfo) -> bool {
+    info.text("aof_enabled") != "0"
 }
 
 /// Looks whether a server that was named for its queues is a master.
 pub fn is_master(server: &Address, info: &ServerInfo, findings: &mut Findings) {
-    if info.text("role") == "slave" {
+    if is_replica(info) {
         let what = format!("it is a replica of {}:{}", info.text("master_host"), info.text("master_port"));
         let why =
             "clients wait at the master, so each queue here looks as if it had no consumer, and no change is accepted";
-        let about = &mut findings.about(Subject::Server(server.to_string()));
-        about.warning("role", what, why, "name the master with --url or DQ_URL");
+        add(server, "role", some(Warning, what, why, "name the master with --url or DQ_URL"), findings);
     }
 }
 
-fn setting(info: &ServerInfo, name: &str) -> Option<String> {
-    info.config.as_ref().map(|config| config.text(name))
-}
-
-fn persistence(info: &ServerInfo, about: &mut About) {
-    if info.text("aof_enabled") == "0" {
-        let advice = "write appendonly yes into the configuration file, and switch it on with redis-cli CONFIG SET appendonly yes";
-        match setting(info, "save") {
-            Some(save) if save.is_empty() => {
-                let why = "all queues are lost when the server stops";
-                about.critical("persistence", "neither the AOF nor snapshots are on", why, advice);
-            }
-            _ => {
-                let why = "a crash forgets all that happened since the last snapshot";
-                about.warning("aof", "the AOF is off", why, advice);
-            }
-        }
-        return;
-    }
-    if setting(info, "appendfsync").as_deref() == Some("no") {
-        let why = "the system decides when the AOF reaches the disk, so a power cut may lose half a minute";
-        let advice = "redis-cli CONFIG SET appendfsync everysec";
-        about.warning("appendfsync", "appendfsync is no", why, advice);
-    }
-    if setting(info, "no-appendfsync-on-rewrite").as_deref() == Some("yes") {
-        let why = "while the AOF is rewritten, a power cut may lose more than a second";
-        let advice = "if the disk is fast enough, redis-cli CONFIG SET no-appendfsync-on-rewrite no";
-        about.note("appendfsync", "no-appendfsync-on-rewrite is yes", why, advice);
-    }
-}
-
-fn writes(info: &ServerInfo, about: &mut About) {
-    for (field, what) in [
+fn writes(info: &ServerInfo) -> Option<Found> {
+    let all = [
         ("aof_last_write_status", "the last write of the AOF failed"),
         ("aof_last_bgrewrite_status", "the last rewrite of the AOF failed"),
         ("rdb_last_bgsave_status", "the last snapshot failed"),
-    ] {
-        if !matches!(info.text(field), "ok" | "") {
-            let why = "the next crash loses more than expected, and the server may refuse writes";
-            let advice = "read the log of the server: the disk may be full, or there is too little memory for the fork";
-            about.critical("writes", what, why, advice);
-        }
-    }
+    ];
+    let (_, what) = all.into_iter().find(|(field, _)| !matches!(info.text(field), "ok" | ""))?;
+    let why = "the next crash loses more than expected, and the server may refuse writes";
+    let advice = "read the log of the server: the disk may be full, or there is too little memory for the fork";
+    some(Critical, what, why, advice)
 }
 
-fn memory(info: &ServerInfo, about: &mut About) {
-    let (policy, limit) = (info.text("maxmemory_policy"), info.number("maxmemory").unwrap_or(0));
-    if policy.starts_with("allkeys") {
-        let (severity, why) = if limit > 0 {
-            (Critical, "whole queues are deleted when the memory is used up")
-        } else {
-            (Warning, "whole queues would be deleted as soon as somebody sets maxmemory")
-        };
-        let what = format!("maxmemory-policy is {policy}");
-        about.add(severity, "eviction", what, why, "redis-cli CONFIG SET maxmemory-policy noeviction");
-    } else if policy.starts_with("volatile") && limit > 0 {
-        let why = "queues with a time to live (EXPIRE) may be deleted when the memory is used up";
-        let what = format!("maxmemory-policy is {policy}");
-        about.note("eviction", what, why, "redis-cli CONFIG SET maxmemory-policy noeviction");
-    }
-    let used = info.number("used_memory").unwrap_or(0);
-    if limit > 0 && used / 4 >= limit / 5 {
-        let what = format!("{}% of maxmemory is used", used.saturating_mul(100) / limit);
-        let why = "pushes are refused with OOM when it is used up";
-        about.warning(
-            "memory",
-            what,
-            why,
-            "raise maxmemory, or limit the largest queues (--maxlen); dqctl ls --sort ready lists them",
-        );
-    }
+fn eviction(info: &ServerInfo) -> Option<Found> {
+    let (policy, is_limited) = (info.text("maxmemory_policy"), info.number("maxmemory") > 0);
+    let (severity, why) = match (policy.split('-').next()?, is_limited) {
+        ("allkeys", true) => (Critical, "whole queues are deleted when the memory is used up"),
+        ("allkeys", false) => (Warning, "whole queues would be deleted as soon as somebody sets maxmemory"),
+        ("volatile", true) => (Note, "queues with a time to live (EXPIRE) may be deleted when the memory is used up"),
+        _ => return None,
+    };
+    let advice = "redis-cli CONFIG SET maxmemory-policy noeviction";
+    some(severity, format!("maxmemory-policy is {policy}"), why, advice)
 }
 
-fn replica(info: &ServerInfo, about: &mut About) {
-    if info.text("master_link_status") != "up" {
-        let why = "a failover to this replica would forget all that happened since";
-        let advice = "read its log, and check whether it can reach its master";
-        about.critical("replica-link", "the link of this replica to its master is down", why, advice);
+fn memory(info: &ServerInfo) -> Option<Found> {
+    let (limit, used) = (info.number("maxmemory"), info.number("used_memory"));
+    if limit == 0 || used / 4 < limit / 5 {
+        return None;
     }
+    let advice = "raise maxmemory, or limit the largest queues (--maxlen); dqctl ls --sort ready lists them";
+    let what = format!("{}% of maxmemory is used", used.saturating_mul(100) / limit);
+    some(Warning, what, "pushes are refused with OOM when it is used up", advice)
 }
 
-fn replicas(info: &ServerInfo, about: &mut About) {
-    let replicas = info.replicas();
-    if replicas.is_empty() {
-        let why = "if the machine is lost, its queues are lost; while it is down, nothing is delivered";
-        about.note("replicas", "there is no replica", why, "add one with REPLICAOF");
-        return;
-    }
-    if setting(info, "min-replicas-to-write").as_deref() == Some("0") {
-        let why = "a master that is cut off goes on accepting messages, which are lost when another one takes over";
-        let advice = "if that matters more than accepting writes, redis-cli CONFIG SET min-replicas-to-write 1";
-        about.note("min-replicas", "min-replicas-to-write is 0", why, advice);
-    }
-    let written = info.number("master_repl_offset").unwrap_or(0);
-    for replica in replicas {
-        let name = replica.address.to_string();
-        let missing = written.saturating_sub(replica.offset);
+fn lagging_replicas(info: &ServerInfo) -> Vec<Found> {
+    let written = info.number("master_repl_offset");
+    let found = info.replicas().into_iter().filter_map(|replica| {
+        let (name, missing) = (replica.address.to_string(), written.saturating_sub(replica.offset));
         let what = if replica.state != "online" {
             format!("the replica {name} is not in step yet: {}", replica.state)
         } else if replica.lag > LAG {
@@ -162,83 +149,64 @@ fn replicas(info: &ServerInfo, about: &mut About) {
         } else if missing > BEHIND {
             format!("the replica {name} is {} MB behind", missing / 1024 / 1024)
         } else {
-            continue;
+            return None;
         };
         let why = "a failover to it would forget what it has not received";
-        about.warning("replica-lag", what, why, "look at its load and at the network between them");
-    }
+        some(Warning, what, why, "look at its load and at the network between them")
+    });
+    found.collect()
 }
 
-fn timer(info: &ServerInfo, about: &mut About) {
-    let number = |name: &str| info.number(name).unwrap_or(0);
-    let (runs, over) = (number("dq_timer_runs"), number("dq_timer_over_budget"));
-    if over >= BUSY_RUNS && over >= runs / BUSY_SHARE {
-        let what = format!("{over} of {runs} runs of the timer used up their budget");
-        let why = "leases and times to live expire faster than the timer can process them, so messages are late";
-        about.warning("timer", what, why, "raise dq.timer-budget, or spread the queues over servers");
-    }
-    let longest = number("dq_timer_longest_us");
-    if longest > LONG_RUN {
-        let what = format!("a run of the timer took {}", span(longest / 1_000));
-        let why = "all clients of the server waited for it";
-        let advice = "lower dq.timer-budget, and check whether the machine swaps or is overloaded";
-        about.warning("timer", what, why, advice);
-    }
-    if runs > SOME_RUNS && info.text("dq_timer_punctual") == "0" {
-        let why = "messages are delivered up to 2 ms after they are due";
-        about.note("timer", "the precise timer is not available", why, "run the server on Linux");
-    }
+fn busy_timer(info: &ServerInfo) -> Option<Found> {
+    let (runs, over) = (info.number("dq_timer_runs"), info.number("dq_timer_over_budget"));
+    let what = format!("{over} of {runs} runs of the timer used up their budget");
+    let why = "leases and times to live expire faster than the timer can process them, so messages are late";
+    let is_busy = over >= BUSY_RUNS && over >= runs / BUSY_SHARE;
+    is_busy.then(|| Found::new(Warning, what, why, "raise dq.timer-budget, or spread the queues over servers"))
 }
 
-fn local_clock(clock: Option<Clock>, about: &mut About) {
-    let Some(clock) = clock else {
-        about.not_checked("clock", "the clock", "+time");
-        return;
-    };
-    if clock.ahead.abs() > CLOCK + clock.uncertain {
-        let direction = if clock.ahead > 0 { "ahead of" } else { "behind" };
-        let what = format!("its clock is {} {direction} the clock of this machine", span(clock.ahead.unsigned_abs()));
-        let why = "messages that are pushed with AT are delivered that much too early or too late";
-        about.warning("clock", what, why, "synchronise both clocks with NTP");
-    }
+fn local_clock(info: &ServerInfo) -> Option<Found> {
+    let clock = info.clock.filter(|clock| clock.ahead.abs() > CLOCK + clock.uncertain)?;
+    let what = format!("its clock is {} the clock of this machine", off(clock.ahead));
+    let why = "messages that are pushed with AT are delivered that much too early or too late";
+    some(Warning, what, why, "synchronise both clocks with NTP")
+}
+
+/// `2s ahead of`.
+fn off(ahead: i64) -> String {
+    format!("{} {}", span(ahead.unsigned_abs()), if ahead > 0 { "ahead of" } else { "behind" })
 }
 
 /// What differs between servers: masters and replicas, and the nodes of a cluster.
 pub fn compare(servers: &[(Address, ServerInfo)], findings: &mut Findings) {
-    let (Some((first, first_info)), true) = (servers.first(), servers.len() > 1) else { return };
-    for (server, info) in servers.iter().skip(1) {
-        let about = &mut findings.about(Subject::Server(server.to_string()));
+    let Some(((first, first_info), others)) = servers.split_first() else { return };
+    for (server, info) in others {
         if let (Some(one), Some(other)) = (first_info.module, info.module) {
-            if one != other {
-                let what = format!("the module has version {other}, but {one} on {first}");
-                let why = "the older one may not understand what the newer one sends, and then drops the link";
-                about.warning("module-version", what, why, "upgrade the replicas first, then the masters");
-            }
+            let what = format!("the module has version {other}, but {one} on {first}");
+            let why = "the older one may not understand what the newer one sends, and then drops the link";
+            let found = Found::new(Warning, what, why, "upgrade the replicas first, then the masters");
+            add(server, "module-version", (one != other).then_some(found), findings);
         }
         if let (Some(one), Some(other)) = (first_info.clock, info.clock) {
             let difference = other.ahead - one.ahead;
-            if difference.abs() > CLOCK + one.uncertain + other.uncertain {
-                let direction = if difference > 0 { "ahead of" } else { "behind" };
-                let what = format!("its clock is {} {direction} that of {first}", span(difference.unsigned_abs()));
-                let why = "after a failover, messages are due and leases expire that much too early or too late";
-                about.warning("clocks", what, why, "synchronise the clocks of all servers with NTP");
-            }
+            let differs = difference.abs() > CLOCK + one.uncertain + other.uncertain;
+            let what = format!("its clock is {} that of {first}", off(difference));
+            let why = "after a failover, messages are due and leases expire that much too early or too late";
+            let found = Found::new(Warning, what, why, "synchronise the clocks of all servers with NTP");
+            add(server, "clocks", differs.then_some(found), findings);
         }
     }
 }
 
-/// A server that does not answer.
-pub fn unreachable(server: &Address, is_replica: bool, error: &dq_client::Error, findings: &mut Findings) {
-    let about = &mut findings.about(Subject::Server(server.to_string()));
-    let what = format!("it does not answer: {error}");
-    if is_replica {
-        // Replicas may be in a network of their own.
-        let why = "its clock and its module are unknown";
-        about.add(NotChecked, "unreachable", what, why, "run dqctl doctor where it can be reached");
-    } else {
-        let why = "its queues neither accept nor deliver messages";
-        about.critical("unreachable", what, why, "start it, or let a replica take over");
-    }
+/// A server that does not answer. Replicas may be in a network of their own.
+pub fn unreachable(server: &Address, is_replica: bool, error: &Error, findings: &mut Findings) {
+    let (severity, why, advice) = match is_replica {
+        true => {
+            (Severity::NotChecked, "its clock and its module are unknown", "run dqctl doctor where it can be reached")
+        }
+        false => (Critical, "its queues neither accept nor deliver messages", "start it, or let a replica take over"),
+    };
+    add(server, "unreachable", some(severity, format!("it does not answer: {error}"), why, advice), findings);
 }
 
 #[cfg(test)]

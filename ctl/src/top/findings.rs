@@ -140,7 +140,7 @@ impl Finding {
 /// Looks at all servers and queues. This takes seconds.
 pub fn look(client: &Client) -> Result<Vec<Group>, String> {
     let found = findings::examine(client).map_err(|failure| failure.to_string())?;
-    Ok(Group::all(found.iter().map(Finding::read).collect()))
+    Ok(Group::all(found.iter().map(|found| Finding::read(&found.json().into())).collect()))
 }
 
 impl FindingsPage {

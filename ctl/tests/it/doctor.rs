@@ -5,12 +5,12 @@ use crate::support::{eventually, Cluster, Server};
 use serde_json::Value as Json;
 
 /// A server that loses as little as one server can.
-pub fn sound() -> Server {
+fn sound() -> Server {
     Server::with(&["--appendonly", "yes"])
 }
 
 /// Runs the doctor, and returns its exit code and its findings.
-pub fn doctor(server: &Server, options: &[&str]) -> (i32, Vec<Json>) {
+fn doctor(server: &Server, options: &[&str]) -> (i32, Vec<Json>) {
     findings(dqctl(server, &[&["doctor", "--json"], options].concat()))
 }
 
@@ -26,18 +26,26 @@ fn findings(ran: Ran) -> (i32, Vec<Json>) {
 }
 
 /// The severities of a check.
-pub fn severities<'a>(findings: &'a [Json], check: &str) -> Vec<&'a str> {
+fn severities<'a>(findings: &'a [Json], check: &str) -> Vec<&'a str> {
     let of_check = findings.iter().filter(|finding| finding["check"] == check);
     of_check.filter_map(|finding| finding["severity"].as_str()).collect()
 }
 
-pub fn old(hours: i64) -> String {
-    ago(hours * 60)
+/// What is found of a queue: the severity and what to do.
+fn of<'a>(findings: &'a [Json], queue: &str, check: &str) -> Option<(&'a str, &'a str)> {
+    let found = findings.iter().find(|found| found["queue"] == queue && found["check"] == check)?;
+    Some((found["severity"].as_str()?, found["do"].as_str()?))
 }
 
+/// Unix ms, so many minutes ago.
 fn ago(minutes: i64) -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     (i64::try_from(now.as_millis()).unwrap() - minutes * 60_000).to_string()
+}
+
+/// Pushes messages that have been due for so many minutes.
+fn push(server: &Server, queue: &str, count: usize, minutes: i64) {
+    (0..count).for_each(|_| drop(server.ask(&["DQ.PUSH", queue, "x", "AT", &ago(minutes)])));
 }
 
 #[test]
@@ -64,113 +72,118 @@ fn a_server_that_forgets_exits_with_1() {
 }
 
 #[test]
-fn a_queue_that_nobody_consumes_is_found() {
+fn messages_that_wait_are_as_severe_as_in_ls() {
     let server = sound();
-    server.ask(&["DQ.PUSH", "forgotten", "x", "AT", &old(1)]);
-    server.ask(&["DQ.PUSH", "served", "x", "AT", &old(1)]);
-    server.ask(&["DQ.PUSH", "served", "x", "AT", &old(1)]);
-    server.ask(&["DQ.POP", "served"]);
+    server.ask(&["DQ.CREATE", "limited", "MAXINFLIGHT", "1"]);
+    server.ask(&["DQ.CREATE", "rated", "RATE", "1", "3600000"]);
+    for (queue, count, minutes) in
+        [("long", 1, 20), ("short", 1, 2), ("late", 2, 2), ("swamped", 2, 20), ("limited", 2, 20), ("rated", 2, 20)]
+    {
+        push(&server, queue, count, minutes);
+    }
+    for queue in ["late", "swamped", "limited", "rated"] {
+        server.ask(&["DQ.POP", queue, "LEASE", "600000"]);
+    }
     let (code, findings) = doctor(&server, &[]);
-    assert_eq!((code, severities(&findings, "no-consumer")), (1, vec!["critical"]), "{findings:?}");
-    assert_eq!(severities(&findings, "behind"), ["critical"]);
-    let of = |check: &str| findings.iter().find(|finding| finding["check"] == check).unwrap()["queue"].clone();
-    assert_eq!((of("no-consumer"), of("behind")), (Json::from("forgotten"), Json::from("served")));
-    let served = findings.iter().find(|finding| finding["check"] == "behind").unwrap();
-    assert!(served["what"].as_str().unwrap().contains("consumers; 1 in flight, the oldest for "), "{served}");
-    assert!(served["do"].as_str().unwrap().contains("dqctl stats served"), "{served}");
+    for (queue, check, severity, advice) in [
+        ("long", "no-consumer", "critical", "start its consumers"),
+        ("short", "no-consumer", "warning", "start its consumers"),
+        ("late", "behind", "warning", "dqctl stats late"),
+        ("swamped", "behind", "critical", "add consumers"),
+        // What is in flight has only begun.
+        ("limited", "behind", "warning", "--maxinflight 2"),
+        ("rated", "behind", "warning", "--rate 2/1h"),
+    ] {
+        let (found, action) = of(&findings, queue, check).unwrap_or_else(|| panic!("{queue}: {findings:?}"));
+        assert!(found == severity && action.contains(advice), "{queue}: {findings:?}");
+        let level = if severity == "critical" { "bad" } else { "warning" };
+        assert_eq!(json(&server, &["ls", queue])[0]["conditions"][0][1], level, "{queue}");
+    }
+    assert_eq!(code, 1);
     assert_eq!(doctor(&server, &["--max-ready", "2h"]).0, 0);
     assert_eq!(doctor(&server, &["--match", "other*"]).0, 0);
 }
 
 #[test]
-fn what_waits_for_a_minute_is_as_severe_as_in_ls() {
+fn consumers_that_poll_are_not_missing() {
     let server = sound();
-    for (queue, minutes) in [("long", 20), ("short", 2), ("late", 2), ("late", 2), ("swamped", 20), ("swamped", 20)] {
-        server.ask(&["DQ.PUSH", queue, "x", "AT", &ago(minutes)]);
-    }
-    server.ask(&["DQ.CREATE", "limited", "MAXINFLIGHT", "1"]);
-    (0..2).for_each(|_| drop(server.ask(&["DQ.PUSH", "limited", "x", "AT", &ago(20)])));
-    for queue in ["late", "swamped", "limited"] {
-        server.ask(&["DQ.POP", queue, "LEASE", "600000"]);
-    }
+    push(&server, "never", 1, 60);
+    push(&server, "polled", 2, 60);
+    server.ask(&["DQ.POP", "polled", "NOACK"]);
     let (_, findings) = doctor(&server, &[]);
-    for (queue, check, severity, level) in [
-        ("long", "no-consumer", "critical", "bad"),
-        ("short", "no-consumer", "warning", "warning"),
-        ("late", "behind", "warning", "warning"),
-        ("swamped", "behind", "critical", "bad"),
-        // What is in flight has only begun.
-        ("limited", "behind", "warning", "warning"),
-    ] {
-        let found = findings.iter().find(|found| found["queue"] == queue).expect("a finding");
-        assert_eq!((&found["check"], &found["severity"]), (&Json::from(check), &Json::from(severity)), "{found}");
-        assert_eq!(json(&server, &["ls", queue])[0]["conditions"][0][1], level, "{queue}");
-    }
+    assert!(
+        of(&findings, "never", "no-consumer").is_some() && of(&findings, "polled", "behind").is_some(),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn messages_that_a_consumer_keeps_are_found_with_its_name() {
+    let server = sound();
+    push(&server, "named", 2, 60);
+    push(&server, "nameless", 2, 60);
+    server.ask(&["DQ.POP", "named", "LEASE", "3600000", "AS", "worker 1"]);
+    server.ask(&["DQ.POP", "nameless", "LEASE", "3600000"]);
+    eventually("they are held for long enough", || {
+        let (_, findings) = doctor(&server, &["--max-ready", "1ms"]);
+        let has = |queue, advice| of(&findings, queue, "stuck").is_some_and(|(_, action)| action.contains(advice));
+        has("named", "dqctl release named 'worker 1'") && has("nameless", "dqctl nack nameless ")
+    });
 }
 
 #[test]
 fn what_keeps_messages_of_a_queue_is_found() {
     let server = sound();
-    server.ask(&["DQ.PUSH", "paused", "x", "AT", &old(2)]);
+    push(&server, "paused", 1, 120);
     server.ask(&["DQ.PAUSE", "paused"]);
-    server.ask(&["DQ.CREATE", "full", "MAXLEN", "1"]);
-    server.ask(&["DQ.PUSH", "full", "x"]);
-    assert!(server.try_ask(&["DQ.PUSH", "full", "x"]).is_err());
     server.ask(&["DQ.PUSH", "expiring", "x"]);
     server.ask(&["PEXPIRE", "expiring", "9999999"]);
     server.ask(&["SET", "no-list", "x"]);
-    server.ask(&["DQ.CREATE", "forwarding", "FORWARD", "LIST", "no-list"]);
-    server.ask(&["DQ.PUSH", "forwarding", "x"]);
-    eventually("forwarding fails", || ok(&server, &["info", "forwarding"]).contains("forward-error\tWRONGTYPE"));
+    server.ask(&["DQ.CREATE", "forwarding", "FORWARD", "LIST", "no-list", "DEADFORWARD", "LIST", "no-list"]);
+    for id in ["a", "b"] {
+        server.ask(&["DQ.PUSH", "forwarding", "x", "ID", id]);
+    }
+    server.ask(&["DQ.BURY", "forwarding", "b"]);
+    for queue in ["closed", "briefly"] {
+        ok(&server, &["create", queue]);
+    }
+    ok(&server, &["pause", "closed", "in"]);
+    ok(&server, &["pause", "briefly", "in", "--for", "1h"]);
+    for error in ["forward-error", "deadforward-error"] {
+        eventually("forwarding fails", || {
+            ok(&server, &["info", "forwarding"]).contains(&format!("\n{error}\tWRONGTYPE"))
+        });
+    }
     let (code, findings) = doctor(&server, &[]);
-    let found = ["paused", "full", "expires", "forward"].map(|check| severities(&findings, check));
-    assert_eq!(
-        (code, found),
-        (1, [vec!["warning"], vec!["critical"], vec!["critical"], vec!["critical"]]),
-        "{findings:?}"
-    );
-    let forward = findings.iter().find(|finding| finding["check"] == "forward").unwrap()["what"].to_string();
-    assert!(forward.contains("has failed for at least "), "{forward}");
-    let full = findings.iter().find(|finding| finding["check"] == "full").unwrap()["what"].to_string();
-    assert!(full.contains("1 of 1 messages, and at least 1 push was refused"), "{full}");
+    assert_eq!(code, 1);
+    for (queue, check, severity) in [
+        ("paused", "paused", "warning"),
+        ("expiring", "expires", "critical"),
+        ("forwarding", "forward", "critical"),
+        ("forwarding", "deadforward", "critical"),
+        ("closed", "closed", "warning"),
+        ("briefly", "closed", "note"),
+    ] {
+        assert_eq!(of(&findings, queue, check).map(|(found, _)| found), Some(severity), "{queue}: {findings:?}");
+    }
 }
 
 #[test]
-fn consumers_are_no_advice_for_a_queue_that_is_full_of_delayed_messages() {
+fn a_full_queue_gets_the_advice_that_makes_room() {
     let server = sound();
-    for (queue, delay) in [("later", "3600000"), ("now", "0")] {
+    for (queue, delay) in [("later", "3600000"), ("now", "0"), ("paused", "0")] {
         server.ask(&["DQ.CREATE", queue, "MAXLEN", "1"]);
         server.ask(&["DQ.PUSH", queue, "x", "DELAY", delay]);
     }
+    server.ask(&["DQ.PAUSE", "paused"]);
     let (_, findings) = doctor(&server, &[]);
-    let advice = |queue: &str| {
-        findings.iter().find(|found| found["check"] == "full" && found["queue"] == queue).unwrap()["do"].to_string()
-    };
-    assert!(advice("now").contains("add consumers"), "{findings:?}");
-    let later = advice("later");
-    assert!(later.contains("dqctl promote later -n 100") && !later.contains("add consumers"), "{later}");
-}
-
-#[test]
-fn leases_that_expire_again_and_again_are_found() {
-    let server = sound();
-    let pop = |count: &str| server.ask(&["DQ.POP", "q", "COUNT", count, "LEASE", "600000", "AS", "w"]);
-    for _ in 0..10 {
-        ok(&server, &["push", "q", "x"]);
+    for (queue, advice) in
+        [("now", "add consumers"), ("later", "dqctl promote later -n 100"), ("paused", "dqctl resume paused")]
+    {
+        let (severity, action) = of(&findings, queue, "full").expect("it is full");
+        assert!(severity == "critical" && action.contains(advice) && action.contains("--maxlen 2"), "{findings:?}");
+        assert_eq!(action.contains("add consumers"), queue == "now", "{action}");
     }
-    pop("9");
-    ok(&server, &["release", "q", "w"]);
-    assert!(severities(&doctor(&server, &[]).1, "leases").is_empty(), "9 are few");
-    pop("1");
-    ok(&server, &["release", "q", "w"]);
-    let (code, findings) = doctor(&server, &[]);
-    assert_eq!((code, severities(&findings, "leases")), (0, vec!["note"]), "{findings:?}");
-    let finding = findings.iter().find(|finding| finding["check"] == "leases").unwrap();
-    assert!(
-        finding["what"].as_str().unwrap().starts_with("since it was created, 10 of 10 deliveries ended"),
-        "{finding}"
-    );
-    assert!(finding["do"].as_str().unwrap().contains("dqctl alter q --lease 1m"), "{finding}");
 }
 
 #[test]
@@ -182,34 +195,84 @@ fn a_batch_that_nobody_closes_is_found() {
     ok(&server, &["batch", "q", "shut", "--then", "done"]);
     let (code, findings) = doctor(&server, &["--max-open", "0"]);
     assert_eq!((code, severities(&findings, "batch")), (1, vec!["warning"]), "{findings:?}");
-    let advice = findings.iter().find(|finding| finding["check"] == "batch").unwrap()["do"].to_string();
-    assert!(advice.contains("look with dqctl batch q open"), "{advice}");
+    assert!(of(&findings, "q", "batch").unwrap().1.contains("dqctl batch q open"), "{findings:?}");
     assert!(severities(&doctor(&server, &[]).1, "batch").is_empty());
 }
 
 #[test]
-fn advice_names_the_queue_it_is_about() {
+fn dead_messages_are_found_on_their_first_day_and_when_they_are_old() {
     let server = sound();
-    ok(&server, &["create", "one", "--maxlen", "1"]);
-    ok(&server, &["push", "one", "x"]);
-    ok(&server, &["push", "it is", "x"]);
-    ok(&server, &["pause", "it is"]);
-    let (_, findings) = doctor(&server, &[]);
-    let advice = |check: &str| findings.iter().find(|finding| finding["check"] == check).unwrap()["do"].to_string();
-    assert!(advice("full").contains("dqctl alter one --maxlen 2"), "{findings:?}");
-    assert!(advice("paused").contains("dqctl resume 'it is'"), "{findings:?}");
+    ok(&server, &["create", "q", "--deadlen", "2"]);
+    for (id, error) in [("a", "timed out after 3 s"), ("b", "timed out after 5 s"), ("c", "refused")] {
+        ok(&server, &["push", "q", "x", "--id", id]);
+        ok(&server, &["bury", "q", id, "--error", error]);
+    }
+    let (code, findings) = doctor(&server, &[]);
+    assert_eq!((code, of(&findings, "q", "dying").unwrap().0), (1, "warning"), "{findings:?}");
+    assert!(of(&findings, "q", "dead-full").unwrap().1.contains("--deadlen 4"), "{findings:?}");
+    assert!(of(&findings, "q", "dead").is_none());
+    assert_eq!(severities(&doctor(&server, &["--max-dead", "0"]).1, "dead"), ["warning"]);
+    // They wake nobody who asks for what is critical.
+    assert_eq!(doctor(&server, &["--critical"]), (0, vec![]));
 }
 
 #[test]
-fn a_closed_queue_is_found() {
+fn messages_that_die_and_are_moved_away_are_found() {
     let server = sound();
-    for queue in ["closed", "briefly"] {
-        ok(&server, &["create", queue]);
+    ok(&server, &["create", "q", "--deadforward", "QUEUE q:dead"]);
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    ok(&server, &["bury", "q", "m", "--error", "timed out"]);
+    eventually("it is moved", || ok(&server, &["info", "q:dead"]).contains("ready\t1"));
+    // Also if somebody has taken them since.
+    server.ask(&["DQ.POP", "q:dead", "NOACK"]);
+    let (_, findings) = doctor(&server, &["--match", "q"]);
+    let expected = ("warning", "look with dqctl dead q:dead --letters --by-error");
+    assert_eq!(of(&findings, "q", "dying"), Some(expected), "{findings:?}");
+}
+
+#[test]
+fn a_dead_letter_queue_that_nobody_pops_needs_no_consumer() {
+    let server = sound();
+    for _ in 0..2 {
+        server.ask(&["DQ.PUSH", "mail:dead", "x", "AT", &ago(60), "HEADERS", "1", "dq-reason", "retries"]);
     }
-    ok(&server, &["pause", "closed", "in"]);
-    ok(&server, &["pause", "briefly", "in", "--for", "1h"]);
     let (code, findings) = doctor(&server, &[]);
-    assert_eq!((code, severities(&findings, "closed")), (1, vec!["warning", "note"]), "{findings:?}");
+    assert_eq!((code, of(&findings, "mail:dead", "letters").unwrap().0), (0, "note"), "{findings:?}");
+    assert!(severities(&findings, "no-consumer").is_empty(), "{findings:?}");
+    assert_eq!(ok(&server, &["ls", "--trouble"]), "");
+}
+
+#[test]
+fn what_loses_messages_comes_first_and_many_queues_are_one_line_for_people() {
+    let server = sound();
+    for queue in ["a idle", "b-idle", "c-idle", "d-idle", "full"] {
+        server.ask(&["DQ.CREATE", queue, "MAXLEN", if queue == "full" { "1" } else { "9" }]);
+        push(&server, queue, 1, 60);
+    }
+    push(&server, "c-idle", 1, 60);
+    let (_, findings) = doctor(&server, &[]);
+    let of = |place: usize| (findings[place]["check"].as_str().unwrap(), findings[place]["queue"].as_str().unwrap());
+    let expected = [("full", "full"), ("no-consumer", "full"), ("no-consumer", "c-idle"), ("no-consumer", "a idle")];
+    assert_eq!([0, 1, 2, 3].map(of), expected, "{findings:?}");
+    let shown = on_terminal(&server, "doctor", true);
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let shown = shown.replace("\n  ", " ");
+    assert!(shown.contains("5 queues; ") && shown.contains("full, c-idle, a idle and 2 more"), "{shown}");
+    assert_eq!(shown.matches("critical: ").count(), 2, "{shown}");
+    let listed = ok(&server, &["ls", "--trouble"]);
+    let names: Vec<&str> = listed.lines().map(|line| line.split('\t').next().unwrap()).collect();
+    assert_eq!(names, ["full", "c-idle", "a idle", "b-idle", "d-idle"]);
+}
+
+#[test]
+fn each_finding_is_a_line_for_programs() {
+    let server = Server::start();
+    ok(&server, &["push", "a\tb\n", "x"]);
+    server.ask(&["DQ.PAUSE", "a\tb\n"]);
+    let ran = dqctl(&server, &["doctor"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.out.lines().count() >= 3 && ran.out.lines().all(|line| line.split('\t').count() == 5), "{ran:?}");
+    assert!(ran.out.contains("queue a\\x09b\\x0a"), "{ran:?}");
 }
 
 #[test]
@@ -219,74 +282,6 @@ fn a_server_without_the_module_is_one_finding() {
     let (code, findings) = doctor(&server, &[]);
     assert_eq!((code, severities(&findings, "module")), (1, vec!["critical"]), "{findings:?}");
     assert!(severities(&findings, "queues").is_empty(), "{findings:?}");
-}
-
-#[test]
-fn a_finding_breaks_between_words() {
-    let server = Server::start();
-    let shown = on_terminal(&server, "doctor", true);
-    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
-    let whole = shown.replace("\n  ", " ");
-    assert!(whole.contains("CONFIG SET appendonly yes\n"), "{shown}");
-}
-
-#[test]
-fn messages_that_dead_consumers_hold_are_found() {
-    let server = sound();
-    for id in ["a", "b"] {
-        server.ask(&["DQ.PUSH", "q", "x", "ID", id, "AT", &old(1)]);
-    }
-    server.ask(&["DQ.POP", "q", "LEASE", "3600000", "AS", "gone"]);
-    eventually("it is held for long enough", || {
-        let (_, findings) = doctor(&server, &["--max-ready", "1ms"]);
-        let found = findings.iter().find(|finding| finding["check"] == "stuck");
-        found.is_some_and(|found| {
-            assert!(found["what"].as_str().unwrap().contains("; 1 in flight, the oldest for "), "{found}");
-            assert!(found["do"].as_str().unwrap().contains("list with dqctl consumers q"), "{found}");
-            true
-        })
-    });
-}
-
-#[test]
-fn what_loses_messages_comes_first_and_missing_consumers_are_one_line() {
-    let server = sound();
-    for queue in ["a-idle", "b-idle", "c-idle", "d-idle", "full"] {
-        server.ask(&["DQ.CREATE", queue, "MAXLEN", if queue == "full" { "1" } else { "9" }]);
-        server.ask(&["DQ.PUSH", queue, "x", "AT", &old(1)]);
-    }
-    server.ask(&["DQ.PUSH", "c-idle", "x", "AT", &old(1)]);
-    let (_, findings) = doctor(&server, &[]);
-    let of = |place: usize| (findings[place]["check"].as_str().unwrap(), findings[place]["queue"].as_str().unwrap());
-    let expected = [("full", "full"), ("no-consumer", "full"), ("no-consumer", "c-idle"), ("no-consumer", "a-idle")];
-    assert_eq!([0, 1, 2, 3].map(of), expected, "{findings:?}");
-    let shown = on_terminal(&server, "doctor", true).replace("\n  ", " ");
-    assert!(shown.starts_with("critical: queue full; it is full"), "{shown}");
-    assert!(shown.contains("critical: 5 queues; ") && shown.contains("full, c-idle, a-idle and 2 more"), "{shown}");
-    assert_eq!(shown.matches("critical: ").count(), 2, "{shown}");
-    let listed = ok(&server, &["ls", "--trouble"]);
-    let names: Vec<&str> = listed.lines().map(|line| line.split('\t').next().unwrap()).collect();
-    assert_eq!(names, ["full", "c-idle", "a-idle", "b-idle", "d-idle"]);
-    ok(&server, &["push", "later", "x", "--in", "1h"]);
-    assert_eq!(ok(&server, &["ls", "--trouble"]).lines().count(), 5);
-    assert_eq!(json(&server, &["ls", "--trouble"])[0]["queue"], "full");
-}
-
-#[test]
-fn many_queues_of_which_the_same_is_wrong_are_one_line_for_people() {
-    let server = sound();
-    for queue in ["a", "b", "c", "d"] {
-        server.ask(&["DQ.CREATE", queue]);
-        server.ask(&["DQ.PAUSE", queue]);
-    }
-    let shown = on_terminal(&server, "doctor", true).replace("\n  ", " ");
-    assert!(
-        shown.contains("note: 4 queues; they are paused: a, b, c and 1 more; nothing is delivered; resume each with "),
-        "{shown}"
-    );
-    // Programs get a finding for each queue, with what they have in common.
-    let (_, findings) = doctor(&server, &[]);
-    assert_eq!(findings.iter().filter(|one| one["kind"] == "they are paused").count(), 4, "{findings:?}");
 }
 
 #[test]
@@ -386,47 +381,4 @@ fn rights_that_are_missing_are_not_errors() {
     );
     let (code, granted) = as_user("doctor");
     assert!(code == 0 && granted.iter().all(|finding| finding["severity"] != "not checked"), "{granted:?}");
-}
-
-#[test]
-fn each_finding_is_a_line() {
-    let server = Server::start();
-    ok(&server, &["push", "a\tb\n", "x"]);
-    server.ask(&["DQ.PAUSE", "a\tb\n"]);
-    let ran = dqctl(&server, &["doctor"]);
-    assert_eq!(ran.code, 1);
-    assert!(ran.out.lines().count() >= 3 && ran.out.lines().all(|line| line.split('\t').count() == 5), "{ran:?}");
-    assert!(ran.out.contains("queue a\\x09b\\x0a"), "{ran:?}");
-    let none = crate::dqctl::run(crate::dqctl::without_server(&["doctor", "-u", "redis://127.0.0.1:1"]));
-    assert_eq!((none.code, none.err.lines().count()), (3, 1), "{none:?}");
-}
-
-#[test]
-fn a_missing_consumer_is_told_from_one_that_may_poll() {
-    let server = sound();
-    for queue in ["never", "polled", "polled"] {
-        server.ask(&["DQ.PUSH", queue, "x", "AT", &old(1)]);
-    }
-    server.ask(&["DQ.POP", "polled", "NOACK"]);
-    let (_, findings) = doctor(&server, &[]);
-    let what = |queue: &str| {
-        let found = findings.iter().find(|found| found["queue"] == queue && found["check"] == "no-consumer");
-        found.unwrap()["what"].as_str().unwrap().to_owned()
-    };
-    assert!(what("never").ends_with(", and none was ever taken"), "{findings:?}");
-    assert!(what("polled").ends_with(", and no consumer waits"), "{findings:?}");
-}
-
-#[test]
-fn a_queue_at_its_rate_does_not_need_consumers() {
-    let server = sound();
-    server.ask(&["DQ.CREATE", "q", "RATE", "1", "3600000"]);
-    for _ in 0..2 {
-        server.ask(&["DQ.PUSH", "q", "x", "AT", &old(1)]);
-    }
-    server.ask(&["DQ.POP", "q", "LEASE", "3600000"]);
-    let (_, findings) = doctor(&server, &[]);
-    let found = findings.iter().find(|found| found["check"] == "behind").expect("it is behind");
-    assert!(found["what"].to_string().contains("it is at its RATE"), "{found}");
-    assert!(found["do"].to_string().contains("--rate"), "{found}");
 }

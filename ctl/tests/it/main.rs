@@ -19,7 +19,6 @@ mod contrib;
 mod daily;
 mod dead;
 mod doctor;
-mod doctor_dead;
 mod done;
 mod dqctl;
 mod dump;

@@ -28,7 +28,7 @@ impl Examined {
     pub fn new(client: &Client, history: &History) -> Result<Examined, Failure> {
         let looked = now_ms();
         let findings = findings::examine(client)?.into_iter();
-        Ok(Examined { looked, findings: findings.map(|finding| with_deaths(client, history, finding)).collect() })
+        Ok(Examined { looked, findings: findings.map(|one| with_deaths(client, history, one.json().into())).collect() })
     }
 }
 

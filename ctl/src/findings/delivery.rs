@@ -1,0 +1,162 @@
+//! Whether ready messages are taken: nobody does, consumers hang or are too few, or a limit or a group holds them back.
+
+use super::finding::{Found, Severity};
+use super::queues::{nothing, one, Looked, Queue};
+use crate::advice::quoted;
+use crate::condition::{Condition, Level};
+use crate::groups::{Held, Why};
+use crate::reply::{self, Fields};
+use crate::time::{now_ms, span};
+use dq_client::{cmd, Resend};
+use std::time::Duration;
+
+/// A queue has a consumer for this time after a delivery, in ms, although nobody waits: consumers can poll without `BLOCK`.
+pub const POLLED: i64 = 60_000;
+
+/// Why messages have been ready for longer than they may.
+#[derive(PartialEq, Eq)]
+enum Cause {
+    /// No client waits, none holds a message, and none has taken one lately.
+    Unserved,
+    /// Nothing was taken for as long as the consumers have held their messages.
+    Stuck,
+    Behind,
+}
+
+/// `None` if they have not, or if that is explained by a pause, forwarding or groups.
+fn cause(queue: &Queue) -> Result<Option<(Cause, u64)>, dq_client::Error> {
+    let Some(age) = queue.since("oldest-ready", queue.limits.max_ready) else { return Ok(None) };
+    let is_forwarded = !matches!(queue.info.text("forward").as_str(), "" | "NONE");
+    let (ready, blocked) = (queue.number("ready"), queue.number("blocked"));
+    if queue.has(Condition::Paused) || queue.has(Condition::Letters) || is_forwarded || blocked >= ready {
+        return Ok(None);
+    }
+    let is_taken = queue.info.int("last-delivery").is_some_and(|ago| ago < POLLED);
+    if !is_taken && queue.number("waiting-clients") == 0 && queue.number("inflight") == 0 {
+        return Ok(Some((Cause::Unserved, age)));
+    }
+    // The oldest message may be one that its group holds back.
+    if !queue.groups()?.is_empty() {
+        return Ok(None);
+    }
+    let is_old = |name| queue.since(name, queue.limits.max_ready).is_some();
+    let is_stuck = is_old("oldest-inflight") && (queue.info.int("last-delivery").is_none() || is_old("last-delivery"));
+    Ok(Some((if is_stuck { Cause::Stuck } else { Cause::Behind }, age)))
+}
+
+/// As severe as the condition that `dqctl ls` shows.
+fn severity(queue: &Queue) -> Severity {
+    let waits = [Condition::Late, Condition::Unserved, Condition::Occupied].map(|condition| (condition, Level::Bad));
+    match waits.iter().any(|bad| queue.conditions.contains(bad)) {
+        true => Severity::Critical,
+        false => Severity::Warning,
+    }
+}
+
+/// `7 messages are ready, the oldest for 5m`.
+fn ready(queue: &Queue, age: u64) -> String {
+    match queue.number("ready") {
+        1 => format!("1 message is ready, the oldest for {}", span(age)),
+        ready => format!("{ready} messages are ready, the oldest for {}", span(age)),
+    }
+}
+
+/// `; 3 in flight, the oldest for 2m`.
+fn held(queue: &Queue) -> String {
+    let running = queue.since("oldest-inflight", Duration::ZERO);
+    running.map_or_else(String::new, |age| {
+        format!("; {} in flight, the oldest for {}", queue.number("inflight"), span(age))
+    })
+}
+
+pub fn unserved(queue: &Queue) -> Looked {
+    let Some((Cause::Unserved, age)) = cause(queue).unwrap_or(None) else { return nothing() };
+    let last = queue.since("last-delivery", Duration::ZERO);
+    let last = last.map_or("none was ever taken".to_owned(), |ago| format!("the last one was taken {} ago", span(ago)));
+    let (why, advice) =
+        ("no client waits, and nothing is in flight", "start its consumers; dqctl info QUEUE shows how many wait");
+    one(severity(queue), format!("{}, and {last}", ready(queue, age)), why, advice)
+}
+
+pub fn stuck(queue: &Queue) -> Looked {
+    let Some((Cause::Stuck, age)) = cause(queue).unwrap_or(None) else { return nothing() };
+    // The one whose lease ends first is the likely one.
+    let peek = cmd("DQ.PEEK").arg(queue.name).arg("inflight").arg("COUNT").arg(1).clone();
+    let first = reply::list(queue.client.call(&peek, Resend::Harmless)?).unwrap_or_default().into_iter().next();
+    let first = first.and_then(|message| Fields::read(message).ok().flatten()).unwrap_or_default();
+    let release = match first.text("consumer").as_str() {
+        "" => format!("dqctl nack QUEUE {}", quoted(&first.text("id"))),
+        name => format!("dqctl release QUEUE {}", quoted(name)),
+    };
+    let advice =
+        format!("if it is gone, take it back with {release}; who holds the others, list with dqctl consumers QUEUE");
+    let why = "deliveries take long, or consumers are gone or hang and keep their messages";
+    one(severity(queue), format!("it is late: {}{}", ready(queue, age), held(queue)), why, advice)
+}
+
+pub fn behind(queue: &Queue) -> Looked {
+    let Some((Cause::Behind, age)) = cause(queue)? else { return nothing() };
+    let ready = ready(queue, age);
+    if queue.has(Condition::Occupied) {
+        let why = "consumers hold as many messages as it lets them";
+        let limit = queue.doubled("maxinflight");
+        let advice = format!("wait, or double the limit with dqctl alter QUEUE --maxinflight {limit}");
+        one(severity(queue), format!("{ready}: it is at its MAXINFLIGHT{}", held(queue)), why, advice)
+    } else if queue.has(Condition::Limited) {
+        let why = "messages arrived faster than its rate lets them be delivered";
+        let rate = queue.doubled_rate("rate");
+        let advice = format!("wait, or double the rate with dqctl alter QUEUE --rate {rate}");
+        one(Severity::Warning, format!("{ready}: it is at its RATE"), why, advice)
+    } else {
+        let advice = match queue.number("groups") {
+            0 => "add consumers; dqctl stats QUEUE shows how long they take",
+            _ => "add consumers, or look with dqctl groups QUEUE whether a few groups have most of it",
+        };
+        let what = format!("it is late: {ready}, although there are consumers{}", held(queue));
+        one(severity(queue), what, "messages arrive faster than they are completed, or did so", advice)
+    }
+}
+
+/// Groups that hold messages back: one finding for each cause, of the first group, since there may be thousands. A pause of the
+/// queue explains all that waits.
+pub fn groups(queue: &Queue) -> Looked {
+    if queue.has(Condition::Paused) || queue.since("oldest-ready", queue.limits.max_ready).is_none() {
+        return nothing();
+    }
+    let (all, mut known): (_, Vec<&Held>) = (queue.groups()?, Vec::new());
+    let mut found = Vec::new();
+    for held in all {
+        let age = u64::try_from(now_ms().saturating_sub(held.oldest_due)).unwrap_or(0);
+        let limit = if matches!(held.why, Why::Paused(_)) { queue.limits.max_paused } else { queue.limits.max_ready };
+        let is_long = u128::from(age) >= limit.as_millis();
+        if known.iter().any(|known| known.is_like(held)) || !(is_long || held.why == Why::Paused(None)) {
+            continue;
+        }
+        known.push(held);
+        let group = quoted(&held.group);
+        let (what, advice) = match held.why {
+            Why::Paused(until) => {
+                let until = until.map_or("until it is resumed", |_| "for a time");
+                (format!("is paused {until}"), format!("resume it with dqctl resume QUEUE --group {group}"))
+            }
+            Why::Rate(_) => {
+                let rate = queue.doubled_rate("grouprate");
+                let advice = format!("push less, or double the rate with dqctl alter QUEUE --grouprate {rate}");
+                ("is at its rate".to_owned(), advice)
+            }
+            Why::Limit => {
+                let limit = queue.doubled("groupinflight");
+                let double = format!("double the limit with dqctl alter QUEUE --groupinflight {limit}");
+                ("is at its limit".to_owned(), format!("look with dqctl peek QUEUE --group {group}; {double}"))
+            }
+        };
+        let like = all.iter().filter(|other| other.is_like(held)).count();
+        let more = if like > 1 { format!(" (and {} more)", like - 1) } else { String::new() };
+        let what =
+            format!("its group {}{more} {what}, and its oldest message has been due for {}", held.group, span(age));
+        let severity = if is_long { Severity::Warning } else { Severity::Note };
+        let advice = format!("{advice}; dqctl groups QUEUE lists all of them");
+        found.push(Found::new(severity, what, "its messages wait", advice));
+    }
+    Ok(found)
+}
