@@ -21,7 +21,6 @@ mod condition;
 mod connection;
 mod daily;
 mod dead;
-mod dump;
 mod export;
 mod failure;
 mod findings;
@@ -29,11 +28,10 @@ mod first;
 mod generate;
 mod groups;
 mod http;
-mod import;
 mod json;
 mod latency;
-mod load;
 mod message;
+mod moving;
 mod name;
 mod output;
 mod progress;
@@ -143,8 +141,8 @@ fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome
         Command::Doctor(args) => findings::doctor(client, &args, output),
         Command::Completions(args) => generate::completions(&args, output),
         Command::Man(args) => generate::man(&args, output),
-        Command::Dump(args) => dump::dump(client, &args),
-        Command::Load(args) => load::load(client, &args, output),
-        Command::Import(args) => import::import(client, &args, output),
+        Command::Dump(args) => moving::dump::dump(client, &args),
+        Command::Load(args) => moving::load::load(client, &args, output),
+        Command::Import(args) => moving::import::import(client, &args, output),
     }
 }

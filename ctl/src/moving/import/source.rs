@@ -1,10 +1,11 @@
 //! Sources: keys that are read page by page, and whose elements are turned into messages.
 
+use super::score::due;
 use crate::cli::{End, Unit};
 use crate::failure::Failure;
-use crate::import::score::due;
+use crate::moving::push::{type_of, NewMessage};
 use crate::reply;
-use crate::transfer::{persistently, type_of, NewMessage};
+use crate::transfer::persistently;
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{cmd, Client, Cmd, Resend, Value};
 use serde_json::Value as Json;

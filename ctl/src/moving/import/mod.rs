@@ -13,12 +13,13 @@ mod source;
 
 use crate::cli::{ImportArgs, Kind};
 use crate::failure::{Failure, Outcome};
+use crate::moving::push::{key, push_all, type_of, NewMessage, Pushed, Refused, BATCH};
 use crate::name::shown;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::queues;
 use crate::reply::Fields;
-use crate::transfer::{get_all, key, push_all, type_of, NewMessage, Pushed, Refused, BATCH, BATCH_BYTES};
+use crate::transfer::{get_all, BATCH_BYTES};
 use dq_client::{Client, Cmd};
 use serde_json::json;
 use source::{exists, Element, Reader};

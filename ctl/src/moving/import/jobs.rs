@@ -7,9 +7,10 @@ use super::source::{bytes, fields_as_json, object, Convert, Element, Found, Scor
 use super::Parts;
 use crate::cli::{End, Unit};
 use crate::failure::Failure;
+use crate::moving::push::NewMessage;
 use crate::name::shown;
 use crate::reply;
-use crate::transfer::{persistently, NewMessage};
+use crate::transfer::persistently;
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{cmd, Client, Cmd, Value};
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;

@@ -4,8 +4,8 @@
 //! one a message. Payloads are base64. Names, ids, groups, checkpoints and errors are text; if they are not UTF-8, the key
 //! ends with `-base64` instead. Headers are an object of text, and those that are not UTF-8 another one of base64.
 
+use super::push::{Headers, NewMessage};
 use crate::reply::{self, Fields};
-use crate::transfer::{Headers, NewMessage};
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::Value;
 use serde_json::{Map, Value as Json};
@@ -43,93 +43,61 @@ pub struct QueueLine {
     pub paused_until: Option<i64>,
 }
 
-/// Writes an object with its keys in a given order.
-struct Writer(String);
+/// The fields of a message that a line has, besides its payload and headers.
+const KEPT: [&str; 15] = [
+    "id",
+    "state",
+    "priority",
+    "created",
+    "due",
+    "attempt",
+    "retries",
+    "lease",
+    "ttl",
+    "retain",
+    "group",
+    "checkpoint",
+    "error",
+    "reason",
+    "died",
+];
 
-impl Writer {
-    fn new(queue: &[u8]) -> Writer {
-        let mut line = Writer("{".to_owned());
-        line.text("queue", queue);
-        line
-    }
-
-    fn put(&mut self, name: &str, value: &Json) {
-        if self.0.len() > 1 {
-            self.0.push(',');
-        }
-        self.0.push_str(&format!("{}:{value}", Json::from(name)));
-    }
-
-    /// Text, or base64 under another key.
-    fn text(&mut self, name: &str, bytes: &[u8]) {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => self.put(name, &Json::from(text)),
-            Err(_) => self.put(&format!("{name}-base64"), &Json::from(BASE64_STANDARD.encode(bytes))),
-        }
-    }
-
-    fn value(&mut self, name: &str, value: &Value) {
-        match value {
-            Value::BulkString(bytes) => self.text(name, bytes),
-            Value::Int(number) => self.put(name, &Json::from(*number)),
-            _ => {}
-        }
-    }
-
-    fn end(mut self) -> String {
-        self.0.push_str("}\n");
-        self.0
-    }
+/// A line with fields of a reply: bytes that are not UTF-8 are base64 under `NAME-base64`, and fields that are null are left out.
+fn line(queue: &[u8], fields: Vec<(String, Value)>, more: Vec<(&str, Json)>) -> String {
+    let mut fields = Fields(fields);
+    fields.0.insert(0, ("queue".to_owned(), Value::BulkString(queue.to_vec())));
+    let mut object = fields.json();
+    object.retain(|_, value| !value.is_null());
+    object.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    format!("{}\n", Json::Object(object))
 }
 
 /// The line of a queue, from its DQ.INFO: the settings are the fields from `lease` to `forward`, and `deadforward`. That a
 /// queue is closed is left out, since it would refuse the messages that follow.
 pub fn of_queue(queue: &[u8], info: &Fields) -> String {
-    let mut settings = Writer("{".to_owned());
-    for (name, value) in info.0.iter().skip_while(|(name, _)| name != "lease") {
-        settings.value(name, value);
-        if name == "forward" {
-            break;
-        }
-    }
-    for (name, value) in info.0.iter().filter(|(name, _)| name == "deadforward") {
-        settings.value(name, value);
-    }
-    let settings = settings.end();
-    let mut line = Writer::new(queue);
-    line.0.push_str(&format!(",\"settings\":{}", settings.trim_end()));
+    let mut settings: Vec<_> = info.0.iter().skip_while(|(name, _)| name != "lease").cloned().collect();
+    let last = settings.iter().position(|(name, _)| name == "forward").map_or(0, |last| last + 1);
+    let deadforward = settings.iter().find(|(name, _)| name == "deadforward").cloned();
+    settings.truncate(last);
+    settings.extend(deadforward);
+    let mut more = vec![("settings", Json::Object(Fields(settings).json()))];
     if info.int("paused") == Some(1) {
-        line.put("paused", &Json::from(true));
-        if let Some(until) = info.int("paused-until") {
-            line.put("paused-until", &Json::from(until));
-        }
+        more.push(("paused", true.into()));
+        more.extend(info.int("paused-until").map(|until| ("paused-until", until.into())));
     }
-    line.end()
+    line(queue, Vec::new(), more)
 }
 
 /// The line of a message, from a page of DQ.SCAN. Its lease is written only if it is not the queue's.
 pub fn of_message(queue: &[u8], message: &Fields, queue_lease: Option<i64>) -> String {
-    let mut line = Writer::new(queue);
-    line.text("id", message.bytes("id"));
-    line.put("state", &Json::from(message.text("state")));
-    line.put("payload", &Json::from(BASE64_STANDARD.encode(message.bytes("payload"))));
-    for name in ["priority", "created", "due", "attempt", "retries", "ttl", "retain", "group"] {
-        if let Some(value) = message.get(name) {
-            line.value(name, value);
-        }
-    }
-    for (name, headers) in headers_of(message) {
-        line.put(name, &Json::Object(headers));
-    }
-    if let Some(lease) = message.int("lease").filter(|lease| Some(*lease) != queue_lease) {
-        line.put("lease", &Json::from(lease));
-    }
-    for name in RULE.iter().map(|(name, _)| *name).chain(["checkpoint", "error", "reason", "died"]) {
-        if let Some(value) = message.get(name) {
-            line.value(name, value);
-        }
-    }
-    line.end()
+    let is_kept = |(name, value): &&(String, Value)| {
+        let is_known = KEPT.contains(&name.as_str()) || RULE.iter().any(|(field, _)| field == name);
+        is_known && (name != "lease" || reply::int(value) != queue_lease)
+    };
+    let fields = message.0.iter().filter(is_kept).cloned().collect();
+    let mut more = vec![("payload", BASE64_STANDARD.encode(message.bytes("payload")).into())];
+    more.extend(headers_of(message).into_iter().map(|(name, headers)| (name, Json::Object(headers))));
+    line(queue, fields, more)
 }
 
 /// The headers as up to two objects, with their keys: of those that are text, and of those that are not.

@@ -5,8 +5,8 @@ use super::source::{bytes, exists, Convert, Element, Found, List, Reader, Score,
 use super::Parts;
 use crate::cli::{End, Unit};
 use crate::failure::Failure;
+use crate::moving::push::NewMessage;
 use crate::reply;
-use crate::transfer::NewMessage;
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{cmd, Client, Resend, Value};
 use serde_json::value::RawValue;

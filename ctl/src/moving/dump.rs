@@ -2,8 +2,7 @@
 //!
 //! DQ.SCAN returns messages in the order in which they were pushed, a page at a time, and a load pushes them in that order.
 
-pub mod line;
-
+use super::line;
 use crate::advice::tell;
 use crate::cli::DumpArgs;
 use crate::dead::Among;

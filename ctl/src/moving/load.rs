@@ -1,0 +1,237 @@
+//! `dqctl load`: pushes what `dqctl dump` wrote.
+//!
+//! Every message is pushed under an id, so a load that was interrupted is simply repeated: messages that the queue already
+//! holds are not pushed again. The lines are read and pushed a batch at a time.
+
+use super::line::{self, Line, QueueLine, What};
+use super::push::{is_generated, push_all, type_of, Headers, NewMessage, Pushed, Refused, BATCH};
+use crate::cli::LoadArgs;
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::queues;
+use crate::time::now_ms;
+use crate::transfer::{get_all, BATCH_BYTES};
+use crate::wording::messages;
+use dq_client::{cmd, Client, Resend};
+use ring::digest::{Context, SHA256};
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::path::Path;
+
+/// The most headers of a push, and the most bytes of all together. A message that `DEADFORWARD` has moved can have more.
+const HEADERS: usize = 64;
+const HEADER_BYTES: usize = 16 * 1024;
+
+pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome, Failure> {
+    let mut lines = open(args.file.as_deref())?;
+    queues::check(client)?;
+    let mut load = Load {
+        client,
+        target: args.queue.as_ref().map(|queue| queue.as_bytes().to_vec()),
+        queue: Vec::new(),
+        batch: Vec::new(),
+        bytes: 0,
+        loaded: 0,
+        held: 0,
+        progress: Progress::new("loaded"),
+    };
+    let (mut text, mut number) = (Vec::new(), 0);
+    loop {
+        text.clear();
+        number += 1;
+        let read = lines.read_until(b'\n', &mut text).map_err(|error| {
+            let file = args.file.as_deref().filter(|path| *path != Path::new("-"));
+            let name = file.map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
+            load.stopped(number, &format!("{name}: {error}; name a file that dqctl dump wrote"))
+        })?;
+        match line::read(text.trim_ascii()) {
+            _ if read == 0 => break,
+            _ if text.trim_ascii().is_empty() => {}
+            Ok(line) => load.take(number, line)?,
+            Err(what) => {
+                load.flush()?;
+                return Err(load.stopped(number, &what));
+            }
+        }
+    }
+    load.flush()?;
+    drop(load.progress);
+    let (loaded, held) = (load.loaded, load.held);
+    let known = if held > 0 { format!("; {held} were there already") } else { String::new() };
+    output.result(&format!("loaded {loaded}{known}"), json!({ "loaded": loaded, "already": held }))?;
+    Ok(Outcome::Done)
+}
+
+fn open(file: Option<&Path>) -> Result<Box<dyn BufRead>, Failure> {
+    match file {
+        Some(path) if path != Path::new("-") => {
+            let file = File::open(path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+            Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
+        }
+        None if io::stdin().is_terminal() => {
+            Err(Failure::usage("nothing to load: name a file, or pipe the output of dqctl dump into dqctl"))
+        }
+        _ => Ok(Box::new(BufReader::with_capacity(1 << 20, io::stdin().lock()))),
+    }
+}
+
+/// A message of the batch.
+struct Waiting {
+    message: NewMessage,
+    /// Its line, and the generated id that it had.
+    number: u64,
+    generated: Option<Vec<u8>>,
+}
+
+struct Load<'a> {
+    client: &'a Client,
+    /// The queue into which everything is loaded, instead of those that the lines name.
+    target: Option<Vec<u8>>,
+    queue: Vec<u8>,
+    batch: Vec<Waiting>,
+    bytes: usize,
+    loaded: u64,
+    held: u64,
+    progress: Progress,
+}
+
+impl Load<'_> {
+    fn take(&mut self, number: u64, line: Line) -> Result<(), Failure> {
+        let queue = self.target.clone().unwrap_or_else(|| line.queue.clone());
+        if queue != self.queue || !matches!(line.what, What::Message(_)) {
+            self.flush()?;
+            self.queue = queue;
+        }
+        match line.what {
+            What::Queue(queue) => self.create(&queue).map_err(|error| self.stopped(number, &error)),
+            What::Schedule(message, rule) => {
+                self.declare(&message, &rule).map_err(|error| self.stopped(number, &error))
+            }
+            What::Message(mut message) => {
+                fit(&mut message.headers);
+                let id = is_generated(&message.id).then(|| derived(&line.queue, &message.id, &message.payload));
+                let generated = id.map(|id| std::mem::replace(&mut message.id, id));
+                self.bytes += message.size();
+                self.batch.push(Waiting { message, number, generated });
+                if self.batch.len() >= BATCH || self.bytes >= BATCH_BYTES {
+                    self.flush()?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Leaves out the messages with generated ids that the queue still holds under these: they are the ones that were dumped.
+    fn leave_out_held(&mut self) -> Result<(), Failure> {
+        let ids: Vec<&[u8]> = self.batch.iter().filter_map(|waiting| waiting.generated.as_deref()).collect();
+        let mut held = get_all(self.client, &self.queue, &ids)?.into_iter();
+        let before = self.batch.len();
+        self.batch.retain(|Waiting { message, generated, .. }| {
+            let held = generated.as_ref().and_then(|_| held.next()).flatten();
+            // The same id on another server is that of another message.
+            held.is_none_or(|held| held.bytes("payload") != message.payload)
+        });
+        self.held += (before - self.batch.len()) as u64;
+        Ok(())
+    }
+
+    /// Pushes the batch.
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.leave_out_held()?;
+        self.bytes = 0;
+        let batch = std::mem::take(&mut self.batch);
+        let (numbers, messages): (Vec<u64>, Vec<NewMessage>) =
+            batch.into_iter().map(|waiting| (waiting.number, waiting.message)).unzip();
+        let (outcomes, error) = match push_all(self.client, &self.queue, &messages) {
+            Ok(outcomes) => (outcomes, None),
+            Err(Refused { before, error }) => (before, Some(error)),
+        };
+        let new = outcomes.iter().filter(|pushed| **pushed == Pushed::New).count();
+        self.loaded += new as u64;
+        self.held += (outcomes.len() - new) as u64;
+        self.progress.at(self.loaded + self.held);
+        let line = numbers.get(outcomes.len()).copied().unwrap_or_default();
+        error.map_or(Ok(()), |error| Err(self.stopped(line, &Failure::from(error))))
+    }
+
+    fn stopped(&self, line: u64, why: &dyn std::fmt::Display) -> Failure {
+        Failure::failed(format!(
+            "line {line}: {why}; loaded before it: {}; repeat the load to continue",
+            messages(self.loaded)
+        ))
+    }
+
+    /// Creates the queue with its settings and its pause, unless it exists. In one step, so that a load that is interrupted does
+    /// not leave a queue that delivers.
+    fn create(&mut self, queue: &QueueLine) -> Result<(), Failure> {
+        if type_of(self.client, &self.queue)? == "DQ--queue" {
+            return Ok(());
+        }
+        let mut commands = vec![cmd("DQ.CREATE").arg(&self.queue).arg(&queue.settings).clone()];
+        if queue.is_paused && queue.paused_until.is_none_or(|until| until > now_ms()) {
+            let mut pause = cmd("DQ.PAUSE");
+            pause.arg(&self.queue);
+            if let Some(until) = queue.paused_until {
+                pause.arg("FOR").arg(until - now_ms());
+            }
+            commands.push(pause);
+        }
+        for reply in self.client.transaction(&commands)? {
+            reply?;
+        }
+        Ok(())
+    }
+
+    /// Declares a schedule, unless the queue has a message of its id: that may have been changed since the dump.
+    fn declare(&mut self, message: &NewMessage, rule: &[(&'static str, String)]) -> Result<(), Failure> {
+        let held = get_all(self.client, &self.queue, &[&message.id])?;
+        if held.iter().any(Option::is_some) {
+            self.held += 1;
+            return Ok(());
+        }
+        let mut command = cmd("DQ.SCHEDULE");
+        command.arg(&self.queue).arg(&message.id).arg(&message.payload);
+        for (option, value) in rule {
+            command.arg(*option).arg(value);
+        }
+        message.write_options(&mut command);
+        self.client.call(&command, Resend::Harmless)?;
+        self.loaded += 1;
+        Ok(())
+    }
+}
+
+/// Leaves out the headers that the server had added, if a push takes no more than the others.
+fn fit(headers: &mut Headers) {
+    let bytes: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if headers.len() > HEADERS || bytes > HEADER_BYTES {
+        headers.retain(|(name, _)| !name.starts_with(b"dq-"));
+    }
+}
+
+/// The id under which a message is pushed whose id the server generated, since such an id cannot be pushed. A message always gets
+/// the same one, so that a load can be repeated; the hash of the queue's name and the payload distinguishes it from a message of
+/// another queue with the same generated id.
+fn derived(queue: &[u8], id: &[u8], payload: &[u8]) -> Vec<u8> {
+    let mut hash = Context::new(&SHA256);
+    hash.update(&(queue.len() as u64).to_le_bytes());
+    hash.update(queue);
+    hash.update(payload);
+    let hash: String = hash.finish().as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    [b"load:", id, b":", hash.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::derived;
+
+    #[test]
+    fn derived_ids_tell_queues_and_payloads_apart() {
+        let id = |queue: &str, payload: &str| derived(queue.as_bytes(), b"1795272127819-0", payload.as_bytes());
+        assert_eq!(id("q", "x"), id("q", "x"));
+        assert!(id("q", "x") != id("p", "x") && id("q", "x") != id("q", "y") && id("qx", "") != id("q", "x"));
+        assert!(id("q", "x").starts_with(b"load:1795272127819-0:"));
+    }
+}
