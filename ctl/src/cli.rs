@@ -30,7 +30,7 @@ pub use overview::{command, named, overview, queue_of};
 pub use push::{PushArgs, ScheduleArgs};
 pub use queue::{AlterArgs, CreateArgs, DeleteArgs, PromoteArgs, PurgeArgs};
 pub use state::StateParser;
-pub use work::{header_of, ExportArgs, WorkArgs, MOST_CONCURRENCY};
+pub use work::{ExportArgs, WorkArgs};
 
 use crate::connection::Connection;
 use crate::name::{MessageId, QueueName};

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The highest concurrency of one queue: each message has a thread.
-pub const MOST_CONCURRENCY: usize = 10_000;
+const MOST_CONCURRENCY: usize = 10_000;
 
 #[derive(Args, Debug)]
 #[command(
@@ -89,7 +89,7 @@ pub struct QueueArg {
 }
 
 /// Reads `NAME: VALUE`.
-pub fn header_of(text: &str) -> Result<(String, String), String> {
+fn header_of(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').unwrap_or((text, ""));
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let is_valid = !name.is_empty() && name.bytes().all(is_token) && !value.contains(|c: char| c.is_control());

@@ -1,8 +1,8 @@
 //! Handles one message: starts a process, watches it, and turns its end into an ack or a nack.
 
 use super::about::environment;
-use super::head::{NoResult, RESULT_BYTES};
 use super::log::Log;
+use super::output::RESULT_BYTES;
 use super::process::{End, Process};
 use crate::failure;
 use crate::name::shown;
@@ -20,8 +20,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The exit code by which a handler asks for another attempt: EX_TEMPFAIL of sysexits.h.
-const RETRY: i32 = 75;
 /// The exit code by which a handler says that no attempt can succeed: EX_DATAERR of sysexits.h.
 const REJECT: i32 = 65;
 /// How often a running handler is checked: whether its lease is lost, or its time is over.
@@ -36,11 +34,9 @@ pub struct Handler {
     time_limit: Option<Duration>,
     grace: Duration,
     processes: Arc<Processes>,
-    log: Arc<Log>,
-    /// Whether the warning that an output is too long for a result was logged.
-    said_too_long: AtomicBool,
-    /// Whether the warning about an output whose end was not seen was logged.
-    said_incomplete: AtomicBool,
+    log: Log,
+    /// Whether the warning about an output that is no result was logged.
+    has_warned: AtomicBool,
 }
 
 /// The process groups of the running handlers.
@@ -73,7 +69,7 @@ impl Handler {
         time_limit: Option<Duration>,
         grace: Duration,
         processes: &Arc<Processes>,
-        log: &Arc<Log>,
+        log: Log,
     ) -> Result<Handler, failure::Failure> {
         let Some((program, args)) = command.split_first() else {
             return Err(failure::Failure::usage("no command: dqctl work -q mail=8 -- ./handler"));
@@ -88,9 +84,8 @@ impl Handler {
             time_limit,
             grace,
             processes: Arc::clone(processes),
-            log: Arc::clone(log),
-            said_too_long: AtomicBool::new(false),
-            said_incomplete: AtomicBool::new(false),
+            log,
+            has_warned: AtomicBool::new(false),
         })
     }
 
@@ -118,8 +113,8 @@ impl Handler {
             None => verdict(&end).map(|()| self.result(end.output, context)),
             Some(Cut::TimeLimit) => {
                 let limit = self.time_limit.map_or(0, time::millis);
-                let text = format!("ended at the time limit of {}", time::exact(limit));
-                Err(Failure::retry(with_tail(&text, &end)))
+                let errors = if end.errors.is_empty() { String::new() } else { format!(": {}", end.errors) };
+                Err(Failure::retry(format!("ended at the time limit of {}{errors}", time::exact(limit))))
             }
             Some(Cut::Stopped) => Err(Failure::give_back()),
             // The message belongs to another worker by now, so this report is ignored.
@@ -164,47 +159,26 @@ impl Handler {
         }
     }
 
-    /// A part of a result would be wrong, so a long or incomplete output is no result. The work is still done.
-    fn result(&self, output: Result<Vec<u8>, NoResult>, context: &Context) -> Raw {
-        let reason = match output {
-            Ok(bytes) => return Raw(bytes),
-            Err(reason) => reason,
-        };
-        let (said, text) = match reason {
-            NoResult::TooLong(length) => {
-                let text = format!("wrote {length} bytes, and a result has at most {RESULT_BYTES}: it has none");
-                (&self.said_too_long, text)
-            }
-            NoResult::Incomplete => {
-                let text = "has no result: its output was not closed when it ended, so a descendant may still write";
-                (&self.said_incomplete, text.to_owned())
-            }
-        };
-        if !said.swap(true, Ordering::Relaxed) {
-            let line = format!("{}: {} {text}", context.queue(), context.id());
-            let fields = json!({ "queue": context.queue(), "id": context.id().to_string() });
-            self.log.warn("no-result", &line, fields);
+    /// The work is done, whether its output can be a result or not.
+    fn result(&self, output: Option<Vec<u8>>, context: &Context) -> Raw {
+        if output.is_none() && !self.has_warned.swap(true, Ordering::Relaxed) {
+            let (queue, id) = (context.queue(), context.id().to_string());
+            let text = format!(
+                "{queue}: {id} has no result: its output has more than {RESULT_BYTES} bytes, or a descendant still has it open"
+            );
+            self.log.warn("no-result", &text, json!({ "queue": queue, "id": id }));
         }
-        Raw(Vec::new())
+        Raw(output.unwrap_or_default())
     }
 }
 
+/// Any other code, and a signal, is a failure like the one that asks for another attempt.
 fn verdict(end: &End) -> Result<(), Failure> {
     let text = if end.errors.is_empty() { end.status.to_string() } else { end.errors.clone() };
     match end.status.code() {
         Some(0) => Ok(()),
         Some(REJECT) => Err(Failure::reject(text)),
-        Some(RETRY) => Err(Failure::retry(text)),
-        // Any other code, or a signal.
         Some(_) | None => Err(Failure::retry(text)),
-    }
-}
-
-fn with_tail(text: &str, end: &End) -> String {
-    if end.errors.is_empty() {
-        text.to_owned()
-    } else {
-        format!("{text}: {}", end.errors)
     }
 }
 

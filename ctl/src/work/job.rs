@@ -10,9 +10,6 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What [`Job::grace`] is by default.
-pub const GRACE: Duration = Duration::from_secs(30);
-
 /// One queue, how many of its messages are worked on at the same time, and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Job {
@@ -67,7 +64,7 @@ impl Job {
     }
 
     /// Refuses a command that cannot be run, and a URL that cannot be posted to.
-    pub fn handle(&self, client: &Client, processes: &Arc<Processes>, log: &Arc<Log>) -> Result<Handle, Failure> {
+    pub fn handle(&self, client: &Client, processes: &Arc<Processes>, log: Log) -> Result<Handle, Failure> {
         match &self.action {
             Action::Command(command) => {
                 let handler = Handler::new(command, self.time_limit, self.grace, processes, log)?;

@@ -4,13 +4,11 @@ mod about;
 mod config;
 mod first;
 mod handler;
-mod head;
 mod job;
 mod log;
+mod output;
 mod post;
 mod process;
-mod relay;
-mod tail;
 mod workers;
 
 use crate::cli::WorkArgs;
@@ -47,8 +45,8 @@ pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Res
     let (sender, notices) = channel();
     // From here on a signal does not end the process.
     forward_signals(args.config.is_some(), sender.clone())?;
-    let log = Log::new(args.log_format, args.verbose, &client);
-    let mut workers = Workers::new(&client, &log, sender);
+    let log = Log { format: args.log_format, is_verbose: args.verbose };
+    let mut workers = Workers::new(&client, log, sender);
     // The worker waits for a server that is not there yet, but not for one that will never be right.
     if let Err(error @ (Error::Authentication(_) | Error::Certificate(_) | Error::Config(_) | Error::NoModule(_))) =
         queues::check(&client)
@@ -69,14 +67,11 @@ pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Res
     let (started, fields) = described(&client, &jobs);
     workers.set(jobs)?;
     log.info("started", &started, fields);
-    let outcome = workers.run(&notices, |workers| {
+    workers.run(&notices, |workers| {
         if let Some(path) = &args.config {
             reload(workers, &log, path, (url.as_ref(), listen.as_ref()));
         }
-    });
-    log.close();
-    relay::flush();
-    outcome
+    })
 }
 
 /// The line at the start, and its fields: the queues with their concurrency, and the server.

@@ -1,8 +1,8 @@
 //! Handles one message: posts it to a URL, and turns the answer into an ack or a nack.
 
 use super::about::{encoded, request_headers};
-use super::head::RESULT_BYTES;
 use super::log::Log;
+use super::output::RESULT_BYTES;
 use crate::{failure, time};
 use dq_client::{Client, Context, Failure, Raw};
 use nix::sys::signal::{SigSet, Signal};
@@ -33,7 +33,7 @@ pub struct Target {
 /// Posts each message to a URL.
 pub struct Post {
     client: Client,
-    log: Arc<Log>,
+    log: Log,
     agent: Agent,
     url: Uri,
     headers: Vec<(String, String)>,
@@ -49,7 +49,7 @@ impl Post {
         target: &Target,
         concurrency: usize,
         time_limit: Option<Duration>,
-        log: &Arc<Log>,
+        log: Log,
     ) -> Result<Post, failure::Failure> {
         let wrong = || {
             let url = without_secrets(&target.url);
@@ -80,7 +80,7 @@ impl Post {
         }
         Ok(Post {
             client: client.clone(),
-            log: Arc::clone(log),
+            log,
             agent: config.build().into(),
             url: uri,
             headers: target.headers.clone(),

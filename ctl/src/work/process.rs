@@ -3,9 +3,7 @@
 //! Waits for the end of the process without freeing its number, so that its group can be ended afterwards without hitting
 //! another process.
 
-use super::head::{Head, NoResult};
-use super::relay;
-use super::tail::Tail;
+use super::output::{Head, Tail};
 use rustix::io::Errno;
 use rustix::process::{kill_process_group, waitid, Pid, Signal, WaitId, WaitIdOptions};
 use std::io::{self, Read, Write};
@@ -39,7 +37,7 @@ pub struct End {
     /// The last part of what it wrote to standard error.
     pub errors: String,
     /// What it wrote to standard output, if that can be a result.
-    pub output: Result<Vec<u8>, NoResult>,
+    pub output: Option<Vec<u8>>,
 }
 
 impl Process {
@@ -82,8 +80,7 @@ impl Process {
             thread::Builder::new().name("dq-stderr".to_owned()).spawn(move || {
                 read(errors, |bytes| {
                     lock(&tail).add(bytes);
-                    let mut own = io::stderr();
-                    let _ = own.write_all(bytes);
+                    let _ = io::stderr().write_all(bytes);
                 });
                 drop(closed);
             })?;
@@ -93,7 +90,8 @@ impl Process {
             thread::Builder::new().name("dq-stdout".to_owned()).spawn(move || {
                 let is_complete = read(output, |bytes| {
                     lock(&head).add(bytes);
-                    relay::pass_on(bytes);
+                    let mut own = io::stdout().lock();
+                    let _ = own.write_all(bytes).and_then(|()| own.flush());
                 });
                 if is_complete {
                     lock(&head).complete();

@@ -47,7 +47,7 @@ pub struct Workers {
     client: Client,
     metrics: Metrics,
     notices: Sender<Notice>,
-    log: Arc<Log>,
+    log: Log,
     running: Running,
     /// Workers that were asked to stop, until all of them have stopped.
     stoppers: Vec<Stopper>,
@@ -75,10 +75,10 @@ struct Ready {
 
 impl Workers {
     /// No workers yet. Notices are received by [`Workers::run`].
-    pub fn new(client: &Client, log: &Arc<Log>, notices: Sender<Notice>) -> Workers {
+    pub fn new(client: &Client, log: Log, notices: Sender<Notice>) -> Workers {
         Workers {
             client: client.clone(),
-            log: Arc::clone(log),
+            log,
             metrics: Metrics::default(),
             notices,
             running: Running::default(),
@@ -167,15 +167,15 @@ impl Workers {
             Some(worker) => Arc::clone(&worker.processes),
             None => Arc::default(),
         };
-        let handle = job.handle(&self.client, &processes, &self.log)?;
+        let handle = job.handle(&self.client, &processes, self.log)?;
         Ok(Ready { job, handle, processes })
     }
 
     fn start(&mut self, Ready { job, handle, processes }: Ready) -> Result<(), Failure> {
         let handle = Arc::new(RwLock::new(handle));
         let current = Arc::clone(&handle);
-        let (events, is_interrupted) = (Arc::clone(&self.log), Arc::new(AtomicBool::new(false)));
-        let (log, interrupted) = (Arc::clone(&self.log), Arc::clone(&is_interrupted));
+        let is_interrupted = Arc::new(AtomicBool::new(false));
+        let (log, interrupted) = (self.log, Arc::clone(&is_interrupted));
         let mut pool = Pool::new(job.concurrency).queue(&job.queue).meta();
         if let Some(lease) = job.lease {
             pool = pool.lease(lease);
@@ -189,7 +189,7 @@ impl Workers {
                     Event::Resumed { .. } => interrupted.store(false, Relaxed),
                     _ => {}
                 }
-                events.event(event);
+                log.event(event);
             })
             .pool(pool, move |Raw(payload), context: &Context| {
                 let handle = Arc::clone(&current.read().unwrap_or_else(PoisonError::into_inner));

@@ -6,7 +6,6 @@ use crate::support::{eventually, free_port, Process, Server};
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// A worker that runs. It is killed if the test fails.
 pub struct Work {
@@ -241,18 +240,6 @@ fn sigterm_lets_handlers_end_and_gives_back_the_rest() {
 }
 
 #[test]
-fn sigterm_ends_an_idle_worker_at_once() {
-    let server = Server::start();
-    let work = Work::start(&server, &["-q", "a=4", "-q", "b"], "true");
-    server.until_blocked(2);
-    let begun = Instant::now();
-    assert_eq!(work.stop().code, 0);
-    eprintln!("an idle worker stopped after {:?}", begun.elapsed());
-    // Its pops block for five seconds.
-    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
-}
-
-#[test]
 fn a_handler_that_ignores_sigterm_is_killed() {
     let server = Server::start();
     server.ask(&["DQ.CREATE", "limit", "BACKOFF", "3600000", "3600000"]);
@@ -268,66 +255,31 @@ fn a_handler_that_ignores_sigterm_is_killed() {
     eventually("it runs", || !written(&server, "stopped").is_empty());
     assert_eq!(work.stop().code, 0);
     assert!(!is_alive(written(&server, "stopped").trim()));
-    assert_eq!(field(&server, "stop", "stopped", "state"), "ready");
+    // Its attempt does not count.
+    let given_back = (field(&server, "stop", "stopped", "state"), field(&server, "stop", "stopped", "attempt"));
+    assert_eq!(given_back, ("ready".into(), 0.into()));
 }
 
 #[test]
-fn ten_thousand_failing_handlers_leave_nothing_behind() {
-    const MESSAGES: u64 = 10_000;
+fn failing_handlers_leave_no_pipes_threads_or_processes_behind() {
+    const MESSAGES: u64 = 500;
     let server = Server::start();
     server.ask(&["DQ.CREATE", "q", "RETRIES", "0", "DEADLEN", "5"]);
     let queue: dq_client::Queue<u64> = server.client().queue("q");
     queue.push_all(&(0..MESSAGES).collect::<Vec<_>>()).once().send().unwrap();
     let work = Work::logged(&server, &["-q", "q=16", "--", "false"]);
-    let died = || queue.info().unwrap().unwrap().totals.died;
-    for part in 1..=20 {
-        eventually("the next ones have failed", || died() >= MESSAGES * part / 20);
-    }
-    let info = queue.info().unwrap().unwrap();
-    assert_eq!((info.ready, info.inflight, info.totals.delivered), (0, 0, MESSAGES));
+    eventually("all have failed", || queue.info().unwrap().unwrap().totals.died == MESSAGES);
     let of_process = |name: &str| std::fs::read_dir(format!("/proc/{}/{name}", work.id())).map_or(0, Iterator::count);
-    // Neither pipes nor threads nor processes pile up.
     eventually("the threads of the handlers have ended", || of_process("task") < 40);
     assert!(of_process("fd") < 60, "{} open files", of_process("fd"));
     let children = format!("/proc/{0}/task/{0}/children", work.id());
     assert_eq!(std::fs::read_to_string(children).unwrap_or_default(), "");
     eventually("each failure is in the log", || written(&server, "log.dqctl").lines().count() as u64 > MESSAGES);
     // Nor does the end of a process disturb a connection.
-    let other: Vec<String> = written(&server, "log.dqctl")
-        .lines()
-        .skip(1)
-        .filter(|line| !line.ends_with("exit status: 1; now dead"))
-        .map(str::to_owned)
-        .collect();
-    assert!(other.is_empty(), "{other:?}");
+    let log = written(&server, "log.dqctl");
+    assert!(log.lines().skip(1).all(|line| line.ends_with("exit status: 1; now dead")), "{log}");
     work.signal("TERM");
     work.until_ended();
-}
-
-#[test]
-fn the_grace_period_ends_handlers_that_take_longer() {
-    let server = Server::start();
-    server.ask(&["DQ.CREATE", "q", "BACKOFF", "3600000", "3600000"]);
-    ok(&server, &["push", "q", "x", "--id", "m"]);
-    let work = Work::start(&server, &["-q", "q", "--grace", "200ms"], "echo $$ > $DIR/child; exec sleep 3600");
-    eventually("it runs", || !written(&server, "child").is_empty());
-    let ran = work.stop();
-    assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(!is_alive(written(&server, "child").trim()));
-    // Its attempt does not count.
-    assert_eq!((field(&server, "q", "m", "state"), field(&server, "q", "m", "attempt")), ("ready".into(), 0.into()));
-}
-
-#[test]
-fn a_worker_survives_a_server_that_restarts() {
-    let mut server = Server::with(&["--appendonly", "yes"]);
-    let work = Work::start(&server, &["-q", "q"], "cat >> $DIR/seen");
-    server.until_blocked(1);
-    server.kill();
-    server.boot();
-    ok(&server, &["push", "q", "again"]);
-    eventually("the message is handled", || written(&server, "seen") == "again");
-    assert_eq!(work.stop().code, 0);
 }
 
 #[test]
@@ -366,23 +318,6 @@ fn a_worker_needs_no_more_rights_than_the_page_says() {
 }
 
 #[test]
-fn a_result_is_whole_though_nobody_reads_the_worker() {
-    let server = Server::start();
-    server.ask(&["DQ.CREATE", "q", "RETAIN", "3600000"]);
-    // Its outputs are pipes, which hold 65,536 bytes.
-    let work = Work::start(&server, &["-q", "q"], "yes x | head -c 60000");
-    for id in ["a", "b", "c"] {
-        ok(&server, &["push", "q", "x", "--id", id]);
-    }
-    eventually("all are done", || server.text(&["DQ.LEN", "q"]) == "0");
-    for id in ["a", "b", "c"] {
-        assert_eq!(ok(&server, &["await", "q", id, "--result"]).len(), 60_000, "{id}");
-    }
-    let ran = work.stop();
-    assert_eq!((ran.code, ran.out.len(), ran.err.lines().count()), (0, 180_000, 1));
-}
-
-#[test]
 fn a_descendant_that_still_writes_leaves_no_partial_result() {
     let server = Server::start();
     server.ask(&["DQ.CREATE", "q", "RETAIN", "3600000"]);
@@ -397,17 +332,6 @@ fn a_descendant_that_still_writes_leaves_no_partial_result() {
     assert_eq!(results, ["", ""]);
     let ran = work.stop();
     assert_eq!((ran.code, ran.err.matches("has no result").count()), (0, 1), "{ran:?}");
-}
-
-#[test]
-fn an_id_with_a_zero_byte_is_handled() {
-    let server = Server::start();
-    server.ask(&["DQ.PUSH", "q", "x", "ID", "a\0b"]);
-    server.ask(&["DQ.PUSH", "q", "x", "ID", r"a\x00b"]);
-    let work = Work::start(&server, &["-q", "q"], "printf '%s %s\n' \"$DQ_ID\" \"${DQ_RECEIPT%#*}\" >> $DIR/seen");
-    eventually("both are acknowledged", || server.text(&["DQ.LEN", "q"]) == "0");
-    assert_eq!(work.stop().code, 0);
-    assert_eq!(written(&server, "seen"), "a\\x00b a\\x00b\n".repeat(2));
 }
 
 #[test]
@@ -430,29 +354,4 @@ fn as_process_1_it_leaves_no_zombies() {
     assert!(Command::new("kill").arg(children.trim()).status().unwrap().success());
     let ran = work.ended();
     assert_eq!((ran.code, ran.err.lines().count()), (0, 1), "{ran:?}");
-}
-
-#[test]
-fn an_id_cannot_move_the_cursor_of_a_log() {
-    let server = Server::start();
-    server.ask(&["DQ.CREATE", "q", "RETRIES", "0"]);
-    server.ask(&["DQ.PUSH", "q", "x", "ID", "a\u{1b}[2Jb"]);
-    let work = Work::start(&server, &["-q", "q"], "exit 65");
-    eventually("it is dead", || server.text(&["DQ.LEN", "q", "dead"]) == "1");
-    let ran = work.stop();
-    assert!(ran.err.contains("a\\u{1b}[2Jb failed") && !ran.err.contains('\u{1b}'), "{ran:?}");
-}
-
-#[test]
-fn sighup_stops_a_worker_that_has_no_file() {
-    let server = Server::start();
-    let script = "echo $$ > $DIR/child; while [ ! -e $DIR/go ]; do sleep 0.01; done";
-    let work = Work::start(&server, &["-q", "q"], script);
-    ok(&server, &["push", "q", "x", "--id", "m"]);
-    eventually("it runs", || !written(&server, "child").is_empty());
-    work.signal("HUP");
-    std::fs::write(server.dir().join("go"), "").unwrap();
-    work.until_ended();
-    assert!(!is_alive(written(&server, "child").trim()));
-    assert_eq!(server.text(&["DQ.LEN", "q"]), "0");
 }
