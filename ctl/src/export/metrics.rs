@@ -17,21 +17,35 @@ const UP: Metric = ("dq_up", "gauge", "Whether the last reading reached all serv
 const LIMITED: Metric = ("dq_queues_limited", "gauge", "Whether there are more queues than --max-queues.");
 const MESSAGES: Metric = ("dq_messages", "gauge", "Messages by state.");
 const EVENTS: Metric = ("dq_events_total", "counter", "What has happened since the queue was created.");
-const OLDEST: Metric = ("dq_oldest_ready_seconds", "gauge", "How long the oldest ready message has been due; 0: none.");
+/// Fields of `DQ.INFO`, and the value of one unit of each. What is null counts as zero. One number for each queue: a label for
+/// each group or consumer could be millions.
+const FIELDS: [(&str, Metric, f64); 11] = [
+    (
+        "oldest-ready",
+        ("dq_oldest_ready_seconds", "gauge", "How long the oldest ready message has been due; 0: none."),
+        1e-3,
+    ),
+    ("waiting-clients", ("dq_waiting_clients", "gauge", "Clients that are blocked on the queue."), 1.0),
+    ("paused", ("dq_paused", "gauge", "Whether delivery is suspended."), 1.0),
+    ("closed", ("dq_closed", "gauge", "Whether pushes are refused, as somebody asked."), 1.0),
+    ("maxlen", ("dq_maxlen", "gauge", "The most messages that are not dead; 0: no limit."), 1.0),
+    ("payload-bytes", ("dq_payload_bytes", "gauge", "The size of all payloads."), 1.0),
+    ("groups", ("dq_groups", "gauge", "Groups that have a message which is not dead."), 1.0),
+    ("blocked", ("dq_blocked_messages", "gauge", "Messages that are due and wait for their group."), 1.0),
+    ("batches", ("dq_batches", "gauge", "Batches that have not ended."), 1.0),
+    ("consumers", ("dq_consumers", "gauge", "Consumers that gave a name and hold messages."), 1.0),
+    (
+        "oldest-inflight",
+        ("dq_oldest_inflight_seconds", "gauge", "How long the oldest running delivery has lasted; 0: none."),
+        1e-3,
+    ),
+];
+/// Fields that say since when something fails, if it does.
+const FAILING: [(&str, Metric); 2] = [
+    ("forward-failing-since", ("dq_forward_failing", "gauge", "Whether messages cannot be forwarded.")),
+    ("deadforward-failing-since", ("dq_deadforward_failing", "gauge", "Whether dead messages cannot be forwarded.")),
+];
 const NEXT_DUE: Metric = ("dq_next_due_timestamp_seconds", "gauge", "When the next delayed message is due.");
-const WAITING: Metric = ("dq_waiting_clients", "gauge", "Clients that are blocked on the queue.");
-const PAUSED: Metric = ("dq_paused", "gauge", "Whether delivery is suspended.");
-const CLOSED: Metric = ("dq_closed", "gauge", "Whether pushes are refused, as somebody asked.");
-const MAXLEN: Metric = ("dq_maxlen", "gauge", "The most messages that are not dead; 0: no limit.");
-const FORWARD: Metric = ("dq_forward_failing", "gauge", "Whether messages cannot be forwarded.");
-const DEADFORWARD: Metric = ("dq_deadforward_failing", "gauge", "Whether dead messages cannot be forwarded.");
-const GROUPS: Metric = ("dq_groups", "gauge", "Groups that have a message which is not dead.");
-const BLOCKED: Metric = ("dq_blocked_messages", "gauge", "Messages that are due and wait for their group.");
-const BATCHES: Metric = ("dq_batches", "gauge", "Batches that have not ended.");
-const CONSUMERS: Metric = ("dq_consumers", "gauge", "Consumers that gave a name and hold messages.");
-const OLDEST_DELIVERY: Metric =
-    ("dq_oldest_inflight_seconds", "gauge", "How long the oldest running delivery has lasted; 0: none.");
-const BYTES: Metric = ("dq_payload_bytes", "gauge", "The size of all payloads.");
 const LATENESS: Metric =
     ("dq_delivery_lateness_seconds", "histogram", "From when a message was due to its first delivery.");
 const RUN: Metric = ("dq_run_seconds", "histogram", "From a delivery to its ack.");
@@ -163,35 +177,16 @@ impl Exporter {
                 text.add(EVENTS, &labels(&[("queue", &queue), ("event", event)]), number(count));
             }
         }
-        text.add(OLDEST, &of_queue, number(info.int("oldest-ready").unwrap_or(0)) / 1e3);
+        for (field, metric, unit) in FIELDS {
+            text.add(metric, &of_queue, number(info.int(field).unwrap_or(0)) * unit);
+        }
+        for (field, metric) in FAILING {
+            text.add(metric, &of_queue, f64::from(u8::from(info.int(field).is_some())));
+        }
         if let Some(due) = info.int("next-due") {
             text.add(NEXT_DUE, &of_queue, number(due) / 1e3);
         }
-        text.add(WAITING, &of_queue, number(info.int("waiting-clients").unwrap_or(0)));
-        for (metric, field) in [(PAUSED, "paused"), (CLOSED, "closed"), (MAXLEN, "maxlen")] {
-            text.add(metric, &of_queue, number(info.int(field).unwrap_or(0)));
-        }
-        let failing = info.int("forward-failing-since").is_some();
-        text.add(FORWARD, &of_queue, f64::from(u8::from(failing)));
-        let failing = info.int("deadforward-failing-since").is_some();
-        text.add(DEADFORWARD, &of_queue, f64::from(u8::from(failing)));
-        text.add(BYTES, &of_queue, number(info.int("payload-bytes").unwrap_or(0)));
-        // One number for each queue: a label for each group could be millions.
-        for (metric, field) in [(GROUPS, "groups"), (BLOCKED, "blocked"), (BATCHES, "batches")] {
-            if let Some(count) = info.int(field) {
-                text.add(metric, &of_queue, number(count));
-            }
-        }
-        let running = number(info.int("oldest-inflight").unwrap_or(0));
-        text.add(OLDEST_DELIVERY, &of_queue, running / 1e3);
         let queue_of: Queue<Raw> = self.client.queue(name);
-        // One number, for the same reason.
-        match consumers(&queue_of, info.int("inflight").unwrap_or(0)) {
-            Ok(count) => text.add(CONSUMERS, &of_queue, number(count)),
-            // An older user of the exporter lacks the right to it.
-            Err(Error::NoPermission(_)) => {}
-            Err(error) => return Err(error),
-        }
         if let Some(stats) = queue_of.stats()? {
             histogram(text, LATENESS, &queue, &stats.lateness);
             histogram(text, RUN, &queue, &stats.runtime);
@@ -203,21 +198,15 @@ impl Exporter {
 /// The numbers of a queue that does not exist yet.
 fn zeros() -> Fields {
     let totals = Totals::default();
-    let names = STATES.into_iter().chain(["groups", "blocked", "batches"]).chain(totals.iter().map(|(name, _)| name));
+    let names = STATES.into_iter().chain(totals.iter().map(|(name, _)| name));
     Fields(names.map(|name| (name.to_owned(), Value::Int(0))).collect())
 }
 
-/// The number of consumers that hold messages of a queue, given the number of its messages in flight.
-fn consumers(queue: &Queue<Raw>, inflight: i64) -> Result<i64, Error> {
-    if inflight == 0 {
-        return Ok(0);
-    }
-    queue.consumers().try_fold(0, |count, consumer| consumer.map(|_| count + 1))
-}
-
+/// Every second bucket of the server, which doubles its bounds: those are the powers of four, in ms.
 fn histogram(text: &mut Text, metric: Metric, queue: &str, histogram: &Histogram) {
     let (name, _, _) = metric;
-    for (bound, count) in &histogram.buckets {
+    let buckets = histogram.buckets.iter().enumerate();
+    for (_, (bound, count)) in buckets.filter(|(place, (bound, _))| place % 2 == 0 || bound.is_none()) {
         let bound = bound.map_or_else(|| "+Inf".to_owned(), |bound| bound.as_secs_f64().to_string());
         let labels = labels(&[("queue", queue), ("le", &bound)]);
         text.line(metric, &format!("{name}_bucket"), &labels, unsigned(*count));
