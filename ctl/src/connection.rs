@@ -2,8 +2,9 @@
 
 use crate::advice::quoted;
 use crate::failure::Failure;
+use crate::reply::text;
 use clap::Args;
-use dq_client::{Client, Options};
+use dq_client::{cmd, Client, Options};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ pub struct Connection {
     /// The server: redis://, rediss:// (TLS), unix://, redis+sentinel:// or redis+cluster:// [default: redis://127.0.0.1:6379]
     #[arg(short, long, global = true, env = "DQ_URL", hide_env_values = true, value_name = "URL")]
     url: Option<String>,
-    /// The URL names a node of a cluster
+    /// The URL names a node of a cluster, which is needed only if the user may not read INFO
     #[arg(long, global = true)]
     cluster: bool,
     /// With TLS: a file (PEM) with the authorities that sign certificates of servers [default: those that the system trusts]
@@ -56,6 +57,18 @@ impl Connection {
         let options = Options::from_url(url)?.retry_for(patience).name("dqctl");
         let options = options.certificate_files(self.cacert.as_deref(), self.cert.as_deref(), self.key.as_deref())?;
         let options = if self.cluster { options.cluster()? } else { options };
-        Ok(options.open()?)
+        let client = options.clone().open()?;
+        match options.cluster() {
+            // One node knows only a part of the queues.
+            Ok(options) if !client.is_cluster() && is_node(&client) => Ok(options.open()?),
+            _ => Ok(client),
+        }
     }
+}
+
+/// Whether the server is a node of a cluster. If it does not answer, the command that follows reports that.
+fn is_node(client: &Client) -> bool {
+    let servers = client.servers().unwrap_or_default();
+    let info = servers.first().and_then(|server| client.call_on(server, cmd("INFO").arg("cluster")).ok());
+    info.as_ref().and_then(text).is_some_and(|info| info.contains("cluster_enabled:1"))
 }

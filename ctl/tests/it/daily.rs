@@ -509,7 +509,8 @@ fn a_payload_that_is_no_text_is_shown_as_bytes() {
 fn a_cluster_is_served_by_any_of_its_nodes() {
     let cluster = Cluster::of(2);
     let url = cluster.nodes[1].url();
-    let on = |args: &[&str]| run(without_server(&[&["--cluster", "--url", &url], args].concat()));
+    // That it is a node of a cluster need not be said.
+    let on = |args: &[&str]| run(without_server(&[&["--url", &url], args].concat()));
     for queue in ["a", "b", "c", "d"] {
         assert_eq!(on(&["push", queue, "x", "--id", "m"]).out, "m\n");
     }
