@@ -95,8 +95,8 @@ impl<T: Word> NameIndex<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::id::Sequence;
     use super::*;
+    use crate::id::Sequence;
 
     fn found(index: &NameIndex<Sequence>, name: &[u8]) -> Vec<u64> {
         let mut all = Vec::new();

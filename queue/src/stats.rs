@@ -115,11 +115,11 @@ impl Stats {
 
 #[cfg(test)]
 mod tests {
-    use super::super::id::{Floor, Target};
-    use super::super::rate::Rate;
-    use super::super::settings::Settings;
-    use super::super::{Due, Flow, Lease, Nack, NewMessage, Pop, Queue, Verdict};
     use super::*;
+    use crate::id::{Floor, Target};
+    use crate::rate::Rate;
+    use crate::settings::Settings;
+    use crate::{Due, Flow, Lease, Nack, NewMessage, Pop, Queue, Verdict};
 
     const START: u64 = 1_760_000_000_000;
 

@@ -9,14 +9,14 @@
 //!
 //! Which messages a gate holds back belongs to the view: see `view/restraint.rs`.
 
-use super::super::gate::Pause;
-use super::super::memory::{given, of_vec};
-use super::super::name_index::{NameHash, NameIndex};
-use super::super::order::{Key, OrderedKeys};
-use super::super::rate::{Rate, RateLog};
-use super::super::time::UnixMs;
 use super::slab::Slab;
 use super::GroupId;
+use crate::gate::Pause;
+use crate::memory::{given, of_vec};
+use crate::name_index::{NameHash, NameIndex};
+use crate::order::{Key, OrderedKeys};
+use crate::rate::{Rate, RateLog};
+use crate::time::UnixMs;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! A sorted set of keys that needs no allocation while it has at most one key, as most of these sets do.
 
-use super::super::order::{Key, OrderedKeys};
+use crate::order::{Key, OrderedKeys};
 
 /// A sorted set of unique keys.
 #[derive(Debug, Default)]

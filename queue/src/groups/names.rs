@@ -4,11 +4,11 @@
 //! so all servers have the same groups and the same turns. A group that has lost its last message ends with the effect
 //! that removed it: the order in which one effect removes and adds messages then does not matter.
 
-use super::super::memory::{given, of_tree, of_vec};
-use super::super::name_index::{NameHash, NameIndex};
-use super::super::time::UnixMs;
 use super::slab::Slab;
 use super::{last_turn_at, place_in_round, turn_at, GroupId, GroupLimits};
+use crate::memory::{given, of_tree, of_vec};
+use crate::name_index::{NameHash, NameIndex};
+use crate::time::UnixMs;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 

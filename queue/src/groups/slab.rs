@@ -1,6 +1,6 @@
 //! A growing array that never moves what it holds, and gives back the memory of parts that are no longer used.
 
-use super::super::memory::of_vec;
+use crate::memory::of_vec;
 
 /// The number of entries in one part.
 const PART: usize = 256;

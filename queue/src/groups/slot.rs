@@ -1,10 +1,10 @@
 //! Where the messages of one group stand.
 
-use super::super::order::{Key, OrderedKeys};
-use super::super::record::StateKind;
-use super::super::time::UnixMs;
 use super::line::Line;
 use super::turns::Turn;
+use crate::order::{Key, OrderedKeys};
+use crate::record::StateKind;
+use crate::time::UnixMs;
 
 /// The messages of one group. Waiting messages stand under (due, sequence), and are ordered by it.
 #[derive(Debug, Default)]

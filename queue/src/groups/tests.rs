@@ -1,15 +1,15 @@
 //! Groups through the operations of a queue.
 
-use super::super::forward::Targets;
-use super::super::id::{Floor, Id, Target};
-use super::super::ops::purge::ToPurge;
-use super::super::record::{StateKind, States};
-use super::super::settings::{GroupOrder, Settings};
-use super::super::time::{DurationMs, UnixMs};
-use super::super::wire::Loader;
-use super::super::{Due, Effect, Lease, Nack, NewMessage, OnDuplicate, Pop, Queue, Reschedule, Stamped, Verdict};
 use super::slab::Slab;
 use super::Pops;
+use crate::forward::Targets;
+use crate::id::{Floor, Id, Target};
+use crate::ops::purge::ToPurge;
+use crate::record::{StateKind, States};
+use crate::settings::{GroupOrder, Settings};
+use crate::time::{DurationMs, UnixMs};
+use crate::wire::Loader;
+use crate::{Due, Effect, Lease, Nack, NewMessage, OnDuplicate, Pop, Queue, Reschedule, Stamped, Verdict};
 use proptest::prelude::*;
 
 fn at(ms: u64) -> UnixMs {

@@ -1,8 +1,8 @@
 //! The order of the heads when groups take turns: by priority, and among equal priorities by when the group's turn
 //! comes.
 
-use super::super::memory::of_vec;
-use super::super::order::{word, Key, OrderedKeys};
+use crate::memory::of_vec;
+use crate::order::{word, Key, OrderedKeys};
 use std::cmp::Reverse;
 
 /// When the turn of a group comes.

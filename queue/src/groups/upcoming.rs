@@ -4,12 +4,12 @@
 //! this for the groups concerned and leaves the orders unchanged. Within one pop, all messages that were taken occupy
 //! their groups until the pop is complete; after a single pop without a lease, the message makes room for the next one.
 
-use super::super::id::Sequence;
-use super::super::messages::Messages;
-use super::super::order::Key;
-use super::super::time::UnixMs;
-use super::super::waiting::Waiting;
 use super::{place_in_round, turn_at, GroupId, GroupView};
+use crate::id::Sequence;
+use crate::messages::Messages;
+use crate::order::Key;
+use crate::time::UnixMs;
+use crate::waiting::Waiting;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::iter::Peekable;

@@ -4,16 +4,16 @@ mod look;
 mod rebuild;
 mod restraint;
 
-use super::super::id::Sequence;
-use super::super::messages::Messages;
-use super::super::order::Key;
-use super::super::record::Record;
-use super::super::time::UnixMs;
-use super::super::waiting::Waiting;
 use super::slab::Slab;
 use super::slot::{Head, Slot};
 use super::turns::Turns;
 use super::{last_turn_at, GroupId, GroupLimits};
+use crate::id::Sequence;
+use crate::messages::Messages;
+use crate::order::Key;
+use crate::record::Record;
+use crate::time::UnixMs;
+use crate::waiting::Waiting;
 use restraint::Restraints;
 
 /// The orders of the messages that have a group.

@@ -1,9 +1,9 @@
 //! The batches that messages are members of.
 
-use super::super::id::{BatchId, Sequence};
-use super::super::spans::Spans;
-use super::super::store::At;
 use super::Messages;
+use crate::id::{BatchId, Sequence};
+use crate::spans::Spans;
+use crate::store::At;
 
 impl Messages {
     /// The batch that a message is a member of.

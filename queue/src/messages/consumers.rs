@@ -1,9 +1,9 @@
 //! The consumers whose names deliveries bear.
 
-use super::super::consumers::Consumers;
-use super::super::id::{ConsumerId, Receipt};
-use super::super::store::At;
 use super::Messages;
+use crate::consumers::Consumers;
+use crate::id::{ConsumerId, Receipt};
+use crate::store::At;
 
 impl Messages {
     /// Whether a delivery bears the name of a consumer.

@@ -1,12 +1,12 @@
 //! The groups of the messages, their turns, and their gates.
 
-use super::super::gate::Pause;
-use super::super::groups::{GroupGate, GroupGates, GroupLimits, GroupNames, Room, TurnState};
-use super::super::id::GroupId;
-use super::super::rate::Rate;
-use super::super::store::At;
-use super::super::time::UnixMs;
 use super::Messages;
+use crate::gate::Pause;
+use crate::groups::{GroupGate, GroupGates, GroupLimits, GroupNames, Room, TurnState};
+use crate::id::GroupId;
+use crate::rate::Rate;
+use crate::store::At;
+use crate::time::UnixMs;
 
 /// The groups of a queue. It exists while there is any, or any gate of one.
 #[derive(Debug, Default)]

@@ -1,12 +1,12 @@
 //! Acknowledging: a delivered message is removed because it is completed. A done message may be retained for a time.
 
-use super::super::done::RESULT_MAX;
-use super::super::id::{Sequence, Target};
-use super::super::record::{Record, State};
-use super::super::recurring::Ended;
-use super::super::store::At;
-use super::super::time::{DurationMs, UnixMs};
-use super::super::Queue;
+use crate::done::RESULT_MAX;
+use crate::id::{Sequence, Target};
+use crate::record::{Record, State};
+use crate::recurring::Ended;
+use crate::store::At;
+use crate::time::{DurationMs, UnixMs};
+use crate::Queue;
 
 /// The result of an ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

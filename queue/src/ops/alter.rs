@@ -1,8 +1,8 @@
 //! Changing the settings.
 
-use super::super::settings::Settings;
-use super::super::time::UnixMs;
-use super::super::Queue;
+use crate::settings::Settings;
+use crate::time::UnixMs;
+use crate::Queue;
 use std::sync::Arc;
 
 impl Queue {

@@ -5,18 +5,18 @@
 //! is no effect for it, and it is pushed exactly once. If time alone made a member dead, the server that decides says
 //! so in an effect ([`Queue::end_failed_runs`]).
 
-use super::super::batches::{Batch, BatchState, Batches, Entry, FollowUp, MemberEnd};
-use super::super::effect::Image;
-use super::super::headers::HeaderBlock;
-use super::super::id::{BatchId, Floor, Sequence};
-use super::super::lost::Loss;
-use super::super::origin::Origin;
-use super::super::record::{Phase, Record, StateKind, Ttl};
-use super::super::spans::Spans;
-use super::super::store::{At, Placement};
-use super::super::time::UnixMs;
-use super::super::Queue;
 use super::dedupe::Ids;
+use crate::batches::{Batch, BatchState, Batches, Entry, FollowUp, MemberEnd};
+use crate::effect::Image;
+use crate::headers::HeaderBlock;
+use crate::id::{BatchId, Floor, Sequence};
+use crate::lost::Loss;
+use crate::origin::Origin;
+use crate::record::{Phase, Record, StateKind, Ttl};
+use crate::spans::Spans;
+use crate::store::{At, Placement};
+use crate::time::UnixMs;
+use crate::Queue;
 
 /// The result of closing a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -351,9 +351,9 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::settings::Settings;
-    use super::super::push::NewMessage;
     use super::*;
+    use crate::ops::push::NewMessage;
+    use crate::settings::Settings;
 
     #[test]
     fn a_batch_among_others_is_cancelled_alone() {

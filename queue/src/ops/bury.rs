@@ -1,13 +1,13 @@
 //! Burials: a command makes a message dead.
 
-use super::super::id::{Id, Sequence};
-use super::super::lost::Loss;
-use super::super::record::{Phase, Reason, Record, StateKind};
-use super::super::recurring::{Ended, Failure};
-use super::super::store::At;
-use super::super::time::UnixMs;
-use super::super::Queue;
 use super::nack::stored;
+use crate::id::{Id, Sequence};
+use crate::lost::Loss;
+use crate::record::{Phase, Reason, Record, StateKind};
+use crate::recurring::{Ended, Failure};
+use crate::store::At;
+use crate::time::UnixMs;
+use crate::Queue;
 
 /// The result of a burial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! Cancelling: a message is removed by its id, whatever its state.
 
-use super::super::id::{Id, Sequence};
-use super::super::lost::Loss;
-use super::super::record::{Record, StateKind};
-use super::super::store::At;
-use super::super::time::UnixMs;
-use super::super::Queue;
 use super::dedupe::Ids;
+use crate::id::{Id, Sequence};
+use crate::lost::Loss;
+use crate::record::{Record, StateKind};
+use crate::store::At;
+use crate::time::UnixMs;
+use crate::Queue;
 
 impl Queue {
     /// Removes a message and returns its sequence and its last state; `None` if there is no such message. O(log n).

@@ -1,16 +1,16 @@
 //! Consumers with names: which messages each of them holds, and what becomes of these when it is gone.
 
-use super::super::effect::Fate;
-use super::super::id::Sequence;
-use super::super::lost::Loss;
-use super::super::name_index::NameHash;
-use super::super::record::{Reason, Record, State};
-use super::super::recurring::{Ended, Failure};
-use super::super::store::{At, Placement};
-use super::super::time::UnixMs;
-use super::super::Queue;
 use super::advance::PILED_MAX;
 use super::nack::{GivenBack, Verdict};
+use crate::effect::Fate;
+use crate::id::Sequence;
+use crate::lost::Loss;
+use crate::name_index::NameHash;
+use crate::record::{Reason, Record, State};
+use crate::recurring::{Ended, Failure};
+use crate::store::{At, Placement};
+use crate::time::UnixMs;
+use crate::Queue;
 
 /// A consumer that holds messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,12 +142,12 @@ fn fails(record: &Record, now: UnixMs) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::id::Floor;
-    use super::super::super::lost::Lost;
-    use super::super::super::settings::Settings;
-    use super::super::super::time::DurationMs;
-    use super::super::super::{Lease, NewMessage, Pop, Queue};
     use super::*;
+    use crate::id::Floor;
+    use crate::lost::Lost;
+    use crate::settings::Settings;
+    use crate::time::DurationMs;
+    use crate::{Lease, NewMessage, Pop, Queue};
 
     const COUNT: u64 = 5_000;
 

@@ -1,10 +1,10 @@
 //! The deduplication window: an id that was accepted is refused until `DEDUPE` has passed, even if its message is gone.
 
-use super::super::id::Sequence;
-use super::super::known::{Known, KnownId};
-use super::super::store::At;
-use super::super::time::{DurationMs, UnixMs};
-use super::super::Queue;
+use crate::id::Sequence;
+use crate::known::{Known, KnownId};
+use crate::store::At;
+use crate::time::{DurationMs, UnixMs};
+use crate::Queue;
 
 /// The largest number of forgotten ids whose memory one call frees: a few microseconds of work. A call forgets fewer on
 /// average, so the timer is needed only if many windows end at once.

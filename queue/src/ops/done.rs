@@ -4,17 +4,17 @@
 //! Once its retention has ended, every operation that names a done message treats it as gone. Dropping it is a write,
 //! so only a master does it, in bounded steps.
 
-use super::super::batches::MemberEnd;
-use super::super::done::DoneMessage;
-use super::super::id::{Id, Sequence};
-use super::super::known::KnownId;
-use super::super::record::Record;
-use super::super::spans::Spans;
-use super::super::store::At;
-use super::super::time::{DurationMs, UnixMs};
-use super::super::Queue;
 use super::advance::PILED_MAX;
 use super::dedupe::{over_by, Ids};
+use crate::batches::MemberEnd;
+use crate::done::DoneMessage;
+use crate::id::{Id, Sequence};
+use crate::known::KnownId;
+use crate::record::Record;
+use crate::spans::Spans;
+use crate::store::At;
+use crate::time::{DurationMs, UnixMs};
+use crate::Queue;
 use std::collections::BTreeSet;
 
 /// Retaining messages.

@@ -1,11 +1,11 @@
 //! Extending a lease.
 
-use super::super::checkpoint::stored;
-use super::super::id::{Sequence, Target};
-use super::super::record::{Phase, Record, State};
-use super::super::store::At;
-use super::super::time::{DurationMs, UnixMs};
-use super::super::Queue;
+use crate::checkpoint::stored;
+use crate::id::{Sequence, Target};
+use crate::record::{Phase, Record, State};
+use crate::store::At;
+use crate::time::{DurationMs, UnixMs};
+use crate::Queue;
 
 impl Queue {
     /// Restarts the lease of a message in flight: for `lease`, or for the message's own lease, or for that of the

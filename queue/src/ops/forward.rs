@@ -7,22 +7,22 @@
 //!
 //! Dead messages take the same two steps, but no delivery: a pause and the limits do not hold them back.
 
-use super::super::errors::Errors;
-use super::super::forward::{Failing, Forward, Forwarding, Source, Targets, RETRY};
-use super::super::gate::Lease;
-use super::super::groups::Pops;
-use super::super::headers::Headers;
-use super::super::id::Sequence;
-use super::super::optional::OptionalParts;
-use super::super::record::{Reason, State, StateKind};
-use super::super::recurring::Ended;
-use super::super::spans::Spans;
-use super::super::store::Bytes;
-use super::super::time::{DurationMs, UnixMs};
-use super::super::Queue;
 use super::advance::PILED_MAX;
 use super::dedupe::Ids;
 use super::pop::Pop;
+use crate::errors::Errors;
+use crate::forward::{Failing, Forward, Forwarding, Source, Targets, RETRY};
+use crate::gate::Lease;
+use crate::groups::Pops;
+use crate::headers::Headers;
+use crate::id::Sequence;
+use crate::optional::OptionalParts;
+use crate::record::{Reason, State, StateKind};
+use crate::recurring::Ended;
+use crate::spans::Spans;
+use crate::store::Bytes;
+use crate::time::{DurationMs, UnixMs};
+use crate::Queue;
 
 /// A message to forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -326,11 +326,11 @@ fn part(parts: &mut OptionalParts, source: Source) -> &mut Option<Box<Forwarding
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::id::{Floor, Id, Target};
-    use super::super::super::rate::Rate;
-    use super::super::super::settings::{GroupOrder, Settings};
-    use super::super::super::{Due, Flow, NewMessage};
     use super::*;
+    use crate::id::{Floor, Id, Target};
+    use crate::rate::Rate;
+    use crate::settings::{GroupOrder, Settings};
+    use crate::{Due, Flow, NewMessage};
 
     fn at(ms: u64) -> UnixMs {
         UnixMs::new(1_760_000_000_000 + ms)

@@ -3,9 +3,9 @@
 //! Whether there are enough follows from the queue and the time alone, so nothing about it is stored: a consumer that
 //! gathers is a question, asked again whenever a message becomes deliverable and at the instant at which the wait ends.
 
-use super::super::time::{DurationMs, UnixMs};
-use super::super::Queue;
 use super::pop::Pop;
+use crate::time::{DurationMs, UnixMs};
+use crate::Queue;
 
 /// What a consumer gathers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +48,12 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::gate::Lease;
-    use super::super::super::id::Floor;
-    use super::super::super::rate::Rate;
-    use super::super::super::settings::Settings;
-    use super::super::push::NewMessage;
     use super::*;
+    use crate::gate::Lease;
+    use crate::id::Floor;
+    use crate::ops::push::NewMessage;
+    use crate::rate::Rate;
+    use crate::settings::Settings;
 
     const GATHER: Gather = Gather { least: 3, linger: DurationMs::new(100) };
 

@@ -1,18 +1,18 @@
 //! Groups: their turns, their gates, their settings, and what clients see of them.
 
-use super::super::gate::Pause;
-use super::super::groups::{is_group_name, Group, GroupGate, GroupLimits, TurnState};
-use super::super::id::{GroupId, Sequence};
-use super::super::lost::Loss;
-use super::super::name_index::NameHash;
-use super::super::record::{Record, State, StateKind, States};
-use super::super::spans::Spans;
-use super::super::store::At;
-use super::super::time::UnixMs;
-use super::super::{Counts, Queue};
 use super::advance::PILED_MAX;
 use super::dedupe::Ids;
 use super::purge::{first_of_all, Purged, ToPurge};
+use crate::gate::Pause;
+use crate::groups::{is_group_name, Group, GroupGate, GroupLimits, TurnState};
+use crate::id::{GroupId, Sequence};
+use crate::lost::Loss;
+use crate::name_index::NameHash;
+use crate::record::{Record, State, StateKind, States};
+use crate::spans::Spans;
+use crate::store::At;
+use crate::time::UnixMs;
+use crate::{Counts, Queue};
 
 /// The result of one step of a scan of groups: what it found, and the cursor of the next step.
 pub type GroupPage<'a> = (Vec<Group<'a>>, Option<u64>);

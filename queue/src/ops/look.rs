@@ -1,16 +1,16 @@
 //! Reading messages and counts without changing them.
 
-use super::super::done::DoneMessage;
-use super::super::effect::Image;
-use super::super::errors::Errors;
-use super::super::headers::{HeaderBlock, Headers};
-use super::super::id::{Id, Sequence};
-use super::super::record::{Phase, Record, State, StateKind};
-use super::super::recurring::Recurring;
-use super::super::store::{At, Bytes};
-use super::super::time::{DurationMs, UnixMs};
-use super::super::{Counts, Queue};
 use super::advance::PILED_MAX;
+use crate::done::DoneMessage;
+use crate::effect::Image;
+use crate::errors::Errors;
+use crate::headers::{HeaderBlock, Headers};
+use crate::id::{Id, Sequence};
+use crate::record::{Phase, Record, State, StateKind};
+use crate::recurring::Recurring;
+use crate::store::{At, Bytes};
+use crate::time::{DurationMs, UnixMs};
+use crate::{Counts, Queue};
 
 /// A message as it is at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]

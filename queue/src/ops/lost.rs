@@ -4,12 +4,12 @@
 //! Only the queue that decides takes note of them, until [`Queue::take_lost`] hands them over. What time ends, and what
 //! a consumer ends itself, is not lost.
 
-use super::super::id::{IdBuffer, Sequence};
-use super::super::lost::{Loss, Losses, Lost};
-use super::super::record::{Record, State};
-use super::super::store::At;
-use super::super::time::UnixMs;
-use super::super::Queue;
+use crate::id::{IdBuffer, Sequence};
+use crate::lost::{Loss, Losses, Lost};
+use crate::record::{Record, State};
+use crate::store::At;
+use crate::time::UnixMs;
+use crate::Queue;
 
 /// The most deliveries of one command that are named.
 const NAMED_MAX: usize = 1_000;

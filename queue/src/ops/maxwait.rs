@@ -1,10 +1,10 @@
 //! Chains of replacements: `MAXWAIT` bounds how long replacements can postpone a message.
 
-use super::super::origin::Origin;
-use super::super::record::StateKind;
-use super::super::store::At;
-use super::super::time::UnixMs;
-use super::super::Queue;
+use crate::origin::Origin;
+use crate::record::StateKind;
+use crate::store::At;
+use crate::time::UnixMs;
+use crate::Queue;
 
 impl Queue {
     /// When the chain began that a replacement of this message continues, which is when its first message was pushed.

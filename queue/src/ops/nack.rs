@@ -1,14 +1,14 @@
 //! Nacks: a delivery ends without an ack.
 
-use super::super::checkpoint;
-use super::super::effect::Fate;
-use super::super::errors::{PastError, ERROR_MAX};
-use super::super::id::{Sequence, Target};
-use super::super::record::{Phase, Reason, Record, State};
-use super::super::recurring::{Ended, Failure};
-use super::super::store::At;
-use super::super::time::{DurationMs, UnixMs};
-use super::super::Queue;
+use crate::checkpoint;
+use crate::effect::Fate;
+use crate::errors::{PastError, ERROR_MAX};
+use crate::id::{Sequence, Target};
+use crate::record::{Phase, Reason, Record, State};
+use crate::recurring::{Ended, Failure};
+use crate::store::At;
+use crate::time::{DurationMs, UnixMs};
+use crate::Queue;
 
 /// How a consumer gives a message back.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,8 +1,8 @@
 //! Pausing: what a queue delivers, what it accepts, or both, and resuming it.
 
-use super::super::gate::{Flow, Pause};
-use super::super::time::{DurationMs, UnixMs};
-use super::super::Queue;
+use crate::gate::{Flow, Pause};
+use crate::time::{DurationMs, UnixMs};
+use crate::Queue;
 
 impl Queue {
     /// Suspends a flow for `length`, or until it is resumed if `length` is `None`. Never shortens a running pause.
@@ -79,10 +79,10 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::id::Floor;
-    use super::super::super::settings::Settings;
-    use super::super::push::{NewMessage, NotPushed, OnDuplicate, Pushed};
     use super::*;
+    use crate::id::Floor;
+    use crate::ops::push::{NewMessage, NotPushed, OnDuplicate, Pushed};
+    use crate::settings::Settings;
 
     fn at(ms: u64) -> UnixMs {
         UnixMs::new(ms)

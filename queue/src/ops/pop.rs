@@ -1,19 +1,19 @@
 //! Delivery: the first messages in delivery order are leased to a consumer, or delivered without a lease and removed.
 
-use super::super::batches::Batches;
-use super::super::effect::Grant;
-use super::super::errors::Errors;
-use super::super::gate::Lease;
-use super::super::groups::Pops;
-use super::super::headers::Headers;
-use super::super::id::{Floor, GroupId, Receipt, Sequence};
-use super::super::messages::Messages;
-use super::super::record::{Phase, Record, State, StateKind};
-use super::super::recurring::Ended;
-use super::super::store::At;
-use super::super::time::{DurationMs, UnixMs};
-use super::super::Queue;
 use super::advance::PILED_MAX;
+use crate::batches::Batches;
+use crate::effect::Grant;
+use crate::errors::Errors;
+use crate::gate::Lease;
+use crate::groups::Pops;
+use crate::headers::Headers;
+use crate::id::{Floor, GroupId, Receipt, Sequence};
+use crate::messages::Messages;
+use crate::record::{Phase, Record, State, StateKind};
+use crate::recurring::Ended;
+use crate::store::At;
+use crate::time::{DurationMs, UnixMs};
+use crate::Queue;
 
 /// The largest number of messages whose TTL has ended that the turn of one blocked client passes over. It is small
 /// because all blocked clients may have their turns one after another.

@@ -5,14 +5,14 @@
 //! headers and the orders is cheaper, and if all of it is removed, the orders need not be searched at all. A purge of a
 //! million messages therefore costs about as much as the deletion of the key.
 
-use super::super::id::{Receipt, Sequence};
-use super::super::lost::Loss;
-use super::super::record::{State, StateKind, States};
-use super::super::spans::Spans;
-use super::super::store::{At, Placement};
-use super::super::time::{DurationMs, UnixMs};
-use super::super::Queue;
 use super::dedupe::Ids;
+use crate::id::{Receipt, Sequence};
+use crate::lost::Loss;
+use crate::record::{State, StateKind, States};
+use crate::spans::Spans;
+use crate::store::{At, Placement};
+use crate::time::{DurationMs, UnixMs};
+use crate::Queue;
 
 /// Fewer messages than this are removed one by one.
 const BULK: usize = 8;

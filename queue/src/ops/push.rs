@@ -1,17 +1,17 @@
 //! Pushing one message or a batch.
 
-use super::super::batches::MemberEnd;
-use super::super::effect::Image;
-use super::super::errors::{Errors, PastError};
-use super::super::headers::Headers;
-use super::super::id::{Floor, Sequence};
-use super::super::lost::Loss;
-use super::super::origin::Origin;
-use super::super::record::{Phase, Reason, Record, StateKind, Ttl};
-use super::super::settings::Retries;
-use super::super::store::At;
-use super::super::time::{DurationMs, UnixMs};
-use super::super::Queue;
+use crate::batches::MemberEnd;
+use crate::effect::Image;
+use crate::errors::{Errors, PastError};
+use crate::headers::Headers;
+use crate::id::{Floor, Sequence};
+use crate::lost::Loss;
+use crate::origin::Origin;
+use crate::record::{Phase, Reason, Record, StateKind, Ttl};
+use crate::settings::Retries;
+use crate::store::At;
+use crate::time::{DurationMs, UnixMs};
+use crate::Queue;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
@@ -444,8 +444,8 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::settings::Settings;
     use super::*;
+    use crate::settings::Settings;
 
     #[test]
     fn a_push_without_a_time_waits_for_the_delay_of_the_queue() {

@@ -1,12 +1,12 @@
 //! Redriving: dead messages become live again, as if they had never been delivered.
 
-use super::super::id::Id;
-use super::super::record::{Reason, Record, State, StateKind};
-use super::super::spans::Spans;
-use super::super::store::At;
-use super::super::time::{DurationMs, UnixMs};
-use super::super::Queue;
 use super::push::Due;
+use crate::id::Id;
+use crate::record::{Reason, Record, State, StateKind};
+use crate::spans::Spans;
+use crate::store::At;
+use crate::time::{DurationMs, UnixMs};
+use crate::Queue;
 
 /// Which dead messages to redrive.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,12 @@
 //! Rescheduling and promoting: a waiting message gets another due time or priority.
 
-use super::super::id::{Id, Sequence};
-use super::super::record::{Phase, Record, StateKind};
-use super::super::spans::Spans;
-use super::super::store::At;
-use super::super::time::UnixMs;
-use super::super::Queue;
 use super::push::Due;
+use crate::id::{Id, Sequence};
+use crate::record::{Phase, Record, StateKind};
+use crate::spans::Spans;
+use crate::store::At;
+use crate::time::UnixMs;
+use crate::Queue;
 
 /// The changes to a waiting message.
 #[derive(Clone, Copy, Debug, Default)]

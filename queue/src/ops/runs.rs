@@ -5,20 +5,20 @@
 //! time and the sequences; [`RunEnd`] carries them, and applying it decides nothing. The ends that an operation brought
 //! about are collected until [`Queue::take_ends`] hands them over for replication.
 
-use super::super::batches::MemberEnd;
-use super::super::effect::Image;
-use super::super::errors::{Errors, PastError};
-use super::super::headers::HeaderBlock;
-use super::super::id::Sequence;
-use super::super::order::Key;
-use super::super::origin::Origin;
-use super::super::record::{Phase, Record, State, StateKind, Ttl};
-use super::super::recurring::{Ended, Failure, Next, Recurring, RunEnd, Series};
-use super::super::rule::Rule;
-use super::super::store::{At, Bytes};
-use super::super::time::UnixMs;
-use super::super::Queue;
 use super::advance::BYTES_OF_A_STEP;
+use crate::batches::MemberEnd;
+use crate::effect::Image;
+use crate::errors::{Errors, PastError};
+use crate::headers::HeaderBlock;
+use crate::id::Sequence;
+use crate::order::Key;
+use crate::origin::Origin;
+use crate::record::{Phase, Record, State, StateKind, Ttl};
+use crate::recurring::{Ended, Failure, Next, Recurring, RunEnd, Series};
+use crate::rule::Rule;
+use crate::store::{At, Bytes};
+use crate::time::UnixMs;
+use crate::Queue;
 
 impl Queue {
     /// The instant of the earliest failure among the runs that [`Queue::end_failed_runs`] still has to end, or that of

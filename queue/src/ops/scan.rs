@@ -4,10 +4,10 @@
 //! it is held, so one that is held during the whole scan is returned once. A message that replaces another gets a new
 //! sequence, above all others: an id whose message is replaced is returned before or after that, or both.
 
-use super::super::id::Sequence;
-use super::super::record::StateKind;
-use super::super::time::UnixMs;
-use super::super::Queue;
+use crate::id::Sequence;
+use crate::record::StateKind;
+use crate::time::UnixMs;
+use crate::Queue;
 
 /// Which messages a scan returns. The default is all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,17 +5,17 @@
 //! from the next run on if a run has begun. A successor waits like a message that was never delivered, so a declaration
 //! replaces it. Every process may therefore declare its schedules when it starts.
 
-use super::super::effect::Image;
-use super::super::headers::{HeaderBlock, Headers};
-use super::super::id::{Floor, Sequence};
-use super::super::origin::Origin;
-use super::super::record::{Phase, Record, StateKind, Ttl};
-use super::super::recurring::{Declaration, Recurring, Series};
-use super::super::settings::Retries;
-use super::super::store::At;
-use super::super::time::{DurationMs, UnixMs};
-use super::super::Queue;
 use super::runs::has_same_times;
+use crate::effect::Image;
+use crate::headers::{HeaderBlock, Headers};
+use crate::id::{Floor, Sequence};
+use crate::origin::Origin;
+use crate::record::{Phase, Record, StateKind, Ttl};
+use crate::recurring::{Declaration, Recurring, Series};
+use crate::settings::Retries;
+use crate::store::At;
+use crate::time::{DurationMs, UnixMs};
+use crate::Queue;
 
 /// A recurring message as a client declares it.
 #[derive(Clone, Debug)]

@@ -1,11 +1,11 @@
 //! What is counted for the statistics of a queue, and what clients see of them.
 
-use super::super::gate::Lease;
-use super::super::record::Record;
-use super::super::stats::Stats;
-use super::super::store::At;
-use super::super::time::{DurationMs, UnixMs};
-use super::super::Queue;
+use crate::gate::Lease;
+use crate::record::Record;
+use crate::stats::Stats;
+use crate::store::At;
+use crate::time::{DurationMs, UnixMs};
+use crate::Queue;
 
 impl Queue {
     /// The statistics; `None` if there is nothing to show.

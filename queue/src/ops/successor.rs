@@ -9,12 +9,12 @@
 //! A schedule that is declared for such an id waits in the same way: it replaces the successor, not the message in
 //! flight.
 
-use super::super::effect::Image;
-use super::super::id::Sequence;
-use super::super::record::{Phase, Record, State};
-use super::super::store::{At, Bytes, Leaving};
-use super::super::time::UnixMs;
-use super::super::Queue;
+use crate::effect::Image;
+use crate::id::Sequence;
+use crate::record::{Phase, Record, State};
+use crate::store::{At, Bytes, Leaving};
+use crate::time::UnixMs;
+use crate::Queue;
 
 impl Queue {
     /// The phase of a successor of the message at `at`; `None` if that message is not in flight, and is replaced at

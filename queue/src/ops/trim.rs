@@ -1,16 +1,16 @@
 //! Dropping dead and done messages that the settings no longer keep, the oldest first. This is a write, so only a
 //! master does it, in bounded steps.
 
-use super::super::batches::MemberEnd;
-use super::super::done::Done;
-use super::super::effect::Effect;
-use super::super::order::Key;
-use super::super::record::State;
-use super::super::spans::Spans;
-use super::super::time::UnixMs;
-use super::super::Queue;
 use super::advance::{BYTES_OF_A_STEP, PILED_MAX};
 use super::dedupe::Ids;
+use crate::batches::MemberEnd;
+use crate::done::Done;
+use crate::effect::Effect;
+use crate::order::Key;
+use crate::record::State;
+use crate::spans::Spans;
+use crate::time::UnixMs;
+use crate::Queue;
 
 /// What was dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The keys of the sorted sets: two numbers, whose kinds the type of a key names.
 
-use super::super::id::Sequence;
-use super::super::time::UnixMs;
+use crate::id::Sequence;
+use crate::time::UnixMs;
 use std::cmp::Ordering;
 use std::marker::PhantomData;
 

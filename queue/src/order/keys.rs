@@ -3,11 +3,11 @@
 // Every index below comes from a search in the same vector, or is checked next to its use.
 #![allow(clippy::indexing_slicing)]
 
-use super::super::id::Sequence;
-use super::super::time::UnixMs;
 use super::key::{Key, Word, Words};
 use super::node::{Leaf, LEAF_MAX};
 use super::tree::Tree;
+use crate::id::Sequence;
+use crate::time::UnixMs;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 

@@ -3,8 +3,8 @@
 // Every index below comes from a search in the same vector, or is checked next to its use.
 #![allow(clippy::indexing_slicing)]
 
-use super::super::memory::of_vec;
 use super::key::Words;
+use crate::memory::of_vec;
 use std::collections::VecDeque;
 use std::ops::Range;
 

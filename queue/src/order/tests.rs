@@ -1,8 +1,8 @@
 //! The sorted set compared with the standard library's.
 
-use super::super::id::Sequence;
-use super::super::time::UnixMs;
 use super::*;
+use crate::id::Sequence;
+use crate::time::UnixMs;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 

@@ -10,10 +10,10 @@
 // Every index below comes from a search in the same vector, or is checked next to its use.
 #![allow(clippy::indexing_slicing)]
 
-use super::super::memory::{of_box, of_vec};
 use super::fetch::{fetch, Whereabouts, FETCH_MAX};
 use super::key::Words;
 use super::node::{child_of, Inner, Leaf, INNER_MAX, LEAF_MAX, LEAF_STEP};
+use crate::memory::{of_box, of_vec};
 
 /// The number of buffered keys that are inserted at once.
 const NEWCOMERS_MAX: usize = FETCH_MAX;

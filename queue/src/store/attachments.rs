@@ -4,17 +4,17 @@
 // The segment of a place comes from a search in the same call.
 #![allow(clippy::indexing_slicing)]
 
-use super::super::consumers::Consumers;
-use super::super::effect::Image;
-use super::super::errors::{Errors, PastError};
-use super::super::headers::HeaderBlock;
-use super::super::id::Sequence;
-use super::super::memory::{given, of_box};
-use super::super::origin::Origin;
-use super::super::record::Record;
-use super::super::recurring::Recurring;
-use super::super::time::DurationMs;
 use super::{At, Bytes, Store};
+use crate::consumers::Consumers;
+use crate::effect::Image;
+use crate::errors::{Errors, PastError};
+use crate::headers::HeaderBlock;
+use crate::id::Sequence;
+use crate::memory::{given, of_box};
+use crate::origin::Origin;
+use crate::record::Record;
+use crate::recurring::Recurring;
+use crate::time::DurationMs;
 use std::collections::BTreeMap;
 
 /// A message in flight that has a successor (`REPLACE LATER`).

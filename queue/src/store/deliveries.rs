@@ -7,8 +7,8 @@
 //!
 //! A list has four bytes more for each delivery as soon as one of them has a consumer with a name.
 
-use super::super::id::ConsumerId;
-use super::super::memory::{of_box, of_vec};
+use crate::id::ConsumerId;
+use crate::memory::{of_box, of_vec};
 use std::mem::size_of;
 use std::num::NonZeroU16;
 

@@ -6,9 +6,9 @@
 // Indices come from a search in the same list, or from the caller, who found them here.
 #![allow(clippy::indexing_slicing)]
 
-use super::super::id::Sequence;
-use super::super::memory::{of_box, of_vec};
 use super::segment::Segment;
+use crate::id::Sequence;
+use crate::memory::{of_box, of_vec};
 use std::collections::VecDeque;
 use std::mem::size_of;
 use std::ops::{Index, IndexMut};

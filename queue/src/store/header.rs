@@ -1,9 +1,9 @@
 //! The header of a message: 18 bytes, with the parts of a record packed as densely as possible.
 
-use super::super::id::{Receipt, Sequence};
-use super::super::record::{Phase, Reason};
-use super::super::time::UnixMs;
 use super::deliveries::{Delivery, DeliveryPlace, DELIVERIES_MAX};
+use crate::id::{Receipt, Sequence};
+use crate::record::{Phase, Reason};
+use crate::time::UnixMs;
 
 /// The order of the view that a message is in, which is the state that time has moved it to so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,16 +8,16 @@
 // Indices are those of headers that the caller found in this segment; offsets are written by `append` only.
 #![allow(clippy::indexing_slicing)]
 
-use super::super::errors::Errors;
-use super::super::headers::Headers;
-use super::super::id::{BatchId, GroupId, Sequence};
-use super::super::memory::of_vec;
-use super::super::origin::Origin;
-use super::super::record::{Record, Ttl};
-use super::super::settings::Retries;
-use super::super::time::{DurationMs, UnixMs};
 use super::deliveries::{Deliveries, Delivery, DELIVERIES_MAX, STEP_MAX};
 use super::header::*;
+use crate::errors::Errors;
+use crate::headers::Headers;
+use crate::id::{BatchId, GroupId, Sequence};
+use crate::memory::of_vec;
+use crate::origin::Origin;
+use crate::record::{Record, Ttl};
+use crate::settings::Retries;
+use crate::time::{DurationMs, UnixMs};
 use std::cmp::Ordering;
 use std::mem::size_of;
 

@@ -1,14 +1,14 @@
 //! The store compared with a sorted map.
 
-use super::super::errors::{Errors, PastError};
-use super::super::headers::HeaderBlock;
-use super::super::id::Receipt;
-use super::super::record::Reason;
-use super::super::record::Ttl;
-use super::super::settings::Retries;
-use super::super::time::DurationMs;
-use super::super::time::UnixMs;
 use super::*;
+use crate::errors::{Errors, PastError};
+use crate::headers::HeaderBlock;
+use crate::id::Receipt;
+use crate::record::Reason;
+use crate::record::Ttl;
+use crate::settings::Retries;
+use crate::time::DurationMs;
+use crate::time::UnixMs;
 use proptest::prelude::*;
 
 /// A message, owned.

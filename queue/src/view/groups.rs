@@ -1,14 +1,14 @@
 //! The part of the view that concerns messages of groups, which stand in the delivery order of their groups.
 
-use super::super::groups::{GroupLimits, GroupView, Pops, Upcoming};
-use super::super::id::{GroupId, Sequence};
-use super::super::messages::Messages;
-use super::super::order::Key;
-use super::super::record::{Record, StateKind};
-use super::super::store::{At, Placement};
-use super::super::time::UnixMs;
-use super::super::waiting::Waiting;
 use super::{payload_left, Stand, View};
+use crate::groups::{GroupLimits, GroupView, Pops, Upcoming};
+use crate::id::{GroupId, Sequence};
+use crate::messages::Messages;
+use crate::order::Key;
+use crate::record::{Record, StateKind};
+use crate::store::{At, Placement};
+use crate::time::UnixMs;
+use crate::waiting::Waiting;
 use std::cmp::Reverse;
 
 impl View {

@@ -2,15 +2,15 @@
 //! how many these are, and which of them began first. Each delivery is counted once: for its consumer, or among those
 //! without a name.
 
-use super::super::delivery_starts::DeliveryStarts;
-use super::super::id::{ConsumerId, Receipt, Sequence};
-use super::super::memory::of_vec;
-use super::super::messages::Messages;
-use super::super::order::{word, Key, OrderedKeys};
-use super::super::record::State;
-use super::super::store::At;
-use super::super::time::UnixMs;
 use super::View;
+use crate::delivery_starts::DeliveryStarts;
+use crate::id::{ConsumerId, Receipt, Sequence};
+use crate::memory::of_vec;
+use crate::messages::Messages;
+use crate::order::{word, Key, OrderedKeys};
+use crate::record::State;
+use crate::store::At;
+use crate::time::UnixMs;
 use std::collections::BTreeMap;
 
 word!(Receipt);

@@ -1,16 +1,16 @@
 //! Reading the view: counts, the first messages of a state, and checks of its invariants.
 
-use super::super::groups::GroupView;
-use super::super::id::Sequence;
-use super::super::memory::of_box;
-use super::super::messages::Messages;
-use super::super::order::{Key, OrderedKeys};
-use super::super::record::{Phase, StateKind};
-use super::super::store::Placement;
-use super::super::time::UnixMs;
-use super::super::waiting::Waiting;
-use super::super::Counts;
 use super::{Holders, Stand, UncommonState, View};
+use crate::groups::GroupView;
+use crate::id::Sequence;
+use crate::memory::of_box;
+use crate::messages::Messages;
+use crate::order::{Key, OrderedKeys};
+use crate::record::{Phase, StateKind};
+use crate::store::Placement;
+use crate::time::UnixMs;
+use crate::waiting::Waiting;
+use crate::Counts;
 
 impl View {
     /// The number of messages in each state except done, as of the last advance. O(1).

@@ -1,16 +1,16 @@
 //! What time does to the view: messages fall due, leases expire, TTLs end, and a view that another clock brought too
 //! far forward is rebuilt.
 
-use super::super::counters::Uncounted;
-use super::super::delivery_starts::DeliveryStarts;
-use super::super::groups::GroupView;
-use super::super::messages::Messages;
-use super::super::order::{Key, OrderedKeys};
-use super::super::record::{Reason, Record, State};
-use super::super::store::{At, Placement};
-use super::super::time::UnixMs;
-use super::super::waiting::Waiting;
 use super::{MovedByTime, Refreshed, Stand, UncommonState, View};
+use crate::counters::Uncounted;
+use crate::delivery_starts::DeliveryStarts;
+use crate::groups::GroupView;
+use crate::messages::Messages;
+use crate::order::{Key, OrderedKeys};
+use crate::record::{Reason, Record, State};
+use crate::store::{At, Placement};
+use crate::time::UnixMs;
+use crate::waiting::Waiting;
 
 impl View {
     /// The latest instant to which the view was brought.

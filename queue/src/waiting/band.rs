@@ -1,8 +1,8 @@
 //! The waiting messages of one priority, called a band.
 
-use super::super::id::Sequence;
-use super::super::order::{Key, Keys};
-use super::super::time::UnixMs;
+use crate::id::Sequence;
+use crate::order::{Key, Keys};
+use crate::time::UnixMs;
 
 /// The waiting messages of one priority.
 #[derive(Debug, Default)]

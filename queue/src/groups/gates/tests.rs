@@ -1,10 +1,10 @@
-use super::super::super::gate::Lease;
-use super::super::super::id::Floor;
-use super::super::super::settings::Settings;
-use super::super::super::time::DurationMs;
-use super::super::super::wire::Loader;
-use super::super::super::{NewMessage, Pop, Queue};
 use super::*;
+use crate::gate::Lease;
+use crate::id::Floor;
+use crate::settings::Settings;
+use crate::time::DurationMs;
+use crate::wire::Loader;
+use crate::{NewMessage, Pop, Queue};
 
 const PERIOD: u64 = 100;
 

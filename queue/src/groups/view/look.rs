@@ -1,14 +1,14 @@
 //! Reading the orders of the messages of groups, and checking their invariants.
 
-use super::super::super::id::Sequence;
-use super::super::super::messages::Messages;
-use super::super::super::order::Key;
-use super::super::super::record::StateKind;
-use super::super::super::store::Placement;
-use super::super::super::time::UnixMs;
-use super::super::super::waiting::Waiting;
-use super::super::{last_turn_at, GroupId};
 use super::{turn_of, GroupView};
+use crate::groups::{last_turn_at, GroupId};
+use crate::id::Sequence;
+use crate::messages::Messages;
+use crate::order::Key;
+use crate::record::StateKind;
+use crate::store::Placement;
+use crate::time::UnixMs;
+use crate::waiting::Waiting;
 
 impl GroupView {
     /// The first `count` messages of a group that stand in a state.

@@ -1,15 +1,15 @@
 //! Rebuilding all orders of the messages of groups from the records: after a load, after a bulk removal, and when the
 //! view is taken back.
 
-use super::super::super::messages::Messages;
-use super::super::super::order::{Key, OrderedKeys};
-use super::super::super::store::Placement;
-use super::super::super::time::UnixMs;
-use super::super::super::waiting::Waiting;
-use super::super::line::Line;
-use super::super::slot::Head;
-use super::super::GroupId;
 use super::{turn_of, GroupView};
+use crate::groups::line::Line;
+use crate::groups::slot::Head;
+use crate::groups::GroupId;
+use crate::messages::Messages;
+use crate::order::{Key, OrderedKeys};
+use crate::store::Placement;
+use crate::time::UnixMs;
+use crate::waiting::Waiting;
 
 /// A waiting message while all orders are rebuilt.
 struct Placed {

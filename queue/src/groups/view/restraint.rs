@@ -4,15 +4,15 @@
 //! for; the others are blocked. So what is open is exactly what pops may deliver. The instants at which time alone
 //! gives a group more room stand in one order, and nothing is done for a group before its instant comes.
 
-use super::super::super::memory::of_box;
-use super::super::super::messages::Messages;
-use super::super::super::order::{Key, OrderedKeys};
-use super::super::super::time::UnixMs;
-use super::super::gates::Room;
-use super::super::slab::Slab;
-use super::super::slot::Slot;
-use super::super::GroupId;
 use super::GroupView;
+use crate::groups::gates::Room;
+use crate::groups::slab::Slab;
+use crate::groups::slot::Slot;
+use crate::groups::GroupId;
+use crate::memory::of_box;
+use crate::messages::Messages;
+use crate::order::{Key, OrderedKeys};
+use crate::time::UnixMs;
 
 /// The groups that are restrained, and when that changes.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! How plain values are written and read: numbers, bytes, text, and what may be absent.
 
-use super::super::Refused;
 use super::{Decode, Encode, Reader, Writer, NIL};
+use crate::wire::Refused;
 
 macro_rules! numbers {
     ($($type:ty),*) => {$(
