@@ -24,6 +24,7 @@ mod get;
 mod groups;
 mod info;
 mod len;
+mod listing;
 mod mextend;
 mod mpop;
 mod mpush;
@@ -103,8 +104,8 @@ commands! {
     peek::Peek (parse),
     scan::Scan (parse),
     r#await::Await (parse),
-    groups::Groups (parse),
-    consumers::Consumers (parse),
+    groups::Groups,
+    consumers::Consumers,
     batch::BatchInfo,
     info::Info,
     stats::Stats,
