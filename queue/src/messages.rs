@@ -10,7 +10,6 @@ mod groups;
 use super::effect::Image;
 use super::errors::PastError;
 use super::groups::{GroupGates, GroupNames, Membership};
-use super::headers::Headers;
 use super::id::{BatchId, GroupId, Id, Receipt, Sequence};
 use super::memory::of_box;
 use super::name_index::NameIndex;
@@ -21,6 +20,7 @@ use super::spans::Spans;
 use super::store::{At, Bytes, Leaving, Placement, Store};
 use super::time::{DurationMs, UnixMs};
 use groups::Grouped;
+use std::ops::Deref;
 
 /// The messages of a queue.
 #[derive(Debug, Default)]
@@ -31,25 +31,23 @@ pub(super) struct Messages {
     groups: Option<Box<Grouped>>,
 }
 
-impl Messages {
-    pub fn len(&self) -> usize {
-        self.store.len()
-    }
+/// What reads one message or all of them is the store's. What changes a message goes through [`Messages`], so that the names
+/// and the groups follow.
+impl Deref for Messages {
+    type Target = Store;
 
+    #[inline]
+    fn deref(&self) -> &Store {
+        &self.store
+    }
+}
+
+impl Messages {
     /// Removes all messages. What was delivered from groups recently, and which are paused, stays.
     pub fn clear(&mut self) {
         let gates = self.groups.as_mut().and_then(|grouped| grouped.gates.take());
         let groups = gates.map(|gates| Box::new(Grouped { names: None, gates: Some(gates) }));
         *self = Messages { groups, ..Messages::default() };
-    }
-
-    pub fn payload_bytes(&self) -> u64 {
-        self.store.payload_bytes()
-    }
-
-    /// The largest sequence in memory. That of a removed message stays in memory until its segment is packed.
-    pub fn last(&self) -> Option<Sequence> {
-        self.store.last()
     }
 
     /// Adds a message behind all others, and returns its place. Its sequence must be above theirs, and no other may
@@ -188,11 +186,6 @@ impl Messages {
         self.store.find(sequence)
     }
 
-    /// [`Messages::find_sequence`] without the shortcut, for a caller that may change nothing.
-    pub fn locate(&self, sequence: Sequence) -> Option<At> {
-        self.store.locate(sequence)
-    }
-
     /// The spans that name the messages with these sequences and no others. O(m log n).
     pub fn spans_of(&mut self, mut sequences: Vec<Sequence>) -> Spans {
         sequences.sort_unstable();
@@ -258,37 +251,10 @@ impl Messages {
         Some((at, self.store.record(at)))
     }
 
-    #[inline]
-    pub fn record(&self, at: At) -> Record {
-        self.store.record(at)
-    }
-
-    #[inline]
-    pub fn bytes(&self, at: At) -> Bytes<'_> {
-        self.store.bytes(at)
-    }
-
-    /// The name, the headers and the payload of the message.
-    #[inline]
-    pub fn texts(&self, at: At) -> (Option<&[u8]>, Option<Headers<'_>>, &[u8]) {
-        self.store.texts(at)
-    }
-
-    #[inline]
-    pub fn sequence(&self, at: At) -> Sequence {
-        self.store.sequence(at)
-    }
-
     /// Whether the message has a name. Reads no message in a queue without names.
     #[inline]
     pub fn is_named(&self, at: At) -> bool {
         !self.names.is_empty() && self.store.is_named(at)
-    }
-
-    /// Which order of the view the message is in.
-    #[inline]
-    pub fn placement(&self, at: At) -> Placement {
-        self.store.placement(at)
     }
 
     /// Records which order of the view the message is in. Only the view calls this.
@@ -329,25 +295,9 @@ impl Messages {
         self.store.mark_given_back(at);
     }
 
-    /// Whether the message has the mark of [`Messages::mark_given_back`].
-    #[inline]
-    pub fn was_given_back(&self, at: At) -> bool {
-        self.store.was_given_back(at)
-    }
-
-    /// The message in flight whose successor is at `at`.
-    pub fn leaving(&self, at: At) -> Option<&Leaving> {
-        self.store.leaving(at)
-    }
-
     /// Whether a message has a successor, or had one until its delivery ended. O(1).
     pub fn has_successors(&self) -> bool {
         self.all_leaving().next().is_some()
-    }
-
-    /// The messages in flight that have successors, each after the sequence of its successor.
-    pub fn all_leaving(&self) -> impl Iterator<Item = (Sequence, &Leaving)> {
-        self.store.all_leaving()
     }
 
     /// Stores the message in flight whose successor is at `at`.
@@ -377,12 +327,6 @@ impl Messages {
         }
     }
 
-    /// Whether any message has a retention of its own. O(1).
-    #[inline]
-    pub fn has_retain(&self) -> bool {
-        self.store.has_retain()
-    }
-
     /// Adds an error to those of the message, of which `kept` are kept.
     pub fn add_error(&mut self, at: At, error: &PastError<'_>, kept: u64) {
         self.store.add_error(at, error, kept);
@@ -391,11 +335,6 @@ impl Messages {
     /// Drops the errors of the message.
     pub fn clear_errors(&mut self, at: At) {
         self.store.clear_errors(at);
-    }
-
-    /// The checkpoint of the message.
-    pub fn checkpoint(&self, at: At) -> Option<&[u8]> {
-        self.store.checkpoint(at)
     }
 
     /// Stores a checkpoint with the message that is delivered, which is not the one at `at` if that is its successor at
@@ -414,11 +353,6 @@ impl Messages {
         }
     }
 
-    /// What a recurring message has in addition to its record; `None` for an ordinary message.
-    pub fn recurring(&self, at: At) -> Option<&Recurring> {
-        self.store.recurring(at)
-    }
-
     /// [`Messages::recurring`], to change it.
     pub fn recurring_mut(&mut self, at: At) -> Option<&mut Recurring> {
         self.store.recurring_mut(at)
@@ -430,26 +364,10 @@ impl Messages {
         self.groups.is_none() && !self.store.has_attachments()
     }
 
-    /// The number of recurring messages. O(1).
-    pub fn recurring_count(&self) -> usize {
-        self.store.recurring_count()
-    }
-
-    /// When the message is due.
-    #[inline]
-    pub fn due(&self, at: At) -> UnixMs {
-        self.store.due(at)
-    }
-
     /// Stores what a recurring message has in addition to its record, and marks the message as recurring. It must not
     /// be in any order of the view.
     pub fn set_recurring(&mut self, at: At, recurring: Box<Recurring>) {
         self.store.set_recurring(at, recurring);
-    }
-
-    /// The places of all messages above `after` (of all messages if it is `None`), in push order.
-    pub fn iter_after(&self, after: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
-        self.store.iter_after(after)
     }
 
     /// The number of bytes on the heap. O(n / 64).

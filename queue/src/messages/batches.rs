@@ -6,12 +6,6 @@ use crate::spans::Spans;
 use crate::store::At;
 
 impl Messages {
-    /// The batch that a message is a member of.
-    #[inline]
-    pub fn batch(&self, at: At) -> Option<BatchId> {
-        self.store.batch(at)
-    }
-
     /// Ends the membership of a message, and returns the batch that it was a member of.
     #[inline]
     pub fn leave_batch(&mut self, at: At) -> Option<BatchId> {

@@ -1,7 +1,6 @@
 //! The consumers whose names deliveries bear.
 
 use super::Messages;
-use crate::consumers::Consumers;
 use crate::id::{ConsumerId, Receipt};
 use crate::store::At;
 
@@ -10,11 +9,6 @@ impl Messages {
     #[inline]
     pub fn has_consumers(&self) -> bool {
         self.consumers().is_some()
-    }
-
-    /// The names of consumers.
-    pub fn consumers(&self) -> Option<&Consumers> {
-        self.store.consumers()
     }
 
     /// The consumer of the last delivery of a message.
