@@ -14,6 +14,9 @@ pub struct Page {
     pub text: String,
 }
 
+/// The column of the range in a table of options; that of the default follows.
+const RANGE: usize = 1;
+
 /// A row of the table of options.
 pub struct OptionRow {
     /// What a client writes: `DELAY ms`, `payload`.
@@ -160,7 +163,7 @@ fn settings() -> Vec<(OptionRow, Vec<Parameter>)> {
     let row = |cells: Vec<String>| {
         let option = OptionRow::read(&cells);
         // The range of each number, or one range for all of them.
-        let ranges: Vec<Range> = cells[2].split(" then ").map(Range::read).collect();
+        let ranges: Vec<Range> = cells[RANGE].split(" then ").map(Range::read).collect();
         let parameter = |(nth, words): (usize, &[&str])| {
             let range = match *ranges.get(nth).unwrap_or(&ranges[0]) {
                 Range::Number { min, max } => Some((min, max)),
@@ -172,7 +175,8 @@ fn settings() -> Vec<(OptionRow, Vec<Parameter>)> {
             let default = words[1].trim_end_matches(',').trim_matches('`').to_owned();
             Parameter { name: name.to_owned(), field: field.to_owned(), default, range }
         };
-        let parameters = cells[3].split_whitespace().collect::<Vec<_>>().chunks(2).enumerate().map(parameter).collect();
+        let parameters =
+            cells[RANGE + 1].split_whitespace().collect::<Vec<_>>().chunks(2).enumerate().map(parameter).collect();
         (option, parameters)
     };
     table(&text).into_iter().map(row).collect()
@@ -195,7 +199,8 @@ pub fn setting_parameters() -> Vec<Parameter> {
 
 impl OptionRow {
     fn read(cells: &[String]) -> OptionRow {
-        OptionRow { usage: code(&cells[0]).join(" "), range: Range::read(&cells[2]), range_text: cells[2].clone() }
+        let range = &cells[RANGE];
+        OptionRow { usage: code(&cells[0]).join(" "), range: Range::read(range), range_text: range.clone() }
     }
 
     /// The token of the option, if it has one.
