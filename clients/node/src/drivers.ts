@@ -125,6 +125,7 @@ async function openIoRedis(target: Target, address?: Address): Promise<Omit<Link
   const { Redis } = await import('ioredis');
   const redis = new Redis({
     connectTimeout: CONNECT_MS,
+    disconnectTimeout: 200, // A connection that was refused keeps the process alive for so long.
     ...target.options,
     ...address,
     db: 0, // It would go on in database 0 if it had no right to another one.
