@@ -24,7 +24,7 @@ pub use change::{
 pub use dead::{among, DeadArgs, SelectArgs};
 pub use done::{AwaitArgs, CompleteArgs};
 pub use instead::instead_of;
-pub use ls::{LsArgs, Sort};
+pub use ls::LsArgs;
 pub use moving::{DumpArgs, End, ImportArgs, Kind, LoadArgs, Unit};
 pub use overview::{command, named, overview, queue_of};
 pub use push::{PushArgs, ScheduleArgs};

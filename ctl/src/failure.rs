@@ -2,12 +2,10 @@
 
 use crate::advice;
 use crate::cli::instead_of;
-use crate::queues;
+use crate::output::text::visible;
 use crate::time::parse_span;
-use crate::visible::visible;
 use crate::wording::{is_of_value, messages, of_dqctl};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use dq_client::Client;
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -157,16 +155,9 @@ impl Failure {
         }
     }
 
-    /// The same failure, which names the server that has not loaded the module, if that is the failure.
-    #[must_use]
-    pub fn of_server(self, client: &Client) -> Failure {
-        if !self.lacks_module {
-            return self;
-        }
-        match queues::check(client) {
-            Err(error @ dq_client::Error::NoModule(_)) => error.into(),
-            Ok(()) | Err(_) => self,
-        }
+    /// Whether a server has not loaded the module, and it is not said which.
+    pub fn lacks_module(&self) -> bool {
+        self.lacks_module
     }
 
     /// Whether the user may not execute the command.

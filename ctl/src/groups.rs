@@ -66,17 +66,6 @@ pub fn each(
     }
 }
 
-/// How many groups are paused, also those that hold no message back, of the first thousands.
-pub fn paused(client: &Client, queue: &[u8]) -> Result<usize, Failure> {
-    let (mut paused, mut read) = (0, 0);
-    each(client, queue, |group| {
-        paused += usize::from(group.is_paused());
-        read += 1;
-        Ok(if read < MOST_READ { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-    })?;
-    Ok(paused)
-}
-
 /// Why a group holds its due messages back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {

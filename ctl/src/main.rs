@@ -15,35 +15,28 @@ macro_rules! say {
 
 mod advice;
 mod batches;
+mod board;
 mod cli;
 mod clients;
-mod condition;
 mod connection;
 mod daily;
 mod dead;
 mod export;
 mod failure;
 mod findings;
-mod first;
 mod generate;
 mod groups;
 mod http;
 mod json;
-mod latency;
 mod message;
 mod moving;
 mod name;
 mod output;
 mod progress;
-mod queues;
 mod reply;
-mod row;
-mod scan;
 mod time;
 mod top;
 mod transfer;
-mod trouble;
-mod visible;
 mod web;
 mod wording;
 mod work;
@@ -94,7 +87,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     let is_write = cli.command.is_write();
     let is_from_file = matches!(cli.command, Command::Load(_) | Command::Import(_));
     execute(&client, cli.command, &output).map_err(|failure| {
-        let failure = failure.of_server(&client);
+        let failure = board::names::of_server(failure, &client);
         let failure = if is_from_file { failure } else { failure.of_command_line() };
         if is_write {
             failure.of_write()

@@ -3,11 +3,11 @@
 use crate::dead::error_of;
 use crate::json::indented;
 use crate::name::{readable, shown};
+use crate::output::text::visible;
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{separated, width, Column, Output, Table};
 use crate::reply::{self, Fields};
 use crate::time::{exact, instant, now_ms, span};
-use crate::visible::visible;
 use crate::Failure;
 use dq_client::{State, Value};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -46,6 +46,11 @@ pub fn list(messages: &[Fields], asked: Option<State>, output: &Output) -> Resul
     if output.json {
         return messages.iter().try_for_each(|message| output.object(&message.json()));
     }
+    output.table(&table(&messages.iter().collect::<Vec<_>>(), asked, output))
+}
+
+/// The same as a table.
+pub fn table(messages: &[&Fields], asked: Option<State>, output: &Output) -> Table {
     let mut table = Table::new(COLUMNS);
     for message in messages {
         let [due, died, ends] =
@@ -62,7 +67,7 @@ pub fn list(messages: &[Fields], asked: Option<State>, output: &Output) -> Resul
         row.extend([attempt, payload, error_of(message), group, result, message.text("consumer"), ends]);
         table.row(row);
     }
-    output.table(&table)
+    table
 }
 
 /// Prints one message with all its fields.

@@ -9,17 +9,17 @@ use crate::advice::reaching;
 use crate::failure::Failure;
 use crate::message::{distance, with_distance};
 use crate::name::QueueName;
+use crate::output::text::visible;
 use crate::time::instant;
-use crate::visible::visible;
 use serde_json::{json, Map, Value as Json};
 use std::io::{self, IsTerminal, Write};
 use unicode_width::UnicodeWidthStr;
 
-pub use paint::{paint, style};
+pub use paint::paint;
 pub use picture::Picture;
 use text::{Line, Style};
 
-pub use table::{cut_in_the_middle, is_nothing, separated, Cell, Column, Table};
+pub use table::{cut_in_the_middle, separated, Cell, Column, Table};
 
 /// How to print, which depends on where the output goes.
 pub struct Output {

@@ -1,26 +1,9 @@
 //! The options of `dqctl ls`.
 
+use crate::board::sort::Sort;
 use crate::time::parse_span;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::time::Duration;
-
-/// A column, under its name in the list.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sort {
-    #[value(alias = "name")]
-    Queue,
-    Ready,
-    Delayed,
-    Inflight,
-    Dead,
-    Oldest,
-    #[value(name = "in/s", alias = "in")]
-    In,
-    #[value(name = "out/s", alias = "out")]
-    Out,
-    Waiting,
-    State,
-}
 
 #[derive(Args, Debug, Default)]
 pub struct LsArgs {

@@ -5,7 +5,7 @@ use crate::cli::ConfirmArgs;
 use crate::dead::Filter;
 use crate::failure::Failure;
 use crate::name::QueueName;
-use crate::visible::visible;
+use crate::output::text::visible;
 use crate::wording::messages;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};

@@ -2,6 +2,7 @@
 
 use super::why::no_such_id;
 use super::{exists, queues};
+use crate::board::scan;
 use crate::cli::{FindArgs, GetArgs, PeekArgs};
 use crate::dead::{error_of, pages, Among};
 use crate::failure::{Failure, Outcome};
@@ -11,7 +12,6 @@ use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::progress::Progress;
 use crate::reply::{self, Fields};
-use crate::scan;
 use crate::time::now_ms;
 use dq_client::{cmd, Client, Error, Resend, State};
 use std::ops::ControlFlow;
@@ -115,7 +115,7 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
     let id = args.id.as_ref().map(MessageId::id);
     let filter = args.select.filter(Among::default(), None);
     let (mut table, mut outcome) = (Table::new(FOUND), Outcome::Nothing);
-    let (queues, mut unread) = crate::queues::find_reachable(client, args.pattern.as_deref())?;
+    let (queues, mut unread) = crate::board::names::find_reachable(client, args.pattern.as_deref())?;
     for queue in queues {
         let found = match &id {
             Some(id) if !args.prefix => of_id(client, &queue, id.as_bytes()),

@@ -16,7 +16,6 @@ pub mod many;
 pub mod push;
 pub mod queues;
 pub mod schedule;
-mod seen;
 pub mod settings;
 pub mod several;
 mod why;

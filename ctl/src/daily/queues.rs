@@ -1,23 +1,20 @@
 //! `dqctl info` and `stats`.
 
 use super::no_such_queue;
-use super::seen::{Seen, AGAIN};
 use crate::advice::{for_queue, reaching};
+use crate::board::condition::{Condition, Level};
+use crate::board::latency::{Histogram, TOLD};
 use crate::cli::QueueArgs;
-use crate::condition::{Condition, Level, Recent};
-use crate::dead::{Newest, Targets};
+use crate::dead::Newest;
 use crate::failure::{Failure, Outcome};
 use crate::groups;
-use crate::latency::{Histogram, TOLD};
 use crate::message::meaning;
 use crate::name::QueueName;
 use crate::output::Output;
 use crate::reply::Fields;
-use crate::row::Snapshot;
 use crate::time::{exact, span};
 use dq_client::{cmd, Client, Resend};
 use serde_json::{Map, Value as Json};
-use std::thread;
 
 /// The counts that are always shown.
 const STATES: [&str; 4] = ["delayed", "ready", "inflight", "dead"];
@@ -26,7 +23,8 @@ const SECTIONS: [(&str, &str); 2] = [("lease", "settings"), ("pushed", "totals")
 /// Fields of `DQ.INFO` that are instants in Unix ms, ages in ms, and lengths of time in ms that somebody has set.
 const INSTANTS: [&str; 6] =
     ["next-due", "paused-until", "closed-until", "next-delivery", "forward-failing-since", "deadforward-failing-since"];
-const AGES: [&str; 2] = ["oldest-ready", "oldest-inflight"];
+const AGES: [&str; 6] =
+    ["oldest-ready", "oldest-inflight", "oldest-dead", "newest-dead", "last-death", "last-delivery"];
 const SPANS: [&str; 11] = [
     "lease",
     "maxlease",
@@ -42,22 +40,16 @@ const SPANS: [&str; 11] = [
 ];
 
 pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcome, Failure> {
-    let (mut seen, mut targets) = (Seen::default(), Targets::default());
-    let mut exists = seen.look(client, name.as_bytes(), &mut targets)?;
-    if seen.is_unclear() {
-        thread::sleep(AGAIN);
-        exists = seen.look(client, name.as_bytes(), &mut targets)?;
-    }
-    let Some(Snapshot { info, recent, .. }) = seen.row.latest.filter(|_| exists) else {
+    let Some(info) = read(client, name.as_bytes())? else {
         no_such_queue(name);
         return Ok(Outcome::Nothing);
     };
-    let conditions = seen.row.conditions;
+    let conditions = Condition::read(client, name.as_bytes(), &info);
     if output.json {
-        output.object(&object(&info, &conditions, recent))?;
+        output.object(&object(&info, &conditions))?;
         return Ok(Outcome::Done);
     }
-    let mut pairs = vec![("state".to_owned(), state(&info, &conditions, recent))];
+    let mut pairs = vec![("state".to_owned(), Condition::sentence(&conditions, &info))];
     if output.is_for_people() && conditions.iter().any(|(condition, _)| *condition == Condition::Dying) {
         let known = Newest::read(client, name.as_bytes(), &info).known(info.int("died").unwrap_or(0), (0, false));
         pairs.extend(known.and_then(|known| known.words()).map(|words| ("died-lately".to_owned(), words)));
@@ -119,18 +111,10 @@ pub fn settings(info: Fields) -> Fields {
     Fields(settings.filter(|(name, _)| !name.contains("failing-since") && !name.ends_with("-error")).collect())
 }
 
-/// What is unusual about the queue, the most important first.
-pub fn state(info: &Fields, conditions: &[(Condition, Level)], recent: Recent) -> String {
-    if conditions.is_empty() {
-        return "open".to_owned();
-    }
-    conditions.iter().map(|(condition, _)| condition.words(info, recent)).collect::<Vec<_>>().join(", ")
-}
-
 /// The fields of the server, and what a terminal and the page say of them.
-pub fn object(info: &Fields, conditions: &[(Condition, Level)], recent: Recent) -> Map<String, Json> {
+pub fn object(info: &Fields, conditions: &[(Condition, Level)]) -> Map<String, Json> {
     let mut object = info.json();
-    object.insert("state".to_owned(), state(info, conditions, recent).into());
+    object.insert("state".to_owned(), Condition::sentence(conditions, info).into());
     object.insert("conditions".to_owned(), Condition::json(conditions));
     object
 }

@@ -3,11 +3,11 @@
 use super::confirm::agrees_to;
 use super::queues::read;
 use crate::advice::tell;
+use crate::board::names;
 use crate::cli::ConfirmArgs;
 use crate::failure::{Failure, Outcome};
 use crate::name::{shown, QueueName};
 use crate::output::{separated, Output};
-use crate::queues;
 use dq_client::Client;
 
 /// How many queues a question names.
@@ -58,7 +58,7 @@ pub struct Named {
 /// The queues that match what somebody typed; `None` if it is the name of one queue. Reports on standard error if none matches.
 pub fn named(client: &Client, typed: &QueueName) -> Result<Option<Named>, Failure> {
     let Some(pattern) = pattern(client, typed)? else { return Ok(None) };
-    let (names, missing) = queues::find_reachable(client, Some(pattern))?;
+    let (names, missing) = names::find_reachable(client, Some(pattern))?;
     let names: Vec<QueueName> = names.iter().map(|name| QueueName::read(shown(name).as_bytes())).collect();
     if names.is_empty() {
         tell(format!("no queue matches {typed}; dqctl ls lists the queues"));

@@ -3,8 +3,8 @@
 use super::causes::Causes;
 use super::{cause_of, causes, error_of, pages, Among, Cause, Filter};
 use crate::advice::{quoted, reaching, tell};
+use crate::board::condition::moves_dead;
 use crate::cli::DeadArgs;
-use crate::condition::moves_dead;
 use crate::daily::several::{named, Named};
 use crate::daily::{no_such_queue, queues, where_the_dead_are, NOT_ALL};
 use crate::failure::{Failure, Outcome};

@@ -3,9 +3,9 @@
 use super::cause::cause_of;
 use super::letters::as_it_died;
 use crate::name::shown;
+use crate::output::text::visible;
 use crate::reply::Fields;
 use crate::time::{exact, millis};
-use crate::visible::visible;
 use dq_client::State;
 use std::fmt;
 use std::str::FromStr;

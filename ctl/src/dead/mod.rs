@@ -11,23 +11,21 @@ mod change;
 mod command;
 mod filter;
 mod letters;
-mod moved;
 mod newest;
 mod target;
 
-pub use cause::{cause_of, error_of, header};
+pub use cause::{cause_of, error_of};
 pub use causes::{causes, Cause};
 pub use change::{bury, bury_these, cancel, count, redrive, redrive_these, send_selected_back};
 pub use command::{dead, where_letters_are};
 pub use filter::{is_older, older_than, since, Among, Condition, Filter};
-pub use letters::{as_it_died, is_letter, send_back, SentBack};
-pub use moved::Targets;
+pub use letters::{is_letter, send_back, SentBack};
 pub use newest::{Known, Newest};
 pub use target::{target, target_in_words, target_queue};
 
+use crate::board::scan;
 use crate::failure::Failure;
 use crate::reply::Fields;
-use crate::scan;
 use crate::time::now_ms;
 use dq_client::{cmd, Client, Resend};
 use std::ops::ControlFlow;

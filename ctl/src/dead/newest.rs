@@ -1,9 +1,9 @@
 //! How many messages of a queue have died in the last minutes, and of what, as far as the newest dead ones tell.
 
 use super::cause_of;
-use crate::condition::RECENT;
-use crate::first::{self, Most};
-use crate::output::text::{grouped, shown};
+use crate::board::condition::RECENT;
+use crate::board::first::{self, Most};
+use crate::output::text::{grouped, visible};
 use crate::reply::Fields;
 use crate::time::{now_ms, span};
 use dq_client::{cmd, Client};
@@ -40,7 +40,7 @@ impl Known {
         };
         let time = span(RECENT.unsigned_abs());
         let left = self.left.map_or_else(String::new, |left| format!(", {} dead still", number(left)));
-        Some(format!("{least}{} in {time}{left}: {}{of}", number(self.count), shown(cause)))
+        Some(format!("{least}{} in {time}{left}: {}{of}", number(self.count), visible(cause)))
     }
 }
 

@@ -1,10 +1,10 @@
 //! Reads the metrics of all queues, and of the timers of the servers.
 
 use super::text::{labels, Text};
+use crate::board::names;
 use crate::cli::ExportArgs;
 use crate::failure::Failure;
 use crate::name::shown;
-use crate::queues;
 use crate::reply::{self, Fields};
 use dq_client::{cmd, Client, Error, Histogram, Queue, Raw, Resend, Totals, Value};
 use std::collections::BTreeSet;
@@ -106,7 +106,7 @@ impl Exporter {
     fn read(&self, found: &mut Option<Found>) -> Result<Text, Failure> {
         let mut text = Text::default();
         // Before the numbers: a server without the module answers as one without queues.
-        queues::check(&self.client)?;
+        names::check(&self.client)?;
         self.timers(&mut text)?;
         let fresh = found.take().filter(|found| found.at.elapsed() < self.args.every);
         let known = fresh.map_or_else(|| self.find(), Ok)?;
@@ -126,7 +126,7 @@ impl Exporter {
         let ExportArgs { pattern, queues, max_queues, .. } = &self.args;
         let mut names = Vec::new();
         if queues.is_empty() || pattern.is_some() {
-            names = queues::find(&self.client, pattern.as_deref(), max_queues.saturating_add(1))?;
+            names = names::find(&self.client, pattern.as_deref(), max_queues.saturating_add(1))?;
         }
         let limited = names.len() > *max_queues;
         names.truncate(*max_queues);

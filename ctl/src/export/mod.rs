@@ -3,10 +3,10 @@
 mod metrics;
 mod text;
 
+use crate::board::names;
 use crate::cli::ExportArgs;
 use crate::failure::{Failure, Outcome};
 use crate::http;
-use crate::queues;
 use dq_client::Client;
 use metrics::Exporter;
 
@@ -22,7 +22,7 @@ pub fn export(client: &Client, args: ExportArgs) -> Result<Outcome, Failure> {
     let client = client.clone();
     http::serve(listener, move |path| match path {
         "/metrics" => Some(http::metrics(200, exporter.metrics())),
-        "/healthz" => Some(http::health(queues::check(&client).map_err(Failure::from))),
+        "/healthz" => Some(http::health(names::check(&client).map_err(Failure::from))),
         _ => None,
     })?;
     signals.forever().next();

@@ -3,15 +3,12 @@
 use super::finding::{Found, Severity};
 use super::queues::{nothing, one, Looked, Queue};
 use crate::advice::quoted;
-use crate::condition::{Condition, Level};
+use crate::board::condition::{Condition, Level, POLLED};
 use crate::groups::{Held, Why};
 use crate::reply::{self, Fields};
 use crate::time::{now_ms, span};
 use dq_client::{cmd, Resend};
 use std::time::Duration;
-
-/// A queue has a consumer for this time after a delivery, in ms, although nobody waits: consumers can poll without `BLOCK`.
-pub const POLLED: i64 = 60_000;
 
 /// Why messages have been ready for longer than they may.
 #[derive(PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! What `dqctl doctor` found: typed until it is printed.
 
 use crate::advice;
+use crate::board::trouble::Trouble;
 use crate::failure::{Failure, Outcome};
 use crate::name::{put, shown};
 use crate::output::text::Style;
 use crate::output::Output;
-use crate::trouble::Trouble;
 use serde_json::{json, Map, Value as Json};
 use std::cmp::Reverse;
 
@@ -36,7 +36,7 @@ impl Severity {
     }
 
     /// How the word looks on a terminal.
-    fn style(self) -> Style {
+    pub fn style(self) -> Style {
         match self {
             Severity::Critical => Style::Bad,
             Severity::Warning => Style::Warning,

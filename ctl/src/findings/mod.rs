@@ -8,14 +8,14 @@ mod info;
 mod queues;
 mod servers;
 
+use crate::board::names;
+use crate::board::trouble::Trouble;
 use crate::cli::doctor::DoctorArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
-use crate::queues as names;
-use crate::trouble::Trouble;
 use dq_client::{cmd, Address, Client, Error};
-pub use finding::{Finding, MOST_NAMED};
-use finding::{Findings, Found, Name, Severity, Subject};
+pub use finding::{Finding, Severity, Subject};
+use finding::{Findings, Found, Name};
 use info::ServerInfo;
 
 /// What is found with the default limits, the most important first.

@@ -4,14 +4,14 @@ use super::delivery;
 use super::finding::{Findings, Found, Name, Severity, Subject};
 use crate::advice::quoted;
 use crate::batches::find;
+use crate::board::condition::{moves_dead, Condition, Level};
+use crate::board::trouble::Trouble;
 use crate::cli::doctor::DoctorArgs;
-use crate::condition::{begins_with_letter, moves_dead, Condition, Level, Recent};
 use crate::dead::{target, target_in_words, Known, Newest};
 use crate::groups::{self, Held};
 use crate::name::shown;
 use crate::reply::{self, Fields};
 use crate::time::{exact, millis, now_ms, span};
-use crate::trouble::Trouble;
 use dq_client::{cmd, Client, Error, Resend};
 use std::cell::OnceCell;
 use std::time::Duration;
@@ -130,7 +130,7 @@ pub fn check(client: &Client, name: &[u8], limits: &DoctorArgs, findings: &mut F
         reply => Fields::read(reply?),
     };
     let Ok(Some(info)) = info else { return Ok(()) };
-    let conditions = conditions(client, name, &info);
+    let conditions = Condition::read(client, name, &info);
     let trouble = Trouble::of(&info, &conditions);
     let queue = Queue { client, name, info, conditions, limits, groups: OnceCell::new() };
     for Check { name, needs, look } in CHECKS {
@@ -141,19 +141,6 @@ pub fn check(client: &Client, name: &[u8], limits: &DoctorArgs, findings: &mut F
         }
     }
     Ok(())
-}
-
-/// What is unusual about a queue, in one look.
-fn conditions(client: &Client, name: &[u8], info: &Fields) -> Vec<(Condition, Level)> {
-    let newest_death = info.int(if moves_dead(info) { "last-death" } else { "newest-dead" });
-    let delivers = info.int("last-delivery").is_some_and(|ago| ago < delivery::POLLED);
-    let recent = Recent { newest_death, delivers, ..Recent::default() };
-    let found = Condition::of(info, recent);
-    let is_unserved = found.iter().any(|(condition, _)| *condition == Condition::Unserved);
-    if is_unserved && info.int("delivered") == Some(0) && begins_with_letter(client, name) {
-        return Condition::of(info, Recent { letters: true, ..recent });
-    }
-    found
 }
 
 pub fn one(severity: Severity, what: impl Into<String>, why: &str, advice: impl Into<String>) -> Looked {

@@ -3,8 +3,8 @@
 use super::finding::Severity::{self, Critical, Note, Warning};
 use super::finding::{Findings, Found, Name, Subject};
 use super::info::ServerInfo;
+use crate::board::trouble::Trouble;
 use crate::time::span;
-use crate::trouble::Trouble;
 use dq_client::{Address, Error};
 
 /// A clock that differs by more makes `AT` and `DELAY` visibly different things, in ms.

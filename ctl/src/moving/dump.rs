@@ -4,13 +4,13 @@
 
 use super::line;
 use crate::advice::tell;
+use crate::board::scan;
 use crate::cli::DumpArgs;
 use crate::dead::Among;
 use crate::failure::{Failure, Outcome};
 use crate::name::shown;
 use crate::progress::Progress;
 use crate::reply::Fields;
-use crate::scan;
 use crate::time::now_ms;
 use crate::wording::messages;
 use dq_client::{cmd, Client, Resend};

@@ -5,11 +5,11 @@
 
 use super::line::{self, Line, QueueLine, What};
 use super::push::{is_generated, push_all, type_of, Headers, NewMessage, Pushed, Refused, BATCH};
+use crate::board::names;
 use crate::cli::LoadArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::queues;
 use crate::time::now_ms;
 use crate::transfer::{get_all, BATCH_BYTES};
 use crate::wording::messages;
@@ -26,7 +26,7 @@ const HEADER_BYTES: usize = 16 * 1024;
 
 pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut lines = open(args.file.as_deref())?;
-    queues::check(client)?;
+    names::check(client)?;
     let mut load = Load {
         client,
         target: args.queue.as_ref().map(|queue| queue.as_bytes().to_vec()),

@@ -1,24 +1,13 @@
 //! Text in the colours of a terminal: one table for lists and for `dqctl top`.
 
-use crate::condition::Level;
 use crate::output::text::Style;
 use crossterm::queue;
 use crossterm::style::{Attribute, Color, SetAttribute, SetForegroundColor};
 use std::io::{self, Write};
 
-/// How a condition of a level looks.
-pub fn style(level: Option<Level>) -> Style {
-    match level {
-        Some(Level::Bad) => Style::Bad,
-        Some(Level::Warning) => Style::Warning,
-        Some(Level::Note) | None => Style::Plain,
-    }
-}
-
 /// Writes text in a style. Without colours, it differs by its attributes alone.
 pub fn paint(out: &mut impl Write, style: Style, text: &str, has_colours: bool) -> io::Result<()> {
     let colour = match style {
-        Style::Good => Some(Color::Green),
         Style::Warning | Style::SelectedWarning => Some(Color::Yellow),
         Style::Bad | Style::SelectedBad => Some(Color::Red),
         Style::Plain | Style::Bold | Style::Dim | Style::Selected => None,
@@ -27,7 +16,7 @@ pub fn paint(out: &mut impl Write, style: Style, text: &str, has_colours: bool) 
         Style::Bold | Style::Bad => queue!(out, SetAttribute(Attribute::Bold))?,
         Style::Dim => queue!(out, SetAttribute(Attribute::Dim))?,
         Style::Selected | Style::SelectedWarning | Style::SelectedBad => queue!(out, SetAttribute(Attribute::Reverse))?,
-        Style::Plain | Style::Good | Style::Warning => {}
+        Style::Plain | Style::Warning => {}
     }
     if let Some(colour) = colour.filter(|_| has_colours) {
         queue!(out, SetForegroundColor(colour))?;

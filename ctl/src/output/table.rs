@@ -1,7 +1,7 @@
 //! Tables as a terminal shows them: no wider than it, with numbers to the right.
 
 use super::text::{Line, Style};
-use crate::visible::visible;
+use crate::output::text::visible;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The longest text that is shown even if there is room for more.
@@ -356,8 +356,7 @@ mod tests {
     #[test]
     fn a_cell_has_shorter_words_where_it_does_not_fit() {
         let mut table = Table::new(COLUMNS);
-        let words =
-            ["no consumer waits (ready for 3m), full", "no consumer, full", "no consumer, …"].map(str::to_owned);
+        let words = ["no consumer (ready for 3m), full", "no consumer, full", "no consumer, …"].map(str::to_owned);
         let mut row: Vec<Cell> = ["mail", "8", "open"].map(|text| Cell::from(text.to_owned())).into();
         row.extend([Cell::new(words.into(), Style::Bad), Cell::from(String::new())]);
         table.styled(row);

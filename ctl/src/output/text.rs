@@ -22,7 +22,6 @@ pub enum Style {
     Selected,
     SelectedWarning,
     SelectedBad,
-    Good,
     Warning,
     Bad,
 }
@@ -36,7 +35,7 @@ impl Line {
         Line(vec![(style, text.into())])
     }
 
-    /// Adds text. It must have been made [`shown`].
+    /// Adds text. It must have been made [`visible`].
     pub fn add(&mut self, style: Style, text: impl Into<String>) {
         self.0.push((style, text.into()));
     }
@@ -79,24 +78,27 @@ impl Line {
     }
 }
 
-/// Text that a terminal shows as it is: control characters, and those that turn the direction or have no width, are escaped.
-pub fn shown(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
+/// Whether a character would move the cursor, or turn the direction of the text that follows.
+pub fn is_unsafe(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Text without such characters: a payload must not move the cursor, and a row is one line.
+pub fn visible(text: &str) -> String {
+    let mut visible = String::with_capacity(text.len());
     for c in text.chars() {
-        let is_invisible = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
-        if c.is_control() || is_invisible {
-            shown.extend(c.escape_default());
+        if is_unsafe(c) {
+            visible.extend(c.escape_default());
         } else {
-            shown.push(c);
+            visible.push(c);
         }
     }
-    shown
+    visible
 }
 
 /// The name of a queue, a message, a group or a consumer, as the command line takes that of a queue.
 pub fn named(name: &[u8]) -> String {
-    shown(&name::shown(name))
+    visible(&name::shown(name))
 }
 
 /// The same in at most `width` columns. The end of a name is what tells it from others.
@@ -136,13 +138,6 @@ pub fn left(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(fill))
 }
 
-/// The same for numbers, which end where the column ends.
-pub fn right(text: &str, width: usize) -> String {
-    let text = cut(text, width);
-    let fill = width.saturating_sub(text.width());
-    format!("{}{text}", " ".repeat(fill))
-}
-
 /// The lines of a payload: text by its lines, JSON indented, anything else as a dump of its bytes.
 pub fn payload(bytes: &[u8], width: usize) -> Vec<String> {
     let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= JSON);
@@ -169,7 +164,7 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in text.split('\n') {
         let (mut part, mut used) = (String::new(), 0);
-        for c in shown(line.trim_end_matches('\r')).chars() {
+        for c in visible(line.trim_end_matches('\r')).chars() {
             let columns = c.width().unwrap_or(0);
             if used + columns > width.max(2) {
                 lines.push(std::mem::take(&mut part));
@@ -212,23 +207,13 @@ pub fn bytes(number: i64) -> String {
     format!("{number} byte{}", if number == 1 { "" } else { "s" })
 }
 
-/// A count in at most five characters: `99999`, `123k`, `45M`.
-pub fn count(number: i64) -> String {
-    match number {
-        ..=99_999 => grouped(number),
-        100_000..=9_999_999 => format!("{}k", number / 1_000),
-        10_000_000..=9_999_999_999 => format!("{}M", number / 1_000_000),
-        _ => format!("{}G", number / 1_000_000_000),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{bytes, count, cut, left, payload, right, shown, Line, Style};
+    use super::{bytes, cut, left, payload, visible, Line, Style};
 
     #[test]
     fn nothing_that_moves_the_cursor_is_shown() {
-        assert_eq!(shown("a\x1b[2J\tb\u{9b}\u{202e}\u{200b}ü"), "a\\u{1b}[2J\\tb\\u{9b}\\u{202e}\\u{200b}ü");
+        assert_eq!(visible("a\x1b[2J\tb\u{9b}\u{202e}ü"), "a\\u{1b}[2J\\tb\\u{9b}\\u{202e}ü");
         let lines = payload(b"one\r\ntwo\x1b[31m", 80);
         assert_eq!(lines, ["one", "two\\u{1b}[31m"]);
         assert_eq!(payload(&[0, 27, 255, 65], 80), ["00000000  00 1b ff 41                                      ...A"]);
@@ -236,7 +221,7 @@ mod tests {
 
     #[test]
     fn cells_are_as_wide_as_their_columns() {
-        assert_eq!((left("ab", 4), right("ab", 4)), ("ab  ".to_owned(), "  ab".to_owned()));
+        assert_eq!(left("ab", 4), "ab  ");
         assert_eq!(
             (cut("abcdef", 4), cut("日本語", 5), cut("日本語", 4)),
             ("abc…".into(), "日本…".into(), "日…".into())
@@ -267,11 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_short() {
-        assert_eq!(
-            [0, 99_999, 100_000, 12_345_678, i64::MAX].map(count),
-            ["0", "99,999", "100k", "12M", "9223372036G"]
-        );
+    fn sizes_are_short() {
         let sizes = [1, 1_023, 1_536, 5_822, 5 << 20].map(bytes);
         assert_eq!(sizes, ["1 byte", "1023 bytes", "1.5 KiB", "5.7 KiB", "5.0 MiB"]);
     }

@@ -2,8 +2,8 @@
 //! die.
 
 use super::api::put;
-use super::history::History;
-use crate::condition::RECENT;
+use crate::board::condition::RECENT;
+use crate::board::Board;
 use crate::dead::{target, Known, Newest};
 use crate::reply::Fields;
 use crate::time::now_ms;
@@ -14,12 +14,11 @@ use serde_json::{json, Value as Json};
 /// latter, the most frequent cause is told, and how many of how many that were `read` are `of-cause`. None are read if the user may
 /// not, or if they were moved: then it is told where to, but not the cause, because those that came last are the last in the order of
 /// another queue, of which only the first ones are read at little cost. Null if it is not known that one died.
-pub fn recent(client: &Client, history: &History, queue: &[u8], info: &Fields) -> Json {
+pub fn recent(client: &Client, board: &Board, queue: &[u8], info: &Fields) -> Json {
     let since = now_ms().saturating_sub(RECENT);
     let newest = Newest::read(client, queue, info);
-    let Some(Known { count, has_more, read, left, cause }) =
-        newest.known(info.int("died").unwrap_or(0), history.died(queue, since))
-    else {
+    let died = board.history(Some(queue), |history, _| history.died(since)).unwrap_or_default();
+    let Some(Known { count, has_more, read, left, cause }) = newest.known(info.int("died").unwrap_or(0), died) else {
         return Json::Null;
     };
     let (cause, of) = cause.unzip();

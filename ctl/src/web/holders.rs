@@ -1,14 +1,14 @@
 //! Who holds messages, of all queues: a consumer that hangs or is gone holds some for longest.
 
 use super::api::put;
-use super::find::{self, Names};
-use super::refreshed::Refreshed;
+use super::find;
+use crate::board::row::Status;
+use crate::board::Board;
 use crate::failure::Failure;
 use crate::reply::Fields;
 use crate::time::now_ms;
 use dq_client::{Client, Error};
 use serde_json::{json, Map, Value as Json};
-use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// How long queues are read at most, and the rows with which no further one is read.
@@ -59,11 +59,17 @@ impl Holder {
 
 impl Holders {
     /// Reads the queues that have messages in flight, as long as the time allows it.
-    pub fn read(client: &Client, names: &Arc<Refreshed<Names>>) -> Result<Holders, Failure> {
-        let Some(known) = names.get()? else { return Ok(Holders::default()) };
-        let mut holders = Holders { queues: Some(known.names.len()), ..Holders::default() };
+    pub fn read(client: &Client, board: &Board) -> Result<Holders, Failure> {
+        if !board.wait()?.is_known {
+            return Ok(Holders::default());
+        }
+        let (names, all) = board.rows(|rows| {
+            let answering = rows.iter().filter(|(_, row)| row.status != Status::Lost);
+            (answering.map(|(name, _)| name.clone()).collect::<Vec<_>>(), rows.len())
+        });
+        let mut holders = Holders { queues: Some(all), ..Holders::default() };
         let end = Instant::now() + READ;
-        for name in known.reachable() {
+        for name in &names {
             if Instant::now() > end || holders.rows.len() >= ROWS {
                 break;
             }

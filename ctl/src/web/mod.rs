@@ -1,16 +1,14 @@
 //! `dqctl web`: the queues in a browser.
 //!
 //! One page, which is part of the program, reads and changes queues by an API of JSON. `guard` decides who is answered,
-//! `page` has the files of the page, `api` the paths of the API, `find` which queues there are, and `history` how their
-//! counts developed, `holders` who holds the messages of all of them, and `presence` whether they
-//! have a connection.
+//! `page` has the files of the page, `api` the paths of the API, `holders` who holds the messages of all queues, and `presence`
+//! whether they have a connection. What is known of the queues is on the board.
 
 mod api;
 mod args;
-pub mod deaths;
+mod deaths;
 mod find;
 mod guard;
-pub mod history;
 mod holders;
 mod page;
 mod presence;

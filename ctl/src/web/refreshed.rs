@@ -84,14 +84,6 @@ impl<T: Send + Sync + 'static> Refreshed<T> {
         let state = self.shared.lock();
         state.is_reading || state.is_outdated
     }
-
-    /// Changes the value, if it was read already.
-    pub fn change(&self, change: impl FnOnce(&T) -> Option<T>) {
-        let mut state = self.shared.lock();
-        if let Some(changed) = state.value.as_deref().and_then(change) {
-            state.value = Some(Arc::new(changed));
-        }
-    }
 }
 
 impl<T> Shared<T> {

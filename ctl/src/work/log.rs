@@ -1,7 +1,7 @@
 //! The log of `dqctl work`: a line on standard error for each event, as text or as JSON.
 
+use crate::output::text::visible;
 use crate::time::{instant, millis, now_ms, span};
-use crate::visible::visible;
 use clap::ValueEnum;
 use dq_client::{Context, Event, Loss, State};
 use serde_json::{json, Map, Value as Json};

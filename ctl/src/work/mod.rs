@@ -11,12 +11,12 @@ mod post;
 mod process;
 mod workers;
 
+use crate::board::names;
 use crate::cli::WorkArgs;
 use crate::connection::Connection;
 use crate::export::labels;
 use crate::failure::{Failure, Outcome};
 use crate::http;
-use crate::queues;
 use dq_client::{Client, Error, Metrics};
 use job::{Action, Job};
 use log::Log;
@@ -49,7 +49,7 @@ pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Res
     let mut workers = Workers::new(&client, log, sender);
     // The worker waits for a server that is not there yet, but not for one that will never be right.
     if let Err(error @ (Error::Authentication(_) | Error::Certificate(_) | Error::Config(_) | Error::NoModule(_))) =
-        queues::check(&client)
+        names::check(&client)
     {
         return Err(error.into());
     }

@@ -1,11 +1,9 @@
 //! The commands for a whole queue, and those that give messages back.
 
-use crate::dqctl::{agreeing, answering, command, dqctl, field, json, ok, on_terminal};
+use crate::dqctl::{agreeing, answering, dqctl, field, json, ok, on_terminal};
 use crate::support::{eventually, Server};
 use dq_client::Value;
 use serde_json::json;
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
 
 #[test]
 fn every_setting_can_be_given_to_create_and_alter() {
@@ -148,23 +146,6 @@ fn messages_are_buried_and_given_back_with_an_error() {
     assert_eq!(dqctl(&server, &["nack", "q", "c"]).code, 1);
     server.ask(&["DQ.POP", "q"]);
     assert_eq!(ok(&server, &["nack", "q", "c", "--dead"]), "dead\n");
-}
-
-#[test]
-fn ls_watches_how_many_messages_arrive_and_are_completed() {
-    let server = Server::start();
-    ok(&server, &["push", "q", "x"]);
-    let mut child = command(&server, &["ls", "--watch", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut rates =
-        lines.map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap()["rates"].take());
-    assert!(rates.next().unwrap().is_null(), "one look shows none");
-    ok(&server, &["push", "q", "x"]);
-    server.ask(&["DQ.POP", "q"]);
-    let seen = rates.find(|rates| rates["pushed"].as_f64() > Some(0.0)).unwrap();
-    assert_eq!(seen["completed"], 0.0);
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 /// What `dqctl info` says of each of these queues.

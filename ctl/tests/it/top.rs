@@ -1,12 +1,8 @@
 //! `dqctl top` on a terminal: `script` makes it, and a parser of its control sequences says what it shows.
 
-mod changes;
 mod findings;
-mod inside;
 mod list;
-mod listings;
 mod lost;
-mod marked;
 mod messages;
 mod terminal;
 
@@ -119,11 +115,6 @@ impl Top {
         self.text().lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned()
     }
 
-    /// The place of the line that ends with this, from above.
-    fn place(&self, end: &str) -> Option<usize> {
-        self.text().lines().position(|line| line.ends_with(end))
-    }
-
     fn resize(&self, columns: u16, rows: u16) {
         self.screen.lock().unwrap().0.screen_mut().set_size(size(rows), size(columns));
         let tty = self.read("tty");
@@ -173,6 +164,4 @@ pub fn signal(name: &str, pid: &str) {
 const ENTER: &str = "\r";
 const ESCAPE: &str = "\x1b";
 const DOWN: &str = "\x1b[B";
-/// The same upwards.
-const UP: &str = "\x1b[A";
 const TAB: &str = "\t";

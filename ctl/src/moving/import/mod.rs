@@ -11,13 +11,13 @@ mod plain;
 mod score;
 mod source;
 
+use crate::board::names;
 use crate::cli::{ImportArgs, Kind};
 use crate::failure::{Failure, Outcome};
 use crate::moving::push::{key, push_all, type_of, NewMessage, Pushed, Refused, BATCH};
 use crate::name::shown;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::queues;
 use crate::reply::Fields;
 use crate::transfer::{get_all, BATCH_BYTES};
 use dq_client::{Client, Cmd};
@@ -38,7 +38,7 @@ pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Out
     check_options(args)?;
     if !args.dry_run {
         // A source can be counted before dq is installed.
-        queues::check(client)?;
+        names::check(client)?;
     }
     check_queue(client, queue)?;
     let parts = parts(client, args, source)?;

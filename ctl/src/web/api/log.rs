@@ -3,8 +3,8 @@
 use super::{Answer, Params};
 use crate::http::Request;
 use crate::name::shown;
+use crate::output::text::visible;
 use crate::time::{instant, now_ms};
-use crate::visible::visible;
 use serde_json::{Map, Value as Json};
 use std::io::{self, Write};
 

@@ -2,10 +2,10 @@
 
 use super::queues::no_queue;
 use super::{Answer, Api, Params, Problem};
-use crate::first::{self, Most};
+use crate::board::first::{self, Most};
+use crate::board::scan;
 use crate::http::Response;
 use crate::reply::{self, Fields};
-use crate::scan;
 use crate::time::now_ms;
 use crate::web::find;
 use dq_client::{cmd, Resend, Value};

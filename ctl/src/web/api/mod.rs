@@ -13,12 +13,12 @@ mod search;
 mod servers;
 mod writes;
 
-use super::find::Find;
-use super::history::{History, Sample};
 use super::holders::Holders;
 use super::presence::Presence;
 use super::refreshed::Refreshed;
 use crate::advice;
+use crate::board::history::APART;
+use crate::board::{Board, Memory};
 use crate::failure::Failure;
 use crate::http::{Request, Response};
 use base64::prelude::{Engine, BASE64_STANDARD};
@@ -34,8 +34,7 @@ const BODY: usize = 4 * 1024 * 1024;
 pub struct Api {
     client: Client,
     allow_writes: bool,
-    find: Find,
-    history: Arc<History>,
+    board: Arc<Board>,
     doctor: Refreshed<servers::Examined>,
     holders: Refreshed<Holders>,
     clients: Refreshed<Presence>,
@@ -81,16 +80,15 @@ const WRITES: [(&str, Read); 16] = [
 
 impl Api {
     pub fn start(client: &Client, allow_writes: bool) -> Result<Api, Failure> {
-        let all = |client: &Client| servers::sample(&servers::servers(client));
-        let find = Find::new(client);
-        let history = History::start(client.clone(), find.shared_names(), find.noter(), all)?;
-        let (examined, kept) = (client.clone(), Arc::clone(&history));
+        let board = Arc::new(Board::new(client.clone(), None, Memory::Hour));
+        board.start(|client| servers::sample(&servers::servers(client)))?;
+        let (examined, kept) = (client.clone(), Arc::clone(&board));
         let doctor = Refreshed::new(move |_| servers::Examined::new(&examined, &kept));
-        let (holding, names) = (client.clone(), find.shared_names());
-        let holders = Refreshed::new(move |_| Holders::read(&holding, &names));
+        let (holding, known) = (client.clone(), Arc::clone(&board));
+        let holders = Refreshed::new(move |_| Holders::read(&holding, &known));
         let listing = client.clone();
         let clients = Refreshed::new(move |last| Presence::read(&listing, last));
-        Ok(Api { client: client.clone(), allow_writes, find, history, doctor, holders, clients })
+        Ok(Api { client: client.clone(), allow_writes, board, doctor, holders, clients })
     }
 
     /// Answers a request that is allowed.
@@ -127,12 +125,11 @@ impl Api {
         answered.map_or_else(|problem| problem.response(), |answer| response(200, &answer))
     }
 
-    /// Notes the counts of a queue that was just read.
-    fn seen(&self, queue: &[u8], sample: Option<Sample>) {
-        self.find.learn(queue, sample.is_some());
-        if let Some(sample) = sample {
-            self.history.look(Some(queue), sample);
-        }
+    /// The history of a queue, or of all together, for charts; null if there is none.
+    fn samples(&self, queue: Option<&[u8]>) -> Json {
+        // A queue that was read meanwhile is on another server of the cluster.
+        let least = if queue.is_some() { 2 * APART } else { 0 };
+        json!(self.board.history(queue, |history, interruptions| history.samples(interruptions, least)))
     }
 }
 

@@ -3,18 +3,21 @@
 use super::messages::{cut, BEGINNING};
 use super::{put, Answer, Api, Params, Problem};
 use crate::batches;
+use crate::board::condition::{begins_with_letter, Condition, Level};
+use crate::board::history::Rates;
+use crate::board::latency::Histogram;
+use crate::board::row::{Row, Status};
+use crate::board::sort::{Named, Sort};
 use crate::clients::Popper;
-use crate::condition::{begins_with_letter, Condition};
 use crate::failure::Failure;
 use crate::groups::{self as of_groups, Group, Held};
-use crate::latency::Histogram;
-use crate::reply::{self, Fields};
+use crate::reply;
 use crate::time::now_ms;
 use crate::web::deaths;
-use crate::web::find::{self, contains, Order};
-use crate::web::history::Sample;
+use crate::web::find::{self, contains};
 use crate::web::holders::Holder;
 use crate::web::presence::Presence;
+use clap::ValueEnum;
 use dq_client::{cmd, Error, Resend, Value};
 use serde_json::{json, Map, Value as Json};
 use std::cmp::Reverse;
@@ -32,106 +35,107 @@ const READ_MESSAGES: usize = 5_000;
 pub fn queues(api: &Api, params: &Params) -> Answer {
     params.only(&["contains", "state", "sort", "reverse", "offset", "limit"])?;
     let part = params.bytes("contains")?.unwrap_or_default();
-    let order = params.text("sort")?.map_or(Some(Order::Trouble), |word| Order::of(&word));
-    let order = order.ok_or_else(|| Problem::wrong(format!("sort must be one of: {}", Order::WORDS)))?;
+    let sort = params.text("sort")?.map_or(Ok(Sort::State), |word| Sort::from_str(&word, true));
+    let words: Vec<String> = Sort::value_variants().iter().map(|sort| sort.name()).collect();
+    let sort = sort.map_err(|_| Problem::wrong(format!("sort must be one of: {}", words.join(", "))))?;
     let is_reversed = params.int("reverse", 0, 1)? == Some(1);
     let offset = size(params.int("offset", 0, i64::MAX)?.unwrap_or(0));
     let limit = size(params.int("limit", 1, QUEUES)?.unwrap_or(50));
-    let Some(known) = api.find.names()? else {
+    let state = params.text("state")?;
+    let about = api.board.wait()?;
+    if !about.is_known {
         return Ok(json!({ "total": 0, "offset": 0, "queues": [], "searching": true }));
-    };
-    let mut names: Vec<&Vec<u8>> = known.names.iter().filter(|name| find::contains(name, &part)).collect();
-    let is_known = params.text("state")?.map_or(Ok(true), |state| api.find.keep(&mut names, &state))?;
-    let sorted = api.find.sort(&mut names, order)?;
-    if is_reversed {
-        names.reverse();
     }
-    let mut rows = Vec::new();
+    // Every other order needs all queues.
+    let sort = if about.is_read { sort } else { Sort::Queue };
+    let compare = |a: &Named, b: &Named| if is_reversed { sort.compare(*b, *a) } else { sort.compare(*a, *b) };
+    let (names, all, troubled) = api.board.rows(|rows| {
+        let has_state = |row: &Row, state: &str| row.conditions.iter().any(|(one, _)| one.as_str() == state);
+        let named = rows.iter().map(|(name, row)| (name.as_slice(), row));
+        let mut chosen: Vec<Named> = named
+            .filter(|(name, row)| contains(name, &part) && state.as_deref().is_none_or(|state| has_state(row, state)))
+            .collect();
+        chosen.sort_by(compare);
+        let count = |level| chosen.iter().filter(|(_, row)| row.level() == Some(level)).count();
+        let names: Vec<Vec<u8>> = chosen.iter().map(|(name, _)| name.to_vec()).collect();
+        (names, rows.len(), [Level::Bad, Level::Warning].map(count))
+    });
+    let mut looked: Vec<(&[u8], Row, Json)> = Vec::new();
     for name in names.iter().skip(offset).take(limit) {
-        let mut row = Map::new();
-        if known.lost.contains(*name) {
-            row.insert("error".to_owned(), Json::from("its server does not answer"));
-            put(&mut row, "queue", name);
-            rows.push(row);
+        if api.board.rows(|rows| rows.get(name).is_some_and(|row| row.status == Status::Lost)) {
+            looked.push((name, Row::default(), Json::from("its server does not answer")));
             continue;
         }
-        match find::read(&api.client, name) {
-            Ok(Some(info)) => {
-                api.seen(name, Some(Sample::of_queue(&info)));
-                row = info.json();
-                add_conditions(api, name, &info, &mut row);
-                row.insert("rates".to_owned(), api.history.rates(Some(name)));
-                row.insert("depths".to_owned(), api.history.depths(name));
-            }
-            // It was deleted since it was found.
-            Ok(None) => {
-                api.seen(name, None);
-                continue;
-            }
-            Err(Error::WrongType(_)) => continue,
-            Err(error @ Error::NoPermission(_)) => {
-                row.insert("error".to_owned(), Json::from(Failure::from(error).to_string()));
-            }
-            Err(error) if api.client.is_cluster() => {
-                row.insert("error".to_owned(), Json::from(Failure::from(error).to_string()));
+        match api.board.look(name) {
+            Ok(Some(row)) => looked.push((name, row, Json::Null)),
+            // It was deleted or replaced since it was found.
+            Ok(None) | Err(Error::WrongType(_)) => {}
+            Err(error) if api.client.is_cluster() || matches!(error, Error::NoPermission(_)) => {
+                looked.push((name, Row::default(), Json::from(Failure::from(error).to_string())));
             }
             Err(error) => return Err(error.into()),
         }
-        put(&mut row, "queue", name);
-        rows.push(row);
     }
-    if sorted.is_done {
-        order.of_rows(&mut rows, is_reversed);
-    }
+    looked.sort_by(|(a_name, a, _), (b_name, b, _)| compare(&(*a_name, a), &(*b_name, b)));
+    let rows: Vec<Json> = looked.into_iter().map(|(name, row, error)| object(api, name, &row, error)).collect();
     Ok(json!({
         "total": names.len(),
         "offset": offset,
         "queues": rows,
-        "all": known.names.len(),
-        "limited": known.is_limited,
-        "failed": known.failed,
-        "sorted": sorted.is_done,
-        "searching": !is_known,
-        "troubled": sorted.troubled,
+        "all": all,
+        "limited": about.is_limited,
+        "failed": about.missing.iter().collect::<Vec<_>>(),
+        "sorted": about.is_read,
+        "searching": !about.is_read && state.is_some(),
+        "troubled": about.is_read.then_some(troubled),
         "now": now_ms(),
     }))
+}
+
+/// A row of the list.
+fn object(api: &Api, name: &[u8], row: &Row, error: Json) -> Json {
+    let mut object = row.info.json();
+    if error.is_null() {
+        add_conditions(api, name, row, &mut object);
+        object.insert("rates".to_owned(), json!(row.rates().map(Rates::json)));
+        object.insert("depths".to_owned(), row.history.depths());
+    } else {
+        object.insert("error".to_owned(), error);
+    }
+    put(&mut object, "queue", name);
+    Json::Object(object)
 }
 
 pub fn queue(api: &Api, params: &Params) -> Answer {
     params.only(&["queue"])?;
     let name = params.needed("queue")?;
-    let Some(info) = find::read(&api.client, &name)? else {
-        api.seen(&name, None);
-        return Err(no_queue());
-    };
-    api.seen(&name, Some(Sample::of_queue(&info)));
+    let row = api.board.look(&name)?.ok_or_else(no_queue)?;
     let stats = find::read_stats(&api.client, &name)?;
     let mut answer = Map::new();
     put(&mut answer, "queue", &name);
-    add_conditions(api, &name, &info, &mut answer);
+    add_conditions(api, &name, &row, &mut answer);
     // A user who may not read the groups still sees how many messages they hold.
-    let held = of_groups::held(&api.client, &name, &info).unwrap_or_default();
+    let held = of_groups::held(&api.client, &name, &row.info).unwrap_or_default();
     answer.insert("held".to_owned(), held.iter().take(of_groups::MOST_NAMED).map(Held::json).collect());
     answer.insert("held-groups".to_owned(), json!(held.len()));
-    answer.insert("paused-groups".to_owned(), json!(of_groups::paused(&api.client, &name).unwrap_or(0)));
-    answer.insert("info".to_owned(), Json::Object(info.json()));
+    answer.insert("paused-groups".to_owned(), json!(row.number("paused-groups")));
+    answer.insert("info".to_owned(), Json::Object(row.info.json()));
     answer.insert("letters".to_owned(), json!(begins_with_letter(&api.client, &name)));
     let told = |name| stats.as_ref().map(|stats| Histogram::read(stats, name).told());
     answer.insert("times".to_owned(), json!({ "lateness": told("lateness"), "runtime": told("runtime") }));
     answer.insert("stats".to_owned(), stats.map_or(Json::Null, |stats| Json::Object(stats.json())));
-    answer.insert("rates".to_owned(), api.history.rates(Some(&name)));
-    answer.insert("history".to_owned(), api.history.samples(Some(&name)));
+    answer.insert("rates".to_owned(), json!(row.rates().map(Rates::json)));
+    answer.insert("history".to_owned(), api.samples(Some(&name)));
     answer.insert("now".to_owned(), json!(now_ms()));
     Ok(Json::Object(answer))
 }
 
 /// Adds the conditions of a queue, the most important first, and what died lately if that is one of them.
-fn add_conditions(api: &Api, name: &[u8], info: &Fields, object: &mut Map<String, Json>) {
-    let conditions = api.find.conditions(name, info);
-    if conditions.iter().any(|(condition, _)| *condition == Condition::Dying) {
-        object.insert("deaths".to_owned(), deaths::recent(&api.client, &api.history, name, info));
+fn add_conditions(api: &Api, name: &[u8], row: &Row, object: &mut Map<String, Json>) {
+    if row.has(Condition::Dying) {
+        object.insert("deaths".to_owned(), deaths::recent(&api.client, &api.board, name, &row.info));
     }
-    object.insert("conditions".to_owned(), Condition::json(&conditions));
+    object.insert("conditions".to_owned(), Condition::json(&row.conditions));
 }
 
 /// The groups of a queue: first those that are paused, then others that are held back, then those with the most messages that

@@ -2,8 +2,9 @@
 
 use super::messages::{cut, BEGINNING};
 use super::{put, Answer, Api, Params, Problem};
+use crate::board::row::Status;
+use crate::board::scan;
 use crate::reply::Fields;
-use crate::scan;
 use crate::time::now_ms;
 use crate::web::find;
 use dq_client::{cmd, Error, Resend};
@@ -25,11 +26,15 @@ pub fn search(api: &Api, params: &Params) -> Answer {
     if id.is_empty() {
         return Err(Problem::wrong("id is empty"));
     }
-    let known = api.find.names()?;
-    let (names, lost) = match (params.bytes("queue")?, &known) {
-        (Some(queue), _) => (vec![queue], 0),
-        (None, Some(known)) => (known.reachable().cloned().collect(), known.lost.len()),
-        (None, None) => (Vec::new(), 0),
+    api.board.wait()?;
+    let (names, lost) = match params.bytes("queue")? {
+        Some(queue) => (vec![queue], 0),
+        None => api.board.rows(|rows| {
+            let reachable = rows.iter().filter(|(_, row)| row.status != Status::Lost);
+            let names: Vec<Vec<u8>> = reachable.map(|(name, _)| name.clone()).collect();
+            let lost = rows.len() - names.len();
+            (names, lost)
+        }),
     };
     let wanted = params.int("count", 1, MOST)?.and_then(|count| usize::try_from(count).ok()).unwrap_or(FOUND);
     let mut found = Found { messages: Vec::new(), wanted, id, end: Instant::now() + SEARCH };

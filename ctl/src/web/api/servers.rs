@@ -1,14 +1,18 @@
 //! The servers: what they hold together, and what `dqctl doctor` finds.
 
-use super::{Answer, Api, Params, Problem};
+use super::{put, Answer, Api, Params, Problem};
+use crate::board::condition::Condition;
+use crate::board::history::{Rates, Sample};
+use crate::board::row::Row;
+use crate::board::Board;
 use crate::failure::Failure;
 use crate::findings;
 use crate::reply;
 use crate::time::now_ms;
-use crate::web::history::{History, Sample};
 use crate::web::{deaths, find};
 use dq_client::{cmd, Client, Error};
 use serde_json::{json, Value as Json};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -25,15 +29,15 @@ pub struct Examined {
 }
 
 impl Examined {
-    pub fn new(client: &Client, history: &History) -> Result<Examined, Failure> {
+    pub fn new(client: &Client, board: &Board) -> Result<Examined, Failure> {
         let looked = now_ms();
         let findings = findings::examine(client)?.into_iter();
-        Ok(Examined { looked, findings: findings.map(|one| with_deaths(client, history, one.json().into())).collect() })
+        Ok(Examined { looked, findings: findings.map(|one| with_deaths(client, board, one.json().into())).collect() })
     }
 }
 
 /// Adds to the finding that messages of a queue die how many did, and of what.
-fn with_deaths(client: &Client, history: &History, finding: Json) -> Json {
+fn with_deaths(client: &Client, board: &Board, finding: Json) -> Json {
     let Json::Object(mut finding) = finding else { return finding };
     if finding.get("check").and_then(Json::as_str) == Some("dying") {
         // A name that is no text is there in both forms.
@@ -44,7 +48,7 @@ fn with_deaths(client: &Client, history: &History, finding: Json) -> Json {
         let finding_of = Params::Body(named);
         if let Ok(Some(queue)) = finding_of.bytes("queue") {
             if let Ok(Some(info)) = find::read(client, &queue) {
-                finding.insert("deaths".to_owned(), deaths::recent(client, history, &queue, &info));
+                finding.insert("deaths".to_owned(), deaths::recent(client, board, &queue, &info));
             }
         }
     }
@@ -114,10 +118,7 @@ pub fn sample(found: &Result<(Vec<Json>, Totals), Problem>) -> Option<Sample> {
 pub fn server(api: &Api, params: &Params) -> Answer {
     params.only(&[])?;
     let found = servers(&api.client);
-    match sample(&found) {
-        Some(sample) => api.history.look(None, sample),
-        None => api.history.interrupt(now_ms()),
-    }
+    api.board.look_at_all(sample(&found));
     let (servers, totals) = found?;
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -126,8 +127,8 @@ pub fn server(api: &Api, params: &Params) -> Answer {
         "now": now_ms(),
         "servers": servers,
         "totals": totals,
-        "rates": api.history.rates(None),
-        "history": api.history.samples(None),
+        "rates": api.board.history(None, |all, _| all.rates().map(Rates::json)),
+        "history": api.samples(None),
     }))
 }
 
@@ -135,9 +136,26 @@ pub fn server(api: &Api, params: &Params) -> Answer {
 pub fn last(api: &Api, params: &Params) -> Answer {
     params.only(&["queue"])?;
     let only = params.bytes("queue")?;
-    Ok(
-        json!({ "last": api.history.last(only.as_deref(), LAST), "history": api.history.samples(None), "now": now_ms() }),
-    )
+    let all = api.board.history(None, |all, _| all.latest().copied()).flatten();
+    let last = all.map(|all| {
+        let (queues, total) = api.board.rows(|rows| {
+            let mut known: Vec<(&Vec<u8>, &Row)> =
+                rows.iter().filter(|(_, row)| row.history.latest().is_some()).collect();
+            known.retain(|(name, _)| only.as_ref().is_none_or(|only| *name == only));
+            known.sort_by_key(|(_, row)| Reverse(row.level()));
+            (known.iter().take(LAST).map(|(name, row)| last_known(name, row)).collect::<Vec<_>>(), known.len())
+        });
+        json!({ "at": all.at, "totals": all.counts(), "queues": queues, "total": total })
+    });
+    Ok(json!({ "last": last, "history": api.samples(None), "now": now_ms() }))
+}
+
+/// The last counts of a queue, with its conditions then.
+fn last_known(name: &[u8], row: &Row) -> Json {
+    let mut object = row.history.latest().map(Sample::counts).unwrap_or_default();
+    put(&mut object, "queue", name);
+    object.insert("conditions".to_owned(), Condition::json(&row.conditions));
+    Json::Object(object)
 }
 
 /// What `dqctl doctor` finds, the most important first; null while it looks for the first time. `again` asks for a look that begins now.

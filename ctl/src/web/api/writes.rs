@@ -166,7 +166,7 @@ pub fn delete(api: &Api, params: &Params) -> Answer {
     params.only(&["queue"])?;
     let queue = params.needed("queue")?;
     let existed = delete_queue(&api.client, &queue)?;
-    api.find.learn(&queue, false);
+    api.board.look(&queue)?;
     if existed {
         Ok(json!({ "deleted": true }))
     } else {
@@ -260,7 +260,7 @@ pub fn schedule(api: &Api, params: &Params) -> Answer {
     add_numbers(&mut command, params, &[("offset", 0, LONGEST), ("until", EARLIEST, LATEST), ("times", 1, MOST)])?;
     add_own(&mut command, params)?;
     let declared = text(&send(api, &command)?);
-    api.find.learn(&queue, true);
+    api.board.look(&queue)?;
     Ok(json!({ "schedule": declared }))
 }
 
@@ -300,7 +300,7 @@ pub fn push(api: &Api, params: &Params) -> Answer {
             "a duplicate: the queue has accepted this id already; give another one, or let the new message replace it",
         ));
     };
-    api.find.learn(&queue, true);
+    api.board.look(&queue)?;
     let mut answer = Map::new();
     put(&mut answer, "id", &id);
     Ok(Json::Object(answer))

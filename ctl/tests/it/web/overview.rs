@@ -57,7 +57,7 @@ fn rows_in_trouble_are_coloured_and_first() {
     browser.open(&web.page(""));
     browser.until("Doctor:");
     let rows = "[...document.querySelectorAll('.queues tbody tr')].map((row) => row.className + ' ' + row.innerText.replace(/\\s+/g, ' ')).join('\\n')";
-    eventually("they are sorted", || browser.eval(rows).as_str().unwrap().starts_with("bad exports:csv full paused "));
+    eventually("they are sorted", || browser.eval(rows).as_str().unwrap().starts_with("bad exports:csv paused full "));
     let shown = browser.eval(rows).as_str().unwrap().to_owned();
     assert!(
         shown.contains("\nbad mail:welcome no consumer ")

@@ -69,7 +69,7 @@ fn several_conditions_are_shown_at_once() {
     server.ask(&["DQ.PUSH", "q", "x", "DELAY", "3600000"]);
     server.ask(&["DQ.PAUSE", "q"]);
     let web = Web::start(&server, &[]);
-    assert_eq!(conditions(&web, "q"), json!([["full", "bad"], ["paused", "warning"]]));
+    assert_eq!(conditions(&web, "q"), json!([["paused", "bad"], ["full", "bad"]]));
     server.ask(&["DQ.RESUME", "q"]);
     assert_eq!(conditions(&web, "q"), json!([["full", "bad"]]));
 }

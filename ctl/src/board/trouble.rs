@@ -1,6 +1,6 @@
 //! The order of queues by trouble: the same in `dqctl ls`, `doctor`, `top` and `web`.
 
-use crate::condition::{Condition, Level, HELD};
+use super::condition::{Condition, Level, HELD};
 use crate::reply::Fields;
 
 /// How soon somebody should look at a queue: the greatest comes first. Queues of the same trouble are in order of name.
@@ -71,39 +71,37 @@ impl Harm {
 #[cfg(test)]
 mod tests {
     use super::Trouble;
-    use crate::condition::{Condition, Recent};
+    use crate::board::condition::Condition;
     use crate::reply::Fields;
     use dq_client::Value;
 
-    fn trouble(recent: Recent, numbers: &[(&str, i64)]) -> Trouble {
+    fn trouble(numbers: &[(&str, i64)]) -> Trouble {
         let info = Fields(numbers.iter().map(|(name, number)| ((*name).to_owned(), Value::Int(*number))).collect());
-        Trouble::of(&info, &Condition::of(&info, recent))
+        Trouble::of(&info, &Condition::of(&info))
     }
 
     #[test]
     fn red_comes_before_amber_then_what_fails_then_more() {
-        let quiet = |numbers| trouble(Recent::default(), numbers);
-        let dying = |numbers| trouble(Recent { newest_death: Some(0), ..Recent::default() }, numbers);
         let from_the_worst = [
-            quiet(&[("maxlen", 200), ("ready", 200), ("waiting-clients", 1)]),
-            quiet(&[("forward-failing-since", 1), ("ready", 6)]),
+            trouble(&[("maxlen", 200), ("ready", 200), ("waiting-clients", 1)]),
+            trouble(&[("forward-failing-since", 1), ("ready", 6)]),
             // Consumers do not keep up with so many.
-            quiet(&[("ready", 9_000), ("oldest-ready", 20 * 60_000), ("inflight", 1)]),
+            trouble(&[("ready", 9_000), ("oldest-ready", 20 * 60_000), ("inflight", 1)]),
             // Nobody has taken them for long.
-            quiet(&[("ready", 2), ("oldest-ready", 20 * 60_000)]),
-            dying(&[("dead", 321)]),
-            quiet(&[("ready", 200), ("oldest-ready", 20_000)]),
-            dying(&[("dead", 3)]),
-            quiet(&[("ready", 2), ("oldest-ready", 70_000), ("inflight", 1), ("oldest-inflight", 70_000)]),
-            quiet(&[("paused", 1), ("ready", 9_000)]),
-            quiet(&[("closed", 1), ("ready", 5), ("waiting-clients", 1)]),
-            quiet(&[("closed", 1)]),
-            quiet(&[("dead", 50), ("ready", 99), ("waiting-clients", 1)]),
+            trouble(&[("ready", 2), ("oldest-ready", 20 * 60_000)]),
+            trouble(&[("dead", 321), ("newest-dead", 0)]),
+            trouble(&[("ready", 200), ("oldest-ready", 20_000)]),
+            trouble(&[("dead", 3), ("newest-dead", 0)]),
+            trouble(&[("ready", 2), ("oldest-ready", 70_000), ("inflight", 1), ("oldest-inflight", 70_000)]),
+            trouble(&[("paused", 1), ("ready", 9_000)]),
+            trouble(&[("closed", 1), ("ready", 5), ("waiting-clients", 1)]),
+            trouble(&[("closed", 1)]),
+            trouble(&[("dead", 50), ("ready", 99), ("waiting-clients", 1)]),
         ];
         for pair in from_the_worst.windows(2) {
             assert!(pair[0] > pair[1], "{pair:?}");
         }
         // A limit that works as it was set is no trouble, however much it holds back.
-        assert_eq!(quiet(&[("ready", 5), ("next-delivery", 9)]), Trouble::default());
+        assert_eq!(trouble(&[("ready", 5), ("next-delivery", 9)]), Trouble::default());
     }
 }

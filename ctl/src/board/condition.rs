@@ -2,12 +2,10 @@
 //!
 //! A queue can have several conditions at once, such as paused and full.
 
-mod looks;
-
-pub use looks::{begins_with_letter, Looks, Recent};
-
-use crate::reply::Fields;
+use crate::dead::is_letter;
+use crate::reply::{self, Fields};
 use crate::time::span;
+use dq_client::{cmd, Client, Resend};
 use serde_json::{json, Value as Json};
 use std::cmp::Reverse;
 
@@ -17,6 +15,8 @@ const LATE: i64 = 60_000;
 const UNSERVED: i64 = 5_000;
 /// After this time, in ms, it is severe that nobody takes ready messages, or too few consumers, as in `dqctl doctor`.
 const LONG: i64 = 15 * 60_000;
+/// A queue has a consumer for this time after a delivery, in ms, although nobody waits: consumers can poll without `BLOCK`.
+pub const POLLED: i64 = 60_000;
 /// A late queue hangs if its consumers have held a message for this time, in ms: as long as [`Condition::words`] names it.
 pub const HELD: i64 = 60_000;
 /// For how long the dead count as growing after one has died, in ms.
@@ -76,47 +76,52 @@ pub fn moves_dead(info: &Fields) -> bool {
     !matches!(info.text("deadforward").as_str(), "" | "NONE") && info.int("deadforward-failing-since").is_none()
 }
 
+/// How long ago the newest of the dead messages died, in ms, or the newest of all that died if the dead are moved away.
+fn newest_death(info: &Fields) -> Option<i64> {
+    info.int(if moves_dead(info) { "last-death" } else { "newest-dead" })
+}
+
 impl Condition {
     /// The conditions of a queue; none if nothing is unusual.
-    pub fn of(info: &Fields, recent: Recent) -> Vec<(Condition, Level)> {
+    pub fn of(info: &Fields) -> Vec<(Condition, Level)> {
         let number = |name: &str| info.int(name).unwrap_or(0);
+        let is_within = |name: &str, time| info.int(name).is_some_and(|ago| ago < time);
         let is_paused = number("paused") == 1;
-        let is_limited = info.int("next-delivery").is_some() || recent.limited;
+        let is_limited = info.int("next-delivery").is_some();
         let is_forwarded = !matches!(info.text("forward").as_str(), "" | "NONE");
         let is_failing = ["forward-failing-since", "deadforward-failing-since"].iter().any(|at| info.int(at).is_some());
         let limit = number("maxlen");
-        let waited = info.int("oldest-ready").unwrap_or(0);
+        let is_full = limit > 0 && number("ready") + number("delayed") + number("inflight") >= limit;
+        let waited = number("oldest-ready");
         let is_alone = number("waiting-clients") == 0 && number("inflight") == 0 && number("ready") > number("blocked");
         let most = number("maxinflight");
         let is_occupied = most > 0 && number("inflight") >= most && number("ready") > 0;
-        let is_served = !is_alone || recent.delivers || is_paused || is_limited || is_forwarded;
+        let is_served = !is_alone || is_within("last-delivery", POLLED) || is_paused || is_limited || is_forwarded;
         // Of a group that holds nothing back, those that wait for their turn are blocked as well, but not the first one.
         let is_held = number("blocked") > 0 && number("blocked") >= number("ready");
         let is_explained = is_paused || is_limited || is_held || is_occupied || is_forwarded && is_failing;
-        let dies = recent.has_death(RECENT);
-        let dead = if recent.has_death(NEW) { Level::Warning } else { Level::Note };
+        let has_death = |time| newest_death(info).is_some_and(|ago| ago < time);
+        let dies = has_death(RECENT);
+        let dead = if has_death(NEW) { Level::Warning } else { Level::Note };
         let held = if waited >= LATE { Level::Warning } else { Level::Note };
         // A limit explains why messages wait, but not why none of them ends.
         let hangs = number("oldest-inflight") >= LONG && waited >= LONG;
         let occupied = if hangs { Level::Bad } else { held };
         let waits = if waited >= LONG { Level::Bad } else { Level::Warning };
+        // It fills up because it is paused.
+        let paused = if is_full { Level::Bad } else { Level::Warning };
         let all = [
             (Condition::Failing, Level::Bad, is_failing),
-            (
-                Condition::Full,
-                Level::Bad,
-                limit > 0 && number("ready") + number("delayed") + number("inflight") >= limit,
-            ),
+            (Condition::Paused, paused, is_paused),
+            (Condition::Full, Level::Bad, is_full),
             (Condition::Dying, Level::Warning, dies && (number("dead") > 0 || moves_dead(info))),
-            (Condition::Paused, Level::Warning, is_paused),
             (Condition::Closed, Level::Warning, number("closed") == 1),
-            (Condition::Unserved, waits, !is_served && waited >= UNSERVED && !recent.letters),
+            (Condition::Unserved, waits, !is_served && waited >= UNSERVED),
             (Condition::Late, waits, waited >= LATE && is_served && !is_explained),
             (Condition::Held, held, is_held && !is_paused),
             (Condition::Occupied, occupied, is_occupied && !is_paused && !is_limited),
             (Condition::Limited, held, is_limited && !is_paused),
             (Condition::Dead, dead, number("dead") > 0 && !dies && !moves_dead(info)),
-            (Condition::Letters, Level::Note, !is_served && waited >= UNSERVED && recent.letters),
         ];
         let is_so = all.into_iter().filter(|(.., is_so)| *is_so);
         let mut found: Vec<_> = is_so.map(|(condition, level, _)| (condition, level)).collect();
@@ -124,9 +129,41 @@ impl Condition {
         found
     }
 
+    /// The same for a queue from which nothing was ever taken, if its first message died in another queue: nobody has to take
+    /// dead letters.
+    pub fn of_letters(info: &Fields) -> Vec<(Condition, Level)> {
+        let found = Condition::of(info).into_iter();
+        let letters = |(condition, level)| match condition {
+            Condition::Unserved => (Condition::Letters, Level::Note),
+            _ => (condition, level),
+        };
+        let mut found: Vec<_> = found.map(letters).collect();
+        found.sort_by_key(|(_, level)| Reverse(*level));
+        found
+    }
+
+    /// The same for any queue. The first message is read if that decides it.
+    pub fn read(client: &Client, queue: &[u8], info: &Fields) -> Vec<(Condition, Level)> {
+        if may_be_letters(info) && begins_with_letter(client, queue) {
+            Condition::of_letters(info)
+        } else {
+            Condition::of(info)
+        }
+    }
+
     /// The names of conditions and of their levels, in their order: `[["full", "bad"], ["paused", "warning"]]`.
     pub fn json(conditions: &[(Condition, Level)]) -> Json {
         conditions.iter().map(|(condition, level)| json!([condition.as_str(), level.as_str()])).collect()
+    }
+
+    /// All of them with what explains them, the most important first; `open` if nothing is unusual.
+    pub fn sentence(conditions: &[(Condition, Level)], info: &Fields) -> String {
+        let words: Vec<String> = conditions.iter().map(|(condition, _)| condition.words(info)).collect();
+        if words.is_empty() {
+            "open".to_owned()
+        } else {
+            words.join(", ")
+        }
     }
 
     /// Its name, in the terminal and on the page.
@@ -165,40 +202,58 @@ impl Condition {
         }
     }
 
-    /// The same for a queue that was looked at once. Whether a consumer polls it is not to be seen then. If it is late while
-    /// consumers hold messages for long, that is the likely cause.
-    pub fn words(self, info: &Fields, recent: Recent) -> String {
+    /// The same with what explains it. If a queue is late while consumers hold messages for long, that is the likely cause.
+    pub fn words(self, info: &Fields) -> String {
         let length = |name: &str| info.int(name).and_then(|ms| u64::try_from(ms).ok()).map(span);
         match self {
             Condition::Unserved => {
-                format!("no consumer waits (ready for {})", length("oldest-ready").unwrap_or_default())
+                format!("no consumer (ready for {})", length("oldest-ready").unwrap_or_default())
             }
             Condition::Late | Condition::Occupied if info.int("oldest-inflight").is_some_and(|held| held >= LATE) => {
                 let (held, length) = (info.int("inflight").unwrap_or(0), length("oldest-inflight").unwrap_or_default());
                 format!("{} ({held} in flight, the oldest for {length})", self.as_str())
             }
-            Condition::Dead => recent.dead(info),
+            Condition::Dead => {
+                let newest = length("newest-dead").map_or_else(String::new, |ago| format!(", the newest {ago} ago"));
+                format!("{} dead{newest}", info.int("dead").unwrap_or(0))
+            }
             _ => self.as_str().to_owned(),
         }
     }
 }
 
+/// Whether nothing was ever taken from a queue in which messages wait without a consumer.
+pub fn may_be_letters(info: &Fields) -> bool {
+    info.int("delivered") == Some(0) && Condition::of(info).iter().any(|(one, _)| *one == Condition::Unserved)
+}
+
+/// Whether the first message that waits in a queue died in another one. False if the user may not read it.
+pub fn begins_with_letter(client: &Client, queue: &[u8]) -> bool {
+    let first = |state: &str| {
+        let reply = client.call(cmd("DQ.PEEK").arg(queue).arg(state).arg("COUNT").arg(1), Resend::Harmless).ok()?;
+        Fields::read(reply::list(reply).ok()?.into_iter().next()?).ok()?
+    };
+    ["ready", "delayed"].into_iter().find_map(first).is_some_and(|one| is_letter(&one))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::looks::{Peeked, POLLED};
-    use super::{Condition, Level, Looks, Recent, NEW, RECENT};
+    use super::{Condition, Level, NEW, POLLED, RECENT};
     use crate::reply::Fields;
     use dq_client::Value;
 
+    fn info(numbers: &[(&str, i64)]) -> Fields {
+        Fields(numbers.iter().map(|(name, number)| ((*name).to_owned(), Value::Int(*number))).collect())
+    }
+
     fn conditions(numbers: &[(&str, i64)]) -> Vec<(Condition, Level)> {
-        let fields = numbers.iter().map(|(name, number)| ((*name).to_owned(), Value::Int(*number))).collect();
-        Condition::of(&Fields(fields), Recent::default())
+        Condition::of(&info(numbers))
     }
 
     #[test]
     fn a_queue_has_several_conditions_at_once() {
         let found = conditions(&[("paused", 1), ("maxlen", 3), ("ready", 2), ("delayed", 1), ("oldest-ready", 99_000)]);
-        assert_eq!(found, [(Condition::Full, Level::Bad), (Condition::Paused, Level::Warning)]);
+        assert_eq!(found, [(Condition::Paused, Level::Bad), (Condition::Full, Level::Bad)], "the pause is the cause");
         let both = [(Condition::Paused, Level::Warning), (Condition::Closed, Level::Warning)];
         assert_eq!(conditions(&[("paused", 1), ("closed", 1)]), both);
         assert_eq!(conditions(&[("ready", 5), ("waiting-clients", 1)]), []);
@@ -248,95 +303,33 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_limit_explains_what_waits_between_two_deliveries_too() {
-        let info = |more: &[(&str, i64)]| {
-            let all = [&[("ready", 2), ("oldest-ready", 70_000), ("inflight", 1)][..], more].concat();
-            Fields(all.iter().map(|(name, number)| ((*name).to_owned(), Value::Int(*number))).collect())
-        };
-        let mut looks = Looks::default();
-        let mut at = |now, more: &[(&str, i64)]| {
-            let recent = looks.note(now, &info(more), Peeked::default());
-            Condition::of(&info(more), recent)
-        };
-        let (limited, late) = ([(Condition::Limited, Level::Warning)], [(Condition::Late, Level::Warning)]);
-        assert_eq!(at(1_000, &[("next-delivery", 9)]), limited);
-        assert_eq!(at(10_999, &[]), limited);
-        assert_eq!(at(11_000, &[]), late);
-    }
-
-    #[test]
     fn what_cannot_be_forwarded_is_not_late_as_well() {
         let fields = [("ready", Value::Int(2)), ("oldest-ready", Value::Int(70_000))].into_iter();
         let failing = [("forward", Value::BulkString(b"STREAM s".to_vec())), ("forward-failing-since", Value::Int(9))];
         let info = Fields(fields.chain(failing).map(|(name, value)| (name.to_owned(), value)).collect());
-        assert_eq!(Condition::of(&info, Recent::default()), [(Condition::Failing, Level::Bad)]);
+        assert_eq!(Condition::of(&info), [(Condition::Failing, Level::Bad)]);
     }
 
     #[test]
-    fn the_dead_grow_for_minutes_after_one_has_died() {
-        let mut looks = Looks::default();
-        let mut dies = |now, died| {
-            let info = Fields(vec![("died".to_owned(), Value::Int(died))]);
-            looks.note(now, &info, Peeked::default()).has_death(RECENT)
-        };
-        assert!(!dies(0, 5));
-        assert!(dies(10, 6));
-        assert!(dies(RECENT, 6));
-        assert!(!dies(RECENT + 10, 6));
-        // It was created again.
-        assert!(!dies(RECENT + 20, 0));
-        assert!(dies(RECENT + 30, 1));
-    }
-
-    #[test]
-    fn a_death_before_the_first_look_counts_for_as_long() {
-        let info = Fields(["dead", "died"].map(|name| (name.to_owned(), Value::Int(5))).into());
-        for (newest_death, expected) in [(Some(1_000), true), (Some(999), false), (None, false)] {
-            let peeked = Peeked { newest_death, letters: None };
-            assert_eq!(Looks::default().note(RECENT + 999, &info, peeked).has_death(RECENT), expected);
-        }
-    }
-
-    #[test]
-    fn a_consumer_that_polls_is_seen_by_its_deliveries() {
-        let mut looks = Looks::default();
-        let mut at = |now, delivered, waited| {
-            let numbers = [("ready", 2), ("oldest-ready", waited), ("delivered", delivered)];
-            let info = Fields(numbers.map(|(name, number)| (name.to_owned(), Value::Int(number))).into());
-            Condition::of(&info, looks.note(now, &info, Peeked::default()))
-        };
+    fn a_consumer_that_polls_is_seen_by_its_last_delivery() {
+        let at = |waited, ago| conditions(&[("ready", 2), ("oldest-ready", waited), ("last-delivery", ago)]);
         let (unserved, late) = ((Condition::Unserved, Level::Warning), (Condition::Late, Level::Warning));
-        assert_eq!(at(0, 7, 9_000), [unserved], "the first look shows no delivery");
-        assert_eq!(at(1_000, 8, 9_000), []);
-        assert_eq!(at(2_000, 8, 70_000), [late]);
-        assert_eq!(at(1_000 + POLLED, 8, 70_000), [unserved]);
+        assert_eq!(at(9_000, 1_000), []);
+        assert_eq!(at(70_000, POLLED - 1), [late]);
+        assert_eq!(at(70_000, POLLED), [unserved]);
     }
 
     #[test]
-    fn letters_that_nobody_has_ever_taken_have_no_missing_consumer() {
-        let at = |delivered| {
-            let numbers = [("ready", 2), ("oldest-ready", 20 * 60_000), ("delivered", delivered)];
-            let info = Fields(numbers.map(|(name, number)| (name.to_owned(), Value::Int(number))).into());
-            let peeked = Peeked { newest_death: None, letters: Some(true) };
-            Condition::of(&info, Looks::default().note(0, &info, peeked))
-        };
-        assert_eq!(at(0), [(Condition::Letters, Level::Note)]);
-        assert_eq!(at(1), [(Condition::Unserved, Level::Bad)]);
-    }
-
-    #[test]
-    fn one_look_says_no_more_than_it_shows() {
-        let info = Fields(vec![("oldest-ready".to_owned(), Value::Int(180_000))]);
-        assert_eq!(Condition::Unserved.words(&info, Recent::default()), "no consumer waits (ready for 3m)");
+    fn nobody_has_to_take_dead_letters() {
+        let waits = info(&[("ready", 2), ("oldest-ready", 20 * 60_000), ("closed", 1)]);
+        let closed = (Condition::Closed, Level::Warning);
+        assert_eq!(Condition::of(&waits), [(Condition::Unserved, Level::Bad), closed]);
+        assert_eq!(Condition::of_letters(&waits), [closed, (Condition::Letters, Level::Note)]);
     }
 
     #[test]
     fn a_late_queue_whose_messages_are_held_for_long_says_so() {
-        let words = |held| {
-            let numbers = [("inflight", 25), ("oldest-inflight", held)];
-            let info = Fields(numbers.map(|(name, number)| (name.to_owned(), Value::Int(number))).into());
-            Condition::Late.words(&info, Recent::default())
-        };
+        let words = |held| Condition::Late.words(&info(&[("inflight", 25), ("oldest-inflight", held)]));
         assert_eq!(words(480_000), "late (25 in flight, the oldest for 8m)");
         assert_eq!(words(59_999), "late");
     }
@@ -345,40 +338,25 @@ mod tests {
     fn messages_die_also_if_the_dead_are_moved_away() {
         let dies = |target: &str| {
             let target = Value::BulkString(target.into());
-            let info = Fields(vec![("dead".to_owned(), Value::Int(0)), ("deadforward".to_owned(), target)]);
-            Condition::of(&info, Recent { newest_death: Some(0), ..Recent::default() })
+            let Fields(mut fields) = info(&[("dead", 0), ("last-death", 0)]);
+            fields.push(("deadforward".to_owned(), target));
+            Condition::of(&Fields(fields))
         };
         assert_eq!((dies("QUEUE q:dead"), dies("NONE")), (vec![(Condition::Dying, Level::Warning)], vec![]));
     }
 
     #[test]
     fn the_dead_of_last_night_are_a_warning_in_the_morning() {
-        let info = Fields(vec![("dead".to_owned(), Value::Int(30))]);
-        for (newest_death, condition, level, words) in [
-            (Some(RECENT - 1), Condition::Dying, Level::Warning, "messages die"),
-            (Some(RECENT), Condition::Dead, Level::Warning, "30 dead, the newest 10m ago"),
-            (Some(NEW - 1), Condition::Dead, Level::Warning, "30 dead, the newest 23h59m ago"),
-            (Some(NEW), Condition::Dead, Level::Note, "30 dead, the newest 1d ago"),
-            // The user may not look at them.
-            (None, Condition::Dead, Level::Note, "30 dead"),
+        for (newest, condition, level, words) in [
+            (RECENT - 1, Condition::Dying, Level::Warning, "messages die"),
+            (RECENT, Condition::Dead, Level::Warning, "30 dead, the newest 10m ago"),
+            (NEW - 1, Condition::Dead, Level::Warning, "30 dead, the newest 23h59m ago"),
+            (NEW, Condition::Dead, Level::Note, "30 dead, the newest 1d ago"),
         ] {
-            let recent = Recent { newest_death, ..Recent::default() };
-            assert_eq!(Condition::of(&info, recent), [(condition, level)], "{newest_death:?}");
-            assert_eq!(condition.words(&info, recent), words);
+            // One that died later was redriven.
+            let info = info(&[("dead", 30), ("newest-dead", newest), ("last-death", 0)]);
+            assert_eq!(Condition::of(&info), [(condition, level)], "{newest}");
+            assert_eq!(condition.words(&info), words);
         }
-    }
-
-    #[test]
-    fn the_newest_death_is_that_of_a_message_that_is_still_dead() {
-        let mut looks = Looks::default();
-        let mut at = |now, dead, died, newest_death| {
-            let info =
-                Fields([("dead", dead), ("died", died)].map(|(name, n)| (name.to_owned(), Value::Int(n))).into());
-            looks.note(now, &info, Peeked { newest_death, letters: None }).newest_death
-        };
-        assert_eq!(at(5_000, 1, 1, Some(1_000)), Some(4_000));
-        assert_eq!(at(6_000, 2, 2, None), Some(0));
-        // The newer one was redriven.
-        assert_eq!(at(8_000, 1, 2, Some(1_000)), Some(7_000));
     }
 }

@@ -27,7 +27,7 @@ impl Times {
 }
 
 /// The histograms that were read last.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Latency {
     last: Option<[Histogram; 2]>,
     /// Since when the oldest message was due that was ready then, in Unix ms.

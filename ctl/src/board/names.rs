@@ -42,6 +42,19 @@ pub fn check(client: &Client) -> Result<(), Error> {
     client.servers()?.iter().try_for_each(|server| check_on(client, server))
 }
 
+/// The same, though some servers of a cluster do not answer: one that does is enough.
+pub fn check_any(client: &Client) -> Result<(), Error> {
+    let (mut answers, mut silent) = (false, None);
+    for server in client.servers()? {
+        match check_on(client, &server) {
+            Ok(()) => answers = true,
+            Err(error @ Error::NoModule(_)) => return Err(error),
+            Err(error) => silent = Some(error),
+        }
+    }
+    silent.filter(|_| !answers).map_or(Ok(()), Err)
+}
+
 /// The same for one server. Every user has the right to it.
 pub fn check_on(client: &Client, server: &Address) -> Result<(), Error> {
     // Without its key, the command is refused, unless it does not exist.
@@ -49,6 +62,17 @@ pub fn check_on(client: &Client, server: &Address) -> Result<(), Error> {
         Ok(_) | Err(Error::Server(_) | Error::NoPermission(_)) => Ok(()),
         Err(Error::NoModule(_)) => Err(Error::NoModule(server.to_string())),
         Err(error) => Err(error),
+    }
+}
+
+/// The same failure, which names the server that has not loaded the module, if that is the failure.
+pub fn of_server(failure: Failure, client: &Client) -> Failure {
+    if !failure.lacks_module() {
+        return failure;
+    }
+    match check(client) {
+        Err(error @ Error::NoModule(_)) => error.into(),
+        Ok(()) | Err(_) => failure,
     }
 }
 

@@ -2,12 +2,13 @@
 
 use crate::failure::Failure;
 use crate::reply::{self, Fields};
-use crate::transfer::BATCH_BYTES;
 use dq_client::{cmd, Client, Resend, Value};
 use std::ops::ControlFlow;
 
 /// The most messages that one step looks at.
 const PAGE: u64 = 1_000;
+/// About how many bytes one step reads.
+const PAGE_BYTES: u64 = 4 << 20;
 /// About how many bytes the fields of a message take in addition to its payload.
 const FIELDS: u64 = 300;
 
@@ -80,6 +81,6 @@ impl Size {
 
     fn page(&self) -> u64 {
         let average = self.bytes / self.messages + FIELDS;
-        (BATCH_BYTES as u64 / average).clamp(1, PAGE)
+        (PAGE_BYTES / average).clamp(1, PAGE)
     }
 }

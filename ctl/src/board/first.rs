@@ -20,7 +20,8 @@ pub struct Most {
 /// others of the queue. `peek` is `DQ.PEEK` without `COUNT`, and `info` are the fields of `DQ.INFO`.
 pub fn read(client: &Client, peek: &Cmd, info: &Fields, most: Most) -> Result<Vec<Fields>, Error> {
     // The results of done messages are not among the payloads that the server sums up.
-    let is_small = info.int("payload-bytes").is_some_and(|bytes| bytes <= most.bytes) && info.int("done") == Some(0);
+    let is_small =
+        info.int("payload-bytes").is_some_and(|bytes| bytes <= most.bytes) && info.int("done").unwrap_or(0) == 0;
     let mut count = if is_small { most.messages } else { FEW.min(most.messages) };
     loop {
         let mut command = peek.clone();

@@ -1,0 +1,370 @@
+//! One reading of the queues: which there are, what `DQ.INFO` says of each, rates, history and conditions.
+//!
+//! A [`Board`] has a [`Row`] for each queue, which commands, `top` and the page share. [`Board::refresh`] reads what somebody sees
+//! and a part of the others, so that each queue has its turn; [`Board::start`] does so in the background, and
+//! [`Board::sweep`] reads all at once.
+
+pub mod condition;
+pub mod first;
+pub mod history;
+pub mod latency;
+pub mod names;
+pub mod row;
+pub mod scan;
+pub mod sort;
+pub mod table;
+pub mod trouble;
+
+use crate::failure::Failure;
+use crate::reply::Fields;
+use crate::time::now_ms;
+use condition::begins_with_letter;
+use dq_client::{cmd, Client, Error, Resend, Value};
+use history::{History, Sample, APART, FEW, HOUR};
+use row::{Row, Status};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often queues are searched for.
+const FIND: Duration = Duration::from_secs(10);
+/// The same while a server of a cluster is missing, in times of how long a search takes: a server that does not answer is waited for.
+const MISSING: u32 = 4;
+/// The most queues of a board.
+const QUEUES: usize = 100_000;
+/// How many queues that nobody sees are read in a refresh.
+const SWEEP: usize = 250;
+/// How often the background refreshes, and samples all queues together.
+const EVERY: Duration = Duration::from_secs(1);
+const ALL_EVERY: Duration = Duration::from_secs(10);
+/// How long a reader waits for the first search.
+const WAIT: Duration = Duration::from_millis(1500);
+/// The most queues with a history of an hour. Of more, those have it that somebody has looked at last.
+const RINGS: usize = 500;
+
+/// The rows by the names of their queues.
+pub type Rows = BTreeMap<Vec<u8>, Row>;
+
+/// How much a board remembers of each queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// All fields of `DQ.INFO`, and what rates need.
+    Fields,
+    /// The same without fields that are zero or null, since there may be thousands of queues.
+    Rates,
+    /// The same, and an hour, with how late deliveries were.
+    Hour,
+}
+
+pub struct Board {
+    client: Client,
+    /// Only queues that match it are read.
+    pattern: Option<String>,
+    memory: Memory,
+    state: Mutex<State>,
+    /// The state of the board has changed.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    rows: Rows,
+    /// The queues that can be read, the one that was not read for longest first.
+    turn: VecDeque<Vec<u8>>,
+    /// When queues are searched for again; `None`: now.
+    search: Option<Instant>,
+    about: About,
+    /// All queues together, and when a server could not be read, in Unix ms.
+    all: History,
+    interruptions: VecDeque<i64>,
+}
+
+/// What is to be known of all rows.
+#[derive(Clone, Default)]
+pub struct About {
+    /// Whether queues have been searched for.
+    pub is_known: bool,
+    /// Whether all queues that were found then have been read.
+    pub is_read: bool,
+    /// Whether there are more queues than a board holds.
+    pub is_limited: bool,
+    /// Why the queues of some servers of a cluster are missing or out of date.
+    pub missing: Option<String>,
+    /// Why some queues cannot be read, if the user may not.
+    pub denied: Option<String>,
+    /// Why nothing can be read, and when something was read last, in Unix ms.
+    pub lost: Option<String>,
+    pub read: Option<i64>,
+}
+
+impl Board {
+    pub fn new(client: Client, pattern: Option<String>, memory: Memory) -> Board {
+        Board { client, pattern, memory, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Refreshes it in the background for as long as the process runs. `all` reads the counts of all queues together.
+    pub fn start(self: &Arc<Board>, all: impl Fn(&Client) -> Option<Sample> + Send + 'static) -> Result<(), Failure> {
+        let board = Arc::clone(self);
+        let mut next = Instant::now();
+        thread::Builder::new().name("dq-board".to_owned()).spawn(move || loop {
+            if Instant::now() >= next {
+                board.look_at_all(all(&board.client));
+                next = Instant::now() + ALL_EVERY;
+            }
+            let is_lost = board.refresh(&[]).is_err();
+            if is_lost || !board.is_behind() {
+                thread::sleep(EVERY);
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Reads these queues, and of the others some whose turn it is. Of a cluster, it is enough that one server answers.
+    pub fn refresh(&self, seen: &[Vec<u8>]) -> Result<(), Failure> {
+        let is_due = self.lock().search.is_none_or(|at| Instant::now() >= at);
+        // A connection that the server has closed meanwhile: the second attempt opens another one.
+        let found = if is_due { self.find().or_else(|_| self.find()) } else { Ok(()) };
+        self.noted(found.and_then(|()| {
+            let mut names: Vec<Vec<u8>> = seen.to_vec();
+            names.extend(self.take_turn(seen));
+            if names.is_empty() {
+                // So that a server without queues that is lost is noticed.
+                return names::check_any(&self.client).map_err(Failure::of_read);
+            }
+            self.read_these(&names)
+        }))
+    }
+
+    /// Searches for queues and reads all of them.
+    pub fn sweep(&self) -> Result<(), Failure> {
+        self.noted(self.find().and_then(|()| {
+            let names: Vec<Vec<u8>> = self.lock().turn.iter().cloned().collect();
+            self.read_these(&names)
+        }))
+    }
+
+    /// Reads a queue for somebody who looks at it, with all fields of `DQ.INFO`. `None` if it does not exist.
+    pub fn look(&self, name: &[u8]) -> Result<Option<Row>, Error> {
+        let Some(info) = self.read(name)? else { return Ok(None) };
+        let mut state = self.lock();
+        let row = state.rows.entry(name.to_vec()).or_default();
+        row.looked = Some(Instant::now());
+        Ok(Some(Row { info, ..row.clone() }))
+    }
+
+    /// Waits a moment for the first search. Returns what is known of all rows; a failure if nothing can be read.
+    pub fn wait(&self) -> Result<About, Failure> {
+        let is_unknown = |state: &mut State| !state.about.is_known && state.about.lost.is_none();
+        let waited = self.changed.wait_timeout_while(self.lock(), WAIT, is_unknown);
+        let about = waited.unwrap_or_else(PoisonError::into_inner).0.about.clone();
+        match &about.lost {
+            Some(lost) => Err(Failure::failed(lost)),
+            None => Ok(about),
+        }
+    }
+
+    pub fn about(&self) -> About {
+        self.lock().about.clone()
+    }
+
+    pub fn rows<T>(&self, read: impl FnOnce(&Rows) -> T) -> T {
+        read(&self.lock().rows)
+    }
+
+    /// The history of a queue, or of all together, and when a server could not be read.
+    pub fn history<T>(&self, queue: Option<&[u8]>, read: impl FnOnce(&History, &VecDeque<i64>) -> T) -> Option<T> {
+        let state = self.lock();
+        let history = queue.map_or(Some(&state.all), |queue| Some(&state.rows.get(queue)?.history))?;
+        Some(read(history, &state.interruptions))
+    }
+
+    /// Notes the counts of all queues together; `None`: some could not be read, because a server is down or loading.
+    pub fn look_at_all(&self, sample: Option<Sample>) {
+        let (mut state, now) = (self.lock(), now_ms());
+        match sample {
+            Some(sample) => _ = state.all.add(sample, HOUR),
+            None if state.interruptions.back().is_none_or(|last| now - last >= APART) => {
+                state.interruptions.push_back(now);
+                let excess = state.interruptions.len().saturating_sub(HOUR);
+                state.interruptions.drain(..excess);
+            }
+            None => {}
+        }
+    }
+
+    /// Whether some queues have not been read yet.
+    pub fn is_behind(&self) -> bool {
+        self.lock().rows.values().any(|row| row.status == Status::Unread)
+    }
+
+    /// Searches for queues. Those of servers of a cluster that do not answer stay, but are not read.
+    fn find(&self) -> Result<(), Failure> {
+        let began = Instant::now();
+        let (names, missing) = names::find_reachable(&self.client, self.pattern.as_deref())?;
+        let mut state = self.lock();
+        let state = &mut *state;
+        state.about.is_limited = names.len() > QUEUES;
+        let names: HashSet<&Vec<u8>> = names.iter().take(QUEUES).collect();
+        state.rows.retain(|name, row| {
+            let is_found = names.contains(name);
+            match (is_found, row.status) {
+                (false, _) => row.status = Status::Lost,
+                (true, Status::Lost) => row.status = Status::Unread,
+                (true, _) => {}
+            }
+            is_found || missing.is_some()
+        });
+        state.turn.retain(|name| names.contains(name));
+        let turn: HashSet<Vec<u8>> = state.turn.iter().cloned().collect();
+        // New ones have their turn first.
+        for name in names.into_iter().filter(|name| !turn.contains(*name)) {
+            state.turn.push_front(name.clone());
+            state.rows.entry(name.clone()).or_default();
+        }
+        if state.rows.len() > RINGS {
+            let mut rows: Vec<&mut Row> = state.rows.values_mut().collect();
+            rows.sort_by_key(|row| Reverse(row.looked));
+            rows.into_iter().skip(RINGS).for_each(|row| row.history.keep(FEW));
+        }
+        let took = if missing.is_some() { began.elapsed() * MISSING } else { Duration::ZERO };
+        state.search = Some(Instant::now() + FIND.max(took));
+        (state.about.is_known, state.about.missing) = (true, missing.map(|why| why.to_string()));
+        Ok(())
+    }
+
+    /// Queues that nobody sees and that were not read for a while.
+    fn take_turn(&self, seen: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let age = Duration::from_millis(APART.unsigned_abs());
+        let is_due = |row: &Row| row.status == Status::Unread || row.read.is_none_or(|at| at.elapsed() >= age);
+        let mut taken = Vec::new();
+        for _ in 0..state.turn.len() {
+            let Some(name) = state.turn.pop_front() else { break };
+            // One that has been deleted since has no row.
+            let Some(row) = state.rows.get(&name) else { continue };
+            if is_due(row) && !seen.contains(&name) {
+                taken.push(name.clone());
+            }
+            state.turn.push_back(name);
+            if taken.len() == SWEEP {
+                break;
+            }
+        }
+        taken
+    }
+
+    fn read_these(&self, names: &[Vec<u8>]) -> Result<(), Failure> {
+        let is_lost = |name: &Vec<u8>| self.lock().rows.get(name).is_none_or(|row| row.status == Status::Lost);
+        let mut has_searched = false;
+        for name in names {
+            if is_lost(name) {
+                continue;
+            }
+            match self.read(name) {
+                Ok(_) | Err(Error::NoPermission(_) | Error::WrongType(_)) => {}
+                // The queues of the other servers are read.
+                Err(error) if self.client.is_cluster() && error.is_transient() && !has_searched => {
+                    self.find()?;
+                    has_searched = true;
+                }
+                Err(error) => return Err(Failure::of_read(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a queue. `None` if it does not exist.
+    fn read(&self, name: &[u8]) -> Result<Option<Fields>, Error> {
+        let reply = self.client.call(cmd("DQ.INFO").arg(name), Resend::Harmless);
+        let info = match reply {
+            Err(error) => {
+                let mut state = self.lock();
+                match &error {
+                    // It was replaced by another key.
+                    Error::WrongType(_) => drop(state.rows.remove(name)),
+                    Error::NoPermission(why) => {
+                        let denied = Row { status: Status::Denied, read: Some(Instant::now()), ..Row::default() };
+                        state.rows.insert(name.to_vec(), denied);
+                        state.about.denied = Some(Failure::from(Error::NoPermission(why.clone())).to_string());
+                    }
+                    _ => {}
+                }
+                return Err(error);
+            }
+            Ok(reply) => Fields::read(reply).ok().flatten(),
+        };
+        let Some(info) = info else {
+            self.lock().rows.remove(name);
+            return Ok(None);
+        };
+        let mut row = self.lock().rows.get(name).cloned().unwrap_or_default();
+        let has_hour = self.memory == Memory::Hour && (row.looked.is_some() || self.lock().rows.len() <= RINGS);
+        let is_letter = || begins_with_letter(&self.client, name);
+        let is_sample = row.take(&info, is_letter, if has_hour { HOUR } else { FEW });
+        let is_kept = |(_, value): &&(String, Value)| {
+            self.memory == Memory::Fields || !matches!(value, Value::Nil | Value::Int(0))
+        };
+        row.info = Fields(info.0.iter().filter(is_kept).cloned().collect());
+        if has_hour && is_sample {
+            let stats = self.client.call(cmd("DQ.STATS").arg(name), Resend::Harmless);
+            if let Some(stats) = stats.ok().and_then(|reply| Fields::read(reply).ok().flatten()) {
+                row.history.measure(&info, &stats);
+            }
+        }
+        self.lock().rows.insert(name.to_vec(), row);
+        Ok(Some(info))
+    }
+
+    fn noted(&self, outcome: Result<(), Failure>) -> Result<(), Failure> {
+        let mut state = self.lock();
+        let has = |status| state.rows.values().any(|row| row.status == status);
+        let (is_behind, is_denied) = (has(Status::Unread), has(Status::Denied));
+        state.about.is_read |= state.about.is_known && !is_behind;
+        state.about.denied = state.about.denied.take().filter(|_| is_denied);
+        match &outcome {
+            Ok(()) => (state.about.lost, state.about.read) = (None, Some(now_ms())),
+            // All may have changed when it is back.
+            Err(failure) => (state.about.lost, state.search) = (Some(failure.to_string()), None),
+        }
+        drop(state);
+        self.changed.notify_all();
+        outcome
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::{Board, Memory, Row, Rows, SWEEP};
+    use dq_client::Client;
+
+    /// A board of a server that is not there.
+    pub fn board(rows: Rows) -> Board {
+        let board = Board::new(Client::open("redis://127.0.0.1:1").unwrap(), None, Memory::Rates);
+        let mut state = board.lock();
+        state.turn = rows.keys().cloned().collect();
+        state.rows = rows;
+        state.about.is_known = true;
+        drop(state);
+        board
+    }
+
+    #[test]
+    fn each_queue_that_nobody_sees_has_its_turn() {
+        let names: Vec<Vec<u8>> = (0..SWEEP + 10).map(|number| format!("q{number:04}").into_bytes()).collect();
+        let board = board(names.iter().map(|name| (name.clone(), Row::default())).collect());
+        board.lock().rows.remove(&names[1]);
+        let seen = [names[0].clone()];
+        assert_eq!(board.take_turn(&seen), names[2..SWEEP + 2], "one is on the screen, and one was deleted");
+        board.lock().rows.insert(names[SWEEP + 2].clone(), Row::of(&[]));
+        assert_eq!(board.take_turn(&[])[..7], names[SWEEP + 3..], "one was read meanwhile");
+        board.lock().rows.values_mut().for_each(|row| *row = Row::of(&[]));
+        assert!(board.take_turn(&[]).is_empty() && !board.is_behind(), "they were just read");
+    }
+}

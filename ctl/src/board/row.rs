@@ -1,0 +1,108 @@
+//! What is known of one queue: its numbers, its rates, its conditions and its history.
+
+use super::condition::{may_be_letters, Condition, Level, HELD};
+use super::history::{History, Rates, Sample};
+use super::trouble::Trouble;
+use crate::output::text::Style;
+use crate::reply::Fields;
+use std::time::Instant;
+
+/// How far a queue is known.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Status {
+    /// It was not read yet.
+    #[default]
+    Unread,
+    Known,
+    /// The user may not read it.
+    Denied,
+    /// Its server does not answer. What was known before is out of date.
+    Lost,
+}
+
+#[derive(Clone, Default)]
+pub struct Row {
+    pub status: Status,
+    /// The fields of `DQ.INFO`, as far as the board keeps them.
+    pub info: Fields,
+    /// The most important one first.
+    pub conditions: Vec<(Condition, Level)>,
+    pub trouble: Trouble,
+    pub history: History,
+    /// Whether its first message died in another queue, if that matters and was read.
+    pub(super) letters: Option<bool>,
+    /// When it was read last, and when somebody looked at it last.
+    pub(super) read: Option<Instant>,
+    pub(super) looked: Option<Instant>,
+}
+
+impl Row {
+    pub fn number(&self, name: &str) -> i64 {
+        self.info.int(name).unwrap_or(0)
+    }
+
+    /// How long the oldest ready message has been due, in ms.
+    pub fn oldest(&self) -> Option<u64> {
+        self.info.int("oldest-ready").and_then(|age| u64::try_from(age).ok())
+    }
+
+    /// Messages a second; `None` until two readings are apart.
+    pub fn rates(&self) -> Option<Rates> {
+        self.history.rates()
+    }
+
+    pub fn has(&self, condition: Condition) -> bool {
+        self.conditions.iter().any(|(one, _)| *one == condition)
+    }
+
+    /// Whether it is late while a consumer has held a message for long.
+    pub fn hangs(&self) -> bool {
+        self.has(Condition::Late) && self.number("oldest-inflight") >= HELD
+    }
+
+    /// The level of the most severe condition.
+    pub fn level(&self) -> Option<Level> {
+        self.conditions.iter().map(|(_, level)| *level).max()
+    }
+
+    /// How its state looks.
+    pub fn style(&self) -> Style {
+        match self.level() {
+            Some(Level::Bad) => Style::Bad,
+            Some(Level::Warning) => Style::Warning,
+            Some(Level::Note) | None => Style::Plain,
+        }
+    }
+
+    /// What is unusual about the queue, the most important first.
+    pub fn state(&self) -> String {
+        match self.status {
+            Status::Unread => "…".to_owned(),
+            Status::Denied => "no permission".to_owned(),
+            Status::Lost => "no answer".to_owned(),
+            Status::Known => Condition::sentence(&self.conditions, &self.info),
+        }
+    }
+
+    /// Takes over what was just read. `is_letter` reads whether the first message died in another queue; `most` samples are kept.
+    /// Returns whether this became a sample of the history.
+    pub(super) fn take(&mut self, info: &Fields, is_letter: impl FnOnce() -> bool, most: usize) -> bool {
+        self.letters = may_be_letters(info).then(|| self.letters.unwrap_or_else(is_letter));
+        let conditions = if self.letters == Some(true) { Condition::of_letters } else { Condition::of };
+        self.conditions = conditions(info);
+        self.trouble = Trouble::of(info, &self.conditions);
+        (self.status, self.read) = (Status::Known, Some(Instant::now()));
+        self.history.add(Sample::of_queue(info), most)
+    }
+}
+
+#[cfg(test)]
+impl Row {
+    /// A row that was read with these fields.
+    pub fn of(numbers: &[(&str, i64)]) -> Row {
+        let field = |(name, number): &(&str, i64)| ((*name).to_owned(), dq_client::Value::Int(*number));
+        let mut row = Row { info: Fields(numbers.iter().map(field).collect()), ..Row::default() };
+        row.take(&row.info.clone(), || false, super::history::FEW);
+        row
+    }
+}

@@ -1,0 +1,67 @@
+//! What a list of queues is sorted by.
+
+use super::row::Row;
+use clap::ValueEnum;
+use std::cmp::Ordering;
+
+/// A column, under its name in the list, and under that of the page.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sort {
+    #[value(alias = "name")]
+    Queue,
+    Ready,
+    Delayed,
+    Inflight,
+    Dead,
+    #[value(alias = "oldest-ready")]
+    Oldest,
+    #[value(name = "in/s", alias = "in")]
+    In,
+    #[value(name = "out/s", alias = "out")]
+    Out,
+    Waiting,
+    #[value(alias = "trouble")]
+    State,
+}
+
+/// A row and its name.
+pub type Named<'a> = (&'a [u8], &'a Row);
+
+impl Sort {
+    /// The largest numbers and the worst states come first.
+    pub fn compare(self, (a_name, a): Named, (b_name, b): Named) -> Ordering {
+        let by = |name: &str| b.number(name).cmp(&a.number(name));
+        let rate = |row: &Row, of_in: bool| {
+            let rate = row.rates().and_then(|rates| if of_in { rates.pushed } else { rates.completed });
+            rate.unwrap_or(-1.0)
+        };
+        match self {
+            Sort::Queue => a_name.cmp(b_name),
+            Sort::Ready => by("ready"),
+            Sort::Delayed => by("delayed"),
+            Sort::Inflight => by("inflight"),
+            Sort::Dead => by("dead"),
+            Sort::Oldest => b.oldest().cmp(&a.oldest()),
+            Sort::In => rate(b, true).total_cmp(&rate(a, true)),
+            Sort::Out => rate(b, false).total_cmp(&rate(a, false)),
+            Sort::Waiting => by("waiting-clients"),
+            Sort::State => b.trouble.cmp(&a.trouble),
+        }
+    }
+
+    /// The column of this digit: `1` is the first one, and `0` the tenth.
+    pub fn of_digit(digit: char) -> Option<Sort> {
+        let number = usize::try_from(digit.to_digit(10)?).ok()?;
+        Sort::value_variants().get((number + 9) % 10).copied()
+    }
+
+    /// The column after this one, and the first after the last.
+    pub fn next(self) -> Sort {
+        let all = Sort::value_variants().iter().copied();
+        all.clone().chain(all).skip_while(|sort| *sort != self).nth(1).unwrap_or(self)
+    }
+
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}

@@ -1,0 +1,101 @@
+//! The list of queues, as `dqctl ls` prints it and `top` shows it.
+
+use super::condition::Level;
+use super::row::{Row, Status};
+use super::sort::Named;
+use crate::name::shown;
+use crate::output::text::Style;
+use crate::output::Column::{Name, Number, Spare, Text, Word};
+use crate::output::{separated, Cell, Column, Table};
+use crate::time::span;
+
+pub const COLUMNS: &[Column] = &[
+    Name("queue"),
+    Number("ready"),
+    Spare("delayed"),
+    Number("inflight"),
+    Number("dead"),
+    Word("oldest"),
+    Spare("waiting"),
+    Text("state"),
+];
+
+/// The same with messages a second.
+pub const WATCHED: &[Column] = &[
+    Name("queue"),
+    Number("ready"),
+    Spare("delayed"),
+    Number("inflight"),
+    Number("dead"),
+    Word("oldest"),
+    Number("in/s"),
+    Number("out/s"),
+    Spare("waiting"),
+    Text("state"),
+];
+
+/// From this age in ms on, the oldest ready message is marked.
+const OLD: u64 = 60_000;
+
+/// `columns` are one of those above.
+pub fn table<'a>(rows: impl IntoIterator<Item = Named<'a>>, columns: &'static [Column]) -> Table {
+    let mut table = Table::new(columns);
+    for (name, row) in rows {
+        let cells = columns.iter().map(|column| match column {
+            Name(_) => Cell::from(shown(name)),
+            Text(_) => state(row),
+            Number(column) | Spare(column) | Word(column) => cell(column, row),
+            Column::Id(_) => Cell::from(String::new()),
+        });
+        table.styled(cells.collect());
+    }
+    table
+}
+
+fn cell(column: &str, row: &Row) -> Cell {
+    let number = |field: &str, style: Style| {
+        let text = if row.status == Status::Known { row.number(field).to_string() } else { "-".to_owned() };
+        Cell::new(vec![text], style)
+    };
+    let rate = |rate: Option<f64>| Cell::from(rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}")));
+    let if_so = |is_so, style| if is_so { style } else { Style::Plain };
+    match column {
+        "inflight" => number(column, if_so(row.hangs(), Style::Warning)),
+        "dead" => number(column, if_so(row.number(column) > 0, Style::Bad)),
+        "oldest" => {
+            let is_old = row.oldest().is_some_and(|age| age >= OLD);
+            Cell::new(vec![row.oldest().map_or_else(|| "-".to_owned(), span)], if_so(is_old, Style::Warning))
+        }
+        "in/s" => rate(row.rates().and_then(|rates| rates.pushed)),
+        "out/s" => rate(row.rates().and_then(|rates| rates.completed)),
+        "waiting" => number("waiting-clients", Style::Plain),
+        _ => number(column, Style::Plain),
+    }
+}
+
+/// The state, and fewer words for a terminal without room: without what explains them, then only the first ones and how many
+/// more there are.
+fn state(row: &Row) -> Cell {
+    let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.as_str()).collect();
+    let more = |kept: usize| if kept < words.len() { format!(" +{}", words.len() - kept) } else { String::new() };
+    let mut texts = vec![row.state()];
+    texts.extend((1..=words.len()).rev().map(|kept| words.get(..kept).unwrap_or_default().join(", ") + &more(kept)));
+    texts.extend(row.conditions.first().map(|(first, _)| first.in_short().to_owned() + &more(1)));
+    Cell::new(texts, row.style())
+}
+
+/// How many queues there are, and how many of them are in trouble; nothing of a single one.
+pub fn summary<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> String {
+    let number = |number: usize| separated(&number.to_string());
+    let all = rows.clone().count();
+    let mut parts = vec![format!("{} queues", number(all))];
+    for (level, words) in [(Level::Bad, "in trouble"), (Level::Warning, "to look at")] {
+        let count = rows.clone().filter(|row| row.level() == Some(level)).count();
+        parts.extend((count > 0).then(|| format!("{} {words}", number(count))));
+    }
+    if all > 1 {
+        parts.join(", ")
+    } else {
+        String::new()
+    }
+}

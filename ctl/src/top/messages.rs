@@ -1,0 +1,176 @@
+//! The messages of a queue in one state.
+
+use super::app::App;
+use super::cursor::Cursor;
+use super::reader::{Asked, MESSAGES};
+use crate::board::condition::{Condition, Level};
+use crate::board::row::Row;
+use crate::dead::error_of;
+use crate::message;
+use crate::output::text::{bytes, named, named_in, paragraph, visible, Line, Style};
+use crate::output::Output;
+use crate::reply::Fields;
+use crate::time::span;
+use dq_client::State;
+
+/// The states in the order of their tabs.
+const STATES: [State; 5] = [State::Delayed, State::Ready, State::Inflight, State::Dead, State::Done];
+/// Messages are read in steps, so that not every key reads the list again.
+const STEP: usize = 50;
+
+pub struct Messages {
+    pub queue: Vec<u8>,
+    pub state: State,
+    /// `None`: they have not been read yet. An error is one line.
+    read: Option<Result<Vec<Fields>, String>>,
+    /// Only messages with this in their id, error or payload are shown, of those that were read.
+    pub filter: String,
+    cursor: Cursor,
+}
+
+impl Messages {
+    pub fn new(queue: Vec<u8>, state: State) -> Messages {
+        Messages { queue, state, read: None, filter: String::new(), cursor: Cursor::default() }
+    }
+
+    /// The state in which a queue opens: where its trouble is, or the first one that has messages.
+    pub fn first_state(row: &Row) -> State {
+        let has_died = row.has(Condition::Dying) || row.conditions.first() == Some(&(Condition::Dead, Level::Warning));
+        let troubled = [(State::Dead, has_died), (State::Inflight, row.hangs())];
+        let troubled = troubled.into_iter().filter(|(_, is_so)| *is_so).map(|(state, _)| state);
+        let mut all = troubled.chain([State::Ready, State::Dead, State::Inflight, State::Delayed, State::Done]);
+        all.find(|state| row.number(state.as_str()) > 0).unwrap_or(State::Ready)
+    }
+
+    /// What must be read for a screen of this height.
+    pub fn asked(&self, height: usize) -> Asked {
+        let count = (self.cursor.place + height + 1).next_multiple_of(STEP);
+        let count = if self.filter.is_empty() { i64::try_from(count).unwrap_or(MESSAGES) } else { MESSAGES };
+        Asked::Messages(self.queue.clone(), self.state, count.min(MESSAGES))
+    }
+
+    /// Switches to another state.
+    pub fn turn(&mut self, by: isize) {
+        let place = STATES.iter().position(|state| *state == self.state).unwrap_or(0);
+        let turned = (place + STATES.len()).saturating_add_signed(by) % STATES.len();
+        self.state = STATES.get(turned).copied().unwrap_or(State::Ready);
+        (self.read, self.cursor) = (None, Cursor::default());
+    }
+
+    /// Shows what was read. The cursor stays on its message, unless it is on the first line.
+    pub fn take(&mut self, read: Result<Vec<Fields>, String>) {
+        let selected = self.selected().filter(|_| self.cursor.place > 0);
+        self.read = Some(read);
+        let place = self.rows().iter().position(|message| selected.as_deref() == Some(message.bytes("id")));
+        if let Some(place) = place {
+            self.cursor.top = (self.cursor.top + place).saturating_sub(self.cursor.place);
+            self.cursor.place = place;
+        }
+    }
+
+    pub fn go(&mut self, by: isize) {
+        let count = self.rows().len();
+        self.cursor.go(by, count);
+    }
+
+    /// The id of the message under the cursor.
+    pub fn selected(&self) -> Option<Vec<u8>> {
+        self.rows().get(self.cursor.place).map(|message| message.bytes("id").to_vec())
+    }
+
+    /// The messages that the filter shows, without regard to upper and lower case.
+    fn rows(&self) -> Vec<&Fields> {
+        let filter = self.filter.to_lowercase();
+        let has = |text: &str| text.to_lowercase().contains(&filter);
+        let is_meant = |message: &Fields| {
+            has(&named(message.bytes("id")))
+                || has(&error_of(message))
+                || ["payload", "result"].iter().any(|name| has(&String::from_utf8_lossy(message.bytes(name))))
+        };
+        let read = self.read.iter().flatten().flatten();
+        read.filter(|message| filter.is_empty() || is_meant(message)).collect()
+    }
+
+    fn lines(&mut self, row: &Row, width: usize, height: usize) -> Vec<Line> {
+        let mut title = Line::new(Style::Bold, named_in(width / 2, &self.queue));
+        title.add(row.style(), format!("  {}", visible(&row.state())));
+        let mut tabs = Line::default();
+        for state in STATES {
+            let style = if state == self.state { Style::Selected } else { Style::Plain };
+            tabs.add(style, format!(" {} {} ", state.as_str(), row.number(state.as_str())));
+        }
+        if !self.filter.is_empty() {
+            tabs.add(Style::Warning, format!("  with {:?}", visible(&self.filter)));
+        }
+        let mut lines = vec![title, numbers(row), tabs];
+        let count = self.rows().len();
+        let text = match &self.read {
+            None => Some("Reading …".to_owned()),
+            Some(Err(why)) => Some(visible(why)),
+            Some(Ok(read)) if !read.is_empty() && count == 0 => {
+                Some("None of those that were read has this in its id, error or payload.".to_owned())
+            }
+            Some(Ok(_)) if count == 0 => Some(format!("There are no {} messages.", self.state.as_str())),
+            Some(Ok(_)) => None,
+        };
+        if let Some(text) = text {
+            lines.extend(paragraph(Style::Dim, &text, width));
+            return lines;
+        }
+        let window = self.cursor.window(count, height);
+        let shown: Vec<&Fields> = self.rows().into_iter().skip(window.start).take(window.len()).collect();
+        let mut table = message::table(&shown, Some(self.state), &Output::new(false)).lines(width);
+        if let Some(line) = table.get_mut(1 + self.cursor.place - window.start) {
+            *line = std::mem::take(line).fitted(width).selected();
+        }
+        lines.extend(table);
+        lines
+    }
+}
+
+/// The numbers of a queue.
+fn numbers(row: &Row) -> Line {
+    let rates = row.rates();
+    let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}/s"));
+    let text = format!(
+        "oldest {}  in {}  out {}  waiting clients {}  consumers {}  payloads {}",
+        row.oldest().map_or_else(|| "-".to_owned(), span),
+        rate(rates.and_then(|rates| rates.pushed)),
+        rate(rates.and_then(|rates| rates.completed)),
+        row.number("waiting-clients"),
+        row.number("consumers"),
+        bytes(row.number("payload-bytes")),
+    );
+    let mut line = Line::new(Style::Plain, text);
+    if row.number("paused-groups") > 0 {
+        line.add(Style::Warning, format!("  paused groups {}", row.number("paused-groups")));
+    }
+    line
+}
+
+pub fn lines(app: &mut App, width: usize, height: usize) -> Vec<Line> {
+    let Some(super::app::Page::Messages(page)) = app.pages.last_mut() else { return Vec::new() };
+    // The title, the numbers, the states and the heading.
+    app.height = height.saturating_sub(4);
+    let row = app.board.rows(|rows| rows.get(&page.queue).cloned()).unwrap_or_default();
+    page.lines(&row, width, app.height)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Messages;
+    use crate::board::row::Row;
+    use dq_client::State;
+
+    #[test]
+    fn a_queue_opens_where_its_trouble_is() {
+        let opens_at = |more: &[(&str, i64)]| Messages::first_state(&Row::of(&[&[("ready", 4)], more].concat()));
+        const HOUR: i64 = 3_600_000;
+        assert_eq!(opens_at(&[]), State::Ready);
+        assert_eq!(opens_at(&[("dead", 2), ("newest-dead", HOUR)]), State::Dead);
+        assert_eq!(opens_at(&[("dead", 2), ("newest-dead", HOUR), ("paused", 1)]), State::Ready);
+        assert_eq!(opens_at(&[("dead", 2), ("newest-dead", 25 * HOUR)]), State::Ready);
+        let held = [("inflight", 1), ("oldest-inflight", 60_000), ("oldest-ready", 70_000)];
+        assert_eq!(opens_at(&held), State::Inflight);
+    }
+}
