@@ -110,24 +110,6 @@ fn every_metric_is_on_the_dashboard() {
     }
 }
 
-#[test]
-fn panels_of_the_dashboard_have_places_of_their_own() {
-    let (dashboard, _) = dashboard();
-    let panels = dashboard["panels"].as_array().expect("panels");
-    let mut ids = BTreeSet::new();
-    let mut taken = BTreeSet::new();
-    for panel in panels {
-        assert!(ids.insert(panel["id"].as_i64().expect("an id")), "{panel}");
-        let place = |name: &str| panel["gridPos"][name].as_i64().expect("a place");
-        assert!(place("x") + place("w") <= 24, "{panel}");
-        for x in place("x")..place("x") + place("w") {
-            for y in place("y")..place("y") + place("h") {
-                assert!(taken.insert((x, y)), "{}", panel["title"]);
-            }
-        }
-    }
-}
-
 /// The words of a file that are options, and the command before them.
 #[test]
 fn units_and_containers_use_options_that_exist() {

@@ -71,25 +71,15 @@ fn each_command_has_a_manual_page() {
     let dir = Dir::new("man");
     let ran = run(without_server(&["man", dir.0.to_str().unwrap()]));
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", ""));
-    let rendered = |name: &str| {
-        let path = dir.0.join(format!("{name}.1"));
-        let source = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert!(source.contains(".TH"), "{source}");
-        // Minimal systems have no man; then the source has to do.
-        let man = Command::new("man").arg("-l").arg(&path).env("MANPAGER", "cat").env("MANWIDTH", "100").output();
-        let text = match man {
-            Ok(man) if man.status.success() && !man.stdout.is_empty() => String::from_utf8(man.stdout).unwrap(),
-            _ => source.replace('\\', ""),
-        };
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let page = |name: &str| {
+        let page = std::fs::read_to_string(dir.0.join(format!("{name}.1")));
+        page.unwrap_or_else(|error| panic!("{name}: {error}")).replace('\\', "")
     };
-    let main = rendered("dqctl");
     for command in commands().into_iter().filter(|command| command != "help") {
-        assert!(main.contains(&format!("dqctl-{command}(1)")), "{command}: {main}");
-        let page = rendered(&format!("dqctl-{command}"));
-        assert!(page.contains(&format!("dqctl {command}")) && page.contains("url"), "{command}: {page}");
+        assert!(page("dqctl").contains(&format!("dqctl-{command}(1)")), "{command}");
+        assert!(page(&format!("dqctl-{command}")).contains(&format!("dqctl {command}")), "{command}");
     }
-    assert!(rendered("dqctl-doctor").contains("max-dead"));
+    assert!(page("dqctl-doctor").contains("max-dead"));
     assert!(run(without_server(&["man"])).out.contains(".TH"));
     // No server is needed, so a wrong URL does not matter.
     let mut wrong = without_server(&["completions", "bash"]);

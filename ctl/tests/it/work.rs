@@ -153,45 +153,6 @@ fn a_silent_failure_or_a_signal_is_named_in_the_error() {
 }
 
 #[test]
-fn no_more_handlers_run_than_the_concurrency() {
-    let server = Server::start();
-    let script = "touch $DIR/run-$$; while [ ! -e $DIR/go ]; do sleep 0.01; done; rm $DIR/run-$$";
-    let work = Work::start(&server, &["-q", "q=2"], script);
-    for _ in 0..5 {
-        ok(&server, &["push", "q", "x"]);
-    }
-    let running = || {
-        let files = std::fs::read_dir(server.dir()).unwrap();
-        files.filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().starts_with("run-")).count()
-    };
-    eventually("two run", || running() == 2);
-    assert_eq!(
-        (server.text(&["DQ.LEN", "q", "inflight"]), server.text(&["DQ.LEN", "q", "ready"])),
-        ("2".into(), "3".into())
-    );
-    std::fs::write(server.dir().join("go"), "").unwrap();
-    eventually("all are acknowledged", || server.text(&["DQ.LEN", "q"]) == "0");
-    assert_eq!(work.stop().code, 0);
-}
-
-#[test]
-fn a_lease_is_kept_while_a_handler_runs() {
-    let server = Server::start();
-    ok(&server, &["push", "q", "x", "--id", "m"]);
-    let script = "while [ ! -e $DIR/go ]; do sleep 0.01; done; echo $DQ_ATTEMPT > $DIR/attempt";
-    let work = Work::start(&server, &["-q", "q", "--lease", "2s"], script);
-    eventually("it is in flight", || server.text(&["DQ.LEN", "q", "inflight"]) == "1");
-    let first = field(&server, "q", "m", "deadline").as_i64().unwrap();
-    eventually("its lease was extended until after the end of another one", || {
-        field(&server, "q", "m", "deadline").as_i64().unwrap() > first + 2_000
-    });
-    std::fs::write(server.dir().join("go"), "").unwrap();
-    eventually("it is acknowledged", || server.text(&["DQ.LEN", "q"]) == "0");
-    assert_eq!(written(&server, "attempt"), "1\n");
-    assert_eq!(work.stop().code, 0);
-}
-
-#[test]
 fn the_time_limit_ends_the_whole_process_group() {
     let server = Server::start();
     server.ask(&["DQ.CREATE", "q", "BACKOFF", "3600000", "3600000"]);

@@ -130,11 +130,8 @@ fn headers_and_the_checkpoint_are_headers_of_a_post() {
     let work = Work::logged(&server, &["-q", "q", "--post", &web.url]);
     eventually("both are posted", || web.requests().len() == 2);
     assert_eq!(work.stopped(), 0);
-    let headers: Vec<Vec<String>> = web
-        .requests()
-        .iter()
-        .map(|request| request.headers.iter().map(|header| header.to_lowercase()).collect())
-        .collect();
+    let lower = |request: &crate::http::Request| request.headers.iter().map(|header| header.to_lowercase()).collect();
+    let headers: Vec<Vec<String>> = web.requests().iter().map(lower).collect();
     for header in ["content-type: text/csv", "dq-header-content-type: text/csv", "dq-header-host: evil"] {
         assert!(headers[0].iter().any(|found| found == header), "{header}: {headers:?}");
     }
