@@ -39,12 +39,13 @@ impl Check {
 
 const GROUPS: &str = "groups that hold messages back";
 
-const CHECKS: [Check; 16] = [
+const CHECKS: [Check; 15] = [
     row("full", "they are full, or nearly", full),
-    row("refused", "pushes were refused since they were created, because they were full", refused),
     row("closed", "they are closed", closed),
-    row("forward", "forwarding fails", forward),
-    row("deadforward", "forwarding of dead messages fails", deadforward),
+    row("forward", "forwarding fails", |queue| failing(queue, "forward", "its messages wait until it works again")),
+    row("deadforward", "forwarding of dead messages fails", |queue| {
+        failing(queue, "deadforward", "they stay dead in the queue until it works again")
+    }),
     row("expires", "their keys expire", expires).needs("expires", "whether keys of queues expire", "+pttl"),
     row("paused", "they are paused", paused),
     row("no-consumer", "messages are ready and nobody takes them", delivery::unserved),
@@ -111,10 +112,6 @@ impl Queue<'_> {
     fn live(&self) -> i64 {
         self.number("delayed") + self.number("ready") + self.number("inflight")
     }
-
-    fn is_full(&self) -> bool {
-        self.number("maxlen") > 0 && self.live() >= self.number("maxlen")
-    }
 }
 
 /// Looks at one queue.
@@ -151,14 +148,6 @@ pub fn nothing() -> Looked {
     Ok(Vec::new())
 }
 
-/// The AOF does not keep their number, so there may have been more.
-fn refusals(count: i64) -> String {
-    match count {
-        1 => "at least 1 push was refused".to_owned(),
-        _ => format!("at least {count} pushes were refused"),
-    }
-}
-
 fn full(queue: &Queue) -> Looked {
     let (live, limit, rejected) = (queue.live(), queue.number("maxlen"), queue.number("rejected-full"));
     // Consumers do not take messages while the queue is paused, nor those that are not due yet or are forwarded.
@@ -172,8 +161,9 @@ fn full(queue: &Queue) -> Looked {
         "add consumers"
     };
     let advice = format!("{room}, or double the limit with dqctl alter QUEUE --maxlen {}", queue.doubled("maxlen"));
-    if queue.is_full() {
-        let refused = if rejected > 0 { format!(", and {}", refusals(rejected)) } else { String::new() };
+    if limit > 0 && live >= limit {
+        // The AOF does not keep their number.
+        let refused = if rejected > 0 { format!(", and at least {rejected} were refused") } else { String::new() };
         let why = "producers get the error QUEUEFULL, and lose the message if they do not keep it";
         one(Critical, format!("it is full: {live} of {limit} messages{refused}"), why, advice)
     } else if limit > 0 && live / 9 >= limit / 10 {
@@ -184,44 +174,22 @@ fn full(queue: &Queue) -> Looked {
     }
 }
 
-fn refused(queue: &Queue) -> Looked {
-    let rejected = queue.number("rejected-full");
-    if rejected == 0 || queue.is_full() {
-        return nothing();
-    }
-    let what = format!("{} since it was created, because it was full", refusals(rejected));
-    one(Note, what, "a producer that does not push again has lost them", "let producers try again")
-}
-
 fn closed(queue: &Queue) -> Looked {
     if queue.number("closed") == 0 {
         return nothing();
     }
+    // Whoever gave an end to it knows that it is closed.
+    let severity = if queue.info.int("closed-until").is_some() { Note } else { Warning };
     let why = "producers get the error QUEUECLOSED, and lose the message if they do not keep it";
-    let advice = "when it has been drained, open it with dqctl resume QUEUE in";
-    match queue.info.int("closed-until") {
-        Some(until) => {
-            let left = span(u64::try_from(until.saturating_sub(now_ms())).unwrap_or(0));
-            one(Note, format!("it is closed for another {left}"), why, advice)
-        }
-        None => one(Warning, "it is closed until it is resumed", why, advice),
-    }
+    one(severity, "it is closed", why, "when it has been drained, open it with dqctl resume QUEUE in")
 }
 
-fn forward(queue: &Queue) -> Looked {
-    failing(queue, "forward", "forwarding to", "its messages wait until it works again")
-}
-
-fn deadforward(queue: &Queue) -> Looked {
-    failing(queue, "deadforward", "forwarding dead messages to", "they stay dead in the queue until it works again")
-}
-
-fn failing(queue: &Queue, name: &str, what: &str, why: &str) -> Looked {
+fn failing(queue: &Queue, name: &str, why: &str) -> Looked {
     let Some(since) = queue.info.int(&format!("{name}-failing-since")) else { return nothing() };
     let length = span(u64::try_from(now_ms().saturating_sub(since)).unwrap_or(0));
     let (target, error) = (queue.info.text(name), queue.info.text(&format!("{name}-error")));
     // A restarted server counts from the beginning.
-    let what = format!("{what} {target} has failed for at least {length}: {error}");
+    let what = format!("its {} to {target} has failed for at least {length}: {error}", name.to_uppercase());
     let advice = format!("repair the target, or forward no more with dqctl alter QUEUE --{name} NONE");
     one(Critical, what, why, advice)
 }

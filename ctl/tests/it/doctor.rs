@@ -265,26 +265,6 @@ fn what_loses_messages_comes_first_and_many_queues_are_one_line_for_people() {
 }
 
 #[test]
-fn each_finding_is_a_line_for_programs() {
-    let server = Server::start();
-    ok(&server, &["push", "a\tb\n", "x"]);
-    server.ask(&["DQ.PAUSE", "a\tb\n"]);
-    let ran = dqctl(&server, &["doctor"]);
-    assert_eq!(ran.code, 1);
-    assert!(ran.out.lines().count() >= 3 && ran.out.lines().all(|line| line.split('\t').count() == 5), "{ran:?}");
-    assert!(ran.out.contains("queue a\\x09b\\x0a"), "{ran:?}");
-}
-
-#[test]
-fn a_server_without_the_module_is_one_finding() {
-    let server = Server::without_module();
-    server.ask(&["CONFIG", "SET", "save", "3600 1"]);
-    let (code, findings) = doctor(&server, &[]);
-    assert_eq!((code, severities(&findings, "module")), (1, vec!["critical"]), "{findings:?}");
-    assert!(severities(&findings, "queues").is_empty(), "{findings:?}");
-}
-
-#[test]
 fn a_replica_and_its_clock_are_looked_at() {
     let server = Server::with(&["--appendonly", "yes"]);
     let replica = Server::start();
@@ -304,18 +284,6 @@ fn a_replica_and_its_clock_are_looked_at() {
     let (_, findings) = doctor(&replica, &[]);
     let found = findings.iter().find(|finding| finding["check"] == "role").unwrap_or_else(|| panic!("{findings:?}"));
     assert_eq!(found["what"], format!("it is a replica of 127.0.0.1:{}", server.port()));
-}
-
-#[test]
-fn a_replica_that_is_silent_for_seconds_is_looked_at() {
-    let server = sound();
-    let replica = Server::start();
-    replica.ask(&["REPLICAOF", "127.0.0.1", &server.port().to_string()]);
-    eventually("it is in step", || replica.info("replication", "master_link_status") == "up");
-    // Longer than the doctor waits for one reply, and shorter than for two.
-    replica.ask(&["CLIENT", "PAUSE", "3000", "ALL"]);
-    let (code, findings) = doctor(&server, &[]);
-    assert_eq!((code, severities(&findings, "persistence")), (1, vec!["critical"]), "{findings:?}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::name::shown;
 use crate::reply;
 use crate::transfer::persistently;
 use base64::prelude::{Engine, BASE64_STANDARD};
-use dq_client::{cmd, Client, Cmd, Value};
+use dq_client::{cmd, Client, Cmd, Resend, Value};
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use serde_json::value::RawValue;
 use serde_json::Value as Json;
@@ -45,24 +45,34 @@ fn field<'a>(hash: &'a Hash, name: &str) -> Option<&'a [u8]> {
     hash.iter().find(|(field, _)| field == name.as_bytes()).map(|(_, value)| value.as_slice())
 }
 
+/// Turns ids of jobs into elements, by means of their hashes, whose keys begin with `prefix`.
+fn with_hashes(
+    prefix: Vec<u8>,
+    job: impl Fn(&Client, Found, &[u8], Hash) -> Result<Element, Failure> + 'static,
+) -> Convert {
+    Box::new(move |client: &Client, all: Vec<Found>| {
+        let keys: Vec<Vec<u8>> = all.iter().map(|found| [prefix.as_slice(), &found.value].concat()).collect();
+        let hashes = hashes(client, &keys)?;
+        let element = |((found, key), hash): ((Found, Vec<u8>), Hash)| match hash.is_empty() {
+            // A marker, by which older versions of BullMQ wake workers.
+            true if found.value.starts_with(b"0:") => Ok(Element::Foreign),
+            true => Ok(Element::Broken(format!("the job {} is gone", shown(&key)))),
+            false => job(client, found, &key, hash),
+        };
+        all.into_iter().zip(keys).zip(hashes).map(element).collect()
+    })
+}
+
 /// RQ: RPUSH and LPOP of job ids in `rq:queue:NAME`, and the sorted sets `rq:scheduled:NAME` in seconds, and `rq:failed:NAME`.
 pub fn rq(client: &Client, source: &[u8], only_ids: bool) -> Result<Parts, Failure> {
     let (prefix, name) = split(source, b"rq:queue:");
     let key = |kind: &[u8]| [prefix, kind, name].concat();
-    let convert = |is_dead: bool| -> Convert {
-        let (jobs, results) = ([prefix, b"rq:job:"].concat(), [prefix, b"rq:results:"].concat());
-        Box::new(move |client: &Client, all: Vec<Found>| {
-            let keys = |of: &[u8]| all.iter().map(|found| [of, &found.value].concat()).collect::<Vec<_>>();
-            let (keys, results) = (keys(&jobs), keys(&results));
-            let hashes = hashes(client, &keys)?;
-            let errors = if is_dead { rq_errors(client, &results)? } else { vec![None; results.len()] };
-            let elements = all.into_iter().zip(keys.into_iter().zip(results)).zip(hashes.into_iter().zip(errors));
-            Ok(elements
-                .map(|((found, (key, results)), (hash, error))| {
-                    let past = rq_past(&hash, error, is_dead);
-                    rq_job(found, hash, past, &key, &results, only_ids)
-                })
-                .collect())
+    let convert = |is_dead: bool| {
+        let results = [prefix, b"rq:results:"].concat();
+        with_hashes([prefix, b"rq:job:"].concat(), move |client, found, key, hash| {
+            let results = [results.as_slice(), &found.value].concat();
+            let error = if is_dead { rq_error(client, &results)? } else { None };
+            Ok(rq_job(found, rq_past(&hash, error, is_dead), hash, [key, &results], only_ids))
         })
     };
     let mut parts = Parts::new();
@@ -72,21 +82,16 @@ pub fn rq(client: &Client, source: &[u8], only_ids: bool) -> Result<Parts, Failu
     Ok(parts)
 }
 
-/// The last result of each job, if that is an exception: base64 of what zlib has made of the traceback. The last line of that
-/// is the error.
-fn rq_errors(client: &Client, results: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, Failure> {
-    let last = |key| cmd("XREVRANGE").arg(key).arg("+").arg("-").arg("COUNT").arg(1).clone();
-    let commands: Vec<Cmd> = results.iter().map(last).collect();
-    let error = |reply| {
-        let entry = reply::list(reply)?.into_iter().next().unwrap_or(Value::Array(Vec::new()));
-        let words = reply::list(entry)?.into_iter().nth(1).unwrap_or(Value::Nil);
-        let mut words =
-            reply::list(words)?.into_iter().skip_while(|word| reply::text(word).as_deref() != Some("exc_string"));
-        let text = words.nth(1).and_then(|text| BASE64_STANDARD.decode(bytes(text).ok()?).ok());
-        let text = text.and_then(|packed| decompress_to_vec_zlib_with_limit(&packed, TRACEBACK).ok());
-        Ok(text.and_then(|text| text.trim_ascii().rsplit(|byte| *byte == b'\n').next().map(<[u8]>::to_vec)))
-    };
-    persistently(client, &commands).into_iter().map(|reply| error(reply?)).collect()
+/// The last line of the traceback of a failed job, which its last result has as base64 of what zlib made of it.
+fn rq_error(client: &Client, results: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
+    let last = cmd("XREVRANGE").arg(results).arg("+").arg("-").arg("COUNT").arg(1).clone();
+    let entry = reply::list(client.call(&last, Resend::Harmless)?)?.into_iter().next().unwrap_or(Value::Nil);
+    let fields = reply::list(entry)?.into_iter().nth(1).unwrap_or(Value::Nil);
+    let name = |word: &Value| reply::text(word).as_deref() == Some("exc_string");
+    let text = reply::list(fields)?.into_iter().skip_while(|word| !name(word)).nth(1);
+    let text = text.and_then(|text| BASE64_STANDARD.decode(bytes(text).ok()?).ok());
+    let text = text.and_then(|packed| decompress_to_vec_zlib_with_limit(&packed, TRACEBACK).ok());
+    Ok(text.and_then(|text| text.trim_ascii().rsplit(|byte| *byte == b'\n').next().map(<[u8]>::to_vec)))
 }
 
 /// RQ keeps how many retries are left, but counts those alone that the job itself has asked for. Of the others, it is only
@@ -105,17 +110,14 @@ fn rq_past(hash: &Hash, error: Option<Vec<u8>>, is_dead: bool) -> NewMessage {
     }
 }
 
-fn rq_job(found: Found, mut hash: Hash, past: NewMessage, key: &[u8], results: &[u8], only_ids: bool) -> Element {
-    if hash.is_empty() {
-        return Element::Broken(format!("the job {} is gone", shown(key)));
-    }
+fn rq_job(found: Found, past: NewMessage, mut hash: Hash, keys: [&[u8]; 2], only_ids: bool) -> Element {
     let id = id("rq", &[&found.value]);
     let (payload, remove) = if only_ids {
         (found.value, Vec::new())
     } else {
         hash.sort();
         hash.insert(0, (b"id".to_vec(), found.value));
-        (fields_as_json(&hash), [key, results].map(|key| cmd("DEL").arg(key).clone()).into())
+        (fields_as_json(&hash), keys.map(|key| cmd("DEL").arg(key).clone()).into())
     };
     Element::Message { message: Box::new(NewMessage { id, payload, due: found.due, ..past }), remove }
 }
@@ -129,14 +131,9 @@ pub fn bullmq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     // A queue has one name in ids, with the usual prefix or without it.
     let bare = source.strip_prefix(b"bull:").filter(|name| !name.contains(&b':')).unwrap_or(source);
     let key = |rest: &[u8]| [base.as_slice(), rest].concat();
-    let convert = |is_dead: bool| -> Convert {
-        let (base, queue) = (base.clone(), bare.to_vec());
-        Box::new(move |client: &Client, all: Vec<Found>| {
-            let keys: Vec<Vec<u8>> = all.iter().map(|found| [base.as_slice(), &found.value].concat()).collect();
-            let hashes = hashes(client, &keys)?;
-            let elements = all.into_iter().zip(keys).zip(hashes);
-            Ok(elements.map(|((found, key), hash)| bullmq_job(&queue, found, &key, &hash, is_dead)).collect())
-        })
+    let convert = |is_dead: bool| {
+        let queue = bare.to_vec();
+        with_hashes(base.clone(), move |_, found, key, hash| Ok(bullmq_job(&queue, found, key, &hash, is_dead)))
     };
     let mut parts = Parts::new();
     for list in [b"wait".as_slice(), b"paused"] {
@@ -149,13 +146,6 @@ pub fn bullmq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
 }
 
 fn bullmq_job(queue: &[u8], found: Found, key: &[u8], hash: &Hash, is_dead: bool) -> Element {
-    // A marker, by which older versions wake workers.
-    if found.value.starts_with(b"0:") {
-        return Element::Foreign;
-    }
-    if hash.is_empty() {
-        return Element::Broken(format!("the job {} is gone", shown(key)));
-    }
     let text = |name| field(hash, name).map(|value| String::from_utf8_lossy(value).into_owned());
     let number = |name| text(name).and_then(|text| text.parse::<i64>().ok());
     // As it is: parsing and writing it again could change a number or the order of keys.

@@ -234,8 +234,8 @@ impl Import<'_> {
         for (((message, pushed), known), removal) in messages.iter().zip(&pushed).zip(known).zip(removals) {
             match (pushed, known) {
                 (Pushed::New, _) => self.counts.imported += 1,
-                (_, Known::Same) => self.counts.already += 1,
-                (_, Known::Other(what)) => {
+                (_, None) => self.counts.already += 1,
+                (_, Some(what)) => {
                     self.counts.fail(format!("{}: {what}", shown(&message.id)));
                     continue;
                 }
@@ -260,73 +260,43 @@ impl Import<'_> {
         }
     }
 
-    /// Whether the messages that the queue has already are those of the source, and not others that have the same id.
-    fn known(&self, messages: &[NewMessage], pushed: &[Pushed]) -> Result<Vec<Known>, Failure> {
-        let held: Vec<&[u8]> = messages
-            .iter()
-            .zip(pushed)
-            .filter(|(_, pushed)| **pushed != Pushed::New)
-            .map(|(message, _)| message.id.as_slice())
-            .collect();
+    /// Why a message that the queue has already may be another one than that of the source with the same id.
+    fn known(&self, messages: &[NewMessage], pushed: &[Pushed]) -> Result<Vec<Option<&'static str>>, Failure> {
+        let is_held = |(_, pushed): &(&NewMessage, &Pushed)| **pushed != Pushed::New;
+        let held: Vec<&[u8]> =
+            messages.iter().zip(pushed).filter(is_held).map(|(message, _)| message.id.as_slice()).collect();
         let mut held = get_all(self.client, self.queue, &held)?.into_iter();
-        let known = messages.iter().zip(pushed).map(|(message, pushed)| match pushed {
-            Pushed::New => Known::Same,
-            Pushed::Held | Pushed::Dead => {
-                let held = held.next().flatten();
-                if self.is_move && !self.is_exact {
-                    compare_job(message, held.as_ref())
-                } else {
-                    held.map_or(Known::Same, |held| compare(message, &held, self.is_move))
-                }
-            }
+        let known = messages.iter().zip(pushed).map(|both| {
+            let held = is_held(&both).then(|| held.next().flatten())?;
+            difference(both.0, held.as_ref(), self.is_move, self.is_exact)
         });
         Ok(known.collect())
     }
 }
 
-enum Known {
-    Same,
-    Other(&'static str),
-}
-
-/// A job is removed from the source only if it is certain that the queue has this one. A library can put a job of the same
-/// id there again, and for a message that is no longer waiting the queue does not tell its first due time.
-fn compare_job(message: &NewMessage, held: Option<&Fields>) -> Known {
+/// What differs. A message that was retried or rescheduled has another due time, but one that was never delivered should have that
+/// of the source: if it does not, the element in the source is newer, and must not be removed. A job is removed only if it is
+/// certain that the queue has this one: a library can put a job of the same id there again, and for a message that is no longer
+/// waiting the queue does not tell its first due time.
+fn difference(message: &NewMessage, held: Option<&Fields>, is_move: bool, is_exact: bool) -> Option<&'static str> {
+    let is_certain = !is_move || is_exact;
     let Some(held) = held else {
-        return Known::Other("the queue had a job of this id, which may be another one");
+        return (!is_certain).then_some("the queue had a job of this id, which may be another one");
     };
-    if held.bytes("payload") != message.payload {
-        return Known::Other("the queue has another message of this id");
-    }
     let state = held.text("state");
-    if message.dead.is_some() && state != "dead" {
-        return Known::Other("the queue has it already, and it is not dead there");
-    }
-    match message.due {
-        Some(due) if !is_waiting(message, held) || held.int("due") != Some(due) => {
-            Known::Other("the queue has it already, perhaps with another due time")
-        }
-        _ => Known::Same,
-    }
-}
-
-/// Whether it was not delivered since it was imported.
-fn is_waiting(message: &NewMessage, held: &Fields) -> bool {
-    matches!(held.text("state").as_str(), "delayed" | "ready") && held.int("attempt") == message.attempt.or(Some(0))
-}
-
-/// A message that was retried or rescheduled has another due time, but one that was never delivered should have that of the
-/// source. If it does not, the element in the source is newer, and must not be removed.
-fn compare(message: &NewMessage, held: &Fields, is_move: bool) -> Known {
-    let state = held.text("state");
-    if state == "done" {
-        return Known::Same;
+    if is_certain && state == "done" {
+        return None;
     }
     if held.bytes("payload") != message.payload {
-        return Known::Other("the queue has another message of this id");
+        return Some("the queue has another message of this id");
     }
-    if is_move && is_waiting(message, held) && message.due.is_some_and(|due| held.int("due") != Some(due)) {
-        return Known::Other("the queue has it already, with another due time");
+    if is_move && message.dead.is_some() && state != "dead" {
+        return Some("the queue has it already, and it is not dead there");
     }
-    Known::Same
+    let due = message.due.filter(|_| is_move)?;
+    // It was not delivered since it was imported.
+    let is_waiting =
+        matches!(state.as_str(), "delayed" | "ready") && held.int("attempt") == message.attempt.or(Some(0));
+    let is_other = if is_waiting { held.int("due") != Some(due) } else { !is_exact };
+    is_other.then_some("the queue has it already, perhaps with another due time")
 }

@@ -19,8 +19,8 @@ const NAMED = 3;
 /** What the page can do about a check, and in which tab. */
 const HERE = {
   paused: ["Resume it here"], closed: ["Open it here"], dead: ["Its dead messages", "dead"], "dead-full": ["Its dead messages", "dead"], dying: ["Its dead messages", "dead"], stuck: ["Its consumers", "consumers"],
-  "group-paused": ["Resume it here", "groups"], "group-rate": ["Its groups", "groups"], "group-limit": ["Its groups", "groups"],
-  full: ["Its limits", "details"], refused: ["Its limits", "details"], forward: ["Its settings", "details"], deadforward: ["Its settings", "details"], batch: ["Its batches", "batches"],
+  "group": ["Its groups", "groups"],
+  full: ["Its limits", "details"], forward: ["Its settings", "details"], deadforward: ["Its settings", "details"], batch: ["Its batches", "batches"],
 };
 /** Those whose advice is to look at something, which the page shows although it may change nothing. */
 const LOOKS = new Set(["dead", "dead-full", "dying"]);
