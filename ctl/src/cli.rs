@@ -30,7 +30,7 @@ pub use overview::{command, named, overview, queue_of};
 pub use push::{PushArgs, ScheduleArgs};
 pub use queue::{AlterArgs, CreateArgs, DeleteArgs, PromoteArgs, PurgeArgs};
 pub use state::StateParser;
-pub use work::{ExportArgs, WorkArgs};
+pub use work::{ExportArgs, HandlerArgs, WorkArgs};
 
 use crate::connection::Connection;
 use crate::name::{MessageId, QueueName};

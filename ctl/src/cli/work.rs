@@ -22,6 +22,26 @@ pub struct WorkArgs {
     /// A queue, and how many of its messages are worked on at the same time, by default one; can be repeated
     #[arg(short = 'q', long = "queue", value_name = "QUEUE=CONCURRENCY", required_unless_present = "config", value_parser = parse_queue)]
     pub queues: Vec<QueueArg>,
+    #[command(flatten)]
+    pub how: HandlerArgs,
+    /// Where to serve /metrics and /healthz, such as 127.0.0.1:9900
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_listen)]
+    pub listen: Option<String>,
+    /// A file with the workers of many queues, which is read again at SIGHUP; contrib/workers.toml is an example
+    #[arg(long, value_name = "FILE",
+        conflicts_with_all = ["queues", "time_limit", "grace", "lease", "headers", "retry_on", "pause_on_429"])]
+    pub config: Option<PathBuf>,
+    /// Log the beginning and the end of each message too
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// What the log is made of, which is written to standard error
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub log_format: LogFormat,
+}
+
+/// How messages are handled: by a command, or by a post.
+#[derive(Args, Clone, PartialEq, Eq, Debug)]
+pub struct HandlerArgs {
     /// A command that runs for longer is ended with its whole process group, and the message is retried
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub time_limit: Option<Duration>,
@@ -31,9 +51,6 @@ pub struct WorkArgs {
     /// How long after the death of this worker its messages are delivered again, by default what the queue says; does not limit the work
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub lease: Option<Duration>,
-    /// Where to serve /metrics and /healthz, such as 127.0.0.1:9900
-    #[arg(long, value_name = "HOST:PORT", value_parser = parse_listen)]
-    pub listen: Option<String>,
     /// Post each payload to this URL instead of running a command
     #[arg(long, value_name = "URL")]
     pub post: Option<String>,
@@ -47,16 +64,6 @@ pub struct WorkArgs {
     /// With --post: an answer 429 also pauses the queue for its Retry-After
     #[arg(long = "pause-on-429", requires = "post", conflicts_with = "command")]
     pub pause_on_429: bool,
-    /// A file with the workers of many queues, which is read again at SIGHUP; contrib/workers.toml is an example
-    #[arg(long, value_name = "FILE",
-        conflicts_with_all = ["queues", "time_limit", "grace", "lease", "headers", "retry_on", "pause_on_429"])]
-    pub config: Option<PathBuf>,
-    /// Log the beginning and the end of each message too
-    #[arg(short, long)]
-    pub verbose: bool,
-    /// What the log is made of, which is written to standard error
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-    pub log_format: LogFormat,
     /// The command and its arguments, which no shell reads
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,

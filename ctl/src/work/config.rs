@@ -118,7 +118,6 @@ fn jobs_of(keys: BTreeMap<String, Value>) -> Result<Vec<Job>, String> {
 #[cfg(test)]
 mod tests {
     use super::parse;
-    use crate::work::job::Action;
     use std::time::Duration;
 
     #[test]
@@ -137,9 +136,9 @@ mod tests {
     fn a_worker_has_the_defaults_of_the_options() {
         let config = parse("[[worker]]\nqueue = \"a=b\"\ncommand = [\"true\", \"--help\"]\n").unwrap();
         let job = &config.jobs[0];
-        assert_eq!((job.queue.as_str(), job.concurrency, job.time_limit), ("a=b", 1, None));
-        assert_eq!((job.grace, job.lease), (Duration::from_secs(30), None));
-        assert_eq!(job.action, Action::Command(vec!["true".into(), "--help".into()]));
+        assert_eq!((job.queue.as_str(), job.concurrency, job.how.time_limit), ("a=b", 1, None));
+        assert_eq!((job.how.grace, job.how.lease), (Duration::from_secs(30), None));
+        assert_eq!(job.how.command, ["true", "--help"]);
     }
 
     #[test]

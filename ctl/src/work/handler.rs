@@ -4,6 +4,7 @@ use super::about::environment;
 use super::log::Log;
 use super::output::RESULT_BYTES;
 use super::process::{End, Process};
+use crate::cli::HandlerArgs;
 use crate::failure;
 use crate::name::shown;
 use crate::time;
@@ -64,14 +65,8 @@ enum Cut {
 
 impl Handler {
     /// Refuses a program that cannot be run, before any message spends an attempt on it.
-    pub fn new(
-        command: &[OsString],
-        time_limit: Option<Duration>,
-        grace: Duration,
-        processes: &Arc<Processes>,
-        log: Log,
-    ) -> Result<Handler, failure::Failure> {
-        let Some((program, args)) = command.split_first() else {
+    pub fn new(how: &HandlerArgs, processes: &Arc<Processes>, log: Log) -> Result<Handler, failure::Failure> {
+        let Some((program, args)) = how.command.split_first() else {
             return Err(failure::Failure::usage("no command: dqctl work -q mail=8 -- ./handler"));
         };
         if !is_program(program) {
@@ -81,8 +76,8 @@ impl Handler {
         Ok(Handler {
             program: program.clone(),
             args: args.to_vec(),
-            time_limit,
-            grace,
+            time_limit: how.time_limit,
+            grace: how.grace,
             processes: Arc::clone(processes),
             log,
             has_warned: AtomicBool::new(false),

@@ -18,7 +18,7 @@ use crate::export::labels;
 use crate::failure::{Failure, Outcome};
 use crate::http;
 use dq_client::{Client, Error, Metrics};
-use job::{Action, Job};
+use job::Job;
 use log::Log;
 use serde_json::{json, Map, Value as Json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -80,10 +80,8 @@ fn described(client: &Client, jobs: &[Job]) -> (String, Json) {
     let servers = client.servers().unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let of = if servers.is_empty() { String::new() } else { format!("; the server is {servers}") };
     let one = |job: &Job| {
-        let what = match &job.action {
-            Action::Command(command) => command.first().map(|program| program.to_string_lossy().into_owned()),
-            Action::Post(target) => Some(post::without_secrets(&target.url)),
-        };
+        let program = || job.how.command.first().map(|program| program.to_string_lossy().into_owned());
+        let what = job.how.post.as_deref().map(post::without_secrets).or_else(program);
         format!("{} ({} at a time, {})", job.queue, job.concurrency, what.unwrap_or_default())
     };
     let queues: Vec<String> = jobs.iter().map(one).collect();

@@ -1,8 +1,10 @@
 //! Handles one message: posts it to a URL, and turns the answer into an ack or a nack.
 
 use super::about::{encoded, request_headers};
+use super::job::Job;
 use super::log::Log;
 use super::output::RESULT_BYTES;
+use crate::cli::HandlerArgs;
 use crate::{failure, time};
 use dq_client::{Client, Context, Failure, Raw};
 use nix::sys::signal::{SigSet, Signal};
@@ -21,43 +23,26 @@ const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 /// How much of an answer is kept as the error of the message.
 const KEPT: u64 = 900;
 
-/// Where payloads are posted.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Target {
-    pub url: String,
-    pub headers: Vec<(String, String)>,
-    pub retry_on: Vec<u16>,
-    pub pause_on_429: bool,
-}
-
 /// Posts each message to a URL.
 pub struct Post {
     client: Client,
     log: Log,
     agent: Agent,
     url: Uri,
-    headers: Vec<(String, String)>,
-    retry_on: Vec<u16>,
-    pause_on_429: bool,
+    how: HandlerArgs,
     time_limit: Duration,
 }
 
 impl Post {
     /// Refuses a URL that cannot be posted to, before any message spends an attempt on it.
-    pub fn new(
-        client: &Client,
-        target: &Target,
-        concurrency: usize,
-        time_limit: Option<Duration>,
-        log: Log,
-    ) -> Result<Post, failure::Failure> {
+    pub fn new(client: &Client, url: &str, job: &Job, log: Log) -> Result<Post, failure::Failure> {
         let wrong = || {
-            let url = without_secrets(&target.url);
+            let url = without_secrets(url);
             failure::Failure::usage(format!(
                 "{url} is not a URL that can be posted to, such as https://example.org/hook"
             ))
         };
-        let uri: Uri = target.url.parse().map_err(|_| wrong())?;
+        let uri: Uri = url.parse().map_err(|_| wrong())?;
         let is_tls = match uri.scheme_str() {
             Some("https") => true,
             Some("http") => false,
@@ -66,14 +51,14 @@ impl Post {
         if uri.host().is_none_or(str::is_empty) {
             return Err(wrong());
         }
-        let time_limit = time_limit.unwrap_or(TIME_LIMIT);
+        let time_limit = job.how.time_limit.unwrap_or(TIME_LIMIT);
         let mut config = Agent::config_builder()
             .timeout_global(Some(time_limit))
             .max_redirects(0)
             .max_redirects_will_error(false)
             .http_status_as_error(false)
-            .max_idle_connections(concurrency)
-            .max_idle_connections_per_host(concurrency)
+            .max_idle_connections(job.concurrency)
+            .max_idle_connections_per_host(job.concurrency)
             .user_agent(concat!("dqctl/", env!("CARGO_PKG_VERSION")));
         if is_tls {
             config = config.tls_config(tls()?);
@@ -83,9 +68,7 @@ impl Post {
             log,
             agent: config.build().into(),
             url: uri,
-            headers: target.headers.clone(),
-            retry_on: target.retry_on.clone(),
-            pause_on_429: target.pause_on_429,
+            how: job.how.clone(),
             time_limit,
         })
     }
@@ -95,8 +78,8 @@ impl Post {
         block_child_signals();
         let mut request = self.agent.post(&self.url);
         let of_message = context.meta().map(request_headers).unwrap_or_default();
-        let is_set = |name: &str| self.headers.iter().any(|(set, _)| set.eq_ignore_ascii_case(name));
-        for (name, value) in of_message.iter().filter(|(name, _)| !is_set(name)).chain(&self.headers) {
+        let is_set = |name: &str| self.how.headers.iter().any(|(set, _)| set.eq_ignore_ascii_case(name));
+        for (name, value) in of_message.iter().filter(|(name, _)| !is_set(name)).chain(&self.how.headers) {
             request = request.header(name, value);
         }
         if !is_set("content-type") && !of_message.iter().any(|(name, _)| name == "content-type") {
@@ -125,13 +108,13 @@ impl Post {
         let delay = header.filter(|_| matches!(status, 429 | 503)).and_then(|value| delay(value, SystemTime::now()));
         let text = error_of(answer);
         if let Some(delay) = delay {
-            if status == 429 && self.pause_on_429 {
+            if status == 429 && self.how.pause_on_429 {
                 self.pause(context.queue(), delay);
             }
             return Err(Failure::retry_after(delay, text));
         }
         let is_refusal = (400..500).contains(&status) && !matches!(status, 408 | 425 | 429);
-        if is_refusal && !self.retry_on.contains(&status) {
+        if is_refusal && !self.how.retry_on.contains(&status) {
             Err(Failure::reject(text))
         } else {
             Err(Failure::retry(text))

@@ -177,12 +177,12 @@ impl Workers {
         let is_interrupted = Arc::new(AtomicBool::new(false));
         let (log, interrupted) = (self.log, Arc::clone(&is_interrupted));
         let mut pool = Pool::new(job.concurrency).queue(&job.queue).meta();
-        if let Some(lease) = job.lease {
+        if let Some(lease) = job.how.lease {
             pool = pool.lease(lease);
         }
         let running = Worker::new(self.client.clone())
             .metrics_in(&self.metrics)
-            .grace(job.grace + TO_GIVE_BACK)
+            .grace(job.how.grace + TO_GIVE_BACK)
             .on_event(move |event| {
                 match event {
                     Event::Interrupted { .. } => interrupted.store(true, Relaxed),
@@ -235,8 +235,8 @@ impl QueueWorker {
     fn change(&mut self, ready: Ready) -> Result<(), Failure> {
         let Ready { job, handle, .. } = ready;
         *self.handle.write().unwrap_or_else(PoisonError::into_inner) = handle;
-        self.running.set_lease(&job.queue, job.lease);
-        self.running.set_grace(job.grace + TO_GIVE_BACK);
+        self.running.set_lease(&job.queue, job.how.lease);
+        self.running.set_grace(job.how.grace + TO_GIVE_BACK);
         let resized = self.running.set_concurrency(&job.queue, job.concurrency);
         self.job = job;
         Ok(resized?)
