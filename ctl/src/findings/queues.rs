@@ -178,10 +178,12 @@ fn closed(queue: &Queue) -> Looked {
     if queue.number("closed") == 0 {
         return nothing();
     }
-    // Whoever gave an end to it knows that it is closed.
-    let severity = if queue.info.int("closed-until").is_some() { Note } else { Warning };
+    let (severity, what) = match queue.info.int("closed-until") {
+        Some(_) => (Note, "it is closed for a time"),
+        None => (Warning, "it is closed until it is resumed"),
+    };
     let why = "producers get the error QUEUECLOSED, and lose the message if they do not keep it";
-    one(severity, "it is closed", why, "when it has been drained, open it with dqctl resume QUEUE in")
+    one(severity, what, why, "when it has been drained, open it with dqctl resume QUEUE in")
 }
 
 fn failing(queue: &Queue, name: &str, why: &str) -> Looked {

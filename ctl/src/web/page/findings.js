@@ -28,11 +28,9 @@ const LOOKS = new Set(["dead", "dead-full", "dying"]);
 const ADVICE = { "no-consumer": "start its consumers" };
 const SEVERITIES = [["critical", "bad"], ["warning", "warning"], ["note", "note"], ["not checked", "note"]];
 
-/** What was found. The doctor may know of what messages died that were moved, since it reads the queue to which they were. */
+/** What was found: of deaths what the page has counted, otherwise the words of the doctor. */
 function whatOf({ what, deaths, ...row }) {
-  const words = deathWords({ ...row, deaths });
-  const cause = deaths?.cause === null ? what.match(/; \d+ of the \d+ that are there .*/)?.[0] ?? "" : "";
-  return words ? words + cause : what;
+  return deathWords({ ...row, deaths }) || what;
 }
 
 /** The name of a program stays as it is typed. */
