@@ -6,13 +6,12 @@
 //! with a count above zero is the answer. The answer is exact and always available, whereas an order by receipt would
 //! cost each delivery a second insertion and 16 bytes.
 
-use super::id::Receipt;
+use super::id::{Receipt, COUNT_BITS};
 use super::memory::{of_box, of_vec};
 use super::time::UnixMs;
 
-/// The bits of an entry below its millisecond: as many as in a receipt, so the deliveries of one millisecond cannot
+/// The part of an entry below its millisecond: as many bits as in a receipt, so the deliveries of one millisecond cannot
 /// overflow them.
-const COUNT_BITS: u32 = 20;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
 /// The number of running deliveries by the millisecond in which they began. At most 8 bytes per delivery, and usually

@@ -9,8 +9,18 @@ use super::time::UnixMs;
 use std::fmt;
 
 /// The bits of a hybrid clock below the milliseconds: a million ticks per millisecond before it runs ahead of the wall
-/// clock.
-const COUNT_BITS: u32 = 20;
+/// clock. Sequences, receipts and the turns of groups are such ticks.
+pub(super) const COUNT_BITS: u32 = 20;
+
+/// The first tick of an instant.
+pub(super) const fn first_tick(instant: UnixMs) -> u64 {
+    instant.as_ms() << COUNT_BITS
+}
+
+/// The instant of a tick.
+pub(super) const fn instant_of(tick: u64) -> UnixMs {
+    UnixMs::new(tick >> COUNT_BITS)
+}
 
 /// The smallest number of digits that the milliseconds of a generated id have. Producers may choose names of the form
 /// `digits-digits` with fewer digits before the dash, such as `2024-01`, so a generated id never looks like one.

@@ -45,7 +45,7 @@ pub(super) use upcoming::{Pops, Upcoming};
 pub(super) use view::GroupView;
 
 use super::gate::Pause;
-use super::id::GroupId;
+use super::id::{first_tick, GroupId, COUNT_BITS};
 use super::rate::Rate;
 use super::settings::{GroupOrder, Settings};
 use super::time::UnixMs;
@@ -79,23 +79,15 @@ impl From<&Settings> for GroupLimits {
     }
 }
 
-/// The bits of a turn below its millisecond: turns are numbered like sequences and receipts.
-const TURN_BITS: u32 = 20;
-
-/// The first turn of a millisecond.
-fn turn_at(time: UnixMs) -> u64 {
-    time.as_ms() << TURN_BITS
-}
-
-/// The last turn of a millisecond.
+/// The last turn of a millisecond. Turns are numbered like sequences and receipts.
 fn last_turn_at(time: UnixMs) -> u64 {
-    turn_at(time) | ((1 << TURN_BITS) - 1)
+    first_tick(time) | ((1 << COUNT_BITS) - 1)
 }
 
 /// When a group gets its turn, given the due time of its first message: at that time, but not before the group's last
 /// turn. Never returns zero, which stands for no turn.
 fn place_in_round(due: UnixMs, last_turn: u64) -> u64 {
-    turn_at(due).max(last_turn).max(1)
+    first_tick(due).max(last_turn).max(1)
 }
 
 /// What clients see of a group.

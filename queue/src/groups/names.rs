@@ -5,7 +5,8 @@
 //! that removed it: the order in which one effect removes and adds messages then does not matter.
 
 use super::slab::Slab;
-use super::{last_turn_at, place_in_round, turn_at, GroupId, GroupLimits};
+use super::{last_turn_at, place_in_round, GroupId, GroupLimits};
+use crate::id::first_tick;
 use crate::memory::{given, of_tree, of_vec};
 use crate::name_index::{NameHash, NameIndex};
 use crate::time::UnixMs;
@@ -123,7 +124,7 @@ impl GroupNames {
             }
         };
         if self.limits.by_turn {
-            self.last = self.last.max(turn_at(of.now));
+            self.last = self.last.max(first_tick(of.now));
         }
         let turn = self.last;
         if let Some(entry) = self.entries.occupy(number) {
@@ -233,7 +234,7 @@ impl GroupNames {
 
     /// The turn of the deliveries of one effect, which comes after everything that fell due by then.
     pub fn next_turn(&mut self, now: UnixMs) -> u64 {
-        self.last = self.last.max(turn_at(now)).saturating_add(1);
+        self.last = self.last.max(first_tick(now)).saturating_add(1);
         self.last
     }
 
@@ -268,7 +269,7 @@ impl GroupNames {
         let mut all: Vec<_> = all.chain([(self.ungrouped, &b""[..], None)]).collect();
         all.sort_unstable();
         let behind = all.partition_point(|(turn, ..)| *turn <= limit);
-        let base = all.get(behind.wrapping_sub(1)).map_or(0, |(turn, ..)| *turn).max(turn_at(now));
+        let base = all.get(behind.wrapping_sub(1)).map_or(0, |(turn, ..)| *turn).max(first_tick(now));
         let moved: Vec<_> = all.iter().skip(behind).map(|(.., id)| *id).collect();
         self.last = base;
         for id in moved {

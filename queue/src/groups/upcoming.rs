@@ -4,8 +4,8 @@
 //! this for the groups concerned and leaves the orders unchanged. Within one pop, all messages that were taken occupy
 //! their groups until the pop is complete; after a single pop without a lease, the message makes room for the next one.
 
-use super::{place_in_round, turn_at, GroupId, GroupView};
-use crate::id::Sequence;
+use super::{place_in_round, GroupId, GroupView};
+use crate::id::{first_tick, Sequence};
 use crate::messages::Messages;
 use crate::order::Key;
 use crate::time::UnixMs;
@@ -81,7 +81,7 @@ impl<'a> Upcoming<'a> {
             ungrouped: ungrouped.peekable(),
             heads: view.iter_heads(now).peekable(),
             next: BinaryHeap::new(),
-            last: messages.last_turn().max(turn_at(now)),
+            last: messages.last_turn().max(first_tick(now)),
             ungrouped_turn: None,
         }
     }

@@ -2,11 +2,11 @@
 //! ms, big-endian), and a record of its fields.
 
 use super::codec::{Reader, Writer};
-use super::numbers::{at_distance, distance, joined, split, ticks};
+use super::numbers::{at_distance, distance, joined, split};
 use super::seal::{seal, VERSION_MASK};
 use super::{Refused, VERSION};
 use crate::effect::{Effect, Grant, Stamped};
-use crate::id::Sequence;
+use crate::id::{first_tick, Sequence};
 use crate::time::UnixMs;
 
 /// The bytes of an instant, which has 44 bits.
@@ -119,14 +119,14 @@ impl Writer<'_> {
 
     /// The sequence of one message, without the length of a list.
     fn one(&mut self, sequence: Sequence) -> Result<(), Refused> {
-        split(distance(sequence.0, ticks(self.now))).iter().try_for_each(|number| self.put(number))
+        split(distance(sequence.0, first_tick(self.now))).iter().try_for_each(|number| self.put(number))
     }
 }
 
 impl<'a> Reader<'a> {
     fn one(&mut self) -> Result<Sequence, Refused> {
         let distance = joined(self.get()?, self.get()?);
-        Ok(Sequence(at_distance(distance, ticks(self.now))))
+        Ok(Sequence(at_distance(distance, first_tick(self.now))))
     }
 
     fn one_delivered(&mut self, acked: Vec<Sequence>) -> Result<Effect<'a>, Refused> {

@@ -1,12 +1,12 @@
 //! Whole messages.
 
 use super::codec::{Decode, Encode, Reader, Writer};
-use super::numbers::{at_distance, distance, instant_of, reason, reason_code, ticks, time_at, time_distance};
+use super::numbers::{at_distance, distance, reason, reason_code, time_at, time_distance};
 use super::Refused;
 use crate::effect::Image;
 use crate::errors::Errors;
 use crate::headers::{HeaderBlock, Headers};
-use crate::id::{Receipt, Sequence};
+use crate::id::{first_tick, instant_of, Receipt, Sequence};
 use crate::origin::Origin;
 use crate::record::{Phase, Record, Ttl};
 use crate::time::{DurationMs, UnixMs};
@@ -191,27 +191,27 @@ fn get_origin(accepted: Option<i64>, chain: Option<i64>, created: UnixMs) -> Res
 /// One message, with its sequence as a distance from the instant of the decision.
 impl Encode for Image<'_> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        put_image(to, self, ticks(to.now))
+        put_image(to, self, first_tick(to.now))
     }
 }
 
 impl<'a> Decode<'a> for Image<'a> {
     fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
-        get_image(from, ticks(from.now))
+        get_image(from, first_tick(from.now))
     }
 }
 
 /// The sequence of each is a distance from the one before.
 impl Encode for Vec<Image<'_>> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let mut last = ticks(to.now);
+        let mut last = first_tick(to.now);
         to.list(self, |to, image| put_image(to, image, std::mem::replace(&mut last, image.record.sequence.0)))
     }
 }
 
 impl<'a> Decode<'a> for Vec<Image<'a>> {
     fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
-        let mut last = ticks(from.now);
+        let mut last = first_tick(from.now);
         from.list(|from| {
             let image = get_image(from, last)?;
             last = image.record.sequence.0;

@@ -5,14 +5,11 @@
 use super::codec::{Decode, Encode, Reader, Writer};
 use super::Refused;
 use crate::effect::{Deadlines, Grant};
-use crate::id::{Receipt, Sequence};
+use crate::id::{first_tick, Receipt, Sequence, COUNT_BITS};
 use crate::record::Reason;
 use crate::settings::Retries;
 use crate::spans::{Span, Spans};
 use crate::time::{DurationMs, UnixMs};
-
-/// The bits of a sequence or a receipt below its milliseconds.
-const COUNT_BITS: u32 = 20;
 
 /// The distance from `base` to `number`.
 pub(super) fn distance(number: u64, base: u64) -> i64 {
@@ -22,16 +19,6 @@ pub(super) fn distance(number: u64, base: u64) -> i64 {
 /// The number at this distance from `base`.
 pub(super) fn at_distance(distance: i64, base: u64) -> u64 {
     base.wrapping_add(distance as u64)
-}
-
-/// The smallest sequence or receipt of an instant.
-pub(super) fn ticks(instant: UnixMs) -> u64 {
-    instant.as_ms() << COUNT_BITS
-}
-
-/// The instant of a sequence or a receipt.
-pub(super) fn instant_of(ticks: u64) -> UnixMs {
-    UnixMs::new(ticks >> COUNT_BITS)
 }
 
 /// The distance from `base` to `time`, in milliseconds.
@@ -125,25 +112,25 @@ impl Decode<'_> for Reason {
 /// A sequence in an effect is written as its distance from the smallest sequence of the instant of the decision.
 impl Encode for Sequence {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        to.put(&distance(self.0, ticks(to.now)))
+        to.put(&distance(self.0, first_tick(to.now)))
     }
 }
 
 impl Decode<'_> for Sequence {
     fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        Ok(Sequence(at_distance(from.get()?, ticks(from.now))))
+        Ok(Sequence(at_distance(from.get()?, first_tick(from.now))))
     }
 }
 
 impl Encode for Receipt {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        to.put(&distance(self.0, ticks(to.now)))
+        to.put(&distance(self.0, first_tick(to.now)))
     }
 }
 
 impl Decode<'_> for Receipt {
     fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        Ok(Receipt(at_distance(from.get()?, ticks(from.now))))
+        Ok(Receipt(at_distance(from.get()?, first_tick(from.now))))
     }
 }
 
@@ -153,7 +140,7 @@ impl Encode for Vec<Sequence> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         let Some((first, others)) = self.split_first() else { return to.array(0) };
         to.array(self.len() + 1)?;
-        split(distance(first.0, ticks(to.now))).iter().try_for_each(|number| to.put(number))?;
+        split(distance(first.0, first_tick(to.now))).iter().try_for_each(|number| to.put(number))?;
         let mut last = first.0;
         others.iter().try_for_each(|next| to.put(&distance(next.0, std::mem::replace(&mut last, next.0))))
     }
@@ -167,7 +154,7 @@ impl Decode<'_> for Vec<Sequence> {
             [ms, rest, others @ ..] => (joined(*ms, *rest), others),
             [_] => return Err(Refused::Malformed),
         };
-        let mut last = ticks(from.now);
+        let mut last = first_tick(from.now);
         let next = |distance| {
             last = at_distance(distance, last);
             Sequence(last)
@@ -179,7 +166,7 @@ impl Decode<'_> for Vec<Sequence> {
 /// For each message its sequence, as a distance from that of the one before, and the instant.
 impl Encode for Deadlines {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let mut last = ticks(to.now);
+        let mut last = first_tick(to.now);
         to.array(2 * self.len())?;
         self.iter().try_for_each(|(sequence, at)| {
             to.put(&distance(sequence.0, std::mem::replace(&mut last, sequence.0)))?;
@@ -190,7 +177,7 @@ impl Encode for Deadlines {
 
 impl Decode<'_> for Deadlines {
     fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        let (now, mut last) = (from.now, ticks(from.now));
+        let (now, mut last) = (from.now, first_tick(from.now));
         let both = |pair: &[i64]| {
             let [sequence, at] = *pair else { return Err(Refused::Malformed) };
             last = at_distance(sequence, last);
@@ -204,7 +191,7 @@ impl Decode<'_> for Deadlines {
 /// as a distance from the first.
 impl Encode for Spans {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let mut last = ticks(to.now);
+        let mut last = first_tick(to.now);
         let both = |span: Span| {
             let first = distance(span.first.0, std::mem::replace(&mut last, span.last.0));
             [first, distance(span.last.0, span.first.0)]
@@ -215,7 +202,7 @@ impl Encode for Spans {
 
 impl Decode<'_> for Spans {
     fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        let mut last = ticks(from.now);
+        let mut last = first_tick(from.now);
         let span = |pair: &[i64]| {
             let [first, length] = pair else { return Err(Refused::Malformed) };
             let first = at_distance(*first, last);
@@ -232,7 +219,7 @@ impl Decode<'_> for Spans {
 /// the instant of the decision), and the attempt.
 impl Encode for Vec<Grant> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let base = ticks(to.now);
+        let base = first_tick(to.now);
         let (mut sequence, mut deadline, mut receipt) = (base, to.now, base);
         let mut numbers = Vec::with_capacity(4 * self.len() + 1);
         for grant in self {
@@ -252,7 +239,7 @@ impl Encode for Vec<Grant> {
 
 impl Decode<'_> for Vec<Grant> {
     fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        let base = ticks(from.now);
+        let base = first_tick(from.now);
         let (mut deadline, mut receipt) = (from.now, base);
         let numbers = from.numbers()?;
         let (mut sequence, mut rest) = match numbers.as_slice() {

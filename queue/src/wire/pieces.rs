@@ -2,14 +2,14 @@
 //! the gates of its groups.
 
 use super::codec::{record, Decode, Encode, Reader, Writer};
-use super::numbers::{at_distance, distance, instant_of, ticks, time_at, time_distance};
+use super::numbers::{at_distance, distance, time_at, time_distance};
 use super::Refused;
 use crate::batches::{BatchState, FollowUp};
 use crate::done::DoneMessage;
 use crate::effect::QueueHeader;
 use crate::gate::{Flow, Pause};
 use crate::groups::{Claim, GroupGate, TurnState};
-use crate::id::Sequence;
+use crate::id::{first_tick, instant_of, Sequence};
 use crate::known::KnownId;
 use crate::rate::RateLog;
 use crate::time::UnixMs;
@@ -137,7 +137,7 @@ impl Decode<'_> for RateLog {
 /// the result, and when its id was accepted, as a distance from the sequence's instant.
 impl Encode for Vec<DoneMessage<'_>> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let mut last = ticks(to.now);
+        let mut last = first_tick(to.now);
         to.list(self, |to, message| {
             let sequence = message.sequence.0;
             let created = instant_of(sequence);
@@ -157,7 +157,7 @@ impl Encode for Vec<DoneMessage<'_>> {
 
 impl<'a> Decode<'a> for Vec<DoneMessage<'a>> {
     fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
-        let mut last = ticks(from.now);
+        let mut last = first_tick(from.now);
         from.list(|from| {
             let mut fields = from.record()?;
             last = at_distance(fields.required()?, last);
@@ -252,7 +252,7 @@ impl<'a> Decode<'a> for Vec<KnownId<'a>> {
 /// smallest turn of the instant of the decision.
 impl Encode for TurnState<'_> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let base = ticks(to.now);
+        let base = first_tick(to.now);
         let (ungrouped, claim) = self.ungrouped;
         to.array(5)?;
         to.put(&distance(self.last, base))?;
@@ -284,7 +284,7 @@ impl<'a> Decode<'a> for TurnState<'a> {
         if from.array()? != 5 {
             return Err(Refused::Malformed);
         }
-        let base = ticks(from.now);
+        let base = first_tick(from.now);
         let last = at_distance(from.get()?, base);
         let ungrouped = (at_distance(from.get()?, base), claim(from.get()?, from.get()?)?);
         let groups = from.list(|from| {
