@@ -139,7 +139,7 @@ fn no_key_changes_anything() {
     let mut top = Top::with(&server, (80, 24), &format!("DQ_URL={url}"));
     top.until_line("q ");
     let letters: String = ('a'..='z').chain('A'..='Z').filter(|key| !"dq".contains(*key)).collect();
-    for page in ["q ", "Tab state", "payload, 1 byte"] {
+    for page in ["q ", "in 59m", "payload, 1 byte"] {
         top.until(page);
         top.press(&letters);
         top.press(ENTER);
