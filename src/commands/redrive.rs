@@ -107,7 +107,7 @@ fn ids<'a>(options: &mut Options<'a, '_>) -> Result<Vec<Option<Id<'a>>>, Error> 
     if options.rest().remaining() == 0 {
         return Err(Error::NoValue("IDS".to_owned()));
     }
-    let count = count_of_words(options.rest(), "the number of ids after IDS")?;
+    let count = count_of_words(options.rest(), "IDS")?;
     let given = options.rest().remaining();
     let too_few = Error::TooFew { count: "IDS", wanted: count, given, of: "ids" };
     options.rest().take(count).ok_or(too_few)?.map(id).collect()

@@ -25,7 +25,8 @@ impl Command for Schedule {
     const ROW: Row = Row {
         name: c"DQ.SCHEDULE",
         flags: c"write deny-oom",
-        arity: -5,
+        // Without the rule, so that the error says what is missing.
+        arity: -4,
         keys: Keys::First(Access::UPDATE),
         summary: c"Declares a recurring message. Returns whether it was created, changed or left unchanged",
         complexity: c"O(log N) where N is the number of messages in the queue",

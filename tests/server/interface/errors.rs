@@ -73,7 +73,8 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.PAUSE q IN OUT", Exactly("ERR syntax error, give IN or OUT, not both")),
     ("DQ.PAUSE q IN FOR 5 IN", SYNTAX),
     // Schedules.
-    ("DQ.SCHEDULE q s x", ARITY),
+    ("DQ.SCHEDULE q s", ARITY),
+    ("DQ.SCHEDULE q s x", Exactly("ERR syntax error, give EVERY or CRON")),
     ("DQ.SCHEDULE q s x EVERY", SYNTAX),
     ("DQ.SCHEDULE q s x TIMES 1", Exactly("ERR syntax error, give EVERY or CRON")),
     ("DQ.SCHEDULE q s x OFFSET 1", Exactly("ERR syntax error, OFFSET needs EVERY")),
