@@ -16,8 +16,6 @@ pub fn info(client: &Client, queue: &[u8], name: &[u8]) -> Result<Option<Fields>
 /// The batches of the messages that a queue holds, with what [`info`] says of them.
 pub struct Found {
     pub batches: Vec<(Vec<u8>, Fields)>,
-    /// Whether the queue has more messages than were looked at.
-    pub is_limited: bool,
     /// How many batches no message belongs to any more, so that their names cannot be found. All of them are open. Zero if
     /// not all messages were looked at.
     pub empty: usize,
@@ -46,5 +44,5 @@ pub fn find(client: &Client, queue: &[u8], most: usize) -> Result<Option<Found>,
         }
     }
     let empty = if is_limited { 0 } else { all.saturating_sub(batches.len()) };
-    Ok(Some(Found { batches, is_limited, empty }))
+    Ok(Some(Found { batches, empty }))
 }

@@ -1,34 +1,35 @@
 //! The commands and their options.
 
+mod act;
 mod batch;
 mod change;
 mod dead;
 pub mod doctor;
 mod done;
 pub mod generate;
-mod instead;
 mod ls;
 mod moving;
 mod overview;
 mod push;
 mod queue;
+mod settings;
 mod state;
 pub mod top;
 mod work;
 
+pub use act::Act;
 pub use batch::BatchArgs;
 pub use change::{
-    BuryArgs, CancelArgs, ConfirmArgs, FlowArg, NackArgs, PauseArgs, RedriveArgs, ReleaseArgs, RescheduleArgs,
-    ResumeArgs,
+    BuryArgs, CancelArgs, FlowArg, NackArgs, PauseArgs, RedriveArgs, ReleaseArgs, RescheduleArgs, ResumeArgs,
 };
 pub use dead::{among, DeadArgs, SelectArgs};
 pub use done::{AwaitArgs, CompleteArgs};
-pub use instead::instead_of;
 pub use ls::LsArgs;
 pub use moving::{DumpArgs, End, ImportArgs, Kind, LoadArgs, Unit};
 pub use overview::{command, named, overview, queue_of};
 pub use push::{PushArgs, ScheduleArgs};
 pub use queue::{AlterArgs, CreateArgs, DeleteArgs, PromoteArgs, PurgeArgs};
+pub use settings::SettingsArgs;
 pub use state::StateParser;
 pub use work::{ExportArgs, HandlerArgs, WorkArgs};
 
@@ -76,6 +77,8 @@ pub struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    #[command(flatten)]
+    Act(Act),
     /// Run a command for each message, until SIGTERM
     #[command(after_help = HANDLERS)]
     Work(WorkArgs),
@@ -83,10 +86,6 @@ pub enum Command {
     Export(ExportArgs),
     /// Serve a page that shows the queues in a browser, until SIGTERM
     Web(WebArgs),
-    /// Push a message and print its id
-    Push(PushArgs),
-    /// Declare a recurring message; without an ID, list the recurring messages
-    Schedule(ScheduleArgs),
     /// Show a message with all its fields
     Get(GetArgs),
     /// List the first messages of each state, or of one state
@@ -104,41 +103,10 @@ pub enum Command {
     Groups(GroupsArgs),
     /// List the consumers that hold messages, and since when: of a queue, or of all queues
     Consumers(ConsumersArgs),
-    /// Take from a consumer that is gone the messages that it holds
-    Release(ReleaseArgs),
-    /// Acknowledge a message in flight, with a result or without
-    #[command(visible_alias = "ack")]
-    Complete(CompleteArgs),
     /// Wait until a message is done or dead, and show it
     Await(AwaitArgs),
-    /// Remove messages in any state, or the dead ones that conditions select
-    Cancel(CancelArgs),
-    /// Change the due time or the priority of a message
-    Reschedule(RescheduleArgs),
     /// List the dead messages of a queue, or count them by their errors
     Dead(DeadArgs),
-    /// Make dead messages live again: all, the oldest, the given ones, or those that conditions select
-    Redrive(RedriveArgs),
-    /// Make messages dead, whether or not they were delivered
-    Bury(BuryArgs),
-    /// Give back a message in flight, to be delivered again or to become dead
-    Nack(NackArgs),
-    /// Make delayed messages due now: all, or the next ones
-    Promote(PromoteArgs),
-    /// Show or watch how far a batch of messages is, say what follows it, or cancel it
-    Batch(BatchArgs),
-    /// Create a queue with its own settings
-    Create(CreateArgs),
-    /// Change settings of a queue
-    Alter(AlterArgs),
-    /// Remove the messages of a queue that are in some states
-    Purge(PurgeArgs),
-    /// Delete a queue with all its messages, its schedules and its settings
-    Delete(DeleteArgs),
-    /// Suspend what a queue delivers, or what it accepts
-    Pause(PauseArgs),
-    /// Resume what a queue delivers and accepts
-    Resume(ResumeArgs),
     /// Watch queues and their messages live in the terminal, and change them
     Top(top::TopArgs),
     /// Find what is set up in a way that loses or delays messages
@@ -183,45 +151,7 @@ impl Command {
 
     /// Whether it changes queues: then it matters if it is unknown whether the server executed it.
     pub fn is_write(&self) -> bool {
-        match self {
-            Command::Push(_)
-            | Command::Release(_)
-            | Command::Complete(_)
-            | Command::Cancel(_)
-            | Command::Reschedule(_)
-            | Command::Redrive(_)
-            | Command::Bury(_)
-            | Command::Nack(_)
-            | Command::Promote(_)
-            | Command::Create(_)
-            | Command::Alter(_)
-            | Command::Purge(_)
-            | Command::Delete(_)
-            | Command::Pause(_)
-            | Command::Resume(_)
-            | Command::Load(_)
-            | Command::Import(_) => true,
-            Command::Schedule(args) => args.id.is_some(),
-            Command::Batch(args) => args.then.is_some() || args.cancel,
-            Command::Work(_)
-            | Command::Export(_)
-            | Command::Web(_)
-            | Command::Get(_)
-            | Command::Peek(_)
-            | Command::Find(_)
-            | Command::Info(_)
-            | Command::Ls(_)
-            | Command::Stats(_)
-            | Command::Groups(_)
-            | Command::Consumers(_)
-            | Command::Await(_)
-            | Command::Dead(_)
-            | Command::Top(_)
-            | Command::Doctor(_)
-            | Command::Completions(_)
-            | Command::Man(_)
-            | Command::Dump(_) => false,
-        }
+        matches!(self, Command::Load(_) | Command::Import(_)) || matches!(self, Command::Act(act) if act.is_change())
     }
 }
 

@@ -1,11 +1,8 @@
 //! How a command ends: exit codes, and errors of one line that say what to do.
 
 use crate::advice;
-use crate::cli::instead_of;
+use crate::output::messages;
 use crate::output::text::visible;
-use crate::time::parse_span;
-use crate::wording::{is_of_value, messages, of_dqctl};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -22,6 +19,10 @@ const NO_REPLY: &str = ": no reply in time";
 
 /// What an error says that ended a script, which is one of rights.
 const SCRIPT_ENDED: &str = " script: ";
+
+/// What the server says of a value that is right on no queue.
+const OF_VALUES: [&str; 7] =
+    ["syntax error", " must ", " takes ", "CRON ", "unknown time zone", "a receipt is not an id", "looks like seconds"];
 
 /// The outcome of a command that the server answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,11 +110,6 @@ impl Failure {
             let _ = error.print();
             return Failure { is_quiet: true, ..Failure::new("", 0) };
         }
-        if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
-            if let Some(instead) = instead_of(word) {
-                return Failure::usage(format!("there is no command {word}: {instead}; see dqctl --help"));
-            }
-        }
         let text = error.to_string();
         let mut line = String::new();
         for part in text.lines().map(str::trim) {
@@ -128,17 +124,6 @@ impl Failure {
         }
         let line = line.trim_start_matches("error: ").trim_end_matches('.');
         let line = &line.replace("invalid digit found in string", "it must be a whole number");
-        let line = match error.get(ContextKind::InvalidValue) {
-            Some(ContextValue::String(value))
-                if crate::cli::named().as_deref() == Some("pause") && parse_span(value).is_ok() =>
-            {
-                &format!("{line}; for a time, give --for {value}")
-            }
-            _ if error.kind() == ErrorKind::UnknownArgument && crate::cli::named().as_deref() == Some("work") => {
-                &format!("{line}; queues are named with -q")
-            }
-            _ => line,
-        };
         let command = crate::cli::named().map_or_else(String::new, |name| format!("{name} "));
         Failure::usage(format!("{line}; see dqctl {command}--help"))
     }
@@ -160,6 +145,18 @@ impl Failure {
         self.lacks_module
     }
 
+    /// The status with which the page answers.
+    pub fn status(&self) -> u16 {
+        match self.code {
+            NOTHING => 404,
+            USAGE => 400,
+            _ if self.is_denied => 403,
+            _ if self.is_refused => 409,
+            _ if self.is_of_value => 400,
+            _ => 503,
+        }
+    }
+
     /// Whether the user may not execute the command.
     pub fn is_denied(&self) -> bool {
         self.is_denied
@@ -168,11 +165,6 @@ impl Failure {
     /// Whether other queues would fail in the same way: the command line is wrong, or the server cannot be reached.
     pub fn is_of_any_queue(&self) -> bool {
         self.is_of_value || self.code == USAGE || self.is_unreachable
-    }
-
-    /// Whether a queue refused a message, or a server a command, for what it is.
-    pub fn is_refused(&self) -> bool {
-        self.is_refused
     }
 
     /// The failure of a command whose values come from its command line: if the server refused one for what it is, the command
@@ -306,7 +298,7 @@ impl Failure {
                      removes it, and --replace takes its place"
                 ));
             }
-            Error::TooLarge(text) if text.contains("RESULT") => return Failure::failed(of_dqctl(text)),
+            Error::TooLarge(text) if text.contains("RESULT") => return Failure::failed(text),
             Error::TooLarge(_) => "push less, or raise the limit with dqctl alter QUEUE --maxpayload BYTES",
             Error::OutOfMemory(_) => "free memory, or raise maxmemory",
             Error::Config(text) if !text.contains("URL") => return Failure::usage(text),
@@ -314,7 +306,11 @@ impl Failure {
                 return Failure::usage(format!("{error}; an example is --url redis://user:password@127.0.0.1:6379"));
             }
             Error::Server(text) => {
-                return Failure { is_of_value: is_of_value(text), ..Failure::failed(of_dqctl(text)) };
+                let text = text.strip_prefix("ERR ").unwrap_or(text);
+                return Failure {
+                    is_of_value: OF_VALUES.iter().any(|part| text.contains(part)),
+                    ..Failure::failed(text)
+                };
             }
             _ => return Failure::failed(error),
         };

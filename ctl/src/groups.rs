@@ -5,7 +5,6 @@ use crate::reply::{int, list, text, Fields};
 use crate::time::{instant, now_ms};
 use crate::Failure;
 use dq_client::{cmd, Client, Resend, Value};
-use serde_json::{json, Value as Json};
 use std::ops::ControlFlow;
 
 /// How many groups are read at a time.
@@ -110,16 +109,6 @@ impl Held {
             Why::Rate(_) => 1,
             Why::Limit => 2,
         }
-    }
-
-    /// For the page, which has its own words: `until` is null if the cause has no end.
-    pub fn json(&self) -> Json {
-        let (why, until) = match self.why {
-            Why::Paused(until) => ("paused", until),
-            Why::Rate(next) => ("rate", Some(next)),
-            Why::Limit => ("limit", None),
-        };
-        json!({ "group": self.group, "why": why, "until": until })
     }
 
     /// One sentence, with a command of `dqctl` on `QUEUE` if there is one that fits.

@@ -13,6 +13,7 @@ macro_rules! say {
     };
 }
 
+mod acts;
 mod advice;
 mod batches;
 mod board;
@@ -38,11 +39,10 @@ mod time;
 mod top;
 mod transfer;
 mod web;
-mod wording;
 mod work;
 
 use clap::FromArgMatches;
-use cli::{Cli, Command, InfoArgs, LsArgs};
+use cli::{Act, Cli, Command, InfoArgs, LsArgs};
 use dq_client::Client;
 use failure::{Failure, Outcome};
 use output::Output;
@@ -102,8 +102,11 @@ fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome
         Command::Work(_) => Ok(Outcome::Done),
         Command::Export(args) => export::export(client, args),
         Command::Web(args) => web::web(client, args),
-        Command::Push(args) => daily::push::push(client, &args, output),
-        Command::Schedule(args) => daily::schedule::schedule(client, &args, output),
+        Command::Act(Act::Schedule(args)) if args.id.is_none() => daily::schedule::list(client, &args.queue, output),
+        Command::Act(Act::Batch(args)) if args.then.is_none() && !args.cancel => {
+            daily::batch::batch(client, &args, output)
+        }
+        Command::Act(act) => daily::act(client, act, output),
         Command::Get(args) => daily::look::get(client, &args, output),
         Command::Peek(args) => daily::look::peek(client, &args, output),
         Command::Find(args) => daily::look::find(client, &args, output),
@@ -111,25 +114,10 @@ fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome
         Command::Info(InfoArgs { queue: None }) => daily::ls::ls(client, &LsArgs::default(), output),
         Command::Ls(args) => daily::ls::ls(client, &args, output),
         Command::Consumers(args) => daily::consumers::consumers(client, &args, output),
-        Command::Release(args) => daily::consumers::release(client, &args, output),
         Command::Groups(args) => daily::groups::groups(client, &args, output),
-        Command::Complete(args) => daily::done::complete(client, &args, output),
         Command::Await(args) => daily::done::await_done(client, &args, output),
         Command::Stats(args) => daily::queues::stats(client, &args, output),
-        Command::Cancel(args) => daily::change::cancel(client, &args, output),
-        Command::Reschedule(args) => daily::change::reschedule(client, &args, output),
-        Command::Dead(args) => dead::dead(client, &args, output),
-        Command::Redrive(args) => daily::change::redrive(client, &args, output),
-        Command::Bury(args) => daily::give_back::bury(client, &args, output),
-        Command::Nack(args) => daily::give_back::nack(client, &args, output),
-        Command::Promote(args) => daily::many::promote(client, &args, output),
-        Command::Purge(args) => daily::many::purge(client, &args, output),
-        Command::Delete(args) => daily::delete::delete(client, &args, output),
-        Command::Batch(args) => daily::batch::batch(client, &args, output),
-        Command::Create(args) => daily::settings::create(client, &args, output),
-        Command::Alter(args) => daily::settings::alter(client, &args, output),
-        Command::Pause(args) => daily::flow::pause(client, &args, output),
-        Command::Resume(args) => daily::flow::resume(client, &args, output),
+        Command::Dead(args) => daily::dead::dead(client, &args, output),
         Command::Top(args) => top::top(client, args),
         Command::Doctor(args) => findings::doctor(client, &args, output),
         Command::Completions(args) => generate::completions(&args, output),

@@ -160,6 +160,18 @@ pub fn recurs(message: &Fields) -> bool {
     message.get("every").is_some() || message.get("cron").is_some()
 }
 
+/// When it runs: `every 10s`, or the expression and its time zone.
+pub fn rule(message: &Fields) -> String {
+    let every = message.int("every").and_then(|ms| u64::try_from(ms).ok());
+    every.map_or_else(
+        || format!("{} {}", message.text("cron"), message.text("tz")),
+        |every| match message.int("offset").and_then(|ms| u64::try_from(ms).ok()) {
+            Some(offset) if offset > 0 => format!("every {} at {}", exact(every), exact(offset)),
+            _ => format!("every {}", exact(every)),
+        },
+    )
+}
+
 /// What a person reads instead of a number that is none. The page has the same words.
 pub fn meaning(name: &str, number: i64) -> Option<&'static str> {
     match (name, number) {
@@ -169,6 +181,33 @@ pub fn meaning(name: &str, number: i64) -> Option<&'static str> {
         ("deadttl", 0) => Some("for ever"),
         ("dedupe" | "retain" | "delay" | "rate-period" | "grouprate-period", 0) => Some("none"),
         _ => None,
+    }
+}
+
+/// Settings that are lengths of time in ms.
+pub const TIMES: [&str; 11] = [
+    "lease",
+    "maxlease",
+    "delay",
+    "ttl",
+    "backoff-base",
+    "backoff-max",
+    "rate-period",
+    "grouprate-period",
+    "deadttl",
+    "dedupe",
+    "retain",
+];
+
+/// A setting of a queue as a person reads it.
+pub fn setting(settings: &Fields, name: &str) -> String {
+    match settings.int(name) {
+        Some(number) => match meaning(name, number) {
+            Some(words) => words.to_owned(),
+            None if TIMES.contains(&name) => exact(settings.number(name)),
+            None => separated(&number.to_string()),
+        },
+        None => settings.text(name),
     }
 }
 

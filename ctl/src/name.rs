@@ -8,85 +8,79 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 use std::ffi::OsStr;
 use std::fmt::{self, Display, Formatter};
-use std::marker::PhantomData;
 use std::os::unix::ffi::OsStrExt;
 
-/// The name of a queue on the command line.
-pub type QueueName = Typed<OfQueue>;
-/// The id of a message on the command line, or a receipt.
-pub type MessageId = Typed<OfMessage>;
-
-/// What is named: a function that takes both cannot be given one in place of the other.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum OfQueue {}
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum OfMessage {}
+/// The name of a queue.
+pub type QueueName = Typed;
+/// The id of a message, or a receipt.
+pub type MessageId = Typed;
 
 /// Any bytes on the command line. Its `Display` is the form that the command line takes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Typed<Of>(Vec<u8>, PhantomData<Of>);
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Typed(Vec<u8>);
 
-impl<Of> Typed<Of> {
+impl Typed {
     /// Reads the escapes that [`shown`] writes, such as `\xff` for the byte 255, and all other bytes as they are.
-    pub fn read(typed: &[u8]) -> Typed<Of> {
+    pub fn read(typed: &[u8]) -> Typed {
         let (mut name, mut rest) = (Vec::with_capacity(typed.len()), typed);
         while let Some((first, after)) = rest.split_first() {
             let (byte, after) = escaped(rest).unwrap_or((*first, after));
             name.push(byte);
             rest = after;
         }
-        Typed(name, PhantomData)
+        Typed(name)
     }
 
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
-}
 
-impl MessageId {
+    /// The bytes as they are.
+    pub fn of(bytes: &[u8]) -> Typed {
+        Typed(bytes.to_vec())
+    }
+
     /// Of a receipt, the id. An id has no #.
     pub fn id(&self) -> MessageId {
-        Typed(self.0.split(|byte| *byte == b'#').next().unwrap_or_default().to_vec(), PhantomData)
+        Typed(self.0.split(|byte| *byte == b'#').next().unwrap_or_default().to_vec())
     }
 }
 
-impl<Of> AsRef<[u8]> for Typed<Of> {
+impl AsRef<[u8]> for Typed {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }
 
 /// What a program reads of the name that it gave.
-impl<Of> Serialize for Typed<Of> {
+impl Serialize for Typed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match std::str::from_utf8(&self.0) {
-            Ok(text) => serializer.serialize_str(text),
-            Err(_) => serializer.serialize_str(&shown(&self.0)),
-        }
+        let text = std::str::from_utf8(&self.0).map_or_else(|_| shown(&self.0), str::to_owned);
+        serializer.serialize_str(&text)
     }
 }
 
-impl<Of> Display for Typed<Of> {
+impl Display for Typed {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter.write_str(&shown(&self.0))
     }
 }
 
-impl<Of: Clone + Send + Sync + 'static> ValueParserFactory for Typed<Of> {
-    type Parser = Parser<Of>;
+impl ValueParserFactory for Typed {
+    type Parser = Parser;
 
-    fn value_parser() -> Parser<Of> {
-        Parser(PhantomData)
+    fn value_parser() -> Parser {
+        Parser
     }
 }
 
 #[derive(Clone, Debug)]
-pub struct Parser<Of>(PhantomData<Of>);
+pub struct Parser;
 
-impl<Of: Clone + Send + Sync + 'static> TypedValueParser for Parser<Of> {
-    type Value = Typed<Of>;
+impl TypedValueParser for Parser {
+    type Value = Typed;
 
-    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<Typed<Of>, clap::Error> {
+    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<Typed, clap::Error> {
         Ok(Typed::read(value.as_bytes()))
     }
 }

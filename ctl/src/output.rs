@@ -214,6 +214,12 @@ impl Output {
     }
 }
 
+/// A number of messages: `1 message`, `1,200 messages`.
+pub fn messages(number: u64) -> String {
+    let noun = if number == 1 { "message" } else { "messages" };
+    format!("{} {noun}", separated(&number.to_string()))
+}
+
 /// A text in lines of at most `width` columns, those after the first one indented. No word is broken.
 pub fn wrapped(text: &str, width: usize) -> String {
     let (mut lines, mut used) = (String::new(), 0);

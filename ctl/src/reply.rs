@@ -5,7 +5,7 @@
 
 use crate::failure::Failure;
 use base64::prelude::{Engine, BASE64_STANDARD};
-use dq_client::Value;
+use dq_client::{cmd, Client, Resend, Value};
 use serde_json::{json, Map, Value as Json};
 
 /// The fields of a reply, in the order of the server.
@@ -37,6 +37,11 @@ impl Fields {
         self.get(name).and_then(int)
     }
 
+    /// A count; zero if it is null or missing.
+    pub fn number(&self, name: &str) -> u64 {
+        self.int(name).and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
+    }
+
     /// A text; empty if it is null or missing.
     pub fn text(&self, name: &str) -> String {
         self.get(name).and_then(text).unwrap_or_default()
@@ -59,6 +64,22 @@ impl Fields {
         let lists = self.0.iter().filter(|(_, value)| matches!(value, Value::Array(_)) && !is_utf8(value));
         self.0.iter().map(field).chain(lists.map(|(name, value)| (name.clone(), as_json(value)))).collect()
     }
+}
+
+/// The fields of `DQ.INFO`; `None` if there is no such queue.
+pub fn info(client: &Client, queue: &[u8]) -> Result<Option<Fields>, Failure> {
+    Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)
+}
+
+/// The fields of a message; `None` if the queue has none of this id.
+pub fn message(client: &Client, queue: &[u8], id: &[u8]) -> Result<Option<Fields>, Failure> {
+    Fields::read(client.call(cmd("DQ.GET").arg(queue).arg(id), Resend::Harmless)?)
+}
+
+/// The settings among the fields of `DQ.INFO`, which stand between these two.
+pub fn settings(info: Fields) -> Fields {
+    let settings = info.0.into_iter().skip_while(|(name, _)| name != "lease").take_while(|(name, _)| name != "pushed");
+    Fields(settings.filter(|(name, _)| !name.contains("failing-since") && !name.ends_with("-error")).collect())
 }
 
 /// The pairs of a map, or in RESP2 of the list that stands for one.

@@ -4,7 +4,7 @@
 use super::latency::{Latency, Times};
 use crate::reply::Fields;
 use crate::time::now_ms;
-use serde_json::{json, Map, Value as Json};
+use serde_json::{json, Value as Json};
 use std::collections::VecDeque;
 
 /// Two samples are at least this far apart, in ms.
@@ -72,12 +72,6 @@ impl Sample {
             lateness,
             runtime
         ])
-    }
-
-    pub fn counts(&self) -> Map<String, Json> {
-        let counts =
-            [("ready", self.ready), ("delayed", self.delayed), ("inflight", self.inflight), ("dead", self.dead)];
-        counts.into_iter().map(|(name, number)| (name.to_owned(), json!(number))).collect()
     }
 }
 

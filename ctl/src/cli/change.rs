@@ -6,7 +6,7 @@ use super::SelectArgs;
 use crate::name::{MessageId, QueueName};
 use crate::time::{parse_instant, parse_span};
 use clap::{ArgGroup, Args, ValueEnum};
-use dq_client::{Flow, State};
+use dq_client::State;
 use std::time::{Duration, SystemTime};
 
 /// For the commands that change many messages, or several queues.
@@ -141,19 +141,20 @@ pub struct ResumeArgs {
 }
 
 /// A flow of a queue.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum FlowArg {
     Out,
     In,
     All,
 }
 
-impl From<FlowArg> for Flow {
-    fn from(arg: FlowArg) -> Flow {
-        match arg {
-            FlowArg::Out => Flow::Out,
-            FlowArg::In => Flow::In,
-            FlowArg::All => Flow::All,
+impl FlowArg {
+    /// As the commands of the server take it.
+    pub fn word(self) -> &'static str {
+        match self {
+            FlowArg::Out => "OUT",
+            FlowArg::In => "IN",
+            FlowArg::All => "ALL",
         }
     }
 }
@@ -181,8 +182,8 @@ pub struct BuryArgs {
     /// With conditions: those in this state: ready, delayed or inflight
     #[arg(long, value_name = "STATE", value_parser = StateParser, default_value = "ready", conflicts_with = "ids")]
     pub state: State,
-    /// With conditions: only count the messages that would be buried
-    #[arg(long, conflicts_with = "ids")]
+    /// Only count the messages that would be buried
+    #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
     pub confirm: ConfirmArgs,
@@ -192,15 +193,16 @@ pub struct BuryArgs {
 pub struct NackArgs {
     /// The queue
     pub queue: QueueName,
-    /// The id of the message in flight, or the receipt of its delivery
-    pub id: MessageId,
+    /// The ids of messages in flight, or the receipts of their deliveries
+    #[arg(value_name = "ID", required = true)]
+    pub ids: Vec<MessageId>,
     /// Due again after this time, instead of the queue's backoff
     #[arg(long = "in", alias = "delay", value_name = "TIME", value_parser = parse_span)]
     pub delay: Option<Duration>,
-    /// The error that is kept with it
+    /// The error that is kept with them
     #[arg(long, value_name = "TEXT")]
     pub error: Option<String>,
-    /// It becomes dead at once
+    /// They become dead at once
     #[arg(long, conflicts_with_all = ["no_count", "delay"])]
     pub dead: bool,
     /// Do not count the attempt

@@ -1,8 +1,10 @@
 //! The options of `complete` and `await`.
 
+use super::push::parse_raw;
 use crate::name::{MessageId, QueueName};
 use crate::time::parse_span;
 use clap::Args;
+use dq_client::Raw;
 use std::time::Duration;
 
 #[derive(Args, Debug)]
@@ -10,9 +12,11 @@ pub struct CompleteArgs {
     /// The queue
     pub queue: QueueName,
     /// The id of the message in flight, or the receipt of its delivery
+    #[arg(value_name = "ID")]
     pub id: MessageId,
     /// The result, which is kept with the message; - reads it from standard input
-    pub result: Option<String>,
+    #[arg(value_parser = parse_raw)]
+    pub result: Option<Raw>,
     /// How long the message is kept as done, instead of its own or the queue's time
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub retain: Option<Duration>,

@@ -1,8 +1,10 @@
 //! The options of `push` and `schedule`.
 
 use crate::name::{MessageId, QueueName};
-use crate::time::{parse_instant, parse_span};
+use crate::time::{millis, parse_instant, parse_span};
 use clap::{ArgGroup, Args};
+use dq_client::{Cmd, Raw};
+use std::convert::Infallible;
 use std::time::{Duration, SystemTime};
 
 /// What a message and the runs of a schedule have in common.
@@ -29,6 +31,37 @@ pub struct MessageArgs {
     pub headers: Vec<(String, String)>,
 }
 
+impl MessageArgs {
+    /// Adds them to `DQ.PUSH`, `DQ.SCHEDULE` or `DQ.BATCH`.
+    pub fn write(&self, command: &mut Cmd) {
+        if self.priority != 0 {
+            command.arg("PRIORITY").arg(self.priority);
+        }
+        if let Some(retries) = self.retries {
+            command.arg("RETRIES").arg(retries);
+        }
+        for (name, time) in [("LEASE", self.lease), ("TTL", self.ttl)] {
+            if let Some(time) = time {
+                command.arg(name).arg(millis(time));
+            }
+        }
+        if let Some(group) = &self.group {
+            command.arg("GROUP").arg(group);
+        }
+        if !self.headers.is_empty() {
+            command.arg("HEADERS").arg(self.headers.len());
+            for (name, value) in &self.headers {
+                command.arg(name).arg(value);
+            }
+        }
+    }
+}
+
+/// A payload as it is typed.
+pub fn parse_raw(text: &str) -> Result<Raw, Infallible> {
+    Ok(Raw(text.as_bytes().to_vec()))
+}
+
 /// A priority as it is given on the command line.
 pub fn parse_priority(text: &str) -> Result<i8, String> {
     text.parse().map_err(|_| "a priority is a whole number from -128 to 127".to_owned())
@@ -45,7 +78,8 @@ pub struct PushArgs {
     /// The queue, which is created if it does not exist
     pub queue: QueueName,
     /// The payload; - or none reads it from standard input
-    pub payload: Option<String>,
+    #[arg(value_parser = parse_raw, allow_hyphen_values = true)]
+    pub payload: Option<Raw>,
     /// The message's own id: while the queue holds it, further pushes are duplicates
     #[arg(long)]
     pub id: Option<MessageId>,
@@ -86,9 +120,10 @@ pub struct ScheduleArgs {
     pub queue: QueueName,
     /// The id of the recurring message
     #[arg(requires = "rule")]
-    pub id: Option<String>,
+    pub id: Option<MessageId>,
     /// The payload; - or none reads it from standard input
-    pub payload: Option<String>,
+    #[arg(value_parser = parse_raw, allow_hyphen_values = true)]
+    pub payload: Option<Raw>,
     /// Due at each multiple of this interval since 1970
     #[arg(long, value_name = "TIME", value_parser = parse_span, requires = "id")]
     pub every: Option<Duration>,

@@ -1,18 +1,16 @@
 //! `dqctl batch`.
 
-use super::confirm::{agrees, Question};
-use super::{exists, no_such_queue, payload, queues};
+use super::exists;
+use crate::acts::no_such_queue;
 use crate::advice::tell;
 use crate::batches::{find, info};
 use crate::cli::BatchArgs;
 use crate::failure::{Failure, Outcome};
 use crate::message::field;
-use crate::output::text::visible;
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
-use crate::reply::{int, unexpected, Fields};
-use crate::time::millis;
-use dq_client::{cmd, Client, Resend};
+use crate::reply::Fields;
+use dq_client::Client;
 use serde_json::{json, Value as Json};
 use std::thread;
 use std::time::Duration;
@@ -36,19 +34,18 @@ const COUNTS: [&str; 5] = ["left", "total", "acked", "dead", "cancelled"];
 /// How often a batch is looked at that is watched.
 const WATCH: Duration = Duration::from_secs(1);
 
+/// Lists the batches of a queue, or shows or watches one.
 pub fn batch(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, Failure> {
-    match (&args.name, &args.then) {
-        (None, _) => list(client, args, output),
-        (Some(name), Some(then)) => close(client, args, name, then, output),
-        (Some(name), None) if args.cancel => cancel(client, args, name, output),
-        (Some(name), None) if args.watch => watch(client, args, name, output),
-        (Some(name), None) => show(client, args, name, output),
+    match &args.name {
+        None => list(client, args, output),
+        Some(name) if args.watch => watch(client, args, name, output),
+        Some(name) => show(client, args, name, output),
     }
 }
 
 fn list(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, Failure> {
     let Some(found) = find(client, args.queue.as_bytes(), usize::MAX)? else {
-        no_such_queue(&args.queue);
+        tell(no_such_queue(&args.queue));
         return Ok(Outcome::Nothing);
     };
     let mut table = Table::new(COLUMNS);
@@ -100,8 +97,6 @@ fn show(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Resul
         return Ok(Outcome::Done);
     }
     let shown = |name: &str| match fields.int(name) {
-        Some(1) if name == "closed" && output.is_for_people() => "yes: it is said what follows".to_owned(),
-        Some(0) if name == "closed" && output.is_for_people() => "no: nothing follows yet; --then says what".to_owned(),
         Some(number) if name != "created" => output.number(number),
         _ => field(&fields, name, output),
     };
@@ -143,71 +138,6 @@ fn watch(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Resu
         }
         thread::sleep(WATCH);
     }
-}
-
-fn close(client: &Client, args: &BatchArgs, name: &str, then: &str, output: &Output) -> Result<Outcome, Failure> {
-    // The server would create the queue. A user who may only close batches can do that.
-    if matches!(queues::read(client, args.queue.as_bytes()), Ok(None)) {
-        no_such_queue(&args.queue);
-        return Ok(Outcome::Nothing);
-    }
-    let mut command = cmd("DQ.BATCH");
-    command.arg(args.queue.as_bytes()).arg(name).arg("THEN").arg(&payload(Some(then))?.0);
-    let number = |number: Option<i64>| number.map(|number| number.to_string());
-    let time = |time: Option<_>| time.map(|time| millis(time).to_string());
-    for (option, value) in [
-        ("ID", args.id.clone()),
-        ("DELAY", time(args.delay)),
-        ("PRIORITY", number(args.priority.map(i64::from))),
-        ("RETRIES", number(args.retries.map(i64::from))),
-        ("LEASE", time(args.lease)),
-        ("GROUP", args.group.clone()),
-    ] {
-        if let Some(value) = value {
-            command.arg(option).arg(value);
-        }
-    }
-    if !args.headers.is_empty() {
-        command.arg("HEADERS").arg(args.headers.len());
-        for (header, value) in &args.headers {
-            command.arg(header).arg(value);
-        }
-    }
-    // The reply does not tell whether it replaces what was to follow. A user who may only close batches can do that.
-    let before = info(client, args.queue.as_bytes(), name.as_bytes()).ok().flatten();
-    let is_replaced = before.is_some_and(|before| before.int("closed") == Some(1));
-    // If the batch has ended meanwhile, the same command would close another one of this name.
-    let reply = client.call(&command, Resend::Never)?;
-    let left = int(&reply).ok_or_else(|| unexpected(&reply))?;
-    if left == 0 {
-        say!(
-            "dqctl: no message of the batch {name} is left in the queue {}: the payload was pushed at once",
-            args.queue
-        );
-    }
-    if is_replaced && left > 0 {
-        say!("dqctl: the batch {name} was closed already: this replaces what was to follow it");
-    }
-    output.counted(left, "left", json!({ "batch": name, "left": left, "replaced": is_replaced }))?;
-    Ok(Outcome::Done)
-}
-
-fn cancel(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Result<Outcome, Failure> {
-    let fields = info(client, args.queue.as_bytes(), name.as_bytes())?;
-    let left = || Ok(fields.as_ref().and_then(|fields| u64::try_from(fields.int("left")?).ok()));
-    let question =
-        || Question { verb: "Cancel", states: String::new(), which: format!(" in the batch {}", visible(name)) };
-    if agrees(&args.confirm, question, &args.queue, left)?.is_none() {
-        return Ok(Outcome::Nothing);
-    }
-    let reply = client.call(cmd("DQ.BATCH").arg(args.queue.as_bytes()).arg(name).arg("CANCEL"), Resend::Never)?;
-    let cancelled = int(&reply).ok_or_else(|| unexpected(&reply))?;
-    if fields.is_none() && cancelled == 0 {
-        no_such_batch(client, args, name)?;
-        return Ok(Outcome::Nothing);
-    }
-    output.counted(cancelled, "cancelled", json!({ "batch": name, "cancelled": cancelled }))?;
-    Ok(Outcome::Done)
 }
 
 fn no_such_batch(client: &Client, args: &BatchArgs, name: &str) -> Result<(), Failure> {

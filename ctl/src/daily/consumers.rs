@@ -1,17 +1,14 @@
-//! `dqctl consumers` and `dqctl release`.
+//! `dqctl consumers`.
 
-use super::bulk::{Bulk, Counted};
-use super::confirm::Question;
-use super::{exists, queue, queues, NOT_ALL};
-use crate::advice::tell;
+use super::{exists, NOT_ALL};
 use crate::board::names;
-use crate::cli::{ConsumersArgs, ReleaseArgs};
+use crate::cli::ConsumersArgs;
 use crate::clients;
 use crate::failure::{Failure, Outcome};
-use crate::name::{put, shown, QueueName};
-use crate::output::text::visible;
+use crate::name::{put, shown};
 use crate::output::Column::{Name, Number, Word};
 use crate::output::{Column, Output, Table};
+use crate::reply;
 use dq_client::{Client, Consumer, Error, Raw};
 use serde_json::Map;
 use std::time::UNIX_EPOCH;
@@ -75,8 +72,8 @@ impl<'a> Held<'a> {
     fn read(&mut self, client: &Client, name: &'a Vec<u8>, output: &Output) -> Result<(), Error> {
         let of_queue = client.queue::<Raw>(name).consumers().collect::<Result<Vec<_>, _>>()?;
         if output.is_for_people() {
-            let info = queues::read(client, name).ok().flatten();
-            let number = |field| info.as_ref().and_then(|info| u64::try_from(info.int(field)?).ok()).unwrap_or(0);
+            let info = reply::info(client, name).ok().flatten();
+            let number = |field| info.as_ref().map_or(0, |info| info.number(field));
             let named = of_queue.iter().map(|consumer| consumer.inflight).sum();
             let others = number("inflight").saturating_sub(named);
             self.unnamed += others;
@@ -161,49 +158,4 @@ fn print_clients(client: &Client, args: &ConsumersArgs, output: &Output) -> Resu
         output.table(&table)?;
     }
     Ok(Outcome::Done)
-}
-
-pub fn release(client: &Client, args: &ReleaseArgs, output: &Output) -> Result<Outcome, Failure> {
-    let release = |name: &QueueName, most: u64| {
-        let (queue, most) = (queue(client, name), u32::try_from(most).ok().or(args.count));
-        match (most, args.no_count) {
-            (Some(0), _) => Ok(0),
-            (most, true) => queue.release_uncounted(&args.consumer, most),
-            (most, false) => queue.release(&args.consumer, most),
-        }
-    };
-    let consumer = visible(&args.consumer);
-    let change = Bulk {
-        question: &|| Question {
-            verb: "Release",
-            states: String::new(),
-            which: format!(" from the consumer {consumer}"),
-        },
-        done: "released",
-        is_dry: args.dry_run,
-        confirm: &args.confirm,
-        count: &|name, _| held(client, args, name),
-        change: &|name, most, _| Ok(Some(release(name, most)?)),
-        why_none: &|name| {
-            if exists(client, name)? {
-                tell(format!(
-                    "the consumer {consumer} holds no message of the queue {name}; dqctl consumers lists those \
-                     that hold some"
-                ));
-            }
-            Ok(())
-        },
-    };
-    change.run(client, &args.queue, output)
-}
-
-/// How many messages a release would take. `None` if the queue does not exist.
-fn held(client: &Client, args: &ReleaseArgs, name: &QueueName) -> Counted {
-    for consumer in queue(client, name).consumers() {
-        let consumer = consumer?;
-        if consumer.name == args.consumer.as_bytes() {
-            return Ok(Some(consumer.inflight.min(args.count.map_or(u64::MAX, u64::from))));
-        }
-    }
-    Ok(queues::read(client, name.as_bytes())?.map(|_| 0))
 }

@@ -1,39 +1,20 @@
-//! `dqctl complete` and `dqctl await`.
+//! `dqctl await`.
 
-use super::why::{no_such_id, not_in};
-use super::{no_such_queue, payload, queue, queues, where_the_dead_are};
+use crate::acts::{no_such_id, no_such_queue, where_the_dead_are};
 use crate::advice::{for_queue, tell};
-use crate::cli::{AwaitArgs, CompleteArgs};
+use crate::cli::AwaitArgs;
 use crate::dead::target_in_words;
 use crate::failure::{Failure, Outcome};
 use crate::message;
 use crate::output::Output;
-use crate::reply::Fields;
-use dq_client::{cmd, Client, Error, Resend, State, Value};
-use serde_json::json;
-
-pub fn complete(client: &Client, args: &CompleteArgs, output: &Output) -> Result<Outcome, Failure> {
-    let queue = queue(client, &args.queue);
-    let mut complete = queue.complete(&args.id);
-    if let Some(result) = &args.result {
-        complete = complete.result(&payload(Some(result))?);
-    }
-    if let Some(time) = args.retain {
-        complete = complete.retain(time);
-    }
-    if complete.send()? {
-        output.result(&args.id.to_string(), json!({ "id": args.id, "completed": true }))?;
-        return Ok(Outcome::Done);
-    }
-    not_in(client, &args.queue, &args.id, "in flight");
-    Ok(Outcome::Nothing)
-}
+use crate::reply;
+use dq_client::{Client, Error, Raw, State};
 
 pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<Outcome, Failure> {
-    let get = cmd("DQ.GET").arg(args.queue.as_bytes()).arg(args.id.as_bytes()).clone();
+    let get = || reply::message(client, args.queue.as_bytes(), args.id.as_bytes());
     // A user who may not look is told less.
-    let was_there = client.call(&get, Resend::Harmless).is_ok_and(|reply| reply != Value::Nil);
-    let waited = match queue(client, &args.queue).wait(&args.id, args.time) {
+    let was_there = get().is_ok_and(|message| message.is_some());
+    let waited = match client.queue::<Raw>(&args.queue).wait(&args.id, args.time) {
         Ok(waited) => waited,
         Err(Error::Gone(_)) => {
             gone(client, args, was_there)?;
@@ -50,8 +31,8 @@ pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<
         return Ok(Outcome::Done);
     }
     // With the names and the order of the server.
-    let Some(fields) = Fields::read(client.call(&get, Resend::Harmless)?)? else {
-        no_such_id(client, &args.queue, &args.id);
+    let Some(fields) = get()? else {
+        no_such_id(client, &args.queue, &args.id).iter().for_each(tell);
         return Ok(Outcome::Nothing);
     };
     if args.result {
@@ -65,8 +46,8 @@ pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<
 /// Reports that a message that was awaited is not there. The server does not know why.
 fn gone(client: &Client, args: &AwaitArgs, was_there: bool) -> Result<(), Failure> {
     let (id, queue) = (&args.id, &args.queue);
-    let Some(info) = queues::read(client, queue.as_bytes())? else {
-        no_such_queue(queue);
+    let Some(info) = reply::info(client, queue.as_bytes())? else {
+        tell(no_such_queue(queue));
         return Ok(());
     };
     let hint = match info.int("retain") {
@@ -83,6 +64,6 @@ fn gone(client: &Client, args: &AwaitArgs, was_there: bool) -> Result<(), Failur
             "the queue {queue} has no message {id}: it was never pushed, cancelled, or completed and not kept{moved}{hint}"
         ));
     }
-    where_the_dead_are(queue, &info);
+    where_the_dead_are(queue, &info).iter().for_each(tell);
     Ok(())
 }

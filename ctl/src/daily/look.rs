@@ -1,8 +1,9 @@
 //! `dqctl get`, `peek` and `find`.
 
-use super::why::no_such_id;
-use super::{exists, queues};
-use crate::board::scan;
+use super::exists;
+use crate::acts::no_such_id;
+use crate::advice::tell;
+use crate::board::{names, scan};
 use crate::cli::{FindArgs, GetArgs, PeekArgs};
 use crate::dead::{error_of, pages, Among};
 use crate::failure::{Failure, Outcome};
@@ -29,9 +30,8 @@ const FOUND: &[Column] = &[
 
 pub fn get(client: &Client, args: &GetArgs, output: &Output) -> Result<Outcome, Failure> {
     let id = args.id.id();
-    let command = cmd("DQ.GET").arg(args.queue.as_bytes()).arg(id.as_bytes()).clone();
-    let Some(mut message) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
-        no_such_id(client, &args.queue, &id);
+    let Some(mut message) = reply::message(client, args.queue.as_bytes(), id.as_bytes())? else {
+        no_such_id(client, &args.queue, &id).iter().for_each(tell);
         return Ok(Outcome::Nothing);
     };
     if args.no_payload {
@@ -115,7 +115,7 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
     let id = args.id.as_ref().map(MessageId::id);
     let filter = args.select.filter(Among::default(), None);
     let (mut table, mut outcome) = (Table::new(FOUND), Outcome::Nothing);
-    let (queues, mut unread) = crate::board::names::find_reachable(client, args.pattern.as_deref())?;
+    let (queues, mut unread) = names::find_reachable(client, args.pattern.as_deref())?;
     for queue in queues {
         let found = match &id {
             Some(id) if !args.prefix => of_id(client, &queue, id.as_bytes()),
@@ -176,7 +176,7 @@ fn of_id(client: &Client, queue: &[u8], id: &[u8]) -> Result<Vec<Fields>, Failur
 /// The messages that are meant, in the order of their ids.
 fn all(client: &Client, queue: &[u8], is_meant: impl Fn(&Fields) -> bool) -> Result<Vec<Fields>, Failure> {
     let mut found = Vec::new();
-    let Some(info) = queues::read(client, queue)? else { return Ok(found) };
+    let Some(info) = reply::info(client, queue)? else { return Ok(found) };
     scan::pages(client, queue, &info, &[], |page| {
         found.extend(page.into_iter().filter(|message| is_meant(message)));
         Ok(ControlFlow::Continue(()))

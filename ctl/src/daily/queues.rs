@@ -1,17 +1,17 @@
 //! `dqctl info` and `stats`.
 
-use super::no_such_queue;
-use crate::advice::{for_queue, reaching};
+use crate::acts::no_such_queue;
+use crate::advice::{for_queue, reaching, tell};
 use crate::board::condition::{Condition, Level};
 use crate::board::latency::{Histogram, TOLD};
 use crate::cli::QueueArgs;
 use crate::dead::Newest;
 use crate::failure::{Failure, Outcome};
 use crate::groups;
-use crate::message::meaning;
+use crate::message::{meaning, setting, TIMES};
 use crate::name::QueueName;
 use crate::output::Output;
-use crate::reply::Fields;
+use crate::reply::{info as read, Fields};
 use crate::time::{exact, span};
 use dq_client::{cmd, Client, Resend};
 use serde_json::{Map, Value as Json};
@@ -20,28 +20,14 @@ use serde_json::{Map, Value as Json};
 const STATES: [&str; 4] = ["delayed", "ready", "inflight", "dead"];
 /// The first fields of the settings and of the totals of `DQ.INFO`.
 const SECTIONS: [(&str, &str); 2] = [("lease", "settings"), ("pushed", "totals")];
-/// Fields of `DQ.INFO` that are instants in Unix ms, ages in ms, and lengths of time in ms that somebody has set.
+/// Fields of `DQ.INFO` that are instants in Unix ms, and ages in ms.
 const INSTANTS: [&str; 6] =
     ["next-due", "paused-until", "closed-until", "next-delivery", "forward-failing-since", "deadforward-failing-since"];
-const AGES: [&str; 6] =
-    ["oldest-ready", "oldest-inflight", "oldest-dead", "newest-dead", "last-death", "last-delivery"];
-const SPANS: [&str; 11] = [
-    "lease",
-    "maxlease",
-    "delay",
-    "ttl",
-    "backoff-base",
-    "backoff-max",
-    "rate-period",
-    "grouprate-period",
-    "deadttl",
-    "dedupe",
-    "retain",
-];
+const AGES: [&str; 2] = ["oldest-ready", "oldest-inflight"];
 
 pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcome, Failure> {
     let Some(info) = read(client, name.as_bytes())? else {
-        no_such_queue(name);
+        tell(no_such_queue(name));
         return Ok(Outcome::Nothing);
     };
     let conditions = Condition::read(client, name.as_bytes(), &info);
@@ -93,22 +79,12 @@ fn is_unset(info: &Fields, name: &str, is_setting: bool) -> bool {
 /// A field as it is printed.
 pub fn value(info: &Fields, name: &str, output: &Output) -> String {
     match info.int(name) {
-        Some(number) if output.is_for_people() && meaning(name, number).is_some() => {
-            meaning(name, number).unwrap_or_default().to_owned()
-        }
         Some(ms) if INSTANTS.contains(&name) => output.moment(ms),
-        Some(ms) if AGES.contains(&name) => span(u64::try_from(ms).unwrap_or(0)),
-        Some(ms) if SPANS.contains(&name) => exact(u64::try_from(ms).unwrap_or(0)),
-        Some(number) => output.number(number),
-        None => info.text(name),
+        Some(_) if AGES.contains(&name) => span(info.number(name)),
+        Some(number) if !output.is_for_people() && !TIMES.contains(&name) => number.to_string(),
+        Some(_) if !output.is_for_people() => exact(info.number(name)),
+        _ => setting(info, name),
     }
-}
-
-/// The settings among the fields of a queue.
-pub fn settings(info: Fields) -> Fields {
-    let [(first, _), (end, _)] = SECTIONS;
-    let settings = info.0.into_iter().skip_while(|(name, _)| name != first).take_while(|(name, _)| name != end);
-    Fields(settings.filter(|(name, _)| !name.contains("failing-since") && !name.ends_with("-error")).collect())
 }
 
 /// The fields of the server, and what a terminal and the page say of them.
@@ -122,7 +98,7 @@ pub fn object(info: &Fields, conditions: &[(Condition, Level)]) -> Map<String, J
 pub fn stats(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outcome, Failure> {
     let command = cmd("DQ.STATS").arg(args.queue.as_bytes()).clone();
     let Some(stats) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
-        no_such_queue(&args.queue);
+        tell(no_such_queue(&args.queue));
         return Ok(Outcome::Nothing);
     };
     if output.json {
@@ -144,9 +120,4 @@ pub fn stats(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outco
     pairs.push(("rate-limited".to_owned(), span(limited)));
     output.pairs(&pairs)?;
     Ok(Outcome::Done)
-}
-
-/// The fields of `DQ.INFO`.
-pub fn read(client: &Client, name: &[u8]) -> Result<Option<Fields>, Failure> {
-    Fields::read(client.call(cmd("DQ.INFO").arg(name), Resend::Harmless)?)
 }

@@ -90,7 +90,7 @@ impl FromStr for Condition {
 }
 
 impl Condition {
-    fn holds(&self, message: &Fields) -> bool {
+    pub fn holds(&self, message: &Fields) -> bool {
         let value = match self.field {
             "cause" => cause_of(message),
             "id" | "group" | "from" => shown(message.bytes(self.field)),

@@ -7,19 +7,15 @@
 
 mod cause;
 mod causes;
-mod change;
-mod command;
 mod filter;
 mod letters;
 mod newest;
 mod target;
 
 pub use cause::{cause_of, error_of};
-pub use causes::{causes, Cause};
-pub use change::{bury, bury_these, cancel, count, redrive, redrive_these, send_selected_back};
-pub use command::{dead, where_letters_are};
+pub use causes::{causes, Cause, Causes};
 pub use filter::{is_older, older_than, since, Among, Condition, Filter};
-pub use letters::{is_letter, send_back, SentBack};
+pub use letters::{as_it_died, is_letter};
 pub use newest::{Known, Newest};
 pub use target::{target, target_in_words, target_queue};
 

@@ -112,7 +112,7 @@ impl Finding {
     }
 
     /// What it is about.
-    fn about(&self) -> String {
+    pub fn about(&self) -> String {
         match &self.subject {
             Subject::Server(server) => server.clone(),
             Subject::Queue(queue) => shown(queue),

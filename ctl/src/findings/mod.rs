@@ -14,8 +14,8 @@ use crate::cli::doctor::DoctorArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use dq_client::{cmd, Address, Client, Error};
-pub use finding::{Finding, Severity, Subject};
-use finding::{Findings, Found, Name};
+pub use finding::{Finding, Found, Severity, Subject};
+use finding::{Findings, Name};
 use info::ServerInfo;
 
 /// What is found with the default limits, the most important first.

@@ -8,11 +8,11 @@ use super::push::{is_generated, push_all, type_of, Headers, NewMessage, Pushed, 
 use crate::board::names;
 use crate::cli::LoadArgs;
 use crate::failure::{Failure, Outcome};
+use crate::output::messages;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::time::now_ms;
 use crate::transfer::{get_all, BATCH_BYTES};
-use crate::wording::messages;
 use dq_client::{cmd, Client, Resend};
 use ring::digest::{Context, SHA256};
 use serde_json::json;

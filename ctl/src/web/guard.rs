@@ -8,7 +8,7 @@
 //!   never does.
 //! - `Origin` and `Sec-Fetch-Site`, in which browsers name the page, must be that of this server.
 
-use super::api::refusal;
+use super::app::refusal;
 use super::args::WebArgs;
 use crate::failure::Failure;
 use crate::http::{Request, Response};

@@ -1,24 +1,33 @@
 //! `dqctl web`: the queues in a browser.
 //!
-//! One page, which is part of the program, reads and changes queues by an API of JSON. `guard` decides who is answered,
-//! `page` has the files of the page, `api` the paths of the API, `holders` who holds the messages of all queues, and `presence`
-//! whether they have a connection. What is known of the queues is on the board.
+//! The server renders the views; one small script of the page asks for them, puts them in place, and opens the dialog in which acts
+//! are asked about. `guard` decides who is answered, `page` has the files of the page, `app` the paths and what is shared.
+//! `overview`, `queue`, `messages`, `message` and `holders` are the views, and `act` asks about acts and carries them out.
+//! What is known of the queues is on the board of [`crate::board`], and `presence` knows which consumers have a connection.
 
-mod api;
+mod act;
+mod app;
 mod args;
-mod deaths;
+mod chart;
 mod find;
 mod guard;
 mod holders;
+mod html;
+mod message;
+mod messages;
+mod overview;
 mod page;
+mod params;
 mod presence;
+mod queue;
 mod refreshed;
+mod servers;
 
 pub use args::WebArgs;
 
 use crate::failure::{Failure, Outcome};
 use crate::http;
-use api::Api;
+use app::App;
 use dq_client::Client;
 use guard::Guard;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -29,13 +38,13 @@ pub fn web(client: &Client, args: WebArgs) -> Result<Outcome, Failure> {
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let guard = Guard::new(&args)?;
     let listener = http::bind(&args.listen)?;
-    let api = Api::start(client, args.allow_writes)?;
+    let app = App::start(client, args.allow_writes)?;
     http::run(listener, move |request| {
         if let Err(refusal) = guard.host(request) {
             return page::secured(refusal);
         }
         let response = if request.path.starts_with("/api/") {
-            guard.api(request).map_or_else(|refusal| refusal, |()| api.answer(request))
+            guard.api(request).map_or_else(|refusal| refusal, |()| app.answer(request))
         } else {
             page::file(request)
         };

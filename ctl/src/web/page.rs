@@ -14,36 +14,11 @@ const SVG: &str = "image/svg+xml";
 
 type File = (&'static str, &'static str, &'static str);
 
-const FILES: [File; 29] = [
+const FILES: [File; 4] = [
     ("/", HTML, include_str!("page/index.html")),
     ("/app.css", CSS, include_str!("page/app.css")),
     ("/icon.svg", SVG, include_str!("page/icon.svg")),
     ("/app.js", SCRIPT, include_str!("page/app.js")),
-    ("/api.js", SCRIPT, include_str!("page/api.js")),
-    ("/dom.js", SCRIPT, include_str!("page/dom.js")),
-    ("/format.js", SCRIPT, include_str!("page/format.js")),
-    ("/chart.js", SCRIPT, include_str!("page/chart.js")),
-    ("/actions.js", SCRIPT, include_str!("page/actions.js")),
-    ("/bulk.js", SCRIPT, include_str!("page/bulk.js")),
-    ("/queues.js", SCRIPT, include_str!("page/queues.js")),
-    ("/fields.js", SCRIPT, include_str!("page/fields.js")),
-    ("/ask.js", SCRIPT, include_str!("page/ask.js")),
-    ("/overview.js", SCRIPT, include_str!("page/overview.js")),
-    ("/queue.js", SCRIPT, include_str!("page/queue.js")),
-    ("/consumers.js", SCRIPT, include_str!("page/consumers.js")),
-    ("/command.js", SCRIPT, include_str!("page/command.js")),
-    ("/condition.js", SCRIPT, include_str!("page/condition.js")),
-    ("/findings.js", SCRIPT, include_str!("page/findings.js")),
-    ("/batch.js", SCRIPT, include_str!("page/batch.js")),
-    ("/dead.js", SCRIPT, include_str!("page/dead.js")),
-    ("/holders.js", SCRIPT, include_str!("page/holders.js")),
-    ("/selection.js", SCRIPT, include_str!("page/selection.js")),
-    ("/search.js", SCRIPT, include_str!("page/search.js")),
-    ("/keys.js", SCRIPT, include_str!("page/keys.js")),
-    ("/recurring.js", SCRIPT, include_str!("page/recurring.js")),
-    ("/lists.js", SCRIPT, include_str!("page/lists.js")),
-    ("/message.js", SCRIPT, include_str!("page/message.js")),
-    ("/payload.js", SCRIPT, include_str!("page/payload.js")),
 ];
 
 /// A file of the page.

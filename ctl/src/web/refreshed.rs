@@ -78,12 +78,6 @@ impl<T: Send + Sync + 'static> Refreshed<T> {
     pub fn outdate(&self) {
         self.shared.lock().is_outdated = true;
     }
-
-    /// Whether a newer value is being read or has to be.
-    pub fn is_behind(&self) -> bool {
-        let state = self.shared.lock();
-        state.is_reading || state.is_outdated
-    }
 }
 
 impl<T> Shared<T> {

@@ -2,7 +2,6 @@
 
 use crate::dqctl::{agreeing, answering, dqctl, field, json, ok, on_terminal};
 use crate::support::Server;
-use serde_json::json;
 
 /// A queue with two messages that are dead, two delayed, one in a batch, and two in flight with the consumer `w`.
 fn every_kind() -> Server {
@@ -17,73 +16,6 @@ fn every_kind() -> Server {
     ok(&server, &["bury", "q", "dead-1", "dead-2", "--error", "timeout"]);
     ok(&server, &["push", "q", "x", "--id", "member", "--batch", "b", "--in", "1h"]);
     server
-}
-
-#[test]
-fn a_terminal_asks_with_the_number_before_many_are_changed() {
-    for (args, question, done) in [
-        (
-            "cancel q --where error~timeout",
-            "Cancel 2 dead messages of the queue q with error~timeout for good \
-             (dqctl dump q --state dead > dead.jsonl keeps them)",
-            "2 cancelled",
-        ),
-        (
-            "cancel q --where error~timeout --where id!=x --older 0 -n 1 --json",
-            "Cancel 1 dead message of the queue q with error~timeout and id!=x (older than 0ms) for good \
-             (dqctl dump q --state dead > dead.jsonl keeps them)",
-            "{\"cancelled\":1}",
-        ),
-        (
-            "redrive q --where error~timeout",
-            "Redrive 2 dead messages of the queue q with error~timeout, which clears their errors and attempts \
-             (dqctl dump q --state dead > dead.jsonl keeps them)",
-            "2 redriven",
-        ),
-        ("redrive q -n 1", "Redrive 1 dead message of the queue q, which clears their errors and attempts (dqctl dump q --state dead > dead.jsonl keeps them)",
-            "1 redriven"),
-        ("promote q --json", "Promote 3 delayed messages of the queue q", "{\"promoted\":3}"),
-        ("purge q delayed dead", "Purge 5 delayed and dead messages of the queue q for good", "5 purged"),
-        ("purge q dead --older 0", "Purge 2 dead messages of the queue q (older than 0ms) for good \
-             (dqctl dump q --state dead > dead.jsonl keeps them)", "2 purged"),
-        ("purge q --all", "Purge 7 messages of the queue q in any state for good", "7 purged"),
-        ("release q w", "Release 2 messages of the queue q from the consumer w", "2 released"),
-        ("batch q b --cancel", "Cancel 1 message of the queue q in the batch b for good", "1 cancelled"),
-    ] {
-        let server = every_kind();
-        let before = json(&server, &["info", "q"]);
-        for typed in ["n\n", "\n", "\u{4}"] {
-            let shown = answering(&server, args, true, typed);
-            assert!(shown.contains(&format!("{question}? [y/N] ")), "{args}: {shown}");
-            assert!(shown.ends_with("dqctl: nothing was changed\n"), "{args}: {shown}");
-        }
-        let after = json(&server, &["info", "q"]);
-        for count in ["ready", "delayed", "inflight", "dead"] {
-            assert_eq!(after[0][count], before[0][count], "{args}: {count}");
-        }
-        let shown = answering(&server, args, true, "y\n");
-        assert!(shown.contains(question) && shown.ends_with(&format!("{done}\n")), "{args}: {shown}");
-    }
-}
-
-#[test]
-fn a_promote_says_how_many_schedules_it_starts_and_a_purge_that_it_leaves_them() {
-    let server = Server::start();
-    for id in ["daily", "weekly"] {
-        ok(&server, &["schedule", "q", id, "x", "--every", "1d"]);
-    }
-    let asked = answering(&server, "promote q", true, "n\n");
-    assert!(asked.contains("Promote 2 delayed messages of the queue q, of which 2 are recurring? [y/N]"), "{asked}");
-    ok(&server, &["push", "q", "x", "--in", "1h"]);
-    let asked = answering(&server, "promote q -n 1", true, "n\n");
-    assert!(asked.contains("Promote 1 delayed message of the queue q, of which up to 1 is recurring?"), "{asked}");
-    assert_eq!(ok(&server, &["purge", "q", "delayed"]), "1\n");
-    let purged = dqctl(&server, &["purge", "q", "delayed"]);
-    assert_eq!((purged.code, purged.out.as_str()), (1, "0\n"), "{purged:?}");
-    assert!(
-        purged.err.contains("left alone, because they recur: 2 messages; --recurring removes them too"),
-        "{purged:?}"
-    );
 }
 
 #[test]
@@ -129,27 +61,6 @@ fn nobody_is_asked_in_a_pipe_or_with_yes_or_by_ids_or_for_nothing() {
 }
 
 #[test]
-fn a_release_is_counted_before_and_after_it() {
-    let server = every_kind();
-    assert_eq!(json(&server, &["release", "q", "w", "--dry-run"]), [json!({ "selected": 2 })]);
-    assert_eq!(ok(&server, &["release", "q", "w", "--dry-run", "-n", "1"]), "1\n");
-    assert_eq!(field(&server, "q", "held-1", "state"), "inflight");
-    ok(&server, &["release", "q", "w", "-n", "1"]);
-    ok(&server, &["release", "q", "w", "--no-count"]);
-    let info = json(&server, &["info", "q"]).remove(0);
-    assert_eq!((&info["lease-expired"], &info["given-back"]), (&json!(1), &json!(1)));
-    let nobody = dqctl(&server, &["release", "q", "nobody", "--dry-run"]);
-    assert_eq!((nobody.code, nobody.out.as_str()), (1, "0\n"));
-    let nobody = dqctl(&server, &["release", "q", "nobody"]);
-    assert!(
-        nobody.code == 1 && nobody.err.contains("the consumer nobody holds no message of the queue q"),
-        "{nobody:?}"
-    );
-    let missing = dqctl(&server, &["release", "none", "w", "--dry-run"]);
-    assert!(missing.code == 1 && missing.err.contains("there is no queue none"), "{missing:?}");
-}
-
-#[test]
 fn a_limited_cancel_takes_those_that_died_first() {
     let server = every_kind();
     assert_eq!(ok(&server, &["cancel", "q", "--where", "error~timeout", "-n", "1", "--dry-run"]), "1\n");
@@ -166,4 +77,48 @@ fn a_person_is_asked_although_errors_go_to_a_file() {
     let shown = answering(&server, "purge q dead 2>/dev/null", true, "n\n");
     assert!(shown.contains("Purge 2 dead messages of the queue q for good ("), "{shown}");
     assert_eq!(server.text(&["DQ.LEN", "q", "dead"]), "2");
+}
+
+#[test]
+fn a_question_names_the_number_that_is_changed() {
+    for (args, number, done) in [
+        ("cancel q --where error~timeout", "2 dead messages", "2 cancelled"),
+        ("cancel q --where error~timeout --older 0 -n 1 --json", "1 dead message", "{\"cancelled\":1}"),
+        ("redrive q --where error~timeout", "2 dead messages", "2 redriven"),
+        ("redrive q -n 1", "1 dead message", "1 redriven"),
+        ("promote q --json", "3 delayed messages", "{\"promoted\":3}"),
+        ("purge q delayed dead", "5 delayed and dead messages", "5 purged"),
+        ("purge q dead --older 0", "2 dead messages", "2 purged"),
+        ("purge q --all", "7 messages", "7 purged"),
+        ("release q w", "2 messages", "2 released"),
+        ("batch q b --cancel", "1 message", "1 cancelled"),
+        ("delete q", "7 messages", "deleted"),
+    ] {
+        let server = every_kind();
+        let before = json(&server, &["info", "q"]);
+        for typed in ["n\n", "\n", "\u{4}"] {
+            let shown = answering(&server, args, true, typed);
+            assert!(shown.contains(number) && shown.contains("? [y/N] "), "{args}: {shown}");
+            assert!(shown.ends_with("dqctl: nothing was changed\n"), "{args}: {shown}");
+        }
+        let after = json(&server, &["info", "q"]);
+        for count in ["ready", "delayed", "inflight", "dead"] {
+            assert_eq!(after[0][count], before[0][count], "{args}: {count}");
+        }
+        let shown = answering(&server, args, true, "y\n");
+        assert!(shown.ends_with(&format!("{done}\n")), "{args}: {shown}");
+    }
+}
+
+#[test]
+fn a_purge_leaves_schedules_and_a_promote_says_that_it_starts_them() {
+    let server = Server::start();
+    for id in ["daily", "weekly"] {
+        ok(&server, &["schedule", "q", id, "x", "--every", "1d"]);
+    }
+    assert!(answering(&server, "promote q", true, "n\n").contains(", of which 2 recur?"));
+    ok(&server, &["push", "q", "x", "--in", "1h"]);
+    assert_eq!(ok(&server, &["purge", "q", "delayed"]), "1\n");
+    let purged = dqctl(&server, &["purge", "q", "delayed"]);
+    assert!((purged.code, purged.out.as_str()) == (1, "0\n") && purged.err.contains("--recurring"), "{purged:?}");
 }

@@ -1,6 +1,6 @@
 //! Dead messages: by their errors, and selected by conditions.
 
-use crate::dqctl::{dqctl, field, json, ok, on_terminal};
+use crate::dqctl::{dqctl, field, json, ok};
 use crate::support::{eventually, Server};
 use serde_json::json;
 
@@ -30,68 +30,6 @@ fn dead_messages_are_counted_by_their_errors() {
     assert!(line.starts_with("3\t") && line.ends_with("\tm-3\ttimeout after #ms\n"), "{line}");
     let among = json(&server, &["dead", "q", "--by-error", "--where", "error!~timeout"]);
     assert_eq!(among.len(), 2);
-}
-
-#[test]
-fn a_pipe_gets_all_errors_or_hears_what_is_left_out() {
-    let errors: Vec<String> = ('a'..='l').map(|letter| format!("no {letter}")).collect();
-    let server = with_errors(&errors.iter().map(String::as_str).collect::<Vec<_>>());
-    assert_eq!(ok(&server, &["dead", "q", "--by-error"]).lines().count(), 12);
-    assert_eq!(json(&server, &["dead", "q", "--by-error"]).len(), 12);
-    assert_eq!(ok(&server, &["dead", "q", "--by-error", "-n", "11"]).lines().count(), 11);
-    let shown = on_terminal(&server, "dead q --by-error", true);
-    assert!(shown.ends_with("2 more errors: -n 12 shows all\n"), "{shown}");
-    for args in [&["dead", "q"][..], &["dead", "q", "--json"], &["dead", "q", "--where", "error~no"]] {
-        let ran = dqctl(&server, args);
-        assert_eq!((ran.out.lines().count(), ran.err.as_str()), (10, "dqctl: 2 more: -n 12 shows all\n"), "{args:?}");
-    }
-    assert_eq!(ok(&server, &["dead", "q", "-n", "3"]).lines().count(), 3);
-}
-
-#[test]
-fn a_lease_that_expired_is_a_cause_of_death() {
-    let server = Server::start();
-    ok(&server, &["create", "q", "--lease", "1ms", "--retries", "1", "--backoff", "0s,0s"]);
-    for id in ["held", "failed"] {
-        ok(&server, &["push", "q", "x", "--id", id]);
-        server.ask(&["DQ.POP", "q", "LEASE", "600000"]);
-        if id == "failed" {
-            ok(&server, &["nack", "q", id, "--error", "refused"]);
-        } else {
-            ok(&server, &["nack", "q", id]);
-        }
-        server.ask(&["DQ.POP", "q"]);
-        eventually("its lease has expired", || field(&server, "q", id, "state") == "dead");
-    }
-    let causes = json(&server, &["dead", "q", "--by-error"]);
-    assert_eq!((causes.len(), &causes[0]["cause"], &causes[0]["count"]), (1, &json!("(lease expired)"), &json!(2)));
-    for list in [&["dead", "q"][..], &["peek", "q", "dead"]] {
-        let listed = ok(&server, list);
-        assert!(listed.contains("\t(lease expired) after refused"), "{listed}");
-        assert_eq!(listed.matches("\t(lease expired)").count(), 2, "{listed}");
-    }
-    assert_eq!(ok(&server, &["redrive", "q", "--where", "cause=(lease expired)", "--dry-run"]), "2\n");
-}
-
-#[test]
-fn the_newest_dead_messages_are_listed() {
-    let server = with_errors(&["one", "two", "three"]);
-    let listed = ok(&server, &["dead", "q", "-n", "2"]);
-    let ids: Vec<&str> = listed.lines().map(|line| line.split('\t').next().unwrap()).collect();
-    assert_eq!(ids, ["m-2", "m-1"]);
-    assert!(ok(&server, &["dead", "q", "--where", "error=one"]).ends_with("\trejected\tone\n"));
-    assert_eq!(json(&server, &["dead", "q", "--where", "id~m-", "-n", "2"])[0]["cause"], "three");
-    for (args, more) in [
-        ("dead q -n 1", Some("2 more: -n 3 shows all")),
-        ("dead q -n 1 --where id!=m-0", Some("1 more: -n 2 shows all")),
-        ("dead q -n 3", None),
-    ] {
-        let shown = on_terminal(&server, args, true);
-        let last = shown.lines().last().unwrap();
-        assert!(more.map_or(!shown.contains(" more"), |more| last == more), "{args}: {shown}");
-    }
-    assert_eq!(dqctl(&server, &["dead", "none"]).code, 1);
-    assert_eq!(dqctl(&server, &["dead", "none", "--by-error"]).code, 1);
 }
 
 #[test]

@@ -1,33 +1,12 @@
 //! Groups and done messages: the commands, and the results of workers.
 
-use crate::dqctl::{command, dqctl, field, json, ok, on_terminal, with_input};
+use crate::dqctl::{command, dqctl, json, ok, on_terminal, with_input};
 use crate::support::{eventually, Server};
 use crate::work::{written, Work};
 use dq_client::{Queue, Raw};
 use serde_json::json;
 use std::process::Stdio;
 use std::time::Duration;
-
-#[test]
-fn a_push_takes_the_options_of_groups_and_done_messages() {
-    let server = Server::start();
-    let args = ["push", "q", "one", "--id", "m", "--group", "ann", "--retain", "3601s"];
-    assert_eq!(ok(&server, &args), "m\n");
-    assert_eq!(field(&server, "q", "m", "group"), "ann");
-    assert!(ok(&server, &["get", "q", "m"]).contains("\nretain\t1h1s\n"));
-    server.ask(&["DQ.POP", "q"]);
-    let again = ["push", "q", "two", "--id", "m", "--in", "1h", "--replace", "--max-wait", "0", "--later"];
-    ok(&server, &again);
-    assert_eq!((field(&server, "q", "m", "next"), field(&server, "q", "m", "payload")), (json!(1), json!("one")));
-    server.ask(&["DQ.ACK", "q", "m"]);
-    eventually("the later one is due", || field(&server, "q", "m", "state") == "ready");
-    for wrong in [&["push", "q", "x", "--id", "m", "--max-wait", "1s"][..], &["push", "q", "x", "--id", "m", "--later"]]
-    {
-        assert_eq!(dqctl(&server, wrong).code, 2, "{wrong:?}");
-    }
-    ok(&server, &["schedule", "q", "tick", "x", "--every", "1h", "--group", "ann"]);
-    assert_eq!(field(&server, "q", "tick", "group"), "ann");
-}
 
 #[test]
 fn of_many_groups_the_paused_ones_and_those_that_wait_most_come_first() {
@@ -45,27 +24,6 @@ fn of_many_groups_the_paused_ones_and_those_that_wait_most_come_first() {
     assert_eq!(names(&["--contains", "-1"]), ["b-1", "a-1"]);
     assert_eq!(names(&["--paused"]), ["b-2"]);
     assert!(on_terminal(&server, "groups q -n 1", true).ends_with("\n3 more\n"));
-}
-
-#[test]
-fn groups_lists_the_groups_of_a_queue() {
-    let server = Server::start();
-    for (group, delay) in [("ann", "0"), ("ann", "1h"), ("bob\t", "1h")] {
-        ok(&server, &["push", "q", group, "--group", group, "--in", delay]);
-    }
-    server.ask(&["DQ.POP", "q"]);
-    let mut lines: Vec<String> = ok(&server, &["groups", "q"]).lines().map(str::to_owned).collect();
-    lines.sort();
-    assert!(lines[0].starts_with("ann\t1\t1\t20") && lines[1].starts_with("bob\\t\t1\t0\t20"), "{lines:?}");
-    let objects = json(&server, &["groups", "q"]);
-    let ann = objects.iter().find(|object| object["group"] == "ann").unwrap();
-    assert_eq!((&ann["waiting"], &ann["occupied"]), (&json!(1), &json!(1)));
-    assert!(ann["oldest-due"].is_i64(), "{ann}");
-    assert_eq!(dqctl(&server, &["groups", "none"]).code, 1);
-    let of_group: Vec<_> = json(&server, &["peek", "q", "--group", "ann"]).iter().map(|m| m["state"].clone()).collect();
-    assert_eq!(of_group, ["delayed", "inflight"]);
-    let info = json(&server, &["ls"]).remove(0);
-    assert_eq!((&info["groups"], &info["done"], &info["blocked"]), (&json!(2), &json!(0), &json!(0)));
 }
 
 #[test]

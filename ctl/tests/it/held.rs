@@ -51,17 +51,6 @@ fn the_doctor_names_the_group_and_no_missing_consumer() {
 }
 
 #[test]
-fn groups_that_are_paused_for_a_time_are_not_counted_with_those_that_somebody_has_to_resume() {
-    let server = held();
-    server.ask(&["DQ.PUSH", "paused", "x", "GROUP", "c", "AT", OLD]);
-    server.ask(&["DQ.PAUSE", "paused", "GROUP", "c", "FOR", "3600000"]);
-    let found = findings(&server, &["--match", "paused"]);
-    let what: Vec<&str> = found.iter().filter_map(|one| one["what"].as_str()).collect();
-    assert!(what.iter().any(|what| what.starts_with("its group a b is paused until it is resumed, ")), "{what:?}");
-    assert!(what.iter().any(|what| what.starts_with("its group c is paused for a time, ")), "{what:?}");
-}
-
-#[test]
 fn no_finding_proposes_to_remove_messages_that_wait() {
     let server = held();
     ok(&server, &["push", "forgotten", "x", "--at", "2020-01-01T00:00:00Z"]);

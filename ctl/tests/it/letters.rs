@@ -1,7 +1,7 @@
 //! Messages that `DEADFORWARD` has moved to another queue, sent back to the one in which they died.
 
 use crate::dqctl::{command, dqctl, field, json, ok, run, without_server};
-use crate::support::{eventually, Cluster, Server};
+use crate::support::{eventually, Server};
 use serde_json::json;
 use std::process::Stdio;
 
@@ -128,16 +128,6 @@ fn a_user_who_may_not_remove_a_letter_does_not_push_it_either() {
 }
 
 #[test]
-fn a_queue_whose_dead_are_elsewhere_says_how_they_come_back() {
-    let server = with_letters(&["a"]);
-    let ran = dqctl(&server, &["redrive", "orders"]);
-    let hint = "dqctl redrive letters --letters --where from=orders sends them back";
-    assert!(ran.code == 1 && ran.err.contains(hint), "{ran:?}");
-    assert!(ok(&server, &["dead", "letters", "--letters"]).ends_with("\ta\torders\n"));
-    assert_eq!(ok(&server, &["redrive", "letters", "--letters"]), "1\n");
-}
-
-#[test]
 fn a_redrive_of_letters_without_saying_so_tells_how_they_go_back() {
     let server = with_letters(&["a"]);
     for some in [&["redrive", "letters"][..], &["redrive", "letters", "--where", "error~a"]] {
@@ -183,20 +173,4 @@ fn two_who_send_letters_back_at_once_send_each_once() {
         (sent, server.text(&["DQ.LEN", "orders"]), server.text(&["DQ.LEN", "letters"])),
         (600, "600".into(), "0".into())
     );
-}
-
-#[test]
-fn letters_of_all_masters_of_a_cluster_are_sent_back() {
-    let cluster = Cluster::of(3);
-    let server = &cluster.nodes[0];
-    for tag in ["a", "b", "c", "d"] {
-        let [queue, letters] = [format!("{{{tag}}}"), format!("{{{tag}}}:dead")];
-        ok(server, &["--cluster", "create", &queue, "--deadforward", &format!("QUEUE {letters}")]);
-        ok(server, &["--cluster", "push", &queue, "x", "--id", "m"]);
-        ok(server, &["--cluster", "bury", &queue, "m"]);
-        let get = ["--cluster", "get", &letters, "m"];
-        eventually("it is moved", || dqctl(server, &get).code == 0);
-        assert_eq!(ok(server, &["--cluster", "redrive", &letters, "--letters"]), "1\n");
-        assert!(ok(server, &["--cluster", "get", &queue, "m"]).contains("state\tready"));
-    }
 }

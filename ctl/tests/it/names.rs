@@ -1,6 +1,6 @@
 //! Names of queues and ids that are no text.
 
-use crate::dqctl::{command, dqctl, field, json, ok, on_terminal, run};
+use crate::dqctl::{command, dqctl, json, ok, run};
 use crate::support::Server;
 use serde_json::json;
 use std::ffi::OsStr;
@@ -28,47 +28,6 @@ fn a_name_of_any_bytes_is_shown_as_commands_take_it() {
     assert!(found.contains(r"queue images:\xff\xfe") && found.contains(r"dqctl resume 'images:\xff\xfe'"), "{found}");
     let missing = dqctl(&server, &["info", r"other:\xff"]);
     assert!(missing.code == 1 && missing.err.contains(r"there is no queue other:\xff"), "{missing:?}");
-}
-
-#[test]
-fn names_of_queues_are_whole_before_their_states_are() {
-    let server = Server::start();
-    for tenant in 0..3 {
-        let queue = format!("tenant:{tenant}:images-jobs");
-        for id in ["a", "b"] {
-            server.ask(&["DQ.PUSH", &queue, "x", "ID", id, "AT", "1700000000000"]);
-        }
-        server.ask(&["DQ.BURY", &queue, "a"]);
-    }
-    let shown = on_terminal(&server, "ls", true);
-    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
-    assert!((0..3).all(|tenant| shown.contains(&format!("tenant:{tenant}:images-jobs "))), "{shown}");
-}
-
-#[test]
-fn an_id_that_a_list_shows_is_taken_by_commands() {
-    let server = Server::start();
-    for id in [r"m\x41", r"m\xff", r"m\x5cx41", r"m\"] {
-        server.ask(&["DQ.PUSH", "q", "x", "ID", id, "BATCH", "b"]);
-        server.ask(&["DQ.PUSH", "q", "x", "ID", "other", "BATCH", "b"]);
-        server.ask(&["DQ.BATCH", "q", "b", "THEN", "x", "ID", id]);
-        server.ask(&["DQ.BURY", "q", id]);
-        for (args, column) in [
-            (&["peek", "q", "dead"][..], 0),
-            (&["dead", "q"], 0),
-            (&["dead", "q", "--by-error"], 3),
-            (&["batch", "q"], 8),
-        ] {
-            let listed = ok(&server, args);
-            let shown = listed.trim_end().split('\t').nth(column).unwrap();
-            assert_eq!(field(&server, "q", shown, "id"), id, "{args:?}: {listed}");
-        }
-        ok(&server, &["cancel", "q", "other"]);
-        server.ask(&["DQ.PURGE", "q", "dead", "ready"]);
-    }
-    // As JSON has it.
-    server.ask(&["DQ.PUSH", "q", "x", "ID", r"m\x41"]);
-    assert_eq!(field(&server, "q", r"m\x41", "id"), r"m\x41");
 }
 
 #[test]

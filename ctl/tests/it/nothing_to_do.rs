@@ -1,59 +1,8 @@
 //! What a command says that found nothing to do, and what it refuses so that a typo does not pass.
 
-use crate::dqctl::{dqctl, field, json, ok, on_terminal, run, without_server};
+use crate::dqctl::{dqctl, field, json, ok, run, without_server};
 use crate::support::{eventually, Server};
 use serde_json::json;
-
-#[test]
-fn what_is_so_already_is_said_and_exits_with_0() {
-    let server = Server::start();
-    assert_eq!(ok(&server, &["create", "q"]), "created\n");
-    assert_eq!(ok(&server, &["create", "q"]), "exists already, with these settings\n");
-    assert_eq!(json(&server, &["create", "q"]), [json!({ "queue": "q", "created": false })]);
-    assert_eq!(ok(&server, &["alter", "q", "--lease", "5s"]), "altered\n");
-    assert_eq!(ok(&server, &["alter", "q", "--lease", "5s"]), "has these settings already\n");
-    assert_eq!(json(&server, &["alter", "q", "--lease", "5s"]), [json!({ "queue": "q", "altered": false })]);
-    assert_eq!(ok(&server, &["alter", "q", "--lease", "6s", "--retries", "3"]), "altered\n");
-    assert_eq!(ok(&server, &["resume", "q"]), "was not paused or closed\n");
-    assert_eq!(ok(&server, &["resume", "q", "in"]), "was not closed\n");
-    assert_eq!(ok(&server, &["pause", "q", "in"]), "closed\n");
-    assert_eq!(ok(&server, &["pause", "q", "in"]), "was closed already, until it is resumed\n");
-    assert_eq!(ok(&server, &["pause", "q", "all"]), "paused, was closed already, until it is resumed\n");
-    assert_eq!(ok(&server, &["resume", "q"]), "resumed\n");
-    assert!(ok(&server, &["pause", "q", "--for", "90m"]).starts_with("paused until 20"));
-    // A pause never ends an earlier one sooner.
-    assert!(ok(&server, &["pause", "q", "--for", "1m"]).starts_with("was paused already, until 20"));
-    assert_eq!(ok(&server, &["pause", "q"]), "paused\n");
-}
-
-#[test]
-fn a_group_that_is_unknown_is_not_resumed() {
-    let server = Server::start();
-    ok(&server, &["push", "q", "x", "--group", "ann"]);
-    assert_eq!(ok(&server, &["resume", "q", "--group", "ann"]), "was not paused\n");
-    let unknown = dqctl(&server, &["resume", "q", "--group", "zzz"]);
-    assert!(unknown.code == 1 && unknown.out.is_empty() && unknown.err.contains("no group zzz"), "{unknown:?}");
-    // A pause is for messages to come as well.
-    for said in ["paused\n", "was paused already, until it is resumed\n"] {
-        let paused = dqctl(&server, &["pause", "q", "--group", "zzz"]);
-        assert_eq!((paused.code, paused.out.as_str()), (0, said));
-        assert_eq!(paused.err, "dqctl: no message of the group zzz waits in the queue q now\n");
-    }
-    assert_eq!(ok(&server, &["pause", "q", "--group", "ann"]), "paused\n");
-    assert_eq!(ok(&server, &["resume", "q", "--group", "zzz"]), "resumed\n");
-    let none = dqctl(&server, &["resume", "none", "--group", "zzz"]);
-    assert!(none.code == 1 && none.err.contains("there is no queue none"), "{none:?}");
-}
-
-#[test]
-fn a_terminal_says_that_nobody_holds_a_message() {
-    let server = Server::start();
-    ok(&server, &["push", "q", "x"]);
-    assert!(
-        on_terminal(&server, "consumers q", true).ends_with("\nnobody holds a message of it; clients that wait: 0\n")
-    );
-    assert_eq!(ok(&server, &["consumers", "q"]), "");
-}
 
 #[test]
 fn a_reason_that_no_death_has_is_refused() {
@@ -103,30 +52,6 @@ fn purge_takes_what_has_been_in_its_state_for_long() {
     ok(&server, &["push", "q", "x", "--id", "new"]);
     assert_eq!(ok(&server, &["purge", "q", "ready", "--older", "1d"]), "1\n");
     assert_eq!(field(&server, "q", "new", "state"), "ready");
-}
-
-#[test]
-fn the_command_of_another_tool_gets_the_one_that_is_meant() {
-    let server = Server::start();
-    for (guess, instead) in [("rm", "dqctl purge"), ("requeue", "dqctl redrive"), ("pop", "dqctl peek")] {
-        let ran = dqctl(&server, &[guess, "q"]);
-        let start = format!("dqctl: there is no command {guess}: ");
-        assert!(ran.code == 2 && ran.err.starts_with(&start) && ran.err.contains(instead), "{ran:?}");
-    }
-}
-
-#[test]
-fn an_unknown_option_gets_no_wrong_advice() {
-    let ran = run(without_server(&["cancel", "q", "m", "--nonsense"]));
-    assert!(ran.code == 2 && !ran.err.contains("to pass"), "{ran:?}");
-    let similar = run(without_server(&["purge", "q", "dead", "--dry-rum"]));
-    assert!(similar.err.contains("--dry-run"), "{similar:?}");
-    let time = run(without_server(&["pause", "q", "5m"]));
-    assert!(time.code == 2 && time.err.contains("give --for 5m"), "{time:?}");
-    let queue = run(without_server(&["work", "mail", "--", "true"]));
-    assert!(queue.code == 2 && queue.err.contains("queues are named with -q"), "{queue:?}");
-    let word = run(without_server(&["pause", "q", "outt"]));
-    assert!(word.code == 2 && !word.err.contains("--for"), "{word:?}");
 }
 
 #[test]

@@ -1,198 +1,338 @@
-// The frame of the page: which view is shown, how it is kept up to date, and how failures are reported.
+// Shows the views that the server renders, keeps them up to date, and asks about acts.
 //
-// A view is an element and a function that reads what it shows. The address has the view and its parameters after the #,
-// with the names that the API has.
+// The address of a view is behind the #. What the server has rendered is put in place without what stays, so that the focus, what
+// is typed and what is open stay too. Text only ever becomes a text node.
 
-import { read, setToken, Problem } from "./api.js";
-import { serverIsBack } from "./ask.js";
-import { canFocus, el, refocus, set, text } from "./dom.js";
-import { address, clock, learnClock, many, now, shown } from "./format.js";
-import { overview } from "./overview.js";
-import { queue } from "./queue.js";
-import { leave } from "./keys.js";
-import { consumers } from "./consumers.js";
-import { message } from "./message.js";
-import { search } from "./search.js";
-
-const VIEWS = { "": overview, consumers, queue, message, search };
-/** How often a view is read again, and how soon after a failure, in ms. */
+const TOKEN = "dq-token";
+/** How soon a view is asked for again after a failure, and after something was typed, in ms. */
 const EVERY = 2500;
-/** After this time without the first answer, the page says so, in ms. */
-const SLOW = 1000;
-/** What is wrong with the server of the queues, by what is said about it. */
-const CAUSES = [[/ does not answer/, "does not answer"], [/^(WRONGPASS|NOAUTH)/, "wants another user or password"]];
+const PAUSE = 250;
+/** A request for a view that takes longer has failed, in ms. */
+const PATIENCE = 15000;
 
-const main = document.getElementById("main");
-const server = document.getElementById("server");
-const problem = document.getElementById("problem");
-const done = document.getElementById("done");
-const searchField = document.getElementById("search-id");
+const [main, problem, done, dialog, server] = ["main", "problem", "done", "dialog", "server"].map((id) => document.getElementById(id));
+let [timer, typing, shown] = [0, 0, null];
 
-/** State shared by all views: whether changes are allowed, and how many were made. */
-const shared = { writes: false, known: false, changes: 0, refresh, say, learn };
-let current = null;
-let timer = 0;
-let lastGood = 0;
-/** What had the focus last. */
-let focused = null;
-/** Focuses the row that leads to the view that was left last. */
-let focusOrigin = null;
-
-/** Reports the outcome of an action. */
-function say(words) {
-  text(done, "");
-  if (words) done.replaceChildren(el("p", {}, words, " ", el("button", { type: "button", class: "quiet", click: () => { say(""); refocus(focused); } }, "Dismiss")));
+/** An element with attributes and children. A function listens to the event of its name. */
+function el(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") node.addEventListener(name, value);
+    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat().filter((child) => child !== null));
+  return node;
 }
 
-function route() {
-  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  const params = Object.fromEntries(new URLSearchParams(query ?? ""));
-  if (main.contains(current?.node) && current.accept?.(path, params)) return void refresh();
-  const view = (VIEWS[path] ?? overview)(params, shared);
-  searchField.value = path === "search" ? shown(params, "id") : "";
-  const isSame = current?.kind === view.kind;
-  current = view;
-  for (const link of document.querySelectorAll(".views a")) set(link, "aria-current", link.hash === `#/${path}` ? "page" : null);
+// The server.
+
+function authorization() {
+  const token = sessionStorage.getItem(TOKEN);
+  // Headers have bytes: a token of other characters is sent as its UTF-8.
+  return token ? { Authorization: `Bearer ${String.fromCharCode(...new TextEncoder().encode(token))}` } : {};
+}
+
+/** A rendered view as a document, and its status, which is 0 if nothing answered. */
+function rendered(address) {
+  return new Promise((resolve) => {
+    const request = new XMLHttpRequest();
+    request.open("GET", `/api/view/${address}`);
+    request.responseType = "document";
+    request.timeout = PATIENCE;
+    for (const [name, value] of Object.entries(authorization())) request.setRequestHeader(name, value);
+    request.onloadend = () => resolve([request.status, request.response]);
+    request.send();
+  });
+}
+
+async function post(path, body) {
+  const headers = { ...authorization(), "X-DQ": "1", "Content-Type": "application/json" };
+  const response = await fetch(`/api/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error);
+  return answer;
+}
+
+// Views.
+
+function address() {
+  return location.hash.replace(/^#\/?/, "");
+}
+
+/** Shows the view of the address, and again after a while. */
+async function load() {
+  clearTimeout(timer);
+  const wanted = address();
+  const [status, view] = await rendered(wanted);
+  if (wanted !== address()) return;
+  let every = EVERY;
+  if (status === 200 && view) {
+    every = Number(view.body.dataset.every);
+    show(view, wanted);
+  } else if (status === 401) {
+    askToken();
+    return;
+  } else {
+    warn(status, view?.body?.textContent ?? "");
+  }
+  clearTimeout(timer);
+  if (!document.hidden) timer = setTimeout(load, every);
+}
+
+/** What a view is about, whatever its tab and its filter. */
+function about(wanted) {
+  const [view, query = ""] = wanted.split("?");
+  return [view, ...query.split("&").filter((pair) => /^(queue|id)=/.test(pair))].join(" ");
+}
+
+function show(view, wanted) {
+  const { servers, mode } = view.body.dataset;
   document.title = view.title === "dq" ? "dq" : `${view.title} – dq`;
-  view.node.classList.add("unread");
-  main.replaceChildren(view.node);
-  if (!isSame) {
-    window.scrollTo(0, 0);
-    if (shared.known) main.focus({ preventScroll: true });
-    say("");
-  }
-  refresh();
-}
-
-/** Reads the view now, and then again and again. */
-async function refresh() {
-  clearTimeout(timer);
-  const view = current;
-  try {
-    if (!shared.known) learn(await firstAnswer(view));
-    await view.read();
-    if (view !== current) return;
-    good();
-    focusOrigin?.();
-    focusOrigin = null;
-  } catch (error) {
-    await showLast(view);
-    if (view !== current) return;
-    bad(error);
-  }
-  keepFocus();
-  clearTimeout(timer);
-  if (!document.hidden && !view.once && !main.querySelector("#token")) timer = setTimeout(refresh, EVERY);
-}
-
-/** Reads the server for the first time. One that is stopped or busy is not waited for in silence. */
-async function firstAnswer(view) {
-  const isWaiting = setTimeout(async () => {
-    await showLast(view);
-    if (!shared.known) warn("No answer yet", "The server of the queues is stopped or busy, or the network is slow. This page waits for it");
-  }, SLOW);
-  try {
-    return await read("server");
-  } finally {
-    clearTimeout(isWaiting);
-  }
-}
-
-/** Shows what a view knows of the time when the server answered last, if it shows nothing else. */
-async function showLast(view) {
-  if (!view.last || !view.node.classList.contains("unread")) return;
-  const at = await view.last().catch(() => null);
-  if (!at) return;
-  view.node.classList.remove("unread");
-  lastGood = at;
-}
-
-/** Passes the focus on if what has it cannot have it any more, such as the button of an action that has nothing left to do. */
-function keepFocus() {
-  const active = document.activeElement;
-  if (focused && !canFocus(focused) && (active === focused || active === document.body)) refocus(focused);
-}
-
-/** Notes what the server allows. */
-function learn(answer) {
-  shared.writes = answer.writes;
-  shared.known = true;
-  learnClock(answer.now);
-  const names = answer.servers.map((one) => one.server).join(", ");
-  text(server, `${answer.cluster ? `Cluster of ${answer.servers.length} masters` : names}${answer.writes ? "" : " · read-only"}`);
-  set(server, "title", answer.servers.map((one) => `${one.server}: ${one.error ?? one.version}`).join("\n"));
-  document.body.classList.toggle("read-only", !answer.writes);
-}
-
-function good() {
-  current.node.classList.remove("unread");
-  lastGood = now();
-  if (problem.hasChildNodes()) serverIsBack();
+  server.textContent = [servers, mode].filter(Boolean).join(" · ");
   problem.replaceChildren();
   main.classList.remove("stale");
+  const active = document.activeElement;
+  const isSame = shown !== null && about(wanted) === about(shown);
+  children(main, view.body);
+  for (const link of document.querySelectorAll(".top nav a")) link.toggleAttribute("aria-current", link.hash === `#/${wanted.split("?")[0]}`);
+  if (!isSame) {
+    window.scrollTo(0, 0);
+    if (shown !== null) main.focus({ preventScroll: true });
+  } else if (active?.isConnected && active !== document.activeElement) active.focus({ preventScroll: true });
+  shown = wanted;
+  drawSelection();
 }
 
-function bad(error) {
-  if (!(error instanceof Problem)) {
-    console.error(error);
-    warn("This page has a defect", String(error));
-  } else if (error.status === 401) {
-    askToken();
-  } else if (error.status === 0) {
-    warn("dqctl web does not answer", "Is it still running? This page tries again by itself.");
-  } else if (error.status === 501) {
-    warn("The module dq is not loaded", `${error.message}. Until then there are no queues to show. This page tries again by itself.`);
-  } else if (error.status === 503) {
-    const [, what] = CAUSES.find(([said]) => said.test(error.message)) ?? [null, "cannot be reached"];
-    warn(`The server of the queues ${what}`, `${error.message}. This page tries again by itself.`);
-  } else {
-    warn(error.status === 404 ? "Not there" : "Not possible", error.message);
-  }
-}
-
-/** In whole minutes, so that it is not read out again and again. */
-function age() {
-  const minutes = Math.floor((now() - lastGood) / 60000);
-  return minutes > 0 ? `, ${many(minutes, "minute")} ago` : "";
-}
-
-function warn(title, words) {
-  const since = lastGood && !main.querySelector(".unread") ? ` What is shown is of ${clock(lastGood)}${age()}.` : "";
-  const line = `${words.replace(/^./, (letter) => letter.toUpperCase()).replace(/\.?$/, ".")}${since}`;
-  if (problem.textContent !== title + line) problem.replaceChildren(el("p", {}, el("strong", {}, title), el("span", {}, line)));
+function warn(status, words) {
+  const titles = { 0: "dqctl web does not answer", 404: "Not there", 501: "The module dq is not loaded", 503: "The server of the queues cannot be reached" };
+  const text = words || "This page tries again by itself.";
+  problem.replaceChildren(el("p", {}, el("strong", {}, titles[status] ?? "Not possible"), ` ${text}`));
   main.classList.add("stale");
 }
 
 function askToken() {
-  problem.replaceChildren();
   if (main.querySelector("#token")) return;
-  const wrong = sessionStorage.getItem("dq-token") !== null;
   const input = el("input", { id: "token", type: "password", autocomplete: "current-password", required: true });
   const submit = (event) => {
     event.preventDefault();
-    setToken(input.value);
-    shared.known = false;
-    route();
+    sessionStorage.setItem(TOKEN, input.value);
+    main.replaceChildren();
+    load();
   };
-  main.replaceChildren(el("form", { class: "card token", submit },
-    el("h1", {}, "Token"),
-    el("p", {}, wrong ? "The token was not accepted." : "This server wants the token that dqctl web was started with. It is kept for this tab only."),
-    el("label", { for: "token" }, "Token"), input,
-    el("div", { class: "buttons" }, el("button", { type: "submit", class: "primary" }, "Open"))));
+  main.replaceChildren(el("form", { class: "token", submit }, el("h1", {}, "Token"),
+    el("p", {}, sessionStorage.getItem(TOKEN) === null ? "This server wants the token that dqctl web was started with. It is kept for this tab only." : "The token was not accepted."),
+    el("label", {}, "Token", input), el("button", { type: "submit", class: "primary" }, "Open")));
   input.focus();
 }
 
-main.addEventListener("focusin", (event) => (focused = event.target));
-document.getElementById("skip").addEventListener("click", () => main.focus());
+/** Makes the children of a node those of another one, and keeps those that are there already. */
+function children(node, next) {
+  const id = (child) => child.getAttribute?.("id");
+  const keyed = new Map([...node.children].filter(id).map((child) => [id(child), child]));
+  let place = node.firstChild;
+  for (const child of [...next.childNodes]) {
+    const same = id(child) ? keyed.get(id(child)) : place && !id(place) ? place : null;
+    if (same?.nodeName !== child.nodeName) {
+      node.insertBefore(document.importNode(child, true), place);
+      continue;
+    }
+    // What has the focus loses it if it is moved: rather what stands before it goes.
+    while (place && place !== same && !id(place)) place = remove(place);
+    if (same === place) place = place.nextSibling;
+    else node.insertBefore(same, place);
+    if (same.nodeType === Node.ELEMENT_NODE) update(same, child);
+    else if (same.data !== child.data) same.data = child.data;
+  }
+  while (place) place = remove(place);
+}
+
+/** Removes a node, and returns the one after it. */
+function remove(node) {
+  const after = node.nextSibling;
+  node.remove();
+  return after;
+}
+
+function update(node, next) {
+  const keeps = (name) => (name === "open" && node.tagName === "DETAILS") || (name === "disabled" && "selected" in node.dataset);
+  for (const { name } of [...node.attributes]) if (!next.hasAttribute(name) && !keeps(name)) node.removeAttribute(name);
+  for (const { name, value } of next.attributes) if (node.getAttribute(name) !== value && !keeps(name)) node.setAttribute(name, value);
+  children(node, next);
+}
+
+/** The address follows what is typed into a filter, so that it can be shared. */
+function filter(form) {
+  const names = new Set([...new FormData(form).keys(), "count", "offset"]);
+  const kept = (address().split("?")[1] ?? "").split("&").filter((pair) => pair && !names.has(pair.split("=")[0]));
+  const typed = [...new FormData(form)].filter(([, value]) => value !== "").map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+  history.replaceState(null, "", `#/${form.dataset.view}?${[...kept, ...typed].join("&")}`);
+  load();
+}
+
+/** Which of the messages are selected, and what can be done with them. */
+function drawSelection() {
+  const boxes = [...main.querySelectorAll("[name=ids]")];
+  const number = boxes.filter((box) => box.checked).length;
+  for (const button of main.querySelectorAll("[data-selected]")) button.disabled = number === 0;
+  for (const all of main.querySelectorAll("[data-all]")) [all.checked, all.indeterminate] = [number > 0 && number === boxes.length, number > 0 && number < boxes.length];
+}
+
+// Acts.
+
+/** Asks about the act of a button, with the options that it can have. */
+async function ask(button) {
+  const given = JSON.parse(button.dataset.act);
+  const edit = JSON.parse(button.dataset.edit);
+  if (button.dataset.selected) given[button.dataset.selected] = [...main.querySelectorAll(`[name=${button.dataset.selected}]:checked`)].map((box) => box.value);
+  const question = el("p", { class: "question" });
+  const command = el("code");
+  const error = el("p", { class: "error", role: "alert" });
+  const yes = el("button", { type: "submit", class: `primary ${button.className}` }, button.textContent.replace("…", ""));
+  const no = el("button", { type: "button", click: () => dialog.close() }, "Back");
+  const [fields, more] = [el("div"), el("details", { hidden: true }, el("summary", {}, "More options"))];
+  let asked = null;
+  let answer = {};
+
+  function body() {
+    const inputs = [...dialog.querySelectorAll("[data-option]")].filter(({ value }) => value !== "");
+    const value = (input) => ("lines" in input.dataset ? input.value.split("\n").filter(Boolean) : input.value);
+    return { ...given, ...Object.fromEntries(inputs.map((input) => [input.name, value(input)])) };
+  }
+
+  async function look(wanted) {
+    answer = await post("ask", wanted);
+    asked = JSON.stringify(wanted);
+    question.textContent = answer.question ?? "";
+    command.textContent = answer.command;
+  }
+
+  async function carryOut(wanted) {
+    let [most, number, result] = [answer.most, 0, null];
+    do {
+      result = await post("do", { ...wanted, most });
+      number += result.number ?? 0;
+      most = result.rest;
+      yes.textContent = `${number} ${result.done}…`;
+    } while (Object.keys(most).length > 0);
+    say([result.number === null ? result.lines.join(", ") : `${number} ${result.done}`, ...result.notes].filter(Boolean).join(". "));
+  }
+
+  async function submit(event) {
+    event.preventDefault();
+    if (yes.ariaDisabled) return;
+    const label = yes.textContent;
+    yes.ariaDisabled = "true";
+    error.textContent = "";
+    try {
+      const wanted = body();
+      const isNew = asked !== JSON.stringify(wanted);
+      if (isNew) await look(wanted);
+      if (answer.missing) throw new Error(answer.missing);
+      // Other options may select other messages: their number is to be seen first.
+      if (!isNew || typeof answer.number !== "number") {
+        await carryOut(wanted);
+        dialog.close();
+        load();
+      }
+    } catch (failure) {
+      error.textContent = failure.message;
+    }
+    yes.textContent = label;
+    yes.ariaDisabled = null;
+  }
+
+  dialog.replaceChildren(el("form", { submit }, el("h2", { id: "dialog-title" }, button.textContent.replace("…", "")), question, fields, more,
+    el("p", { class: "dim" }, command), error, el("div", { class: "buttons" }, no, yes)));
+  dialog.showModal();
+  try {
+    await look({ ...given, ...Object.fromEntries(Object.entries(edit).filter(([, value]) => value !== "" && value !== false)) });
+    // What is offered are the options without those that have a value, which are fields all the same.
+    const { options } = await post("ask", given);
+    fields.append(...options.filter(({ name }) => name in edit).map((option) => field(option, edit[option.name])));
+    const others = options.filter(({ name }) => !(name in edit));
+    more.append(...others.map((option) => field(option, "")));
+    more.hidden = others.length === 0;
+    (fields.querySelector("input, select, textarea") ?? (yes.classList.contains("danger") ? no : yes)).focus();
+  } catch (failure) {
+    error.textContent = failure.message;
+  }
+}
+
+/** An option of an act, as the command line describes it. */
+function field({ name, help, placeholder, choices, lines }, value) {
+  const common = { name, "data-option": "", "aria-describedby": `help-${name}`, ...(lines ? { "data-lines": "" } : {}) };
+  const isText = lines || ["payload", "then", "result"].includes(name);
+  const words = Array.isArray(value) ? value.join("\n") : String(value);
+  const control = choices.length > 0
+    ? el("select", common, ["", ...choices].map((choice) => el("option", { value: choice, selected: choice === words }, choice === "true" ? "yes" : choice)))
+    : isText
+      ? el("textarea", { ...common, rows: Math.min(16, Math.max(2, words.split("\n").length)), spellcheck: "false" }, words)
+      : el("input", { ...common, value: words, placeholder, autocomplete: "off", autocapitalize: "none", spellcheck: "false" });
+  return el("label", { class: "field" }, name, control, el("span", { class: "dim", id: `help-${name}` }, help ?? ""));
+}
+
+/** Reports the outcome of an act. */
+function say(words) {
+  done.replaceChildren(...(words ? [el("p", {}, words, " ", el("button", { type: "button", class: "quiet", click: () => say("") }, "Dismiss"))] : []));
+}
+
+async function copy(button) {
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = "Copied";
+  } catch {
+    // Without the right to it, as on a page that is not encrypted, the command is selected.
+    getSelection().selectAllChildren(button.previousElementSibling);
+  }
+}
+
+async function save(button) {
+  const response = await fetch(`/api/${button.dataset.save.replace("#/", "")}`, { headers: authorization() });
+  const href = URL.createObjectURL(await response.blob());
+  el("a", { href, download: document.title.replace(/[^\w.-]+/g, "_") }).click();
+  URL.revokeObjectURL(href);
+}
+
+// Keys, besides those of a browser.
+
+function move(by) {
+  const rows = [...main.querySelectorAll("tbody tr, .messages > li, .causes > li")].filter((row) => row.offsetParent !== null && row.querySelector("a, button"));
+  const at = rows.findIndex((row) => row.contains(document.activeElement));
+  rows[at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + by))]?.querySelector("a, button")?.focus();
+}
+
+function onKey(event) {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input:not([type=checkbox]), textarea, select, dialog")) return;
+  const up = () => { location.hash = [...main.querySelectorAll(".crumbs a")].at(-1)?.hash ?? "#/"; };
+  const act = { j: () => move(1), k: () => move(-1), Escape: up, Backspace: up, "/": () => document.getElementById("search-id").focus() }[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+}
+
+document.addEventListener("keydown", onKey);
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (button?.dataset.act) ask(button);
+  else if (button?.dataset.copy) copy(button);
+  else if (button?.dataset.save) save(button);
+});
+document.addEventListener("change", ({ target }) => {
+  if (target.dataset.all) for (const box of main.querySelectorAll(`[name=${target.dataset.all}]`)) box.checked = target.checked;
+  drawSelection();
+});
+main.addEventListener("input", ({ target }) => {
+  const form = target.closest(".filters");
+  clearTimeout(typing);
+  if (form) typing = setTimeout(() => filter(form), PAUSE);
+});
+main.addEventListener("submit", (event) => event.preventDefault());
+document.getElementById("skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 document.getElementById("search").addEventListener("submit", (event) => {
   event.preventDefault();
-  const id = searchField.value.trim();
-  if (id) location.hash = address("search", { id });
+  const id = document.getElementById("search-id").value.trim();
+  if (id) location.hash = `#/find?id=${encodeURIComponent(id)}`;
 });
-document.addEventListener("visibilitychange", () => document.hidden || (current.once && main.contains(current.node) && !current.node.classList.contains("unread")) || refresh());
-window.addEventListener("hashchange", ({ oldURL, newURL }) => {
-  focusOrigin = leave(new URL(oldURL).hash, new URL(newURL).hash);
-  document.getElementById("dialog").close(); // Its question is about the view that is left.
-  route();
-});
-route();
+document.addEventListener("visibilitychange", () => document.hidden || load());
+window.addEventListener("hashchange", () => { dialog.close(); say(""); load(); });
+load();

@@ -1,10 +1,10 @@
 //! The page in a headless Chromium, `make test-web`: what it shows, and what foreign pages can do to it.
 
-use super::chrome::Browser;
+use super::chrome::{Browser, Scheme, Screen};
 use super::pictures::shop;
 use super::Web;
-use crate::dqctl::ok;
-use crate::support::Server;
+use crate::dqctl::{field, ok};
+use crate::support::{eventually, Server};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
@@ -43,7 +43,7 @@ fn what_a_queue_holds_is_text_in_a_browser() {
         format!("{queue}&tab=groups"),
         queue.replacen("queue", "message", 1) + "&id=dead",
         queue.replacen("queue", "message", 1) + "&id=travelling",
-        "search?id=%3Cb%3Eid%3C%2Fb%3E".to_owned(),
+        "find?id=%3Cb%3Eid%3C%2Fb%3E".to_owned(),
     ] {
         let shown = document(&web.page(&view), &[]);
         assert!(shown.contains("&lt;script&gt;") || shown.contains("&lt;b&gt;id"), "{view}: {shown}");
@@ -62,10 +62,10 @@ fn the_page_says_that_the_server_is_down() {
     let web = Web::start(&server, &[]);
     let url = format!("http://127.0.0.1:{}/", web.port);
     let shown = document(&url, &[]);
-    assert!(shown.contains("mail") && shown.contains("read-only") && !shown.contains("cannot be reached"), "{shown}");
+    assert!(shown.contains("mail") && shown.contains("read-only") && !shown.contains("start the server"), "{shown}");
     server.kill();
     let shown = document(&url, &[]);
-    assert!(shown.contains("cannot be reached"), "{shown}");
+    assert!(shown.contains("start the server"), "{shown}");
 }
 
 #[test]
@@ -77,15 +77,15 @@ fn a_foreign_page_neither_reads_nor_writes() {
     let url = format!("http://127.0.0.1:{}", web.port);
     let attack = format!(
         r#"<iframe name="f"></iframe>
-        <form id="form" method="post" target="f" action="{url}/api/pause" enctype="text/plain"><input name='{{"queue":"q","x":"' value='"}}'></form>
+        <form id="form" method="post" target="f" action="{url}/api/do" enctype="text/plain"><input name='{{"act":"pause","queue":"q","x":"' value='"}}'></form>
         <p id="result"></p>
         <script>
-        const body = '{{"queue":"q"}}';
+        const body = '{{"act":"pause","queue":"q"}}';
         const tries = [
-          fetch("{url}/api/pause", {{ method: "POST", headers: {{ "X-DQ": "1" }}, body }}),
-          fetch("{url}/api/pause", {{ method: "POST", body }}),
-          fetch("{url}/api/messages?queue=q"),
-          fetch("{url}/api/pause", {{ method: "POST", mode: "no-cors", body }}).then(() => {{ throw 0; }}),
+          fetch("{url}/api/do", {{ method: "POST", headers: {{ "X-DQ": "1" }}, body }}),
+          fetch("{url}/api/do", {{ method: "POST", body }}),
+          fetch("{url}/api/view/queue?queue=q"),
+          fetch("{url}/api/do", {{ method: "POST", mode: "no-cors", body }}).then(() => {{ throw 0; }}),
         ];
         document.getElementById("form").submit();
         Promise.allSettled(tries).then((all) => document.getElementById("result").textContent = all.map((one) => one.status).join());
@@ -95,7 +95,7 @@ fn a_foreign_page_neither_reads_nor_writes() {
     let shown = document(&foreign, &[]);
     assert!(shown.contains("<p id=\"result\">rejected,rejected,rejected,rejected</p>"), "{shown}");
     // A name that its owner has pointed here.
-    let rebound = format!("http://evil.example:{}/api/messages?queue=q", web.port);
+    let rebound = format!("http://evil.example:{}/api/view/queue?queue=q", web.port);
     let shown = document(&rebound, &["--host-resolver-rules=MAP evil.example 127.0.0.1"]);
     assert!(shown.contains("host name is not known") && !shown.contains("secret"), "{shown}");
     assert!(!server.client().queue::<()>("q").info().unwrap().unwrap().paused);
@@ -121,67 +121,127 @@ fn serve(page: String) -> String {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
-fn a_message_shows_what_travels_with_it() {
+fn dead_messages_are_redriven_by_keyboard_after_a_question() {
     let server = Server::start();
-    server.ask(&["DQ.PUSH", "q", "x", "ID", "m", "HEADERS", "2", "trace", "1f", "constructor", ""]);
-    for (error, checkpoint) in [("one", "40"), ("two", "{\"progress\": 70, \"row\": 7}")] {
-        server.ask(&["DQ.POP", "q"]);
-        server.ask(&["DQ.NACK", "q", "m", "NOCOUNT", "ERROR", error, "CHECKPOINT", checkpoint]);
-        let web = Web::start(&server, &[]);
-        let shown = document(&web.page("message?queue=q&id=m"), &[]);
-        for text in ["Headers", "trace", "constructor", "1f", "Attempt 1", error, "Checkpoint"] {
-            assert!(shown.contains(text), "{text}: {shown}");
-        }
-        let percent = if error == "one" { "40" } else { "70" };
-        for text in [format!("value=\"{percent}\""), format!("Checkpoint: {percent} %")] {
-            assert!(shown.contains(&text) && !shown.contains("[object"), "{text}: {shown}");
-        }
+    for id in ["a", "b", "c"] {
+        ok(&server, &["push", "mail", "x", "--id", id]);
+        ok(&server, &["bury", "mail", id, "--error", if id == "c" { "refused" } else { "timeout" }]);
     }
-}
-
-#[test]
-#[ignore = "needs chromium: make test-web"]
-fn a_laptop_shows_charts_and_six_queues_below_the_findings_and_the_messages_of_a_queue() {
-    let server = Server::start();
-    shop(&server);
     let web = Web::writing(&server);
     let mut browser = Browser::start();
-    let bottom = "document.querySelector('.queues tbody tr:nth-child(6)').getBoundingClientRect().bottom";
     browser.open(&web.page(""));
-    browser.until("Doctor: 3 critical");
-    browser.until_true("document.querySelectorAll('.queues tbody tr').length > 6");
-    let bottom = browser.eval(bottom).as_f64().unwrap();
-    assert!(bottom <= 800.0, "the sixth queue ends at {bottom}");
-    let above = "document.querySelector('.charts').getBoundingClientRect().bottom < document.querySelector('.queues').getBoundingClientRect().top";
-    assert_eq!(browser.eval(above), true, "how they developed is on the screen too");
-    browser.open(&web.page("queue?queue=payments:capture&tab=inflight"));
-    browser.until("capture-1018");
-    let top = browser.eval("document.querySelector('.messages').getBoundingClientRect().top").as_f64().unwrap();
-    assert!(top <= 540.0, "the first message begins at {top}");
-    // Of the dead, that are many, more fit: a row has two lines.
-    browser.open(&web.page("queue?queue=payments:capture&tab=dead"));
-    browser.until("capture-1017");
-    let highest =
-        "Math.max(...[...document.querySelectorAll('.dead-list .messages li')].map((row) => row.offsetHeight))";
-    let highest = browser.eval(highest).as_i64().unwrap();
-    assert!(highest <= 56, "{highest}");
-    let row = browser.eval("[...document.querySelectorAll('.dead-list .messages li')].find((row) => row.innerText.includes('capture-1017')).innerText");
-    let row = row.as_str().unwrap();
-    assert!(row.contains("died ") && row.contains("timeout after") && row.contains("\"order\""), "{row}");
+    browser.until("mail");
+    browser.press("Tab");
+    browser.choose("mail", "timeout");
+    browser.choose("2 timeout", "2 messages");
+    browser.choose("Redrive all", "Redrive 2 dead messages");
+    // Another option is asked about again before anything is done.
+    browser.until("More options");
+    browser.eval(
+        "document.querySelector('dialog details').open = true; document.querySelector('dialog [name=count]').focus()",
+    );
+    browser.write("1");
+    browser.press("Enter");
+    browser.until("Redrive 1 dead message ");
+    assert_eq!(server.text(&["DQ.LEN", "mail", "dead"]), "3");
+    browser.press("Enter");
+    browser.until("1 redriven");
+    assert_eq!(server.text(&["DQ.LEN", "mail", "dead"]), "2");
+    browser.press("Escape");
+    browser.until("Queues");
 }
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
-fn names_are_shown_as_the_command_line_takes_them() {
+fn selected_messages_and_a_new_one_are_changed_in_the_same_dialog() {
     let server = Server::start();
-    let names = [r"tab\x09and\x5cx09", r"ends\xff\x5cx09\x0a", r"ü\xc2\x85"];
-    for name in names {
-        ok(&server, &["push", name, "x"]);
+    for id in ["a", "b"] {
+        ok(&server, &["push", "mail", "x", "--id", id, "--in", "1h"]);
     }
-    let web = Web::start(&server, &[]);
-    let shown = document(&web.page(""), &[]);
-    let listed = ok(&server, &["ls"]);
-    for name in names {
-        assert!(listed.contains(name) && shown.contains(name), "{name}: {listed}");
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&web.page("queue?queue=mail&tab=delayed"));
+    browser.until("2 messages");
+    browser.eval("document.querySelector('[name=ids][value=b]').click()");
+    browser.choose("Run now selected", "Promote the message b");
+    browser.choose("Run now", "b");
+    browser.until_true("!document.getElementById('dialog').open");
+    assert_eq!(field(&server, "mail", "a", "state"), "delayed");
+    assert_eq!(field(&server, "mail", "b", "state"), "ready");
+    browser.choose("Push", "More options");
+    browser.until_true("document.activeElement.name === 'payload'");
+    browser.write("hello");
+    browser.choose("Push", "Dismiss");
+    eventually("it is pushed", || server.text(&["DQ.LEN", "mail", "ready"]) == "2");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn what_is_typed_open_or_focused_stays_while_the_page_is_refreshed() {
+    let server = Server::start();
+    ok(&server, &["push", "mail", "x"]);
+    ok(&server, &["push", "other", "x"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&web.page(""));
+    browser.until("neither the AOF");
+    browser.eval("document.querySelector('.finding').open = true; document.querySelector('[name=contains]').focus()");
+    browser.write("mai");
+    browser.until_true("!document.querySelector('main').innerText.includes('other')");
+    ok(&server, &["push", "mail", "x"]);
+    browser.until_true("[...document.querySelectorAll('#mail td')].some((cell) => cell.innerText.trim() === '2')");
+    assert_eq!(browser.eval("document.activeElement.value"), "mai");
+    assert_eq!(browser.eval("document.querySelector('.finding').open"), true);
+    assert!(browser.eval("location.hash").as_str().unwrap().starts_with("#/?contains=mai"));
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn nothing_is_wider_than_a_phone() {
+    let server = Server::start();
+    shop(&server);
+    let long = "a".repeat(90);
+    ok(&server, &["push", &long, &"payload".repeat(60), "--id", &"i".repeat(90), "--group", &"g".repeat(80)]);
+    ok(&server, &["bury", &long, &"i".repeat(90), "--error", &"e".repeat(300)]);
+    ok(&server, &["push", &long, "x", "--group", &"g".repeat(80)]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.show(Screen::Phone, Scheme::Dark);
+    let id = "i".repeat(90);
+    for view in [
+        String::new(),
+        "consumers".to_owned(),
+        format!("queue?queue={long}&tab=dead"),
+        format!("queue?queue={long}&tab=groups"),
+        format!("queue?queue={long}&tab=details"),
+        format!("message?queue={long}&id={id}"),
+        "queue?queue=payments:capture&tab=consumers".to_owned(),
+        "queue?queue=reports&tab=schedules".to_owned(),
+    ] {
+        browser.open("about:blank");
+        browser.open(&web.page(&view));
+        browser.until_true("document.querySelector('main h1') !== null");
+        assert_eq!(browser.eval("document.documentElement.scrollWidth"), 390, "{view}");
     }
+    browser.eval("[...document.querySelectorAll('button')].find((one) => one.innerText.startsWith('Declare')).click()");
+    browser.until("More options");
+    assert_eq!(browser.eval("document.documentElement.scrollWidth"), 390);
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_token_is_asked_for_and_kept_for_the_tab() {
+    let server = Server::start();
+    ok(&server, &["push", "mail", "x"]);
+    let web = Web::start(&server, &["--token", "s3cret"]);
+    let mut browser = Browser::start();
+    browser.open(&web.page(""));
+    browser.until("Token");
+    browser.until_true("document.activeElement.id === 'token'");
+    browser.write("wrong");
+    browser.press("Enter");
+    browser.until("was not accepted");
+    browser.write("s3cret");
+    browser.press("Enter");
+    browser.until("mail");
 }

@@ -26,8 +26,6 @@ pub struct Browser {
 pub enum Screen {
     Desktop,
     Phone,
-    /// A phone that is held sideways.
-    Sideways,
 }
 
 #[derive(Clone, Copy)]
@@ -91,7 +89,6 @@ impl Browser {
         let (width, height, mobile) = match screen {
             Screen::Desktop => (1280, 900, false),
             Screen::Phone => (390, 844, true),
-            Screen::Sideways => (844, 390, true),
         };
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile });
         self.call("Emulation.setDeviceMetricsOverride", size);
@@ -187,12 +184,6 @@ impl Browser {
         self.tab_to(text);
         self.press("Enter");
         self.until(follows);
-    }
-
-    /// What the page says of what it cannot do.
-    pub fn problem(&mut self) -> String {
-        let found = self.eval("document.getElementById('problem').innerText");
-        found.as_str().unwrap_or_default().to_owned()
     }
 
     /// Takes a picture of what is on the screen.

@@ -1,31 +1,13 @@
 //! `dqctl web`: what it reads, what it changes, and whom it refuses.
 
-mod away;
+mod acts;
 mod browser;
-mod bulk;
-mod changes;
-mod charts;
 mod chrome;
 mod cluster;
-mod dead;
-mod dead_page;
-mod filters;
-mod groups;
-mod keys;
 mod large;
-mod names;
-mod operator;
-mod overview;
-mod phone;
 mod pictures;
-mod presence;
-mod reads;
 mod refusals;
-mod schedules;
-mod search;
-mod selected_queues;
-mod trouble;
-mod writes;
+mod views;
 
 use crate::dqctl::command;
 use crate::support::{eventually, free_port, Process, Server};
@@ -113,23 +95,31 @@ impl Web {
         self.request("GET", path, &[], "")
     }
 
-    /// What a path answers, with 200.
+    /// A rendered view, with 200.
     #[track_caller]
-    fn read(&self, path: &str) -> Json {
-        let answer = self.get(path);
-        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+    fn view(&self, view: &str) -> String {
+        let answer = self.get(&format!("/api/view/{view}"));
+        assert_eq!(answer.status, 200, "{view}: {answer:?}");
+        answer.body
+    }
+
+    fn post(&self, path: &str, body: &Json) -> Answer {
+        self.request("POST", &format!("/api/{path}"), &["X-DQ: 1"], &body.to_string())
+    }
+
+    /// What is asked about an act, with 200.
+    #[track_caller]
+    fn ask(&self, act: Json) -> Json {
+        let answer = self.post("ask", &act);
+        assert_eq!(answer.status, 200, "{act}: {answer:?}");
         answer.json()
     }
 
-    fn post(&self, action: &str, body: &Json) -> Answer {
-        self.request("POST", &format!("/api/{action}"), &["X-DQ: 1"], &body.to_string())
-    }
-
-    /// What an action answers, with 200.
+    /// What an act has done, with 200.
     #[track_caller]
-    fn act(&self, action: &str, body: Json) -> Json {
-        let answer = self.post(action, &body);
-        assert_eq!(answer.status, 200, "{action} {body}: {answer:?}");
+    fn act(&self, act: Json) -> Json {
+        let answer = self.post("do", &act);
+        assert_eq!(answer.status, 200, "{act}: {answer:?}");
         answer.json()
     }
 }

@@ -6,7 +6,7 @@ use crate::support::{eventually, Server};
 use serde_json::json;
 use std::io::Write;
 
-const PAUSE: &str = "{\"queue\":\"q\"}";
+const PAUSE: &str = "{\"act\":\"pause\",\"queue\":\"q\"}";
 
 fn is_paused(server: &Server) -> bool {
     server.client().queue::<()>("q").info().unwrap().unwrap().paused
@@ -17,10 +17,11 @@ fn without_allow_writes_nothing_is_changed() {
     let server = Server::start();
     ok(&server, &["push", "q", "x", "--id", "m"]);
     let web = Web::start(&server, &[]);
-    for action in ["pause", "resume", "redrive", "cancel", "promote", "purge", "reschedule", "push"] {
-        let answer = web.post(action, &json!({ "queue": "q", "id": "m", "payload": "x" }));
-        assert!(answer.status == 403 && answer.error().contains("--allow-writes"), "{action}: {answer:?}");
+    for path in ["ask", "do"] {
+        let answer = web.post(path, &json!({ "act": "cancel", "queue": "q", "ids": ["m"] }));
+        assert!(answer.status == 403 && answer.error().contains("--allow-writes"), "{path}: {answer:?}");
     }
+    assert!(!web.view("queue?queue=q").contains("data-act"), "nothing is offered");
     assert_eq!(server.text(&["DQ.LEN", "q"]), "1");
 }
 
@@ -31,17 +32,17 @@ fn a_write_needs_its_header() {
     let web = Web::writing(&server);
     let plain = ["Content-Type: text/plain"];
     for headers in [&[][..], &plain, &["X-DQ: 0"], &["X-DQ: 1", "X-DQ: 1"], &["Cookie: X-DQ=1"]] {
-        let answer = web.request("POST", "/api/pause", headers, PAUSE);
+        let answer = web.request("POST", "/api/do", headers, PAUSE);
         assert!(answer.status == 403 && answer.error().contains("X-DQ"), "{headers:?}: {answer:?}");
     }
     // Reads have no effect, whatever they name, and other methods none at all.
-    assert_eq!(web.request("GET", "/api/pause?queue=q", &["X-DQ: 1"], "").status, 405);
-    assert_eq!(web.request("PUT", "/api/pause", &["X-DQ: 1"], PAUSE).status, 405);
+    assert_eq!(web.request("GET", "/api/do?queue=q", &["X-DQ: 1"], "").status, 405);
+    assert_eq!(web.request("PUT", "/api/do", &["X-DQ: 1"], PAUSE).status, 405);
     let preflight = ["Origin: http://evil.example", "Access-Control-Request-Headers: x-dq"];
-    let answer = web.request("OPTIONS", "/api/pause", &preflight, "");
+    let answer = web.request("OPTIONS", "/api/do", &preflight, "");
     assert!(answer.status == 403 && !answer.head.contains("access-control"), "{answer:?}");
     assert!(!is_paused(&server));
-    assert_eq!(web.request("POST", "/api/pause", &["x-dq: 1"], PAUSE).status, 200);
+    assert_eq!(web.request("POST", "/api/do", &["x-dq: 1"], PAUSE).status, 200);
     assert!(is_paused(&server));
 }
 
@@ -60,15 +61,15 @@ fn foreign_pages_are_refused() {
         "Sec-Fetch-Site: cross-site",
         "Sec-Fetch-Site: same-site",
     ] {
-        let answer = web.request("POST", "/api/pause", &["X-DQ: 1", origin], PAUSE);
+        let answer = web.request("POST", "/api/do", &["X-DQ: 1", origin], PAUSE);
         assert_eq!(answer.status, 403, "{origin}: {answer:?}");
-        assert_eq!(web.request("GET", "/api/queues", &[origin], "").status, 403, "{origin}");
-        assert_eq!(web.request("POST", "/api/pause", &["X-DQ: 1", &own, origin], PAUSE).status, 403, "{origin}");
+        assert_eq!(web.request("GET", "/api/view/", &[origin], "").status, 403, "{origin}");
+        assert_eq!(web.request("POST", "/api/do", &["X-DQ: 1", &own, origin], PAUSE).status, 403, "{origin}");
     }
     assert!(!is_paused(&server));
     let proxied = ["X-DQ: 1", "Origin: https://dq.example.org"];
     for headers in [&["X-DQ: 1", own.as_str(), "Sec-Fetch-Site: same-origin"][..], &proxied] {
-        assert_eq!(web.request("POST", "/api/pause", headers, PAUSE).status, 200, "{headers:?}");
+        assert_eq!(web.request("POST", "/api/do", headers, PAUSE).status, 200, "{headers:?}");
     }
 }
 
@@ -87,14 +88,14 @@ fn unknown_host_names_are_refused() {
         "Host: localhost\r\nHost: localhost",
     ];
     for host in foreign {
-        for path in ["/", "/api/queues"] {
+        for path in ["/", "/api/view/"] {
             let answer = web.request("GET", path, &[host], "");
             assert!(matches!(answer.status, 400 | 421), "{host}: {answer:?}");
         }
     }
     assert_eq!(web.send(b"GET / HTTP/1.0\r\n\r\n").status, 400);
     for host in ["localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:8480", "dq.example.org", "DQ.example.org:443"] {
-        assert_eq!(web.request("GET", "/api/queues", &[&format!("Host: {host}")], "").status, 200, "{host}");
+        assert_eq!(web.request("GET", "/api/view/", &[&format!("Host: {host}")], "").status, 200, "{host}");
     }
 }
 
@@ -114,7 +115,7 @@ fn a_token_is_asked_for_everything_but_the_page() {
         &["Authorization: s3cret"],
     ];
     for headers in wrong {
-        for path in ["/api/server", "/api/queues", "/api/queue?queue=q", "/api/nothing"] {
+        for path in ["/api/view/", "/api/view/queue?queue=q", "/api/payload?queue=q&id=m", "/api/nothing"] {
             let answer = web.request("GET", path, headers, "");
             assert!(
                 answer.status == 401 && answer.head.contains("www-authenticate: bearer"),
@@ -122,14 +123,14 @@ fn a_token_is_asked_for_everything_but_the_page() {
             );
         }
         let headers = [headers, &["X-DQ: 1"]].concat();
-        assert_eq!(web.request("POST", "/api/pause", &headers, PAUSE).status, 401, "{headers:?}");
+        assert_eq!(web.request("POST", "/api/do", &headers, PAUSE).status, 401, "{headers:?}");
     }
     assert!(!is_paused(&server));
     let token = "Authorization: Bearer s3cret";
-    assert_eq!(web.request("GET", "/api/queues", &[token], "").status, 200);
-    assert_eq!(web.request("POST", "/api/pause", &[token, "X-DQ: 1"], PAUSE).status, 200);
+    assert_eq!(web.request("GET", "/api/view/", &[token], "").status, 200);
+    assert_eq!(web.request("POST", "/api/do", &[token, "X-DQ: 1"], PAUSE).status, 200);
     // The address does not carry it.
-    assert_eq!(web.get("/api/queues?token=s3cret").status, 401);
+    assert_eq!(web.get("/api/view/?token=s3cret").status, 401);
 }
 
 #[test]
@@ -145,8 +146,8 @@ fn beyond_loopback_there_is_no_start_without_a_token() {
     let wrong = dqctl(&server, &["web", "--listen", "256.0.0.1:1"]);
     assert_eq!((wrong.code, wrong.err.lines().count()), (3, 1), "{wrong:?}");
     let web = Web::at("0.0.0.0", &server, &["--token", "s3cret"]);
-    assert_eq!(web.get("/api/queues").status, 401);
-    assert_eq!(web.request("GET", "/api/queues", &["Authorization: Bearer s3cret"], "").status, 200);
+    assert_eq!(web.get("/api/view/").status, 401);
+    assert_eq!(web.request("GET", "/api/view/", &["Authorization: Bearer s3cret"], "").status, 200);
     assert_eq!(web.request("GET", "/", &["Host: evil.example"], "").status, 421);
 }
 
@@ -163,7 +164,7 @@ fn slow_clients_do_not_keep_others_out() {
             stream
         })
         .collect();
-    eventually("others are answered", || web.get("/api/queues").status == 200);
+    eventually("others are answered", || web.get("/api/view/").status == 200);
     drop(slow);
 }
 
@@ -177,7 +178,7 @@ fn requests_have_limits() {
     assert_eq!(web.send(many.as_bytes()).status, 400);
     let long = ["X-DQ: 1", "Host: localhost"];
     let mut stream = web.connect();
-    write!(stream, "POST /api/push HTTP/1.1\r\n{}\r\nContent-Length: 99999999\r\n\r\n{{", long.join("\r\n")).unwrap();
+    write!(stream, "POST /api/do HTTP/1.1\r\n{}\r\nContent-Length: 99999999\r\n\r\n{{", long.join("\r\n")).unwrap();
     let refused = answer(&mut stream);
     assert_eq!(refused.status, 413);
     assert!(refused.json()["error"].is_string(), "{refused:?}");
@@ -193,7 +194,6 @@ fn requests_have_limits() {
     ] {
         assert_eq!(web.send(request.as_bytes()).status, 400, "{request:?}");
     }
-    let chunked =
-        "POST /api/push HTTP/1.1\r\nHost: localhost\r\nX-DQ: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+    let chunked = "POST /api/do HTTP/1.1\r\nHost: localhost\r\nX-DQ: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
     assert_eq!(web.send(chunked.as_bytes()).status, 411);
 }

@@ -1,0 +1,112 @@
+//! Why an act left things as they are, and where the messages are that it did not find.
+
+use super::{Meant, Report};
+use crate::advice::quoted;
+use crate::cli::Act;
+use crate::dead::{pages, target_in_words, target_queue, Among, Filter};
+use crate::name::{shown, MessageId, QueueName};
+use crate::reply::{self, Fields};
+use dq_client::{Client, State};
+use std::ops::ControlFlow;
+
+/// What a message must be that is neither dead nor done yet.
+const ALIVE: &str = "alive";
+
+/// Why a message was left alone: it is in none of the states that the act needs. It is named by its id or by a receipt.
+pub fn why_not(act: &Act, client: &Client, queue: &QueueName, message: &MessageId) -> Vec<String> {
+    let needed = match act {
+        Act::Redrive(args) if args.letters => "a letter from another queue",
+        Act::Redrive(_) => "dead",
+        Act::Promote(_) => "delayed",
+        Act::Reschedule(_) => "delayed or ready",
+        Act::Bury(_) => ALIVE,
+        Act::Cancel(_) => "there",
+        _ => "in flight",
+    };
+    let (id, receipt) = (&message.id(), Some(message).filter(|message| message.id() != **message));
+    // A user who may not look has already been answered by the command itself.
+    let Ok(held) = reply::message(client, queue.as_bytes(), id.as_bytes()) else {
+        return vec![format!("the queue {queue} has no such message that is {needed}: {message}")];
+    };
+    let state = held.map(|held| held.text("state"));
+    vec![match (state.as_deref(), receipt) {
+        (None, _) => return no_such_id(client, queue, id),
+        (Some("inflight"), Some(receipt)) => {
+            format!("the message {id} of the queue {queue} was delivered again, so this receipt is stale: {receipt}")
+        }
+        // Of a letter, it is that a consumer has it or that it has no place to go, which is said of all together.
+        (Some("inflight"), None) if needed.starts_with("a letter") => return Vec::new(),
+        (Some(state), _) if needed == ALIVE => format!("the message {id} of the queue {queue} is {state} already"),
+        (Some(state), _) => {
+            let state = if state == "inflight" { "in flight" } else { state };
+            format!("the message {id} of the queue {queue} is {state}, and not {needed}")
+        }
+    }]
+}
+
+/// Says that a queue does not know an id, or that there is no such queue.
+pub fn no_such_id(client: &Client, queue: &QueueName, id: &MessageId) -> Vec<String> {
+    match reply::info(client, queue.as_bytes()) {
+        Ok(None) => vec![no_such_queue(queue)],
+        info => {
+            let mut notes = vec![format!("the queue {queue} has no such message: {id}")];
+            // It may be one of them.
+            notes.extend(info.ok().flatten().and_then(|info| where_the_dead_are(queue, &info)));
+            notes
+        }
+    }
+}
+
+pub fn no_such_queue(queue: &QueueName) -> String {
+    format!("there is no queue {queue}; dqctl ls lists the queues")
+}
+
+/// Adds to a report why nothing was changed.
+pub fn nothing(act: &Act, client: &Client, queue: &QueueName, report: Report) -> Report {
+    match act.meant() {
+        Meant::States(states) if states.contains(&State::Dead) => add_where_dead(client, queue, report),
+        Meant::Selected(filter) if filter.among == Among::default() => add_where_dead(client, queue, report),
+        Meant::Consumer(consumer) => {
+            let text = format!("the consumer {consumer} holds no message of the queue {queue}");
+            report.note(format!("{text}; dqctl consumers lists those that hold some"))
+        }
+        Meant::Batch(batch) => {
+            report.note(format!("the queue {queue} has no batch {batch}: it has ended, or was never begun"))
+        }
+        _ => report,
+    }
+}
+
+fn add_where_dead(client: &Client, queue: &QueueName, mut report: Report) -> Report {
+    let info = reply::info(client, queue.as_bytes()).ok().flatten();
+    report.notes.extend(info.and_then(|info| where_the_dead_are(queue, &info)));
+    report.notes.extend(where_letters_are(client, queue));
+    report
+}
+
+/// Where the dead messages of a queue are that moves them away.
+pub fn where_the_dead_are(queue: &QueueName, info: &Fields) -> Option<String> {
+    let target = target_in_words(info)?;
+    let back = target_queue(info).map_or_else(String::new, |name| {
+        let letters = format!("{} --letters --where {}", quoted(&shown(name)), quoted(&format!("from={queue}")));
+        format!(": dqctl dead {letters} lists them, and dqctl redrive {letters} sends them back")
+    });
+    Some(format!("the dead messages of {queue} go to {target}{back}"))
+}
+
+/// How the dead messages of other queues are seen and redriven, if the first messages of this one are such.
+pub fn where_letters_are(client: &Client, queue: &QueueName) -> Option<String> {
+    let (filter, mut found) = (Filter { among: Among::Letters, ..Filter::default() }, false);
+    let looked = pages(client, queue.as_bytes(), &filter, |page| {
+        found = !page.is_empty();
+        Ok(ControlFlow::Break(()))
+    });
+    let name = quoted(&queue.to_string());
+    // A user may be allowed only to read dead messages.
+    (looked.is_ok() && found).then(|| {
+        format!(
+            "{queue} has messages that died in other queues: dqctl dead {name} --letters lists them, and \
+             dqctl redrive {name} --letters sends them back"
+        )
+    })
+}

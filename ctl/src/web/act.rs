@@ -1,0 +1,254 @@
+//! Acts as the page asks for them: an object with the name of a command and its options, as the command line has them.
+//!
+//! `ask` answers with the question and the options that can be added, and `do` carries the act out, on no more messages than the
+//! question named.
+
+use super::app::{App, Problem};
+use crate::acts::{Doing, Plan};
+use crate::advice::quoted;
+use crate::cli::Act;
+use crate::failure::Failure;
+use crate::http::Request;
+use crate::message::setting;
+use crate::name::QueueName;
+use crate::output::text::visible;
+use crate::reply;
+use crate::time::{instant, now_ms};
+use clap::{Arg, ArgAction, Command, FromArgMatches, Subcommand};
+use serde_json::{json, Map, Value as Json};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+/// How long one request counts or changes, once something was changed.
+const WITHIN: Duration = Duration::from_secs(4);
+/// What is no option of an act in a dialog.
+const HIDDEN: [&str; 4] = ["help", "yes", "dry-run", "watch"];
+/// Values that no log has: what a message holds is nothing for it.
+const SECRET: [&str; 4] = ["payload", "header", "then", "result"];
+
+/// What somebody asks for.
+struct Asked {
+    name: String,
+    definition: Command,
+    values: Map<String, Json>,
+    /// The most messages to change in each queue, if that was asked about before.
+    most: Option<BTreeMap<String, Option<u64>>>,
+}
+
+impl Asked {
+    fn read(body: &[u8]) -> Result<Asked, Problem> {
+        let wrong = |text: String| Problem::new(400, text);
+        let mut values: Map<String, Json> =
+            serde_json::from_slice(body).map_err(|error| wrong(format!("the body is no JSON object: {error}")))?;
+        let most = values.remove("most").map(serde_json::from_value).transpose();
+        let most = most.map_err(|error| wrong(format!("most: {error}")))?;
+        let name = values.remove("act").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
+        let definitions = Act::augment_subcommands(Command::new("dqctl"));
+        let definition = definitions.find_subcommand(&name).cloned();
+        let definition =
+            definition.ok_or_else(|| wrong(format!("there is no act {name}: give the name of a command")))?;
+        values.retain(|_, value| !value.is_null());
+        Ok(Asked { name, definition, values, most })
+    }
+
+    fn value(&self, arg: &Arg) -> Option<&Json> {
+        self.values.get(name_of(arg))
+    }
+
+    /// The options and then the other words of the command line. What is neither is an error, so that a misspelt option is not
+    /// ignored.
+    fn words(&self, hides: bool) -> Result<[Vec<String>; 2], Problem> {
+        let (mut options, mut positional, mut known) = (Vec::new(), Vec::new(), 0);
+        for arg in self.definition.get_arguments() {
+            let Some(value) = self.value(arg) else { continue };
+            known += 1;
+            let name = name_of(arg);
+            let values: Vec<String> = match value {
+                Json::Array(values) => values.iter().map(text).collect(),
+                value => vec![text(value)],
+            };
+            for value in values {
+                let value = if hides && SECRET.contains(&name) { "…".to_owned() } else { value };
+                match arg.get_action() {
+                    _ if arg.is_positional() => positional.push(value),
+                    ArgAction::SetTrue if value == "true" => options.push(format!("--{name}")),
+                    ArgAction::SetTrue => {}
+                    _ => options.push(format!("--{name}={value}")),
+                }
+            }
+        }
+        if known < self.values.len() {
+            let names: Vec<&str> = self.definition.get_arguments().map(name_of).collect();
+            let unknown = self.values.keys().find(|name| !names.contains(&name.as_str())).cloned().unwrap_or_default();
+            return Err(Problem::new(400, format!("{} has no option {unknown}", self.name)));
+        }
+        Ok([options, positional])
+    }
+
+    fn act(&self) -> Result<Act, Problem> {
+        let definitions = Act::augment_subcommands(Command::new("dqctl").no_binary_name(true));
+        let [options, positional] = self.words(false)?;
+        let words = [vec![self.name.clone()], options, vec!["--".to_owned()], positional].concat();
+        let matches = definitions.try_get_matches_from(words);
+        let act = matches.and_then(|matches| Act::from_arg_matches(&matches));
+        let act = act.map_err(|error| {
+            let why = Failure::of_usage(&error).to_string();
+            // The help that it names is that of the program.
+            Problem::new(400, why.rsplit_once("; see ").map_or(why.as_str(), |(why, _)| why))
+        })?;
+        if !act.is_change() {
+            return Err(Problem::new(400, format!("{} changes nothing without more options", self.name)));
+        }
+        act.check()?;
+        Ok(act)
+    }
+
+    /// The command that does the same in a terminal.
+    fn command(&self) -> Result<String, Problem> {
+        let [options, positional] = self.words(true)?;
+        let word = |word: &String| match word.split_once('=') {
+            Some((name, value)) if name.starts_with("--") => format!("{name} {}", quoted(value)),
+            _ => quoted(word),
+        };
+        let words: Vec<String> = positional.iter().chain(&options).map(word).collect();
+        Ok(format!("dqctl {} {}", self.name, words.join(" ")))
+    }
+
+    /// The options that the dialog can offer.
+    fn options(&self, app: &App) -> Vec<Json> {
+        let queue = self.values.get("queue").map(text).unwrap_or_default();
+        let info = match self.name.as_str() {
+            "alter" => reply::info(&app.client, QueueName::read(queue.as_bytes()).as_bytes()).ok().flatten(),
+            _ => None,
+        };
+        let offered =
+            self.definition.get_arguments().filter(|arg| !HIDDEN.contains(&name_of(arg)) && self.value(arg).is_none());
+        let option = |arg: &Arg| {
+            let name = name_of(arg);
+            let choices: Vec<String> = arg.get_possible_values().iter().map(|one| one.get_name().to_owned()).collect();
+            let placeholder = arg.get_value_names().and_then(<[_]>::first).map(ToString::to_string).unwrap_or_default();
+            let now = info
+                .as_ref()
+                .filter(|info| info.get(name).is_some())
+                .map(|info| format!("now {}", setting(info, name)));
+            json!({
+                "name": name,
+                "help": arg.get_help().map(ToString::to_string),
+                "placeholder": now.unwrap_or(placeholder),
+                "choices": if matches!(arg.get_action(), ArgAction::SetTrue) { vec!["true".to_owned()] } else { choices },
+                "required": arg.is_required_set(),
+                "lines": matches!(arg.get_action(), ArgAction::Append),
+            })
+        };
+        offered.map(option).collect()
+    }
+}
+
+/// The name of an option as the command line has it, or of what stands without one.
+fn name_of(arg: &Arg) -> &str {
+    arg.get_long().unwrap_or(arg.get_id().as_str())
+}
+
+fn text(value: &Json) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The question with its numbers, or what is still missing.
+pub fn ask(app: &App, body: &[u8]) -> Result<Json, Problem> {
+    let asked = Asked::read(body)?;
+    let mut answer = json!({ "options": asked.options(app), "command": asked.command()? });
+    let planned = asked.act().and_then(|act| {
+        let plan = act.plan(&doing(app), &[], true)?;
+        let most: Map<String, Json> = plan.queues.iter().map(|(name, most)| (name.to_string(), json!(limit(&plan, *most)))).collect();
+        Ok(json!({ "question": act.question(&plan), "verb": act.verb(), "most": most, "number": plan.number.filter(|_| act.is_of_many()),
+            "refused": plan.refused.iter().chain(&plan.missing).map(ToString::to_string).collect::<Vec<_>>() }))
+    });
+    let more = match planned {
+        Ok(planned) => planned,
+        Err(problem) if problem.status == 400 => json!({ "missing": problem.text }),
+        Err(problem) => return Err(problem),
+    };
+    if let (Some(answer), Json::Object(more)) = (answer.as_object_mut(), more) {
+        answer.extend(more);
+    }
+    Ok(answer)
+}
+
+/// Those that could not be counted in time are all meant.
+fn limit(plan: &Plan, most: u64) -> Option<u64> {
+    plan.number.map(|_| most)
+}
+
+/// Carries an act out, and logs it.
+pub fn carry_out(app: &App, request: &Request, body: &[u8]) -> Result<Json, Problem> {
+    let asked = Asked::read(body)?;
+    let done = run(app, &asked);
+    // Also if it failed: a part of it may have been done.
+    app.doctor.outdate();
+    log(request, &asked.command()?, &done);
+    done
+}
+
+fn run(app: &App, asked: &Asked) -> Result<Json, Problem> {
+    let act = asked.act()?;
+    let plan = act.plan(&doing(app), &[], false)?;
+    let (mut lines, mut notes, mut number, mut rest) = (Vec::new(), Vec::new(), None, Map::new());
+    let doing = doing(app);
+    notes.extend(plan.refused.iter().chain(&plan.missing).map(ToString::to_string));
+    for (queue, _) in &plan.queues {
+        let most = match &asked.most {
+            // One that came later was not asked about.
+            Some(most) if !most.contains_key(&queue.to_string()) => continue,
+            Some(most) => most.get(&queue.to_string()).copied().flatten().unwrap_or(u64::MAX),
+            None => u64::MAX,
+        };
+        if doing.until.is_some_and(|until| Instant::now() >= until) {
+            rest.insert(queue.to_string(), json!(most));
+            continue;
+        }
+        let report = match act.run(&doing, queue, most) {
+            Ok(report) => report,
+            Err(failure) if plan.is_of_several && !failure.is_of_any_queue() => {
+                notes.push(failure.of(queue).to_string());
+                continue;
+            }
+            Err(failure) => return Err(failure.about(Some(&queue.to_string())).of_write().into()),
+        };
+        if let Some(changed) = report.number {
+            number = Some(number.unwrap_or(0) + changed);
+            if report.has_more {
+                rest.insert(
+                    queue.to_string(),
+                    json!(if most == u64::MAX { None } else { Some(most.saturating_sub(changed)) }),
+                );
+            }
+        }
+        let about = |text: String| if plan.is_of_several { format!("{queue}: {text}") } else { text };
+        lines.extend(report.lines.into_iter().map(|(text, _)| about(text)));
+        notes.extend(report.notes);
+        // So that it is listed, or no longer.
+        _ = app.board.look(queue.as_bytes());
+    }
+    Ok(json!({ "done": act.done(), "number": number, "lines": lines, "notes": notes, "rest": rest }))
+}
+
+fn doing(app: &App) -> Doing<'_> {
+    Doing { client: &app.client, until: Some(Instant::now() + WITHIN), progress: &|_| {} }
+}
+
+/// A line on standard error for each request that changes something: when, from where, what, and the outcome. A proxy says in
+/// `X-Forwarded-For` for whom it asks.
+fn log(request: &Request, command: &str, done: &Result<Json, Problem>) {
+    let client = request.header("x-forwarded-for").map_or_else(String::new, |client| format!(" for {client}"));
+    let outcome = match done {
+        Ok(done) => match done.get("number").and_then(Json::as_u64) {
+            Some(number) => format!("{number} {}", done.get("done").map(text).unwrap_or_default()),
+            None => done.get("lines").map(ToString::to_string).unwrap_or_default(),
+        },
+        Err(problem) => format!("failed: {}", problem.text),
+    };
+    let line = format!("{} {}{client}: {command}: {outcome}", instant(now_ms()), request.peer.ip());
+    // The change was made, also if nobody reads the log.
+    let _ = writeln!(io::stderr(), "dqctl: {}", visible(&line));
+}

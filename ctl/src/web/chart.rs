@@ -1,0 +1,204 @@
+//! Charts of the last hour, as SVG. Lines differ by their dashes as well as by their colours.
+
+use crate::time::{exact, span};
+use maud::{html, Markup};
+use serde_json::Value as Json;
+
+const WIDTH: f64 = 600.0;
+const HEIGHT: f64 = 64.0;
+/// A chart shows at least this time, so that it does not jump while its history is short, in ms.
+const LEAST: i64 = 120_000;
+/// Samples that are further apart are not joined by a line, in ms.
+const GAP: i64 = 60_000;
+/// The distances between the ticks of the time, in ms, and the most ticks.
+const STEPS: [i64; 7] = [30_000, 60_000, 120_000, 300_000, 600_000, 900_000, 1_200_000];
+const TICKS: i64 = 4;
+
+/// The places of a sample of the history.
+pub const READY: usize = 1;
+const PUSHED: usize = 5;
+pub const LATENESS: usize = 8;
+pub const RUNTIME: usize = 9;
+
+/// A line: its name, its class, and its values at instants in Unix ms; `None` interrupts it.
+struct Series {
+    name: &'static str,
+    kind: &'static str,
+    points: Vec<(i64, Option<f64>)>,
+}
+
+/// What the axis of values shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Axis {
+    Number,
+    /// Logarithmic, so that one that took a minute leaves the others to be seen.
+    Time,
+}
+
+/// The depth of the queues.
+pub fn depths(samples: &Json) -> Markup {
+    let all = [("Ready", "ready"), ("Delayed", "delayed"), ("In flight", "inflight"), ("Dead", "dead")];
+    let series = all.into_iter().enumerate().map(|(place, (name, kind))| Series {
+        name,
+        kind,
+        points: rows(samples).map(|row| (at(row), number(row.get(READY + place)))).collect(),
+    });
+    chart("Messages", series.collect(), Axis::Number)
+}
+
+/// Messages a second. A total that fell was reset, so the rate is not known then.
+pub fn flows(samples: &Json) -> Markup {
+    let all = [("In", "pushed", 0), ("Delivered", "delivered", 1), ("Out", "completed", 2)];
+    let series = all.into_iter().map(|(name, kind, place)| {
+        let rows: Vec<&Vec<Json>> = rows(samples).collect();
+        let rate = |pair: &[&Vec<Json>]| {
+            let [before, after] = pair else { return None };
+            let [then, now] = [before, after].map(|row| number(row.get(PUSHED + place)));
+            let seconds = milliseconds(at(after) - at(before)) / 1_000.0;
+            let rate = now.zip(then).map(|(now, then)| (now - then) / seconds.max(0.001));
+            Some((at(after), rate.filter(|rate| *rate >= 0.0)))
+        };
+        Series { name, kind, points: rows.windows(2).filter_map(rate).collect() }
+    });
+    chart("Messages per second", series.collect(), Axis::Number)
+}
+
+/// The median and 99 of 100 of what was measured.
+pub fn times(title: &str, samples: &Json, column: usize) -> Markup {
+    let series = [("median", "ready", 0), ("99 %", "inflight", 1)].map(|(name, kind, place)| {
+        let value = |row: &Vec<Json>| number(row.get(column).and_then(|pair| pair.get(place)));
+        Series {
+            name,
+            kind,
+            points: rows(samples).map(|row| (at(row), value(row))).filter(|(_, one)| one.is_some()).collect(),
+        }
+    });
+    chart(title, series.into(), Axis::Time)
+}
+
+/// A line in a row of a table.
+pub fn sparkline(depths: &Json) -> Markup {
+    let points: Vec<(i64, Option<f64>)> = rows(depths).map(|row| (at(row), number(row.get(1)))).collect();
+    let top = highest(points.iter());
+    let (first, last) = bounds(points.iter());
+    html! {
+        @if points.len() > 1 && top > 0.0 {
+            svg.spark viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" role="img" aria-label={ "at most " (top) } {
+                path class="line depth" d=(path(&points, first, last, |value| value / top)) {}
+            }
+        }
+    }
+}
+
+fn chart(title: &str, series: Vec<Series>, axis: Axis) -> Markup {
+    let top = highest(series.iter().flat_map(|one| &one.points));
+    let (first, last) = bounds(series.iter().flat_map(|one| &one.points));
+    let top = if axis == Axis::Time { top.max(10.0) } else { nice(top) };
+    let place = |value: f64| match axis {
+        Axis::Number => value / top,
+        Axis::Time => value.max(1.0).ln() / top.ln(),
+    };
+    let told = |value: f64| match axis {
+        Axis::Number if value < 10.0 && value.fract() > 0.05 => format!("{value:.1}"),
+        Axis::Number => crate::output::separated(&format!("{value:.0}")),
+        Axis::Time => format!("≤{}", exact(whole(value))),
+    };
+    let step = STEPS.into_iter().find(|step| (last - first) / step <= TICKS).unwrap_or(1_200_000);
+    let ticks: Vec<(f64, i64)> = (1..=TICKS)
+        .map(|tick| tick * step)
+        .filter(|ago| *ago < last - first)
+        .map(|ago| (share(last - ago, first, last), ago))
+        .collect();
+    html! {
+        figure.chart {
+            figcaption { (title) }
+            ul.legend {
+                @for one in &series {
+                    li {
+                        svg.swatch viewBox="0 0 18 8" aria-hidden="true" { path class={ "line " (one.kind) } d="M0 4H18" {} }
+                        (one.name) " "
+                        b { (one.points.last().and_then(|(_, value)| *value).map_or_else(|| "–".to_owned(), told)) }
+                    }
+                }
+            }
+            svg.plot role="img" aria-label={ (title) " over the last " (span(last.abs_diff(first))) } {
+                svg width="100%" height="64" viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" {
+                    @for (at, _) in &ticks { path.grid d={ "M" (at * WIDTH) " 0V" (HEIGHT) } {} }
+                    path.grid d={ "M0 " (HEIGHT - 0.5) "H" (WIDTH) "M0 0.5H" (WIDTH) } {}
+                    @for one in &series { path class={ "line " (one.kind) } d=(path(&one.points, first, last, place)) {} }
+                }
+                text x="2" y="11" { (told(top)) }
+                @for (at, ago) in &ticks { text x={ (at * 100.0) "%" } y="78" text-anchor="middle" { (minutes(*ago)) } }
+                text x="100%" y="78" text-anchor="end" { "now" }
+            }
+        }
+    }
+}
+
+/// `2 min`, or `30 s`.
+fn minutes(ms: i64) -> String {
+    if ms % 60_000 == 0 {
+        format!("{} min", ms / 60_000)
+    } else {
+        format!("{} s", ms / 1_000)
+    }
+}
+
+fn path(points: &[(i64, Option<f64>)], first: i64, last: i64, place: impl Fn(f64) -> f64) -> String {
+    let (mut path, mut before): (String, Option<i64>) = (String::new(), None);
+    for (at, value) in points {
+        let Some(value) = value else {
+            before = None;
+            continue;
+        };
+        let joined = before.is_some_and(|before| at - before < GAP);
+        let (x, y) = (share(*at, first, last) * WIDTH, HEIGHT - 1.0 - place(*value).clamp(0.0, 1.0) * (HEIGHT - 2.0));
+        path.push_str(&format!("{}{x:.1} {y:.1}", if joined { 'L' } else { 'M' }));
+        // A point that stands alone is seen as well.
+        path.push_str(if joined { "" } else { "h.1" });
+        before = Some(*at);
+    }
+    path
+}
+
+fn share(at: i64, first: i64, last: i64) -> f64 {
+    milliseconds(at - first) / milliseconds((last - first).max(1))
+}
+
+fn highest<'a>(points: impl Iterator<Item = &'a (i64, Option<f64>)>) -> f64 {
+    points.filter_map(|(_, value)| *value).fold(0.0, f64::max)
+}
+
+fn bounds<'a>(points: impl Iterator<Item = &'a (i64, Option<f64>)>) -> (i64, i64) {
+    let instants: Vec<i64> = points.map(|(at, _)| *at).collect();
+    let last = instants.iter().copied().max().unwrap_or(0);
+    (instants.iter().copied().min().unwrap_or(0).min(last - LEAST), last)
+}
+
+/// The next number that begins with 1, 2 or 5.
+fn nice(value: f64) -> f64 {
+    let power = 10_f64.powf(value.max(1.0).log10().floor());
+    [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= value).unwrap_or(value)
+}
+
+fn rows(samples: &Json) -> impl Iterator<Item = &Vec<Json>> {
+    samples.as_array().into_iter().flatten().filter_map(Json::as_array)
+}
+
+fn at(row: &[Json]) -> i64 {
+    row.first().and_then(Json::as_i64).unwrap_or(0)
+}
+
+fn number(value: Option<&Json>) -> Option<f64> {
+    value.and_then(Json::as_f64)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a place in a picture")]
+fn milliseconds(ms: i64) -> f64 {
+    ms as f64
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times are positive")]
+fn whole(ms: f64) -> u64 {
+    ms.max(0.0) as u64
+}

@@ -1,0 +1,111 @@
+//! Pieces of HTML that several views have. The template writes text only as text, so nothing that a queue holds becomes markup.
+
+use crate::board::condition::{Condition, Level};
+use crate::message::distance;
+use crate::name::shown;
+use crate::reply::Fields;
+use crate::time::instant;
+use maud::{html, Markup};
+use percent_encoding::{percent_encode, NON_ALPHANUMERIC};
+use serde_json::Value as Json;
+
+/// The address of a view.
+pub fn address(view: &str, params: &[(&str, &[u8])]) -> String {
+    let pairs = params.iter().map(|(name, value)| format!("{name}={}", percent_encode(value, NON_ALPHANUMERIC)));
+    let query = pairs.collect::<Vec<_>>().join("&");
+    format!("#/{view}{}{query}", if query.is_empty() { "" } else { "?" })
+}
+
+pub fn of_queue(queue: &[u8]) -> String {
+    address("queue", &[("queue", queue)])
+}
+
+pub fn of_tab(queue: &[u8], tab: &str) -> String {
+    address("queue", &[("queue", queue), ("tab", tab.as_bytes())])
+}
+
+/// A link to a queue, whose long name loses its middle where it does not fit.
+pub fn queue_link(queue: &[u8]) -> Markup {
+    named_link(&of_queue(queue), &shown(queue))
+}
+
+/// How many characters at the end of a long name are always seen: names often differ at their ends alone.
+const END: usize = 14;
+
+pub fn named_link(href: &str, name: &str) -> Markup {
+    let split = name.char_indices().rev().nth(END).map_or(0, |(at, _)| at);
+    let (start, end) = name.split_at(split);
+    html! { a.cut href=(href) title=(name) { span { (start) } span { (end) } } }
+}
+
+/// A button that opens the dialog of an act. `edit` are options that the dialog offers with these values.
+pub fn act(words: &str, act: &Json, edit: &Json) -> Markup {
+    let is_danger = matches!(act.get("act").and_then(Json::as_str), Some("cancel" | "purge" | "delete"));
+    html! { button type="button" class=[is_danger.then_some("danger")] data-act=(act) data-edit=(edit) { (words) "…" } }
+}
+
+/// An instant in Unix ms, by its distance.
+pub fn time(unix_ms: Option<i64>) -> Markup {
+    match unix_ms {
+        Some(at) => html! { time title=(instant(at)) { (distance(at)) } },
+        None => html! { "–" },
+    }
+}
+
+/// The conditions of a queue, each with a link to where they are seen.
+pub fn conditions(queue: &[u8], info: &Fields, conditions: &[(Condition, Level)]) -> Markup {
+    html! {
+        @for (condition, level) in conditions {
+            a class={ "chip " (level.as_str()) } href=(of_tab(queue, tab_of(*condition))) {
+                (condition.words(info))
+            }
+        }
+    }
+}
+
+/// The tab that shows what a condition is about.
+fn tab_of(condition: Condition) -> &'static str {
+    match condition {
+        Condition::Dying | Condition::Dead => "dead",
+        Condition::Late | Condition::Occupied => "consumers",
+        Condition::Held => "groups",
+        Condition::Letters => "letters",
+        Condition::Failing | Condition::Full => "details",
+        Condition::Paused | Condition::Closed | Condition::Unserved | Condition::Limited => "ready",
+    }
+}
+
+/// A text in which each command of a terminal can be copied.
+pub fn advice(text: &str) -> Markup {
+    html! {
+        @for (number, part) in text.split("; ").enumerate() {
+            @if number > 0 { "; " }
+            @let (words, command) = command_in(part);
+            (words)
+            @if let Some(command) = command { code { (command) } " " button.quiet type="button" data-copy=(command) { "Copy" } }
+        }
+    }
+}
+
+/// A part of a sentence, and the command with which it ends. One that lacks its arguments is not to be copied.
+fn command_in(part: &str) -> (&str, Option<&str>) {
+    let place = ["dqctl ", "redis-cli "].iter().filter_map(|program| part.find(program)).min();
+    let (words, command) = part.split_at(place.unwrap_or(part.len()));
+    let end = [" and ", " or ", " with ", " lists ", " shows ", " adds "];
+    let is_whole = command.split(' ').count() > 2 && !end.iter().any(|word| command.contains(word));
+    if is_whole {
+        (words, Some(command))
+    } else {
+        (part, None)
+    }
+}
+
+/// A definition list.
+pub fn pairs(pairs: &[(String, String)]) -> Markup {
+    html! { dl.pairs { @for (name, value) in pairs { div { dt { (name) } dd { (value) } } } } }
+}
+
+/// A head of a table whose cells have these names.
+pub fn head(columns: &[&str]) -> Markup {
+    html! { thead { tr { @for (place, name) in columns.iter().enumerate() { th scope="col" class=[(place > 0).then_some("num")] { (name) } } } } }
+}

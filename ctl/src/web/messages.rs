@@ -1,0 +1,392 @@
+//! Lists of messages: those of a state, filtered and by cause; schedules; and those of an id in all queues.
+
+use super::app::{App, Problem, View};
+use super::find;
+use super::html::{act, address, named_link, of_queue, time};
+use super::overview::select;
+use super::params::Params;
+use crate::board::first::{self, Most};
+use crate::board::row::Status;
+use crate::board::scan;
+use crate::dead::{cause_of, error_of, pages, since, Among, Filter};
+use crate::message::{as_text, recurs, rule};
+use crate::name::shown;
+use crate::output::text::cut;
+use crate::output::text::visible;
+use crate::output::{messages, separated};
+use crate::reply::Fields;
+use crate::time::parse_span;
+use dq_client::{cmd, Error, State, Value};
+use maud::{html, Markup};
+use serde_json::{json, Map, Value as Json};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// How many messages are shown at first, how many more on a click, and how many causes and former queues.
+const STEP: usize = 50;
+const LISTED: usize = 50;
+/// How long one request reads, and about how many bytes of payloads.
+const READ: Duration = Duration::from_secs(4);
+const BYTES: i64 = 8 * 1024 * 1024;
+/// What is kept and shown of a payload.
+const BEGINNING: usize = 240;
+/// The fields that a text is looked for in.
+const FIELDS: [(&str, &str); 5] =
+    [("error", "Error"), ("payload", "Payload"), ("id", "Id"), ("group", "Group"), ("reason", "Reason")];
+
+/// Which messages of a tab are shown.
+struct Chosen {
+    /// As the command line takes them.
+    conditions: Vec<String>,
+    older: String,
+    filter: Filter,
+    consumer: Option<Vec<u8>>,
+    count: usize,
+}
+
+impl Chosen {
+    fn of(tab: &str, params: &Params) -> Result<Chosen, Problem> {
+        let mut conditions = Vec::new();
+        let (field, text) = (params.text("field"), params.text("text"));
+        if !text.is_empty() {
+            conditions.push(format!("{}~{text}", if field.is_empty() { "error" } else { &field }));
+        }
+        for name in ["cause", "from", "group"] {
+            let value = params.bytes(name).map(shown);
+            conditions.extend(value.map(|value| format!("{name}={value}")));
+        }
+        let older = params.text("older");
+        let age = if older.is_empty() { None } else { Some(parse_span(&older).map_err(|why| Problem::new(400, why))?) };
+        let among = match tab {
+            "letters" => Among::Letters,
+            state => Among::State(state.parse().map_err(|_| Problem::new(400, "there is no such state"))?),
+        };
+        let parsed = conditions.iter().map(|condition| condition.parse()).collect::<Result<_, &str>>();
+        let conditions_of = parsed.map_err(|why| Problem::new(400, why))?;
+        Ok(Chosen {
+            conditions,
+            older,
+            filter: Filter { among, conditions: conditions_of, older: age, oldest: None },
+            consumer: params.bytes("consumer").map(<[u8]>::to_vec),
+            count: params.number("count").unwrap_or(STEP),
+        })
+    }
+
+    fn is_filtered(&self) -> bool {
+        !self.conditions.is_empty() || !self.older.is_empty() || self.consumer.is_some()
+    }
+
+    /// An act on all messages that are chosen.
+    fn act(&self, what: &str, queue: &[u8], tab: &str) -> Json {
+        let mut act = Map::from_iter([("act".to_owned(), json!(what)), ("queue".to_owned(), json!(shown(queue)))]);
+        if !self.conditions.is_empty() {
+            act.insert("where".to_owned(), json!(self.conditions));
+        }
+        if !self.older.is_empty() {
+            act.insert("older".to_owned(), json!(self.older));
+        }
+        match (what, tab) {
+            (_, "letters") => drop(act.insert("letters".to_owned(), json!(true))),
+            ("purge", tab) => drop(act.insert("states".to_owned(), json!([tab]))),
+            ("cancel" | "bury", tab) => drop(act.insert("state".to_owned(), json!(tab))),
+            _ => {}
+        }
+        Json::Object(act)
+    }
+}
+
+/// What was found.
+#[derive(Default)]
+struct Found {
+    messages: Vec<Fields>,
+    number: u64,
+    /// How many there are of each cause, and from each former queue.
+    causes: HashMap<String, u64>,
+    origins: HashMap<Vec<u8>, u64>,
+    /// Whether the time was not enough to look at all.
+    is_partial: bool,
+}
+
+/// The messages of a state, or letters.
+pub fn list(app: &App, queue: &[u8], info: &Fields, tab: &str, params: &Params) -> Result<Markup, Problem> {
+    let chosen = Chosen::of(tab, params)?;
+    let has_causes = matches!(tab, "dead" | "letters");
+    let found = match has_causes || chosen.is_filtered() {
+        true => selected(app, queue, &chosen)?,
+        false => peeked(app, queue, info, tab, chosen.count)?,
+    };
+    Ok(html! {
+        form.filters id="filters" data-view="queue" {
+            label { "In " (select("field", &params.text("field"), FIELDS.to_vec())) }
+            label { "Text" input type="search" name="text" value=(params.text("text")) placeholder="Contains"; }
+            label { "For at least" input type="search" name="older" value=(params.text("older")) placeholder="30m, 2h, 7d"; }
+        }
+        @for (name, words) in [("group", "group"), ("consumer", "consumer")] {
+            @if let Some(value) = params.bytes(name) {
+                p { "Only messages of the " (words) " " (shown(value)) ". " a href=(address("queue", &params.with(&[(name, b"")]))) { "All" } }
+            }
+        }
+        @if has_causes { (causes(&found, params)) }
+        @if app.allow_writes { (bulk(queue, tab, &chosen, &found)) }
+        p.dim role="status" {
+            (messages(found.number)) @if found.is_partial { " at least: not all were read in time" }
+        }
+        ol.messages id="messages" { @for message in &found.messages { (item(queue, message, tab, app.allow_writes)) } }
+        @if found.messages.is_empty() { p.empty { "No message is here" @if chosen.is_filtered() { " that these conditions select" } "." } }
+        @if found.number > found.messages.len() as u64 && chosen.count < 10 * STEP {
+            a.more href=(address("queue", &params.with(&[("count", (chosen.count + STEP).to_string().as_bytes())]))) { "Show more" }
+        }
+    })
+}
+
+/// The first messages of a state in the order of the server.
+fn peeked(app: &App, queue: &[u8], info: &Fields, state: &str, count: usize) -> Result<Found, Problem> {
+    let most = Most { messages: i64::try_from(count).unwrap_or(i64::MAX), bytes: BYTES };
+    let messages = first::read(&app.client, cmd("DQ.PEEK").arg(queue).arg(state), info, most)?;
+    Ok(Found { messages, number: info.number(state), ..Found::default() })
+}
+
+/// The first of the messages that are chosen, for which all have to be read. Causes are counted whichever is chosen, and former queues
+/// likewise, so that another one can be.
+fn selected(app: &App, queue: &[u8], chosen: &Chosen) -> Result<Found, Problem> {
+    let (mut found, began) = (Found::default(), Instant::now());
+    // All conditions, but for those that begin so.
+    let meets = |message: &Fields, but: Option<&str>| {
+        let mut conditions = chosen.conditions.iter().zip(&chosen.filter.conditions);
+        conditions.all(|(text, one)| but.is_some_and(|but| text.starts_with(but)) || one.holds(message))
+    };
+    let all = Filter { conditions: Vec::new(), ..chosen.filter.clone() };
+    let exists = pages(&app.client, queue, &all, |page| {
+        for mut message in page {
+            if message.int("died").is_some() || message.get("from").is_some() {
+                if meets(&message, Some("cause=")) {
+                    *found.causes.entry(cause_of(&message)).or_default() += 1;
+                }
+                if message.get("from").is_some() && meets(&message, Some("from=")) {
+                    *found.origins.entry(message.bytes("from").to_vec()).or_default() += 1;
+                }
+            }
+            let is_held = chosen.consumer.as_ref().is_none_or(|name| message.bytes("consumer") == name.as_slice());
+            if is_held && meets(&message, None) {
+                found.number += 1;
+                shorten(&mut message);
+                found.messages.push(message);
+            }
+        }
+        found.messages.sort_by_key(|message| place(chosen.filter.among, message));
+        found.messages.truncate(chosen.count);
+        found.is_partial = began.elapsed() >= READ;
+        Ok(if found.is_partial { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    if exists {
+        Ok(found)
+    } else {
+        Err(Problem::no_queue())
+    }
+}
+
+/// Keeps the beginning of a payload, since many may be large.
+fn shorten(message: &mut Fields) {
+    for (name, value) in &mut message.0 {
+        if let ("payload", Value::BulkString(payload)) = (name.as_str(), value) {
+            payload.truncate(payload.len().min(BEGINNING));
+        }
+    }
+}
+
+/// Those that died or ended come the newest first, and others as they leave their state.
+fn place(among: Among, message: &Fields) -> [i64; 3] {
+    let number = |name: &str| message.int(name).unwrap_or(0);
+    match among {
+        Among::State(State::Ready) => [-number("priority"), number("due"), number("created")],
+        Among::State(State::Delayed) => [number("due"), -number("priority"), number("created")],
+        Among::State(State::Inflight) => [number("deadline"), number("created"), 0],
+        Among::State(_) | Among::Letters => [-since(message).unwrap_or(0), -number("created"), 0],
+    }
+}
+
+/// What the messages died of, and where: each can be chosen, and chosen no more.
+fn causes(found: &Found, params: &Params) -> Markup {
+    let mut causes: Vec<(&[u8], u64)> = found.causes.iter().map(|(cause, count)| (cause.as_bytes(), *count)).collect();
+    causes.sort_by_key(|(cause, count)| (Reverse(*count), *cause));
+    let mut origins: Vec<(&[u8], u64)> = found.origins.iter().map(|(from, count)| (from.as_slice(), *count)).collect();
+    origins.sort_by_key(|(from, count)| (Reverse(*count), *from));
+    html! {
+        @for (name, counted) in [("cause", causes), ("from", origins)] {
+            ul.causes aria-label=(name) {
+                @for (value, count) in counted.iter().take(LISTED) {
+                    @let is_chosen = params.bytes(name) == Some(value);
+                    li { a href=(address("queue", &params.with(&[(name, if is_chosen { b"" } else { value })]))) aria-current=[is_chosen.then_some("true")] {
+                        b { (separated(&count.to_string())) } " " span { (visible(&String::from_utf8_lossy(value))) }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+/// What is done with the selected messages, or with all that are chosen.
+fn bulk(queue: &[u8], tab: &str, chosen: &Chosen, found: &Found) -> Markup {
+    let some: &[(&str, &str)] = match tab {
+        "dead" => &[("redrive", "Redrive"), ("cancel", "Delete")],
+        "letters" => &[("redrive", "Send back"), ("cancel", "Delete")],
+        "delayed" => &[("promote", "Run now"), ("bury", "Bury"), ("cancel", "Cancel")],
+        "inflight" => &[("nack", "Give back")],
+        "done" => &[("cancel", "Forget")],
+        _ => &[("bury", "Bury"), ("cancel", "Cancel")],
+    };
+    let of_all = |what: &str| match (what, chosen.is_filtered() || tab == "letters") {
+        ("cancel", false) => Some("purge"),
+        ("bury" | "promote", false) => Some(what.to_owned()).filter(|what| what == "promote").map(|_| "promote"),
+        ("redrive", _) => Some("redrive"),
+        ("cancel", true) => Some("cancel"),
+        ("bury", true) => Some("bury"),
+        _ => None,
+    };
+    let edit = |what: &str| match what {
+        "redrive" => json!({ "in": "" }),
+        "bury" | "nack" => json!({ "error": "" }),
+        _ => json!({}),
+    };
+    // A filter by consumer is none of the command line.
+    let has_all = found.number > 0 && chosen.consumer.is_none();
+    html! {
+        div.bulk {
+            label { input type="checkbox" data-all="ids"; " All shown" }
+            @for (what, words) in some {
+                @let of_ids = json!({ "act": what, "queue": shown(queue), "letters": (tab == "letters" && *what == "redrive").then_some(true) });
+                button type="button" data-act=(of_ids) data-edit=(edit(what)) data-selected="ids" disabled { (words) " selected…" }
+            }
+            @for (what, words) in some {
+                @if let Some(of_all) = of_all(what).filter(|_| has_all) {
+                    (act(&format!("{words} all"), &chosen.act(of_all, queue, tab), &edit(of_all)))
+                }
+            }
+        }
+    }
+}
+
+/// A message in a list.
+fn item(queue: &[u8], message: &Fields, tab: &str, is_selected: bool) -> Markup {
+    let id = shown(message.bytes("id"));
+    // The receipt names the delivery that was looked at: a later one is left alone.
+    let selected = if tab == "inflight" { shown(message.bytes("receipt")) } else { id.clone() };
+    let payload = message.get(if tab == "done" { "result" } else { "payload" }).and_then(as_text).unwrap_or_default();
+    let error = error_of(message);
+    html! {
+        li id={ (id) " " (message.text("receipt")) } {
+            @if is_selected { input type="checkbox" name="ids" value=(selected) aria-label={ "Select " (id) }; }
+            div {
+                p.line-one {
+                    (named_link(&address("message", &[("queue", queue), ("id", message.bytes("id"))]), &id))
+                    span.dim { (when(message)) }
+                }
+                @if !error.is_empty() { p.error { (cut(&visible(&error), BEGINNING)) } }
+                p.snippet { (cut(&visible(&payload), BEGINNING)) }
+                p.dim { (facts(message)) }
+            }
+        }
+    }
+}
+
+/// The time that matters for a message in its state.
+pub fn when(message: &Fields) -> Markup {
+    let (words, field) = match message.text("state").as_str() {
+        _ if message.int("died").is_some() => ("died ", "died"),
+        "inflight" => ("lease expires ", "deadline"),
+        "done" => ("done ", "done"),
+        _ => ("due ", "due"),
+    };
+    html! { (words) (time(message.int(field))) }
+}
+
+fn facts(message: &Fields) -> String {
+    let attempts = message.number("attempt");
+    let named = |name: &str| {
+        Some(message.bytes(name)).filter(|value| !value.is_empty()).map(|value| format!("{name} {}", shown(value)))
+    };
+    let all = [
+        recurs(message).then(|| rule(message)),
+        (attempts > 0).then(|| format!("{attempts} attempts")),
+        named("reason"),
+        named("from"),
+        message.int("priority").filter(|priority| *priority != 0).map(|priority| format!("priority {priority}")),
+        named("group"),
+        named("consumer"),
+    ];
+    all.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// The recurring messages of a queue, the one that is late by most first.
+pub fn schedules(app: &App, queue: &[u8], info: &Fields) -> Result<Markup, Problem> {
+    let (mut all, began, mut is_partial) = (Vec::new(), Instant::now(), false);
+    if info.number("schedules") > 0 {
+        scan::pages(&app.client, queue, info, &["RECURRING"], |page| {
+            all.extend(page);
+            is_partial = began.elapsed() >= READ;
+            Ok(if is_partial { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+    }
+    all.sort_by_key(|message| message.int("due"));
+    let name = shown(queue);
+    Ok(html! {
+        @if app.allow_writes {
+            (act("Declare a schedule", &json!({ "act": "schedule", "queue": name }), &json!({ "id": "", "payload": "", "every": "", "cron": "", "tz": "" })))
+        }
+        ol.messages id="messages" {
+            @for message in all.iter().take(10 * STEP) {
+                @let id = shown(message.bytes("id"));
+                (item(queue, message, "delayed", false))
+                @if app.allow_writes {
+                    li.buttons id={ (id) " acts" } {
+                        @if message.text("state") == "delayed" { (act("Run now", &json!({ "act": "promote", "queue": name, "ids": [id] }), &json!({}))) }
+                        (act("End", &json!({ "act": "cancel", "queue": name, "ids": [id] }), &json!({})))
+                    }
+                }
+            }
+        }
+        @if all.is_empty() { p.empty { "No message of this queue recurs." } }
+        @if is_partial { p.dim { "There may be more: not all messages were read in time." } }
+    })
+}
+
+/// The messages of an id in all queues, and the queues with it in their name.
+pub fn find(app: &App, params: &Params) -> Result<View, Problem> {
+    // Of a receipt, the id. An id has no #.
+    let wanted = params.needed("id")?;
+    let id = wanted.split(|byte| *byte == b'#').next().unwrap_or_default();
+    app.board.wait()?;
+    let (mut found, mut looked, began) = (Vec::new(), 0, Instant::now());
+    let names: Vec<Vec<u8>> = app
+        .board
+        .rows(|rows| rows.iter().filter(|(_, row)| row.status != Status::Lost).map(|(name, _)| name.clone()).collect());
+    for name in &names {
+        if began.elapsed() >= READ {
+            break;
+        }
+        looked += 1;
+        match app.client.call(cmd("DQ.GET").arg(name).arg(id), dq_client::Resend::Harmless) {
+            Ok(reply) => found.extend(Fields::read(reply)?.map(|message| (name, message))),
+            Err(Error::WrongType(_) | Error::NoPermission(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let queues = names.iter().filter(|name| find::contains(name, wanted)).take(LISTED);
+    let body = html! {
+        nav.crumbs { a href="#/" { "Queues" } }
+        h1 { "Search: " (shown(wanted)) }
+        p.dim role="status" { "Looked for this id in " (looked) " of " (names.len()) " queues." }
+        ol.messages id="messages" {
+            @for (queue, message) in &found {
+                li { div {
+                    p.line-one { (named_link(&address("message", &[("queue", queue), ("id", id)]), &format!("{} / {}", shown(queue), shown(id)))) span.dim { (message.text("state")) } }
+                } }
+            }
+            @for queue in queues { li { div { p.line-one { (named_link(&of_queue(queue), &shown(queue))) span.dim { "queue" } } } } }
+        }
+        @if found.is_empty() { p.empty { "No message has this id; dqctl find --prefix looks for the beginnings of ids." } }
+    };
+    Ok(View { title: "Search".to_owned(), body })
+}

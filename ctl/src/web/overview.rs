@@ -1,0 +1,266 @@
+//! All queues: what is wrong, how they develop, and a page of the list.
+
+use super::app::{App, Problem, View};
+use super::find;
+use super::html::{act, address, advice, conditions, queue_link, time};
+use super::params::Params;
+use super::{chart, servers};
+use crate::board::condition::{Condition, Level, RECENT};
+use crate::board::row::{Row, Status};
+use crate::board::sort::Sort;
+use crate::dead::Newest;
+use crate::failure::Failure;
+use crate::findings::{Finding, Found, Subject};
+use crate::name::shown;
+use crate::output::separated;
+use crate::time::{now_ms, span};
+use clap::ValueEnum;
+use dq_client::Error;
+use maud::{html, Markup};
+use serde_json::{json, Value as Json};
+use std::cmp::Reverse;
+use std::time::Duration;
+
+/// Queues on a page, and the last known ones that are shown if no server answers.
+const PAGE: usize = 50;
+/// The shortest time between two looks of the doctor.
+const DOCTOR: Duration = Duration::from_secs(5);
+/// The orders of the list.
+const ORDERS: [&str; 9] = ["trouble", "name", "ready", "delayed", "inflight", "dead", "oldest-ready", "in", "out"];
+/// Findings that are shown until somebody opens the others.
+const FEW: usize = 3;
+
+/// The columns of numbers: the order of each, and its name.
+const NUMBERS: [(&str, &str); 7] = [
+    ("ready", "Ready"),
+    ("delayed", "Delayed"),
+    ("inflight", "In flight"),
+    ("dead", "Dead"),
+    ("in", "In /s"),
+    ("out", "Out /s"),
+    ("oldest-ready", "Oldest"),
+];
+
+pub fn overview(app: &App, params: &Params) -> Result<View, Problem> {
+    let sums = servers::read(&app.client);
+    app.board.look_at_all(servers::sample(&sums));
+    let samples = app.samples(None);
+    let sums = match sums {
+        Ok(sums) => sums,
+        Err(problem) => return last_known(app, &samples, problem),
+    };
+    let body = html! {
+        div.head {
+            h1 { "Queues" }
+            @if app.allow_writes {
+                (act("Push", &json!({ "act": "push" }), &json!({ "queue": "", "payload": "", "in": "", "id": "" })))
+                (several(params))
+            }
+        }
+        @for failed in &sums.failed { p.alarm { "Counts are too low: " (failed) } }
+        (findings(app))
+        div.charts id="charts" { (chart::depths(&samples)) (chart::flows(&samples)) }
+        (list(app, params)?)
+    };
+    Ok(View { title: "dq".to_owned(), body })
+}
+
+/// Acts on all queues that match a pattern.
+fn several(params: &Params) -> Markup {
+    let pattern = format!("*{}*", params.text("contains")).replace("**", "*");
+    html! {
+        details.menu {
+            summary { "Several queues…" }
+            @for (name, words) in [("pause", "Pause"), ("resume", "Resume"), ("redrive", "Redrive all dead"), ("promote", "Run all delayed now")] {
+                (act(words, &json!({ "act": name }), &json!({ "queue": pattern })))
+            }
+        }
+    }
+}
+
+/// What the doctor finds, a line each: the most important ones, and the others folded.
+fn findings(app: &App) -> Markup {
+    let found = match app.doctor.get_within(DOCTOR) {
+        Ok(found) => found,
+        Err(failure) => {
+            return html! { section.findings id="found" { p.dim { "The doctor could not look: " (failure) } } }
+        }
+    };
+    let Some(found) = found else {
+        return html! { section.findings id="found" { p.dim { "The doctor is looking…" } } };
+    };
+    let (few, others) = found.findings.split_at(FEW.min(found.findings.len()));
+    html! {
+        section.findings id="found" aria-label="Findings" {
+            @for one in few { (finding(one)) }
+            @if !others.is_empty() {
+                details id="findings" { summary { (others.len()) " more" } @for one in others { (finding(one)) } }
+            }
+            @if found.findings.is_empty() { p.dim { "The doctor found nothing." } }
+            p.dim { "Looked " (time(Some(found.looked))) }
+        }
+    }
+}
+
+fn finding(one: &Finding) -> Markup {
+    let Found { severity, what, why, advice: what_to_do } = &one.found;
+    html! {
+        details class={ "finding " (severity.as_str().replace(' ', "-")) } id={ (one.name.check) " " (one.about()) } {
+            summary {
+                b { (severity.as_str()) } " "
+                @match &one.subject { Subject::Queue(queue) => (queue_link(queue)), _ => (one.about()) }
+                ": " (what)
+            }
+            p { (why) ". " (advice(what_to_do)) }
+        }
+    }
+}
+
+fn list(app: &App, params: &Params) -> Result<Markup, Problem> {
+    let (part, state, sort) = (params.bytes("contains").unwrap_or_default(), params.text("state"), params.text("sort"));
+    let order = if ORDERS.contains(&sort.as_str()) { sort.as_str() } else { "trouble" };
+    let known = app.board.wait()?;
+    if !known.is_known {
+        return Ok(html! { p { "Looking for queues…" } });
+    }
+    let (names, is_empty) = app.board.rows(|rows| {
+        let is_in = |row: &Row| state.is_empty() || row.conditions.iter().any(|(one, _)| one.as_str() == state);
+        let mut named: Vec<(&[u8], &Row)> = rows.iter().map(|(name, row)| (name.as_slice(), row)).collect();
+        named.retain(|(name, row)| find::contains(name, part) && is_in(row));
+        let by = Sort::from_str(order, true).unwrap_or(Sort::State);
+        named.sort_by(|a, b| by.compare(*a, *b).then(a.0.cmp(b.0)));
+        (named.into_iter().map(|(name, _)| name.to_vec()).collect::<Vec<_>>(), rows.is_empty())
+    });
+    let offset = params.number("offset").unwrap_or(0).min(names.len().saturating_sub(1)) / PAGE * PAGE;
+    let shown_names = names.iter().skip(offset).take(PAGE);
+    let turn = |to: usize| address("", &params.with(&[("offset", to.to_string().as_bytes())]));
+    Ok(html! {
+        form.filters id="filters" data-view="" {
+            label { "Filter" input type="search" name="contains" value=(params.text("contains")) placeholder="Name"; }
+            label { "State" (select("state", &state, states())) }
+            label { "Order" (select("sort", order, ORDERS.map(|one| (one, one)).to_vec())) }
+            p.dim role="status" {
+                (separated(&names.len().to_string())) @if names.len() == 1 { " queue" } @else { " queues" }
+                @if !known.is_read { ", sorting…" }
+            }
+        }
+        @for failed in known.missing.iter().chain(&known.denied) { p.alarm { (failed) } }
+        @if is_empty {
+            div.empty { h2 { "There is no queue yet" } p { "The first push creates one:" } pre { "dqctl push mail '{\"to\":\"ann\"}' --in 15m" } }
+        } @else {
+            table.queues id="rows" {
+                thead { tr {
+                    th scope="col" { a href=(address("", &params.with(&[("sort", b"name")]))) { "Queue" } }
+                    th scope="col" { a href=(address("", &params.with(&[("sort", b"trouble")]))) { "State" } }
+                    @for (sort, name) in NUMBERS {
+                        th.num scope="col" { a href=(address("", &params.with(&[("sort", sort.as_bytes())]))) { (name) } }
+                    }
+                    th.depth scope="col" { "Last hour" }
+                } }
+                tbody { @for name in shown_names { (row(app, name)?) } }
+            }
+        }
+        @if names.len() > PAGE {
+            nav.pager aria-label="Pages of queues" {
+                @if offset > 0 { a href=(turn(offset - PAGE)) { "Previous" } }
+                (offset + 1) "–" (names.len().min(offset + PAGE)) " of " (names.len())
+                @if offset + PAGE < names.len() { a href=(turn(offset + PAGE)) { "Next" } }
+            }
+        }
+    })
+}
+
+fn row(app: &App, name: &[u8]) -> Result<Markup, Problem> {
+    let failed = |text: &str| html! { tr id=(shown(name)) class="bad" { td.name { (queue_link(name)) } td.state colspan="9" { (text) } } };
+    if app.board.rows(|rows| rows.get(name).is_some_and(|row| row.status == Status::Lost)) {
+        return Ok(failed("its server does not answer"));
+    }
+    let row = match app.board.look(name) {
+        Ok(Some(row)) => row,
+        Ok(None) | Err(Error::WrongType(_)) => return Ok(html! {}),
+        Err(error) if app.client.is_cluster() || matches!(error, Error::NoPermission(_)) => {
+            return Ok(failed(&Failure::from(error).to_string()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let level = row.level().filter(|level| *level > Level::Note).map(Level::as_str);
+    Ok(html! {
+        tr id=(shown(name)) class=[level] {
+            td.name { (queue_link(name)) }
+            td.state { (conditions(name, &row.info, &row.conditions)) (died(app, name, &row)) }
+            @for (order, heading) in NUMBERS { td.num data-label=(heading) { (cell(&row, order)) } }
+            td.depth { (chart::sparkline(&row.history.depths())) }
+        }
+    })
+}
+
+fn cell(row: &Row, order: &str) -> String {
+    let rate = |rate: Option<f64>| rate.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.1}"));
+    match order {
+        "in" => rate(row.rates().and_then(|rates| rates.pushed)),
+        "out" => rate(row.rates().and_then(|rates| rates.completed)),
+        "oldest-ready" => row.oldest().map_or_else(|| "–".to_owned(), span),
+        order => separated(&row.number(order).to_string()),
+    }
+}
+
+/// Of what messages died lately, if they do.
+pub fn died(app: &App, name: &[u8], row: &Row) -> Markup {
+    let info = Some(&row.info).filter(|_| row.has(Condition::Dying));
+    let since = now_ms().saturating_sub(RECENT);
+    let known = info.and_then(|info| {
+        let newest = Newest::read(&app.client, name, info);
+        newest.known(info.int("died").unwrap_or(0), row.history.died(since))?.words()
+    });
+    html! { @if let Some(words) = known { " " span.dim { (words) } } }
+}
+
+fn states() -> Vec<(&'static str, &'static str)> {
+    let all = [
+        Condition::Failing,
+        Condition::Full,
+        Condition::Dying,
+        Condition::Unserved,
+        Condition::Late,
+        Condition::Held,
+        Condition::Paused,
+        Condition::Closed,
+        Condition::Occupied,
+        Condition::Limited,
+        Condition::Dead,
+        Condition::Letters,
+    ];
+    [("", "any")].into_iter().chain(all.map(|one| (one.as_str(), one.as_str()))).collect()
+}
+
+pub fn select(name: &str, chosen: &str, options: Vec<(&str, &str)>) -> Markup {
+    html! { select name=(name) { @for (value, words) in options { option value=(value) selected[value == chosen] { (words) } } } }
+}
+
+/// What was known of the queues when the servers answered last.
+fn last_known(app: &App, samples: &Json, problem: Problem) -> Result<View, Problem> {
+    let rows: Vec<(String, Row)> = app.board.rows(|rows| {
+        let mut known: Vec<_> = rows.iter().filter(|(_, row)| row.history.latest().is_some()).collect();
+        known.sort_by_key(|(_, row)| Reverse(row.trouble));
+        known.into_iter().take(PAGE).map(|(name, row)| (shown(name), row.clone())).collect()
+    });
+    let at = app.board.about().read;
+    if rows.is_empty() {
+        return Err(problem);
+    }
+    let body = html! {
+        p.alarm { (problem.text) ". What is shown is of " (time(at)) "." }
+        h1 { "Queues" }
+        div.charts id="charts" { (chart::depths(samples)) (chart::flows(samples)) }
+        table.queues id="rows" {
+            (super::html::head(&["Queue", "Ready", "Delayed", "In flight", "Dead"]))
+            tbody { @for (name, row) in &rows {
+                tr {
+                    td.name { (name) }
+                    @for column in ["ready", "delayed", "inflight", "dead"] { td.num data-label=(column) { (row.number(column)) } }
+                }
+            } }
+        }
+    };
+    Ok(View { title: "dq".to_owned(), body })
+}

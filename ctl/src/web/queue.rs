@@ -1,0 +1,178 @@
+//! One queue: its conditions, its charts, and a tab for each state.
+
+use super::app::{App, Problem, View};
+use super::html::{act, advice, conditions, of_queue, of_tab, pairs, time};
+use super::params::Params;
+use super::{chart, find, holders, messages, overview};
+use crate::advice::for_queue;
+use crate::board::condition::{begins_with_letter, Condition};
+use crate::board::latency::{Histogram, TOLD};
+use crate::board::row::Row;
+use crate::dead::{target_in_words, target_queue};
+use crate::groups;
+use crate::message::setting;
+use crate::name::shown;
+use crate::output::separated;
+use crate::reply::{settings, Fields};
+use crate::time::{exact, span};
+use maud::{html, Markup};
+use serde_json::{json, Map, Value as Json};
+
+/// The tabs: those of states first, in which messages are looked for in this order.
+const TABS: [(&str, &str); 10] = [
+    ("ready", "Ready"),
+    ("delayed", "Delayed"),
+    ("inflight", "In flight"),
+    ("dead", "Dead"),
+    ("done", "Done"),
+    ("letters", "Dead letters"),
+    ("consumers", "Consumers"),
+    ("groups", "Groups"),
+    ("schedules", "Schedules"),
+    ("details", "Details"),
+];
+const FULLEST: [&str; 5] = ["ready", "dead", "inflight", "delayed", "done"];
+
+pub fn queue(app: &App, params: &Params) -> Result<View, Problem> {
+    let name = params.needed("queue")?;
+    let Some(row) = app.board.look(name)? else { return Err(Problem::no_queue()) };
+    let info = row.info.clone();
+    let has_letters = begins_with_letter(&app.client, name);
+    let tab = match params.text("tab") {
+        tab if TABS.iter().any(|(known, _)| *known == tab) => tab,
+        _ => opened(&info, &row, has_letters).to_owned(),
+    };
+    let samples = app.samples(Some(name));
+    let body = html! {
+        nav.crumbs { a href="#/" { "Queues" } }
+        div.head { h1 { (shown(name)) } @if app.allow_writes { (acts(name, &info)) } }
+        (state(app, name, &info, &row))
+        nav.tabs id="tabs" aria-label="Contents of the queue" {
+            @for (key, words) in TABS {
+                @if is_used(key, &info, has_letters) || key == tab {
+                    a href=(of_tab(name, key)) aria-current=[(key == tab).then_some("page")] {
+                        (words)
+                        @if let Some(number) = count(key, &info) { " " span.badge { (separated(&number.to_string())) } }
+                    }
+                }
+            }
+        }
+        section id="tab" aria-label=(tab) {
+            @match tab.as_str() {
+                "consumers" => (holders::of_queue(app, name, &info)?),
+                "groups" => (holders::groups(app, name, &info, params)?),
+                "schedules" => (messages::schedules(app, name, &info)?),
+                "details" => (details(app, name, &info)?),
+                tab => (messages::list(app, name, &info, tab, params)?),
+            }
+        }
+        div.charts id="charts" {
+            (chart::depths(&samples)) (chart::flows(&samples))
+            (chart::times("Delivered late by", &samples, chart::LATENESS)) (chart::times("Run time", &samples, chart::RUNTIME))
+        }
+    };
+    Ok(View { title: shown(name), body })
+}
+
+/// The tab that opens: where something is wrong, else the first that has a message.
+fn opened(info: &Fields, row: &Row, has_letters: bool) -> &'static str {
+    if row.has(Condition::Dying) {
+        return "dead";
+    }
+    if row.hangs() {
+        return "inflight";
+    }
+    match FULLEST.into_iter().find(|state| info.number(state) > 0) {
+        Some("ready") if has_letters => "letters",
+        Some(state) => state,
+        None => "ready",
+    }
+}
+
+fn is_used(tab: &str, info: &Fields, has_letters: bool) -> bool {
+    match tab {
+        "letters" => has_letters,
+        "done" => info.number("done") + info.number("retain") > 0,
+        _ => true,
+    }
+}
+
+fn count(tab: &str, info: &Fields) -> Option<u64> {
+    info.get(tab).filter(|_| tab != "letters").map(|_| info.number(tab))
+}
+
+fn acts(name: &[u8], info: &Fields) -> Markup {
+    let queue = shown(name);
+    let of = |what: &str, more: Json| {
+        let mut act = Map::from_iter([("act".to_owned(), json!(what)), ("queue".to_owned(), json!(queue))]);
+        act.extend(more.as_object().cloned().unwrap_or_default());
+        Json::Object(act)
+    };
+    let none = json!({});
+    html! {
+        div.buttons {
+            (act("Push", &of("push", json!({})), &json!({ "payload": "", "in": "", "id": "" })))
+            @if info.int("paused") == Some(1) { (act("Resume", &of("resume", json!({ "flow": "out" })), &none)) }
+            @else { (act("Pause", &of("pause", json!({ "flow": "out" })), &json!({ "for": "" }))) }
+            @if info.int("closed") == Some(1) { (act("Open", &of("resume", json!({ "flow": "in" })), &none)) }
+            @else { (act("Close", &of("pause", json!({ "flow": "in" })), &json!({ "for": "" }))) }
+            @if info.number("dead") > 0 { (act("Redrive", &of("redrive", json!({})), &json!({ "count": "", "in": "" }))) }
+            @if info.number("delayed") > 0 { (act("Run delayed now", &of("promote", json!({})), &json!({ "count": "" }))) }
+        }
+    }
+}
+
+/// What is unusual, and a few facts.
+fn state(app: &App, name: &[u8], info: &Fields, row: &Row) -> Markup {
+    // A user who may not read the groups still sees how many messages they hold.
+    let held = groups::held(&app.client, name, info).unwrap_or_default();
+    let facts = [
+        info.int("oldest-ready").map(|_| format!("oldest ready for {}", span(info.number("oldest-ready")))),
+        info.int("oldest-inflight").map(|_| format!("oldest delivery {} ago", span(info.number("oldest-inflight")))),
+        Some(format!("{} clients wait", separated(&info.text("waiting-clients")))),
+        Some(format!("{} bytes of payloads", separated(&info.text("payload-bytes")))),
+        Some(info.number("paused-groups")).filter(|paused| *paused > 0).map(|paused| format!("{paused} groups paused")),
+    ];
+    html! {
+        p.conditions { (conditions(name, info, &row.conditions)) (overview::died(app, name, row)) }
+        @for sentence in groups::sentences(&held) { p.warning { (advice(&for_queue(&sentence, &shown(name)))) } }
+        p.dim {
+            (facts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
+            @if info.int("next-due").is_some() { " · next due " (time(info.int("next-due"))) }
+            @if let Some(target) = target_in_words(info) {
+                " · the dead are moved to "
+                @match target_queue(info) { Some(queue) => a href=(of_queue(queue)) { (target) }, None => (target) }
+            }
+        }
+    }
+}
+
+/// Settings, totals, and how long deliveries take.
+fn details(app: &App, name: &[u8], info: &Fields) -> Result<Markup, Problem> {
+    let of_settings = settings(info.clone());
+    let named = |fields: &Fields| -> Vec<(String, String)> {
+        fields.0.iter().map(|(name, _)| (name.clone(), setting(fields, name))).collect()
+    };
+    let totals = Fields(info.0.iter().skip_while(|(name, _)| name != "pushed").cloned().collect());
+    let stats = find::read_stats(&app.client, name)?.unwrap_or_default();
+    let times = ["lateness", "runtime"].into_iter().flat_map(|name| {
+        let told = Histogram::read(&stats, name).told();
+        TOLD.into_iter().zip(told).map(move |(percent, bound)| {
+            let bound = bound.and_then(|bound| u64::try_from(bound).ok());
+            (format!("{name}, {percent} %"), bound.map_or_else(|| "–".to_owned(), |ms| format!("≤{}", exact(ms))))
+        })
+    });
+    let queue = shown(name);
+    Ok(html! {
+        div.details {
+            section {
+                h2 { "Settings" }
+                @if app.allow_writes { (act("Change", &json!({ "act": "alter", "queue": queue }), &json!({ "retries": "", "lease": "", "maxlen": "", "rate": "" }))) }
+                (pairs(&named(&of_settings)))
+            }
+            section { h2 { "Totals since its creation" } (pairs(&named(&totals))) }
+            section { h2 { "Since the server started" } (pairs(&times.collect::<Vec<_>>())) }
+        }
+        @if app.allow_writes { (act("Delete the queue", &json!({ "act": "delete", "queue": queue }), &json!({}))) }
+    })
+}
