@@ -43,22 +43,16 @@ pub struct ImportArgs {
     /// Remove each element from the source once the queue has it
     #[arg(long = "move")]
     pub is_move: bool,
-    /// zset: the unit of the scores; by default, those from 100000000000 on are milliseconds
-    #[arg(long, value_enum)]
-    pub unit: Option<Unit>,
-    /// list: the end from which consumers take elements [default: left]
-    #[arg(long, value_enum, value_name = "END")]
-    pub from: Option<End>,
-    /// rq: the payload is the id of the job alone, for a queue that forwards to the workers of RQ
-    #[arg(long)]
-    pub job_ids: bool,
+    /// list: the end from which consumers take elements
+    #[arg(long, value_enum, value_name = "END", default_value = "left")]
+    pub from: End,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Kind {
     /// A sorted set whose scores are due times
     Zset,
-    /// A list
+    /// A list, which is moved
     List,
     /// A queue of Sidekiq, with its scheduled jobs, its retries and its dead jobs
     Sidekiq,
@@ -66,20 +60,12 @@ pub enum Kind {
     Rq,
     /// A queue of Laravel, with its delayed jobs
     Laravel,
-    /// A queue of Celery, with the tasks that workers hold until they are due
+    /// A queue of Celery, with its priorities
     Celery,
     /// A queue of BullMQ: waiting, prioritized, delayed, paused and failed jobs
     Bullmq,
     /// A stream
     Stream,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Unit {
-    /// Seconds
-    S,
-    /// Milliseconds
-    Ms,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -1,4 +1,4 @@
-"""Fills a queue of Celery, lets a worker take tasks that are due later and retry one, kills it, and prints as JSON what was put there.
+"""Fills a queue of Celery, lets a worker take tasks that are due later and retry one, stops it, and prints as JSON what was put there.
 
     python celery_queue.py PORT        with the packages celery and redis
 """
@@ -54,7 +54,7 @@ def main():
             assert time.monotonic() < deadline, "the worker takes nothing"
             time.sleep(0.05)
     finally:
-        worker.kill()
+        worker.terminate()
         worker.wait()
     for number in range(4):
         push(number, priority=3 * (number % 2))

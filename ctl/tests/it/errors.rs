@@ -76,7 +76,7 @@ fn a_wrong_command_line_is_one_line() {
 
 #[test]
 fn options_that_would_be_ignored_are_refused() {
-    let wrong: [&[&str]; 17] = [
+    let wrong: [&[&str]; 16] = [
         &["batch", "q", "b", "--cancel", "--id", "m"],
         &["batch", "q", "--cancel"],
         &["schedule", "q", "s", "x", "--every", "1h", "--tz", "Europe/Berlin"],
@@ -93,7 +93,6 @@ fn options_that_would_be_ignored_are_refused() {
         &["man", "--json"],
         &["--json", "get", "q", "m", "--payload"],
         &["--json", "await", "q", "m", "--result"],
-        &["import", "list", "s", "q", "--unit", "ms"],
     ];
     for args in wrong {
         let ran = run(without_server(args));

@@ -3,7 +3,7 @@
 //! `ctl/tests/import` has recorded data, which `record.sh` records again. The tests that are ignored let the libraries write to
 //! the server of the test; `make test-import` runs them.
 
-use crate::dqctl::{dqctl, field, json, ok};
+use crate::dqctl::{dqctl, json, ok};
 use crate::support::Server;
 use dq_client::{Cmd, Resend, Value};
 use serde_json::{json, Value as Json};
@@ -137,7 +137,7 @@ fn celery(server: &Server, expected: &Json) {
         assert_eq!(format!("celery:{}", task["headers"]["id"].as_str().unwrap()), id(job));
         assert!(task["body"].is_string() && task["properties"]["delivery_info"].is_object(), "{task}");
     });
-    assert_eq!(server.text(&["EXISTS", "mail", "mail\x06\x163", "unacked", "unacked_index"]), "0");
+    assert_eq!(server.text(&["EXISTS", "mail", "mail\x06\x163"]), "0");
 }
 
 fn sidekiq(server: &Server, expected: &Json) {
@@ -173,79 +173,10 @@ fn jobs_of_rq_are_imported() {
 }
 
 #[test]
-fn ids_of_rq_jobs_are_imported_alone_on_request() {
-    let server = Server::start();
-    let expected = recorded(&server, "rq.jsonl");
-    let job = expected["jobs"][0]["job"].as_str().unwrap();
-    ok(&server, &["import", "rq", "rq:queue:mail", "q", "--job-ids", "--move"]);
-    assert_eq!(json(&server, &["get", "q", &format!("rq:{job}")])[0]["payload"], job);
-    assert_eq!(server.text(&["EXISTS", &format!("rq:job:{job}"), "rq:queue:mail"]), "1");
-}
-
-#[test]
 fn tasks_of_celery_are_imported() {
     let server = Server::start();
     let expected = recorded(&server, "celery.jsonl");
     celery(&server, &expected);
-}
-
-/// Written by hand: what kombu keeps with `global_keyprefix`, with tasks of both protocols.
-#[test]
-fn tasks_of_celery_with_a_key_prefix_are_imported() {
-    let server = Server::start();
-    let body = |id: &str, eta: Json| {
-        let body = json!({ "task": "mail.send", "id": id, "args": [], "kwargs": {}, "eta": eta });
-        base64::prelude::Engine::encode(&base64::prelude::BASE64_STANDARD, body.to_string())
-    };
-    let first = |id: &str, eta: Json, priority: u8| {
-        let properties = json!({ "correlation_id": id, "body_encoding": "base64", "priority": priority });
-        json!({ "body": body(id, eta), "content-type": "application/json", "headers": {}, "properties": properties })
-    };
-    let second = |id: &str, eta: Json, priority: u8| {
-        let headers = json!({ "task": "mail.send", "id": id, "eta": eta });
-        json!({ "body": "", "headers": headers, "properties": { "priority": priority } })
-    };
-    let eta = json!("2100-01-01T00:00:01+00:00");
-    server.ask(&[
-        "LPUSH",
-        "app:mail",
-        &first("a", json!(null), 0).to_string(),
-        &first("b", eta.clone(), 0).to_string(),
-    ]);
-    server.ask(&["LPUSH", "app:mail\u{6}\u{16}4", &second("c", json!(null), 4).to_string()]);
-    let taken = [
-        ("1", first("d", eta.clone(), 6), "mail"),
-        ("2", second("e", eta.clone(), 9), "mail"),
-        ("3", first("running", json!(null), 0), "mail"),
-        ("4", second("other", eta, 0), "app:mail"),
-    ];
-    for (tag, task, queue) in taken {
-        server.ask(&["HSET", "app:unacked", tag, &json!([task, "", queue]).to_string()]);
-        server.ask(&["ZADD", "app:unacked_index", "1", tag]);
-    }
-    // A user who may use the keys with the prefix alone, and one who may not see what workers hold.
-    server.ask(&["ACL", "SETUSER", "app", "on", ">secret", "~app:*", "~q", "+@all"]);
-    server.ask(&["ACL", "SETUSER", "mail", "on", ">secret", "~app:mail*", "~q", "+@all"]);
-    let import = |user: &str| {
-        let url = format!("redis://{user}:secret@127.0.0.1:{}", server.port());
-        dqctl(&server, &["import", "celery", "app:mail", "q", "--move", "--json", "-u", &url])
-    };
-    let ran = import("mail");
-    assert!(ran.code == 3 && ran.err.contains("NOPERM"), "{ran:?}");
-    let ran = import("app");
-    let ran: Json = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{ran:?}"));
-    assert_eq!((&ran["imported"], &ran["removed"]), (&json!(5), &json!(5)), "{ran}");
-    let of = |id: &str| (field(&server, "q", id, "due"), field(&server, "q", id, "priority"));
-    let due = json!(4_102_444_801_000_i64);
-    for (id, later, priority) in [("a", false, 0), ("b", true, 0), ("c", false, -4), ("d", true, -6), ("e", true, -9)] {
-        let (found, its) = of(&format!("celery:{id}"));
-        assert_eq!((found == due, its), (later, json!(priority)), "{id}");
-    }
-    assert_eq!(server.text(&["EXISTS", "app:mail", "app:mail\u{6}\u{16}4"]), "0");
-    assert_eq!(
-        (server.text(&["HLEN", "app:unacked"]), server.text(&["ZCARD", "app:unacked_index"])),
-        ("2".into(), "2".into())
-    );
 }
 
 #[test]

@@ -1,15 +1,12 @@
 //! Libraries whose jobs are JSON in lists and sorted sets: Sidekiq, Laravel and Celery. The payload is that JSON, as it is.
 
 use super::ids::id;
-use super::source::{bytes, exists, Convert, Element, Found, List, Reader, Score, SortedSet};
+use super::source::{exists, Convert, Element, Found, List, Score, SortedSet};
 use super::Parts;
-use crate::cli::{End, Unit};
+use crate::cli::End;
 use crate::failure::Failure;
 use crate::moving::push::NewMessage;
-use crate::reply;
-use base64::prelude::{Engine, BASE64_STANDARD};
-use dq_client::{cmd, Client, Resend, Value};
-use serde_json::value::RawValue;
+use dq_client::Client;
 use serde_json::Value as Json;
 
 /// Splits the name of a queue, or of its key, at the prefix that the library puts before names. Returns what precedes that
@@ -71,7 +68,7 @@ pub fn sidekiq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     let mut parts = Parts::new();
     let waiting = |found: Found| sidekiq_job(&parse(&found.value), found, None);
     add_list(&mut parts, client, key(&[b"queue:", name].concat()), End::Right, each(waiting))?;
-    let seconds = Score::Time(Some(Unit::S));
+    let seconds = Score::Time;
     for (set, score, dead) in
         [("schedule", seconds, None), ("retry", seconds, None), ("dead", Score::Order, Some("retries"))]
     {
@@ -119,7 +116,7 @@ pub fn laravel(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     };
     let mut parts = Parts::new();
     add_list(&mut parts, client, key.clone(), End::Left, convert())?;
-    add_set(&mut parts, client, [&key, b":delayed".as_slice()].concat(), Score::Time(Some(Unit::S)), convert())?;
+    add_set(&mut parts, client, [&key, b":delayed".as_slice()].concat(), Score::Time, convert())?;
     Ok(parts)
 }
 
@@ -127,7 +124,7 @@ pub fn laravel(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
 /// Low ones come first.
 const CELERY_PRIORITIES: i64 = 9;
 
-/// Celery: LPUSH and BRPOP of a list, and the hash `unacked`, in which workers keep what they have taken.
+/// Celery: LPUSH and BRPOP of a list. Workers that are stopped put what they hold back into it.
 pub fn celery(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     let task = |priority| each(move |found: Found| celery_task(found.value, priority).unwrap_or_else(Element::Broken));
     let mut parts = Parts::new();
@@ -136,52 +133,22 @@ pub fn celery(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
         let key = [source, b"\x06\x16", priority.to_string().as_bytes()].concat();
         add_list(&mut parts, client, key, End::Right, task(priority))?;
     }
-    // All keys may have a prefix, `global_keyprefix`: what precedes the name of the queue in its key.
-    let (mut may_look, mut denied) = (false, Ok(()));
-    for (prefix, name) in (0..source.len()).filter_map(|at| source.split_at_checked(at)) {
-        match exists(client, &[prefix, b"unacked"].concat(), "hash") {
-            Ok(true) => {
-                may_look = true;
-                let (prefix, queue) = (prefix.to_vec(), name.to_vec());
-                parts.push(Box::new(Unacked { prefix, queue, cursor: Some(b"0".to_vec()) }));
-            }
-            Ok(false) => may_look = true,
-            // The user may be allowed the keys with the prefix alone.
-            Err(failure) if failure.is_denied() => denied = Err(failure),
-            Err(failure) => return Err(failure),
-        }
-    }
-    if may_look {
-        denied = Ok(());
-    }
-    denied.map(|()| parts)
+    Ok(parts)
 }
 
-/// A task, or why it cannot be imported. Its id, eta and retries are in the headers, or with protocol 1 in the body. `priority` is
-/// that of its list.
+/// A task, or why it cannot be imported. Its id, eta and retries are in the headers. `priority` is that of its list.
 fn celery_task(message: Vec<u8>, priority: i64) -> Result<Element, String> {
     let json = parse(&message);
-    let property = |name| json.get("properties").and_then(|properties| properties.get(name));
-    let headers = json.get("headers").filter(|headers| headers.get("task").is_some());
-    let about = headers.map_or_else(|| celery_body(&json), |headers| Ok(headers.clone()))?;
-    let text = |name| about.get(name).and_then(Json::as_str);
+    let header = |name| json.get("headers")?.get(name);
+    let text = |name| header(name).and_then(Json::as_str);
     let no_time = |text: &str| format!("a task has an eta that is not a time: {text:?}");
     let due = text("eta").map(|text| eta(text).ok_or_else(|| no_time(text))).transpose()?;
-    let own = text("id").or_else(|| property("correlation_id")?.as_str()).map(str::to_owned);
-    let priority = property("priority").and_then(Json::as_i64).unwrap_or(priority).clamp(0, CELERY_PRIORITIES);
-    let attempt = attempts(about.get("retries").and_then(Json::as_i64));
+    let own = json.get("properties").and_then(|properties| properties.get("priority")).and_then(Json::as_i64);
+    let priority = own.unwrap_or(priority).clamp(0, CELERY_PRIORITIES);
+    let attempt = attempts(header("retries").and_then(Json::as_i64));
+    let id = text("id").map(str::to_owned);
     let message = NewMessage { payload: message, due, priority: -priority, attempt, ..NewMessage::default() };
-    Ok(job("celery", own.as_deref(), message))
-}
-
-/// The body of a task of protocol 1.
-fn celery_body(message: &Json) -> Result<Json, String> {
-    let body = message.get("body").and_then(Json::as_str).unwrap_or_default();
-    let encoding = message.get("properties").and_then(|properties| properties.get("body_encoding"));
-    let is_plain = encoding.is_some_and(|encoding| encoding != "base64");
-    let bytes = if is_plain { body.into() } else { BASE64_STANDARD.decode(body).unwrap_or_default() };
-    let why = |_| "a task of protocol 1 has a body that is not JSON, so its eta cannot be read".to_owned();
-    serde_json::from_slice(&bytes).map_err(why)
+    Ok(job("celery", id.as_deref(), message))
 }
 
 /// An instant in ISO 8601, in UTC if it has no offset. In Unix ms, rounded up.
@@ -193,57 +160,6 @@ fn eta(text: &str) -> Option<i64> {
     };
     let ms = (instant.as_nanosecond() + 999_999).div_euclid(1_000_000);
     i64::try_from(ms).ok().map(|ms| ms.max(100_000_000_000))
-}
-
-/// Tasks with an eta that workers have taken and hold until they are due. Those without one are running: they stay.
-struct Unacked {
-    /// That of all keys.
-    prefix: Vec<u8>,
-    queue: Vec<u8>,
-    cursor: Option<Vec<u8>>,
-}
-
-impl Reader for Unacked {
-    fn page(&mut self, client: &Client, _: u64, count: u64) -> Result<Option<Vec<Element>>, Failure> {
-        let Some(cursor) = self.cursor.take() else { return Ok(None) };
-        let mut scan = cmd("HSCAN");
-        scan.arg([&self.prefix, &b"unacked"[..]].concat()).arg(&cursor).arg("COUNT").arg(count);
-        let mut page = reply::list(client.call(&scan, Resend::Harmless)?)?.into_iter();
-        self.cursor = Some(bytes(page.next().unwrap_or(Value::Nil))?).filter(|next| next != b"0");
-        let mut pairs = reply::list(page.next().unwrap_or(Value::Nil))?.into_iter();
-        let mut elements = Vec::new();
-        while let (Some(tag), Some(taken)) = (pairs.next(), pairs.next()) {
-            elements.push(self.element(&bytes(tag)?, &bytes(taken)?));
-        }
-        Ok(Some(elements))
-    }
-}
-
-impl Unacked {
-    /// What is kept is a list: the message, the exchange, and the routing key, which is the queue.
-    fn element(&self, tag: &[u8], taken: &[u8]) -> Element {
-        let parts: Option<Vec<&RawValue>> = serde_json::from_slice(taken).ok();
-        let (Some(message), Some(key)) = (
-            parts.as_ref().and_then(|parts| parts.first()),
-            parts.as_ref().and_then(|parts| serde_json::from_str::<String>(parts.get(2)?.get()).ok()),
-        ) else {
-            return Element::Broken(format!("unacked has a task that cannot be read: {}", crate::name::shown(tag)));
-        };
-        if key.as_bytes() != self.queue {
-            return Element::Foreign;
-        }
-        match celery_task(message.get().as_bytes().to_vec(), 0) {
-            Ok(Element::Message { message, .. }) if message.due.is_none() => Element::Foreign,
-            Ok(Element::Message { message, mut remove }) => {
-                let remove_from =
-                    |command: &str, key: &[u8]| cmd(command).arg([&self.prefix, key].concat()).arg(tag).clone();
-                remove.extend([remove_from("HDEL", b"unacked"), remove_from("ZREM", b"unacked_index")]);
-                Element::Message { message, remove }
-            }
-            Ok(other) => other,
-            Err(why) => Element::Broken(why),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -18,9 +18,9 @@ use crate::moving::push::{key, push_all, type_of, NewMessage, Pushed, Refused, B
 use crate::name::shown;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::reply::Fields;
-use crate::transfer::{get_all, BATCH_BYTES};
-use dq_client::{Client, Cmd};
+use crate::reply::{self, Fields};
+use crate::transfer::{get_all, persistently, BATCH_BYTES};
+use dq_client::{cmd, Client, Cmd, Resend};
 use serde_json::json;
 use source::{exists, Element, Reader};
 
@@ -35,12 +35,14 @@ pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Out
     if source == queue {
         return Err(Failure::usage("a key cannot be both: name another queue than the source"));
     }
-    check_options(args)?;
     if !args.dry_run {
         // A source can be counted before dq is installed.
         names::check(client)?;
     }
     check_queue(client, queue)?;
+    if args.kind == Kind::List && exists(client, source, "list")? {
+        return list(client, args, source, output);
+    }
     let parts = parts(client, args, source)?;
     if parts.is_empty() {
         say!("dqctl: there is nothing to import: no key for {} exists", shown(source));
@@ -51,7 +53,7 @@ pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Out
         queue,
         is_dry: args.dry_run,
         is_move: args.is_move,
-        is_exact: matches!(args.kind, Kind::Zset | Kind::List | Kind::Stream),
+        is_exact: matches!(args.kind, Kind::Zset | Kind::Stream),
         page: FIRST_PAGE,
         counts: Counts::default(),
         progress: Progress::new(if args.dry_run { "counted" } else { "imported" }),
@@ -67,32 +69,30 @@ pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Out
 fn parts(client: &Client, args: &ImportArgs, source: &[u8]) -> Result<Parts, Failure> {
     let key = source.to_vec();
     Ok(match args.kind {
-        Kind::Zset if exists(client, source, "zset")? => vec![Box::new(plain::sorted_set(key, args.unit))],
-        Kind::List if exists(client, source, "list")? => {
-            vec![Box::new(plain::PlainList::open(client, key, args)?)]
-        }
+        Kind::Zset if exists(client, source, "zset")? => vec![Box::new(plain::sorted_set(key))],
         Kind::Stream if exists(client, source, "stream")? => vec![Box::new(plain::Stream { key, last: None })],
         Kind::Zset | Kind::List | Kind::Stream => Vec::new(),
         Kind::Sidekiq => libraries::sidekiq(client, source)?,
-        Kind::Rq => jobs::rq(client, source, args.job_ids)?,
+        Kind::Rq => jobs::rq(client, source)?,
         Kind::Laravel => libraries::laravel(client, source)?,
         Kind::Celery => libraries::celery(client, source)?,
         Kind::Bullmq => jobs::bullmq(client, source)?,
     })
 }
 
-fn check_options(args: &ImportArgs) -> Result<(), Failure> {
-    let options = [
-        ("--unit", args.unit.is_some(), Kind::Zset, "zset"),
-        ("--from", args.from.is_some(), Kind::List, "list"),
-        ("--job-ids", args.job_ids, Kind::Rq, "rq"),
-    ];
-    match options.into_iter().find(|(_, is_given, kind, _)| *is_given && args.kind != *kind) {
-        None => Ok(()),
-        Some((option, _, _, kind)) => {
-            Err(Failure::usage(format!("{option} is an option of import {kind} alone: leave it out")))
-        }
+/// A list: its elements are moved, since nothing would distinguish equal ones if the import were repeated.
+fn list(client: &Client, args: &ImportArgs, source: &[u8], output: &Output) -> Result<Outcome, Failure> {
+    let mut counts = Counts::default();
+    if args.dry_run {
+        let length = client.call(cmd("LLEN").arg(source), Resend::Harmless)?;
+        counts.imported = reply::int(&length).and_then(|length| u64::try_from(length).ok()).unwrap_or(0);
+    } else if args.is_move {
+        counts.imported = plain::move_list(client, source, args.queue.as_bytes(), args.from)?;
+        counts.removed = counts.imported;
+    } else {
+        return Err(Failure::usage("the elements of a list have no ids, so they can only be moved: add --move"));
     }
+    counts.report(args, output)
 }
 
 fn check_queue(client: &Client, queue: &[u8]) -> Result<(), Failure> {
@@ -182,12 +182,9 @@ impl Import<'_> {
                 }
             }
             self.adapt(&messages);
-            let removed = if self.is_dry { self.count(&messages)? } else { self.take(part, &messages, removals)? };
+            let removed = if self.is_dry { self.count(&messages)? } else { self.take(&messages, removals)? };
             offset += read - removed;
             self.progress.at(self.counts.imported + self.counts.already);
-        }
-        if self.is_move && !self.is_dry {
-            part.finish(self.client)?;
         }
         Ok(())
     }
@@ -218,12 +215,7 @@ impl Import<'_> {
     }
 
     /// Pushes messages, and with `--move` removes from the source what the queue has. Returns how many were removed.
-    fn take(
-        &mut self,
-        part: &mut dyn Reader,
-        messages: &[NewMessage],
-        removals: Vec<Vec<Cmd>>,
-    ) -> Result<u64, Failure> {
+    fn take(&mut self, messages: &[NewMessage], removals: Vec<Vec<Cmd>>) -> Result<u64, Failure> {
         let (pushed, refused) = match push_all(self.client, self.queue, messages) {
             Ok(pushed) => (pushed, None),
             Err(Refused { before, error }) => (before, Some(error)),
@@ -246,7 +238,9 @@ impl Import<'_> {
         if !self.is_move || commands.is_empty() {
             removed = 0;
         } else {
-            part.remove(self.client, &commands)?;
+            for reply in persistently(self.client, &commands) {
+                reply?;
+            }
             self.counts.removed += removed;
         }
         match refused {

@@ -1,11 +1,10 @@
 //! Sources: keys that are read page by page, and whose elements are turned into messages.
 
 use super::score::due;
-use crate::cli::{End, Unit};
+use crate::cli::End;
 use crate::failure::Failure;
 use crate::moving::push::{type_of, NewMessage};
 use crate::reply;
-use crate::transfer::persistently;
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{cmd, Client, Cmd, Resend, Value};
 use serde_json::Value as Json;
@@ -24,19 +23,6 @@ pub enum Element {
 pub trait Reader {
     /// Elements that follow the first `offset` ones, about `count` of them; `None` at the end. A page can be empty.
     fn page(&mut self, client: &Client, offset: u64, count: u64) -> Result<Option<Vec<Element>>, Failure>;
-
-    /// Removes messages that the queue has from the source.
-    fn remove(&mut self, client: &Client, commands: &[Cmd]) -> Result<(), Failure> {
-        for reply in persistently(client, commands) {
-            reply?;
-        }
-        Ok(())
-    }
-
-    /// Called when everything has been imported and removed.
-    fn finish(&mut self, _: &Client) -> Result<(), Failure> {
-        Ok(())
-    }
 }
 
 /// A value of a list or a sorted set, and its due time.
@@ -59,46 +45,35 @@ pub struct List {
 
 impl Reader for List {
     fn page(&mut self, client: &Client, offset: u64, count: u64) -> Result<Option<Vec<Element>>, Failure> {
-        let values = range(client, &self.key, self.from, offset, count)?;
+        let index = |number| i64::try_from(number).unwrap_or(i64::MAX);
+        let (first, last) = (index(offset), index(offset + count));
+        let (start, stop, nearest) = match self.from {
+            End::Left => (first, last - 1, 1),
+            End::Right => (-last, -1 - first, -1),
+        };
+        let reply = client.call(cmd("LRANGE").arg(&self.key).arg(start).arg(stop), Resend::Harmless)?;
+        let mut values: Vec<Vec<u8>> = reply::list(reply)?.into_iter().map(bytes).collect::<Result<_, _>>()?;
         if values.is_empty() {
             return Ok(None);
+        }
+        if self.from == End::Right {
+            values.reverse();
         }
         let found = values.iter().map(|value| Found { value: value.clone(), due: None, score: None }).collect();
         let mut elements = (self.convert)(client, found)?;
         for (element, value) in elements.iter_mut().zip(&values) {
             if let Element::Message { remove, .. } = element {
-                remove.insert(0, lrem(&self.key, self.from, value));
+                remove.insert(0, cmd("LREM").arg(&self.key).arg(nearest).arg(value).clone());
             }
         }
         Ok(Some(elements))
     }
 }
 
-/// The values of a list from an offset on, the one at the end `from` first.
-pub fn range(client: &Client, key: &[u8], from: End, offset: u64, count: u64) -> Result<Vec<Vec<u8>>, Failure> {
-    let (first, last) = (i64::try_from(offset).unwrap_or(i64::MAX), i64::try_from(offset + count).unwrap_or(i64::MAX));
-    let (start, stop) = match from {
-        End::Left => (first, last - 1),
-        End::Right => (-last, -1 - first),
-    };
-    let reply = client.call(cmd("LRANGE").arg(key).arg(start).arg(stop), Resend::Harmless)?;
-    let mut values: Vec<Vec<u8>> = reply::list(reply)?.into_iter().map(bytes).collect::<Result<_, _>>()?;
-    if from == End::Right {
-        values.reverse();
-    }
-    Ok(values)
-}
-
-/// Removes one occurrence of a value from a list, the one nearest to the end.
-pub fn lrem(key: &[u8], from: End, value: &[u8]) -> Cmd {
-    let count = if from == End::Left { 1 } else { -1 };
-    cmd("LREM").arg(key).arg(count).arg(value).clone()
-}
-
 /// How the scores of a sorted set say when a member is due.
 #[derive(Clone, Copy)]
 pub enum Score {
-    Time(Option<Unit>),
+    Time,
     /// Unix ms times 4096, plus a counter.
     BullMq,
     /// An order, not a time.
@@ -123,8 +98,8 @@ impl Reader for SortedSet {
         let (mut found, mut dues, mut removals) = (Vec::new(), Vec::new(), Vec::new());
         for (member, score) in members {
             let due = match self.score {
-                Score::Time(unit) => due(score, unit).map(Some),
-                Score::BullMq => due((score / 4096.0).floor(), Some(Unit::Ms)).map(Some),
+                Score::Time => due(score).map(Some),
+                Score::BullMq => due((score / 4096.0).floor()).map(Some),
                 Score::Order => Ok(None),
             };
             removals.push(cmd("ZREM").arg(&self.key).arg(&member).clone());
