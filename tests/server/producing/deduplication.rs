@@ -236,7 +236,7 @@ fn forgetting_an_id_is_announced_and_replicated() {
 
 #[test]
 fn a_known_id_takes_little_more_than_its_own_bytes() {
-    const IDS: usize = 100_000;
+    const IDS: usize = 20_000;
     let server = Server::start();
     let mut c = server.client();
     c.create("plain");
