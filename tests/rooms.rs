@@ -16,6 +16,17 @@ const ROOMS: [(&str, &[&str]); 5] = [
     ("src/commands", &["unsafe {", "unsafe fn"]),
 ];
 
+/// The rooms of `ctl/src` from the lowest to the highest. Those on one line do not know each other.
+const LEVELS_OF_DQCTL: [&[&str]; 7] = [
+    &["text"],
+    &["server"],
+    &["output", "http"],
+    &["board"],
+    &["cli"],
+    &["acts", "findings"],
+    &["daily", "top", "web", "work", "export", "moving"],
+];
+
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
@@ -46,14 +57,16 @@ fn modules(root: &Path) -> BTreeMap<Module, String> {
     let module = |file: &PathBuf| {
         let name = file.strip_prefix(root).unwrap().with_extension("");
         let parts = name.iter().map(|part| part.to_str().unwrap().to_owned());
-        parts.filter(|part| part != "mod" && part != "lib").collect()
+        parts.filter(|part| !["mod", "lib", "main"].contains(&part.as_str())).collect()
     };
     let code = |file: &PathBuf| {
         let text = std::fs::read_to_string(file).unwrap();
-        let code = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
+        let code = text.replace("\npub mod tests {", "\nmod tests {");
+        let code = code.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
         code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
     };
-    files(root).iter().map(|file| (module(file), code(file))).collect()
+    let files = files(root).into_iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs"));
+    files.map(|file| (module(&file), code(&file))).collect()
 }
 
 /// Reads a path such as `a::b` or `a::{b, c::d}` at the start of `rest` and adds what it names, behind `prefix`, to
@@ -121,6 +134,19 @@ fn home<'a, T>(path: &[String], modules: &'a BTreeMap<Module, T>, passed_on: &BT
         modules.get_key_value(module).map(|(module, _)| module).or_else(elsewhere)
     });
     known.expect("the root of the crate is a module")
+}
+
+#[test]
+fn each_room_of_dqctl_uses_only_those_of_lower_levels() {
+    let level = |room: &String| LEVELS_OF_DQCTL.iter().position(|rooms| rooms.contains(&room.as_str()));
+    for (of, code) in &modules(&Path::new(env!("CARGO_MANIFEST_DIR")).join("ctl/src")) {
+        let Some(room) = of.first() else { continue };
+        let own = level(room).unwrap_or_else(|| panic!("{room} has a level"));
+        for path in named(of, code).iter().filter(|path| path.first() != Some(room)) {
+            let used = path.first().and_then(level);
+            assert!(used.is_some_and(|used| used < own), "{} uses {}", of.join("::"), path.join("::"));
+        }
+    }
 }
 
 #[test]

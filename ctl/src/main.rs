@@ -14,49 +14,40 @@ macro_rules! say {
 }
 
 mod acts;
-mod advice;
-mod batches;
 mod board;
 mod cli;
-mod clients;
-mod connection;
 mod daily;
-mod dead;
 mod export;
-mod failure;
 mod findings;
-mod generate;
-mod groups;
 mod http;
-mod json;
-mod message;
 mod moving;
-mod name;
 mod output;
-mod progress;
-mod reply;
-mod time;
+mod server;
+mod text;
 mod top;
-mod transfer;
 mod web;
 mod work;
 
 use clap::FromArgMatches;
 use cli::{Act, Cli, Command, InfoArgs, LsArgs};
 use dq_client::Client;
-use failure::{Failure, Outcome};
 use output::Output;
+use server::failure::{Failure, Outcome};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     if std::env::args_os().len() <= 1 {
-        return Failure::usage_with_overview();
+        say!("{}", cli::overview());
+        return Failure::usage("").code();
     }
     let parsed = cli::command().try_get_matches();
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, cli::queue_of(&matches))));
     let outcome = match parsed {
         Ok((cli, queue)) => run(cli).map_err(|failure| failure.about(queue.as_deref())),
-        Err(error) => Err(Failure::of_usage(&error)),
+        Err(error) => {
+            let command = cli::named().map_or_else(String::new, |name| format!("{name} "));
+            Err(Failure::of_usage(&error, &format!("; see dqctl {command}--help")))
+        }
     };
     match outcome {
         Ok(outcome) => outcome.code(),
@@ -71,13 +62,13 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     let output = Output::new(cli.json).with_heading(cli.heading);
     // What needs no server comes first: it must not fail because of its URL.
     match &cli.command {
-        Command::Completions(args) => return generate::completions(args, &output),
-        Command::Man(args) => return generate::man(args, &output),
+        Command::Completions(args) => return daily::generate::completions(args, &output),
+        Command::Man(args) => return daily::generate::man(args, &output),
         _ => {}
     }
     // The page and top have no room for it.
     if !matches!(cli.command, Command::Web(_) | Command::Top(_)) {
-        advice::connected_with(cli.connection.words());
+        server::advice::connected_with(cli.connection.words(), cli::names());
     }
     let patience = cli.command.patience();
     if let Command::Work(args) = &cli.command {
@@ -120,8 +111,8 @@ fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome
         Command::Dead(args) => daily::dead::dead(client, &args, output),
         Command::Top(args) => top::top(client, args),
         Command::Doctor(args) => findings::doctor(client, &args, output),
-        Command::Completions(args) => generate::completions(&args, output),
-        Command::Man(args) => generate::man(&args, output),
+        Command::Completions(args) => daily::generate::completions(&args, output),
+        Command::Man(args) => daily::generate::man(&args, output),
         Command::Dump(args) => moving::dump::dump(client, &args),
         Command::Load(args) => moving::load::load(client, &args, output),
         Command::Import(args) => moving::import::import(client, &args, output),

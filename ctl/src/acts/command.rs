@@ -1,7 +1,7 @@
 //! The one place in which an act becomes a command of the server.
 
 use crate::cli::{Act, BatchArgs, PushArgs, ScheduleArgs};
-use crate::time::millis;
+use crate::text::time::millis;
 use dq_client::{cmd, Cmd, Resend, State};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

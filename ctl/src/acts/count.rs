@@ -1,17 +1,16 @@
 //! How many messages an act would change.
 
-use super::steps::is_selected;
 use super::{Doing, Meant};
-use crate::batches;
+use crate::board::batches;
+use crate::board::dead::{is_older, pages, Among, Filter};
+use crate::board::message::recurs;
 use crate::board::scan;
 use crate::cli::{Act, PurgeArgs};
-use crate::dead::{is_older, pages};
-use crate::failure::Failure;
-use crate::message::recurs;
-use crate::name::{MessageId, QueueName};
-use crate::reply::{self, Fields};
-use crate::time::now_ms;
-use crate::transfer::get_all;
+use crate::server::failure::Failure;
+use crate::server::reply::{self, Fields};
+use crate::server::transfer::get_all;
+use crate::text::name::{MessageId, QueueName};
+use crate::text::time::now_ms;
 use dq_client::{Client, Raw, State};
 use std::ops::ControlFlow;
 
@@ -61,7 +60,7 @@ impl Act {
     pub fn fits(&self, message: &Fields) -> bool {
         let state = message.text("state");
         match self {
-            Act::Redrive(args) if args.letters => crate::dead::is_letter(message),
+            Act::Redrive(args) if args.letters => crate::board::dead::is_letter(message),
             Act::Redrive(_) => state == "dead",
             Act::Promote(_) => state == "delayed",
             Act::Bury(_) => state != "dead" && state != "done",
@@ -118,7 +117,8 @@ fn to_purge(client: &Client, args: &PurgeArgs, queue: &[u8], states: &[State]) -
             && (args.recurring || !recurs(message))
     };
     for state in states {
-        pages(client, queue, &is_selected(*state), |page| {
+        let all = Filter { among: Among::State(*state), ..Filter::default() };
+        pages(client, queue, &all, |page| {
             number += page.iter().filter(is_meant).count() as u64;
             Ok(ControlFlow::Continue(()))
         })?;

@@ -1,10 +1,10 @@
 //! What becomes of dead letters that are sent back to the queue in which they died.
 
-use crate::dead::as_it_died;
-use crate::failure::Failure;
-use crate::name::shown;
-use crate::output::messages;
-use crate::reply::{self, text, unexpected};
+use crate::board::dead::as_it_died;
+use crate::server::failure::Failure;
+use crate::server::reply::{self, text, unexpected};
+use crate::text::name::shown;
+use crate::text::number::messages;
 use dq_client::{Client, Error, Value};
 
 const RIGHTS: &str = "to send messages back, a user needs +eval +dq.get +dq.info +dq.push +dq.cancel for both queues";

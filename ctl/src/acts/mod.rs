@@ -12,12 +12,12 @@ mod why;
 
 pub use why::{no_such_id, no_such_queue, where_letters_are, where_the_dead_are};
 
+use crate::board::dead::{Among, Filter};
 use crate::board::names;
 use crate::cli::{among, Act, BuryArgs};
-use crate::dead::{Among, Filter};
-use crate::failure::{Failure, Outcome};
-use crate::name::{MessageId, QueueName};
-use crate::reply;
+use crate::server::failure::{Failure, Outcome};
+use crate::server::reply;
+use crate::text::name::{MessageId, QueueName};
 use dq_client::{Client, Raw, State};
 use serde_json::Value as Json;
 use std::io::{self, IsTerminal, Read};

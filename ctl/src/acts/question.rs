@@ -1,12 +1,13 @@
 //! What an act asks before it changes anything, in words.
 
 use super::{Meant, Plan};
-use crate::advice::{dump_of_dead, reaching};
+use crate::board::dead::older_than;
 use crate::cli::{Act, FlowArg};
-use crate::dead::older_than;
-use crate::name::{MessageId, QueueName};
-use crate::output::text::visible;
-use crate::output::{messages, separated};
+use crate::server::advice::{dump_of_dead, reaching};
+use crate::text::name::{MessageId, QueueName};
+use crate::text::number::messages;
+use crate::text::number::separated;
+use crate::text::visible;
 
 /// How many queues or ids a question names.
 const NAMED: usize = 3;
@@ -105,7 +106,7 @@ impl Act {
         // Who looks for the cause later needs what is lost.
         let is_dead = match self.meant() {
             Meant::States(states) => states == [dq_client::State::Dead],
-            Meant::Selected(filter) => filter.among == crate::dead::Among::default(),
+            Meant::Selected(filter) => filter.among == crate::board::dead::Among::default(),
             _ => false,
         };
         let kept = if is_dead { format!(" ({} keeps them)", dump_of_dead(queue)) } else { String::new() };
@@ -116,7 +117,7 @@ impl Act {
             Act::Redrive(_) => ", which sends them back to the queues in which they died".to_owned(),
             Act::Release(_) | Act::Nack(_) => TWICE.to_owned(),
             Act::Promote(_) if plan.recurring > 0 => {
-                let number = separated(&plan.recurring.to_string());
+                let number = separated(plan.recurring);
                 format!(", of which {number} {}", if plan.recurring == 1 { "recurs" } else { "recur" })
             }
             Act::Delete(_) => {
@@ -133,10 +134,10 @@ impl Act {
             [queue] if !is_of_several => format!("the queue {queue}"),
             queues if self.queue().as_bytes().iter().any(|byte| b"*?[".contains(byte)) => {
                 let match_it = if queues.len() == 1 { "queue that matches" } else { "queues that match" };
-                let number = separated(&queues.len().to_string());
+                let number = separated(queues.len());
                 format!("{number} {match_it} {} ({})", self.queue(), name_queues(queues))
             }
-            queues => format!("{} queues ({})", separated(&queues.len().to_string()), name_queues(queues)),
+            queues => format!("{} queues ({})", separated(queues.len()), name_queues(queues)),
         }
     }
 }
@@ -156,6 +157,6 @@ fn named(ids: &[MessageId]) -> String {
 
 fn listed(number: usize, names: impl Iterator<Item = String>) -> String {
     let more = number.saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {} more", separated(&more.to_string())) } else { String::new() };
+    let more = if more > 0 { format!(" and {} more", separated(more)) } else { String::new() };
     names.take(NAMED).collect::<Vec<_>>().join(", ") + &more
 }

@@ -6,17 +6,17 @@ use super::count::{count_recurring, held};
 use super::letters::{refusal, Left};
 use super::why::{self, no_such_queue, why_not};
 use super::{Doing, Meant, Report};
-use crate::batches;
+use crate::board::batches;
+use crate::board::dead::{pages, since, Among, Filter};
+use crate::board::message::setting;
 use crate::cli::Act;
-use crate::dead::{pages, since, Among, Filter};
-use crate::failure::{Failure, Outcome};
-use crate::message::setting;
-use crate::name::{shown, MessageId, QueueName};
-use crate::output::messages;
-use crate::reply;
-use crate::reply::{int, text, unexpected, Fields};
-use crate::time::{instant, now_ms};
-use crate::transfer::get_all;
+use crate::server::failure::{Failure, Outcome};
+use crate::server::reply;
+use crate::server::reply::{int, text, unexpected, Fields};
+use crate::server::transfer::get_all;
+use crate::text::name::{shown, MessageId, QueueName};
+use crate::text::number::messages;
+use crate::text::time::{instant, now_ms};
 use dq_client::{Cmd, State, Value};
 use serde_json::{json, Map, Value as Json};
 use std::collections::BTreeSet;
@@ -292,7 +292,7 @@ impl Act {
                 let report = Report::line("resumed", flow_json(queue, fields, args.group.as_ref(), 0));
                 match after().map_or(0, |info| info.number("paused-groups")) {
                     paused @ 1.. if args.group.is_none() => {
-                        let name = crate::advice::quoted(&queue.to_string());
+                        let name = crate::server::advice::quoted(&queue.to_string());
                         report.note(format!("paused groups: {paused}; dqctl groups {name} --paused lists them"))
                     }
                     _ => report,
@@ -327,11 +327,6 @@ fn still_selected<'a>(
         selected.extend(step.iter().zip(messages).filter_map(|(id, message)| is_selected(message).then_some(*id)));
     }
     Ok(selected)
-}
-
-/// All messages of a state.
-pub fn is_selected(state: State) -> Filter {
-    Filter { among: Among::State(state), ..Filter::default() }
 }
 
 fn slice<'a>(id: &'a &'a [u8]) -> &'a [&'a [u8]] {
@@ -386,7 +381,7 @@ fn declared(
     let declared = text(answer).ok_or_else(|| unexpected(answer))?;
     let mut object = json!({ "id": id, "schedule": declared });
     let mut note = None;
-    if let Some(message) = held.filter(|message| !crate::message::recurs(message) && declared != "unchanged") {
+    if let Some(message) = held.filter(|message| !crate::board::message::recurs(message) && declared != "unchanged") {
         let (state, id) = (message.text("state"), shown(message.bytes("id")));
         note = Some(format!("the queue {queue} held a message {id}, {state}, whose place the schedule takes"));
         if let Json::Object(object) = &mut object {

@@ -1,11 +1,11 @@
 //! Why an act left things as they are, and where the messages are that it did not find.
 
 use super::{Meant, Report};
-use crate::advice::quoted;
+use crate::board::dead::{pages, target_in_words, target_queue, Among, Filter};
 use crate::cli::Act;
-use crate::dead::{pages, target_in_words, target_queue, Among, Filter};
-use crate::name::{shown, MessageId, QueueName};
-use crate::reply::{self, Fields};
+use crate::server::advice::quoted;
+use crate::server::reply::{self, Fields};
+use crate::text::name::{shown, MessageId, QueueName};
 use dq_client::{Client, State};
 use std::ops::ControlFlow;
 

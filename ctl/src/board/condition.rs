@@ -2,9 +2,9 @@
 //!
 //! A queue can have several conditions at once, such as paused and full.
 
-use crate::dead::is_letter;
-use crate::reply::{self, Fields};
-use crate::time::span;
+use crate::board::dead::is_letter;
+use crate::server::reply::{self, Fields};
+use crate::text::time::span;
 use dq_client::{cmd, Client, Resend};
 use serde_json::{json, Value as Json};
 use std::cmp::Reverse;
@@ -239,7 +239,7 @@ pub fn begins_with_letter(client: &Client, queue: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Condition, Level, NEW, POLLED, RECENT};
-    use crate::reply::Fields;
+    use crate::server::reply::Fields;
     use dq_client::Value;
 
     fn info(numbers: &[(&str, i64)]) -> Fields {

@@ -1,8 +1,8 @@
 //! The first messages of a state, of which only a part is read if their payloads are large: a page or a screen shows the
 //! beginnings of payloads, but the server sends all of them.
 
-use crate::failure::Failure;
-use crate::reply::{self, Fields};
+use crate::server::failure::Failure;
+use crate::server::reply::{self, Fields};
 use dq_client::{Client, Cmd, Error, Resend, Value};
 
 /// How many are read before anything is known of their size, and how many times as many in the next step at most.

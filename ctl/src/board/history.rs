@@ -2,8 +2,8 @@
 //! made.
 
 use super::latency::{Latency, Times};
-use crate::reply::Fields;
-use crate::time::now_ms;
+use crate::server::reply::Fields;
+use crate::text::time::now_ms;
 use serde_json::{json, Value as Json};
 use std::collections::VecDeque;
 

@@ -2,7 +2,7 @@
 //!
 //! Its histograms count from the start of the server on. The difference of two of them is what happened in between.
 
-use crate::reply::{int, Fields};
+use crate::server::reply::{int, Fields};
 use dq_client::Value;
 
 /// What a median and 99 of 100 were at most, in ms.
@@ -131,7 +131,7 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::{Histogram, Latency, Times};
-    use crate::reply::Fields;
+    use crate::server::reply::Fields;
     use dq_client::Value;
 
     /// Times in ms, in buckets up to 1, 2, 4 and 8.

@@ -4,10 +4,15 @@
 //! and a part of the others, so that each queue has its turn; [`Board::start`] does so in the background, and
 //! [`Board::sweep`] reads all at once.
 
+pub mod batches;
+pub mod clients;
 pub mod condition;
+pub mod dead;
 pub mod first;
+pub mod groups;
 pub mod history;
 pub mod latency;
+pub mod message;
 pub mod names;
 pub mod row;
 pub mod scan;
@@ -15,9 +20,9 @@ pub mod sort;
 pub mod table;
 pub mod trouble;
 
-use crate::failure::Failure;
-use crate::reply::Fields;
-use crate::time::now_ms;
+use crate::server::failure::Failure;
+use crate::server::reply::Fields;
+use crate::text::time::now_ms;
 use condition::begins_with_letter;
 use dq_client::{cmd, Client, Error, Resend, Value};
 use history::{History, Sample, APART, FEW, HOUR};

@@ -1,7 +1,7 @@
 //! Which queues a server or a cluster has: `SCAN TYPE` on each of its servers.
 
-use crate::failure::Failure;
-use crate::reply;
+use crate::server::failure::Failure;
+use crate::server::reply;
 use dq_client::{cmd, Address, Client, Error, Value};
 use std::collections::BTreeSet;
 

@@ -4,7 +4,7 @@ use super::condition::{may_be_letters, Condition, Level, HELD};
 use super::history::{History, Rates, Sample};
 use super::trouble::Trouble;
 use crate::output::text::Style;
-use crate::reply::Fields;
+use crate::server::reply::Fields;
 use std::time::Instant;
 
 /// How far a queue is known.

@@ -1,7 +1,7 @@
 //! Reads the messages of a queue page by page, in steps of about the same size however large the payloads are.
 
-use crate::failure::Failure;
-use crate::reply::{self, Fields};
+use crate::server::failure::Failure;
+use crate::server::reply::{self, Fields};
 use dq_client::{cmd, Client, Resend, Value};
 use std::ops::ControlFlow;
 

@@ -3,11 +3,12 @@
 use super::condition::Level;
 use super::row::{Row, Status};
 use super::sort::Named;
-use crate::name::shown;
 use crate::output::text::Style;
 use crate::output::Column::{Name, Number, Spare, Text, Word};
-use crate::output::{separated, Cell, Column, Table};
-use crate::time::span;
+use crate::output::{Cell, Column, Table};
+use crate::text::name::shown;
+use crate::text::number::separated;
+use crate::text::time::span;
 
 pub const COLUMNS: &[Column] = &[
     Name("queue"),
@@ -86,7 +87,7 @@ fn state(row: &Row) -> Cell {
 
 /// How many queues there are, and how many of them are in trouble; nothing of a single one.
 pub fn summary<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> String {
-    let number = |number: usize| separated(&number.to_string());
+    let number = |number: usize| separated(number);
     let all = rows.clone().count();
     let mut parts = vec![format!("{} queues", number(all))];
     for (level, words) in [(Level::Bad, "in trouble"), (Level::Warning, "to look at")] {

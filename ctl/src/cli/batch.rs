@@ -2,8 +2,8 @@
 
 use super::change::ConfirmArgs;
 use super::push::{parse_raw, MessageArgs};
-use crate::name::{MessageId, QueueName};
-use crate::time::parse_span;
+use crate::text::name::{MessageId, QueueName};
+use crate::text::time::parse_span;
 use clap::{ArgGroup, Args};
 use dq_client::Raw;
 use std::time::Duration;

@@ -3,8 +3,8 @@
 use super::push::parse_priority;
 use super::state::StateParser;
 use super::SelectArgs;
-use crate::name::{MessageId, QueueName};
-use crate::time::{parse_instant, parse_span};
+use crate::text::name::{MessageId, QueueName};
+use crate::text::time::{parse_instant, parse_span};
 use clap::{ArgGroup, Args, ValueEnum};
 use dq_client::State;
 use std::time::{Duration, SystemTime};

@@ -1,9 +1,9 @@
 //! The options of `dead`, and those that select dead messages.
 
-use crate::dead::{Among, Condition, Filter};
-use crate::name::QueueName;
+use crate::board::dead::{Among, Condition, Filter};
 use crate::output::Output;
-use crate::time::parse_span;
+use crate::text::name::QueueName;
+use crate::text::time::parse_span;
 use clap::Args;
 use dq_client::State;
 use std::time::Duration;

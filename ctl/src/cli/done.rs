@@ -1,8 +1,8 @@
 //! The options of `complete` and `await`.
 
 use super::push::parse_raw;
-use crate::name::{MessageId, QueueName};
-use crate::time::parse_span;
+use crate::text::name::{MessageId, QueueName};
+use crate::text::time::parse_span;
 use clap::Args;
 use dq_client::Raw;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The options of `dqctl ls`.
 
 use crate::board::sort::Sort;
-use crate::time::parse_span;
+use crate::text::time::parse_span;
 use clap::Args;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The commands in groups: what a bare `dqctl` shows, and the list in its help.
 
 use super::Cli;
-use crate::name::QueueName;
+use crate::text::name::QueueName;
 use clap::{ArgMatches, Command, CommandFactory};
 
 /// Each command is in one group.
@@ -33,6 +33,11 @@ pub fn overview() -> String {
         "{about}\n{}\ndqctl COMMAND --help shows the options of a command, and dqctl --help those of all",
         groups(&command)
     )
+}
+
+/// The names of all commands.
+pub fn names() -> Vec<String> {
+    Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
 }
 
 /// The command that the command line names, also if its options are wrong.
@@ -72,12 +77,12 @@ mod tests {
 
     #[test]
     fn each_command_is_in_one_group() {
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let mut separated: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         let mut command = Cli::command();
         command.build();
         let mut all: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-        grouped.sort_unstable();
+        separated.sort_unstable();
         all.sort_unstable();
-        assert_eq!(grouped, all);
+        assert_eq!(separated, all);
     }
 }

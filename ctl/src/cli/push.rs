@@ -1,7 +1,7 @@
 //! The options of `push` and `schedule`.
 
-use crate::name::{MessageId, QueueName};
-use crate::time::{millis, parse_instant, parse_span};
+use crate::text::name::{MessageId, QueueName};
+use crate::text::time::{millis, parse_instant, parse_span};
 use clap::{ArgGroup, Args};
 use dq_client::{Cmd, Raw};
 use std::convert::Infallible;

@@ -2,8 +2,8 @@
 
 use super::change::ConfirmArgs;
 use super::{SettingsArgs, StateParser};
-use crate::name::{MessageId, QueueName};
-use crate::time::parse_span;
+use crate::text::name::{MessageId, QueueName};
+use crate::text::time::parse_span;
 use clap::{ArgAction, ArgGroup, Args};
 use dq_client::State;
 use std::time::Duration;

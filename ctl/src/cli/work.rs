@@ -1,10 +1,9 @@
 //! The options of `work` and `export`.
 
 use crate::http::parse_listen;
-use crate::name::QueueName;
-use crate::time::parse_span;
-use crate::work::LogFormat;
-use clap::{ArgGroup, Args};
+use crate::text::name::QueueName;
+use crate::text::time::parse_span;
+use clap::{ArgGroup, Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,6 +36,14 @@ pub struct WorkArgs {
     /// What the log is made of, which is written to standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub log_format: LogFormat,
+}
+
+/// What the lines of a log are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum LogFormat {
+    #[default]
+    Text,
+    Json,
 }
 
 /// How messages are handled: by a command, or by a post.

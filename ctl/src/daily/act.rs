@@ -1,13 +1,14 @@
 //! The commands that change something: the question, the change, and what came of it.
 
 use crate::acts::{no_such_queue, Doing, Plan, Report};
-use crate::advice::tell;
 use crate::cli::Act;
-use crate::failure::{Failure, Outcome};
-use crate::name::QueueName;
-use crate::output::text::visible;
-use crate::output::{separated, Output};
-use crate::progress::Progress;
+use crate::output::progress::Progress;
+use crate::output::Output;
+use crate::server::advice::tell;
+use crate::server::failure::{Failure, Outcome};
+use crate::text::name::QueueName;
+use crate::text::number::separated;
+use crate::text::visible;
 use dq_client::Client;
 use serde_json::json;
 use std::cell::RefCell;
@@ -83,7 +84,7 @@ fn carry_out(act: &Act, doing: &Doing, plan: Plan, output: &Output) -> Result<Ou
         queues += u64::from(is_done);
     }
     if queues > 1 && total > 0 && !output.json {
-        output.remark(&format!("{} {} in {queues} queues", separated(&total.to_string()), act.done()))?;
+        output.remark(&format!("{} {} in {queues} queues", separated(total), act.done()))?;
     }
     if plan.is_of_several && act.is_of_many() && is_complete && queues == 0 {
         none(act);

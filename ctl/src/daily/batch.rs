@@ -2,14 +2,14 @@
 
 use super::exists;
 use crate::acts::no_such_queue;
-use crate::advice::tell;
-use crate::batches::{find, info};
+use crate::board::batches::{find, info};
+use crate::board::message::field;
 use crate::cli::BatchArgs;
-use crate::failure::{Failure, Outcome};
-use crate::message::field;
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
-use crate::reply::Fields;
+use crate::server::advice::tell;
+use crate::server::failure::{Failure, Outcome};
+use crate::server::reply::Fields;
 use dq_client::Client;
 use serde_json::{json, Value as Json};
 use std::thread;

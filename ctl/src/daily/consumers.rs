@@ -1,14 +1,14 @@
 //! `dqctl consumers`.
 
 use super::{exists, NOT_ALL};
+use crate::board::clients;
 use crate::board::names;
 use crate::cli::ConsumersArgs;
-use crate::clients;
-use crate::failure::{Failure, Outcome};
-use crate::name::{put, shown};
 use crate::output::Column::{Name, Number, Word};
 use crate::output::{Column, Output, Table};
-use crate::reply;
+use crate::server::failure::{Failure, Outcome};
+use crate::server::reply;
+use crate::text::name::{put, shown};
 use dq_client::{Client, Consumer, Error, Raw};
 use serde_json::Map;
 use std::time::UNIX_EPOCH;

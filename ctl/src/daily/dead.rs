@@ -2,17 +2,17 @@
 
 use super::NOT_ALL;
 use crate::acts::{no_such_queue, where_letters_are, where_the_dead_are};
-use crate::advice::{reaching, tell};
 use crate::board::condition::moves_dead;
+use crate::board::dead::{cause_of, causes, error_of, pages, Cause, Causes};
 use crate::board::names;
 use crate::cli::DeadArgs;
-use crate::dead::{cause_of, causes, error_of, pages, Cause, Causes};
-use crate::failure::{Failure, Outcome};
-use crate::name::{shown, QueueName};
+use crate::output::progress::Progress;
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
-use crate::progress::Progress;
-use crate::reply::{self, Fields};
+use crate::server::advice::{reaching, tell};
+use crate::server::failure::{Failure, Outcome};
+use crate::server::reply::{self, Fields};
+use crate::text::name::{shown, QueueName};
 use dq_client::{cmd, Client, Resend};
 use serde_json::{json, Value as Json};
 use std::cmp::Reverse;

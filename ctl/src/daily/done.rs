@@ -1,13 +1,13 @@
 //! `dqctl await`.
 
 use crate::acts::{no_such_id, no_such_queue, where_the_dead_are};
-use crate::advice::{for_queue, tell};
+use crate::board::dead::target_in_words;
+use crate::board::message;
 use crate::cli::AwaitArgs;
-use crate::dead::target_in_words;
-use crate::failure::{Failure, Outcome};
-use crate::message;
 use crate::output::Output;
-use crate::reply;
+use crate::server::advice::{for_queue, tell};
+use crate::server::failure::{Failure, Outcome};
+use crate::server::reply;
 use dq_client::{Client, Error, Raw, State};
 
 pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<Outcome, Failure> {

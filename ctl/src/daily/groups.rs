@@ -1,13 +1,14 @@
 //! `dqctl groups`.
 
 use super::exists;
+use crate::board::groups::{each, Group};
 use crate::cli::GroupsArgs;
-use crate::failure::{Failure, Outcome};
-use crate::groups::{each, Group};
-use crate::message::distance;
 use crate::output::Column::{Name, Number, Word};
-use crate::output::{separated, Column, Output, Table};
-use crate::time::instant;
+use crate::output::{Column, Output, Table};
+use crate::server::failure::{Failure, Outcome};
+use crate::text::number::separated;
+use crate::text::time::distance;
+use crate::text::time::instant;
 use dq_client::Client;
 use serde_json::{json, Value as Json};
 use std::ops::ControlFlow;
@@ -41,7 +42,7 @@ pub fn groups(client: &Client, args: &GroupsArgs, output: &Output) -> Result<Out
     found.into_iter().for_each(|group| table.row(cells(group, output)));
     output.table(&table)?;
     if left > 0 {
-        output.remark(&format!("{} more", separated(&left.to_string())))?;
+        output.remark(&format!("{} more", separated(left)))?;
     }
     Ok(Outcome::Done)
 }

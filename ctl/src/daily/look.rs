@@ -2,18 +2,18 @@
 
 use super::exists;
 use crate::acts::no_such_id;
-use crate::advice::tell;
+use crate::board::dead::{error_of, pages, Among};
+use crate::board::message;
 use crate::board::{names, scan};
 use crate::cli::{FindArgs, GetArgs, PeekArgs};
-use crate::dead::{error_of, pages, Among};
-use crate::failure::{Failure, Outcome};
-use crate::message;
-use crate::name::{put, shown, MessageId};
+use crate::output::progress::Progress;
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
-use crate::progress::Progress;
-use crate::reply::{self, Fields};
-use crate::time::now_ms;
+use crate::server::advice::tell;
+use crate::server::failure::{Failure, Outcome};
+use crate::server::reply::{self, Fields};
+use crate::text::name::{put, shown, MessageId};
+use crate::text::time::now_ms;
 use dq_client::{cmd, Client, Error, Resend, State};
 use std::ops::ControlFlow;
 

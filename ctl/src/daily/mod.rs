@@ -5,6 +5,7 @@ pub mod batch;
 pub mod consumers;
 pub mod dead;
 pub mod done;
+pub mod generate;
 pub mod groups;
 pub mod look;
 pub mod ls;
@@ -14,10 +15,10 @@ pub mod schedule;
 pub use act::act;
 
 use crate::acts::no_such_queue;
-use crate::advice::tell;
-use crate::failure::Failure;
-use crate::name::QueueName;
-use crate::reply;
+use crate::server::advice::tell;
+use crate::server::failure::Failure;
+use crate::server::reply;
+use crate::text::name::QueueName;
 use dq_client::Client;
 
 /// What failed if the user may not read each of many queues.

@@ -1,18 +1,18 @@
 //! `dqctl info` and `stats`.
 
 use crate::acts::no_such_queue;
-use crate::advice::{for_queue, reaching, tell};
 use crate::board::condition::{Condition, Level};
+use crate::board::dead::Newest;
+use crate::board::groups;
 use crate::board::latency::{Histogram, TOLD};
+use crate::board::message::{meaning, setting, TIMES};
 use crate::cli::QueueArgs;
-use crate::dead::Newest;
-use crate::failure::{Failure, Outcome};
-use crate::groups;
-use crate::message::{meaning, setting, TIMES};
-use crate::name::QueueName;
 use crate::output::Output;
-use crate::reply::{info as read, Fields};
-use crate::time::{exact, span};
+use crate::server::advice::{for_queue, reaching, tell};
+use crate::server::failure::{Failure, Outcome};
+use crate::server::reply::{info as read, Fields};
+use crate::text::name::QueueName;
+use crate::text::time::{exact, span};
 use dq_client::{cmd, Client, Resend};
 use serde_json::{Map, Value as Json};
 

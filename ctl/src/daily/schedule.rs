@@ -1,14 +1,14 @@
 //! `dqctl schedule` without an id.
 
 use super::exists;
+use crate::board::message::{self, rule};
 use crate::board::scan;
-use crate::failure::{Failure, Outcome};
-use crate::message::{self, rule};
-use crate::name::{shown, QueueName};
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
-use crate::reply::{self, Fields};
-use crate::time::now_ms;
+use crate::server::failure::{Failure, Outcome};
+use crate::server::reply::{self, Fields};
+use crate::text::name::{shown, QueueName};
+use crate::text::time::now_ms;
 use dq_client::Client;
 use std::ops::ControlFlow;
 

@@ -1,11 +1,12 @@
 //! Reads the metrics of all queues, and of the timers of the servers.
 
-use super::text::{labels, Text};
+use super::text::Text;
 use crate::board::names;
 use crate::cli::ExportArgs;
-use crate::failure::Failure;
-use crate::name::shown;
-use crate::reply::{self, Fields};
+use crate::server::failure::Failure;
+use crate::server::reply::{self, Fields};
+use crate::text::labels;
+use crate::text::name::shown;
 use dq_client::{cmd, Client, Error, Histogram, Queue, Raw, Resend, Totals, Value};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};

@@ -5,14 +5,13 @@ mod text;
 
 use crate::board::names;
 use crate::cli::ExportArgs;
-use crate::failure::{Failure, Outcome};
 use crate::http;
+use crate::server::failure::{Failure, Outcome};
 use dq_client::Client;
 use metrics::Exporter;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-pub use text::labels;
 
 /// Serves metrics until SIGTERM or SIGINT.
 pub fn export(client: &Client, args: ExportArgs) -> Result<Outcome, Failure> {

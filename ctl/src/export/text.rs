@@ -16,7 +16,7 @@ struct Family {
 }
 
 impl Text {
-    /// Adds a value. `labels` is what [`labels`] returned.
+    /// Adds a value. `labels` is what [`crate::text::labels`] returned.
     pub fn add(&mut self, (name, kind, help): (&'static str, &'static str, &'static str), labels: &str, value: f64) {
         self.line((name, kind, help), name, labels, value);
     }
@@ -42,20 +42,10 @@ impl Text {
     }
 }
 
-/// Labels with their values: `{queue="mail",state="ready"}`.
-pub fn labels(pairs: &[(&str, &str)]) -> String {
-    let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
-    if pairs.is_empty() {
-        String::new()
-    } else {
-        format!("{{{}}}", pairs.join(","))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{labels, Text};
+    use super::Text;
+    use crate::text::labels;
 
     #[test]
     fn a_metric_is_described_once_and_its_labels_are_escaped() {

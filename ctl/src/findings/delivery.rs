@@ -2,11 +2,11 @@
 
 use super::finding::{Found, Severity};
 use super::queues::{nothing, one, Looked, Queue};
-use crate::advice::quoted;
 use crate::board::condition::{Condition, Level, POLLED};
-use crate::groups::{Held, Why};
-use crate::reply::{self, Fields};
-use crate::time::{now_ms, span};
+use crate::board::groups::{Held, Why};
+use crate::server::advice::quoted;
+use crate::server::reply::{self, Fields};
+use crate::text::time::{now_ms, span};
 use dq_client::{cmd, Resend};
 use std::time::Duration;
 

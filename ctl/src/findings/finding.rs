@@ -1,11 +1,11 @@
 //! What `dqctl doctor` found: typed until it is printed.
 
-use crate::advice;
 use crate::board::trouble::Trouble;
-use crate::failure::{Failure, Outcome};
-use crate::name::{put, shown};
 use crate::output::text::Style;
 use crate::output::Output;
+use crate::server::advice;
+use crate::server::failure::{Failure, Outcome};
+use crate::text::name::{put, shown};
 use serde_json::{json, Map, Value as Json};
 use std::cmp::Reverse;
 

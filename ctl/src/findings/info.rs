@@ -1,6 +1,6 @@
 //! What a server says of itself: `INFO everything`, and its configuration if the user may read it.
 
-use crate::reply::{self, Fields};
+use crate::server::reply::{self, Fields};
 use dq_client::{cmd, Address, Client, Error};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

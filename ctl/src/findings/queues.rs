@@ -2,16 +2,16 @@
 
 use super::delivery;
 use super::finding::{Findings, Found, Name, Severity, Subject};
-use crate::advice::quoted;
-use crate::batches::find;
+use crate::board::batches::find;
 use crate::board::condition::{moves_dead, Condition, Level};
+use crate::board::dead::{target, target_in_words, Known, Newest};
+use crate::board::groups::{self, Held};
 use crate::board::trouble::Trouble;
 use crate::cli::doctor::DoctorArgs;
-use crate::dead::{target, target_in_words, Known, Newest};
-use crate::groups::{self, Held};
-use crate::name::shown;
-use crate::reply::{self, Fields};
-use crate::time::{exact, millis, now_ms, span};
+use crate::server::advice::quoted;
+use crate::server::reply::{self, Fields};
+use crate::text::name::shown;
+use crate::text::time::{exact, millis, now_ms, span};
 use dq_client::{cmd, Client, Error, Resend};
 use std::cell::OnceCell;
 use std::time::Duration;

@@ -11,7 +11,7 @@ pub use request::Request;
 pub use response::Response;
 pub use server::{bind, listen, parse_listen, run};
 
-use crate::failure::Failure;
+use crate::server::failure::Failure;
 use std::net::TcpListener;
 
 /// Answers requests in the background for as long as the process runs. `None`: there is no such page.

@@ -3,7 +3,7 @@
 use super::connection::{Open, Patient, Slot, Waiting};
 use super::request::Request;
 use super::response::Response;
-use crate::failure::Failure;
+use crate::server::failure::Failure;
 use std::io::{self, Read};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;

@@ -3,16 +3,16 @@
 //! DQ.SCAN returns messages in the order in which they were pushed, a page at a time, and a load pushes them in that order.
 
 use super::line;
-use crate::advice::tell;
+use crate::board::dead::Among;
 use crate::board::scan;
 use crate::cli::DumpArgs;
-use crate::dead::Among;
-use crate::failure::{Failure, Outcome};
-use crate::name::shown;
-use crate::output::messages;
-use crate::progress::Progress;
-use crate::reply::Fields;
-use crate::time::now_ms;
+use crate::output::progress::Progress;
+use crate::server::advice::tell;
+use crate::server::failure::{Failure, Outcome};
+use crate::server::reply::Fields;
+use crate::text::name::shown;
+use crate::text::number::messages;
+use crate::text::time::now_ms;
 use dq_client::{cmd, Client, Resend};
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;

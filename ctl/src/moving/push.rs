@@ -1,8 +1,8 @@
 //! Pushes many messages under ids of their own, so that `load` and `import` can be repeated.
 
-use crate::failure::Failure;
-use crate::reply;
-use crate::transfer::persistently;
+use crate::server::failure::Failure;
+use crate::server::reply;
+use crate::server::transfer::persistently;
 use dq_client::{cmd, Client, Cmd, Error, Value};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

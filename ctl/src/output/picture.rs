@@ -3,9 +3,10 @@
 //! The terminal keeps all its modes, so nothing has to be restored if the program is interrupted.
 
 use super::text::{Line, Style};
-use super::{separated, size, Output, Table};
-use crate::failure::Failure;
-use crate::time::{millis, span};
+use super::{size, Output, Table};
+use crate::server::failure::Failure;
+use crate::text::number::separated;
+use crate::text::time::{millis, span};
 use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate};
 use crossterm::{cursor, queue};
 use std::io::{self, Write};
@@ -34,8 +35,7 @@ impl Picture<'_> {
         let most = height.saturating_sub(3).max(2);
         let rest = self.lines.len().saturating_sub(most);
         self.lines.truncate(most);
-        let left_out =
-            if rest > 0 { format!("… and {} more; ", separated(&rest.to_string())) } else { String::new() };
+        let left_out = if rest > 0 { format!("… and {} more; ", separated(rest)) } else { String::new() };
         if !summary.is_empty() {
             self.lines.push(Line::new(Style::Dim, left_out + summary));
         }

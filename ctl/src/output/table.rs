@@ -1,7 +1,8 @@
 //! Tables as a terminal shows them: no wider than it, with numbers to the right.
 
 use super::text::{Line, Style};
-use crate::output::text::visible;
+use crate::text::number::separated;
+use crate::text::visible;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The longest text that is shown even if there is room for more.
@@ -89,22 +90,6 @@ fn fitting(chars: impl Iterator<Item = char>, width: usize) -> String {
             used <= width
         })
         .collect()
-}
-
-/// A number with a comma before each group of three digits.
-pub fn separated(number: &str) -> String {
-    let digits = number.trim_start_matches('-');
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return number.to_owned();
-    }
-    let mut text = number.get(..number.len() - digits.len()).unwrap_or_default().to_owned();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A cell of a list.
@@ -287,7 +272,7 @@ fn shrink(columns: &[Column], fewest: &[usize], widths: &mut [usize], width: usi
 
 #[cfg(test)]
 mod tests {
-    use super::{separated, Cell, Column, Table};
+    use super::{Cell, Column, Table};
     use crate::output::text::Style;
     use unicode_width::UnicodeWidthStr;
 
@@ -400,11 +385,5 @@ mod tests {
         let line = |width| lines(&table, width).remove(1);
         assert_eq!(line(40), "mail       0  paused  messages die, full");
         assert_eq!(line(39), "mail   paused  messages die, full");
-    }
-
-    #[test]
-    fn numbers_have_separators() {
-        let numbers = ["0", "999", "1000", "-1234567", "-", "12a"].map(separated);
-        assert_eq!(numbers, ["0", "999", "1,000", "-1,234,567", "-", "12a"]);
     }
 }

@@ -1,8 +1,10 @@
 //! Text on the screen: cut to its width, and without anything that would move the cursor.
 
-use crate::json::indented;
-use crate::name;
-use crate::output::{cut_in_the_middle, separated, wrapped as by_words};
+use crate::output::{cut_in_the_middle, wrapped as by_words};
+use crate::text::json::indented;
+use crate::text::name;
+use crate::text::number::separated;
+use crate::text::visible;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The most bytes of a payload that are shown.
@@ -78,24 +80,6 @@ impl Line {
     }
 }
 
-/// Whether a character would move the cursor, or turn the direction of the text that follows.
-pub fn is_unsafe(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Text without such characters: a payload must not move the cursor, and a row is one line.
-pub fn visible(text: &str) -> String {
-    let mut visible = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_unsafe(c) {
-            visible.extend(c.escape_default());
-        } else {
-            visible.push(c);
-        }
-    }
-    visible
-}
-
 /// The name of a queue, a message, a group or a consumer, as the command line takes that of a queue.
 pub fn named(name: &[u8]) -> String {
     visible(&name::shown(name))
@@ -153,7 +137,7 @@ pub fn payload(bytes: &[u8], width: usize) -> Vec<String> {
         Err(_) => part.chunks(DUMP).enumerate().map(|(number, bytes)| dumped(number * DUMP, bytes)).collect(),
     };
     if part.len() < whole.len() {
-        let all = separated(&bytes.len().to_string());
+        let all = separated(bytes.len());
         lines.push(format!("… this is the beginning of {all} bytes: dqctl get QUEUE ID --payload prints all"));
     }
     lines
@@ -190,26 +174,10 @@ fn dumped(offset: usize, bytes: &[u8]) -> String {
     format!("{offset:08x}  {:<47}  {text}", hex.join(" "))
 }
 
-/// A number with a comma before each group of three digits: `25,000`.
-pub fn grouped(number: impl ToString) -> String {
-    separated(&number.to_string())
-}
-
-/// A size as a person reads it: `12 bytes`, `1.5 MiB`. It is rounded as on the page.
-#[allow(clippy::cast_precision_loss, reason = "a size is shown with one digit after the point")]
-pub fn bytes(number: i64) -> String {
-    for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] {
-        let size = 1_i64 << shift;
-        if number >= size {
-            return format!("{:.1} {unit}", number as f64 / size as f64);
-        }
-    }
-    format!("{number} byte{}", if number == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{bytes, cut, left, payload, visible, Line, Style};
+    use super::{cut, left, payload, Line, Style};
+    use crate::text::visible;
 
     #[test]
     fn nothing_that_moves_the_cursor_is_shown() {
@@ -249,11 +217,5 @@ mod tests {
         let lines = payload(format!("[{}1]", "12345,".repeat(40_000)).as_bytes(), 80);
         assert_eq!(lines[..3], ["[", "  12345,", "  12345,"]);
         assert!(lines.len() < 10_000 && lines.last().unwrap().contains("240,003 bytes"), "{:?}", lines.last());
-    }
-
-    #[test]
-    fn sizes_are_short() {
-        let sizes = [1, 1_023, 1_536, 5_822, 5 << 20].map(bytes);
-        assert_eq!(sizes, ["1 byte", "1023 bytes", "1.5 KiB", "5.7 KiB", "5.0 MiB"]);
     }
 }

@@ -3,10 +3,11 @@
 use super::app::{App, Page};
 use super::cursor::Cursor;
 use crate::findings::{Finding, Severity, Subject};
-use crate::output::text::{left, named, paragraph, visible, Line, Style};
+use crate::output::text::{left, named, paragraph, Line, Style};
 use crate::output::Column::{Name, Text, Word};
 use crate::output::{Cell, Column, Table};
-use crate::time::{millis, span};
+use crate::text::time::{millis, span};
+use crate::text::visible;
 use std::time::Instant;
 
 const COLUMNS: &[Column] = &[Word("severity"), Name("about"), Text("what")];

@@ -6,7 +6,9 @@ use crate::board::row::Status;
 use crate::board::sort::{Named, Sort};
 use crate::board::table::{summary, table, WATCHED};
 use crate::board::{About, Rows};
-use crate::output::text::{grouped, named, visible, Line, Style};
+use crate::output::text::{named, Line, Style};
+use crate::text::number::separated;
+use crate::text::visible;
 use std::sync::Arc;
 
 /// The order of the queues, the filter and the cursor.
@@ -93,7 +95,7 @@ impl List {
         let unread = rows.values().filter(|row| row.status == Status::Unread).count();
         let text = match unread {
             0 => summary(self.order.iter().filter_map(|name| rows.get(name))),
-            _ => format!("read {} of {} queues", grouped(rows.len() - unread), grouped(rows.len())),
+            _ => format!("read {} of {} queues", separated(rows.len() - unread), separated(rows.len())),
         };
         line.add(Style::Plain, format!("  {text}"));
         if !self.filter.is_empty() {

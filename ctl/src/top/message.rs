@@ -2,9 +2,10 @@
 
 use super::app::{App, Page};
 use super::cursor::Cursor;
-use crate::message;
-use crate::output::text::{bytes, left, named, named_in, payload, wrapped, Line, Style};
-use crate::reply::{self, Fields};
+use crate::board::message;
+use crate::output::text::{left, named, named_in, payload, wrapped, Line, Style};
+use crate::server::reply::{self, Fields};
+use crate::text::number::bytes;
 use dq_client::Value;
 use unicode_width::UnicodeWidthStr;
 

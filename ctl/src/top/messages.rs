@@ -4,13 +4,15 @@ use super::app::App;
 use super::cursor::Cursor;
 use super::reader::{Asked, MESSAGES};
 use crate::board::condition::{Condition, Level};
+use crate::board::dead::error_of;
+use crate::board::message;
 use crate::board::row::Row;
-use crate::dead::error_of;
-use crate::message;
-use crate::output::text::{bytes, named, named_in, paragraph, visible, Line, Style};
+use crate::output::text::{named, named_in, paragraph, Line, Style};
 use crate::output::Output;
-use crate::reply::Fields;
-use crate::time::span;
+use crate::server::reply::Fields;
+use crate::text::number::bytes;
+use crate::text::time::span;
+use crate::text::visible;
 use dq_client::State;
 
 /// The states in the order of their tabs.

@@ -2,9 +2,9 @@
 
 use crate::board::first::{self, Most};
 use crate::board::Board;
-use crate::failure::Failure;
 use crate::findings::{self, Finding};
-use crate::reply::Fields;
+use crate::server::failure::Failure;
+use crate::server::reply::Fields;
 use dq_client::{cmd, Client, Error, Resend, State};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;

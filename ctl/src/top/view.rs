@@ -4,9 +4,10 @@ use super::app::{App, Page};
 use super::cursor::Cursor;
 use super::{findings, list, message, messages};
 use crate::board::About;
-use crate::message::with_distance;
-use crate::output::text::{left, paragraph, visible, Line, Style};
-use crate::time::{now_ms, span};
+use crate::output::text::{left, paragraph, Line, Style};
+use crate::text::time::with_distance;
+use crate::text::time::{now_ms, span};
+use crate::text::visible;
 use std::time::Duration;
 
 /// What was read before this time is old, and at least after three times the time between two looks.
@@ -113,7 +114,7 @@ mod tests {
     use super::{screen, Line};
     use crate::board::row::Row;
     use crate::board::tests::board;
-    use crate::reply::Fields;
+    use crate::server::reply::Fields;
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
     use dq_client::{State, Value};
     use std::sync::Arc;

@@ -5,15 +5,15 @@
 
 use super::app::{App, Problem};
 use crate::acts::{Doing, Plan};
-use crate::advice::quoted;
+use crate::board::message::setting;
 use crate::cli::Act;
-use crate::failure::Failure;
 use crate::http::Request;
-use crate::message::setting;
-use crate::name::QueueName;
-use crate::output::text::visible;
-use crate::reply;
-use crate::time::{instant, now_ms};
+use crate::server::advice::quoted;
+use crate::server::failure::Failure;
+use crate::server::reply;
+use crate::text::name::QueueName;
+use crate::text::time::{instant, now_ms};
+use crate::text::visible;
 use clap::{Arg, ArgAction, Command, FromArgMatches, Subcommand};
 use serde_json::{json, Map, Value as Json};
 use std::collections::BTreeMap;
@@ -92,11 +92,7 @@ impl Asked {
         let words = [vec![self.name.clone()], options, vec!["--".to_owned()], positional].concat();
         let matches = definitions.try_get_matches_from(words);
         let act = matches.and_then(|matches| Act::from_arg_matches(&matches));
-        let act = act.map_err(|error| {
-            let why = Failure::of_usage(&error).to_string();
-            // The help that it names is that of the program.
-            Problem::new(400, why.rsplit_once("; see ").map_or(why.as_str(), |(why, _)| why))
-        })?;
+        let act = act.map_err(|error| Problem::new(400, Failure::of_usage(&error, "").to_string()))?;
         if !act.is_change() {
             return Err(Problem::new(400, format!("{} changes nothing without more options", self.name)));
         }

@@ -1,6 +1,6 @@
 //! Charts of the last hour, as SVG. Lines differ by their dashes as well as by their colours.
 
-use crate::time::{exact, span};
+use crate::text::time::{exact, span};
 use maud::{html, Markup};
 use serde_json::Value as Json;
 
@@ -100,7 +100,7 @@ fn chart(title: &str, series: Vec<Series>, axis: Axis) -> Markup {
     };
     let told = |value: f64| match axis {
         Axis::Number if value < 10.0 && value.fract() > 0.05 => format!("{value:.1}"),
-        Axis::Number => crate::output::separated(&format!("{value:.0}")),
+        Axis::Number => crate::text::number::separated(&format!("{value:.0}")),
         Axis::Time => format!("≤{}", exact(whole(value))),
     };
     let step = STEPS.into_iter().find(|step| (last - first) / step <= TICKS).unwrap_or(1_200_000);

@@ -1,6 +1,6 @@
 //! What the page reads of a queue on request.
 
-use crate::reply::Fields;
+use crate::server::reply::Fields;
 use dq_client::{cmd, Client, Error, Resend};
 
 /// The fields of `DQ.INFO`; `None` if there is no such queue.

@@ -9,9 +9,9 @@
 //! - `Origin` and `Sec-Fetch-Site`, in which browsers name the page, must be that of this server.
 
 use super::app::refusal;
-use super::args::WebArgs;
-use crate::failure::Failure;
+use crate::cli::WebArgs;
 use crate::http::{Request, Response};
+use crate::server::failure::Failure;
 use std::hint::black_box;
 use std::net::{IpAddr, ToSocketAddrs};
 

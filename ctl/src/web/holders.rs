@@ -5,14 +5,15 @@ use super::find::{self, contains};
 use super::html::{act, address, head, named_link, queue_link, time};
 use super::params::Params;
 use super::presence::Presence;
+use crate::board::groups::{each, Group};
 use crate::board::row::Status;
 use crate::board::Board;
-use crate::failure::Failure;
-use crate::groups::{each, Group};
-use crate::name::shown;
-use crate::output::{messages, separated};
-use crate::reply::Fields;
-use crate::time::now_ms;
+use crate::server::failure::Failure;
+use crate::server::reply::Fields;
+use crate::text::name::shown;
+use crate::text::number::messages;
+use crate::text::number::separated;
+use crate::text::time::now_ms;
 use dq_client::{Client, Error};
 use maud::{html, Markup};
 use serde_json::json;
@@ -149,7 +150,7 @@ fn table(app: &App, rows: &[&Holder], has_queue: bool) -> Markup {
                     tr id={ (queue) " " (consumer) } {
                         td.name { (named_link(&address("queue", &[("queue", &row.queue), ("tab", b"inflight"), ("consumer", &row.consumer)]), &consumer)) }
                         td.num data-label="Queue" { @if has_queue { (queue_link(&row.queue)) } }
-                        td.num data-label="Messages" { (separated(&row.messages.to_string())) }
+                        td.num data-label="Messages" { (separated(row.messages)) }
                         td.num data-label="Longest since" { (time(Some(row.since))) }
                         td.num data-label="Connections" { (connections(clients.as_deref(), rows, row)) }
                         td { @if app.allow_writes { (act("Release", &json!({ "act": "release", "queue": queue, "consumer": consumer }), &json!({}))) } }
@@ -190,7 +191,7 @@ pub fn groups(app: &App, queue: &[u8], info: &Fields, params: &Params) -> Result
     Ok(html! {
         form.filters id="filters" data-view="queue" {
             label { "Filter" input type="search" name="contains" value=(params.text("contains")) placeholder="Part of a name"; }
-            p.dim { (separated(&found.len().to_string())) " groups" @if looked >= GROUPS { " at least" } }
+            p.dim { (separated(found.len())) " groups" @if looked >= GROUPS { " at least" } }
         }
         @if app.allow_writes { (act("Pause a group by name", &json!({ "act": "pause", "queue": name }), &json!({ "group": "", "for": "" }))) }
         table.cards {

@@ -1,10 +1,10 @@
 //! Pieces of HTML that several views have. The template writes text only as text, so nothing that a queue holds becomes markup.
 
 use crate::board::condition::{Condition, Level};
-use crate::message::distance;
-use crate::name::shown;
-use crate::reply::Fields;
-use crate::time::instant;
+use crate::server::reply::Fields;
+use crate::text::name::shown;
+use crate::text::time::distance;
+use crate::text::time::instant;
 use maud::{html, Markup};
 use percent_encoding::{percent_encode, NON_ALPHANUMERIC};
 use serde_json::Value as Json;

@@ -5,17 +5,18 @@ use super::find;
 use super::html::{act, address, named_link, of_queue, time};
 use super::overview::select;
 use super::params::Params;
+use crate::board::dead::{cause_of, error_of, pages, since, Among, Filter};
 use crate::board::first::{self, Most};
+use crate::board::message::{as_text, recurs, rule};
 use crate::board::row::Status;
 use crate::board::scan;
-use crate::dead::{cause_of, error_of, pages, since, Among, Filter};
-use crate::message::{as_text, recurs, rule};
-use crate::name::shown;
 use crate::output::text::cut;
-use crate::output::text::visible;
-use crate::output::{messages, separated};
-use crate::reply::Fields;
-use crate::time::parse_span;
+use crate::server::reply::Fields;
+use crate::text::name::shown;
+use crate::text::number::messages;
+use crate::text::number::separated;
+use crate::text::time::parse_span;
+use crate::text::visible;
 use dq_client::{cmd, Error, State, Value};
 use maud::{html, Markup};
 use serde_json::{json, Map, Value as Json};
@@ -219,7 +220,7 @@ fn causes(found: &Found, params: &Params) -> Markup {
                 @for (value, count) in counted.iter().take(LISTED) {
                     @let is_chosen = params.bytes(name) == Some(value);
                     li { a href=(address("queue", &params.with(&[(name, if is_chosen { b"" } else { value })]))) aria-current=[is_chosen.then_some("true")] {
-                        b { (separated(&count.to_string())) } " " span { (visible(&String::from_utf8_lossy(value))) }
+                        b { (separated(count)) } " " span { (visible(&String::from_utf8_lossy(value))) }
                     } }
                 }
             }

@@ -7,7 +7,6 @@
 
 mod act;
 mod app;
-mod args;
 mod chart;
 mod find;
 mod guard;
@@ -23,10 +22,9 @@ mod queue;
 mod refreshed;
 mod servers;
 
-pub use args::WebArgs;
-
-use crate::failure::{Failure, Outcome};
+use crate::cli::WebArgs;
 use crate::http;
+use crate::server::failure::{Failure, Outcome};
 use app::App;
 use dq_client::Client;
 use guard::Guard;

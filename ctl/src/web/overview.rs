@@ -6,14 +6,14 @@ use super::html::{act, address, advice, conditions, queue_link, time};
 use super::params::Params;
 use super::{chart, servers};
 use crate::board::condition::{Condition, Level, RECENT};
+use crate::board::dead::Newest;
 use crate::board::row::{Row, Status};
 use crate::board::sort::Sort;
-use crate::dead::Newest;
-use crate::failure::Failure;
 use crate::findings::{Finding, Found, Subject};
-use crate::name::shown;
-use crate::output::separated;
-use crate::time::{now_ms, span};
+use crate::server::failure::Failure;
+use crate::text::name::shown;
+use crate::text::number::separated;
+use crate::text::time::{now_ms, span};
 use clap::ValueEnum;
 use dq_client::Error;
 use maud::{html, Markup};
@@ -140,7 +140,7 @@ fn list(app: &App, params: &Params) -> Result<Markup, Problem> {
             label { "State" (select("state", &state, states())) }
             label { "Order" (select("sort", order, ORDERS.map(|one| (one, one)).to_vec())) }
             p.dim role="status" {
-                (separated(&names.len().to_string())) @if names.len() == 1 { " queue" } @else { " queues" }
+                (separated(names.len())) @if names.len() == 1 { " queue" } @else { " queues" }
                 @if !known.is_read { ", sorting…" }
             }
         }

@@ -1,7 +1,7 @@
 //! Whether consumers that hold messages still have a connection, by the names that clients give their connections.
 
-use crate::clients::{self, Listed};
-use crate::failure::Failure;
+use crate::board::clients::{self, Listed};
+use crate::server::failure::Failure;
 use dq_client::Client;
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ impl Presence {
 #[cfg(test)]
 mod tests {
     use super::Presence;
-    use crate::clients::Listed;
+    use crate::board::clients::Listed;
 
     #[test]
     fn a_consumer_is_without_a_connection_only_if_clients_give_theirs_names() {

@@ -4,17 +4,17 @@ use super::app::{App, Problem, View};
 use super::html::{act, advice, conditions, of_queue, of_tab, pairs, time};
 use super::params::Params;
 use super::{chart, find, holders, messages, overview};
-use crate::advice::for_queue;
 use crate::board::condition::{begins_with_letter, Condition};
+use crate::board::dead::{target_in_words, target_queue};
+use crate::board::groups;
 use crate::board::latency::{Histogram, TOLD};
+use crate::board::message::setting;
 use crate::board::row::Row;
-use crate::dead::{target_in_words, target_queue};
-use crate::groups;
-use crate::message::setting;
-use crate::name::shown;
-use crate::output::separated;
-use crate::reply::{settings, Fields};
-use crate::time::{exact, span};
+use crate::server::advice::for_queue;
+use crate::server::reply::{settings, Fields};
+use crate::text::name::shown;
+use crate::text::number::separated;
+use crate::text::time::{exact, span};
 use maud::{html, Markup};
 use serde_json::{json, Map, Value as Json};
 
@@ -52,7 +52,7 @@ pub fn queue(app: &App, params: &Params) -> Result<View, Problem> {
                 @if is_used(key, &info, has_letters) || key == tab {
                     a href=(of_tab(name, key)) aria-current=[(key == tab).then_some("page")] {
                         (words)
-                        @if let Some(number) = count(key, &info) { " " span.badge { (separated(&number.to_string())) } }
+                        @if let Some(number) = count(key, &info) { " " span.badge { (separated(number)) } }
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! Values that take a while to read: cached, and refreshed in the background when somebody asks for an old one.
 
-use crate::failure::Failure;
+use crate::server::failure::Failure;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};

@@ -2,8 +2,8 @@
 
 use super::app::Problem;
 use crate::board::history::Sample;
-use crate::failure::Failure;
-use crate::reply;
+use crate::server::failure::Failure;
+use crate::server::reply;
 use dq_client::{cmd, Client, Error};
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use super::handler::{Handler, Processes};
 use super::log::Log;
 use super::post::Post;
 use crate::cli::{HandlerArgs, WorkArgs};
-use crate::failure::Failure;
+use crate::server::failure::Failure;
 use dq_client::{Client, Context, Raw};
 use std::sync::Arc;
 

@@ -1,22 +1,15 @@
 //! The log of `dqctl work`: a line on standard error for each event, as text or as JSON.
 
-use crate::output::text::visible;
-use crate::time::{instant, millis, now_ms, span};
-use clap::ValueEnum;
+use crate::cli::LogFormat;
+use crate::text::time::{instant, millis, now_ms, span};
+use crate::text::visible;
 use dq_client::{Context, Event, Loss, State};
 use serde_json::{json, Map, Value as Json};
 use std::time::Duration;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub enum Format {
-    #[default]
-    Text,
-    Json,
-}
-
 #[derive(Clone, Copy)]
 pub struct Log {
-    pub format: Format,
+    pub format: LogFormat,
     pub is_verbose: bool,
 }
 
@@ -72,7 +65,7 @@ impl Log {
     }
 
     fn write(&self, level: &str, event: &str, text: &str, fields: Json) {
-        if self.format == Format::Text {
+        if self.format == LogFormat::Text {
             return say!("dqctl: {}", visible(text));
         }
         let words = [("time", instant(now_ms()).as_str()), ("level", level), ("event", event), ("text", text)]

@@ -13,10 +13,10 @@ mod workers;
 
 use crate::board::names;
 use crate::cli::WorkArgs;
-use crate::connection::Connection;
-use crate::export::labels;
-use crate::failure::{Failure, Outcome};
 use crate::http;
+use crate::server::connection::Connection;
+use crate::server::failure::{Failure, Outcome};
+use crate::text::labels;
 use dq_client::{Client, Error, Metrics};
 use job::Job;
 use log::Log;
@@ -28,8 +28,6 @@ use std::sync::mpsc::{channel, Sender};
 use std::thread;
 use std::time::Duration;
 use workers::{Notice, Running, Workers};
-
-pub use log::Format as LogFormat;
 
 /// Works until SIGTERM or SIGINT. `patience`: how long a command is repeated if the server cannot be reached.
 pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Result<Outcome, Failure> {

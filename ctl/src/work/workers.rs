@@ -3,7 +3,7 @@
 use super::handler::Processes;
 use super::job::{Handle, Job};
 use super::log::Log;
-use crate::failure::{Failure, Outcome};
+use crate::server::failure::{Failure, Outcome};
 use dq_client::{Client, Context, Event, Metrics, Pool, Raw, Stopper, Worker};
 use serde_json::json;
 use std::collections::BTreeMap;

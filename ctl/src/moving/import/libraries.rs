@@ -4,8 +4,8 @@ use super::ids::id;
 use super::source::{exists, Convert, Element, Found, List, Score, SortedSet};
 use super::Parts;
 use crate::cli::End;
-use crate::failure::Failure;
 use crate::moving::push::NewMessage;
+use crate::server::failure::Failure;
 use dq_client::Client;
 use serde_json::Value as Json;
 

@@ -13,13 +13,13 @@ mod source;
 
 use crate::board::names;
 use crate::cli::{ImportArgs, Kind};
-use crate::failure::{Failure, Outcome};
 use crate::moving::push::{key, push_all, type_of, NewMessage, Pushed, Refused, BATCH};
-use crate::name::shown;
+use crate::output::progress::Progress;
 use crate::output::Output;
-use crate::progress::Progress;
-use crate::reply::{self, Fields};
-use crate::transfer::{get_all, persistently, BATCH_BYTES};
+use crate::server::failure::{Failure, Outcome};
+use crate::server::reply::{self, Fields};
+use crate::server::transfer::{get_all, persistently, BATCH_BYTES};
+use crate::text::name::shown;
 use dq_client::{cmd, Client, Cmd, Resend};
 use serde_json::json;
 use source::{exists, Element, Reader};
@@ -199,7 +199,7 @@ impl Import<'_> {
 
     /// Counts the elements that the queue does not hold. Ids that are only known for `DEDUPE` cannot be seen without a push.
     fn count(&mut self, messages: &[NewMessage]) -> Result<u64, Failure> {
-        let now = crate::time::now_ms();
+        let now = crate::text::time::now_ms();
         let ids: Vec<&[u8]> = messages.iter().map(|message| message.id.as_slice()).collect();
         let held = get_all(self.client, self.queue, &ids)?;
         for (message, held) in messages.iter().zip(held) {

@@ -3,10 +3,10 @@
 use super::ids::id;
 use super::source::{bytes, fields_as_json, Element, Found, Reader, Score, SortedSet};
 use crate::cli::End;
-use crate::failure::Failure;
 use crate::moving::push::NewMessage;
-use crate::progress::Progress;
-use crate::reply;
+use crate::output::progress::Progress;
+use crate::server::failure::Failure;
+use crate::server::reply;
 use dq_client::{cmd, Client, Resend, Value};
 
 pub fn sorted_set(key: Vec<u8>) -> SortedSet {

@@ -2,9 +2,9 @@
 
 use super::score::due;
 use crate::cli::End;
-use crate::failure::Failure;
 use crate::moving::push::{type_of, NewMessage};
-use crate::reply;
+use crate::server::failure::Failure;
+use crate::server::reply;
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{cmd, Client, Cmd, Resend, Value};
 use serde_json::Value as Json;
@@ -155,7 +155,7 @@ pub fn exists(client: &Client, key: &[u8], wanted: &str) -> Result<bool, Failure
         "none" => Ok(false),
         found if found == wanted => Ok(true),
         found => {
-            let key = crate::name::shown(key);
+            let key = crate::text::name::shown(key);
             Err(Failure::failed(format!("the source {key} is a {found}, and not a {wanted}; name a key that is one")))
         }
     }

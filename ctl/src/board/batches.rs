@@ -1,8 +1,8 @@
 //! Batches: how far they are, and which ones the messages of a queue belong to. No command lists them.
 
 use crate::board::scan;
-use crate::failure::Failure;
-use crate::reply::Fields;
+use crate::server::failure::Failure;
+use crate::server::reply::Fields;
 use dq_client::{cmd, Client, Error, Resend};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

@@ -2,15 +2,18 @@
 
 mod paint;
 mod picture;
+pub mod progress;
 mod table;
 pub mod text;
 
-use crate::advice::reaching;
-use crate::failure::Failure;
-use crate::message::{distance, with_distance};
-use crate::name::QueueName;
-use crate::output::text::visible;
-use crate::time::instant;
+use crate::server::advice::reaching;
+use crate::server::failure::Failure;
+use crate::text::name::QueueName;
+use crate::text::number::separated;
+use crate::text::time::distance;
+use crate::text::time::instant;
+use crate::text::time::with_distance;
+use crate::text::visible;
 use serde_json::{json, Map, Value as Json};
 use std::io::{self, IsTerminal, Write};
 use unicode_width::UnicodeWidthStr;
@@ -19,7 +22,7 @@ pub use paint::paint;
 pub use picture::Picture;
 use text::{Line, Style};
 
-pub use table::{cut_in_the_middle, separated, Cell, Column, Table};
+pub use table::{cut_in_the_middle, Cell, Column, Table};
 
 /// How to print, which depends on where the output goes.
 pub struct Output {
@@ -164,7 +167,7 @@ impl Output {
     /// A number: with separators on a terminal.
     pub fn number(&self, number: i64) -> String {
         if self.is_terminal {
-            separated(&number.to_string())
+            separated(number)
         } else {
             number.to_string()
         }
@@ -212,12 +215,6 @@ impl Output {
         }
         Ok(())
     }
-}
-
-/// A number of messages: `1 message`, `1,200 messages`.
-pub fn messages(number: u64) -> String {
-    let noun = if number == 1 { "message" } else { "messages" };
-    format!("{} {noun}", separated(&number.to_string()))
 }
 
 /// A text in lines of at most `width` columns, those after the first one indented. No word is broken.

@@ -1,14 +1,15 @@
 //! Messages as they are printed.
 
-use crate::dead::error_of;
-use crate::json::indented;
-use crate::name::{readable, shown};
-use crate::output::text::visible;
+use crate::board::dead::error_of;
 use crate::output::Column::{Id, Name, Number, Text, Word};
-use crate::output::{separated, width, Column, Output, Table};
-use crate::reply::{self, Fields};
-use crate::time::{exact, instant, now_ms, span};
-use crate::Failure;
+use crate::output::{width, Column, Output, Table};
+use crate::server::failure::Failure;
+use crate::server::reply::{self, Fields};
+use crate::text::json::indented;
+use crate::text::name::{readable, shown};
+use crate::text::number::separated;
+use crate::text::time::{exact, instant, with_distance};
+use crate::text::visible;
 use dq_client::{State, Value};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -102,7 +103,7 @@ fn for_people(name: String, text: &str) -> (String, String) {
     let columns = width().saturating_sub(name.width() + 2);
     let Some(beginning) = first_lines(&whole, columns) else { return (name, whole) };
     let option = if name == "payload" { "dqctl get --payload" } else { "--json" };
-    let text = format!("{beginning}…\n({} bytes in all: {option} prints them)", separated(&text.len().to_string()));
+    let text = format!("{beginning}…\n({} bytes in all: {option} prints them)", separated(text.len()));
     (name, text)
 }
 
@@ -205,7 +206,7 @@ pub fn setting(settings: &Fields, name: &str) -> String {
         Some(number) => match meaning(name, number) {
             Some(words) => words.to_owned(),
             None if TIMES.contains(&name) => exact(settings.number(name)),
-            None => separated(&number.to_string()),
+            None => separated(number),
         },
         None => settings.text(name),
     }
@@ -264,21 +265,5 @@ pub fn as_text(value: &Value) -> Option<String> {
             Some(format!("{} bytes: {}{more} {text}{more}", bytes.len(), hex.join(" ")))
         }
         value => reply::text(value),
-    }
-}
-
-/// An instant, and how far it is from the present.
-pub fn with_distance(unix_ms: i64) -> String {
-    format!("{} ({})", instant(unix_ms), distance(unix_ms))
-}
-
-/// How far an instant is from the present: `in 5m` or `5m ago`.
-pub fn distance(unix_ms: i64) -> String {
-    let distance = unix_ms.saturating_sub(now_ms());
-    let length = span(distance.unsigned_abs());
-    if distance > 0 {
-        format!("in {length}")
-    } else {
-        format!("{length} ago")
     }
 }

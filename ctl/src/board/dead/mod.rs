@@ -20,9 +20,9 @@ pub use newest::{Known, Newest};
 pub use target::{target, target_in_words, target_queue};
 
 use crate::board::scan;
-use crate::failure::Failure;
-use crate::reply::Fields;
-use crate::time::now_ms;
+use crate::server::failure::Failure;
+use crate::server::reply::Fields;
+use crate::text::time::now_ms;
 use dq_client::{cmd, Client, Resend};
 use std::ops::ControlFlow;
 

@@ -3,9 +3,10 @@
 use super::cause_of;
 use crate::board::condition::RECENT;
 use crate::board::first::{self, Most};
-use crate::output::text::{grouped, visible};
-use crate::reply::Fields;
-use crate::time::{now_ms, span};
+use crate::server::reply::Fields;
+use crate::text::number::separated;
+use crate::text::time::{now_ms, span};
+use crate::text::visible;
 use dq_client::{cmd, Client};
 use std::collections::HashMap;
 
@@ -30,7 +31,7 @@ impl Known {
     /// `at least 250 in 10m: timeout (98 of the newest 100)`; `None` if the cause is not known.
     pub fn words(&self) -> Option<String> {
         let (cause, of) = self.cause.as_ref()?;
-        let number = |number: i64| grouped(number.unsigned_abs());
+        let number = |number: i64| separated(number.unsigned_abs());
         let least = if self.has_more { "at least " } else { "" };
         let of = match self.read {
             _ if self.left.is_some() => String::new(),

@@ -2,10 +2,10 @@
 
 use super::cause::cause_of;
 use super::letters::as_it_died;
-use crate::name::shown;
-use crate::output::text::visible;
-use crate::reply::Fields;
-use crate::time::{exact, millis};
+use crate::server::reply::Fields;
+use crate::text::name::shown;
+use crate::text::time::{exact, millis};
+use crate::text::visible;
 use dq_client::State;
 use std::fmt;
 use std::str::FromStr;
@@ -186,7 +186,7 @@ fn delivered(receipt: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::{Condition, Filter};
-    use crate::reply::Fields;
+    use crate::server::reply::Fields;
     use dq_client::Value;
     use std::time::Duration;
 

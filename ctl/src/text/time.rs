@@ -94,6 +94,22 @@ pub fn exact(ms: u64) -> String {
     text
 }
 
+/// An instant, and how far it is from the present.
+pub fn with_distance(unix_ms: i64) -> String {
+    format!("{} ({})", instant(unix_ms), distance(unix_ms))
+}
+
+/// How far an instant is from the present: `in 5m` or `5m ago`.
+pub fn distance(unix_ms: i64) -> String {
+    let distance = unix_ms.saturating_sub(now_ms());
+    let length = span(distance.unsigned_abs());
+    if distance > 0 {
+        format!("in {length}")
+    } else {
+        format!("{length} ago")
+    }
+}
+
 /// The present in Unix ms.
 pub fn now_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The cause of a death: the first line of the error, without what differs from message to message.
 
-use crate::name::readable;
-use crate::reply::{text, Fields};
+use crate::server::reply::{text, Fields};
+use crate::text::name::readable;
 use dq_client::Value;
 use std::ops::RangeInclusive;
 
@@ -180,7 +180,7 @@ fn write_numbers(word: &str, cause: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::{error_of, line_of, normalized};
-    use crate::reply::Fields;
+    use crate::server::reply::Fields;
     use dq_client::Value;
 
     #[test]

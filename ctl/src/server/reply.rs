@@ -3,7 +3,7 @@
 //! What is printed comes from these and not from the types of the client library, so that a field of a newer server is
 //! printed as well.
 
-use crate::failure::Failure;
+use crate::server::failure::Failure;
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{cmd, Client, Resend, Value};
 use serde_json::{json, Map, Value as Json};

@@ -1,9 +1,9 @@
 //! The groups of a queue, from `DQ.GROUPS`: what each holds, and why its messages wait.
 
-use crate::advice::quoted;
-use crate::reply::{int, list, text, Fields};
-use crate::time::{instant, now_ms};
-use crate::Failure;
+use crate::server::advice::quoted;
+use crate::server::failure::Failure;
+use crate::server::reply::{int, list, text, Fields};
+use crate::text::time::{instant, now_ms};
 use dq_client::{cmd, Client, Resend, Value};
 use std::ops::ControlFlow;
 

@@ -2,8 +2,8 @@
 
 use crate::cli;
 use crate::cli::generate::{CompletionsArgs, ManArgs, Shell};
-use crate::failure::{Failure, Outcome};
 use crate::output::Output;
+use crate::server::failure::{Failure, Outcome};
 use clap::Command;
 use clap_complete::shells::{Bash, Fish, Zsh};
 use clap_mangen::Man;

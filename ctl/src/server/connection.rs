@@ -1,8 +1,8 @@
 //! Which server, and how to connect to it: the options that every command takes.
 
-use crate::advice::quoted;
-use crate::failure::Failure;
-use crate::reply::text;
+use crate::server::advice::quoted;
+use crate::server::failure::Failure;
+use crate::server::reply::text;
 use clap::Args;
 use dq_client::{cmd, Client, Options};
 use std::path::PathBuf;

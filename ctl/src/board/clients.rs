@@ -3,8 +3,8 @@
 //! The server does not tell which queues they pop. Connections with the same name, from the same host and of the same library
 //! are one row, as those of one worker are.
 
-use crate::reply;
-use crate::time::now_ms;
+use crate::server::reply;
+use crate::text::time::now_ms;
 use dq_client::{cmd, Address, Client, Error};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;

@@ -15,6 +15,7 @@ mod queue;
 mod settings;
 mod state;
 pub mod top;
+mod web;
 mod work;
 
 pub use act::Act;
@@ -26,16 +27,16 @@ pub use dead::{among, DeadArgs, SelectArgs};
 pub use done::{AwaitArgs, CompleteArgs};
 pub use ls::LsArgs;
 pub use moving::{DumpArgs, End, ImportArgs, Kind, LoadArgs};
-pub use overview::{command, named, overview, queue_of};
+pub use overview::{command, named, names, overview, queue_of};
 pub use push::{PushArgs, ScheduleArgs};
 pub use queue::{AlterArgs, CreateArgs, DeleteArgs, PromoteArgs, PurgeArgs};
 pub use settings::SettingsArgs;
 pub use state::StateParser;
-pub use work::{ExportArgs, HandlerArgs, WorkArgs};
+pub use web::WebArgs;
+pub use work::{ExportArgs, HandlerArgs, LogFormat, WorkArgs};
 
-use crate::connection::Connection;
-use crate::name::{MessageId, QueueName};
-use crate::web::WebArgs;
+use crate::server::connection::Connection;
+use crate::text::name::{MessageId, QueueName};
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Names of queues and ids of messages, which may be any bytes, as a person reads and types them.
 
-use crate::output::text::is_unsafe;
+use crate::text::is_unsafe;
 use base64::prelude::{Engine, BASE64_STANDARD};
 use clap::builder::{TypedValueParser, ValueParserFactory};
 use clap::{Arg, Command};

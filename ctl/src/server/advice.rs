@@ -1,11 +1,10 @@
 //! Advice in which the commands name the queue and the server, so that they can be pasted into a shell.
 
-use clap::CommandFactory;
 use std::fmt::Display;
 use std::sync::OnceLock;
 
-/// The options of the connection that were given to this command, for the commands in advice.
-static CONNECTION: OnceLock<String> = OnceLock::new();
+/// The options of the connection that were given to this command, and the names of the commands that take them.
+static CONNECTION: OnceLock<(String, Vec<String>)> = OnceLock::new();
 
 /// Characters of a word that a shell takes as they are.
 const PLAIN: &str = "_-.:/@%+=,{}";
@@ -34,25 +33,24 @@ pub fn for_server(text: &str, server: &str) -> String {
 }
 
 /// Notes with which options of the command line this command has found its server.
-pub fn connected_with(options: String) {
-    let _ = CONNECTION.set(options);
+pub fn connected_with(options: String, commands: Vec<String>) {
+    let _ = CONNECTION.set((options, commands));
 }
 
 /// A text whose commands reach the same server: `dqctl ls` becomes `dqctl -u redis://host ls` if that was given to this command.
 pub fn reaching(text: &str) -> String {
-    with_options(text, CONNECTION.get().map_or("", String::as_str))
+    CONNECTION.get().map_or_else(|| text.to_owned(), |(options, commands)| with_options(text, options, commands))
 }
 
-fn with_options(text: &str, options: &str) -> String {
+fn with_options(text: &str, options: &str, commands: &[String]) -> String {
     if options.is_empty() || !text.contains("dqctl ") {
         return text.to_owned();
     }
-    let commands = crate::cli::Cli::command();
     let mut parts = text.split("dqctl ");
     let mut whole = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let word = part.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
-        let is_command = commands.find_subcommand(word).is_some();
+        let is_command = commands.iter().any(|command| command == word);
         whole.extend(["dqctl ", if is_command { options } else { "" }, if is_command { " " } else { "" }, part]);
     }
     whole
@@ -100,7 +98,8 @@ mod tests {
         let text = "dqctl ls lists them (dqctl dead 'a b' --letters); this dqctl does not";
         let expected =
             "dqctl -u unix:///s ls lists them (dqctl -u unix:///s dead 'a b' --letters); this dqctl does not";
-        assert_eq!(with_options(text, "-u unix:///s"), expected);
-        assert_eq!(with_options(text, ""), text);
+        let commands = ["ls", "dead"].map(str::to_owned);
+        assert_eq!(with_options(text, "-u unix:///s", &commands), expected);
+        assert_eq!(with_options(text, "", &commands), text);
     }
 }

@@ -1,10 +1,10 @@
 //! How a command ends: exit codes, and errors of one line that say what to do.
 
-use crate::advice;
-use crate::output::messages;
-use crate::output::text::visible;
+use crate::server::advice;
+use crate::text::number::messages;
+use crate::text::visible;
 use std::fmt::{self, Display};
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 /// The exit code of [`Outcome::Nothing`].
@@ -74,12 +74,6 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Writes the overview of all commands to standard error. The result is the exit code.
-    pub fn usage_with_overview() -> ExitCode {
-        let _ = writeln!(io::stderr(), "{}", crate::cli::overview());
-        ExitCode::from(USAGE)
-    }
-
     fn new(text: impl Display, code: u8) -> Failure {
         Failure {
             text: text.to_string(),
@@ -104,8 +98,8 @@ impl Failure {
         Failure::new(text, FAILED)
     }
 
-    /// What `clap` says, in one line. Help and version are printed, which is not a failure.
-    pub fn of_usage(error: &clap::Error) -> Failure {
+    /// What `clap` says, in one line, with the command whose help explains it. Help and version are printed, which is not a failure.
+    pub fn of_usage(error: &clap::Error, help: &str) -> Failure {
         if !error.use_stderr() {
             let _ = error.print();
             return Failure { is_quiet: true, ..Failure::new("", 0) };
@@ -124,8 +118,7 @@ impl Failure {
         }
         let line = line.trim_start_matches("error: ").trim_end_matches('.');
         let line = &line.replace("invalid digit found in string", "it must be a whole number");
-        let command = crate::cli::named().map_or_else(String::new, |name| format!("{name} "));
-        Failure::usage(format!("{line}; see dqctl {command}--help"))
+        Failure::usage(format!("{line}{help}"))
     }
 
     /// The same failure, whose advice names the queue that the command was about.
@@ -229,6 +222,10 @@ impl Failure {
         if !self.is_quiet {
             advice::tell(self);
         }
+        self.code()
+    }
+
+    pub fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::cause::cause_of;
 use super::{pages, Among, Filter};
-use crate::failure::Failure;
-use crate::name::{shown, QueueName};
+use crate::server::failure::Failure;
+use crate::text::name::{shown, QueueName};
 use dq_client::Client;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};

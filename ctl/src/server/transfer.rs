@@ -1,7 +1,7 @@
 //! Commands in batches that are repeated until they get through.
 
-use crate::failure::Failure;
-use crate::reply::Fields;
+use crate::server::failure::Failure;
+use crate::server::reply::Fields;
 use dq_client::{cmd, Client, Cmd, Error, Value};
 use std::time::Duration;
 
