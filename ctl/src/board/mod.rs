@@ -5,8 +5,8 @@
 //! [`Board::sweep`] reads all at once.
 
 pub mod batches;
-pub mod clients;
 pub mod condition;
+pub mod consumers;
 pub mod dead;
 pub mod first;
 pub mod groups;

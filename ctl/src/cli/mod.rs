@@ -249,9 +249,6 @@ pub struct ConsumersArgs {
     /// Only of queues whose name matches this glob
     #[arg(long = "match", value_name = "PATTERN", conflicts_with = "queue")]
     pub pattern: Option<String>,
-    /// Instead, the clients whose last command was a pop, with how many of their connections wait for a message
-    #[arg(long, conflicts_with_all = ["queue", "pattern"])]
-    pub clients: bool,
     /// The most consumers
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,

@@ -1,7 +1,6 @@
 //! What the page asks for: `GET /api/view/…` renders a view, `POST /api/ask` and `POST /api/do` are about acts.
 
 use super::params::Params;
-use super::presence::Presence;
 use super::refreshed::Refreshed;
 use super::{act, holders, message, messages, overview, queue, servers};
 use crate::board::history::APART;
@@ -27,8 +26,6 @@ pub struct App {
     pub allow_writes: bool,
     pub board: Arc<Board>,
     pub doctor: Refreshed<Examined>,
-    pub holders: Refreshed<holders::Holders>,
-    pub clients: Refreshed<Presence>,
 }
 
 /// What `dqctl doctor` finds, and when it looked, in Unix ms.
@@ -58,13 +55,8 @@ impl App {
         let board = Arc::new(Board::new(client.clone(), None, Memory::Hour));
         board.start(|client| servers::sample(&servers::read(client)))?;
         let examined = client.clone();
-        let doctor =
-            Refreshed::new(move |_| Ok(Examined { looked: now_ms(), findings: findings::examine(&examined)? }));
-        let (holding, known) = (client.clone(), Arc::clone(&board));
-        let holders = Refreshed::new(move |_| holders::Holders::read(&holding, &known));
-        let listing = client.clone();
-        let clients = Refreshed::new(move |last| Presence::read(&listing, last));
-        Ok(App { client: client.clone(), allow_writes, board, doctor, holders, clients })
+        let doctor = Refreshed::new(move || Ok(Examined { looked: now_ms(), findings: findings::examine(&examined)? }));
+        Ok(App { client: client.clone(), allow_writes, board, doctor })
     }
 
     /// Answers a request that is allowed.

@@ -3,12 +3,6 @@
 use crate::server::reply::Fields;
 use dq_client::{cmd, Client, Error, Resend};
 
-/// The fields of `DQ.INFO`; `None` if there is no such queue.
-pub fn read(client: &Client, name: &[u8]) -> Result<Option<Fields>, Error> {
-    let reply = client.call(cmd("DQ.INFO").arg(name), Resend::Harmless)?;
-    Ok(Fields::read(reply).ok().flatten())
-}
-
 /// Whether a name has this part, in upper or lower case.
 pub fn contains(name: &[u8], part: &[u8]) -> bool {
     part.is_empty() || name.windows(part.len()).any(|at| at.eq_ignore_ascii_case(part))

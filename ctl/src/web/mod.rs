@@ -3,7 +3,7 @@
 //! The server renders the views; one small script of the page asks for them, puts them in place, and opens the dialog in which acts
 //! are asked about. `guard` decides who is answered, `page` has the files of the page, `app` the paths and what is shared.
 //! `overview`, `queue`, `messages`, `message` and `holders` are the views, and `act` asks about acts and carries them out.
-//! What is known of the queues is on the board of [`crate::board`], and `presence` knows which consumers have a connection.
+//! What is known of the queues is on the board of [`crate::board`].
 
 mod act;
 mod app;
@@ -17,7 +17,6 @@ mod messages;
 mod overview;
 mod page;
 mod params;
-mod presence;
 mod queue;
 mod refreshed;
 mod servers;

@@ -5,8 +5,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The shortest time between two reads of a value.
-const PAUSE: Duration = Duration::from_millis(250);
 /// Reading uses at most 1/SHARE of the time.
 const SHARE: u32 = 20;
 /// How long a caller waits for a refresh.
@@ -17,8 +15,7 @@ pub struct Refreshed<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// Reads a value; it gets the last one.
-type Read<T> = Box<dyn Fn(Option<&T>) -> Result<T, Failure> + Send + Sync>;
+type Read<T> = Box<dyn Fn() -> Result<T, Failure> + Send + Sync>;
 
 struct Shared<T> {
     read: Read<T>,
@@ -37,20 +34,14 @@ struct State<T> {
 }
 
 impl<T: Send + Sync + 'static> Refreshed<T> {
-    /// The function gets the last value, if there is one.
-    pub fn new(read: impl Fn(Option<&T>) -> Result<T, Failure> + Send + Sync + 'static) -> Refreshed<T> {
+    pub fn new(read: impl Fn() -> Result<T, Failure> + Send + Sync + 'static) -> Refreshed<T> {
         let state = State { value: None, error: None, last: None, is_reading: false, is_outdated: false };
         Refreshed {
             shared: Arc::new(Shared { read: Box::new(read), state: Mutex::new(state), changed: Condvar::new() }),
         }
     }
 
-    /// The value; the last one if reading takes long; `None` if it was never read. An error if the last reading failed.
-    pub fn get(&self) -> Result<Option<Arc<T>>, Failure> {
-        self.get_within(PAUSE)
-    }
-
-    /// The same, for a caller to whom a value of this age is good enough.
+    /// The value, of this age or younger unless reading takes long; `None` if it was never read. An error if the last reading failed.
     pub fn get_within(&self, age: Duration) -> Result<Option<Arc<T>>, Failure> {
         let mut state = self.shared.lock();
         let is_old = state.is_outdated || state.last.is_none_or(|(at, took)| at.elapsed() > age.max(took * SHARE));
@@ -83,8 +74,7 @@ impl<T: Send + Sync + 'static> Refreshed<T> {
 impl<T> Shared<T> {
     fn refresh(&self) {
         let began = Instant::now();
-        let last = self.lock().value.clone();
-        let read = (self.read)(last.as_deref());
+        let read = (self.read)();
         let mut state = self.lock();
         state.is_reading = false;
         match read {
@@ -115,7 +105,7 @@ mod tests {
     fn what_changes_during_a_reading_is_read_after_it() {
         let (go, gate) = mpsc::channel::<()>();
         let (gate, reads) = (Mutex::new(gate), AtomicU32::new(0));
-        let value = Refreshed::new(move |_| {
+        let value = Refreshed::new(move || {
             gate.lock().unwrap().recv().unwrap();
             Ok(reads.fetch_add(1, Ordering::Relaxed))
         });

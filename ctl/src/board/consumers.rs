@@ -1,0 +1,30 @@
+//! Who holds messages: the consumers of a queue with their deliveries.
+
+use crate::server::reply::Fields;
+use dq_client::{Client, Error, Raw};
+use std::time::UNIX_EPOCH;
+
+/// The messages that one consumer holds in one queue.
+pub struct Holder {
+    pub queue: Vec<u8>,
+    pub consumer: Vec<u8>,
+    pub messages: u64,
+    /// When the oldest of these deliveries began, in Unix ms.
+    pub since: i64,
+}
+
+/// The holders of a queue, and how many messages are in flight with consumers that have no name. `info` is its `DQ.INFO`, so that nothing
+/// is read of a queue without consumers.
+pub fn read(client: &Client, queue: &[u8], info: &Fields) -> Result<(Vec<Holder>, u64), Error> {
+    let mut holders = Vec::new();
+    if info.number("consumers") > 0 {
+        for consumer in client.queue::<Raw>(queue).consumers() {
+            let consumer = consumer?;
+            let since = consumer.oldest_delivery.duration_since(UNIX_EPOCH).unwrap_or_default();
+            let since = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+            holders.push(Holder { queue: queue.to_vec(), consumer: consumer.name, messages: consumer.inflight, since });
+        }
+    }
+    let named = holders.iter().map(|holder| holder.messages).sum();
+    Ok((holders, info.number("inflight").saturating_sub(named)))
+}
