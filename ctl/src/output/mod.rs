@@ -22,7 +22,7 @@ pub use paint::paint;
 pub use picture::Picture;
 use text::{Line, Style};
 
-pub use table::{cut_in_the_middle, Cell, Column, Table};
+pub use table::{Cell, Column, Table};
 
 /// How to print, which depends on where the output goes.
 pub struct Output {

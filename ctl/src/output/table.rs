@@ -1,9 +1,9 @@
 //! Tables as a terminal shows them: no wider than it, with numbers to the right.
 
-use super::text::{Line, Style};
+use super::text::{cut, cut_in_the_middle, Line, Style};
 use crate::text::number::separated;
 use crate::text::visible;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 /// The longest text that is shown even if there is room for more.
 const TEXT: usize = 60;
@@ -65,31 +65,10 @@ impl Column {
         let cell = cell.texts.last().map_or("", String::as_str);
         match self {
             Column::Name(_) | Column::Id(_) => cut_in_the_middle(cell, width),
-            Column::Text(_) => format!("{}…", fitting(cell.chars(), width.saturating_sub(1))),
+            Column::Text(_) => cut(cell, width),
             Column::Number(_) | Column::Spare(_) | Column::Word(_) => cell.to_owned(),
         }
     }
-}
-
-/// The beginning and the end of a name, in at most `width` columns.
-pub fn cut_in_the_middle(name: &str, width: usize) -> String {
-    if name.width() <= width {
-        return name.to_owned();
-    }
-    let end = width.saturating_sub(1) / 2;
-    let tail: String = fitting(name.chars().rev(), end).chars().rev().collect();
-    format!("{}…{tail}", fitting(name.chars(), width.saturating_sub(1 + end)))
-}
-
-/// The first characters that take at most `width` columns.
-fn fitting(chars: impl Iterator<Item = char>, width: usize) -> String {
-    let mut used = 0;
-    chars
-        .take_while(|c| {
-            used += c.width().unwrap_or(0);
-            used <= width
-        })
-        .collect()
 }
 
 /// A cell of a list.

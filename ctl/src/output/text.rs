@@ -1,6 +1,6 @@
 //! Text on the screen: cut to its width, and without anything that would move the cursor.
 
-use crate::output::{cut_in_the_middle, wrapped as by_words};
+use crate::output::wrapped as by_words;
 use crate::text::json::indented;
 use crate::text::name;
 use crate::text::number::separated;
@@ -93,6 +93,27 @@ pub fn named_in(width: usize, name: &[u8]) -> String {
     } else {
         cut_in_the_middle(&named(name), width)
     }
+}
+
+/// The beginning and the end of a name, in at most `width` columns.
+pub fn cut_in_the_middle(name: &str, width: usize) -> String {
+    if name.width() <= width {
+        return name.to_owned();
+    }
+    let end = width.saturating_sub(1) / 2;
+    let tail: String = fitting(name.chars().rev(), end).chars().rev().collect();
+    format!("{}…{tail}", fitting(name.chars(), width.saturating_sub(1 + end)))
+}
+
+/// The first characters that take at most `width` columns.
+fn fitting(chars: impl Iterator<Item = char>, width: usize) -> String {
+    let mut used = 0;
+    chars
+        .take_while(|c| {
+            used += c.width().unwrap_or(0);
+            used <= width
+        })
+        .collect()
 }
 
 /// The first columns of a text, with an ellipsis if there were more.

@@ -12,6 +12,24 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The keys, and what they do.
+pub const HELP: [(&str, &str); 14] = [
+    ("Up Down j k", "move"),
+    ("PageUp PageDown", "move by a screen"),
+    ("Home End g G", "go to the first or the last one"),
+    ("Enter Right", "open the queue, the message, or the queue of a finding"),
+    ("Esc Left", "go back; in the list of queues, forget the filter"),
+    ("/", "filter queues by their name, messages by id, error or payload"),
+    ("Tab", "in a queue: the next state; Shift-Tab: the one before"),
+    ("s", "in the list of queues: sort by the next column"),
+    ("1 to 9, 0", "sort by the column of this number; 0 is the tenth, the state"),
+    ("S", "sort in the opposite order"),
+    ("d", "what dqctl doctor finds; again: look again"),
+    ("?", "these keys"),
+    ("q Ctrl-C", "leave"),
+    ("", "top only looks: other commands change queues, and dqctl web"),
+];
+
 pub struct App {
     pub board: Arc<Board>,
     pub server: String,
@@ -168,7 +186,7 @@ impl App {
             Some(Page::Messages(page)) => page.go(by),
             Some(Page::Message(page)) => page.go(by, self.height),
             Some(Page::Findings(page)) => page.go(by),
-            Some(Page::Help(cursor)) => cursor.go(by, super::view::HELP.len()),
+            Some(Page::Help(cursor)) => cursor.go(by, HELP.len()),
         }
     }
 

@@ -1,6 +1,5 @@
 //! What `dqctl doctor` finds: a line for each finding, and below them the one under the cursor in full.
 
-use super::app::{App, Page};
 use super::cursor::Cursor;
 use crate::findings::{Finding, Severity, Subject};
 use crate::output::text::{left, named, paragraph, Line, Style};
@@ -72,7 +71,13 @@ impl Findings {
         }
     }
 
-    fn lines(&mut self, width: usize, height: usize) -> Vec<Line> {
+    pub fn lines(&mut self, width: usize, height: usize) -> Vec<Line> {
+        let mut lines = vec![self.title()];
+        lines.extend(self.below_title(width, height.saturating_sub(1)));
+        lines
+    }
+
+    fn below_title(&mut self, width: usize, height: usize) -> Vec<Line> {
         let remark = match &self.found {
             None => Some((Style::Dim, "Looking at all servers and queues. This takes some seconds …".to_owned())),
             Some((_, Err(why))) => Some((Style::Bad, visible(why))),
@@ -120,12 +125,4 @@ impl Findings {
         }
         line
     }
-}
-
-pub fn lines(app: &mut App, width: usize, height: usize) -> Vec<Line> {
-    let Some(Page::Findings(page)) = app.pages.last_mut() else { return Vec::new() };
-    app.height = height / 2;
-    let mut lines = vec![page.title()];
-    lines.extend(page.lines(width, height.saturating_sub(1)));
-    lines
 }

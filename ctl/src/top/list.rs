@@ -1,15 +1,17 @@
 //! The list of queues.
 
-use super::app::App;
 use super::cursor::Cursor;
 use crate::board::row::Status;
 use crate::board::sort::{Named, Sort};
 use crate::board::table::{summary, table, WATCHED};
-use crate::board::{About, Rows};
+use crate::board::{About, Board, Rows};
 use crate::output::text::{named, Line, Style};
 use crate::text::number::separated;
 use crate::text::visible;
-use std::sync::Arc;
+
+/// The lines around the rows: the title, the heading, and the line about the queue under the cursor, which is kept free, so that the list
+/// does not move.
+pub const AROUND: usize = 3;
 
 /// The order of the queues, the filter and the cursor.
 pub struct List {
@@ -107,13 +109,10 @@ impl List {
     }
 }
 
-pub fn lines(app: &mut App, width: usize, height: usize) -> Vec<Line> {
-    // The title, the heading, and the line about the queue under the cursor, which is kept free, so that the list does not move.
-    app.height = height.saturating_sub(3);
-    let (board, about) = (Arc::clone(&app.board), app.board.about());
-    let (list, server) = (&mut app.list, &app.server);
+pub fn lines(list: &mut List, board: &Board, server: &str, width: usize, height: usize) -> Vec<Line> {
+    let about = board.about();
     board.rows(|rows| {
-        let table = list.lines(rows, &about, width, app.height);
+        let table = list.lines(rows, &about, width, height.saturating_sub(AROUND));
         let mut lines = vec![list.title(server, rows)];
         lines.extend(table);
         lines.resize(height.saturating_sub(1), Line::default());

@@ -1,6 +1,5 @@
 //! One message in full.
 
-use super::app::{App, Page};
 use super::cursor::Cursor;
 use crate::board::message;
 use crate::output::text::{left, named, named_in, payload, wrapped, Line, Style};
@@ -8,6 +7,9 @@ use crate::server::reply::{self, Fields};
 use crate::text::number::bytes;
 use dq_client::Value;
 use unicode_width::UnicodeWidthStr;
+
+/// The lines around the fields: the title, and which of the lines are shown.
+pub const AROUND: usize = 2;
 
 pub struct Message {
     pub queue: Vec<u8>,
@@ -31,7 +33,19 @@ impl Message {
         self.scroll = cursor.place;
     }
 
-    fn lines(&self, width: usize) -> Vec<Line> {
+    /// `height` is that of the fields.
+    pub fn lines(&mut self, width: usize, height: usize) -> Vec<Line> {
+        let all = self.fields(width);
+        self.count = all.len();
+        self.go(0, height);
+        let mut title = Line::new(Style::Bold, named_in(width / 2, &self.id));
+        title.add(Style::Plain, format!("  of {}", named(&self.queue)));
+        let last = (self.scroll + height).min(self.count);
+        let place = Line::new(Style::Dim, format!("lines {} to {last} of {}", self.scroll + 1, self.count));
+        [title, place].into_iter().chain(all.into_iter().skip(self.scroll).take(height)).collect()
+    }
+
+    fn fields(&self, width: usize) -> Vec<Line> {
         let message = match &self.read {
             None => return vec![Line::new(Style::Dim, "Reading …")],
             Some(None) => {
@@ -67,17 +81,4 @@ impl Message {
         }
         lines
     }
-}
-
-pub fn lines(app: &mut App, width: usize, height: usize) -> Vec<Line> {
-    let Some(Page::Message(page)) = app.pages.last_mut() else { return Vec::new() };
-    app.height = height.saturating_sub(2);
-    let all = page.lines(width);
-    page.count = all.len();
-    page.go(0, app.height);
-    let mut title = Line::new(Style::Bold, named_in(width / 2, &page.id));
-    title.add(Style::Plain, format!("  of {}", named(&page.queue)));
-    let last = (page.scroll + app.height).min(page.count);
-    let place = Line::new(Style::Dim, format!("lines {} to {last} of {}", page.scroll + 1, page.count));
-    [title, place].into_iter().chain(all.into_iter().skip(page.scroll).take(app.height)).collect()
 }

@@ -1,12 +1,12 @@
 //! The messages of a queue in one state.
 
-use super::app::App;
 use super::cursor::Cursor;
 use super::reader::{Asked, MESSAGES};
 use crate::board::condition::{Condition, Level};
 use crate::board::dead::error_of;
 use crate::board::message;
 use crate::board::row::Row;
+use crate::board::Board;
 use crate::output::text::{named, named_in, paragraph, Line, Style};
 use crate::output::Output;
 use crate::server::reply::Fields;
@@ -19,6 +19,9 @@ use dq_client::State;
 const STATES: [State; 5] = [State::Delayed, State::Ready, State::Inflight, State::Dead, State::Done];
 /// Messages are read in steps, so that not every key reads the list again.
 const STEP: usize = 50;
+
+/// The lines around the rows: the title, the numbers, the states and the heading.
+pub const AROUND: usize = 4;
 
 pub struct Messages {
     pub queue: Vec<u8>,
@@ -93,7 +96,8 @@ impl Messages {
         read.filter(|message| filter.is_empty() || is_meant(message)).collect()
     }
 
-    fn lines(&mut self, row: &Row, width: usize, height: usize) -> Vec<Line> {
+    pub fn lines(&mut self, board: &Board, width: usize, height: usize) -> Vec<Line> {
+        let row = &board.rows(|rows| rows.get(&self.queue).cloned()).unwrap_or_default();
         let mut title = Line::new(Style::Bold, named_in(width / 2, &self.queue));
         title.add(row.style(), format!("  {}", visible(&row.state())));
         let mut tabs = Line::default();
@@ -148,14 +152,6 @@ fn numbers(row: &Row) -> Line {
         line.add(Style::Warning, format!("  paused groups {}", row.number("paused-groups")));
     }
     line
-}
-
-pub fn lines(app: &mut App, width: usize, height: usize) -> Vec<Line> {
-    let Some(super::app::Page::Messages(page)) = app.pages.last_mut() else { return Vec::new() };
-    // The title, the numbers, the states and the heading.
-    app.height = height.saturating_sub(4);
-    let row = app.board.rows(|rows| rows.get(&page.queue).cloned()).unwrap_or_default();
-    page.lines(&row, width, app.height)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The screen as lines: a function of the state and of the size.
 
-use super::app::{App, Page};
+use super::app::{App, Page, HELP};
 use super::cursor::Cursor;
-use super::{findings, list, message, messages};
+use super::{list, message, messages};
 use crate::board::About;
 use crate::output::text::{left, paragraph, Line, Style};
 use crate::text::time::with_distance;
@@ -13,38 +13,25 @@ use std::time::Duration;
 /// What was read before this time is old, and at least after three times the time between two looks.
 const SILENT: Duration = Duration::from_secs(3);
 
-/// The keys, and what they do.
-pub const HELP: [(&str, &str); 14] = [
-    ("Up Down j k", "move"),
-    ("PageUp PageDown", "move by a screen"),
-    ("Home End g G", "go to the first or the last one"),
-    ("Enter Right", "open the queue, the message, or the queue of a finding"),
-    ("Esc Left", "go back; in the list of queues, forget the filter"),
-    ("/", "filter queues by their name, messages by id, error or payload"),
-    ("Tab", "in a queue: the next state; Shift-Tab: the one before"),
-    ("s", "in the list of queues: sort by the next column"),
-    ("1 to 9, 0", "sort by the column of this number; 0 is the tenth, the state"),
-    ("S", "sort in the opposite order"),
-    ("d", "what dqctl doctor finds; again: look again"),
-    ("?", "these keys"),
-    ("q Ctrl-C", "leave"),
-    ("", "top only looks: other commands change queues, and dqctl web"),
-];
-
 /// All lines of the screen.
 pub fn screen(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let about = app.board.about();
     let foot = foot(app, &about, width);
     let above = height.saturating_sub(foot.len());
+    // The rows of its list, by which the keys of the page move.
+    app.height = match app.pages.last() {
+        None => above.saturating_sub(list::AROUND),
+        Some(Page::Messages(_)) => above.saturating_sub(messages::AROUND),
+        Some(Page::Message(_)) => above.saturating_sub(message::AROUND),
+        Some(Page::Findings(_)) => above / 2,
+        Some(Page::Help(_)) => above,
+    };
     let mut lines = match app.pages.last_mut() {
-        None => list::lines(app, width, above),
-        Some(Page::Messages(_)) => messages::lines(app, width, above),
-        Some(Page::Message(_)) => message::lines(app, width, above),
-        Some(Page::Findings(_)) => findings::lines(app, width, above),
-        Some(Page::Help(cursor)) => {
-            app.height = above;
-            help(cursor, above)
-        }
+        None => list::lines(&mut app.list, &app.board, &app.server, width, above),
+        Some(Page::Messages(page)) => page.lines(&app.board, width, app.height),
+        Some(Page::Message(page)) => page.lines(width, app.height),
+        Some(Page::Findings(page)) => page.lines(width, above),
+        Some(Page::Help(cursor)) => help(cursor, above),
     };
     if let Some(age) = silence(app, &about) {
         lines = lines.into_iter().map(Line::dimmed).collect();

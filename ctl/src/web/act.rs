@@ -3,7 +3,8 @@
 //! `ask` answers with the question and the options that can be added, and `do` carries the act out, on no more messages than the
 //! question named.
 
-use super::app::{App, Problem};
+use super::app::App;
+use super::problem::Problem;
 use crate::acts::{Doing, Plan};
 use crate::board::message::setting;
 use crate::cli::Act;

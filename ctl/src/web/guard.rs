@@ -8,7 +8,7 @@
 //!   never does.
 //! - `Origin` and `Sec-Fetch-Site`, in which browsers name the page, must be that of this server.
 
-use super::app::refusal;
+use super::problem::refusal;
 use crate::cli::WebArgs;
 use crate::http::{Request, Response};
 use crate::server::failure::Failure;

@@ -1,9 +1,10 @@
 //! Who holds messages back: consumers with their deliveries, of one queue or of all, and groups.
 
-use super::app::{App, Problem, View};
+use super::app::{App, View};
 use super::find::contains;
 use super::html::{act, address, head, named_link, queue_link, time};
 use super::params::Params;
+use super::problem::Problem;
 use crate::board::consumers::{self, Holder};
 use crate::board::groups::{each, Group};
 use crate::board::row::Status;

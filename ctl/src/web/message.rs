@@ -1,9 +1,10 @@
 //! One message with all its fields.
 
-use super::app::{App, Problem, View};
+use super::app::{App, View};
 use super::html::{act, address, of_queue, pairs};
 use super::messages::when;
 use super::params::Params;
+use super::problem::Problem;
 use crate::board::dead::{error_of, is_letter};
 use crate::board::message::{lines, meaning, recurs, says_nothing};
 use crate::http::Response;

@@ -1,10 +1,11 @@
 //! Lists of messages: those of a state, filtered and by cause; schedules; and those of an id in all queues.
 
-use super::app::{App, Problem, View};
+use super::app::{App, View};
 use super::find;
 use super::html::{act, address, named_link, of_queue, time};
 use super::overview::select;
 use super::params::Params;
+use super::problem::Problem;
 use crate::board::dead::{cause_of, error_of, pages, since, Among, Filter};
 use crate::board::first::{self, Most};
 use crate::board::message::{as_text, recurs, rule};

@@ -1,7 +1,7 @@
 //! `dqctl web`: the queues in a browser.
 //!
 //! The server renders the views; one small script of the page asks for them, puts them in place, and opens the dialog in which acts
-//! are asked about. `guard` decides who is answered, `page` has the files of the page, `app` the paths and what is shared.
+//! are asked about. `guard` decides who is answered, `page` has the files of the page, `paths` what answers each request, `app` what is shared.
 //! `overview`, `queue`, `messages`, `message` and `holders` are the views, and `act` asks about acts and carries them out.
 //! What is known of the queues is on the board of [`crate::board`].
 
@@ -17,6 +17,8 @@ mod messages;
 mod overview;
 mod page;
 mod params;
+mod paths;
+mod problem;
 mod queue;
 mod refreshed;
 mod servers;
@@ -41,7 +43,7 @@ pub fn web(client: &Client, args: WebArgs) -> Result<Outcome, Failure> {
             return page::secured(refusal);
         }
         let response = if request.path.starts_with("/api/") {
-            guard.api(request).map_or_else(|refusal| refusal, |()| app.answer(request))
+            guard.api(request).map_or_else(|refusal| refusal, |()| paths::answer(&app, request))
         } else {
             page::file(request)
         };

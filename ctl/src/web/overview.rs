@@ -1,9 +1,10 @@
 //! All queues: what is wrong, how they develop, and a page of the list.
 
-use super::app::{App, Problem, View};
+use super::app::{App, View};
 use super::find;
 use super::html::{act, address, advice, conditions, queue_link, time};
 use super::params::Params;
+use super::problem::Problem;
 use super::{chart, servers};
 use crate::board::condition::{Condition, Level, RECENT};
 use crate::board::dead::Newest;

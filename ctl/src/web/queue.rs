@@ -1,8 +1,9 @@
 //! One queue: its conditions, its charts, and a tab for each state.
 
-use super::app::{App, Problem, View};
+use super::app::{App, View};
 use super::html::{act, advice, conditions, of_queue, of_tab, pairs, time};
 use super::params::Params;
+use super::problem::Problem;
 use super::{chart, find, holders, messages, overview};
 use crate::board::condition::{begins_with_letter, Condition};
 use crate::board::dead::{target_in_words, target_queue};

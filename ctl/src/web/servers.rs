@@ -1,6 +1,6 @@
 //! The servers: which there are, and what they hold together.
 
-use super::app::Problem;
+use super::problem::Problem;
 use crate::board::history::Sample;
 use crate::server::failure::Failure;
 use crate::server::reply;
