@@ -1,7 +1,7 @@
 //! Whether ready messages are taken: nobody does, consumers hang or are too few, or a limit or a group holds them back.
 
 use super::finding::{Found, Severity};
-use super::queues::{nothing, one, Looked, Queue};
+use super::queue::{nothing, one, Looked, Queue};
 use crate::board::condition::{Condition, Level, POLLED};
 use crate::board::groups::{Held, Why};
 use crate::server::advice::quoted;

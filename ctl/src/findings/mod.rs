@@ -5,6 +5,7 @@
 mod delivery;
 mod finding;
 mod info;
+mod queue;
 mod queues;
 mod servers;
 

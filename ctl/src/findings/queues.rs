@@ -2,10 +2,10 @@
 
 use super::delivery;
 use super::finding::{Findings, Found, Name, Severity, Subject};
+use super::queue::{nothing, one, Looked, Queue};
 use crate::board::batches::find;
 use crate::board::condition::{moves_dead, Condition, Level};
 use crate::board::dead::{target, target_in_words, Known, Newest};
-use crate::board::groups::{self, Held};
 use crate::board::trouble::Trouble;
 use crate::cli::doctor::DoctorArgs;
 use crate::server::advice::quoted;
@@ -13,11 +13,8 @@ use crate::server::reply::{self, Fields};
 use crate::text::name::shown;
 use crate::text::time::{exact, millis, now_ms, span};
 use dq_client::{cmd, Client, Error, Resend};
-use std::cell::OnceCell;
 use std::time::Duration;
 use Severity::{Critical, Note, Warning};
-
-pub type Looked = Result<Vec<Found>, Error>;
 
 /// A check of queues.
 struct Check {
@@ -63,57 +60,6 @@ const CHECKS: [Check; 15] = [
     row("batch", "batches are open for long", batch).needs("batch", "batches", "+dq.scan and +dq.batchinfo"),
 ];
 
-/// A queue at one time.
-pub struct Queue<'a> {
-    pub client: &'a Client,
-    pub name: &'a [u8],
-    pub info: Fields,
-    pub conditions: Vec<(Condition, Level)>,
-    pub limits: &'a DoctorArgs,
-    groups: OnceCell<Vec<Held>>,
-}
-
-impl Queue<'_> {
-    pub fn number(&self, name: &str) -> i64 {
-        self.info.int(name).unwrap_or(0)
-    }
-
-    /// A length of time that is at least `least`.
-    pub fn since(&self, name: &str, least: Duration) -> Option<u64> {
-        let age = self.info.int(name).and_then(|age| u64::try_from(age).ok());
-        age.filter(|age| *age >= millis(least))
-    }
-
-    pub fn has(&self, wanted: Condition) -> bool {
-        self.conditions.iter().any(|(condition, _)| *condition == wanted)
-    }
-
-    /// A limit that is worth trying if this one is too low.
-    pub fn doubled(&self, name: &str) -> i64 {
-        self.number(name).saturating_mul(2)
-    }
-
-    /// The same of a rate: `200/1m`.
-    pub fn doubled_rate(&self, name: &str) -> String {
-        let period = u64::try_from(self.number(&format!("{name}-period"))).unwrap_or(0);
-        format!("{}/{}", self.doubled(name), exact(period))
-    }
-
-    /// The groups that hold messages back.
-    pub fn groups(&self) -> Result<&[Held], Error> {
-        if self.groups.get().is_none() && self.number("blocked") > 0 {
-            self.client.call(cmd("DQ.GROUPS").arg(self.name).arg(0).arg("COUNT").arg(1), Resend::Harmless)?;
-            let held = groups::held(self.client, self.name, &self.info);
-            let _ = self.groups.set(held.map_err(|failure| Error::Server(failure.to_string()))?);
-        }
-        Ok(self.groups.get().map_or(&[], Vec::as_slice))
-    }
-
-    fn live(&self) -> i64 {
-        self.number("delayed") + self.number("ready") + self.number("inflight")
-    }
-}
-
 /// Looks at one queue.
 pub fn check(client: &Client, name: &[u8], limits: &DoctorArgs, findings: &mut Findings) -> Result<(), Error> {
     let subject = Subject::Queue(name.to_vec());
@@ -129,7 +75,7 @@ pub fn check(client: &Client, name: &[u8], limits: &DoctorArgs, findings: &mut F
     let Ok(Some(info)) = info else { return Ok(()) };
     let conditions = Condition::read(client, name, &info);
     let trouble = Trouble::of(&info, &conditions);
-    let queue = Queue { client, name, info, conditions, limits, groups: OnceCell::new() };
+    let queue = Queue::new(client, name, info, conditions, limits);
     for Check { name, needs, look } in CHECKS {
         match look(&queue) {
             Ok(found) => found.into_iter().for_each(|found| findings.add(&subject, name, found, trouble)),
@@ -138,14 +84,6 @@ pub fn check(client: &Client, name: &[u8], limits: &DoctorArgs, findings: &mut F
         }
     }
     Ok(())
-}
-
-pub fn one(severity: Severity, what: impl Into<String>, why: &str, advice: impl Into<String>) -> Looked {
-    Ok(vec![Found::new(severity, what, why, advice)])
-}
-
-pub fn nothing() -> Looked {
-    Ok(Vec::new())
 }
 
 fn full(queue: &Queue) -> Looked {

@@ -42,7 +42,7 @@ impl Job {
                 Ok(Arc::new(move |payload, context| handler.handle(payload, context)))
             }
             Some(url) => {
-                let post = Post::new(client, url, self, log)?;
+                let post = Post::new(client, url, self.concurrency, &self.how, log)?;
                 Ok(Arc::new(move |payload, context| post.handle(payload, context)))
             }
         }

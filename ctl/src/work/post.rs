@@ -1,7 +1,6 @@
 //! Handles one message: posts it to a URL, and turns the answer into an ack or a nack.
 
 use super::about::{encoded, request_headers};
-use super::job::Job;
 use super::log::Log;
 use super::output::RESULT_BYTES;
 use crate::cli::HandlerArgs;
@@ -36,7 +35,13 @@ pub struct Post {
 
 impl Post {
     /// Refuses a URL that cannot be posted to, before any message spends an attempt on it.
-    pub fn new(client: &Client, url: &str, job: &Job, log: Log) -> Result<Post, failure::Failure> {
+    pub fn new(
+        client: &Client,
+        url: &str,
+        concurrency: usize,
+        how: &HandlerArgs,
+        log: Log,
+    ) -> Result<Post, failure::Failure> {
         let wrong = || {
             let url = without_secrets(url);
             failure::Failure::usage(format!(
@@ -52,26 +57,19 @@ impl Post {
         if uri.host().is_none_or(str::is_empty) {
             return Err(wrong());
         }
-        let time_limit = job.how.time_limit.unwrap_or(TIME_LIMIT);
+        let time_limit = how.time_limit.unwrap_or(TIME_LIMIT);
         let mut config = Agent::config_builder()
             .timeout_global(Some(time_limit))
             .max_redirects(0)
             .max_redirects_will_error(false)
             .http_status_as_error(false)
-            .max_idle_connections(job.concurrency)
-            .max_idle_connections_per_host(job.concurrency)
+            .max_idle_connections(concurrency)
+            .max_idle_connections_per_host(concurrency)
             .user_agent(concat!("dqctl/", env!("CARGO_PKG_VERSION")));
         if is_tls {
             config = config.tls_config(tls()?);
         }
-        Ok(Post {
-            client: client.clone(),
-            log,
-            agent: config.build().into(),
-            url: uri,
-            how: job.how.clone(),
-            time_limit,
-        })
+        Ok(Post { client: client.clone(), log, agent: config.build().into(), url: uri, how: how.clone(), time_limit })
     }
 
     /// Posts a message: `Ok` acknowledges it, with the text of the answer as its result.

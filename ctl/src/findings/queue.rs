@@ -1,0 +1,82 @@
+//! A queue as the checks look at it.
+
+use super::finding::{Found, Severity};
+use crate::board::condition::{Condition, Level};
+use crate::board::groups::{self, Held};
+use crate::cli::doctor::DoctorArgs;
+use crate::server::reply::Fields;
+use crate::text::time::{exact, millis};
+use dq_client::{cmd, Client, Error, Resend};
+use std::cell::OnceCell;
+use std::time::Duration;
+
+pub type Looked = Result<Vec<Found>, Error>;
+
+/// A queue at one time.
+pub struct Queue<'a> {
+    pub client: &'a Client,
+    pub name: &'a [u8],
+    pub info: Fields,
+    pub conditions: Vec<(Condition, Level)>,
+    pub limits: &'a DoctorArgs,
+    groups: OnceCell<Vec<Held>>,
+}
+
+impl<'a> Queue<'a> {
+    pub fn new(
+        client: &'a Client,
+        name: &'a [u8],
+        info: Fields,
+        conditions: Vec<(Condition, Level)>,
+        limits: &'a DoctorArgs,
+    ) -> Queue<'a> {
+        Queue { client, name, info, conditions, limits, groups: OnceCell::new() }
+    }
+
+    pub fn number(&self, name: &str) -> i64 {
+        self.info.int(name).unwrap_or(0)
+    }
+
+    /// A length of time that is at least `least`.
+    pub fn since(&self, name: &str, least: Duration) -> Option<u64> {
+        let age = self.info.int(name).and_then(|age| u64::try_from(age).ok());
+        age.filter(|age| *age >= millis(least))
+    }
+
+    pub fn has(&self, wanted: Condition) -> bool {
+        self.conditions.iter().any(|(condition, _)| *condition == wanted)
+    }
+
+    /// A limit that is worth trying if this one is too low.
+    pub fn doubled(&self, name: &str) -> i64 {
+        self.number(name).saturating_mul(2)
+    }
+
+    /// The same of a rate: `200/1m`.
+    pub fn doubled_rate(&self, name: &str) -> String {
+        let period = u64::try_from(self.number(&format!("{name}-period"))).unwrap_or(0);
+        format!("{}/{}", self.doubled(name), exact(period))
+    }
+
+    /// The groups that hold messages back.
+    pub fn groups(&self) -> Result<&[Held], Error> {
+        if self.groups.get().is_none() && self.number("blocked") > 0 {
+            self.client.call(cmd("DQ.GROUPS").arg(self.name).arg(0).arg("COUNT").arg(1), Resend::Harmless)?;
+            let held = groups::held(self.client, self.name, &self.info);
+            let _ = self.groups.set(held.map_err(|failure| Error::Server(failure.to_string()))?);
+        }
+        Ok(self.groups.get().map_or(&[], Vec::as_slice))
+    }
+
+    pub fn live(&self) -> i64 {
+        self.number("delayed") + self.number("ready") + self.number("inflight")
+    }
+}
+
+pub fn one(severity: Severity, what: impl Into<String>, why: &str, advice: impl Into<String>) -> Looked {
+    Ok(vec![Found::new(severity, what, why, advice)])
+}
+
+pub fn nothing() -> Looked {
+    Ok(Vec::new())
+}
