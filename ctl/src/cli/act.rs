@@ -29,7 +29,7 @@ pub enum Act {
     Nack(NackArgs),
     /// Make delayed messages due now: all, or the next ones
     Promote(PromoteArgs),
-    /// Show or watch how far a batch of messages is, say what follows it, or cancel it
+    /// Show how far a batch of messages is, say what follows it, or cancel it
     Batch(BatchArgs),
     /// Create a queue with its own settings
     Create(CreateArgs),

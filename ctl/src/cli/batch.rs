@@ -14,7 +14,7 @@ use std::time::Duration;
         .multiple(true).requires("then").conflicts_with("cancel"),
     override_usage = "dqctl batch [OPTIONS] <QUEUE> [NAME]\n       \
         dqctl batch [OPTIONS] <QUEUE> <NAME> --then <PAYLOAD>\n       \
-        dqctl batch [OPTIONS] <QUEUE> <NAME> --cancel\n       dqctl batch [OPTIONS] <QUEUE> <NAME> --watch"
+        dqctl batch [OPTIONS] <QUEUE> <NAME> --cancel"
 )]
 pub struct BatchArgs {
     /// The queue
@@ -27,9 +27,6 @@ pub struct BatchArgs {
     /// Remove its messages that are not dead, and the batch; nothing follows
     #[arg(long, requires = "name", conflicts_with = "then")]
     pub cancel: bool,
-    /// Show how far it is whenever that changes, until it has ended
-    #[arg(long, requires = "name", conflicts_with_all = ["then", "cancel"])]
-    pub watch: bool,
     /// With --then: the id of the message that follows
     #[arg(long)]
     pub id: Option<MessageId>,

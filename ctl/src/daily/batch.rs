@@ -11,9 +11,7 @@ use crate::server::advice::tell;
 use crate::server::failure::{Failure, Outcome};
 use crate::server::reply::Fields;
 use dq_client::Client;
-use serde_json::{json, Value as Json};
-use std::thread;
-use std::time::Duration;
+use serde_json::Value as Json;
 
 const COLUMNS: &[Column] = &[
     Name("batch"),
@@ -31,14 +29,10 @@ const COLUMNS: &[Column] = &[
 /// The counts of a batch, as the lists show them.
 const COUNTS: [&str; 5] = ["left", "total", "acked", "dead", "cancelled"];
 
-/// How often a batch is looked at that is watched.
-const WATCH: Duration = Duration::from_secs(1);
-
-/// Lists the batches of a queue, or shows or watches one.
+/// Lists the batches of a queue, or shows one.
 pub fn batch(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, Failure> {
     match &args.name {
         None => list(client, args, output),
-        Some(name) if args.watch => watch(client, args, name, output),
         Some(name) => show(client, args, name, output),
     }
 }
@@ -89,7 +83,9 @@ fn state(fields: &Fields) -> &'static str {
 
 fn show(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Result<Outcome, Failure> {
     let Some(fields) = info(client, args.queue.as_bytes(), name.as_bytes())? else {
-        no_such_batch(client, args, name)?;
+        if exists(client, &args.queue)? {
+            say!("dqctl: the queue {} has no batch {name}: it has ended, or was never begun", args.queue);
+        }
         return Ok(Outcome::Nothing);
     };
     if output.json {
@@ -102,47 +98,4 @@ fn show(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Resul
     };
     output.pairs(&fields.0.iter().map(|(name, _)| (name.clone(), shown(name))).collect::<Vec<_>>())?;
     Ok(Outcome::Done)
-}
-
-/// Prints a line for each change, which takes the place of the one before on a terminal, and one when the batch has ended.
-fn watch(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Result<Outcome, Failure> {
-    let (mut last, mut picture): (Option<Fields>, _) = (None, output.picture());
-    loop {
-        let Some(mut fields) = info(client, args.queue.as_bytes(), name.as_bytes())? else {
-            if last.is_none() {
-                no_such_batch(client, args, name)?;
-                return Ok(Outcome::Nothing);
-            }
-            if !exists(client, &args.queue)? {
-                return Ok(Outcome::Nothing);
-            }
-            output.result("ended", json!({ "batch": name, "ended": true }))?;
-            return Ok(Outcome::Done);
-        };
-        // A change of what is not printed, such as what follows, is none.
-        fields.0.retain(|(name, _)| output.json || COUNTS.contains(&name.as_str()));
-        if last.as_ref() != Some(&fields) {
-            let numbers = COUNTS.map(|count| fields.text(count));
-            if output.json {
-                let mut object = fields.json();
-                object.insert("batch".to_owned(), Json::from(name));
-                output.object(&object)?;
-            } else if output.is_for_people() {
-                let of = |(name, number): (&str, &String)| format!("{number} {name}");
-                let text = COUNTS.into_iter().zip(&numbers).map(of).collect::<Vec<_>>().join(", ");
-                picture.as_mut().map_or_else(|| output.line(&text), |picture| picture.line(&text))?;
-            } else {
-                output.raw(format!("{}\n", numbers.join("\t")).as_bytes())?;
-            }
-            last = Some(fields);
-        }
-        thread::sleep(WATCH);
-    }
-}
-
-fn no_such_batch(client: &Client, args: &BatchArgs, name: &str) -> Result<(), Failure> {
-    if exists(client, &args.queue)? {
-        say!("dqctl: the queue {} has no batch {name}: it has ended, or was never begun", args.queue);
-    }
-    Ok(())
 }

@@ -3,44 +3,24 @@
 use super::queues::object;
 use super::NOT_ALL;
 use crate::board::sort::{Named, Sort};
-use crate::board::table::{summary, table, COLUMNS, WATCHED};
+use crate::board::table::{summary, table, COLUMNS};
 use crate::board::{Board, Memory, Rows};
 use crate::cli::LsArgs;
 use crate::output::{Output, Table};
 use crate::server::failure::{Failure, Outcome};
 use crate::text::name::put;
 use dq_client::Client;
-use serde_json::Value as Json;
-use std::thread;
-use std::time::Duration;
-
-/// All queues are read each time, so this is the shortest time between.
-const LEAST_WATCH: Duration = Duration::from_secs(1);
 
 pub fn ls(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Failure> {
-    if let (Some(sort @ (Sort::In | Sort::Out)), None) = (args.sort, args.watch) {
+    if let Some(sort @ (Sort::In | Sort::Out)) = args.sort {
         let name = sort.name();
-        return Err(Failure::usage(format!("--sort {name} needs --watch, which measures how many messages a second")));
+        return Err(Failure::usage(format!("one look measures no messages a second for --sort {name}: use dqctl top")));
     }
     let board = Board::new(client.clone(), args.pattern().map(str::to_owned), Memory::Fields);
-    let mut picture = args.watch.and_then(|_| output.picture());
-    loop {
-        let swept = board.sweep();
-        let missing = missing(&board);
-        board.rows(|rows| match (swept, &mut picture) {
-            (Ok(()), Some(picture)) if chosen(rows, args).is_empty() && missing.is_none() => picture.line(none(args)),
-            (Ok(()), Some(picture)) => picture.table(&listed(rows, args), &remark(rows, args), missing),
-            (Ok(()), None) => print(rows, missing, args, output),
-            // Who watches a server wants to see it come back.
-            (Err(failure), Some(picture)) => picture.failed(failure),
-            (Err(failure), None) => Err(failure),
-        })?;
-        let Some(every) = args.watch else { return Ok(Outcome::Done) };
-        thread::sleep(every.max(LEAST_WATCH));
-        if picture.is_none() {
-            output.remark("")?;
-        }
-    }
+    board.sweep()?;
+    let missing = missing(&board);
+    board.rows(|rows| print(rows, missing, args, output))?;
+    Ok(Outcome::Done)
 }
 
 /// Why some queues are not among those that are listed, or could not be read.
@@ -65,7 +45,7 @@ fn sort(args: &LsArgs) -> Sort {
 }
 
 fn listed(rows: &Rows, args: &LsArgs) -> Table {
-    table(chosen(rows, args), if args.watch.is_some() { WATCHED } else { COLUMNS })
+    table(chosen(rows, args), COLUMNS)
 }
 
 /// How many queues there are, and how many of them are in trouble.
@@ -92,7 +72,7 @@ fn none(args: &LsArgs) -> &'static str {
 fn print(rows: &Rows, missing: Option<Failure>, args: &LsArgs, output: &Output) -> Result<(), Failure> {
     let chosen = chosen(rows, args);
     if output.json {
-        chosen.iter().try_for_each(|queue| print_object(*queue, args, output))?;
+        chosen.iter().try_for_each(|queue| print_object(*queue, output))?;
     } else if chosen.is_empty() && missing.is_none() && output.is_for_people() {
         output.line(none(args))?;
     } else {
@@ -102,22 +82,12 @@ fn print(rows: &Rows, missing: Option<Failure>, args: &LsArgs, output: &Output) 
             output.remark(&remark)?;
         }
     }
-    match missing {
-        Some(missing) if args.watch.is_some() => {
-            say!("dqctl: {missing}");
-            Ok(())
-        }
-        Some(missing) => Err(missing),
-        None => Ok(()),
-    }
+    missing.map_or(Ok(()), Err)
 }
 
-fn print_object((name, row): Named, args: &LsArgs, output: &Output) -> Result<(), Failure> {
+fn print_object((name, row): Named, output: &Output) -> Result<(), Failure> {
     let mut object = object(&row.info, &row.conditions);
     object.insert("state".to_owned(), row.state().into());
     put(&mut object, "queue", name);
-    if args.watch.is_some() {
-        object.insert("rates".to_owned(), row.rates().map_or(Json::Null, |rates| rates.json()));
-    }
     output.object(&object)
 }

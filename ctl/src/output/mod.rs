@@ -1,7 +1,6 @@
 //! What is printed: a table on a terminal, lines with tabs in a pipe, and JSON on request.
 
 mod paint;
-mod picture;
 pub mod progress;
 mod table;
 pub mod text;
@@ -19,7 +18,6 @@ use std::io::{self, IsTerminal, Write};
 use unicode_width::UnicodeWidthStr;
 
 pub use paint::paint;
-pub use picture::Picture;
 use text::{Line, Style};
 
 pub use table::{Cell, Column, Table};
@@ -30,7 +28,6 @@ pub struct Output {
     is_terminal: bool,
     /// Whether a list in a pipe begins with the names of its columns.
     has_heading: bool,
-    is_dumb: bool,
     has_styles: bool,
     /// The queue that a result is about, if the command changes several.
     queue: Option<QueueName>,
@@ -42,14 +39,7 @@ impl Output {
         // https://no-color.org: any value but an empty one.
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Output {
-            json,
-            is_terminal,
-            has_heading: false,
-            is_dumb,
-            has_styles: is_terminal && !no_color && !is_dumb,
-            queue: None,
-        }
+        Output { json, is_terminal, has_heading: false, has_styles: is_terminal && !no_color && !is_dumb, queue: None }
     }
 
     /// The same, with the names of the columns above a list in a pipe.
@@ -134,11 +124,6 @@ impl Output {
             _ if !self.has_styles => out.write_all(text.as_bytes()),
             style => paint(out, *style, text, true),
         })
-    }
-
-    /// Where a list that is printed again and again takes the place of the one before: `None` in a pipe, where it follows it.
-    pub fn picture(&self) -> Option<Picture<'_>> {
-        (self.is_terminal && !self.json && !self.is_dumb).then(|| Picture::new(self))
     }
 
     /// Whether a person reads it, and not a program.
@@ -236,14 +221,11 @@ pub fn wrapped(text: &str, width: usize) -> String {
 
 /// The columns of the terminal.
 pub fn width() -> usize {
-    size().0
-}
-
-/// The columns and the lines of the terminal.
-fn size() -> (usize, usize) {
     let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let (columns, lines) =
-        crossterm::terminal::size().map_or((0, 0), |(columns, lines)| (columns.into(), lines.into()));
-    let known = |number: usize, usual: usize| if number > 0 { number } else { usual };
-    (known(set.unwrap_or(columns), 80), known(lines, 24))
+    let columns = set.unwrap_or_else(|| crossterm::terminal::size().map_or(0, |(columns, _)| columns.into()));
+    if columns > 0 {
+        columns
+    } else {
+        80
+    }
 }

@@ -42,10 +42,6 @@ impl Line {
         self.0.push((style, text.into()));
     }
 
-    pub fn width(&self) -> usize {
-        self.0.iter().map(|(_, text)| text.width()).sum()
-    }
-
     /// The same line, exactly as wide as the screen.
     pub fn fitted(self, width: usize) -> Line {
         let (mut left, mut parts) = (width, Vec::new());

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// How long one request counts or changes, once something was changed.
 const WITHIN: Duration = Duration::from_secs(4);
 /// What is no option of an act in a dialog.
-const HIDDEN: [&str; 4] = ["help", "yes", "dry-run", "watch"];
+const HIDDEN: [&str; 3] = ["help", "yes", "dry-run"];
 /// Values that no log has: what a message holds is nothing for it.
 const SECRET: [&str; 4] = ["payload", "header", "then", "result"];
 

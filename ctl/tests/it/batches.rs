@@ -1,10 +1,8 @@
 //! Batches: pushes into them, how far they are, and what follows.
 
-use crate::dqctl::{command, dqctl, field, json, ok};
-use crate::support::{eventually, Server};
+use crate::dqctl::{dqctl, field, json, ok};
+use crate::support::Server;
 use serde_json::json;
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
 
 #[test]
 fn a_batch_is_pushed_shown_and_closed() {
@@ -75,36 +73,4 @@ fn a_batch_is_closed_only_in_a_queue_that_exists() {
     assert_eq!((ran.code, ran.out.as_str()), (0, "0\n"));
     assert!(ran.err.contains("pushed at once"), "{ran:?}");
     assert_eq!(server.text(&["DQ.LEN", "q", "ready"]), "1");
-}
-
-#[test]
-fn a_batch_is_watched_until_it_has_ended() {
-    let server = Server::start();
-    for id in ["a", "b"] {
-        ok(&server, &["push", "q", "x", "--id", id, "--batch", "import"]);
-    }
-    server.ask(&["DQ.POP", "q", "COUNT", "2", "LEASE", "600000"]);
-    let mut watch = command(&server, &["batch", "q", "import", "--watch"]);
-    let mut child = watch.stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert_eq!(lines.next().unwrap(), "2\t2\t0\t0\t0");
-    // That changes none of the numbers.
-    ok(&server, &["batch", "q", "import", "--then", "bind"]);
-    let looks = || {
-        let stats = server.text(&["INFO", "commandstats"]);
-        let line = stats.lines().find_map(|line| {
-            line.to_lowercase().strip_prefix("cmdstat_dq.batchinfo:calls=")?.split(',').next()?.parse().ok()
-        });
-        line.unwrap_or(0)
-    };
-    let before: u64 = looks();
-    eventually("it has looked again", || looks() >= before + 2);
-    ok(&server, &["ack", "q", "a"]);
-    assert_eq!(lines.next().unwrap(), "1\t2\t1\t0\t0");
-    ok(&server, &["ack", "q", "b"]);
-    assert_eq!((lines.next().unwrap().as_str(), lines.next()), ("ended", None));
-    assert!(child.wait().unwrap().success());
-    let typo = dqctl(&server, &["batch", "q", "imprt", "--watch"]);
-    assert!(typo.code == 1 && typo.err.contains("has no batch imprt: it has ended, or was never begun"), "{typo:?}");
-    assert_eq!(dqctl(&server, &["batch", "q", "--watch"]).code, 2);
 }

@@ -1,11 +1,7 @@
-//! `dqctl ls`: sorted, limited, in colours, and drawn again in the same place; and lists of any kind in pipes.
+//! `dqctl ls`: sorted, limited and in colours; and lists of any kind in pipes.
 
-use crate::dqctl::{command, dqctl, json, ok, on_terminal, terminal};
-use crate::support::{eventually, Server};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::num::NonZero;
-use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex};
+use crate::dqctl::{dqctl, json, ok, on_terminal};
+use crate::support::Server;
 
 /// Three queues: `a` has most dead messages, `b` most ready ones, and `c` is full.
 fn three() -> Server {
@@ -47,29 +43,9 @@ fn queues_are_sorted_by_a_column_and_the_first_ones_listed() {
     let objects = json(&server, &["ls", "--sort", "ready", "-n", "1"]);
     assert_eq!((objects.len(), &objects[0]["queue"]), (1, &"b".into()));
     let unmeasured = dqctl(&server, &["ls", "--sort", "in/s"]);
-    assert!(unmeasured.code == 2 && unmeasured.err.contains("--sort in/s needs --watch"), "{unmeasured:?}");
-    let pattern = dqctl(&server, &["ls", "--watch", "b*"]);
-    assert!(pattern.code == 2 && pattern.err.contains("a PATTERN stands before --watch"), "{pattern:?}");
+    assert!(unmeasured.code == 2 && unmeasured.err.contains("use dqctl top"), "{unmeasured:?}");
     let unknown = dqctl(&server, &["ls", "--sort", "size"]);
     assert!(unknown.code == 2 && unknown.err.contains("queue, ready, delayed"), "{unknown:?}");
-}
-
-#[test]
-fn the_queue_that_gets_most_messages_comes_first() {
-    let server = Server::start();
-    for queue in ["a", "b", "c"] {
-        ok(&server, &["push", queue, "x"]);
-    }
-    let mut watch = command(&server, &["ls", "--watch", "1s", "--sort", "in/s", "-n", "1", "--json"]);
-    let mut child = watch.stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut first = lines.map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap());
-    assert!(first.next().unwrap()["rates"].is_null(), "one look measures nothing");
-    ok(&server, &["push", "b", "x"]);
-    let busy = first.find(|queue| queue["rates"]["pushed"].as_f64() > Some(0.0)).unwrap();
-    assert_eq!((&busy["queue"], &busy["rates"]["completed"]), (&"b".into(), &0.0.into()));
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 #[test]
@@ -107,90 +83,6 @@ fn without_queues_a_terminal_says_so() {
     ok(&server, &["push", "q", "x"]);
     assert_eq!(on_terminal(&server, "ls --trouble", true), "nothing is wrong with any queue\n");
     assert_eq!(on_terminal(&server, "ls --match none", true), "no queue matches\n");
-}
-
-fn size(number: u16) -> NonZero<u16> {
-    NonZero::new(number).unwrap()
-}
-
-/// A terminal on which a command runs until it is interrupted.
-struct Screen {
-    child: Child,
-    parser: Arc<Mutex<vt100::Parser>>,
-}
-
-impl Screen {
-    fn of(server: &Server, args: &str) -> Screen {
-        let mut child = terminal(server, args, true).spawn().unwrap();
-        let parser = Arc::new(Mutex::new(vt100::Parser::new(size(24), size(80), 100)));
-        let (shared, mut out) = (Arc::clone(&parser), child.stdout.take().unwrap());
-        std::thread::spawn(move || {
-            let mut part = [0; 4096];
-            while let Ok(length @ 1..) = out.read(&mut part) {
-                shared.lock().unwrap().process(&part[..length]);
-            }
-        });
-        Screen { child, parser }
-    }
-
-    fn text(&self) -> String {
-        self.parser.lock().unwrap().screen().contents()
-    }
-
-    fn until(&self, wanted: &str) {
-        eventually(wanted, || self.text().contains(wanted));
-    }
-
-    /// Presses Ctrl-C, and returns what is left on the screen.
-    fn interrupted(mut self) -> String {
-        self.child.stdin.take().unwrap().write_all(b"\x03").unwrap();
-        eventually("it ends", || self.child.try_wait().unwrap().is_some());
-        let parser = self.parser.lock().unwrap();
-        assert!(!parser.screen().hide_cursor() && !parser.screen().alternate_screen());
-        parser.screen().contents()
-    }
-}
-
-impl Drop for Screen {
-    /// Without its terminal, the command ends as well.
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-#[test]
-fn a_watched_list_is_drawn_in_place_and_outlives_its_server() {
-    let mut server = Server::with(&["--appendonly", "yes"]);
-    ok(&server, &["push", "mail", "x"]);
-    let screen = Screen::of(&server, "ls --watch 1s");
-    screen.until("IN/S");
-    for number in 2..=3 {
-        ok(&server, &["push", "mail", "x"]);
-        screen.until(&format!("mail       {number}"));
-    }
-    assert_eq!(screen.text().matches("QUEUE").count(), 1, "{}", screen.text());
-    server.kill();
-    screen.until(" old: ");
-    screen.until("mail       3");
-    let left = screen.interrupted();
-    assert!(left.contains("mail       3") && left.matches("QUEUE").count() == 1, "{left}");
-    let gone = dqctl(&server, &["ls", "--watch"]);
-    assert!(gone.code == 3 && gone.err.contains("start the server"), "{gone:?}");
-}
-
-#[test]
-fn a_watched_batch_is_one_line_of_a_terminal() {
-    let server = Server::start();
-    for id in ["a", "b"] {
-        ok(&server, &["push", "q", "x", "--id", id, "--batch", "import"]);
-    }
-    server.ask(&["DQ.POP", "q", "COUNT", "2", "LEASE", "600000"]);
-    let screen = Screen::of(&server, "batch q import --watch");
-    screen.until("2 left, 2 total");
-    ok(&server, &["ack", "q", "a"]);
-    screen.until("1 left, 2 total, 1 acked");
-    assert!(!screen.interrupted().contains("2 left"));
 }
 
 #[test]
