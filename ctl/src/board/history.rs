@@ -30,7 +30,6 @@ pub struct Sample {
     pushed: i64,
     delivered: i64,
     completed: i64,
-    died: i64,
     /// Since the sample before, if deliveries are measured.
     times: Times,
 }
@@ -53,7 +52,6 @@ impl Sample {
             pushed: total("pushed"),
             delivered: total("delivered"),
             completed: total("acked") + total("forwarded"),
-            died: total("died"),
             times: Times::default(),
         }
     }
@@ -81,12 +79,6 @@ pub struct Rates {
     pub pushed: Option<f64>,
     pub delivered: Option<f64>,
     pub completed: Option<f64>,
-}
-
-impl Rates {
-    pub fn json(self) -> Json {
-        json!({ "pushed": self.pushed, "delivered": self.delivered, "completed": self.completed })
-    }
 }
 
 #[derive(Clone, Default)]
@@ -171,14 +163,6 @@ impl History {
         points.reverse();
         Json::Array(points)
     }
-
-    /// How many messages have died since then, or since the first sample if that is later, and whether it is not.
-    pub fn died(&self, since: i64) -> (i64, bool) {
-        let Some(latest) = self.latest else { return (0, false) };
-        let before = self.samples.iter().rev().find(|sample| sample.at <= since);
-        let first = before.or(self.samples.front()).map_or(latest.died, |first| first.died);
-        (latest.died - first, before.is_some() && latest.died >= first)
-    }
 }
 
 #[cfg(test)]
@@ -206,16 +190,6 @@ mod tests {
         assert_eq!(at(19_000, 1_010), Some(1.0));
         assert_eq!(at(29_000, 0), None, "it fell: what was pushed is not known");
         assert_eq!(at(1_000, 0), None, "the clock was set back");
-    }
-
-    #[test]
-    fn deaths_are_counted_exactly_once_the_history_is_long_enough() {
-        let mut history = History::default();
-        assert_eq!(history.died(0), (0, false));
-        for (at, died) in [(10_000, 100), (20_000, 104), (30_000, 109)] {
-            history.add(Sample { died, ..sample(at, 0) }, HOUR);
-        }
-        assert_eq!((history.died(5_000), history.died(21_000)), ((9, false), (5, true)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::acts::no_such_queue;
 use crate::board::condition::{Condition, Level};
-use crate::board::dead::Newest;
+use crate::board::dead::frequent_cause;
 use crate::board::groups;
 use crate::board::latency::{Histogram, TOLD};
 use crate::board::message::{meaning, setting, TIMES};
@@ -37,8 +37,8 @@ pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcom
     }
     let mut pairs = vec![("state".to_owned(), Condition::sentence(&conditions, &info))];
     if output.is_for_people() && conditions.iter().any(|(condition, _)| *condition == Condition::Dying) {
-        let known = Newest::read(client, name.as_bytes(), &info).known(info.int("died").unwrap_or(0), (0, false));
-        pairs.extend(known.and_then(|known| known.words()).map(|words| ("died-lately".to_owned(), words)));
+        let cause = frequent_cause(client, name.as_bytes(), &info);
+        pairs.extend(cause.map(|cause| ("died-lately".to_owned(), cause)));
     }
     let mut section = None;
     for (field, _) in &info.0 {

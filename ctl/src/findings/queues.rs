@@ -5,7 +5,7 @@ use super::finding::{Findings, Found, Name, Severity, Subject};
 use super::queue::{nothing, one, Looked, Queue};
 use crate::board::batches::find;
 use crate::board::condition::{moves_dead, Condition, Level};
-use crate::board::dead::{target, target_in_words, Known, Newest};
+use crate::board::dead::{frequent_cause, target, target_in_words};
 use crate::board::trouble::Trouble;
 use crate::cli::doctor::DoctorArgs;
 use crate::server::advice::quoted;
@@ -166,9 +166,9 @@ fn dying(queue: &Queue) -> Looked {
     let lately = "messages have died in the last 10 minutes";
     let (what, advice) = match target(&queue.info).filter(|_| moves_dead(&queue.info)) {
         None => {
-            let known = Newest::read(queue.client, queue.name, &queue.info).known(queue.number("died"), (0, false));
-            let words = known.as_ref().and_then(Known::words).map(|words| format!("messages have died: {words}"));
-            let what = format!("{}; it has {} dead", words.unwrap_or(lately.to_owned()), queue.number("dead"));
+            let cause = frequent_cause(queue.client, queue.name, &queue.info);
+            let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
+            let what = format!("{lately}{cause}; it has {} dead", queue.number("dead"));
             (what, "look with dqctl dead QUEUE --by-error".to_owned())
         }
         Some((kind, name)) => {

@@ -6,15 +6,15 @@ use super::html::{act, address, advice, conditions, queue_link, time};
 use super::params::Params;
 use super::problem::Problem;
 use super::{chart, servers};
-use crate::board::condition::{Condition, Level, RECENT};
-use crate::board::dead::Newest;
+use crate::board::condition::{Condition, Level};
+use crate::board::dead::frequent_cause;
 use crate::board::row::{Row, Status};
 use crate::board::sort::Sort;
 use crate::findings::{Finding, Found, Subject};
 use crate::server::failure::Failure;
 use crate::text::name::shown;
 use crate::text::number::separated;
-use crate::text::time::{now_ms, span};
+use crate::text::time::span;
 use clap::ValueEnum;
 use dq_client::Error;
 use maud::{html, Markup};
@@ -208,12 +208,8 @@ fn cell(row: &Row, order: &str) -> String {
 /// Of what messages died lately, if they do.
 pub fn died(app: &App, name: &[u8], row: &Row) -> Markup {
     let info = Some(&row.info).filter(|_| row.has(Condition::Dying));
-    let since = now_ms().saturating_sub(RECENT);
-    let known = info.and_then(|info| {
-        let newest = Newest::read(&app.client, name, info);
-        newest.known(info.int("died").unwrap_or(0), row.history.died(since))?.words()
-    });
-    html! { @if let Some(words) = known { " " span.dim { (words) } } }
+    let cause = info.and_then(|info| frequent_cause(&app.client, name, info));
+    html! { @if let Some(cause) = cause { " " span.dim { (cause) } } }
 }
 
 fn states() -> Vec<(&'static str, &'static str)> {

@@ -16,7 +16,7 @@ pub use cause::{cause_of, error_of};
 pub use causes::{causes, Cause, Causes};
 pub use filter::{is_older, older_than, since, Among, Condition, Filter};
 pub use letters::{as_it_died, is_letter};
-pub use newest::{Known, Newest};
+pub use newest::frequent_cause;
 pub use target::{target, target_in_words, target_queue};
 
 use crate::board::scan;
