@@ -66,10 +66,6 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Man(args) => return daily::generate::man(args, &output),
         _ => {}
     }
-    // The page and top have no room for it.
-    if !matches!(cli.command, Command::Web(_) | Command::Top(_)) {
-        server::advice::connected_with(cli.connection.words(), cli::names());
-    }
     let patience = cli.command.patience();
     if let Command::Work(args) = &cli.command {
         return work::work(&cli.connection, args, patience);

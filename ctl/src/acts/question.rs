@@ -3,7 +3,7 @@
 use super::{Meant, Plan};
 use crate::board::dead::older_than;
 use crate::cli::{Act, FlowArg};
-use crate::server::advice::{dump_of_dead, reaching};
+use crate::server::advice::dump_of_dead;
 use crate::text::name::{MessageId, QueueName};
 use crate::text::number::messages;
 use crate::text::number::separated;
@@ -84,7 +84,7 @@ impl Act {
             [queue] if !plan.is_of_several => queue.to_string(),
             _ => "QUEUE".to_owned(),
         };
-        reaching(&format!("{} {what}{}?", self.verb(), self.consequence(plan, &queue)))
+        format!("{} {what}{}?", self.verb(), self.consequence(plan, &queue))
     }
 
     /// What is about no message that the queue holds.

@@ -35,11 +35,6 @@ pub fn overview() -> String {
     )
 }
 
-/// The names of all commands.
-pub fn names() -> Vec<String> {
-    Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
-}
-
 /// The command that the command line names, also if its options are wrong.
 pub fn named() -> Option<String> {
     let command = Cli::command();

@@ -9,7 +9,7 @@ use crate::cli::DeadArgs;
 use crate::output::progress::Progress;
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
-use crate::server::advice::{reaching, tell};
+use crate::server::advice::tell;
 use crate::server::failure::{Failure, Outcome};
 use crate::server::reply::{self, Fields};
 use crate::text::name::{shown, QueueName};
@@ -155,7 +155,7 @@ fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, 
 /// Says what a list leaves out; in a pipe only if nobody asked for so few.
 fn left_out(args: &DeadArgs, text: &str, output: &Output) -> Result<(), Failure> {
     if output.is_for_people() && !output.json {
-        output.line(&reaching(text))?;
+        output.line(text)?;
     } else if args.count.is_none() {
         tell(text);
     }

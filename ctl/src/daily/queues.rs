@@ -8,7 +8,7 @@ use crate::board::latency::{Histogram, TOLD};
 use crate::board::message::{meaning, setting, TIMES};
 use crate::cli::QueueArgs;
 use crate::output::Output;
-use crate::server::advice::{for_queue, reaching, tell};
+use crate::server::advice::{for_queue, tell};
 use crate::server::failure::{Failure, Outcome};
 use crate::server::reply::{info as read, Fields};
 use crate::text::name::QueueName;
@@ -57,8 +57,7 @@ pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcom
         if field == "blocked" {
             // A user who may not read the groups still sees how many messages they hold.
             let held = groups::held(client, name.as_bytes(), &info).unwrap_or_default();
-            let sentences =
-                groups::sentences(&held).into_iter().map(|text| reaching(&for_queue(&text, &name.to_string())));
+            let sentences = groups::sentences(&held).into_iter().map(|text| for_queue(&text, &name.to_string()));
             pairs.extend(sentences.map(|text| ("held".to_owned(), text)));
         }
     }

@@ -195,8 +195,7 @@ impl Findings {
 }
 
 /// Prints findings, or that there is `nothing`. The outcome says whether something is to be done.
-pub fn print(mut findings: Vec<Finding>, output: &Output, nothing: &str) -> Result<Outcome, Failure> {
-    findings.iter_mut().for_each(|finding| finding.found.advice = advice::reaching(&finding.found.advice));
+pub fn print(findings: Vec<Finding>, output: &Output, nothing: &str) -> Result<Outcome, Failure> {
     for finding in &findings {
         if output.json {
             output.object(&finding.json())?;

@@ -5,7 +5,6 @@ pub mod progress;
 mod table;
 pub mod text;
 
-use crate::server::advice::reaching;
 use crate::server::failure::Failure;
 use crate::text::name::QueueName;
 use crate::text::number::separated;
@@ -176,7 +175,7 @@ impl Output {
     /// What only a person wants to know: it is printed on a terminal and not in a pipe.
     pub fn remark(&self, text: &str) -> Result<(), Failure> {
         if self.is_terminal {
-            self.line(&reaching(text))?;
+            self.line(text)?;
         }
         Ok(())
     }

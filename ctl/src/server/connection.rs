@@ -1,6 +1,5 @@
 //! Which server, and how to connect to it: the options that every command takes.
 
-use crate::server::advice::quoted;
 use crate::server::failure::Failure;
 use crate::server::reply::text;
 use clap::Args;
@@ -33,19 +32,6 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The options that were given on the command line, as words of a shell. A URL that names a user may hold a password, which
-    /// is not printed.
-    pub fn words(&self) -> String {
-        let is_typed = |url: &&String| std::env::var("DQ_URL").ok().as_ref() != Some(*url);
-        let url = self.url.as_ref().filter(is_typed);
-        let url = url.map(|url| format!("-u {}", if url.contains('@') { "URL".to_owned() } else { quoted(url) }));
-        let cluster = self.cluster.then(|| "--cluster".to_owned());
-        let files = [("--cacert", &self.cacert), ("--cert", &self.cert), ("--key", &self.key)];
-        let files = files.into_iter().filter_map(|(option, file)| Some((option, file.as_ref()?)));
-        let files = files.map(|(option, file)| format!("{option} {}", quoted(&file.to_string_lossy())));
-        url.into_iter().chain(cluster).chain(files).collect::<Vec<_>>().join(" ")
-    }
-
     /// A client that repeats a command for this long if the server cannot be reached.
     pub fn client(&self, patience: Duration) -> Result<Client, Failure> {
         self.client_or(None, patience)

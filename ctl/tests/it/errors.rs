@@ -219,22 +219,3 @@ fn a_server_that_hangs_is_not_to_be_started() {
         assert!(!ran.err.contains("start the server"), "{ran:?}");
     }
 }
-
-#[test]
-fn commands_in_advice_reach_the_server_that_the_command_line_named() {
-    let server = Server::start();
-    let url = server.url();
-    let named = run(without_server(&["-u", &url, "info", "none"]));
-    assert!(named.err.contains(&format!("; dqctl -u {url} ls lists the queues")), "{named:?}");
-    for id in 0..4 {
-        ok(&server, &["push", &format!("q{id}"), "x"]);
-        ok(&server, &["pause", &format!("q{id}")]);
-    }
-    let found = run(without_server(&["doctor", "-u", &url]));
-    assert!(found.out.contains(&format!("resume it with dqctl -u {url} resume q0")), "{found:?}");
-    // The environment is the same for the next command.
-    assert!(dqctl(&server, &["doctor"]).out.contains("resume it with dqctl resume q0"));
-    server.ask(&["ACL", "SETUSER", "ann", "on", ">pw", "~*", "+@all"]);
-    let secret = run(without_server(&["-u", &url.replace("redis://", "redis://ann:pw@"), "info", "none"]));
-    assert!(secret.err.contains("; dqctl -u URL ls lists the queues"), "{secret:?}");
-}
