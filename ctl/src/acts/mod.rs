@@ -10,7 +10,7 @@ mod question;
 mod steps;
 mod why;
 
-pub use why::{no_such_id, no_such_queue, where_letters_are, where_the_dead_are};
+pub use why::{no_such_id, no_such_queue, where_the_dead_are};
 
 use crate::board::dead::{Among, Filter};
 use crate::board::names;

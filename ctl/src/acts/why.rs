@@ -1,13 +1,12 @@
 //! Why an act left things as they are, and where the messages are that it did not find.
 
 use super::{Meant, Report};
-use crate::board::dead::{pages, target_in_words, target_queue, Among, Filter};
+use crate::board::dead::{target_in_words, target_queue, Among};
 use crate::cli::Act;
 use crate::server::advice::quoted;
 use crate::server::reply::{self, Fields};
 use crate::text::name::{shown, MessageId, QueueName};
 use dq_client::{Client, State};
-use std::ops::ControlFlow;
 
 /// What a message must be that is neither dead nor done yet.
 const ALIVE: &str = "alive";
@@ -80,7 +79,6 @@ pub fn nothing(act: &Act, client: &Client, queue: &QueueName, report: Report) ->
 fn add_where_dead(client: &Client, queue: &QueueName, mut report: Report) -> Report {
     let info = reply::info(client, queue.as_bytes()).ok().flatten();
     report.notes.extend(info.and_then(|info| where_the_dead_are(queue, &info)));
-    report.notes.extend(where_letters_are(client, queue));
     report
 }
 
@@ -92,21 +90,4 @@ pub fn where_the_dead_are(queue: &QueueName, info: &Fields) -> Option<String> {
         format!(": dqctl dead {letters} lists them, and dqctl redrive {letters} sends them back")
     });
     Some(format!("the dead messages of {queue} go to {target}{back}"))
-}
-
-/// How the dead messages of other queues are seen and redriven, if the first messages of this one are such.
-pub fn where_letters_are(client: &Client, queue: &QueueName) -> Option<String> {
-    let (filter, mut found) = (Filter { among: Among::Letters, ..Filter::default() }, false);
-    let looked = pages(client, queue.as_bytes(), &filter, |page| {
-        found = !page.is_empty();
-        Ok(ControlFlow::Break(()))
-    });
-    let name = quoted(&queue.to_string());
-    // A user may be allowed only to read dead messages.
-    (looked.is_ok() && found).then(|| {
-        format!(
-            "{queue} has messages that died in other queues: dqctl dead {name} --letters lists them, and \
-             dqctl redrive {name} --letters sends them back"
-        )
-    })
 }

@@ -1,8 +1,7 @@
 //! `dqctl dead`.
 
 use super::NOT_ALL;
-use crate::acts::{no_such_queue, where_letters_are, where_the_dead_are};
-use crate::board::condition::moves_dead;
+use crate::acts::{no_such_queue, where_the_dead_are};
 use crate::board::dead::{cause_of, causes, error_of, pages, Cause, Causes};
 use crate::board::names;
 use crate::cli::DeadArgs;
@@ -51,10 +50,8 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
     };
     let (names, missing) = names::find_reachable(client, Some(pattern))?;
     let names: Vec<QueueName> = names.iter().map(|name| QueueName::of(name)).collect();
-    let (mut all, mut denied, mut moving) = (Causes::default(), None, 0_u64);
+    let (mut all, mut denied) = (Causes::default(), None);
     for name in &names {
-        let info = if args.letters { None } else { reply::info(client, name.as_bytes()).ok().flatten() };
-        moving += u64::from(info.is_some_and(|info| moves_dead(&info) && info.int("died").unwrap_or(0) > 0));
         match causes_in(client, args, name) {
             Ok(causes) => causes.into_iter().flatten().for_each(|cause| all.add(name, cause)),
             Err(failure) if failure.is_denied() => denied = Some(failure.of(NOT_ALL)),
@@ -63,13 +60,6 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
     }
     let (causes, places) = all.sorted();
     print_causes(&causes, Some(&places), args, output)?;
-    if moving > 0 {
-        let queues = if moving == 1 { "1 queue moves".to_owned() } else { format!("{moving} queues move") };
-        say!(
-            "dqctl: {queues} dead messages away (--deadforward); those that are in another queue are counted there with \
-             --letters"
-        );
-    }
     missing.or(denied).map_or(Ok(Outcome::found(!names.is_empty())), Err)
 }
 
@@ -166,9 +156,6 @@ fn left_out(args: &DeadArgs, text: &str, output: &Output) -> Result<(), Failure>
 fn say_where(client: &Client, args: &DeadArgs) -> Result<(), Failure> {
     if let Some(info) = reply::info(client, args.queue.as_bytes())? {
         where_the_dead_are(&args.queue, &info).iter().for_each(tell);
-        // Unless they are listed.
-        let letters = if args.letters { None } else { where_letters_are(client, &args.queue) };
-        letters.iter().for_each(tell);
     }
     Ok(())
 }
