@@ -93,8 +93,6 @@ pub struct About {
     pub is_known: bool,
     /// Whether all queues that were found then have been read.
     pub is_read: bool,
-    /// Whether there are more queues than a board holds.
-    pub is_limited: bool,
     /// Why the queues of some servers of a cluster are missing or out of date.
     pub missing: Option<String>,
     /// Why some queues cannot be read, if the user may not.
@@ -210,7 +208,6 @@ impl Board {
         let (names, missing) = names::find_reachable(&self.client, self.pattern.as_deref())?;
         let mut state = self.lock();
         let state = &mut *state;
-        state.about.is_limited = names.len() > QUEUES;
         let names: HashSet<&Vec<u8>> = names.iter().take(QUEUES).collect();
         state.rows.retain(|name, row| {
             let is_found = names.contains(name);

@@ -5,11 +5,7 @@ use clap::Args;
 
 #[derive(Args, Debug, Default)]
 pub struct LsArgs {
-    /// Only queues whose name matches this glob, like --match
-    #[arg(value_name = "PATTERN", conflicts_with = "pattern")]
-    pub glob: Option<String>,
     /// Only queues whose name matches this glob
-    #[arg(long = "match", value_name = "PATTERN")]
     pub pattern: Option<String>,
     /// Only queues that something is wrong with; red before amber, then those that lose messages
     #[arg(long)]
@@ -23,10 +19,4 @@ pub struct LsArgs {
     /// Only the first ones, after they were sorted
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
-}
-
-impl LsArgs {
-    pub fn pattern(&self) -> Option<&str> {
-        self.pattern.as_deref().or(self.glob.as_deref())
-    }
 }

@@ -16,7 +16,7 @@ pub fn ls(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Fa
         let name = sort.name();
         return Err(Failure::usage(format!("one look measures no messages a second for --sort {name}: use dqctl top")));
     }
-    let board = Board::new(client.clone(), args.pattern().map(str::to_owned), Memory::Fields);
+    let board = Board::new(client.clone(), args.pattern.clone(), Memory::Fields);
     board.sweep()?;
     let missing = missing(&board);
     board.rows(|rows| print(rows, missing, args, output))?;
@@ -60,7 +60,7 @@ fn remark(rows: &Rows, args: &LsArgs) -> String {
 
 /// What a terminal shows instead of an empty list.
 fn none(args: &LsArgs) -> &'static str {
-    match (args.trouble, args.pattern()) {
+    match (args.trouble, &args.pattern) {
         (true, None) => "nothing is wrong with any queue",
         (true, Some(_)) => "nothing is wrong with any queue that matches",
         (false, Some(_)) => "no queue matches",

@@ -209,8 +209,8 @@ fn ls_finds_queues_and_nothing_else() {
     };
     assert_eq!(names(&["ls"]), ["mail:a", "mail:b", "other"]);
     assert_eq!(names(&["info"]), ["mail:a", "mail:b", "other"]);
-    assert_eq!(names(&["ls", "--match", "mail:*"]), ["mail:a", "mail:b"]);
-    let objects = json(&server, &["ls", "--match", "other"]);
+    assert_eq!(names(&["ls", "mail:*"]), ["mail:a", "mail:b"]);
+    let objects = json(&server, &["ls", "other"]);
     assert_eq!((&objects[0]["queue"], &objects[0]["ready"]), (&json!("other"), &json!(1)));
 }
 

@@ -82,7 +82,7 @@ fn without_queues_a_terminal_says_so() {
     assert!(on_terminal(&server, "ls", true).contains("dqctl push mail hello"));
     ok(&server, &["push", "q", "x"]);
     assert_eq!(on_terminal(&server, "ls --trouble", true), "nothing is wrong with any queue\n");
-    assert_eq!(on_terminal(&server, "ls --match none", true), "no queue matches\n");
+    assert_eq!(on_terminal(&server, "ls none", true), "no queue matches\n");
 }
 
 #[test]
