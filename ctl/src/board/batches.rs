@@ -13,27 +13,19 @@ pub fn info(client: &Client, queue: &[u8], name: &[u8]) -> Result<Option<Fields>
     Ok(Fields::read(reply).ok().flatten())
 }
 
-/// The batches of the messages that a queue holds, with what [`info`] says of them.
-pub struct Found {
-    pub batches: Vec<(Vec<u8>, Fields)>,
-    /// How many batches no message belongs to any more, so that their names cannot be found. All of them are open. Zero if
-    /// not all messages were looked at.
-    pub empty: usize,
-}
-
+/// The batches of the messages that a queue holds, with what [`info`] says of them. One without messages cannot be found.
+///
 /// Looks at no more than about `most` messages. `None` if the queue does not exist.
-pub fn find(client: &Client, queue: &[u8], most: usize) -> Result<Option<Found>, Failure> {
+pub fn find(client: &Client, queue: &[u8], most: usize) -> Result<Option<Vec<(Vec<u8>, Fields)>>, Failure> {
     let Some(of_queue) = Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)? else {
         return Ok(None);
     };
-    let (mut names, mut looked, mut is_limited) = (BTreeSet::new(), 0, false);
-    let all = of_queue.int("batches").and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
-    if all > 0 {
+    let (mut names, mut looked) = (BTreeSet::new(), 0);
+    if of_queue.number("batches") > 0 {
         scan::pages(client, queue, &of_queue, &[], |page| {
             looked += page.len();
             names.extend(page.iter().map(|message| message.bytes("batch").to_vec()).filter(|name| !name.is_empty()));
-            is_limited = looked >= most;
-            Ok(if is_limited { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            Ok(if looked >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
     }
     let mut batches = Vec::new();
@@ -43,6 +35,5 @@ pub fn find(client: &Client, queue: &[u8], most: usize) -> Result<Option<Found>,
             batches.push((name, fields));
         }
     }
-    let empty = if is_limited { 0 } else { all.saturating_sub(batches.len()) };
-    Ok(Some(Found { batches, empty }))
+    Ok(Some(batches))
 }

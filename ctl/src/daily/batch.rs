@@ -43,7 +43,7 @@ fn list(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, F
         return Ok(Outcome::Nothing);
     };
     let mut table = Table::new(COLUMNS);
-    for (name, fields) in found.batches {
+    for (name, fields) in found {
         let name = String::from_utf8_lossy(&name).into_owned();
         if output.json {
             let mut object = fields.json();
@@ -60,14 +60,6 @@ fn list(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, F
     }
     if !output.json {
         output.table(&table)?;
-    }
-    if found.empty > 0 {
-        let (are, have) = if found.empty == 1 { ("batch", "has") } else { ("batches", "have") };
-        tell(format!(
-            "{} open {are} of {} {have} no message left: who began it knows its name; dqctl batch {1} NAME --then \
-             PAYLOAD closes it, and --cancel removes it",
-            found.empty, args.queue
-        ));
     }
     Ok(Outcome::Done)
 }

@@ -152,12 +152,7 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
         (Outcome::Nothing | Outcome::Done, None) => {}
     }
     match (outcome, id) {
-        (Outcome::Nothing, Some(id)) if args.prefix => {
-            say!("dqctl: no queue has a message whose id begins with {id}")
-        }
-        (Outcome::Nothing, Some(id)) => {
-            say!("dqctl: no queue has a message {id}; with --prefix, those are found whose ids begin with it")
-        }
+        (Outcome::Nothing, Some(id)) => say!("dqctl: no queue has a message {id}"),
         (Outcome::Nothing, None) => say!("dqctl: no queue has a message{filter}"),
         (Outcome::Done, _) if !output.json => output.table(&table)?,
         (Outcome::Done, _) => {}

@@ -253,5 +253,5 @@ fn batch(queue: &Queue) -> Looked {
         );
         Some(Found::new(Warning, what, "nothing follows when they have ended", advice))
     };
-    Ok(found.map_or_else(Vec::new, |found| found.batches.into_iter().filter_map(open).collect()))
+    Ok(found.map_or_else(Vec::new, |found| found.into_iter().filter_map(open).collect()))
 }

@@ -49,7 +49,7 @@ fn a_message_is_completed_and_awaited() {
     ok(&server, &["push", "q", "x", "--id", "open"]);
     for (queue, id, why) in [
         ("q", "open", "not completed in time"),
-        ("q", "none", "it was never pushed"),
+        ("q", "none", "the queue q has no such message: none"),
         ("none", "m", "there is no queue none"),
     ] {
         let ran = dqctl(&server, &["await", queue, id, "--for", "20ms"]);
@@ -82,23 +82,4 @@ fn what_a_handler_writes_is_the_result_if_the_queue_retains() {
     assert!(log.contains("q: long has no result") && log.lines().count() == 2, "{log}");
     work.signal("TERM");
     work.until_ended();
-}
-
-#[test]
-fn a_message_that_leaves_while_it_is_awaited_is_told_from_an_unknown_one() {
-    let server = Server::start();
-    for (retain, hint) in [("0", true), ("3600000", false)] {
-        server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
-        server.ask(&["DQ.ALTER", "q", "RETAIN", retain]);
-        let mut wait = command(&server, &["await", "q", "m", "--for", "1h"]);
-        let waiting = wait.stderr(Stdio::piped()).spawn().unwrap();
-        server.until_blocked(1);
-        ok(&server, &["cancel", "q", "m"]);
-        let err = String::from_utf8(waiting.wait_with_output().unwrap().stderr).unwrap();
-        assert!(
-            err.contains("the message m has left the queue q: it was cancelled, or completed and not kept"),
-            "{err}"
-        );
-        assert_eq!(err.contains("dqctl alter q --retain TIME"), hint, "{err}");
-    }
 }
