@@ -96,12 +96,6 @@ impl Held {
         Some(Held { group: group.name, why, oldest_due })
     }
 
-    /// Whether both hold messages back for the same cause.
-    pub fn is_like(&self, other: &Held) -> bool {
-        let is_endless = |held: &Held| held.why == Why::Paused(None);
-        self.rank() == other.rank() && is_endless(self) == is_endless(other)
-    }
-
     /// Those that somebody has to resume come first.
     fn rank(&self) -> u8 {
         match self.why {

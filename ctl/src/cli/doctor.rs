@@ -18,9 +18,6 @@ pub struct DoctorArgs {
     /// How long a paused queue may keep a message that is due
     #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "1h")]
     pub max_paused: Duration,
-    /// How long a batch may be open, without anybody saying what follows it
-    #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "1d")]
-    pub max_open: Duration,
     /// Only what is critical: messages are lost, or are not delivered at all
     #[arg(long)]
     pub critical: bool,
@@ -35,7 +32,6 @@ impl Default for DoctorArgs {
             max_ready: hours(1) / 60,
             max_dead: hours(7 * 24),
             max_paused: hours(1),
-            max_open: hours(24),
             critical: false,
         }
     }

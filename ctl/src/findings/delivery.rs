@@ -1,13 +1,11 @@
 //! Whether ready messages are taken: nobody does, consumers hang or are too few, or a limit or a group holds them back.
 
-use super::finding::{Found, Severity};
-use super::queue::{nothing, one, Looked, Queue};
+use super::finding::Severity;
+use super::queue::{one, Looked, Queue};
 use crate::board::condition::{Condition, Level, POLLED};
 use crate::board::groups::{Held, Why};
-use crate::server::advice::quoted;
-use crate::server::reply::{self, Fields};
-use crate::text::time::{now_ms, span};
-use dq_client::{cmd, Resend};
+use crate::server::failure::Failure;
+use crate::text::time::{millis, now_ms, span};
 use std::time::Duration;
 
 /// Why messages have been ready for longer than they may.
@@ -21,7 +19,7 @@ enum Cause {
 }
 
 /// `None` if they have not, or if that is explained by a pause, forwarding or groups.
-fn cause(queue: &Queue) -> Result<Option<(Cause, u64)>, dq_client::Error> {
+fn cause(queue: &Queue) -> Result<Option<(Cause, u64)>, Failure> {
     let Some(age) = queue.since("oldest-ready", queue.limits.max_ready) else { return Ok(None) };
     let is_forwarded = !matches!(queue.info.text("forward").as_str(), "" | "NONE");
     let (ready, blocked) = (queue.number("ready"), queue.number("blocked"));
@@ -67,7 +65,7 @@ fn held(queue: &Queue) -> String {
 }
 
 pub fn unserved(queue: &Queue) -> Looked {
-    let Some((Cause::Unserved, age)) = cause(queue).unwrap_or(None) else { return nothing() };
+    let Some((Cause::Unserved, age)) = cause(queue).unwrap_or(None) else { return Ok(None) };
     let last = queue.since("last-delivery", Duration::ZERO);
     let last = last.map_or("none was ever taken".to_owned(), |ago| format!("the last one was taken {} ago", span(ago)));
     let (why, advice) =
@@ -76,23 +74,14 @@ pub fn unserved(queue: &Queue) -> Looked {
 }
 
 pub fn stuck(queue: &Queue) -> Looked {
-    let Some((Cause::Stuck, age)) = cause(queue).unwrap_or(None) else { return nothing() };
-    // The one whose lease ends first is the likely one.
-    let peek = cmd("DQ.PEEK").arg(queue.name).arg("inflight").arg("COUNT").arg(1).clone();
-    let first = reply::list(queue.client.call(&peek, Resend::Harmless)?).unwrap_or_default().into_iter().next();
-    let first = first.and_then(|message| Fields::read(message).ok().flatten()).unwrap_or_default();
-    let release = match first.text("consumer").as_str() {
-        "" => format!("dqctl nack QUEUE {}", quoted(&first.text("id"))),
-        name => format!("dqctl release QUEUE {}", quoted(name)),
-    };
-    let advice =
-        format!("if it is gone, take it back with {release}; who holds the others, list with dqctl consumers QUEUE");
+    let Some((Cause::Stuck, age)) = cause(queue).unwrap_or(None) else { return Ok(None) };
+    let advice = "dqctl consumers QUEUE lists who holds them; take back those of one that is gone with dqctl release";
     let why = "deliveries take long, or consumers are gone or hang and keep their messages";
     one(severity(queue), format!("it is late: {}{}", ready(queue, age), held(queue)), why, advice)
 }
 
 pub fn behind(queue: &Queue) -> Looked {
-    let Some((Cause::Behind, age)) = cause(queue)? else { return nothing() };
+    let Some((Cause::Behind, age)) = cause(queue)? else { return Ok(None) };
     let ready = ready(queue, age);
     if queue.has(Condition::Occupied) {
         let why = "consumers hold as many messages as it lets them";
@@ -114,46 +103,20 @@ pub fn behind(queue: &Queue) -> Looked {
     }
 }
 
-/// Groups that hold messages back: one finding for each cause, of the first group, since there may be thousands. A pause of the
-/// queue explains all that waits.
+/// The group that has held messages back for longest; there may be thousands. A pause of the queue explains all that waits.
 pub fn groups(queue: &Queue) -> Looked {
     if queue.has(Condition::Paused) || queue.since("oldest-ready", queue.limits.max_ready).is_none() {
-        return nothing();
+        return Ok(None);
     }
-    let (all, mut known): (_, Vec<&Held>) = (queue.groups()?, Vec::new());
-    let mut found = Vec::new();
-    for held in all {
-        let age = u64::try_from(now_ms().saturating_sub(held.oldest_due)).unwrap_or(0);
+    let age = |held: &Held| u64::try_from(now_ms().saturating_sub(held.oldest_due)).unwrap_or(0);
+    let is_long = |held: &Held| {
         let limit = if matches!(held.why, Why::Paused(_)) { queue.limits.max_paused } else { queue.limits.max_ready };
-        let is_long = u128::from(age) >= limit.as_millis();
-        if known.iter().any(|known| known.is_like(held)) || !(is_long || held.why == Why::Paused(None)) {
-            continue;
-        }
-        known.push(held);
-        let group = quoted(&held.group);
-        let (what, advice) = match held.why {
-            Why::Paused(until) => {
-                let until = until.map_or("until it is resumed", |_| "for a time");
-                (format!("is paused {until}"), format!("resume it with dqctl resume QUEUE --group {group}"))
-            }
-            Why::Rate(_) => {
-                let rate = queue.doubled_rate("grouprate");
-                let advice = format!("push less, or double the rate with dqctl alter QUEUE --grouprate {rate}");
-                ("is at its rate".to_owned(), advice)
-            }
-            Why::Limit => {
-                let limit = queue.doubled("groupinflight");
-                let double = format!("double the limit with dqctl alter QUEUE --groupinflight {limit}");
-                ("is at its limit".to_owned(), format!("look with dqctl peek QUEUE --group {group}; {double}"))
-            }
-        };
-        let like = all.iter().filter(|other| other.is_like(held)).count();
-        let more = if like > 1 { format!(" (and {} more)", like - 1) } else { String::new() };
-        let what =
-            format!("its group {}{more} {what}, and its oldest message has been due for {}", held.group, span(age));
-        let severity = if is_long { Severity::Warning } else { Severity::Note };
-        let advice = format!("{advice}; dqctl groups QUEUE lists all of them");
-        found.push(Found::new(severity, what, "its messages wait", advice));
-    }
-    Ok(found)
+        age(held) >= millis(limit)
+    };
+    let all = queue.groups()?.iter().filter(|held| is_long(held) || held.why == Why::Paused(None));
+    let Some(first) = all.min_by_key(|held| (!is_long(held), held.oldest_due)) else { return Ok(None) };
+    let severity = if is_long(first) { Severity::Warning } else { Severity::Note };
+    let what = format!("its group {} holds messages back, the oldest for {}", first.group, span(age(first)));
+    let advice = format!("{}; dqctl groups QUEUE lists all groups", first.sentence());
+    one(severity, what, "the messages of the group wait", advice)
 }

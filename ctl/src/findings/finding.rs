@@ -75,19 +75,11 @@ impl Found {
     }
 }
 
-/// A check, by which programs know what was found, and what many queues of which it was found have in common.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Name {
-    /// It does not change with the text.
-    pub check: &'static str,
-    /// Nothing for servers.
-    pub kind: Option<&'static str>,
-}
-
 #[derive(Clone, Debug)]
 pub struct Finding {
     pub subject: Subject,
-    pub name: Name,
+    /// By which programs know what was found. It does not change with the text.
+    pub check: &'static str,
     pub found: Found,
     /// That of the queue.
     trouble: Trouble,
@@ -97,7 +89,7 @@ impl Finding {
     pub fn json(&self) -> Map<String, Json> {
         let mut object = Map::new();
         object.insert("severity".to_owned(), json!(self.found.severity.as_str()));
-        object.insert("check".to_owned(), json!(self.name.check));
+        object.insert("check".to_owned(), json!(self.check));
         match &self.subject {
             Subject::Server(server) => drop(object.insert("server".to_owned(), json!(server))),
             Subject::Queue(queue) => put(&mut object, "queue", queue),
@@ -105,9 +97,6 @@ impl Finding {
         }
         let texts = [("what", &self.found.what), ("why", &self.found.why), ("do", &self.found.advice)];
         object.extend(texts.map(|(name, text)| (name.to_owned(), json!(text))));
-        if let Some(kind) = self.name.kind {
-            object.insert("kind".to_owned(), json!(kind));
-        }
         object
     }
 
@@ -131,23 +120,17 @@ impl Finding {
     }
 
     fn is_like(&self, other: &Finding) -> bool {
-        self.name == other.name && self.found.severity == other.found.severity && self.name.kind.is_some()
+        let of_queues = [self, other].iter().all(|one| matches!(one.subject, Subject::Queue(_)));
+        of_queues && self.check == other.check && self.found.severity == other.found.severity
     }
 }
 
-/// One line for queues of which the same was found, with what to do about the first.
+/// One line for queues of which the same was found, with what was found of the first.
 fn together(first: &Finding, many: &[&Finding]) -> [String; 5] {
     let named: Vec<String> = many.iter().take(MOST_NAMED).map(|finding| finding.about()).collect();
     let (named, more) = (named.join(", "), many.len().saturating_sub(MOST_NAMED));
-    let Found { severity, why, advice, .. } = &first.found;
-    [
-        severity.as_str().to_owned(),
-        format!("{} queues", many.len()),
-        format!("{}: {named} and {more} more", first.name.kind.unwrap_or_default()),
-        // The reasons may differ.
-        if many.iter().all(|finding| finding.found.why == *why) { why.clone() } else { String::new() },
-        format!("{}: {advice}", first.about()),
-    ]
+    let [severity, _, what, why, advice] = first.cells();
+    [severity, format!("{} queues", many.len()), format!("{named} and {more} more; the first: {what}"), why, advice]
 }
 
 /// The findings so far.
@@ -155,33 +138,32 @@ fn together(first: &Finding, many: &[&Finding]) -> [String; 5] {
 pub struct Findings(Vec<Finding>);
 
 impl Findings {
-    pub fn add(&mut self, subject: &Subject, name: Name, mut found: Found, trouble: Trouble) {
+    pub fn add(&mut self, subject: &Subject, check: &'static str, mut found: Found, trouble: Trouble) {
         found.advice = match subject {
             Subject::Queue(queue) => advice::for_queue(&found.advice, &shown(queue)),
             Subject::Server(server) => advice::for_server(&found.advice, server),
             Subject::All => found.advice,
         };
-        self.0.push(Finding { subject: subject.clone(), name, found, trouble });
+        self.0.push(Finding { subject: subject.clone(), check, found, trouble });
     }
 
     /// Something was not looked at, because the user lacks a right. It is reported once.
-    pub fn not_checked(&mut self, subject: &Subject, check: &'static str, what: &str, right: &str) {
-        let is_known = |known: &Finding| known.found.severity == Severity::NotChecked && known.found.what == what;
-        if let Some(known) = self.0.iter_mut().find(|known| is_known(known)) {
+    pub fn not_checked(&mut self, subject: &Subject, check: &'static str, right: &str) {
+        let what = format!("what needs the right {right}");
+        let is_known = |known: &&mut Finding| known.found.severity == Severity::NotChecked && known.found.what == what;
+        if let Some(known) = self.0.iter_mut().find(is_known) {
             if known.subject != *subject {
                 known.subject = Subject::All;
             }
             return;
         }
-        let (why, advice) =
-            ("the user or the network does not allow it", format!("grant the user {right} with ACL SETUSER"));
-        let found = Found::new(Severity::NotChecked, what, why, advice);
-        self.add(subject, Name { check, kind: None }, found, Trouble::default());
+        let found = Found::new(Severity::NotChecked, what, "the user does not have it", "grant it with ACL SETUSER");
+        self.add(subject, check, found, Trouble::default());
     }
 
     /// Whether a check found something critical.
     pub fn is_critical(&self, check: &str) -> bool {
-        self.0.iter().any(|finding| finding.name.check == check && finding.found.severity == Severity::Critical)
+        self.0.iter().any(|finding| finding.check == check && finding.found.severity == Severity::Critical)
     }
 
     /// The most important one first; of queues, the one that loses messages, and the one where most wait.
@@ -223,6 +205,6 @@ pub fn print(findings: Vec<Finding>, output: &Output, nothing: &str) -> Result<O
 impl Findings {
     /// The checks that found something, with their severity.
     pub fn names(&self) -> Vec<(Severity, &'static str)> {
-        self.0.iter().map(|finding| (finding.found.severity, finding.name.check)).collect()
+        self.0.iter().map(|finding| (finding.found.severity, finding.check)).collect()
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The settings that are looked at.
-const SETTINGS: [&str; 4] = ["save", "appendfsync", "min-replicas-to-write", "no-appendfsync-on-rewrite"];
+const SETTINGS: [&str; 3] = ["save", "appendfsync", "min-replicas-to-write"];
 
 /// One server at one time.
 #[derive(Default)]
@@ -72,33 +72,13 @@ impl ServerInfo {
     }
 
     /// The replicas of a master: the values of `slave0`, `slave1` and so on.
-    pub fn replicas(&self) -> Vec<Replica> {
-        let is_replica =
-            |name: &str| name.strip_prefix("slave").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
-        let lines = self.fields.iter().filter(|(name, _)| is_replica(name)).map(|(_, line)| line);
-        lines.filter_map(|line| Replica::parse(line)).collect()
-    }
-}
-
-/// What a master says of a replica.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Replica {
-    pub address: Address,
-    pub state: String,
-    pub offset: u64,
-    /// Seconds since it was last heard of.
-    pub lag: u64,
-}
-
-impl Replica {
-    fn parse(line: &str) -> Option<Replica> {
-        let parts: BTreeMap<&str, &str> = line.split(',').filter_map(|part| part.split_once('=')).collect();
-        Some(Replica {
-            address: Address::Tcp((*parts.get("ip")?).to_owned(), parts.get("port")?.parse().ok()?),
-            state: (*parts.get("state")?).to_owned(),
-            offset: parts.get("offset")?.parse().ok()?,
-            lag: parts.get("lag").and_then(|lag| lag.parse().ok()).unwrap_or(0),
-        })
+    pub fn replicas(&self) -> Vec<Address> {
+        let address = |(name, line): (&String, &String)| {
+            name.strip_prefix("slave").filter(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))?;
+            let value = |name: &str| line.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
+            Some(Address::Tcp(value("ip")?.to_owned(), value("port")?.parse().ok()?))
+        };
+        self.fields.iter().filter_map(address).collect()
     }
 }
 

@@ -14,43 +14,43 @@ use crate::board::trouble::Trouble;
 use crate::cli::doctor::DoctorArgs;
 use crate::output::Output;
 use crate::server::failure::{Failure, Outcome};
-use dq_client::{cmd, Address, Client, Error};
+use dq_client::{Address, Client, Error};
+use finding::Findings;
 pub use finding::{Finding, Found, Severity, Subject};
-use finding::{Findings, Name};
 use info::ServerInfo;
 
 /// What is found with the default limits, the most important first.
 pub fn examine(client: &Client) -> Result<Vec<Finding>, Failure> {
-    let mut findings = Findings::default();
-    look_at_servers(client, &mut findings)?;
-    look_at_queues(client, &DoctorArgs::default(), &mut findings)?;
-    Ok(findings.sorted())
+    look(client, &DoctorArgs::default()).map(|(findings, _)| findings)
 }
 
 pub fn doctor(client: &Client, args: &DoctorArgs, output: &Output) -> Result<Outcome, Failure> {
+    let (mut findings, [servers, queues]) = look(client, args)?;
+    findings.retain(|finding| !args.critical || finding.found.severity == Severity::Critical);
+    let nothing = if args.critical { "nothing critical" } else { "nothing" };
+    finding::print(findings, output, &format!("{nothing} found: servers: {servers}, queues: {queues}"))
+}
+
+/// Returns the findings, and the numbers of servers and queues.
+fn look(client: &Client, args: &DoctorArgs) -> Result<(Vec<Finding>, [usize; 2]), Failure> {
     let mut findings = Findings::default();
     let servers = look_at_servers(client, &mut findings)?;
     let queues = look_at_queues(client, args, &mut findings)?;
-    let mut findings = findings.sorted();
-    findings.retain(|finding| !args.critical || finding.found.severity == Severity::Critical);
-    let nothing = if args.critical { "nothing critical" } else { "nothing" };
-    let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
-    let nothing = format!("{nothing} found: {} and {}", count(servers, "server"), count(queues, "queue"));
-    finding::print(findings, output, &nothing)
+    Ok((findings.sorted(), [servers, queues]))
 }
 
 /// All masters and their replicas. Returns how many.
 fn look_at_servers(client: &Client, findings: &mut Findings) -> Result<usize, Failure> {
     let mut seen: Vec<(Address, ServerInfo)> = Vec::new();
     for server in client.servers()? {
-        match read(client, &server) {
+        match ServerInfo::read(client, &server) {
             Ok(info) => {
                 servers::is_master(&server, &info, findings);
                 seen.push((server, info));
             }
             Err(Error::NoPermission(_)) => {
                 let subject = Subject::Server(server.to_string());
-                findings.not_checked(&subject, "info", "the state of the server", "+info");
+                findings.not_checked(&subject, "info", "+info");
             }
             Err(error) if client.is_cluster() && error.is_transient() => {
                 servers::unreachable(&server, false, &error, findings);
@@ -60,22 +60,14 @@ fn look_at_servers(client: &Client, findings: &mut Findings) -> Result<usize, Fa
     }
     let replicas: Vec<_> = seen.iter().flat_map(|(_, info)| info.replicas()).collect();
     for replica in replicas {
-        match read(client, &replica.address) {
-            Ok(info) => seen.push((replica.address, info)),
-            Err(error) => servers::unreachable(&replica.address, true, &error, findings),
+        match ServerInfo::read(client, &replica) {
+            Ok(info) => seen.push((replica, info)),
+            Err(error) => servers::unreachable(&replica, true, &error, findings),
         }
     }
     seen.iter().for_each(|(server, info)| servers::check(server, info, findings));
-    servers::compare(&seen, findings);
+    servers::compare_versions(&seen, findings);
     Ok(seen.len())
-}
-
-/// Reads a server, and once more if it does not answer: one that loads or writes to a slow disk is silent for seconds.
-fn read(client: &Client, server: &Address) -> Result<ServerInfo, Error> {
-    match ServerInfo::read(client, server) {
-        Err(error) if error.is_transient() => ServerInfo::read(client, server),
-        read => read,
-    }
 }
 
 /// All queues. Returns how many.
@@ -85,18 +77,16 @@ fn look_at_queues(client: &Client, args: &DoctorArgs, findings: &mut Findings) -
     if is_partial && !client.is_cluster() {
         return Ok(0);
     }
-    for server in client.servers()? {
-        if let Err(Error::NoPermission(_)) = client.call_on(&server, cmd("SCAN").arg(0).arg("COUNT").arg(1)) {
-            findings.not_checked(&Subject::All, "queues", "the queues", "+scan");
-            return Ok(0);
-        }
-    }
     match look_at_each(client, args, findings) {
+        Err(failure) if failure.is_denied() => {
+            findings.not_checked(&Subject::All, "queues", "+scan");
+            Ok(0)
+        }
         // The servers that answer refuse to serve if a part of the cluster is missing.
         Err(failure) if is_partial => {
             let advice = "run dqctl doctor again when all servers are back";
             let found = Found::new(Severity::NotChecked, "the queues", failure.to_string(), advice);
-            findings.add(&Subject::All, Name { check: "queues", kind: None }, found, Trouble::default());
+            findings.add(&Subject::All, "queues", found, Trouble::default());
             Ok(0)
         }
         looked => looked,

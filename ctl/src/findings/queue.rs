@@ -4,13 +4,14 @@ use super::finding::{Found, Severity};
 use crate::board::condition::{Condition, Level};
 use crate::board::groups::{self, Held};
 use crate::cli::doctor::DoctorArgs;
+use crate::server::failure::Failure;
 use crate::server::reply::Fields;
 use crate::text::time::{exact, millis};
-use dq_client::{cmd, Client, Error, Resend};
+use dq_client::Client;
 use std::cell::OnceCell;
 use std::time::Duration;
 
-pub type Looked = Result<Vec<Found>, Error>;
+pub type Looked = Result<Option<Found>, Failure>;
 
 /// A queue at one time.
 pub struct Queue<'a> {
@@ -59,11 +60,9 @@ impl<'a> Queue<'a> {
     }
 
     /// The groups that hold messages back.
-    pub fn groups(&self) -> Result<&[Held], Error> {
-        if self.groups.get().is_none() && self.number("blocked") > 0 {
-            self.client.call(cmd("DQ.GROUPS").arg(self.name).arg(0).arg("COUNT").arg(1), Resend::Harmless)?;
-            let held = groups::held(self.client, self.name, &self.info);
-            let _ = self.groups.set(held.map_err(|failure| Error::Server(failure.to_string()))?);
+    pub fn groups(&self) -> Result<&[Held], Failure> {
+        if self.groups.get().is_none() {
+            let _ = self.groups.set(groups::held(self.client, self.name, &self.info)?);
         }
         Ok(self.groups.get().map_or(&[], Vec::as_slice))
     }
@@ -74,9 +73,5 @@ impl<'a> Queue<'a> {
 }
 
 pub fn one(severity: Severity, what: impl Into<String>, why: &str, advice: impl Into<String>) -> Looked {
-    Ok(vec![Found::new(severity, what, why, advice)])
-}
-
-pub fn nothing() -> Looked {
-    Ok(Vec::new())
+    Ok(Some(Found::new(severity, what, why, advice)))
 }

@@ -1,7 +1,7 @@
-//! What is wrong with a server: a table of checks over what it says of itself, and what differs between servers.
+//! What is wrong with a server: a table of checks over what it says of itself.
 
 use super::finding::Severity::{self, Critical, Note, Warning};
-use super::finding::{Findings, Found, Name, Subject};
+use super::finding::{Findings, Found, Subject};
 use super::info::ServerInfo;
 use crate::board::trouble::Trouble;
 use crate::text::time::span;
@@ -9,18 +9,11 @@ use dq_client::{Address, Error};
 
 /// A clock that differs by more makes `AT` and `DELAY` visibly different things, in ms.
 const CLOCK: i64 = 1_000;
-/// A replica that was silent for longer is behind, in seconds. It reports every second.
-const LAG: u64 = 10;
-/// A replica that has received less than this of what its master wrote is behind, in bytes.
-const BEHIND: u64 = 16 * 1024 * 1024;
 /// The timer has too much to do if 1/BUSY_SHARE of its runs, and at least BUSY_RUNS, used up their budget.
 const BUSY_SHARE: u64 = 10;
 const BUSY_RUNS: u64 = 10;
 /// A run of the timer that other clients noticed, in µs.
 const LONG_RUN: u64 = 100_000;
-/// Runs after which a precise timer would have been seen.
-const SOME_RUNS: u64 = 100;
-
 /// A check that needs no more than a condition: when something is found, how severe that is, what is so, why it matters, and
 /// what to do.
 type Simple = (&'static str, fn(&ServerInfo) -> bool, Severity, [&'static str; 3]);
@@ -30,7 +23,7 @@ const APPENDONLY: &str =
     "write appendonly yes into the configuration file, and switch it on with redis-cli CONFIG SET appendonly yes";
 
 #[rustfmt::skip]
-const SIMPLE: [Simple; 10] = [
+const SIMPLE: [Simple; 8] = [
     ("module", |info| info.module.is_none(), Critical,
         ["the module dq is not loaded", "no queue can be used or loaded on this server", "load it with loadmodule in its configuration file"]),
     ("persistence", |info| !has_aof(info) && info.is_set("save", ""), Critical,
@@ -39,8 +32,6 @@ const SIMPLE: [Simple; 10] = [
         ["the AOF is off", "a crash forgets all that happened since the last snapshot", APPENDONLY]),
     ("appendfsync", |info| has_aof(info) && info.is_set("appendfsync", "no"), Warning,
         ["appendfsync is no", "the system decides when the AOF reaches the disk, so a power cut may lose half a minute", "redis-cli CONFIG SET appendfsync everysec"]),
-    ("appendfsync", |info| has_aof(info) && info.is_set("no-appendfsync-on-rewrite", "yes"), Note,
-        ["no-appendfsync-on-rewrite is yes", "while the AOF is rewritten, a power cut may lose more than a second", "if the disk is fast enough, redis-cli CONFIG SET no-appendfsync-on-rewrite no"]),
     ("replica-link", |info| is_replica(info) && info.text("master_link_status") != "up", Critical,
         ["the link of this replica to its master is down", "a failover to this replica would forget all that happened since", "read its log, and check whether it can reach its master"]),
     ("replicas", |info| !is_replica(info) && info.replicas().is_empty(), Note,
@@ -50,8 +41,6 @@ const SIMPLE: [Simple; 10] = [
          "if that matters more than accepting writes, redis-cli CONFIG SET min-replicas-to-write 1"]),
     ("timer", |info| info.number("dq_timer_longest_us") > LONG_RUN, Warning,
         ["a run of the timer took longer than 100 ms", "all clients of the server waited for it", "lower dq.timer-budget, and check whether the machine swaps or is overloaded"]),
-    ("timer", |info| info.number("dq_timer_runs") > SOME_RUNS && info.text("dq_timer_punctual") == "0", Note,
-        ["the precise timer is not available", "messages are delivered up to 2 ms after they are due", "run the server on Linux"]),
 ];
 
 const CHECKS: [Check; 5] =
@@ -61,10 +50,10 @@ const CHECKS: [Check; 5] =
 pub fn check(server: &Address, info: &ServerInfo, findings: &mut Findings) {
     let subject = Subject::Server(server.to_string());
     if info.config.is_none() {
-        findings.not_checked(&subject, "config", "snapshots, appendfsync and min-replicas-to-write", "+config|get");
+        findings.not_checked(&subject, "config", "+config|get");
     }
     if info.clock.is_none() {
-        findings.not_checked(&subject, "clock", "the clock", "+time");
+        findings.not_checked(&subject, "clock", "+time");
     }
     for (name, is_so, severity, [what, why, advice]) in SIMPLE {
         add(server, name, is_so(info).then(|| Found::new(severity, what, why, advice)), findings);
@@ -72,13 +61,12 @@ pub fn check(server: &Address, info: &ServerInfo, findings: &mut Findings) {
     for (name, look) in CHECKS {
         add(server, name, look(info), findings);
     }
-    add(server, "replica-lag", lagging_replicas(info), findings);
 }
 
 fn add(server: &Address, check: &'static str, found: impl IntoIterator<Item = Found>, findings: &mut Findings) {
     let subject = Subject::Server(server.to_string());
     for found in found {
-        findings.add(&subject, Name { check, kind: None }, found, Trouble::default());
+        findings.add(&subject, check, found, Trouble::default());
     }
 }
 
@@ -138,25 +126,6 @@ fn memory(info: &ServerInfo) -> Option<Found> {
     some(Warning, what, "pushes are refused with OOM when it is used up", advice)
 }
 
-fn lagging_replicas(info: &ServerInfo) -> Vec<Found> {
-    let written = info.number("master_repl_offset");
-    let found = info.replicas().into_iter().filter_map(|replica| {
-        let (name, missing) = (replica.address.to_string(), written.saturating_sub(replica.offset));
-        let what = if replica.state != "online" {
-            format!("the replica {name} is not in step yet: {}", replica.state)
-        } else if replica.lag > LAG {
-            format!("the replica {name} was silent for {}", span(replica.lag.saturating_mul(1_000)))
-        } else if missing > BEHIND {
-            format!("the replica {name} is {} MB behind", missing / 1024 / 1024)
-        } else {
-            return None;
-        };
-        let why = "a failover to it would forget what it has not received";
-        some(Warning, what, why, "look at its load and at the network between them")
-    });
-    found.collect()
-}
-
 fn busy_timer(info: &ServerInfo) -> Option<Found> {
     let (runs, over) = (info.number("dq_timer_runs"), info.number("dq_timer_over_budget"));
     let what = format!("{over} of {runs} runs of the timer used up their budget");
@@ -167,34 +136,25 @@ fn busy_timer(info: &ServerInfo) -> Option<Found> {
 
 fn local_clock(info: &ServerInfo) -> Option<Found> {
     let clock = info.clock.filter(|clock| clock.ahead.abs() > CLOCK + clock.uncertain)?;
-    let what = format!("its clock is {} the clock of this machine", off(clock.ahead));
+    let side = if clock.ahead > 0 { "ahead of" } else { "behind" };
+    let what = format!("its clock is {} {side} the clock of this machine", span(clock.ahead.unsigned_abs()));
     let why = "messages that are pushed with AT are delivered that much too early or too late";
-    some(Warning, what, why, "synchronise both clocks with NTP")
+    some(Warning, what, why, "synchronise the clocks of all machines with NTP")
 }
 
-/// `2s ahead of`.
-fn off(ahead: i64) -> String {
-    format!("{} {}", span(ahead.unsigned_abs()), if ahead > 0 { "ahead of" } else { "behind" })
-}
-
-/// What differs between servers: masters and replicas, and the nodes of a cluster.
-pub fn compare(servers: &[(Address, ServerInfo)], findings: &mut Findings) {
-    let Some(((first, first_info), others)) = servers.split_first() else { return };
-    for (server, info) in others {
-        if let (Some(one), Some(other)) = (first_info.module, info.module) {
-            let what = format!("the module has version {other}, but {one} on {first}");
-            let why = "the older one may not understand what the newer one sends, and then drops the link";
-            let found = Found::new(Warning, what, why, "upgrade the replicas first, then the masters");
-            add(server, "module-version", (one != other).then_some(found), findings);
-        }
-        if let (Some(one), Some(other)) = (first_info.clock, info.clock) {
-            let difference = other.ahead - one.ahead;
-            let differs = difference.abs() > CLOCK + one.uncertain + other.uncertain;
-            let what = format!("its clock is {} that of {first}", off(difference));
-            let why = "after a failover, messages are due and leases expire that much too early or too late";
-            let found = Found::new(Warning, what, why, "synchronise the clocks of all servers with NTP");
-            add(server, "clocks", differs.then_some(found), findings);
-        }
+/// Masters and replicas, and the nodes of a cluster, have one version of the module.
+pub fn compare_versions(servers: &[(Address, ServerInfo)], findings: &mut Findings) {
+    let versions: Vec<_> = servers.iter().filter_map(|(server, info)| Some((server, info.module?))).collect();
+    let Some(((first, one), others)) = versions.split_first() else { return };
+    for (server, other) in others.iter().filter(|(_, other)| other != one) {
+        let what = format!("the module has version {other}, but {one} on {first}");
+        let why = "the older one may not understand what the newer one sends, and then drops the link";
+        add(
+            server,
+            "module-version",
+            some(Warning, what, why, "upgrade the replicas first, then the masters"),
+            findings,
+        );
     }
 }
 
@@ -213,7 +173,7 @@ pub fn unreachable(server: &Address, is_replica: bool, error: &Error, findings: 
 mod tests {
     use super::super::finding::{Findings, Severity};
     use super::super::info::{Clock, ServerInfo};
-    use super::{check, compare};
+    use super::{check, compare_versions};
     use crate::server::reply::Fields;
     use dq_client::{Address, Value};
 
@@ -253,11 +213,10 @@ mod tests {
     fn each_setting_that_loses_messages_is_found() {
         type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Severity, &'a str);
         use Severity::{Critical, Note, Warning};
-        let cases: [Case; 16] = [
+        let cases: [Case; 13] = [
             ("aof_enabled:0", &[], Critical, "persistence"),
             ("aof_enabled:0", &[("save", "3600 1")], Warning, "aof"),
             ("", &[("appendfsync", "no")], Warning, "appendfsync"),
-            ("", &[("no-appendfsync-on-rewrite", "yes")], Note, "appendfsync"),
             ("aof_last_write_status:err", &[], Critical, "writes"),
             ("rdb_last_bgsave_status:err", &[], Critical, "writes"),
             ("maxmemory_policy:allkeys-lru", &[], Critical, "eviction"),
@@ -266,8 +225,6 @@ mod tests {
             ("used_memory:80", &[], Warning, "memory"),
             ("role:slave\nmaster_link_status:down", &[], Critical, "replica-link"),
             ("", &[("min-replicas-to-write", "0")], Note, "min-replicas"),
-            ("slave0:ip=10.0.0.2,port=6379,state=online,offset=90,lag=11", &[], Warning, "replica-lag"),
-            ("master_repl_offset:99999999", &[], Warning, "replica-lag"),
             ("dq_timer_over_budget:100", &[], Warning, "timer"),
             ("dq_timer_longest_us:100001", &[], Warning, "timer"),
         ];
@@ -293,16 +250,13 @@ mod tests {
         let at = |ahead, uncertain| ServerInfo { clock: Some(Clock { ahead, uncertain }), ..sound("", &[]) };
         assert_eq!(found(&at(1_050, 100)), []);
         assert_eq!(found(&at(-1_050, 10)), [(Severity::Warning, "clock")]);
-        let mut findings = Findings::default();
-        compare(&[(address(), at(-600, 10)), (address(), at(600, 10)), (address(), at(300, 10))], &mut findings);
-        assert_eq!(findings.names(), [(Severity::Warning, "clocks")]);
     }
 
     #[test]
     fn module_versions_that_differ_are_found() {
         let with = |module| ServerInfo { module, ..sound("", &[]) };
         let mut findings = Findings::default();
-        compare(&[(address(), with(Some(100))), (address(), with(Some(200)))], &mut findings);
+        compare_versions(&[(address(), with(Some(100))), (address(), with(Some(200)))], &mut findings);
         assert_eq!(findings.names(), [(Severity::Warning, "module-version")]);
     }
 }

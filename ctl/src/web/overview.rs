@@ -106,7 +106,7 @@ fn findings(app: &App) -> Markup {
 fn finding(one: &Finding) -> Markup {
     let Found { severity, what, why, advice: what_to_do } = &one.found;
     html! {
-        details class={ "finding " (severity.as_str().replace(' ', "-")) } id={ (one.name.check) " " (one.about()) } {
+        details class={ "finding " (severity.as_str().replace(' ', "-")) } id={ (one.check) " " (one.about()) } {
             summary {
                 b { (severity.as_str()) } " "
                 @match &one.subject { Subject::Queue(queue) => (queue_link(queue)), _ => (one.about()) }

