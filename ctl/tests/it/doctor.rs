@@ -105,16 +105,13 @@ fn messages_that_wait_are_as_severe_as_in_ls() {
 }
 
 #[test]
-fn messages_that_a_consumer_keeps_are_found_with_its_name() {
+fn messages_that_a_consumer_keeps_are_found() {
     let server = sound();
-    push(&server, "named", 2, 60);
-    push(&server, "nameless", 2, 60);
-    server.ask(&["DQ.POP", "named", "LEASE", "3600000", "AS", "worker 1"]);
-    server.ask(&["DQ.POP", "nameless", "LEASE", "3600000"]);
-    eventually("they are held for long enough", || {
+    push(&server, "q", 2, 60);
+    server.ask(&["DQ.POP", "q", "LEASE", "3600000"]);
+    eventually("it is held for long enough", || {
         let (_, findings) = doctor(&server, &["--max-ready", "1ms"]);
-        let has = |queue, advice| of(&findings, queue, "stuck").is_some_and(|(_, action)| action.contains(advice));
-        has("named", "dqctl release named 'worker 1'") && has("nameless", "dqctl nack nameless ")
+        of(&findings, "q", "stuck").is_some()
     });
 }
 
@@ -131,6 +128,8 @@ fn what_keeps_messages_of_a_queue_is_found() {
         server.ask(&["DQ.PUSH", "forwarding", "x", "ID", id]);
     }
     server.ask(&["DQ.BURY", "forwarding", "b"]);
+    server.ask(&["DQ.CREATE", "full", "MAXLEN", "1"]);
+    server.ask(&["DQ.PUSH", "full", "x", "DELAY", "3600000"]);
     for queue in ["closed", "briefly"] {
         ok(&server, &["create", queue]);
     }
@@ -148,28 +147,11 @@ fn what_keeps_messages_of_a_queue_is_found() {
         ("expiring", "expires", "critical"),
         ("forwarding", "forward", "critical"),
         ("forwarding", "deadforward", "critical"),
+        ("full", "full", "critical"),
         ("closed", "closed", "warning"),
         ("briefly", "closed", "note"),
     ] {
         assert_eq!(of(&findings, queue, check).map(|(found, _)| found), Some(severity), "{queue}: {findings:?}");
-    }
-}
-
-#[test]
-fn a_full_queue_gets_the_advice_that_makes_room() {
-    let server = sound();
-    for (queue, delay) in [("later", "3600000"), ("now", "0"), ("paused", "0")] {
-        server.ask(&["DQ.CREATE", queue, "MAXLEN", "1"]);
-        server.ask(&["DQ.PUSH", queue, "x", "DELAY", delay]);
-    }
-    server.ask(&["DQ.PAUSE", "paused"]);
-    let (_, findings) = doctor(&server, &[]);
-    for (queue, advice) in
-        [("now", "add consumers"), ("later", "dqctl promote later -n 100"), ("paused", "dqctl resume paused")]
-    {
-        let (severity, action) = of(&findings, queue, "full").expect("it is full");
-        assert!(severity == "critical" && action.contains(advice) && action.contains("--maxlen 2"), "{findings:?}");
-        assert_eq!(action.contains("add consumers"), queue == "now", "{action}");
     }
 }
 
