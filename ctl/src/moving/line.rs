@@ -44,23 +44,7 @@ pub struct QueueLine {
 }
 
 /// The fields of a message that a line has, besides its payload and headers.
-const KEPT: [&str; 15] = [
-    "id",
-    "state",
-    "priority",
-    "created",
-    "due",
-    "attempt",
-    "retries",
-    "lease",
-    "ttl",
-    "retain",
-    "group",
-    "checkpoint",
-    "error",
-    "reason",
-    "died",
-];
+const KEPT: &str = "id state priority created due attempt retries lease ttl retain group checkpoint error reason died";
 
 /// A line with fields of a reply: bytes that are not UTF-8 are base64 under `NAME-base64`, and fields that are null are left out.
 fn line(queue: &[u8], fields: Vec<(String, Value)>, more: Vec<(&str, Json)>) -> String {
@@ -91,7 +75,7 @@ pub fn of_queue(queue: &[u8], info: &Fields) -> String {
 /// The line of a message, from a page of DQ.SCAN. Its lease is written only if it is not the queue's.
 pub fn of_message(queue: &[u8], message: &Fields, queue_lease: Option<i64>) -> String {
     let is_kept = |(name, value): &&(String, Value)| {
-        let is_known = KEPT.contains(&name.as_str()) || RULE.iter().any(|(field, _)| field == name);
+        let is_known = KEPT.split(' ').any(|kept| kept == name) || RULE.iter().any(|(field, _)| field == name);
         is_known && (name != "lease" || reply::int(value) != queue_lease)
     };
     let fields = message.0.iter().filter(is_kept).cloned().collect();

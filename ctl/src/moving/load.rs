@@ -4,7 +4,7 @@
 //! holds are not pushed again. The lines are read and pushed a batch at a time.
 
 use super::line::{self, Line, QueueLine, What};
-use super::push::{is_generated, push_all, type_of, Headers, NewMessage, Pushed, Refused, BATCH};
+use super::push::{is_generated, push_all, type_of, NewMessage, Pushed, Refused, BATCH};
 use crate::board::names;
 use crate::cli::LoadArgs;
 use crate::output::progress::Progress;
@@ -19,10 +19,6 @@ use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::path::Path;
-
-/// The most headers of a push, and the most bytes of all together. A message that `DEADFORWARD` has moved can have more.
-const HEADERS: usize = 64;
-const HEADER_BYTES: usize = 16 * 1024;
 
 pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut lines = open(args.file.as_deref())?;
@@ -110,7 +106,6 @@ impl Load<'_> {
                 self.declare(&message, &rule).map_err(|error| self.stopped(number, &error))
             }
             What::Message(mut message) => {
-                fit(&mut message.headers);
                 let id = is_generated(&message.id).then(|| derived(&line.queue, &message.id, &message.payload));
                 let generated = id.map(|id| std::mem::replace(&mut message.id, id));
                 self.bytes += message.size();
@@ -200,14 +195,6 @@ impl Load<'_> {
         self.client.call(&command, Resend::Harmless)?;
         self.loaded += 1;
         Ok(())
-    }
-}
-
-/// Leaves out the headers that the server had added, if a push takes no more than the others.
-fn fit(headers: &mut Headers) {
-    let bytes: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-    if headers.len() > HEADERS || bytes > HEADER_BYTES {
-        headers.retain(|(name, _)| !name.starts_with(b"dq-"));
     }
 }
 

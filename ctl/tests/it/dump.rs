@@ -1,7 +1,7 @@
 //! `dqctl dump` and `dqctl load`.
 
 use crate::dqctl::{command, dqctl, field, json, ok, with_input};
-use crate::support::{eventually, Cluster, Server};
+use crate::support::{eventually, Server};
 use dq_client::Value;
 use serde_json::Value as Json;
 use std::process::Stdio;
@@ -95,23 +95,6 @@ fn a_load_restores_what_was_dumped() {
         assert_eq!(field(&server, "q", id, name), value, "{id}");
     }
     assert_eq!(server.text(&["DQ.REDRIVE", "q"]), "3");
-}
-
-#[test]
-fn headers_that_the_server_added_are_left_out_if_a_push_takes_no_more() {
-    let server = Server::start();
-    server.ask(&["DQ.CREATE", "q", "DEADFORWARD", "QUEUE", "failed"]);
-    let names: Vec<String> = (0..64).map(|number| format!("h{number}")).collect();
-    let mut push = vec!["DQ.PUSH", "q", "x", "ID", "m", "HEADERS", "64"];
-    push.extend(names.iter().flat_map(|name| [name.as_str(), "v"]));
-    server.ask(&push);
-    server.ask(&["DQ.BURY", "q", "m"]);
-    eventually("it is moved", || server.text(&["DQ.LEN", "failed"]) == "1");
-    let before = dump(&server, "failed");
-    server.ask(&["DEL", "failed"]);
-    assert_eq!(load(&server, &before), "loaded 1\n");
-    let headers = field(&server, "failed", "m", "headers");
-    assert!(headers.as_object().unwrap().len() == 64 && headers["h63"] == "v", "{headers}");
 }
 
 #[test]
@@ -234,49 +217,6 @@ fn a_load_that_is_killed_is_completed_by_the_next() {
     assert_eq!(server.text(&["DQ.LEN", "q"]), "100000");
     let dumped = dump(&server, "q");
     assert_eq!(dumped.lines().count(), 100_001);
-}
-
-#[test]
-fn queues_of_a_cluster_are_dumped_and_loaded() {
-    let cluster = Cluster::of(2);
-    let server = &cluster.nodes[0];
-    for queue in ["a", "b", "c", "d"] {
-        ok(server, &["--cluster", "push", queue, "x", "--id", "live"]);
-        ok(server, &["--cluster", "push", queue, "x", "--id", "dead"]);
-        let client = cluster.client();
-        client.call(dq_client::cmd("DQ.BURY").arg(queue).arg("dead"), dq_client::Resend::Never).unwrap();
-        let lines = ok(server, &["--cluster", "dump", queue]);
-        client.call(dq_client::cmd("DEL").arg(queue), dq_client::Resend::Never).unwrap();
-        let ran = with_input(server, &["--cluster", "load"], lines.as_bytes());
-        assert_eq!((ran.code, ran.out.as_str()), (0, "loaded 2\n"), "{ran:?}");
-        assert_eq!(kept(&ok(server, &["--cluster", "dump", queue])), kept(&lines));
-    }
-}
-
-#[test]
-fn resp2_is_understood_as_well() {
-    let server = Server::start();
-    let url = format!("{}?protocol=2", server.url());
-    server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
-    server.ask(&["DQ.BURY", "q", "m"]);
-    let lines = ok(&server, &["-u", &url, "dump", "q"]);
-    assert_eq!(lines, dump(&server, "q"));
-    server.ask(&["DEL", "q"]);
-    assert_eq!(ok(&server, &["-u", &url, "load", &file(&server, &lines)]), "loaded 1\n");
-    assert_eq!(field(&server, "q", "m", "state"), "dead");
-}
-
-#[test]
-fn a_file_that_fails_is_named() {
-    let server = Server::start();
-    server.ask(&["DQ.PUSH", "q", "x"]);
-    let ran = dqctl(&server, &["load", "/"]);
-    assert!(ran.code == 3 && ran.err.contains("/: ") && ran.err.contains("dqctl dump"), "{ran:?}");
-    if let Ok(full) = std::fs::File::options().write(true).open("/dev/full") {
-        let output = crate::dqctl::command(&server, &["dump", "q"]).stdout(full).output().unwrap();
-        let err = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(3) && err.contains("standard output") && err.contains("space"), "{err}");
-    }
 }
 
 #[test]

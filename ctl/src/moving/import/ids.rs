@@ -25,7 +25,7 @@ pub fn id(prefix: &str, parts: &[&[u8]]) -> Vec<u8> {
 }
 
 /// SHA-256 in hexadecimal digits.
-pub fn hash(bytes: &[u8]) -> String {
+fn hash(bytes: &[u8]) -> String {
     digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -11,7 +11,7 @@ use crate::server::failure::Failure;
 use crate::server::reply;
 use crate::server::transfer::persistently;
 use crate::text::name::shown;
-use dq_client::{cmd, Client, Cmd, Value};
+use dq_client::{cmd, Client, Cmd};
 use serde_json::value::RawValue;
 use serde_json::Value as Json;
 
@@ -22,16 +22,8 @@ fn hashes(client: &Client, keys: &[Vec<u8>]) -> Result<Vec<Hash>, Failure> {
     let commands: Vec<Cmd> = keys.iter().map(|key| cmd("HGETALL").arg(key).clone()).collect();
     let mut hashes = Vec::with_capacity(keys.len());
     for reply in persistently(client, &commands) {
-        let pairs = match reply? {
-            Value::Map(pairs) => pairs,
-            other => {
-                let mut items = reply::list(other)?.into_iter();
-                std::iter::from_fn(|| Some((items.next()?, items.next()?))).collect()
-            }
-        };
-        hashes.push(
-            pairs.into_iter().map(|(name, value)| Ok((bytes(name)?, bytes(value)?))).collect::<Result<_, Failure>>()?,
-        );
+        let pairs = reply::pairs(reply?)?.into_iter().map(|(name, value)| Ok((bytes(name)?, bytes(value)?)));
+        hashes.push(pairs.collect::<Result<_, Failure>>()?);
     }
     Ok(hashes)
 }

@@ -268,29 +268,20 @@ impl Import<'_> {
     }
 }
 
-/// What differs. A message that was retried or rescheduled has another due time, but one that was never delivered should have that
-/// of the source: if it does not, the element in the source is newer, and must not be removed. A job is removed only if it is
-/// certain that the queue has this one: a library can put a job of the same id there again, and for a message that is no longer
-/// waiting the queue does not tell its first due time.
+/// What differs. A job is removed only if it is certain that the queue has this one, since a library can put a job of the same id
+/// there again: it was not delivered since it was imported, and has the due time of the source.
 fn difference(message: &NewMessage, held: Option<&Fields>, is_move: bool, is_exact: bool) -> Option<&'static str> {
     let is_certain = !is_move || is_exact;
     let Some(held) = held else {
         return (!is_certain).then_some("the queue had a job of this id, which may be another one");
     };
     let state = held.text("state");
-    if is_certain && state == "done" {
-        return None;
-    }
     if held.bytes("payload") != message.payload {
-        return Some("the queue has another message of this id");
+        return (!is_certain || state != "done").then_some("the queue has another message of this id");
     }
-    if is_move && message.dead.is_some() && state != "dead" {
-        return Some("the queue has it already, and it is not dead there");
-    }
-    let due = message.due.filter(|_| is_move)?;
-    // It was not delivered since it was imported.
+    let is_as_dead = message.dead.is_none() || state == "dead";
     let is_waiting =
         matches!(state.as_str(), "delayed" | "ready") && held.int("attempt") == message.attempt.or(Some(0));
-    let is_other = if is_waiting { held.int("due") != Some(due) } else { !is_exact };
-    is_other.then_some("the queue has it already, perhaps with another due time")
+    let is_same = is_as_dead && (message.due.is_none() || (is_waiting && held.int("due") == message.due));
+    (!is_certain && !is_same).then_some("the queue has it already, but in another state, or with another due time")
 }

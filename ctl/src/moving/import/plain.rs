@@ -67,7 +67,7 @@ pub fn move_list(client: &Client, key: &[u8], queue: &[u8], from: End) -> Result
     }
 }
 
-/// A stream: all its entries, in their order.
+/// A stream: all its entries, in their order. A payload is the only field `payload` of an entry, or all fields as JSON.
 pub struct Stream {
     pub key: Vec<u8>,
     /// The last entry that was read.
@@ -83,38 +83,19 @@ impl Reader for Stream {
         for entry in reply::list(client.call(&range, Resend::Harmless)?)? {
             let mut parts = reply::list(entry)?.into_iter();
             let entry = bytes(parts.next().unwrap_or(Value::Nil))?;
-            let mut words = reply::list(parts.next().unwrap_or(Value::Nil))?.into_iter();
-            let mut fields = Vec::new();
-            while let (Some(field), Some(value)) = (words.next(), words.next()) {
-                fields.push((bytes(field)?, bytes(value)?));
-            }
-            let (payload, headers) = content(fields);
+            let pairs = reply::pairs(parts.next().unwrap_or(Value::Nil))?.into_iter();
+            let fields =
+                pairs.map(|(name, value)| Ok((bytes(name)?, bytes(value)?))).collect::<Result<Vec<_>, Failure>>()?;
+            let payload = match fields.as_slice() {
+                [(name, value)] if name == b"payload" => value.clone(),
+                _ => fields_as_json(&fields),
+            };
             let id = id("stream", &[&self.key, &entry]);
-            let message = NewMessage { id, payload, headers, ..NewMessage::default() };
+            let message = NewMessage { id, payload, ..NewMessage::default() };
             let remove = vec![cmd("XDEL").arg(&self.key).arg(&entry).clone()];
             elements.push(Element::Message { message: Box::new(message), remove });
             self.last = Some(entry);
         }
         Ok(Some(elements).filter(|elements| !elements.is_empty()))
-    }
-}
-
-type Field = (Vec<u8>, Vec<u8>);
-
-/// The payload and the headers of an entry: the field `payload`, if it is the only one; that and the headers, if a queue of
-/// dq wrote the entry (FORWARD); else all fields as JSON.
-fn content(mut fields: Vec<Field>) -> (Vec<u8>, Vec<Field>) {
-    const HEADER: &[u8] = b"header:";
-    let names: Vec<&[u8]> = fields.iter().map(|(name, _)| name.as_slice()).collect();
-    if names == [b"payload"] {
-        return (fields.swap_remove(0).1, Vec::new());
-    }
-    match names.as_slice() {
-        [b"id", b"payload", b"due", headers @ ..] if headers.iter().all(|name| name.starts_with(HEADER)) => {
-            let mut headers = fields.split_off(3);
-            headers.iter_mut().for_each(|(name, _)| drop(name.drain(..HEADER.len())));
-            (fields.swap_remove(1).1, headers)
-        }
-        _ => (fields_as_json(&fields), Vec::new()),
     }
 }
