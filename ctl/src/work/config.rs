@@ -92,9 +92,6 @@ fn jobs_of(keys: BTreeMap<String, Value>) -> Result<Vec<Job>, String> {
                     words.push(format!("--header={name}: {}", text(value).ok_or_else(wrong)?));
                 }
             }
-            ("headers", Value::Array(list)) => {
-                words.extend(texts(list).ok_or_else(wrong)?.iter().map(|header| format!("--header={header}")));
-            }
             (name, Value::Array(list)) => words.push(format!("--{name}={}", texts(list).ok_or_else(wrong)?.join(","))),
             (_, Value::Boolean(false)) => {}
             (name, Value::Boolean(true)) => words.push(format!("--{name}")),
@@ -153,7 +150,6 @@ mod tests {
         ] {
             assert_eq!(of(one, value), of(other, value));
         }
-        assert_eq!(of("headers", "{ A = \"b\" }"), of("headers", "[\"A: b\"]"));
     }
 
     #[test]

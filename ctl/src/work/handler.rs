@@ -10,7 +10,6 @@ use crate::text::name::shown;
 use crate::text::time;
 use dq_client::{Context, Failure, Raw};
 use serde_json::json;
-use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -18,7 +17,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The exit code by which a handler says that no attempt can succeed: EX_DATAERR of sysexits.h.
@@ -34,25 +32,9 @@ pub struct Handler {
     args: Vec<OsString>,
     time_limit: Option<Duration>,
     grace: Duration,
-    processes: Arc<Processes>,
     log: Log,
     /// Whether the warning about an output that is no result was logged.
     has_warned: AtomicBool,
-}
-
-/// The process groups of the running handlers.
-#[derive(Default)]
-pub struct Processes(Mutex<BTreeSet<i32>>);
-
-impl Processes {
-    fn groups(&self) -> MutexGuard<'_, BTreeSet<i32>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Kills the handlers that still run.
-    pub fn end_all(&self) {
-        self.groups().iter().for_each(|group| super::process::kill(*group));
-    }
 }
 
 /// Why a handler is ended early.
@@ -65,7 +47,7 @@ enum Cut {
 
 impl Handler {
     /// Refuses a program that cannot be run, before any message spends an attempt on it.
-    pub fn new(how: &HandlerArgs, processes: &Arc<Processes>, log: Log) -> Result<Handler, failure::Failure> {
+    pub fn new(how: &HandlerArgs, log: Log) -> Result<Handler, failure::Failure> {
         let Some((program, args)) = how.command.split_first() else {
             return Err(failure::Failure::usage("no command: dqctl work -q mail=8 -- ./handler"));
         };
@@ -78,7 +60,6 @@ impl Handler {
             args: args.to_vec(),
             time_limit: how.time_limit,
             grace: how.grace,
-            processes: Arc::clone(processes),
             log,
             has_warned: AtomicBool::new(false),
         })
@@ -99,10 +80,7 @@ impl Handler {
         let not_started =
             |error: io::Error| Failure::retry(format!("{} cannot be run: {error}", self.program.to_string_lossy()));
         let mut process = Process::start(&mut command, payload).map_err(not_started)?;
-        self.processes.groups().insert(process.group());
         let cut = self.watch(&mut process, context);
-        // Before its number is free for another process.
-        self.processes.groups().remove(&process.group());
         let end = process.finish();
         match cut {
             None => verdict(&end).map(|()| self.result(end.output, context)),

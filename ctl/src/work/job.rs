@@ -1,6 +1,6 @@
 //! The job of a worker: what it does with the messages of one queue.
 
-use super::handler::{Handler, Processes};
+use super::handler::Handler;
 use super::log::Log;
 use super::post::Post;
 use crate::cli::{HandlerArgs, WorkArgs};
@@ -35,10 +35,10 @@ impl Job {
     }
 
     /// Refuses a command that cannot be run, and a URL that cannot be posted to.
-    pub fn handle(&self, client: &Client, processes: &Arc<Processes>, log: Log) -> Result<Handle, Failure> {
+    pub fn handle(&self, client: &Client, log: Log) -> Result<Handle, Failure> {
         match &self.how.post {
             None => {
-                let handler = Handler::new(&self.how, processes, log)?;
+                let handler = Handler::new(&self.how, log)?;
                 Ok(Arc::new(move |payload, context| handler.handle(payload, context)))
             }
             Some(url) => {

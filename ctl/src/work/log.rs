@@ -3,7 +3,7 @@
 use crate::cli::LogFormat;
 use crate::text::time::{instant, millis, now_ms, span};
 use crate::text::visible;
-use dq_client::{Context, Event, Loss, State};
+use dq_client::{Context, Event, State};
 use serde_json::{json, Map, Value as Json};
 use std::time::Duration;
 
@@ -24,21 +24,17 @@ impl Log {
         self.write("warning", event, text, fields);
     }
 
-    /// With `--verbose`: a handler begins.
-    pub fn began(&self, context: &Context) {
-        if self.is_verbose {
-            let (queue, id, attempt) = (context.queue(), context.id().to_string(), context.attempt());
-            let fields = json!({ "queue": queue, "id": id, "attempt": attempt });
-            self.info("began", &format!("{queue}: {id} begins, attempt {attempt}"), fields);
+    /// With `--verbose`: a handler begins, or has done its work in this time.
+    pub fn handler(&self, context: &Context, took: Option<Duration>) {
+        if !self.is_verbose {
+            return;
         }
-    }
-
-    /// With `--verbose`: a handler has done its work.
-    pub fn handled(&self, context: &Context, time: Duration) {
-        if self.is_verbose {
-            let (queue, id, attempt) = (context.queue(), context.id().to_string(), context.attempt());
-            let fields = json!({ "queue": queue, "id": id, "attempt": attempt, "ms": millis(time) });
-            self.info("handled", &format!("{queue}: {id} is done after {}", span(millis(time))), fields);
+        let (queue, id, attempt) = (context.queue(), context.id().to_string(), context.attempt());
+        let took = took.map(millis);
+        let fields = json!({ "queue": queue, "id": id, "attempt": attempt, "ms": took });
+        match took {
+            None => self.info("began", &format!("{queue}: {id} begins, attempt {attempt}"), fields),
+            Some(took) => self.info("handled", &format!("{queue}: {id} is done after {}", span(took)), fields),
         }
     }
 
@@ -51,13 +47,12 @@ impl Log {
             Event::Resumed { queue } => self.info("resumed", &text, json!({ "queue": queue })),
             Event::Failed { queue, id, attempt, error, state } => {
                 let (id, state) = (id.to_string(), state.map_or("lost", State::as_str));
-                let text = format!("{queue}: {id} failed at attempt {attempt}: {error}; now {state}");
                 let fields = json!({ "queue": queue, "id": id, "attempt": attempt, "error": error, "state": state });
                 self.warn("failed", &text, fields);
             }
             Event::LeaseLost { queue, id, reason, .. } => {
                 let fields = json!({ "queue": queue, "id": id.to_string(), "reason": reason.as_str() });
-                self.warn("lost", &format!("{queue}: {id} {}", lost(*reason)), fields);
+                self.warn("lost", &text, fields);
             }
             Event::Refused { queue, error } => self.warn("refused", &text, with_error(queue, error)),
             _ => self.warn("other", &text, json!({})),
@@ -75,18 +70,5 @@ impl Log {
             line.extend(fields);
         }
         say!("{}", Json::Object(line));
-    }
-}
-
-/// What happened to a message while it was handled.
-fn lost(reason: Loss) -> &'static str {
-    match reason {
-        Loss::Ended => "lost its lease while it was handled: it expired, or could not be extended, and the message is delivered again",
-        Loss::Cancelled => "was cancelled while it was handled",
-        Loss::Replaced => "was replaced by another push while it was handled",
-        Loss::Buried => "was buried while it was handled",
-        Loss::Purged => "was purged while it was handled",
-        Loss::Released => "was released for another worker while it was handled",
-        _ => "was taken from its handler",
     }
 }

@@ -6,6 +6,7 @@
 use super::output::{Head, Tail};
 use rustix::io::Errno;
 use rustix::process::{kill_process_group, waitid, Pid, Signal, WaitId, WaitIdOptions};
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -18,6 +19,9 @@ use std::time::Duration;
 const PIPE: usize = 4096;
 /// How long to wait for the rest of the outputs after the end of a process. Its children may keep them open for ever.
 const REST: Duration = Duration::from_millis(500);
+
+/// The process groups of the handlers that run. Each leaves before its number is free for another process.
+static RUNNING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// A process that runs.
 pub struct Process {
@@ -46,6 +50,7 @@ impl Process {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn()?;
         let pid = Pid::from_child(&child);
+        lock(&RUNNING).insert(pid.as_raw_pid());
         let (tail, head) = (Arc::new(Mutex::new(Tail::default())), Arc::new(Mutex::new(Head::default())));
         let (ended_sender, ended) = channel();
         let (closed_sender, closed) = channel();
@@ -107,11 +112,6 @@ impl Process {
         Ok(())
     }
 
-    /// The number of its group.
-    pub fn group(&self) -> i32 {
-        self.pid.as_raw_nonzero().get()
-    }
-
     /// Waits for the end of the process, at most this long.
     pub fn has_ended_within(&self, time: Duration) -> bool {
         self.ended.recv_timeout(time) != Err(RecvTimeoutError::Timeout)
@@ -127,15 +127,16 @@ impl Process {
 
     /// How the process has ended. Frees its number.
     pub fn finish(&mut self) -> End {
+        lock(&RUNNING).remove(&self.pid.as_raw_pid());
         let status = self.child.wait().unwrap_or_else(|_| ExitStatus::from_raw(-1));
         let _ = self.closed.recv_timeout(REST);
         End { status, errors: lock(&self.tail).text(), output: lock(&self.head).take() }
     }
 }
 
-/// Kills a process group.
-pub fn kill(group: i32) {
-    if let Some(pid) = Pid::from_raw(group) {
+/// Kills the handlers that still run.
+pub fn kill_all() {
+    for pid in lock(&RUNNING).iter().filter_map(|group| Pid::from_raw(*group)) {
         let _ = kill_process_group(pid, Signal::KILL);
     }
 }

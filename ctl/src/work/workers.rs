@@ -1,8 +1,8 @@
 //! The workers of all queues: they are started, changed and stopped one by one, without a pause for the others.
 
-use super::handler::Processes;
 use super::job::{Handle, Job};
 use super::log::Log;
+use super::process;
 use crate::server::failure::{Failure, Outcome};
 use dq_client::{Client, Context, Event, Metrics, Pool, Raw, Stopper, Worker};
 use serde_json::json;
@@ -63,15 +63,10 @@ struct QueueWorker {
     is_interrupted: Arc<AtomicBool>,
     /// What is done with the next message.
     handle: Arc<RwLock<Handle>>,
-    processes: Arc<Processes>,
 }
 
 /// A job that can be done: its command or its URL is valid.
-struct Ready {
-    job: Job,
-    handle: Handle,
-    processes: Arc<Processes>,
-}
+type Ready = (Job, Handle);
 
 impl Workers {
     /// No workers yet. Notices are received by [`Workers::run`].
@@ -99,15 +94,18 @@ impl Workers {
     /// Starts, changes and stops workers, so that they do these jobs and no others. If a job cannot be done, returns an error
     /// and changes nothing. Returns how many workers were started, changed and stopped.
     pub fn set(&mut self, jobs: Vec<Job>) -> Result<(usize, usize, usize), Failure> {
-        let ready: Vec<Ready> = jobs.into_iter().map(|job| self.prepare(job)).collect::<Result<_, _>>()?;
-        let is_wanted = |queue: &String| ready.iter().any(|ready| ready.job.queue == *queue);
+        let ready: Vec<Ready> = jobs
+            .into_iter()
+            .map(|job| Ok((job.clone(), job.handle(&self.client, self.log)?)))
+            .collect::<Result<_, Failure>>()?;
+        let is_wanted = |queue: &String| ready.iter().any(|(job, _)| job.queue == *queue);
         let unwanted: Vec<String> = self.running.lock().keys().filter(|queue| !is_wanted(queue)).cloned().collect();
         let (kept, new): (Vec<_>, Vec<_>) =
-            ready.into_iter().partition(|ready| self.running.lock().contains_key(&ready.job.queue));
+            ready.into_iter().partition(|(job, _)| self.running.lock().contains_key(&job.queue));
         // The new ones first: if they cannot be started, because there are no threads left for example, the others go on.
         let mut started: Vec<String> = Vec::new();
         for ready in new {
-            let queue = ready.job.queue.clone();
+            let queue = ready.0.queue.clone();
             if let Err(failure) = self.start(ready) {
                 started.iter().for_each(|queue| self.stop(queue));
                 return Err(failure);
@@ -117,7 +115,7 @@ impl Workers {
         let mut changed = 0;
         for ready in kept {
             let mut running = self.running.lock();
-            if let Some(worker) = running.get_mut(&ready.job.queue).filter(|worker| worker.job != ready.job) {
+            if let Some(worker) = running.get_mut(&ready.0.queue).filter(|worker| worker.job != ready.0) {
                 worker.change(ready)?;
                 changed += 1;
             }
@@ -155,6 +153,7 @@ impl Workers {
                 break;
             }
         }
+        process::kill_all();
         if self.abandoned > 0 {
             let text = "handlers were ended before their messages could be given back: they are delivered again when their leases expire";
             return Err(Failure::failed(format!("{} {text}", self.abandoned)));
@@ -162,16 +161,7 @@ impl Workers {
         Ok(Outcome::Done)
     }
 
-    fn prepare(&self, job: Job) -> Result<Ready, Failure> {
-        let processes = match self.running.lock().get(&job.queue) {
-            Some(worker) => Arc::clone(&worker.processes),
-            None => Arc::default(),
-        };
-        let handle = job.handle(&self.client, &processes, self.log)?;
-        Ok(Ready { job, handle, processes })
-    }
-
-    fn start(&mut self, Ready { job, handle, processes }: Ready) -> Result<(), Failure> {
+    fn start(&mut self, (job, handle): Ready) -> Result<(), Failure> {
         let handle = Arc::new(RwLock::new(handle));
         let current = Arc::clone(&handle);
         let is_interrupted = Arc::new(AtomicBool::new(false));
@@ -193,16 +183,16 @@ impl Workers {
             })
             .pool(pool, move |Raw(payload), context: &Context| {
                 let handle = Arc::clone(&current.read().unwrap_or_else(PoisonError::into_inner));
-                log.began(context);
+                log.handler(context, None);
                 let begun = Instant::now();
                 let outcome = handle(&payload, context);
                 if outcome.is_ok() {
-                    log.handled(context, begun.elapsed());
+                    log.handler(context, Some(begun.elapsed()));
                 }
                 outcome
             })
             .start()?;
-        let worker = QueueWorker { job, running, is_interrupted, handle, processes };
+        let worker = QueueWorker { job, running, is_interrupted, handle };
         self.running.lock().insert(worker.job.queue.clone(), worker);
         Ok(())
     }
@@ -210,16 +200,14 @@ impl Workers {
     /// Stops the worker of a queue. Its running handlers get their grace period; this does not wait for them.
     fn stop(&mut self, queue: &str) {
         let removed = self.running.lock().remove(queue);
-        let Some(QueueWorker { running, processes, .. }) = removed else { return };
+        let Some(QueueWorker { running, .. }) = removed else { return };
         let stopper = running.stopper();
         stopper.stop();
         self.stoppers.push(stopper);
         self.stopping += 1;
         let notices = self.notices.clone();
         let join = move || {
-            let stopped = running.join();
-            processes.end_all();
-            let _ = notices.send(Notice::Stopped(stopped.abandoned));
+            let _ = notices.send(Notice::Stopped(running.join().abandoned));
         };
         if let Err(error) = thread::Builder::new().name("dq-join".to_owned()).spawn(join) {
             // The worker stops by itself when it is dropped.
@@ -232,8 +220,7 @@ impl Workers {
 
 impl QueueWorker {
     /// Takes effect from the next message on. Running handlers are not affected.
-    fn change(&mut self, ready: Ready) -> Result<(), Failure> {
-        let Ready { job, handle, .. } = ready;
+    fn change(&mut self, (job, handle): Ready) -> Result<(), Failure> {
         *self.handle.write().unwrap_or_else(PoisonError::into_inner) = handle;
         self.running.set_lease(&job.queue, job.how.lease);
         self.running.set_grace(job.how.grace + TO_GIVE_BACK);

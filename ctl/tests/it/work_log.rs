@@ -76,19 +76,6 @@ fn messages_are_handled_though_the_log_cannot_be_written() {
 }
 
 #[test]
-fn a_lost_message_is_one_sentence_with_its_reason() {
-    let server = server();
-    ok(&server, &["push", "q", "x", "--id", "m"]);
-    let work = Work::logged(&server, &["-q", "q", "--", "sh", "-c", "echo > $DIR/runs; sleep 600"]);
-    eventually("it runs", || !written(&server, "runs").is_empty());
-    ok(&server, &["cancel", "q", "m"]);
-    eventually("it is told", || log(&server).contains("cancelled"));
-    assert_eq!(work.stopped(), 0);
-    let log = log(&server);
-    assert!(log.lines().count() == 2 && log.ends_with("q: m was cancelled while it was handled\n"), "{log}");
-}
-
-#[test]
 fn a_worker_is_healthy_while_it_reaches_its_server() {
     let mut server = server();
     let address = format!("127.0.0.1:{}", free_port());
