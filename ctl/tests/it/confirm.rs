@@ -61,25 +61,6 @@ fn nobody_is_asked_in_a_pipe_or_with_yes_or_by_ids_or_for_nothing() {
 }
 
 #[test]
-fn a_limited_cancel_takes_those_that_died_first() {
-    let server = every_kind();
-    assert_eq!(ok(&server, &["cancel", "q", "--where", "error~timeout", "-n", "1", "--dry-run"]), "1\n");
-    assert_eq!(ok(&server, &["cancel", "q", "--where", "error~timeout", "-n", "1"]), "1\n");
-    assert_eq!(dqctl(&server, &["get", "q", "dead-1"]).code, 1);
-    assert_eq!(field(&server, "q", "dead-2", "state"), "dead");
-    assert_eq!(dqctl(&server, &["cancel", "q", "dead-2", "-n", "1"]).code, 2);
-    assert_eq!(dqctl(&server, &["cancel", "q", "-n", "1"]).code, 2);
-}
-
-#[test]
-fn a_person_is_asked_although_errors_go_to_a_file() {
-    let server = every_kind();
-    let shown = answering(&server, "purge q dead 2>/dev/null", true, "n\n");
-    assert!(shown.contains("Purge 2 dead messages of the queue q for good ("), "{shown}");
-    assert_eq!(server.text(&["DQ.LEN", "q", "dead"]), "2");
-}
-
-#[test]
 fn a_question_names_the_number_that_is_changed() {
     for (args, number, done) in [
         ("cancel q --where error~timeout", "2 dead messages", "2 cancelled"),

@@ -60,18 +60,6 @@ fn a_wrong_command_line_is_one_line() {
     }
     let unit = run(without_server(&["push", "q", "x", "--in", "15"]));
     assert!(unit.err.contains("15m"), "{unit:?}");
-    for (args, allowed) in [
-        (&["web", "--listen", "8656"][..], "give a host and a port, HOST:PORT, such as 127.0.0.1:8480"),
-        (&["export", "--listen", ":9899"], "HOST:PORT"),
-        (&["push", "q", "x", "--priority", "high"], "a whole number from -128 to 127"),
-        (&["reschedule", "q", "m", "--priority", "128"], "a whole number from -128 to 127"),
-        (&["push", "q", "x", "--retries", "many"], "it must be a whole number"),
-    ] {
-        let ran = run(without_server(args));
-        assert!(ran.code == 2 && ran.err.contains(allowed), "{args:?}: {ran:?}");
-    }
-    let state = run(without_server(&["peek", "q", "foo"]));
-    assert!(state.err.contains("delayed, ready, inflight, dead, done"), "{state:?}");
 }
 
 #[test]
@@ -98,15 +86,6 @@ fn options_that_would_be_ignored_are_refused() {
         let ran = run(without_server(args));
         assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().count()), (2, "", 1), "{args:?}: {ran:?}");
     }
-}
-
-#[test]
-fn delay_is_another_word_for_in() {
-    let server = Server::start();
-    ok(&server, &["push", "q", "x", "--id", "m", "--delay", "1h"]);
-    assert_eq!(crate::dqctl::field(&server, "q", "m", "state"), "delayed");
-    ok(&server, &["reschedule", "q", "m", "--delay", "2h"]);
-    assert!(!run(without_server(&["push", "--help"])).out.contains("--delay"));
 }
 
 #[test]

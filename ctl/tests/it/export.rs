@@ -3,7 +3,6 @@
 use crate::dqctl::{command, ok};
 use crate::http::get;
 use crate::support::{eventually, free_port, Process, Server};
-use dq_client::Raw;
 use std::process::{Command, Stdio};
 
 pub struct Export {
@@ -99,24 +98,6 @@ fn metrics_say_what_the_server_says() {
     let mut distinct = described.clone();
     distinct.dedup();
     assert_eq!(described, distinct);
-}
-
-#[test]
-fn queues_whose_names_are_no_text_have_series_of_their_own() {
-    let server = Server::start();
-    for name in [&b"q\xfe"[..], b"q\xff"] {
-        server.client().queue::<Raw>(name).push(&Raw(Vec::new())).send().unwrap();
-    }
-    let text = Export::start(&server, &[]).metrics();
-    for name in [r"q\\xfe", r"q\\xff"] {
-        assert_eq!(value(&text, &format!("dq_messages{{queue=\"{name}\",state=\"ready\"}}")), Some(1.0), "{text}");
-    }
-    let mut series: Vec<&str> = text.lines().filter_map(|line| Some(line.rsplit_once(' ')?.0)).collect();
-    series.retain(|line| !line.starts_with('#'));
-    let all = series.len();
-    series.sort_unstable();
-    series.dedup();
-    assert_eq!(series.len(), all, "{text}");
 }
 
 #[test]

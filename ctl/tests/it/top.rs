@@ -26,24 +26,15 @@ impl Top {
         Top::with(server, (80, 24), "")
     }
 
-    /// With options.
-    fn with_options(server: &Server, options: &str) -> Top {
-        Top::of(server, (80, 24), "", options)
-    }
-
     /// On a terminal of this size, with variables such as `NO_COLOR=1`.
-    fn with(server: &Server, size: (u16, u16), variables: &str) -> Top {
-        Top::of(server, size, variables, "")
-    }
-
-    fn of(server: &Server, (columns, rows): (u16, u16), variables: &str, options: &str) -> Top {
+    fn with(server: &Server, (columns, rows): (u16, u16), variables: &str) -> Top {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("top-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&dir).unwrap();
         let line = format!(
             "cd '{}'; stty rows {rows} cols {columns}; tty > tty; \
-             {variables} sh -c 'echo $$ > pid; exec \"{}\" top {options}'; echo $? > code; stty -a > after",
+             {variables} sh -c 'echo $$ > pid; exec \"{}\" top'; echo $? > code; stty -a > after",
             dir.display(),
             env!("CARGO_BIN_EXE_dqctl")
         );

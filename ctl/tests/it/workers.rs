@@ -1,6 +1,6 @@
 //! `dqctl work --config`: many queues in one file, which is read again at SIGHUP.
 
-use crate::dqctl::{command, field, ok, run};
+use crate::dqctl::{field, ok};
 use crate::http::{get, Web};
 use crate::support::{eventually, free_port, Server};
 use crate::work::{is_alive, written, Work};
@@ -195,26 +195,4 @@ fn concurrency_is_raised_and_lowered() {
     ["c", "d", "e"].iter().for_each(|id| go(&server, id));
     eventually("all are done", || acked(&server, "q") == 5);
     stop(work);
-}
-
-#[test]
-fn a_wrong_file_is_refused_at_the_start() {
-    let server = Server::start();
-    for (text, word) in [
-        ("[[worker]]\nqueue = \"q\"\nhans = 3\ncommand = [\"true\"]\n", "line 1: unexpected argument '--hans'"),
-        ("[[worker]]\nqueue = \"q\"\n", "line 1: "),
-        ("[[worker]]\nqueue = \"q\"\ncommand = [\"./no-such-program\"]\n", "no-such-program"),
-        ("[[worker]]\nqueue = \"q\"\nurl = \"ftp://a\"\n", "ftp://a"),
-    ] {
-        let path = configure(&server, text);
-        let ran = run(command(&server, &["work", "--config", &path]));
-        assert_eq!((ran.code, ran.err.lines().count()), (2, 1), "{text}: {ran:?}");
-        assert!(ran.err.contains(word), "{ran:?}");
-    }
-    let path = configure(&server, &worker("q", 1, "run", ""));
-    for more in [&["-q", "q"][..], &["--grace", "1s"], &["--post", "http://a"], &["--", "true"]] {
-        let ran = run(command(&server, &[&["work", "--config", &path], more].concat()));
-        assert_eq!((ran.code, ran.err.lines().count()), (2, 1), "{more:?}: {ran:?}");
-    }
-    assert_eq!(run(command(&server, &["work", "--config", "/no/such/file"])).code, 2);
 }

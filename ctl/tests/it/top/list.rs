@@ -1,7 +1,7 @@
 //! The list of queues: what it shows of each, and in which order.
 
 use super::{Top, ENTER, ESCAPE};
-use crate::dqctl::{command, ok, run};
+use crate::dqctl::ok;
 use crate::support::{eventually, Server};
 
 #[test]
@@ -15,24 +15,6 @@ fn queues_are_shown_live() {
     ok(&server, &["pause", "mail"]);
     eventually("it is counted again", || top.line("mail").split_whitespace().nth(1) == Some("2"));
     top.until("paused");
-}
-
-#[test]
-fn the_server_is_read_as_often_as_was_asked() {
-    let server = Server::start();
-    ok(&server, &["push", "q", "x"]);
-    let calls = || {
-        let line = server.info("commandstats", "cmdstat_DQ.INFO");
-        line.split(['=', ',']).nth(1).and_then(|calls| calls.parse::<u64>().ok()).unwrap_or(0)
-    };
-    let top = Top::with_options(&server, "--every 1h");
-    top.until_line("q ");
-    let before = calls();
-    let often = Top::with_options(&server, "--every 100ms");
-    eventually("it is read", || calls() > before + 20);
-    assert!([&often, &top].iter().all(|top| !top.text().contains("no answer")));
-    let ran = run(command(&server, &["top", "--every", "1ms"]));
-    assert!(ran.code == 2 && ran.err.contains("it takes from 100ms to 1h"), "{ran:?}");
 }
 
 #[test]
@@ -113,20 +95,6 @@ fn five_thousand_queues_are_sorted_and_filtered() {
 /// The first queue of the list.
 fn top_line(top: &Top) -> String {
     top.text().lines().nth(2).and_then(|line| line.split(' ').next()).unwrap_or_default().to_owned()
-}
-
-#[test]
-fn a_queue_that_may_not_be_read_is_listed_as_such() {
-    let server = Server::start();
-    for queue in ["mail", "secret"] {
-        server.ask(&["DQ.PUSH", queue, "x", "DELAY", "3600000"]);
-    }
-    server.ask(&["ACL", "SETUSER", "part", "on", ">pw", "~mail", "+@all"]);
-    let url = server.url().replace("redis://", "redis://part:pw@");
-    let top = Top::with(&server, (80, 24), &format!("DQ_URL={url}"));
-    eventually("the one", || top.line("mail ").ends_with("open"));
-    eventually("the other", || top.line("secret ").ends_with("no permission"));
-    top.until("Not all queues could be read");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{signal, Top};
 use crate::dqctl::ok;
-use crate::support::{eventually, Cluster, Server};
+use crate::support::Server;
 
 #[test]
 fn a_lost_server_is_shown_and_recovers() {
@@ -46,34 +46,4 @@ fn what_a_silent_server_told_last_is_shown_with_its_age() {
     signal("-CONT", &pid);
     top.until_gone("does not answer");
     top.until("Enter open");
-}
-
-#[test]
-fn the_queues_of_a_cluster_are_shown_while_one_of_its_servers_is_down() {
-    let mut cluster = Cluster::of(2);
-    for node in &cluster.nodes {
-        node.ask(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]);
-    }
-    let owner = |queue: &str| Cluster::first_owner(2, cluster.slot_of(queue));
-    let (here, there) = ["a", "b", "c", "d"].into_iter().partition::<Vec<&str>, _>(|queue| owner(queue) == 0);
-    let client = cluster.client();
-    let push = |queue: &str| client.queue::<dq_client::Raw>(queue).push(&dq_client::Raw(b"x".to_vec())).send().unwrap();
-    here.iter().chain(&there).for_each(|queue| drop(push(queue)));
-    let top = Top::with_options(&cluster.nodes[0], "--cluster");
-    top.until("4 queues");
-    cluster.nodes[1].kill();
-    top.until("are missing: ");
-    for queue in there {
-        eventually("it cannot be read", || top.line(&format!("{queue} ")).ends_with("no answer"));
-    }
-    // Those of the other one are read as before.
-    let left = format!("{} ", here[0]);
-    push(here[0]);
-    eventually("it is counted", || top.line(&left).split_whitespace().nth(1) == Some("2"));
-    top.until_gone("server lost");
-    top.until("q leave");
-    // So it is for one that begins to look now.
-    let top = Top::with_options(&cluster.nodes[0], "--cluster");
-    top.until("are missing: ");
-    top.until_line(&left);
 }

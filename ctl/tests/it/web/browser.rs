@@ -56,20 +56,6 @@ fn what_a_queue_holds_is_text_in_a_browser() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
-fn the_page_says_that_the_server_is_down() {
-    let mut server = Server::start();
-    server.ask(&["DQ.PUSH", "mail", "x"]);
-    let web = Web::start(&server, &[]);
-    let url = format!("http://127.0.0.1:{}/", web.port);
-    let shown = document(&url, &[]);
-    assert!(shown.contains("mail") && shown.contains("read-only") && !shown.contains("start the server"), "{shown}");
-    server.kill();
-    let shown = document(&url, &[]);
-    assert!(shown.contains("start the server"), "{shown}");
-}
-
-#[test]
-#[ignore = "needs chromium: make test-web"]
 fn a_foreign_page_neither_reads_nor_writes() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "q", "secret"]);

@@ -3,10 +3,8 @@
 use super::chrome::{Browser, Scheme, Screen};
 use super::Web;
 use crate::support::{eventually, Server};
-use std::path::PathBuf;
+use std::path::Path;
 
-/// The pictures that pages show. The others, which `make pictures` leaves out, are for whoever works on the page.
-const PUBLISHED: [&str; 3] = ["web.png", "web-dead.png", "web-phone.png"];
 /// The samples of half a minute.
 const SAMPLES: usize = 4;
 
@@ -76,40 +74,22 @@ fn pictures_of_the_page() {
     let server = Server::start();
     shop(&server);
     let web = Web::writing(&server);
-    let published = std::env::var("DQ_PICTURES").ok().map(PathBuf::from);
-    let dir = published.clone().unwrap_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
+    let dir = std::env::var("DQ_PICTURES").unwrap_or_else(|_| env!("CARGO_TARGET_TMPDIR").to_owned());
     let mut browser = Browser::start();
     work_for_a_while(&server, &web);
-    for (name, view, wanted) in [
-        ("web", "", "Looked "),
-        ("web-queue", "queue?queue=mail:receipts", "clients wait"),
-        ("web-dead", "queue?queue=payments:capture&tab=dead", "card declined"),
-        ("web-message", "message?queue=payments:capture&id=capture-1001", "card declined"),
-        ("web-consumers", "queue?queue=payments:capture&tab=consumers", "worker-1"),
-        ("web-all-consumers", "consumers", "worker-1"),
-        ("web-schedules", "queue?queue=reports&tab=schedules", "nightly-revenue"),
-        ("web-groups", "queue?queue=webhooks:2&tab=groups", "customer-2"),
-        ("web-inflight", "queue?queue=payments:capture&tab=inflight", "worker-1"),
-        ("web-message-inflight", "message?queue=payments:capture&id=capture-1018", "worker-1"),
-        ("web-details", "queue?queue=payments:capture&tab=details", "maxlease"),
-        ("web-search", "find?id=capture-1001", "payments"),
+    for (file, screen, view, wanted) in [
+        ("web.png", Screen::Desktop, "", "Looked "),
+        ("web-phone.png", Screen::Phone, "", "Looked "),
+        ("web-dead.png", Screen::Desktop, "queue?queue=payments:capture&tab=dead", "card declined"),
     ] {
-        for (screen, mark) in [(Screen::Desktop, ""), (Screen::Phone, "-phone")] {
-            for (scheme, shade) in [(Scheme::Light, ""), (Scheme::Dark, "-dark")] {
-                let file = format!("{name}{mark}{shade}.png");
-                if published.is_some() && !PUBLISHED.contains(&file.as_str()) {
-                    continue;
-                }
-                browser.show(screen, scheme);
-                browser.open("about:blank");
-                browser.open(&web.page(view));
-                browser.until(wanted);
-                if name == "web-dead" {
-                    // The charts leave no room for the messages.
-                    browser.eval("document.querySelector('.tabs').scrollIntoView()");
-                }
-                browser.picture(&dir.join(file));
-            }
+        browser.show(screen, Scheme::Light);
+        browser.open("about:blank");
+        browser.open(&web.page(view));
+        browser.until(wanted);
+        if file == "web-dead.png" {
+            // The charts leave no room for the messages.
+            browser.eval("document.querySelector('.tabs').scrollIntoView()");
         }
+        browser.picture(&Path::new(&dir).join(file));
     }
 }
