@@ -1,7 +1,7 @@
 //! Connections with deadlines, and a limit to their number.
 //!
-//! A client that sends or reads slowly costs a thread until its deadline. If there are too many connections, the oldest of
-//! those that wait for their client are closed, so that slow clients do not keep others out.
+//! A client that sends or reads slowly costs a thread until its deadline. If there are too many connections, the oldest is
+//! closed, so that slow clients do not keep others out.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -55,69 +55,41 @@ impl Write for Patient {
     }
 }
 
-/// The open connections.
+/// The open connections by their numbers, oldest first, and the next number.
 #[derive(Default)]
-pub struct Open {
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    count: usize,
-    next: u64,
-    /// Connections that wait for their client, oldest first.
-    waiting: BTreeMap<u64, TcpStream>,
-}
+pub struct Open(Mutex<(BTreeMap<u64, TcpStream>, u64)>);
 
 impl Open {
-    /// Takes a slot for one more connection; `None` if all are taken by requests that are being answered.
-    pub fn admit(open: &Arc<Open>) -> Option<Slot> {
-        let mut state = open.lock();
-        if state.count >= CONNECTIONS {
-            // Its thread ends soon, because its reads and writes fail now.
-            let (_, slow) = state.waiting.pop_first()?;
-            let _ = slow.shutdown(Shutdown::Both);
-        }
-        state.count += 1;
-        Some(Slot { open: Arc::clone(open) })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The place of one connection, which is free again when this is dropped.
-pub struct Slot {
-    open: Arc<Open>,
-}
-
-impl Slot {
-    /// Marks the connection as one that waits for its client.
-    pub fn wait_for(&self, stream: &TcpStream) -> io::Result<Waiting> {
+    /// Takes a place for one more connection, which is free again when the result is dropped.
+    pub fn admit(self: &Arc<Open>, stream: &TcpStream) -> io::Result<Place> {
         let stream = stream.try_clone()?;
-        let mut state = self.open.lock();
-        let number = state.next;
-        state.next += 1;
-        state.waiting.insert(number, stream);
-        Ok(Waiting { open: Arc::clone(&self.open), number })
+        let mut state = self.lock();
+        let (open, next) = &mut *state;
+        let number = *next;
+        *next += 1;
+        open.insert(number, stream);
+        if open.len() > CONNECTIONS {
+            // Its thread ends soon, because its reads and writes fail now.
+            if let Some((_, oldest)) = open.pop_first() {
+                let _ = oldest.shutdown(Shutdown::Both);
+            }
+        }
+        Ok(Place { open: Arc::clone(self), number })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (BTreeMap<u64, TcpStream>, u64)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.open.lock().count -= 1;
-    }
-}
-
-/// A connection that waits for its client, until this is dropped.
-pub struct Waiting {
+/// The place of one connection.
+pub struct Place {
     open: Arc<Open>,
     number: u64,
 }
 
-impl Drop for Waiting {
+impl Drop for Place {
     fn drop(&mut self) {
-        self.open.lock().waiting.remove(&self.number);
+        self.open.lock().0.remove(&self.number);
     }
 }

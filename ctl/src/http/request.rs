@@ -1,6 +1,6 @@
 //! Requests: the head is read and checked before anything is answered, the body only if the answer needs it.
 
-use super::connection::{Patient, Waiting};
+use super::connection::Patient;
 use super::response::Response;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -23,17 +23,11 @@ pub struct Request {
     pub peer: SocketAddr,
     headers: Vec<(String, String)>,
     reader: BufReader<Patient>,
-    /// While the client has to send something, its connection may be closed in favour of others.
-    waiting: Option<Waiting>,
 }
 
 impl Request {
     /// Reads a head. The error is what to answer.
-    pub(super) fn read(
-        stream: Patient,
-        (local, peer): (SocketAddr, SocketAddr),
-        waiting: Waiting,
-    ) -> Result<Request, Response> {
+    pub(super) fn read(stream: Patient, (local, peer): (SocketAddr, SocketAddr)) -> Result<Request, Response> {
         let mut reader = BufReader::new(stream);
         let head = head(&mut reader)?;
         let mut fields = [httparse::EMPTY_HEADER; HEADERS];
@@ -52,10 +46,8 @@ impl Request {
         };
         let headers = parsed.headers.iter().map(header).collect::<Result<_, _>>()?;
         let (method, path, query) = (method.to_owned(), path.to_owned(), query.to_owned());
-        let mut request = Request { method, path, query, local, peer, headers, reader, waiting: Some(waiting) };
-        if request.length()? == 0 {
-            request.waiting = None;
-        }
+        let request = Request { method, path, query, local, peer, headers, reader };
+        request.length()?;
         Ok(request)
     }
 
@@ -82,7 +74,6 @@ impl Request {
         }
         let mut body = vec![0; length];
         self.reader.read_exact(&mut body).map_err(|_| too_slow())?;
-        self.waiting = None;
         Ok(body)
     }
 

@@ -1,6 +1,6 @@
 //! Accepts connections, and answers the request of each in a thread.
 
-use super::connection::{Open, Patient, Slot, Waiting};
+use super::connection::{Open, Patient};
 use super::request::Request;
 use super::response::Response;
 use crate::server::failure::Failure;
@@ -52,33 +52,26 @@ pub fn run(
                 thread::sleep(Duration::from_millis(50));
                 continue;
             };
-            let Some(slot) = Open::admit(&open) else { continue };
-            // Here and not in its thread, which may begin later: a connection that has not sent its request yet waits for
-            // its client, so the next one that comes can take its place.
-            let Ok(waiting) = slot.wait_for(&stream) else { continue };
+            // Here and not in its thread, which may begin later.
+            let Ok(place) = open.admit(&stream) else { continue };
             let answer = Arc::clone(&answer);
             // If there is no thread, the connection is closed.
             let _ = thread::Builder::new().name("dq-request".to_owned()).spawn(move || {
-                let _ = reply(stream, &slot, waiting, answer.as_ref());
+                let _ = reply(stream, answer.as_ref());
+                drop(place);
             });
         }
     })?;
     Ok(())
 }
 
-fn reply(
-    stream: TcpStream,
-    slot: &Slot,
-    waiting: Waiting,
-    answer: impl Fn(&mut Request) -> Response,
-) -> io::Result<()> {
+fn reply(stream: TcpStream, answer: impl Fn(&mut Request) -> Response) -> io::Result<()> {
     let ends = (stream.local_addr()?, stream.peer_addr()?);
     let patient = Patient::new(stream.try_clone()?, PATIENCE);
-    let (response, is_head) = match Request::read(patient, ends, waiting) {
+    let (response, is_head) = match Request::read(patient, ends) {
         Ok(mut request) => (answer(&mut request), request.method == "HEAD"),
         Err(response) => (response, false),
     };
-    let _waiting = slot.wait_for(&stream)?;
     let mut out = Patient::new(stream.try_clone()?, PATIENCE);
     response.write(&mut out, is_head)?;
     stream.shutdown(Shutdown::Write)?;
