@@ -30,7 +30,7 @@ mod work;
 
 use clap::FromArgMatches;
 use cli::{Act, Cli, Command, InfoArgs, LsArgs};
-use dq_client::Client;
+use dq_client::blocking::Client;
 use output::Output;
 use server::failure::{Failure, Outcome};
 use std::process::ExitCode;

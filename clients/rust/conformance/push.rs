@@ -5,7 +5,8 @@
 mod bytes;
 
 use bytes::{bytes, text, unescaped};
-use dq_client::{Client, Error, Headers, Queue, Raw};
+use dq_client::blocking::{Client, Queue};
+use dq_client::{Error, Headers, Raw};
 use serde_json::{json, Value};
 use std::io::{BufRead, Write};
 use std::time::Duration;

@@ -1,11 +1,13 @@
 //! The worker that the conformance suite drives: what each message asks for is in its payload.
-#![allow(clippy::indexing_slicing, reason = "a field of JSON that is missing is null")]
+//!
+//! `DQ_HANDLERS` is `async` (the default), `plain` for functions in a worker that is asynchronous, or `blocking`.
 
 #[allow(dead_code)] // The producer needs the other half.
 mod bytes;
 
 use bytes::text;
-use dq_client::{Context, Event, Failure, Id, Loss, Options, Pool, Raw, Receipt, Worker};
+use dq_client::both::Running;
+use dq_client::{blocking, Client, Context, Event, Failure, Id, Loss, Mode, Options, Pool, Raw, Receipt, Worker};
 use serde_json::{json, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
@@ -14,24 +16,42 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often a handler looks whether its message is lost.
+/// How often a function looks whether its message is lost.
 const LOOK: Duration = Duration::from_millis(5);
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let given = Given::parse(std::env::args().skip(1))?;
-    let client = Options::from_url(&given.url)?.name(&given.name).open()?;
-    let mut worker = Worker::new(client).grace(given.grace).on_event(heard);
-    for (queue, concurrency) in &given.queues {
-        let mut pool = Pool::new(*concurrency).queue(queue).meta();
-        if let Some(lease) = given.lease {
-            pool = pool.lease(lease);
+    let options = Options::from_url(&given.url)?.name(&given.name);
+    let handlers = std::env::var("DQ_HANDLERS").unwrap_or_else(|_| "async".to_owned());
+    let stopped = if handlers == "blocking" {
+        let mut worker = blocking::Worker::new(blocking::Client::with(options)?).grace(given.grace).on_event(heard);
+        for pool in given.pools() {
+            worker = worker.pool(pool, handle_in_thread);
         }
-        if let Some(limit) = given.time_limit {
-            pool = pool.time_limit(limit);
+        let running = until_ready(worker.start()?)?;
+        running.join()
+    } else {
+        let mut worker = Worker::new(Client::with(options)?).grace(given.grace).on_event(heard);
+        for pool in given.pools() {
+            worker = match handlers.as_str() {
+                "plain" => worker.pool_blocking(pool, handle_in_thread),
+                _ => worker.pool(pool, handle),
+            };
         }
-        worker = worker.pool(pool, handle);
-    }
-    let mut running = worker.start()?;
+        // One thread for all handlers, so that one that spins blocks the others.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let stopped =
+            runtime.block_on(async { Ok::<_, dq_client::Error>(until_ready(worker.start()?)?.join().await) })?;
+        // It may still spin.
+        runtime.shutdown_background();
+        stopped
+    };
+    say("stopped", json!({}));
+    Ok(if stopped.forced { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Says that the worker consumes, as soon as it does.
+fn until_ready<M: Mode>(mut running: Running<M>) -> Result<Running<M>, dq_client::Error> {
     running.stop_at_signal()?;
     while !running.is_healthy() && !running.is_stopping() {
         thread::sleep(LOOK);
@@ -39,15 +59,13 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     if running.is_healthy() {
         say("ready", json!({}));
     }
-    let stopped = running.join();
-    say("stopped", json!({}));
-    Ok(if stopped.forced { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(running)
 }
 
 /// The arguments.
 struct Given {
     url: String,
-    queues: Vec<(String, usize)>,
+    pools: Vec<Pool>,
     lease: Option<Duration>,
     grace: Duration,
     name: String,
@@ -59,7 +77,7 @@ impl Given {
         let words: Vec<String> = words.collect();
         let mut given = Given {
             url: String::new(),
-            queues: Vec::new(),
+            pools: Vec::new(),
             lease: None,
             grace: Duration::from_secs(30),
             name: "worker".to_owned(),
@@ -71,8 +89,11 @@ impl Given {
             match option.as_str() {
                 "--url" => given.url.clone_from(value),
                 "--queue" => {
-                    let (name, concurrency) = value.rsplit_once('=').ok_or("--queue needs NAME=CONCURRENCY")?;
-                    given.queues.push((name.to_owned(), concurrency.parse()?));
+                    let pool = match value.rsplit_once('=') {
+                        Some((name, concurrency)) => Pool::new(concurrency.parse()?).queue(name),
+                        None => Pool::default().queue(value),
+                    };
+                    given.pools.push(pool.meta());
                 }
                 "--lease" => given.lease = Some(time()?),
                 "--grace" => given.grace = time()?,
@@ -83,14 +104,24 @@ impl Given {
         }
         Ok(given)
     }
+
+    /// The pools, with what all of them have.
+    fn pools(&self) -> Vec<Pool> {
+        let with = |pool: &Pool| {
+            let pool = self.lease.iter().fold(pool.clone(), |pool, lease| pool.lease(*lease));
+            self.time_limit.iter().fold(pool, |pool, limit| pool.time_limit(*limit))
+        };
+        self.pools.iter().map(with).collect()
+    }
 }
 
 /// Writes a line.
-fn say(event: &str, fields: Value) {
-    let mut line = fields;
-    line["event"] = json!(event);
+fn say(event: &str, mut fields: Value) {
+    if let Some(line) = fields.as_object_mut() {
+        line.insert("event".to_owned(), json!(event));
+    }
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{}", bytes::escaped(&line.to_string()));
+    let _ = writeln!(out, "{}", bytes::escaped(&fields.to_string()));
     let _ = out.flush();
 }
 
@@ -123,81 +154,109 @@ fn heard(event: &Event<'_>) {
     }
 }
 
-/// Does what the payload says.
-fn handle(Raw(payload): Raw, context: &Context) -> Result<Raw, Failure> {
-    let id = text(context.id().as_ref());
-    let headers: HashMap<String, String> = context
-        .meta()
-        .map(|meta| meta.headers.iter().map(|(name, value)| (text(name), text(value))).collect())
-        .unwrap_or_default();
-    let queue = context.queue();
-    say("start", json!({"queue": queue, "id": id, "attempt": context.attempt(), "headers": headers, "at": now()}));
-    let done = work(&payload, context);
-    let how = match (&done, context.loss()) {
-        (_, Some(Loss::TimeLimit)) => return Ok(Raw(Vec::new())),
-        (_, Some(reason)) => {
-            say_lost(context.id(), context.receipt(), reason);
-            "lost"
+/// What a message asks for.
+#[derive(serde::Deserialize)]
+struct Task {
+    #[serde(default, rename = "do")]
+    kind: Value,
+    ms: Option<u64>,
+    after: Option<f64>,
+    times: Option<u32>,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    result: Value,
+}
+
+/// A message that is worked on. If it is dropped before its end, the message was lost.
+struct Work {
+    context: Context,
+    has_ended: bool,
+}
+
+impl Work {
+    fn begin(context: Context) -> Work {
+        let pairs = context.meta().into_iter().flat_map(|meta| meta.headers.iter());
+        let headers: HashMap<String, String> = pairs.map(|(name, value)| (text(name), text(value))).collect();
+        let (queue, id, attempt) = (context.queue(), text(context.id().as_ref()), context.attempt());
+        say("start", json!({"queue": queue, "id": id, "attempt": attempt, "headers": headers, "at": now()}));
+        Work { context, has_ended: false }
+    }
+
+    /// Says how it ended, and ends so.
+    fn end(mut self, how: Result<Raw, (&str, Failure)>) -> Result<Raw, Failure> {
+        if self.context.loss().is_none() {
+            self.has_ended = true;
+            self.say_end(how.as_ref().map_or_else(|(how, _)| *how, |_| "ok"));
         }
-        (Done::Ok(_), None) => "ok",
-        (Done::Fail(_), None) => "fail",
-        (Done::Reject(_), None) => "reject",
-        (Done::Retry(..), None) => "retry",
-    };
-    say("end", json!({"id": id, "how": how, "at": now()}));
-    match done {
-        Done::Ok(result) => Ok(Raw(result)),
-        Done::Fail(text) => Err(Failure::retry(text)),
-        Done::Reject(text) => Err(Failure::reject(text)),
-        Done::Retry(after, text) => {
-            Err(after.map_or_else(|| Failure::retry(&text), |after| Failure::retry_after(after, &text)))
+        how.map_err(|(_, failure)| failure)
+    }
+
+    fn say_end(&self, how: &str) {
+        say("end", json!({"id": text(self.context.id().as_ref()), "how": how, "at": now()}));
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        if let Some(reason) = self.context.loss().filter(|reason| *reason != Loss::TimeLimit && !self.has_ended) {
+            say_lost(self.context.id(), self.context.receipt(), reason);
+            self.say_end("lost");
         }
     }
 }
 
-/// How the work ended.
-enum Done {
-    Ok(Vec<u8>),
-    Fail(String),
-    Reject(String),
-    Retry(Option<Duration>, String),
+/// Does what a message asks for, as a future, which is dropped if the message is lost.
+async fn handle(task: Task, context: Context) -> Result<Raw, Failure> {
+    let work = Work::begin(context);
+    if task.kind == "hang" {
+        tokio::time::sleep(task.time()).await;
+    }
+    let how = task.done(&work.context);
+    work.end(how)
 }
 
-fn work(payload: &[u8], context: &Context) -> Done {
-    let wanted: Value = match serde_json::from_slice(payload) {
-        Ok(wanted) => wanted,
-        Err(error) => return Done::Fail(format!("the payload is no JSON: {error}")),
-    };
-    let ms = |name: &str| wanted[name].as_u64().map(Duration::from_millis);
-    let said = wanted["text"].as_str().unwrap_or_default().to_owned();
-    match wanted["do"].as_str() {
-        Some("ok") => {}
-        Some("fail") if wanted["times"].as_u64().is_some_and(|times| u64::from(context.attempt()) > times) => {}
-        Some("fail") => return Done::Fail(said),
-        Some("reject") => return Done::Reject(said),
-        Some("retry") => {
-            let after = wanted["after"].as_f64();
-            let after = after.map(|ms| Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::MAX));
-            return Done::Retry(after, said);
-        }
-        Some("exit") => std::process::exit(3),
-        Some("hang") => {
-            let end = Instant::now() + ms("ms").unwrap_or_default();
-            while Instant::now() < end && !context.lease_lost() {
-                thread::sleep(LOOK.min(end.saturating_duration_since(Instant::now())));
-            }
-        }
-        Some("spin") => {
-            let end = Instant::now() + ms("ms").unwrap_or_default();
-            while Instant::now() < end {
-                std::hint::spin_loop();
-            }
-        }
-        Some("result") => {
-            let result = &wanted["result"];
-            return Done::Ok(result.as_str().map_or_else(|| result.to_string(), str::to_owned).into_bytes());
-        }
-        _ => return Done::Fail(format!("unknown task {}", wanted["do"])),
+/// Does the same as a function, which looks whether the message is lost.
+fn handle_in_thread(task: Task, context: Context) -> Result<Raw, Failure> {
+    let work = Work::begin(context);
+    let end = Instant::now() + task.time();
+    while task.kind == "hang" && Instant::now() < end && !work.context.lease_lost() {
+        thread::sleep(LOOK.min(end.saturating_duration_since(Instant::now())));
     }
-    Done::Ok(Vec::new())
+    let how = task.done(&work.context);
+    work.end(how)
+}
+
+impl Task {
+    fn time(&self) -> Duration {
+        Duration::from_millis(self.ms.unwrap_or_default())
+    }
+
+    /// Does what is left of it.
+    fn done(&self, context: &Context) -> Result<Raw, (&'static str, Failure)> {
+        match self.kind.as_str() {
+            Some("fail") if self.times.is_some_and(|times| context.attempt() > times) => {}
+            Some("fail") => return Err(("fail", Failure::retry(&self.text))),
+            Some("reject") => return Err(("reject", Failure::reject(&self.text))),
+            Some("retry") => {
+                let after = self.after.map(|ms| Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::MAX));
+                let failure = after.map(|after| Failure::retry_after(after, &self.text));
+                return Err(("retry", failure.unwrap_or_else(|| Failure::retry(&self.text))));
+            }
+            Some("result") => {
+                let result = self.result.as_str().map_or_else(|| self.result.to_string(), str::to_owned);
+                return Ok(Raw(result.into_bytes()));
+            }
+            Some("exit") => std::process::exit(3),
+            Some("spin") => {
+                let end = Instant::now() + self.time();
+                while Instant::now() < end {
+                    std::hint::spin_loop();
+                }
+            }
+            Some("ok" | "hang") => {}
+            _ => return Err(("fail", Failure::retry(format!("unknown task {}", self.kind)))),
+        }
+        Ok(Raw(Vec::new()))
+    }
 }

@@ -20,7 +20,8 @@ struct Order {
     amount: u32,
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::var("DQ_URL").unwrap_or_else(|_| "redis://127.0.0.1:6379".to_owned());
     let client = Client::open(&url)?;
     let topic: Partitions<Order> = Partitions::new(&client, TOPIC, PARTITIONS);
@@ -29,22 +30,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ["produce", count] => {
             for number in 0..count.parse()? {
                 let order = Order { customer: number % 100, amount: number };
-                topic.push(format!("customer-{}", order.customer), &order).send()?;
+                topic.push(format!("customer-{}", order.customer), &order).await?;
             }
-            for (queue, info) in topic.queues().iter().zip(topic.info()?) {
+            for (queue, info) in topic.queues().iter().zip(topic.info().await?) {
                 println!("{}: {} ready", queue.name(), info.map_or(0, |info| info.ready));
             }
         }
         ["consume", concurrency] => {
             let pool = Pool::new(concurrency.parse()?).partitions(&topic);
-            Worker::new(client).pool(pool, close).run()?;
+            Worker::new(client).pool(pool, close).run().await?;
         }
         _ => return Err("usage: partitions produce COUNT | consume CONCURRENCY".into()),
     }
     Ok(())
 }
 
-fn close(order: Order, context: &Context) -> Result<(), Failure> {
+async fn close(order: Order, context: Context) -> Result<(), Failure> {
     println!("{}: customer {} pays {}", context.queue(), order.customer, order.amount);
     Ok(())
 }

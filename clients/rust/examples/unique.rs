@@ -11,34 +11,35 @@
 use dq_client::{Client, Context, Failure, Pushed, Queue, Worker};
 use std::time::Duration;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::var("DQ_URL").unwrap_or_else(|_| "redis://127.0.0.1:6379".to_owned());
     let client = Client::open(&url)?;
     let keys: Queue<String> = client.queue("keys");
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["work"] => {
-            Worker::new(client).queue("keys", 4, index).run()?;
+            Worker::new(client).queue("keys", 4, index).run().await?;
         }
         ["first", key, ms] => {
             let touch = keys.push(&(*key).to_owned()).id(key).delay(Duration::from_millis(ms.parse()?));
-            match touch.send()? {
+            match touch.await? {
                 Pushed::New(_) => println!("{key} is ready in {ms} ms"),
                 Pushed::Duplicate => println!("{key} waits already"),
             }
         }
         ["last", key, ms] => {
             let touch = keys.push(&(*key).to_owned()).id(key).delay(Duration::from_millis(ms.parse()?));
-            touch.replace_within(Duration::from_secs(60)).send()?;
+            touch.replace_within(Duration::from_secs(60)).await?;
             println!("{key} is ready in {ms} ms, unless it is touched again");
         }
-        ["forget", key] => println!("{}", if keys.cancel(key)? { "forgotten" } else { "not known" }),
+        ["forget", key] => println!("{}", if keys.cancel(key).await? { "forgotten" } else { "not known" }),
         _ => return Err("usage: unique work | first KEY MS | last KEY MS | forget KEY".into()),
     }
     Ok(())
 }
 
-fn index(key: String, _: &Context) -> Result<(), Failure> {
+async fn index(key: String, _: Context) -> Result<(), Failure> {
     println!("{key}");
     Ok(())
 }

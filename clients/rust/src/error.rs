@@ -2,13 +2,14 @@
 
 use crate::queue::Id;
 use std::fmt;
+use std::sync::Arc;
 
-type Cause = Box<dyn std::error::Error + Send + Sync>;
+type Cause = Arc<dyn std::error::Error + Send + Sync>;
 
 /// An error of a queue, of its server, or of the connection to it.
 ///
 /// The texts of servers are kept as they were sent.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no room under the queue's `MAXLEN`. Nothing was pushed.
@@ -65,7 +66,7 @@ pub enum Error {
     /// The server answered something that this client does not understand.
     Protocol(String),
     /// The operating system refused something that a worker needs, such as a thread.
-    System(std::io::Error),
+    System(Arc<std::io::Error>),
 }
 
 impl Error {
@@ -79,6 +80,10 @@ impl Error {
     #[must_use]
     pub fn may_have_been_executed(&self) -> bool {
         matches!(self, Error::Lost(_))
+    }
+
+    pub(crate) fn decode(text: impl Into<String>) -> Error {
+        Error::Decode(Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(text.into())))
     }
 
     /// The error of a server's reply, from its code and the text after it.
@@ -156,7 +161,7 @@ impl std::error::Error for Error {
 
 impl From<std::io::Error> for Error {
     fn from(cause: std::io::Error) -> Error {
-        Error::System(cause)
+        Error::System(Arc::new(cause))
     }
 }
 

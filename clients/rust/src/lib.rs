@@ -5,24 +5,69 @@
 
 mod connect;
 mod error;
+mod mode;
 mod murmur3;
 mod partitions;
 mod payload;
 mod queue;
 mod reply;
+mod request;
 mod worker;
 
-pub use connect::{Address, Client, Options, Resend};
+pub use connect::{Address, Options};
 pub use error::Error;
-pub use partitions::Partitions;
-pub use payload::{Decode, Encode, Json, Raw};
+pub use mode::{Async, Blocking, Mode};
+#[cfg(feature = "msgpack")]
+pub use payload::MsgPack;
+pub use payload::{Decode, Encode, Raw};
 pub use queue::{
-    AckPop, Batch, BatchInfo, Complete, Consumer, Consumers, DeadFilter, Declared, Delivery, Flow, Forward, Group,
-    GroupInfo, GroupOrder, GroupPause, Groups, Headers, Histogram, Id, Info, ListEnd, Message, Meta, Nack, PastError,
-    Pop, PopAny, Push, PushAll, Pushed, Queue, Reason, Receipt, Recurring, Scan, Schedule, Settings, State, Stats,
-    Then, Totals,
+    BatchInfo, Consumer, DeadFilter, Declared, Delivery, Flow, Forward, GroupInfo, GroupOrder, GroupPause, Headers,
+    Histogram, Id, Info, ListEnd, Message, Meta, Nack, PastError, Pushed, Reason, Receipt, Recurring, Settings, State,
+    Stats, Totals,
 };
-pub use worker::{Context, Event, Failure, Loss, Metrics, Pool, QueueMetrics, Running, Stopped, Stopper, Worker};
+pub use request::Resend;
+pub use worker::{Context, Event, Failure, Loss, Metrics, Pool, QueueMetrics, Stopped, Stopper};
 
 /// The commands and values of `redis-rs`, for [`Client::call`].
 pub use redis::{cmd, Cmd, Value};
+
+/// A client, whose calls are futures. See [`both::Client`].
+pub type Client = connect::Client<Async>;
+/// A queue, whose calls are futures. See [`both::Queue`].
+pub type Queue<T> = queue::Queue<T, Async>;
+/// A topic over several queues. See [`both::Partitions`].
+pub type Partitions<T> = partitions::Partitions<T, Async>;
+/// A worker, whose handlers are futures or functions. See [`both::Worker`].
+pub type Worker = worker::Worker<Async>;
+/// A worker that was started. See [`both::Running`].
+pub type Running = worker::Running<Async>;
+
+/// The types of both faces: `M` is [`Async`] or [`Blocking`].
+///
+/// Every method is there for both. It returns a future, which is [`Sent`](both::Sent)`<Async, R>`, or the result, which is
+/// `Sent<Blocking, R>`.
+pub mod both {
+    pub use crate::connect::{Client, Sent};
+    pub use crate::partitions::Partitions;
+    pub use crate::queue::{AckPop, Batch, Complete, Group, Pages, Pop, PopAny, Push, PushAll, Queue, Schedule, Then};
+    pub use crate::worker::{Running, Worker};
+}
+
+/// The same client for programs without an asynchronous runtime: calls block the thread.
+///
+/// Builders end with `send()`: `queue.push(&mail).delay(minute).send()?`. Calls panic within asynchronous code.
+#[cfg(feature = "blocking")]
+pub mod blocking {
+    use crate::{connect, partitions, queue, worker, Blocking};
+
+    /// A client, whose calls block. See [`both::Client`](crate::both::Client).
+    pub type Client = connect::Client<Blocking>;
+    /// A queue, whose calls block. See [`both::Queue`](crate::both::Queue).
+    pub type Queue<T> = queue::Queue<T, Blocking>;
+    /// A topic over several queues. See [`both::Partitions`](crate::both::Partitions).
+    pub type Partitions<T> = partitions::Partitions<T, Blocking>;
+    /// A worker, whose handlers are functions. See [`both::Worker`](crate::both::Worker).
+    pub type Worker = worker::Worker<Blocking>;
+    /// A worker that was started. See [`both::Running`](crate::both::Running).
+    pub type Running = worker::Running<Blocking>;
+}

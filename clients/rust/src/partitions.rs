@@ -1,10 +1,10 @@
 //! One topic over several queues, for more throughput than one shard of a cluster has.
 
-use crate::connect::Client;
+use crate::connect::{Client, Sent};
+use crate::mode::Mode;
 use crate::murmur3::murmur3;
 use crate::payload::Encode;
 use crate::queue::{Info, Push, Queue};
-use crate::Error;
 use std::fmt;
 
 /// A topic over n queues `{topic:0}` … `{topic:n-1}`, which a cluster spreads over its shards.
@@ -13,24 +13,26 @@ use std::fmt;
 /// producers in any language agree. While messages wait, n must not change.
 ///
 /// ```no_run
-/// # fn main() -> Result<(), dq_client::Error> {
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), dq_client::Error> {
 /// use dq_client::{Client, Partitions};
 /// let client = Client::open("redis+cluster://127.0.0.1:7000")?;
 /// let orders: Partitions<String> = Partitions::new(&client, "orders", 12);
-/// orders.push("customer-17", &"close order 1001".to_owned()).send()?;
+/// orders.push("customer-17", &"close order 1001".to_owned()).await?;
 /// # Ok(()) }
 /// ```
-pub struct Partitions<T> {
+pub struct Partitions<T, M> {
+    client: Client<M>,
     topic: String,
-    queues: Vec<Queue<T>>,
+    queues: Vec<Queue<T, M>>,
 }
 
-impl<T> Partitions<T> {
+impl<T: 'static, M: Mode> Partitions<T, M> {
     /// The topic of this name over `count` queues, at least one.
     #[must_use]
-    pub fn new(client: &Client, topic: &str, count: u32) -> Partitions<T> {
+    pub fn new(client: &Client<M>, topic: &str, count: u32) -> Partitions<T, M> {
         let queues = (0..count.max(1)).map(|number| client.queue(format!("{{{topic}:{number}}}"))).collect();
-        Partitions { topic: topic.to_owned(), queues }
+        Partitions { client: client.clone(), topic: topic.to_owned(), queues }
     }
 
     /// The name of the topic.
@@ -41,7 +43,7 @@ impl<T> Partitions<T> {
 
     /// The queues, in the order of their numbers.
     #[must_use]
-    pub fn queues(&self) -> &[Queue<T>] {
+    pub fn queues(&self) -> &[Queue<T, M>] {
         &self.queues
     }
 
@@ -55,7 +57,7 @@ impl<T> Partitions<T> {
     /// The queue that has this key.
     #[must_use]
     #[allow(clippy::indexing_slicing, reason = "a number modulo the length, which is at least 1")]
-    pub fn queue_of(&self, key: impl AsRef<[u8]>) -> &Queue<T> {
+    pub fn queue_of(&self, key: impl AsRef<[u8]>) -> &Queue<T, M> {
         &self.queues[self.number_of(key)]
     }
 
@@ -63,25 +65,28 @@ impl<T> Partitions<T> {
     ///
     /// # Errors
     /// Those of [`Queue::info`].
-    pub fn info(&self) -> Result<Vec<Option<Info>>, Error> {
-        self.queues.iter().map(Queue::info).collect()
+    pub fn info(&self) -> Sent<M, Vec<Option<Info>>> {
+        let asked: Vec<_> = self.queues.iter().map(Queue::info_request).collect();
+        self.client.run(|core| async move {
+            futures_util::future::try_join_all(asked.into_iter().map(|request| core.send(request))).await
+        })
     }
 }
 
-impl<T: Encode> Partitions<T> {
+impl<T: Encode + 'static, M: Mode> Partitions<T, M> {
     /// Pushes a message to the partition of its key.
-    pub fn push(&self, key: impl AsRef<[u8]>, payload: &T) -> Push<'_, T> {
+    pub fn push(&self, key: impl AsRef<[u8]>, payload: &T) -> Push<T, M> {
         self.queue_of(key).push(payload)
     }
 }
 
-impl<T> Clone for Partitions<T> {
-    fn clone(&self) -> Partitions<T> {
-        Partitions { topic: self.topic.clone(), queues: self.queues.clone() }
+impl<T, M> Clone for Partitions<T, M> {
+    fn clone(&self) -> Partitions<T, M> {
+        Partitions { client: self.client.clone(), topic: self.topic.clone(), queues: self.queues.clone() }
     }
 }
 
-impl<T> fmt::Debug for Partitions<T> {
+impl<T, M> fmt::Debug for Partitions<T, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Partitions").field("topic", &self.topic).field("count", &self.queues.len()).finish()
     }
@@ -89,8 +94,7 @@ impl<T> fmt::Debug for Partitions<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::Partitions;
-    use crate::Client;
+    use crate::{Client, Partitions};
 
     #[test]
     fn a_key_always_has_the_same_partition() {

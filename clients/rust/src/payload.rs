@@ -1,11 +1,12 @@
-//! Payloads: any type of serde in MessagePack, JSON, or raw bytes.
+//! Payloads: any type of serde in JSON, MessagePack, or raw bytes.
 
 use crate::Error;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
+use std::sync::Arc;
 
-/// A type that can be pushed. Every type with `serde::Serialize` is encoded as MessagePack, with the names of fields;
-/// [`Json`] and [`Raw`] choose something else.
+/// A type that can be pushed. Every type with `serde::Serialize` is encoded as JSON; `MsgPack` and [`Raw`] choose something
+/// else.
 pub trait Encode {
     /// The bytes that the queue holds.
     ///
@@ -15,7 +16,7 @@ pub trait Encode {
 }
 
 /// A type that can be popped: the counterpart of [`Encode`], for every type with `serde::Deserialize` that borrows
-/// nothing, [`Json`] and [`Raw`].
+/// nothing, `MsgPack` and [`Raw`].
 pub trait Decode: Sized {
     /// Reads the bytes that the queue held.
     ///
@@ -32,49 +33,30 @@ pub trait Decode: Sized {
     }
 }
 
-/// A payload in JSON, for queues that other languages or people read: `Queue<Json<Mail>>`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Json<T>(pub T);
-
-/// A payload of any bytes, as they are: `Queue<Raw>`. (`Vec<u8>` itself would be MessagePack's list of numbers.)
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Raw(pub Vec<u8>);
-
-/// Null in MessagePack.
-const NIL: u8 = 0xc0;
-
 impl<T: Serialize> Encode for T {
     fn encode(&self) -> Result<Vec<u8>, Error> {
-        // With names, so that fields can be added later, and reordered.
-        rmp_serde::to_vec_named(self).map_err(|error| Error::Encode(Box::new(error)))
+        serde_json::to_vec(self).map_err(|error| Error::Encode(Arc::new(error)))
     }
 }
 
 impl<T: DeserializeOwned> Decode for T {
     fn decode(bytes: &[u8]) -> Result<T, Error> {
-        rmp_serde::from_slice(bytes).map_err(|error| Error::Decode(Box::new(error)))
+        serde_json::from_slice(bytes).map_err(|error| expected::<T>("JSON", &error))
     }
 
     fn absent() -> Result<T, Error> {
-        T::decode(&[NIL])
+        T::decode(b"null")
     }
 }
 
-impl<T: Serialize> Encode for Json<T> {
-    fn encode(&self) -> Result<Vec<u8>, Error> {
-        serde_json::to_vec(&self.0).map_err(|error| Error::Encode(Box::new(error)))
-    }
+/// What was expected in place of bytes, and what is wrong with them.
+fn expected<T>(format: &str, error: &dyn std::fmt::Display) -> Error {
+    Error::decode(format!("expected {format} of {}: {error}", std::any::type_name::<T>()))
 }
 
-impl<T: DeserializeOwned> Decode for Json<T> {
-    fn decode(bytes: &[u8]) -> Result<Json<T>, Error> {
-        serde_json::from_slice(bytes).map(Json).map_err(|error| Error::Decode(Box::new(error)))
-    }
-
-    fn absent() -> Result<Json<T>, Error> {
-        Json::decode(b"null")
-    }
-}
+/// A payload of any bytes, as they are: `Queue<Raw>`. (`Vec<u8>` itself would be a list of numbers.)
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Raw(pub Vec<u8>);
 
 impl Encode for Raw {
     fn encode(&self) -> Result<Vec<u8>, Error> {
@@ -88,9 +70,37 @@ impl Decode for Raw {
     }
 }
 
-#[cfg(test)]
+/// A payload in MessagePack, with the names of fields: `Queue<MsgPack<Mail>>`.
+#[cfg(feature = "msgpack")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MsgPack<T>(pub T);
+
+/// Null in MessagePack.
+#[cfg(feature = "msgpack")]
+const NIL: u8 = 0xc0;
+
+#[cfg(feature = "msgpack")]
+impl<T: Serialize> Encode for MsgPack<T> {
+    fn encode(&self) -> Result<Vec<u8>, Error> {
+        // With names, so that fields can be added later, and reordered.
+        rmp_serde::to_vec_named(&self.0).map_err(|error| Error::Encode(Arc::new(error)))
+    }
+}
+
+#[cfg(feature = "msgpack")]
+impl<T: DeserializeOwned> Decode for MsgPack<T> {
+    fn decode(bytes: &[u8]) -> Result<MsgPack<T>, Error> {
+        rmp_serde::from_slice(bytes).map(MsgPack).map_err(|error| expected::<T>("MessagePack", &error))
+    }
+
+    fn absent() -> Result<MsgPack<T>, Error> {
+        MsgPack::decode(&[NIL])
+    }
+}
+
+#[cfg(all(test, feature = "msgpack"))]
 mod tests {
-    use super::{Decode, Encode, Json, Raw};
+    use super::{Decode, Encode, MsgPack, Raw};
     use crate::Error;
 
     #[derive(serde::Serialize, serde::Deserialize, PartialEq, Debug)]
@@ -103,10 +113,11 @@ mod tests {
     #[test]
     fn payloads_return_as_they_were() {
         let mail = Mail { to: "ann".to_owned(), copies: 2 };
+        assert_eq!(mail.encode().unwrap(), br#"{"to":"ann","copies":2}"#);
         assert_eq!(Mail::decode(&mail.encode().unwrap()).unwrap(), mail);
-        let json = Json(mail);
-        assert_eq!(json.encode().unwrap(), br#"{"to":"ann","copies":2}"#);
-        assert_eq!(Json::<Mail>::decode(&json.encode().unwrap()).unwrap(), json);
+        let packed = MsgPack(mail);
+        assert_eq!(packed.encode().unwrap(), b"\x82\xa2to\xa3ann\xa6copies\x02");
+        assert_eq!(MsgPack::<Mail>::decode(&packed.encode().unwrap()).unwrap(), packed);
         let raw = Raw(vec![0, 255, b'\n']);
         assert_eq!(raw.encode().unwrap(), raw.0);
         assert_eq!(Raw::decode(&raw.0).unwrap(), raw);
@@ -116,7 +127,7 @@ mod tests {
     fn nothing_is_a_value_of_types_that_have_one() {
         <()>::absent().unwrap();
         assert_eq!(Option::<Mail>::absent().unwrap(), None);
-        assert_eq!(Json::<Option<Mail>>::absent().unwrap(), Json(None));
+        assert_eq!(MsgPack::<Option<Mail>>::absent().unwrap(), MsgPack(None));
         assert_eq!(Raw::absent().unwrap(), Raw::default());
         assert!(matches!(Mail::absent(), Err(Error::Decode(_))));
     }
@@ -129,6 +140,9 @@ mod tests {
         }
         let old = Older { to: "ann" }.encode().unwrap();
         assert_eq!(Mail::decode(&old).unwrap(), Mail { to: "ann".to_owned(), copies: 0 });
-        assert!(matches!(Mail::decode(b"\xc1"), Err(Error::Decode(_))));
+        let old = MsgPack(Older { to: "ann" }).encode().unwrap();
+        assert_eq!(MsgPack::<Mail>::decode(&old).unwrap().0, Mail { to: "ann".to_owned(), copies: 0 });
+        let error = Mail::decode(b"\xc1").unwrap_err().to_string();
+        assert!(error.contains("Mail") && error.contains("JSON"), "{error}");
     }
 }

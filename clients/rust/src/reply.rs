@@ -1,9 +1,11 @@
 //! Reads replies, which differ between RESP2 and RESP3 only in their maps.
 
+use crate::request::time_of;
 use crate::Error;
 use redis::Value;
-use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::time::{Duration, SystemTime};
 
 /// The reply; an error if it is one.
 pub(crate) fn checked(value: Value) -> Result<Value, Error> {
@@ -88,63 +90,152 @@ pub(crate) fn optional<T>(value: Value, read: impl FnOnce(Value) -> Result<T, Er
     }
 }
 
-/// A map, or in RESP2 the flat array of its fields and values.
+/// The fields of a map, or in RESP2 of the flat array that stands for one. Each is read once.
 #[derive(Debug)]
-pub(crate) struct Fields(BTreeMap<String, Field>);
-
-#[derive(Debug)]
-struct Field {
-    value: Value,
-    was_read: Cell<bool>,
-}
+pub(crate) struct Fields(BTreeMap<String, Value>);
 
 impl Fields {
     pub fn from(value: Value) -> Result<Fields, Error> {
-        let field = |(name, value)| Ok((text(&name)?, Field { value, was_read: Cell::new(false) }));
-        pairs(value)?.into_iter().map(field).collect::<Result<_, _>>().map(Fields)
+        pairs(value)?.into_iter().map(|(name, value)| Ok((text(&name)?, value))).collect::<Result<_, _>>().map(Fields)
     }
 
-    pub fn take(&mut self, name: &str) -> Option<Value> {
-        self.0.remove(name).map(|field| field.value).filter(|value| *value != Value::Nil)
+    /// Reads a field. One that is missing, because the server is older, is like null.
+    pub fn get<F: Field>(&mut self, name: &str) -> Result<F, Error> {
+        let value = self.0.remove(name).unwrap_or_default();
+        F::read(value).map_err(|error| Error::Protocol(format!("{name}: {error}")))
     }
 
-    fn find(&self, name: &str) -> Option<&Value> {
-        let field = self.0.get(name)?;
-        field.was_read.set(true);
-        Some(&field.value)
+    /// Whether there is a field of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
     }
 
-    fn get(&self, name: &str) -> Result<&Value, Error> {
-        self.find(name).ok_or_else(|| Error::Protocol(format!("no field {name}")))
-    }
-
-    pub fn int(&self, name: &str) -> Result<i64, Error> {
-        int(self.get(name)?)
-    }
-
-    /// A number that an older server may not have, or that is null.
-    pub fn maybe_int(&self, name: &str) -> Result<Option<i64>, Error> {
-        self.find(name).filter(|value| **value != Value::Nil).map(int).transpose()
-    }
-
-    /// A number that is never negative, and 0 if the server does not have it.
-    pub fn count(&self, name: &str) -> Result<u64, Error> {
-        self.find(name).map_or(Ok(0), count)
-    }
-
-    pub fn maybe_text(&self, name: &str) -> Result<Option<String>, Error> {
-        self.find(name).filter(|value| **value != Value::Nil).map(text).transpose()
-    }
-
-    /// The fields that were neither taken nor read, as text: those unknown to this version.
+    /// The fields that were not read, as text: those unknown to this version.
     pub fn unknown(&self) -> BTreeMap<String, String> {
         let as_text = |value: &Value| text(value).or_else(|_| int(value).map(|number| number.to_string()));
-        let unknown = self.0.iter().filter(|(_, field)| !field.was_read.get());
-        unknown.filter_map(|(name, field)| Some((name.clone(), as_text(&field.value).ok()?))).collect()
+        self.0.iter().filter_map(|(name, value)| Some((name.clone(), as_text(value).ok()?))).collect()
     }
+}
 
-    /// The fields that were not taken.
-    pub fn into_rest(self) -> impl Iterator<Item = (String, Value)> {
-        self.0.into_iter().map(|(name, field)| (name, field.value))
+/// What several fields of a reply can be read as, beginning with one of this name.
+pub(crate) trait Part: Sized {
+    fn read_part(fields: &mut Fields, name: &str) -> Result<Self, Error>;
+}
+
+impl<F: Field> Part for F {
+    fn read_part(fields: &mut Fields, name: &str) -> Result<Self, Error> {
+        fields.get(name)
+    }
+}
+
+/// The fields that are unknown to this version, as text: those that no earlier part has read.
+impl Part for BTreeMap<String, String> {
+    fn read_part(fields: &mut Fields, _: &str) -> Result<Self, Error> {
+        Ok(fields.unknown())
+    }
+}
+
+impl<T> Part for PhantomData<fn() -> T> {
+    fn read_part(_: &mut Fields, _: &str) -> Result<Self, Error> {
+        Ok(PhantomData)
+    }
+}
+
+/// Declares a struct, and how it is read from the fields of a reply: each field by the name that follows it.
+macro_rules! fields {
+    ($(#[$attribute:meta])* $of:ident$(<$T:ident>)? { $($(#[$doc:meta])* $vis:vis $field:ident: $type:ty = $name:expr,)* }) => {
+        $(#[$attribute])*
+        #[non_exhaustive]
+        pub struct $of$(<$T>)? {
+            $($(#[$doc])* $vis $field: $type,)*
+        }
+
+        impl$(<$T>)? $of$(<$T>)? {
+            pub(crate) fn read_fields(fields: &mut crate::reply::Fields) -> Result<Self, crate::Error> {
+                Ok($of { $($field: crate::reply::Part::read_part(fields, $name)?,)* })
+            }
+        }
+    };
+}
+pub(crate) use fields;
+
+/// The same for a reply that has no other fields.
+macro_rules! reply {
+    ($(#[$attribute:meta])* $of:ident$(<$T:ident>)? { $($body:tt)* }) => {
+        crate::reply::fields! { $(#[$attribute])* $of$(<$T>)? { $($body)* } }
+
+        impl$(<$T>)? crate::reply::Field for $of$(<$T>)? {
+            fn read(reply: redis::Value) -> Result<Self, crate::Error> {
+                Self::read_fields(&mut crate::reply::Fields::from(reply)?)
+            }
+        }
+    };
+}
+pub(crate) use reply;
+
+/// What a field can be read as. Null is zero, empty or `None`, unless the type has no such value.
+pub(crate) trait Field: Sized {
+    fn read(value: Value) -> Result<Self, Error>;
+}
+
+impl<F: Field> Field for Option<F> {
+    fn read(value: Value) -> Result<Self, Error> {
+        optional(value, F::read)
+    }
+}
+
+impl<F: Field> Field for Vec<F> {
+    fn read(value: Value) -> Result<Self, Error> {
+        list(value)?.into_iter().map(F::read).collect()
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ty)*) => { $(
+        impl Field for $number {
+            /// A number beyond the range is the nearest one in it.
+            fn read(value: Value) -> Result<Self, Error> {
+                let number = if value == Value::Nil { 0 } else { int(&value)? };
+                Ok(<$number>::try_from(number).unwrap_or(if number < 0 { <$number>::MIN } else { <$number>::MAX }))
+            }
+        }
+    )* };
+}
+
+numbers!(i8 i32 i64 u32 u64);
+
+impl Field for bool {
+    fn read(value: Value) -> Result<Self, Error> {
+        i64::read(value).map(|number| number != 0)
+    }
+}
+
+impl Field for Duration {
+    fn read(value: Value) -> Result<Self, Error> {
+        u64::read(value).map(Duration::from_millis)
+    }
+}
+
+impl Field for SystemTime {
+    fn read(value: Value) -> Result<Self, Error> {
+        u64::read(value).map(time_of)
+    }
+}
+
+impl Field for String {
+    fn read(value: Value) -> Result<Self, Error> {
+        text(&value)
+    }
+}
+
+impl Field for Vec<u8> {
+    fn read(value: Value) -> Result<Self, Error> {
+        bytes(value)
+    }
+}
+
+impl Field for Value {
+    fn read(value: Value) -> Result<Self, Error> {
+        Ok(value)
     }
 }

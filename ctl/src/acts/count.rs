@@ -11,7 +11,8 @@ use crate::server::reply::{self, Fields};
 use crate::server::transfer::get_all;
 use crate::text::name::{MessageId, QueueName};
 use crate::text::time::now_ms;
-use dq_client::{Client, Raw, State};
+use dq_client::blocking::Client;
+use dq_client::{Raw, State};
 use std::ops::ControlFlow;
 
 impl Act {

@@ -5,7 +5,8 @@ use crate::server::failure::Failure;
 use crate::server::reply::{self, text, unexpected};
 use crate::text::name::shown;
 use crate::text::number::messages;
-use dq_client::{Client, Error, Value};
+use dq_client::blocking::Client;
+use dq_client::{Error, Value};
 
 const RIGHTS: &str = "to send messages back, a user needs +eval +dq.get +dq.info +dq.push +dq.cancel for both queues";
 

@@ -6,7 +6,8 @@ use crate::cli::Act;
 use crate::server::advice::quoted;
 use crate::server::reply::{self, Fields};
 use crate::text::name::{shown, MessageId, QueueName};
-use dq_client::{Client, State};
+use dq_client::blocking::Client;
+use dq_client::State;
 
 /// What a message must be that is neither dead nor done yet.
 const ALIVE: &str = "alive";

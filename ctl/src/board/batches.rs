@@ -3,7 +3,8 @@
 use crate::board::scan;
 use crate::server::failure::Failure;
 use crate::server::reply::Fields;
-use dq_client::{cmd, Client, Error, Resend};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Error, Resend};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 

@@ -5,7 +5,8 @@
 use crate::board::dead::is_letter;
 use crate::server::reply::{self, Fields};
 use crate::text::time::span;
-use dq_client::{cmd, Client, Resend};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Resend};
 use serde_json::{json, Value as Json};
 use std::cmp::Reverse;
 

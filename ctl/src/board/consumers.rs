@@ -1,7 +1,8 @@
 //! Who holds messages: the consumers of a queue with their deliveries.
 
 use crate::server::reply::Fields;
-use dq_client::{Client, Error, Raw};
+use dq_client::blocking::Client;
+use dq_client::{Error, Raw};
 use std::time::UNIX_EPOCH;
 
 /// The messages that one consumer holds in one queue.

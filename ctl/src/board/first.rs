@@ -3,7 +3,8 @@
 
 use crate::server::failure::Failure;
 use crate::server::reply::{self, Fields};
-use dq_client::{Client, Cmd, Error, Resend, Value};
+use dq_client::blocking::Client;
+use dq_client::{Cmd, Error, Resend, Value};
 
 /// How many are read before anything is known of their size, and how many times as many in the next step at most.
 const FEW: i64 = 1;

@@ -4,7 +4,8 @@ use crate::server::advice::quoted;
 use crate::server::failure::Failure;
 use crate::server::reply::{int, list, text, Fields};
 use crate::text::time::{instant, now_ms};
-use dq_client::{cmd, Client, Resend, Value};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Resend, Value};
 use std::ops::ControlFlow;
 
 /// How many groups are read at a time.

@@ -24,7 +24,8 @@ use crate::server::failure::Failure;
 use crate::server::reply::Fields;
 use crate::text::time::now_ms;
 use condition::begins_with_letter;
-use dq_client::{cmd, Client, Error, Resend, Value};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Error, Resend, Value};
 use history::{History, Sample, APART, FEW, HOUR};
 use row::{Row, Status};
 use std::cmp::Reverse;
@@ -344,7 +345,7 @@ impl Board {
 #[cfg(test)]
 pub mod tests {
     use super::{Board, Memory, Row, Rows, SWEEP};
-    use dq_client::Client;
+    use dq_client::blocking::Client;
 
     /// A board of a server that is not there.
     pub fn board(rows: Rows) -> Board {

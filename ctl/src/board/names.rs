@@ -2,7 +2,8 @@
 
 use crate::server::failure::Failure;
 use crate::server::reply;
-use dq_client::{cmd, Address, Client, Error, Value};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Address, Error, Value};
 use std::collections::BTreeSet;
 
 /// The name of the data type, as `SCAN … TYPE` takes it and `TYPE` returns it.

@@ -2,7 +2,8 @@
 
 use crate::server::failure::Failure;
 use crate::server::reply::{self, Fields};
-use dq_client::{cmd, Client, Resend, Value};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Resend, Value};
 use std::ops::ControlFlow;
 
 /// The most messages that one step looks at.

@@ -9,7 +9,7 @@ use crate::server::failure::{Failure, Outcome};
 use crate::text::name::QueueName;
 use crate::text::number::separated;
 use crate::text::visible;
-use dq_client::Client;
+use dq_client::blocking::Client;
 use serde_json::json;
 use std::cell::RefCell;
 use std::fs::File;

@@ -10,7 +10,7 @@ use crate::output::{Column, Output, Table};
 use crate::server::advice::tell;
 use crate::server::failure::{Failure, Outcome};
 use crate::server::reply::Fields;
-use dq_client::Client;
+use dq_client::blocking::Client;
 use serde_json::Value as Json;
 
 const COLUMNS: &[Column] = &[

@@ -9,7 +9,7 @@ use crate::output::{Column, Output, Table};
 use crate::server::failure::{Failure, Outcome};
 use crate::server::reply;
 use crate::text::name::{put, shown};
-use dq_client::Client;
+use dq_client::blocking::Client;
 use serde_json::Map;
 
 const COLUMNS: &[Column] = &[Name("consumer"), Number("inflight"), Word("oldest-delivery")];

@@ -7,7 +7,8 @@ use crate::output::Output;
 use crate::server::advice::tell;
 use crate::server::failure::{Failure, Outcome};
 use crate::server::reply;
-use dq_client::{Client, Error, Raw, State};
+use dq_client::blocking::Client;
+use dq_client::{Error, Raw, State};
 
 pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<Outcome, Failure> {
     let get = || reply::message(client, args.queue.as_bytes(), args.id.as_bytes());

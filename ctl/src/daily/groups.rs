@@ -9,7 +9,7 @@ use crate::server::failure::{Failure, Outcome};
 use crate::text::number::separated;
 use crate::text::time::distance;
 use crate::text::time::instant;
-use dq_client::Client;
+use dq_client::blocking::Client;
 use serde_json::{json, Value as Json};
 use std::ops::ControlFlow;
 

@@ -14,7 +14,8 @@ use crate::server::failure::{Failure, Outcome};
 use crate::server::reply::{self, Fields};
 use crate::text::name::{put, shown, MessageId};
 use crate::text::time::now_ms;
-use dq_client::{cmd, Client, Error, Resend, State};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Error, Resend, State};
 use std::ops::ControlFlow;
 
 const FOUND: &[Column] = &[

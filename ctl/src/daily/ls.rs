@@ -9,7 +9,7 @@ use crate::cli::LsArgs;
 use crate::output::{Output, Table};
 use crate::server::failure::{Failure, Outcome};
 use crate::text::name::put;
-use dq_client::Client;
+use dq_client::blocking::Client;
 
 pub fn ls(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Failure> {
     if let Some(sort @ (Sort::In | Sort::Out)) = args.sort {

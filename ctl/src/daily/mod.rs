@@ -19,7 +19,7 @@ use crate::server::advice::tell;
 use crate::server::failure::Failure;
 use crate::server::reply;
 use crate::text::name::QueueName;
-use dq_client::Client;
+use dq_client::blocking::Client;
 
 /// What failed if the user may not read each of many queues.
 pub const NOT_ALL: &str = "not all queues could be read";

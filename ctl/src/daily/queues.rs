@@ -13,7 +13,8 @@ use crate::server::failure::{Failure, Outcome};
 use crate::server::reply::{info as read, Fields};
 use crate::text::name::QueueName;
 use crate::text::time::{exact, span};
-use dq_client::{cmd, Client, Resend};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Resend};
 use serde_json::{Map, Value as Json};
 
 /// The counts that are always shown.

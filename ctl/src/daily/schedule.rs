@@ -9,7 +9,7 @@ use crate::server::failure::{Failure, Outcome};
 use crate::server::reply::{self, Fields};
 use crate::text::name::{shown, QueueName};
 use crate::text::time::now_ms;
-use dq_client::Client;
+use dq_client::blocking::Client;
 use std::ops::ControlFlow;
 
 const COLUMNS: &[Column] = &[Name("id"), Text("rule"), Word("due"), Number("runs"), Number("failed"), Text("payload")];

@@ -7,7 +7,7 @@ use crate::board::names;
 use crate::cli::ExportArgs;
 use crate::http;
 use crate::server::failure::{Failure, Outcome};
-use dq_client::Client;
+use dq_client::blocking::Client;
 use metrics::Exporter;
 
 use signal_hook::consts::{SIGINT, SIGTERM};

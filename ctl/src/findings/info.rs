@@ -1,7 +1,8 @@
 //! What a server says of itself: `INFO everything`, and its configuration if the user may read it.
 
 use crate::server::reply::{self, Fields};
-use dq_client::{cmd, Address, Client, Error};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Address, Error};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

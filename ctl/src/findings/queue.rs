@@ -7,7 +7,7 @@ use crate::cli::doctor::DoctorArgs;
 use crate::server::failure::Failure;
 use crate::server::reply::Fields;
 use crate::text::time::{exact, millis};
-use dq_client::Client;
+use dq_client::blocking::Client;
 use std::cell::OnceCell;
 use std::time::Duration;
 

@@ -12,7 +12,8 @@ use crate::server::failure::Failure;
 use crate::server::reply::{self, Fields};
 use crate::text::name::shown;
 use crate::text::time::{exact, millis, now_ms, span};
-use dq_client::{cmd, Client, Error, Resend};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Error, Resend};
 use std::time::Duration;
 use Severity::{Critical, Note, Warning};
 

@@ -13,7 +13,8 @@ use crate::server::reply::Fields;
 use crate::text::name::shown;
 use crate::text::number::messages;
 use crate::text::time::now_ms;
-use dq_client::{cmd, Client, Resend};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Resend};
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 

@@ -3,7 +3,8 @@
 use crate::server::failure::Failure;
 use crate::server::reply;
 use crate::server::transfer::persistently;
-use dq_client::{cmd, Client, Cmd, Error, Value};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Cmd, Error, Value};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 

@@ -3,7 +3,8 @@
 use crate::server::failure::Failure;
 use crate::server::reply::text;
 use clap::Args;
-use dq_client::{cmd, Client, Options};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Options};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -43,10 +44,10 @@ impl Connection {
         let options = Options::from_url(url)?.retry_for(patience).name("dqctl");
         let options = options.certificate_files(self.cacert.as_deref(), self.cert.as_deref(), self.key.as_deref())?;
         let options = if self.cluster { options.cluster()? } else { options };
-        let client = options.clone().open()?;
+        let client = Client::with(options.clone())?;
         match options.cluster() {
             // One node knows only a part of the queues.
-            Ok(options) if !client.is_cluster() && is_node(&client) => Ok(options.open()?),
+            Ok(options) if !client.is_cluster() && is_node(&client) => Ok(Client::with(options)?),
             _ => Ok(client),
         }
     }

@@ -5,7 +5,8 @@
 
 use crate::server::failure::Failure;
 use base64::prelude::{Engine, BASE64_STANDARD};
-use dq_client::{cmd, Client, Resend, Value};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Resend, Value};
 use serde_json::{json, Map, Value as Json};
 
 /// The fields of a reply, in the order of the server.

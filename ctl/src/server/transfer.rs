@@ -2,7 +2,8 @@
 
 use crate::server::failure::Failure;
 use crate::server::reply::Fields;
-use dq_client::{cmd, Client, Cmd, Error, Value};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Cmd, Error, Value};
 use std::time::Duration;
 
 /// About the most bytes of one batch: the server answers other clients in between.

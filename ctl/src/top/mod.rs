@@ -19,7 +19,7 @@ use crate::cli::top::TopArgs;
 use crate::server::failure::{Failure, Outcome};
 use app::{App, Next};
 use crossterm::event::{self, Event};
-use dq_client::Client;
+use dq_client::blocking::Client;
 use reader::{Ask, Reader, Update};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;

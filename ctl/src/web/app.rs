@@ -7,7 +7,7 @@ use crate::board::{Board, Memory};
 use crate::findings::{self, Finding};
 use crate::server::failure::Failure;
 use crate::text::time::now_ms;
-use dq_client::Client;
+use dq_client::blocking::Client;
 use maud::Markup;
 use serde_json::{json, Value as Json};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! What the page reads of a queue on request.
 
 use crate::server::reply::Fields;
-use dq_client::{cmd, Client, Error, Resend};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Error, Resend};
 
 /// Whether a name has this part, in upper or lower case.
 pub fn contains(name: &[u8], part: &[u8]) -> bool {

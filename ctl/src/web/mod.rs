@@ -27,7 +27,7 @@ use crate::cli::WebArgs;
 use crate::http;
 use crate::server::failure::{Failure, Outcome};
 use app::App;
-use dq_client::Client;
+use dq_client::blocking::Client;
 use guard::Guard;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;

@@ -4,7 +4,8 @@ use super::problem::Problem;
 use crate::board::history::Sample;
 use crate::server::failure::Failure;
 use crate::server::reply;
-use dq_client::{cmd, Client, Error};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Error};
 use std::collections::BTreeMap;
 
 /// The fields of `INFO dq`, added up over all servers, without their prefix; and why some could not be read.

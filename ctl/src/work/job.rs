@@ -5,7 +5,8 @@ use super::log::Log;
 use super::post::Post;
 use crate::cli::{HandlerArgs, WorkArgs};
 use crate::server::failure::Failure;
-use dq_client::{Client, Context, Raw};
+use dq_client::blocking::Client;
+use dq_client::{Context, Raw};
 use std::sync::Arc;
 
 /// One queue, how many of its messages are worked on at the same time, and how.

@@ -4,7 +4,8 @@ use super::job::{Handle, Job};
 use super::log::Log;
 use super::process;
 use crate::server::failure::{Failure, Outcome};
-use dq_client::{Client, Context, Event, Metrics, Pool, Raw, Stopper, Worker};
+use dq_client::blocking::{Client, Worker};
+use dq_client::{Context, Event, Metrics, Pool, Raw, Stopper};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -59,7 +60,7 @@ pub struct Workers {
 /// The worker of one queue.
 struct QueueWorker {
     job: Job,
-    running: dq_client::Running,
+    running: dq_client::blocking::Running,
     is_interrupted: Arc<AtomicBool>,
     /// What is done with the next message.
     handle: Arc<RwLock<Handle>>,
@@ -181,13 +182,13 @@ impl Workers {
                 }
                 log.event(event);
             })
-            .pool(pool, move |Raw(payload), context: &Context| {
+            .pool(pool, move |Raw(payload), context: Context| {
                 let handle = Arc::clone(&current.read().unwrap_or_else(PoisonError::into_inner));
-                log.handler(context, None);
+                log.handler(&context, None);
                 let begun = Instant::now();
-                let outcome = handle(&payload, context);
+                let outcome = handle(&payload, &context);
                 if outcome.is_ok() {
-                    log.handler(context, Some(begun.elapsed()));
+                    log.handler(&context, Some(begun.elapsed()));
                 }
                 outcome
             })

@@ -3,7 +3,8 @@
 use crate::dqctl::{command, dqctl, json, ok, on_terminal, with_input};
 use crate::support::{eventually, Server};
 use crate::work::{written, Work};
-use dq_client::{Queue, Raw};
+use dq_client::blocking::Queue;
+use dq_client::Raw;
 use serde_json::json;
 use std::process::Stdio;
 use std::time::Duration;

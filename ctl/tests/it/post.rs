@@ -97,7 +97,7 @@ fn an_answer_429_pauses_the_queue_on_request() {
 #[test]
 fn any_bytes_are_posted_and_the_answer_is_the_result() {
     let (server, web) = (server(), Web::start());
-    let queue: dq_client::Queue<dq_client::Raw> = server.client().queue("q");
+    let queue: dq_client::blocking::Queue<dq_client::Raw> = server.client().queue("q");
     let bytes: Vec<u8> = (0..=255).rev().collect();
     for (id, payload) in [("bytes", bytes.clone()), ("empty", Vec::new()), ("long", b"long".to_vec())] {
         queue.push(&dq_client::Raw(payload)).id(id).retain(Duration::from_secs(600)).send().unwrap();

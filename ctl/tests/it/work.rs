@@ -226,7 +226,7 @@ fn failing_handlers_leave_no_pipes_threads_or_processes_behind() {
     const MESSAGES: u64 = 500;
     let server = Server::start();
     server.ask(&["DQ.CREATE", "q", "RETRIES", "0", "DEADLEN", "5"]);
-    let queue: dq_client::Queue<u64> = server.client().queue("q");
+    let queue: dq_client::blocking::Queue<u64> = server.client().queue("q");
     queue.push_all(&(0..MESSAGES).collect::<Vec<_>>()).once().send().unwrap();
     let work = Work::logged(&server, &["-q", "q=16", "--", "false"]);
     eventually("all have failed", || queue.info().unwrap().unwrap().totals.died == MESSAGES);

@@ -1,54 +1,61 @@
-//! One connection to one server.
+//! One connection to one server, by which many commands can be on their way.
 
 use super::options::Options;
 use super::tls;
 use super::url::{Address, Credentials};
 use crate::reply::{self, Fields};
 use crate::Error;
-use redis::{Cmd, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, Value};
-use std::sync::Once;
+use redis::aio::{MultiplexedConnection, PubSub};
+use redis::{
+    AsyncConnectionConfig, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, Pipeline, RedisConnectionInfo,
+    RedisError, Value,
+};
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::time::timeout;
 
 /// Why a connection counts as lost.
 const NO_REPLY: &str = "no reply in time";
+/// How many commands wait to be written before callers wait themselves.
+const UNWRITTEN: usize = 1024;
 
-/// An open connection, on which every reply has been read.
+/// An open connection. Its clones share it.
+#[derive(Clone)]
 pub(crate) struct Link {
-    connection: Connection,
+    connection: MultiplexedConnection,
     address: Address,
     /// The number by which the server knows this connection, if it has said.
     id: Option<i64>,
     is_master: bool,
-    timeout: Option<Duration>,
-    pub(super) used: Instant,
+    /// When it was opened, and how many ms later the server has last answered.
+    opened: Instant,
+    answered: Arc<AtomicU64>,
 }
 
 impl Link {
     /// Connects, logs in, and selects the database.
-    pub fn open(address: &Address, options: &Options, credentials: &Credentials) -> Result<Link, Error> {
-        let failed = |error: redis::RedisError| match tls::problem(&error) {
-            Some(problem) => Error::Certificate(format!("{address}: {problem}")),
-            None if error.to_string().contains("KeyMismatch") => {
-                Error::Config("cert and key do not belong together".to_owned())
+    pub async fn open(address: &Address, options: &Options, credentials: &Credentials) -> Result<Link, Error> {
+        let client = client(address, options, RedisConnectionInfo::default())?;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(options.connect_timeout))
+            .set_response_timeout(None)
+            .set_pipeline_buffer_size(UNWRITTEN);
+        let connection = client.get_multiplexed_async_connection_with_config(&config).await;
+        let connection = connection.map_err(|error| not_connected(address, &error))?;
+        let (address, opened, answered) = (address.clone(), Instant::now(), Arc::default());
+        let mut link = Link { connection, address, id: None, is_master: true, opened, answered };
+        match link.greet(options, credentials).await {
+            Err(error @ Error::Connect(_)) if options.target.tls => {
+                let problem = tls::alert(client, options.connect_timeout).await;
+                Err(problem.map_or(error, |problem| Error::Certificate(format!("{}: {problem}", link.address))))
             }
-            None => Error::Connect(format!("{address}: {error}")),
-        };
-        let info = connection_info(address, options)?;
-        let client = redis::Client::open(info).map_err(|error| Error::Config(error.to_string()))?;
-        let connection = client.get_connection_with_timeout(options.connect_timeout).map_err(failed)?;
-        let mut link = Link {
-            connection,
-            address: address.clone(),
-            id: None,
-            is_master: true,
-            timeout: None,
-            used: Instant::now(),
-        };
-        link.greet(options, credentials)?;
-        Ok(link)
+            greeted => greeted.map(|()| link),
+        }
     }
 
-    fn greet(&mut self, options: &Options, credentials: &Credentials) -> Result<(), Error> {
+    async fn greet(&mut self, options: &Options, credentials: &Credentials) -> Result<(), Error> {
         let mut hello = redis::cmd("HELLO");
         hello.arg(if options.target.resp3 { 3 } else { 2 });
         if let Some(password) = &credentials.password {
@@ -74,19 +81,20 @@ impl Link {
             other => other,
         };
         // A sentinel has no role, and no databases.
-        let role = match self.ask(&hello, options.connect_timeout) {
+        let role = match self.ask(&hello, options.connect_timeout).await {
             Ok(greeting) => {
-                let greeting = Fields::from(greeting)?;
-                self.id = Some(greeting.int("id")?);
-                greeting.maybe_text("role")?
+                let mut greeting = Fields::from(greeting)?;
+                self.id = Some(greeting.get("id")?);
+                greeting.get("role")?
             }
-            Err(Error::Server(_)) => self.greet_without_hello(options, credentials, &name).map_err(lost)?,
+            Err(Error::Server(_)) => self.greet_without_hello(options, credentials, &name).await.map_err(lost)?,
             Err(error) => return Err(lost(error)),
         };
         self.is_master = role.as_deref() == Some("master");
         let database = options.target.database;
         if database != 0 && role.is_some() {
-            self.ask(redis::cmd("SELECT").arg(database), options.connect_timeout).map_err(|error| match error {
+            let selected = self.ask(redis::cmd("SELECT").arg(database), options.connect_timeout).await;
+            selected.map_err(|error| match error {
                 Error::Server(text) => Error::Config(format!(
                     "{} has no database {database}: the number in the URL is from 0 to below the setting databases ({text})",
                     self.address
@@ -99,24 +107,26 @@ impl Link {
 
     /// Logs in to a server or a proxy that does not know `HELLO`, in RESP2. It need not know names and numbers of connections
     /// either. Returns its role.
-    fn greet_without_hello(
+    async fn greet_without_hello(
         &mut self,
         options: &Options,
         credentials: &Credentials,
         name: &str,
     ) -> Result<Option<String>, Error> {
+        let time = options.connect_timeout;
         if let Some(password) = &credentials.password {
-            self.ask(redis::cmd("AUTH").arg(&credentials.user).arg(password), options.connect_timeout)?;
+            self.ask(redis::cmd("AUTH").arg(&credentials.user).arg(password), time).await?;
         }
-        let mut maybe = |command: &Cmd| match self.ask(command, options.connect_timeout) {
+        let maybe = |reply| match reply {
             Err(error @ (Error::Lost(_) | Error::Authentication(_))) => Err(error),
             reply => Ok(reply.ok()),
         };
         if !name.is_empty() {
-            maybe(redis::cmd("CLIENT").arg("SETNAME").arg(name))?;
+            maybe(self.ask(redis::cmd("CLIENT").arg("SETNAME").arg(name), time).await)?;
         }
-        let id = maybe(redis::cmd("CLIENT").arg("ID"))?;
-        let role = maybe(&redis::cmd("ROLE"))?.and_then(|role| reply::text(reply::list(role).ok()?.first()?).ok());
+        let id = maybe(self.ask(redis::cmd("CLIENT").arg("ID"), time).await)?;
+        let role = maybe(self.ask(&redis::cmd("ROLE"), time).await)?;
+        let role = role.and_then(|role| reply::text(reply::list(role).ok()?.first()?).ok());
         self.id = id.and_then(|id| reply::int(&id).ok());
         Ok(Some(role.unwrap_or_else(|| "master".to_owned())).filter(|role| role != "sentinel"))
     }
@@ -133,102 +143,97 @@ impl Link {
         self.is_master
     }
 
+    /// How long ago the server has last answered.
+    pub fn silence(&self) -> Duration {
+        self.opened.elapsed().saturating_sub(Duration::from_millis(self.answered.load(Ordering::Relaxed)))
+    }
+
     /// Sends a command and returns its reply. An error of the server is an error here.
-    pub fn ask(&mut self, command: &Cmd, timeout: Duration) -> Result<Value, Error> {
-        self.send(&command.get_packed_command(), timeout)?;
-        reply::checked(self.receive()?)
+    pub async fn ask(&self, command: &Cmd, time: Duration) -> Result<Value, Error> {
+        reply::checked(self.exchange(command, time).await?)
     }
 
-    /// Sends one or more commands. Each has a reply, to be received in order.
-    pub fn send(&mut self, packed: &[u8], timeout: Duration) -> Result<(), Error> {
-        if self.timeout != Some(timeout) {
-            let set = self.connection.set_read_timeout(Some(timeout));
-            set.and_then(|()| self.connection.set_write_timeout(Some(timeout))).map_err(|error| self.lost(&error))?;
-            self.timeout = Some(timeout);
-        }
-        self.connection.send_packed_command(packed).map_err(|error| self.lost(&error))
+    /// Sends a command and returns its reply, which may be an error of the server.
+    pub async fn exchange(&self, command: &Cmd, time: Duration) -> Result<Value, Error> {
+        let mut connection = self.connection.clone();
+        self.answer(connection.send_packed_command(command), time).await
     }
 
-    /// Returns the next reply, which may be an error of the server.
-    pub fn receive(&mut self) -> Result<Value, Error> {
-        loop {
-            match self.connection.recv_response() {
-                Ok(Value::Push { .. }) => {}
-                Ok(value) => return Ok(value),
-                Err(error) => return Err(self.lost(&error)),
-            }
-        }
+    /// Sends several commands, with no other one in between, and returns their replies.
+    pub async fn exchange_all(&self, commands: &Pipeline, time: Duration) -> Result<Vec<Value>, Error> {
+        let mut connection = self.connection.clone();
+        self.answer(connection.send_packed_commands(commands, 0, commands.len()), time).await
     }
 
-    /// Subscribes to channels, and calls `told` with the channel and the text of each message for as long as `goes_on`
-    /// returns true, which is asked after each message and at least once in `patience`. Returns the error that ends the
-    /// connection.
-    pub fn listen(
-        &mut self,
-        channels: &[Vec<u8>],
-        patience: Duration,
-        told: impl Fn(&[u8], &[u8]),
-        mut goes_on: impl FnMut() -> bool,
-    ) -> Result<(), Error> {
-        let address = self.address.to_string();
-        let lost = |error: &redis::RedisError| match error.code() {
-            Some(code) => Error::from_reply(code, error.detail().unwrap_or_default()),
-            None => Error::Lost(format!("{address}: {error}")),
+    async fn answer<R>(&self, reply: impl Future<Output = Result<R, RedisError>>, time: Duration) -> Result<R, Error> {
+        let Ok(reply) = timeout(time, reply).await else {
+            return Err(Error::Lost(format!("{}: {NO_REPLY}", self.address)));
         };
-        self.connection.set_read_timeout(Some(patience)).map_err(|error| lost(&error))?;
-        self.timeout = None;
-        let mut subscribed = self.connection.as_pubsub();
-        subscribed.subscribe(channels).map_err(|error| lost(&error))?;
-        while goes_on() {
-            match subscribed.get_message() {
-                Ok(message) => {
-                    let channel: Vec<u8> = message.get_channel().map_err(|error| Error::Protocol(error.to_string()))?;
-                    told(&channel, message.get_payload_bytes());
-                }
-                Err(error) if error.is_timeout() => {}
-                Err(error) => return Err(lost(&error)),
-            }
-        }
-        Ok(())
-    }
-
-    fn lost(&self, error: &redis::RedisError) -> Error {
-        // The server judges the certificate of the client after the handshake.
-        if let Some(problem) = tls::problem(error) {
-            return Error::Certificate(format!("{}: {problem}", self.address));
-        }
-        if error.kind() == redis::ErrorKind::Parse {
-            // Such as an error that repeats a payload, which a server without the module answers.
-            return Error::Protocol(format!("{}: {error}; does the server have the module dq?", self.address));
-        }
-        let why = if error.is_timeout() { NO_REPLY.to_owned() } else { error.to_string() };
-        Error::Lost(format!("{}: {why}", self.address))
+        let reply = reply.map_err(|error| lost(&self.address, &error))?;
+        let since = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.answered.store(since, Ordering::Relaxed);
+        Ok(reply)
     }
 }
 
-fn connection_info(address: &Address, options: &Options) -> Result<ConnectionInfo, Error> {
-    let config = |error: redis::RedisError| Error::Config(format!("TLS: {error}"));
+/// Opens a connection that receives the messages of these channels.
+pub(crate) async fn subscribe(
+    address: &Address,
+    options: &Options,
+    credentials: &Credentials,
+    channels: &[Vec<u8>],
+) -> Result<PubSub, Error> {
+    let mut settings = RedisConnectionInfo::default();
+    if let Some(password) = &credentials.password {
+        settings = settings.set_password(password);
+    }
+    if let Some(user) = &credentials.user {
+        settings = settings.set_username(user);
+    }
+    let client = client(address, options, settings)?;
+    let subscribing = async {
+        let mut subscribed = client.get_async_pubsub().await.map_err(|error| not_connected(address, &error))?;
+        subscribed.subscribe(channels).await.map_err(|error| lost(address, &error))?;
+        Ok(subscribed)
+    };
+    let time = options.connect_timeout + options.response_timeout;
+    timeout(time, subscribing).await.unwrap_or_else(|_| Err(Error::Connect(format!("{address}: {NO_REPLY}"))))
+}
+
+fn not_connected(address: &Address, error: &RedisError) -> Error {
+    match tls::problem(error) {
+        Some(problem) => Error::Certificate(format!("{address}: {problem}")),
+        None if error.to_string().contains("KeyMismatch") => {
+            Error::Config("cert and key do not belong together".to_owned())
+        }
+        None => Error::Connect(format!("{address}: {error}")),
+    }
+}
+
+fn lost(address: &Address, error: &RedisError) -> Error {
+    // The server judges the certificate of the client after the handshake.
+    if let Some(problem) = tls::problem(error) {
+        return Error::Certificate(format!("{address}: {problem}"));
+    }
+    if let Some(code) = error.code() {
+        return Error::from_reply(code, error.detail().unwrap_or_default());
+    }
+    if error.kind() == redis::ErrorKind::Parse {
+        // Such as an error that repeats a payload, which a server without the module answers.
+        return Error::Protocol(format!("{address}: {error}; does the server have the module dq?"));
+    }
+    Error::Lost(format!("{address}: {error}"))
+}
+
+fn client(address: &Address, options: &Options, settings: RedisConnectionInfo) -> Result<redis::Client, Error> {
     let address = match address {
         Address::Unix(path) => ConnectionAddr::Unix(path.clone()),
         Address::Tcp(host, port) if !options.target.tls => ConnectionAddr::Tcp(host.clone(), *port),
-        Address::Tcp(host, port) => {
-            static PROVIDER: Once = Once::new();
-            // Fails if the program has already chosen another provider, which is fine.
-            PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
-            let (host, port, insecure) = (host.clone(), *port, options.target.insecure);
-            let plain = ConnectionAddr::TcpTls { host, port, insecure, tls_params: None };
-            match options.certificates() {
-                None => plain,
-                Some(certificates) => {
-                    let info = plain.into_connection_info().map_err(config)?;
-                    let client = redis::Client::build_with_tls(info, certificates).map_err(config)?;
-                    client.get_connection_info().addr().clone()
-                }
-            }
-        }
+        Address::Tcp(host, port) => tls::address(host, *port, options)?,
     };
     // We send HELLO ourselves, because its reply has the id of the connection, without the right to `CLIENT ID`.
-    let settings = RedisConnectionInfo::default().set_skip_set_lib_name();
-    let info = address.into_connection_info().map_err(config)?;
-    Ok(info.set_redis_settings(settings))
+    let settings = settings.set_skip_set_lib_name();
+    let config = |error: RedisError| Error::Config(error.to_string());
+    let info: ConnectionInfo = address.into_connection_info().map_err(config)?;
+    redis::Client::open(info.set_redis_settings(settings)).map_err(config)
 }

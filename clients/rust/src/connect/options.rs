@@ -1,9 +1,7 @@
 //! How a client connects.
 
 use super::url::{self, Target, Topology};
-use super::Client;
 use crate::Error;
-use redis::{ClientTlsConfig, TlsCertificates};
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,18 +18,18 @@ use std::time::Duration;
 /// ```
 #[derive(Clone)]
 pub struct Options {
-    pub(super) target: Target,
+    pub(crate) target: Target,
     pub(super) connect_timeout: Duration,
-    pub(super) response_timeout: Duration,
+    pub(crate) response_timeout: Duration,
     pub(super) retry_for: Duration,
-    pub(super) name: String,
-    root: Option<Vec<u8>>,
-    identity: Option<(Vec<u8>, Vec<u8>)>,
+    pub(crate) name: String,
+    pub(super) root: Option<Vec<u8>>,
+    pub(super) identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Options {
     /// Reads a URL: `redis://`, `rediss://` (TLS), `unix://`, `redis+cluster://` or `redis+sentinel://`, see
-    /// [`Client::open`].
+    /// `Client::open`.
     ///
     /// # Errors
     /// [`Error::Config`] if the URL cannot be understood, or a file that it names cannot be read. The error does not show
@@ -129,19 +127,8 @@ impl Options {
         self
     }
 
-    /// Makes a client. Same as [`Client::with`].
-    ///
-    /// # Errors
-    /// As [`Client::with`].
-    pub fn open(self) -> Result<Client, Error> {
-        Client::with(self)
-    }
-
-    pub(super) fn certificates(&self) -> Option<TlsCertificates> {
-        let client_tls = self.identity.clone();
-        let client_tls = client_tls.map(|(client_cert, client_key)| ClientTlsConfig { client_cert, client_key });
-        (self.root.is_some() || client_tls.is_some())
-            .then(|| TlsCertificates { client_tls, root_cert: self.root.clone() })
+    pub(super) fn has_certificates(&self) -> bool {
+        self.root.is_some() || self.identity.is_some()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::reply;
 use crate::Error;
 
 /// Asks one sentinel after the other, and returns the address of the first one that knows the master.
-pub(super) fn find_master(
+pub(super) async fn find_master(
     sentinels: &[Address],
     master: &str,
     credentials: &Credentials,
@@ -15,7 +15,7 @@ pub(super) fn find_master(
 ) -> Result<Address, Error> {
     let mut last = Error::Connect(format!("there is no sentinel for {master}"));
     for sentinel in sentinels {
-        match ask(sentinel, master, credentials, options) {
+        match ask(sentinel, master, credentials, options).await {
             Ok(address) => return Ok(address),
             Err(error) => last = error,
         }
@@ -23,11 +23,11 @@ pub(super) fn find_master(
     Err(last)
 }
 
-fn ask(sentinel: &Address, master: &str, credentials: &Credentials, options: &Options) -> Result<Address, Error> {
-    let mut link = Link::open(sentinel, options, credentials)?;
+async fn ask(sentinel: &Address, master: &str, credentials: &Credentials, options: &Options) -> Result<Address, Error> {
+    let link = Link::open(sentinel, options, credentials).await?;
     let mut command = redis::cmd("SENTINEL");
     command.arg("GET-MASTER-ADDR-BY-NAME").arg(master);
-    let address = reply::list(link.ask(&command, options.connect_timeout)?)?;
+    let address = reply::list(link.ask(&command, options.connect_timeout).await?)?;
     let [host, port] = address.as_slice() else {
         return Err(Error::Unavailable(format!("the sentinel {sentinel} does not know a master {master}")));
     };

@@ -1,11 +1,43 @@
-//! What is wrong with a certificate, in words.
+//! Connections with TLS, and what is wrong with a certificate, in words.
 
-use redis::RedisError;
+use super::options::Options;
+use crate::Error;
+use redis::{ConnectionAddr, ConnectionLike, IntoConnectionInfo, RedisError, TlsCertificates};
 use rustls::pki_types::InvalidDnsNameError;
 use rustls::{AlertDescription, CertificateError};
 use std::error::Error as _;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+/// The address of a server that speaks TLS, and the certificates for it.
+pub(super) fn address(host: &str, port: u16, options: &Options) -> Result<ConnectionAddr, Error> {
+    static PROVIDER: Once = Once::new();
+    // Fails if the program has already chosen another provider, which is fine.
+    PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+    let plain =
+        ConnectionAddr::TcpTls { host: host.to_owned(), port, insecure: options.target.insecure, tls_params: None };
+    if !options.has_certificates() {
+        return Ok(plain);
+    }
+    let config = |error: RedisError| Error::Config(format!("TLS: {error}"));
+    let client_tls = options.identity.clone();
+    let client_tls = client_tls.map(|(client_cert, client_key)| redis::ClientTlsConfig { client_cert, client_key });
+    let certificates = TlsCertificates { client_tls, root_cert: options.root.clone() };
+    let client = redis::Client::build_with_tls(plain.into_connection_info().map_err(config)?, certificates);
+    Ok(client.map_err(config)?.get_connection_info().addr().clone())
+}
+
+/// Asks what the matter is with a connection that the server closes after the handshake: an asynchronous one does not report
+/// an alert that arrives before its first command.
+pub(super) async fn alert(client: redis::Client, time: Duration) -> Option<String> {
+    let asking = move || {
+        let mut connection = client.get_connection_with_timeout(time).ok()?;
+        connection.set_read_timeout(Some(time)).ok()?;
+        connection.req_command(&redis::cmd("PING")).err()
+    };
+    problem(&tokio::task::spawn_blocking(asking).await.ok()??)
+}
 
 type Shared = Arc<dyn std::error::Error + Send + Sync>;
 

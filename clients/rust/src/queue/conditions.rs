@@ -1,12 +1,12 @@
 //! Commands that take only messages that meet a condition, such as an age.
 
-use super::command::{millis, unix_ms};
-use super::message::State;
-use super::Queue;
-use crate::Error;
+use super::{Queue, State};
+use crate::connect::Sent;
+use crate::mode::Mode;
+use crate::request::{millis, unix_ms};
 use std::time::{Duration, SystemTime};
 
-/// Which dead messages [`Queue::redrive_dead`] makes live again, and when they are due.
+/// Which dead messages `Queue::redrive_dead` makes live again, and when they are due.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -45,40 +45,39 @@ impl Reason {
     }
 }
 
-impl<T> Queue<T> {
-    /// Makes the dead messages live again that meet all conditions. Returns how many. Sent only once.
+impl<T: 'static, M: Mode> Queue<T, M> {
+    /// Makes the dead messages live again that meet all conditions: all of them by `&DeadFilter::default()`. Returns how
+    /// many. Sent only once.
     ///
     /// # Errors
     /// Those of every command.
-    pub fn redrive_dead(&self, which: &DeadFilter) -> Result<u64, Error> {
-        let mut command = self.command("DQ.REDRIVE");
-        command.maybe("COUNT", which.count);
-        command.maybe("OLDER", which.older.map(millis));
-        command.maybe("REASON", which.reason.map(Reason::word));
-        if !which.delay.is_zero() {
-            command.option("DELAY", millis(which.delay));
-        }
-        self.count_once(&command)
+    pub fn redrive_dead(&self, which: &DeadFilter) -> Sent<M, u64> {
+        let command = self.command("DQ.REDRIVE").maybe("COUNT", which.count).maybe("OLDER", which.older.map(millis));
+        let delay = Some(which.delay).filter(|delay| !delay.is_zero());
+        self.once(command.maybe("REASON", which.reason.map(Reason::word)).maybe("DELAY", delay.map(millis)))
+    }
+
+    /// Makes dead messages live again: the oldest ones, or all of them, after a delay. Returns how many. Sent only once.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn redrive_oldest(&self, count: Option<u32>, delay: Duration) -> Sent<M, u64> {
+        self.redrive_dead(&DeadFilter { count, delay, ..DeadFilter::default() })
     }
 
     /// [`Queue::promote`] for those messages that are due by this time.
     ///
     /// # Errors
     /// Those of every command.
-    pub fn promote_until(&self, until: SystemTime, count: Option<u32>) -> Result<u64, Error> {
-        let mut command = self.command("DQ.PROMOTE");
-        command.maybe("COUNT", count);
-        command.option("UNTIL", unix_ms(until));
-        self.count_once(&command)
+    pub fn promote_until(&self, until: SystemTime, count: Option<u32>) -> Sent<M, u64> {
+        self.once(self.command("DQ.PROMOTE").maybe("COUNT", count).word("UNTIL").word(unix_ms(until)))
     }
 
     /// [`Queue::purge`] of messages that have been in their state for at least this long.
     ///
     /// # Errors
     /// Those of every command.
-    pub fn purge_older(&self, older: Duration, states: &[State], count: Option<u32>) -> Result<u64, Error> {
-        let mut command = self.purge_command(states, count);
-        command.option("OLDER", millis(older));
-        self.count_once(&command)
+    pub fn purge_older(&self, older: Duration, states: &[State], count: Option<u32>) -> Sent<M, u64> {
+        self.once(self.purge_command(states, count).word("OLDER").word(millis(older)))
     }
 }

@@ -1,8 +1,9 @@
 //! Pausing what a queue delivers, what it accepts, or both.
 
-use super::command::millis;
 use super::Queue;
-use crate::Error;
+use crate::connect::Sent;
+use crate::mode::Mode;
+use crate::request::millis;
 use std::time::Duration;
 
 /// What a pause suspends.
@@ -10,7 +11,7 @@ use std::time::Duration;
 pub enum Flow {
     /// Deliveries.
     Out,
-    /// New messages, which are refused with [`Error::QueueClosed`].
+    /// New messages, which are refused with [`Error::QueueClosed`](crate::Error::QueueClosed).
     In,
     /// Both.
     All,
@@ -26,41 +27,36 @@ impl Flow {
     }
 }
 
-impl<T> Queue<T> {
+impl<T: 'static, M: Mode> Queue<T, M> {
     /// Suspends delivery, for a time or until [`Queue::resume`].
     ///
     /// # Errors
-    /// [`Error::NoQueue`] if it does not exist.
-    pub fn pause(&self, time: Option<Duration>) -> Result<(), Error> {
+    /// [`Error::NoQueue`](crate::Error::NoQueue) if it does not exist.
+    pub fn pause(&self, time: Option<Duration>) -> Sent<M, ()> {
         self.pause_flow(Flow::Out, time)
     }
 
     /// Suspends deliveries, new messages, or both, for a time or until [`Queue::resume_flow`].
     ///
     /// # Errors
-    /// [`Error::NoQueue`] if it does not exist.
-    pub fn pause_flow(&self, flow: Flow, time: Option<Duration>) -> Result<(), Error> {
-        let mut command = self.command("DQ.PAUSE");
-        command.word(flow.as_str());
-        command.maybe("FOR", time.map(millis));
-        self.harmless(&command).map(drop)
+    /// [`Error::NoQueue`](crate::Error::NoQueue) if it does not exist.
+    pub fn pause_flow(&self, flow: Flow, time: Option<Duration>) -> Sent<M, ()> {
+        self.tell(self.command("DQ.PAUSE").word(flow.as_str()).maybe("FOR", time.map(millis)))
     }
 
     /// Resumes deliveries, and accepts new messages again.
     ///
     /// # Errors
-    /// [`Error::NoQueue`] if it does not exist.
-    pub fn resume(&self) -> Result<(), Error> {
-        self.harmless(&self.command("DQ.RESUME")).map(drop)
+    /// [`Error::NoQueue`](crate::Error::NoQueue) if it does not exist.
+    pub fn resume(&self) -> Sent<M, ()> {
+        self.tell(self.command("DQ.RESUME"))
     }
 
     /// Resumes deliveries, new messages, or both.
     ///
     /// # Errors
-    /// [`Error::NoQueue`] if it does not exist.
-    pub fn resume_flow(&self, flow: Flow) -> Result<(), Error> {
-        let mut command = self.command("DQ.RESUME");
-        command.word(flow.as_str());
-        self.harmless(&command).map(drop)
+    /// [`Error::NoQueue`](crate::Error::NoQueue) if it does not exist.
+    pub fn resume_flow(&self, flow: Flow) -> Sent<M, ()> {
+        self.tell(self.command("DQ.RESUME").word(flow.as_str()))
     }
 }

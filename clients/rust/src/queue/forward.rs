@@ -1,6 +1,8 @@
 //! The settings `FORWARD` and `DEADFORWARD`: where the server itself writes messages that are due, and dead ones.
 
-use super::command::Command;
+use crate::reply::{self, Field};
+use crate::Error;
+use redis::Value;
 
 /// Where messages go when they are due, instead of waiting for a pop, or where dead messages go.
 ///
@@ -46,42 +48,30 @@ pub enum ListEnd {
 }
 
 impl Forward {
-    /// Writes the setting as this option.
-    pub(super) fn write(&self, command: &mut Command, option: &str) {
-        command.word(option);
-        match self {
-            Forward::None => command.word("NONE"),
-            Forward::Channel(name) => command.option("CHANNEL", name),
-            Forward::Queue(target) => command.option("QUEUE", target),
-            Forward::Stream { target, trim } => {
-                command.option("STREAM", target);
-                if let Some(entries) = trim {
-                    command.option("TRIM", *entries);
-                }
+    /// The words of the setting.
+    pub(super) fn words(&self) -> Vec<Vec<u8>> {
+        let trimmed;
+        let words = match self {
+            Forward::None => vec!["NONE"],
+            Forward::Channel(name) => vec!["CHANNEL", name],
+            Forward::Queue(target) => vec!["QUEUE", target],
+            Forward::Stream { target, trim: None } => vec!["STREAM", target],
+            Forward::Stream { target, trim: Some(entries) } => {
+                trimmed = entries.to_string();
+                vec!["STREAM", target, "TRIM", &trimmed]
             }
             Forward::List { target, end, register } => {
-                command.option("LIST", target);
-                match end {
-                    None => {}
-                    Some(ListEnd::Left) => command.word("LEFT"),
-                    Some(ListEnd::Right) => command.word("RIGHT"),
-                }
-                if let Some((set, member)) = register {
-                    command.option("REGISTER", set);
-                    command.word(member);
-                }
+                let end = end.map(|end| if end == ListEnd::Left { "LEFT" } else { "RIGHT" });
+                let register = register.iter().flat_map(|(set, member)| ["REGISTER", set, member]);
+                ["LIST", target].into_iter().chain(end).chain(register).collect()
             }
-        }
+        };
+        words.into_iter().map(|word| word.as_bytes().to_vec()).collect()
     }
 
     /// Reads the setting as `DQ.INFO` shows it. `None` if a name contains a space, because the end of such a name is
     /// ambiguous.
-    pub(super) fn read(words: &str) -> Option<Forward> {
-        let list = |target: &str, end, register: Option<(&str, &str)>| Forward::List {
-            target: target.to_owned(),
-            end,
-            register: register.map(|(set, member)| (set.to_owned(), member.to_owned())),
-        };
+    fn parse(words: &str) -> Option<Forward> {
         let words: Vec<&str> = words.split(' ').collect();
         Some(match words.as_slice() {
             ["NONE"] => Forward::None,
@@ -91,15 +81,26 @@ impl Forward {
             ["STREAM", target, "TRIM", entries] => {
                 Forward::Stream { target: (*target).to_owned(), trim: Some(entries.parse().ok()?) }
             }
-            ["LIST", target] => list(target, None, None),
-            ["LIST", target, "LEFT"] => list(target, Some(ListEnd::Left), None),
-            ["LIST", target, "RIGHT"] => list(target, Some(ListEnd::Right), None),
-            ["LIST", target, "REGISTER", set, member] => list(target, None, Some((set, member))),
-            ["LIST", target, "LEFT", "REGISTER", set, member] => list(target, Some(ListEnd::Left), Some((set, member))),
-            ["LIST", target, "RIGHT", "REGISTER", set, member] => {
-                list(target, Some(ListEnd::Right), Some((set, member)))
+            ["LIST", target, rest @ ..] => {
+                let (end, rest) = match rest {
+                    ["LEFT", rest @ ..] => (Some(ListEnd::Left), rest),
+                    ["RIGHT", rest @ ..] => (Some(ListEnd::Right), rest),
+                    rest => (None, rest),
+                };
+                let register = match rest {
+                    [] => None,
+                    ["REGISTER", set, member] => Some(((*set).to_owned(), (*member).to_owned())),
+                    _ => return None,
+                };
+                Forward::List { target: (*target).to_owned(), end, register }
             }
             _ => return None,
         })
+    }
+}
+
+impl Field for Option<Forward> {
+    fn read(value: Value) -> Result<Self, Error> {
+        Ok(reply::optional(value, |words| reply::text(&words))?.and_then(|words| Forward::parse(&words)))
     }
 }

@@ -1,36 +1,29 @@
 //! Groups: messages that are delivered in order, by default one at a time.
 
-use super::command::{millis, time_of};
 use super::message::{Message, State};
 use super::Queue;
-use crate::connect::Resend;
-use crate::reply;
+use crate::connect::Sent;
+use crate::mode::Mode;
+use crate::reply::{self, Field};
+use crate::request::millis;
 use crate::Error;
 use redis::Value;
-use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
-/// How many groups each page looks at.
-const PAGE: u32 = 100;
-
-/// One group of a queue: what [`Queue::group`] returns. Messages join it with [`Push::group`](super::Push::group).
+/// One group of a queue: what `Queue::group` returns. Messages join it with `Push::group`.
 #[derive(Debug)]
-pub struct Group<'a, T> {
-    queue: &'a Queue<T>,
-    name: Vec<u8>,
+pub struct Group<T, M> {
+    pub(super) queue: Queue<T, M>,
+    pub(super) name: Vec<u8>,
 }
 
-impl<'a, T> Group<'a, T> {
-    pub(super) fn new(queue: &'a Queue<T>, name: &[u8]) -> Group<'a, T> {
-        Group { queue, name: name.to_vec() }
-    }
-
+impl<T: 'static, M: Mode> Group<T, M> {
     /// How many messages of the group are in a state; without one, how many are neither dead nor done. Done messages belong
     /// to no group.
     ///
     /// # Errors
     /// Those of every command.
-    pub fn len(&self, state: Option<State>) -> Result<u64, Error> {
+    pub fn len(&self, state: Option<State>) -> Sent<M, u64> {
         self.queue.len_of(state, Some(&self.name))
     }
 
@@ -38,7 +31,7 @@ impl<'a, T> Group<'a, T> {
     ///
     /// # Errors
     /// Those of every command.
-    pub fn peek(&self, state: State, count: u32) -> Result<Vec<Message<T>>, Error> {
+    pub fn peek(&self, state: State, count: u32) -> Sent<M, Vec<Message<T>>> {
         self.queue.peek_in(state, count, Some(&self.name))
     }
 
@@ -46,31 +39,25 @@ impl<'a, T> Group<'a, T> {
     ///
     /// # Errors
     /// Those of every command.
-    pub fn purge(&self, states: &[State], count: Option<u32>) -> Result<u64, Error> {
-        let mut command = self.queue.purge_command(states, count);
-        command.option("GROUP", &*self.name);
-        self.queue.count_once(&command)
+    pub fn purge(&self, states: &[State], count: Option<u32>) -> Sent<M, u64> {
+        self.queue.once(self.queue.purge_command(states, count).word("GROUP").word(&self.name))
     }
 
     /// Suspends the deliveries of the group, for a time or until [`Group::resume`], whether or not it has messages.
     ///
     /// # Errors
     /// [`Error::NoQueue`] if the queue does not exist.
-    pub fn pause(&self, time: Option<Duration>) -> Result<(), Error> {
-        let mut command = self.queue.command("DQ.PAUSE");
-        command.option("GROUP", &*self.name);
-        command.maybe("FOR", time.map(millis));
-        self.queue.harmless(&command).map(drop)
+    pub fn pause(&self, time: Option<Duration>) -> Sent<M, ()> {
+        let command = self.queue.command("DQ.PAUSE").word("GROUP").word(&self.name);
+        self.queue.tell(command.maybe("FOR", time.map(millis)))
     }
 
     /// Resumes the deliveries of the group.
     ///
     /// # Errors
     /// [`Error::NoQueue`] if the queue does not exist.
-    pub fn resume(&self) -> Result<(), Error> {
-        let mut command = self.queue.command("DQ.RESUME");
-        command.option("GROUP", &*self.name);
-        self.queue.harmless(&command).map(drop)
+    pub fn resume(&self) -> Sent<M, ()> {
+        self.queue.tell(self.queue.command("DQ.RESUME").word("GROUP").word(&self.name))
     }
 }
 
@@ -105,64 +92,19 @@ pub struct GroupInfo {
 }
 
 impl GroupInfo {
-    fn read(reply: Value) -> Result<GroupInfo, Error> {
+    pub(super) fn read(reply: Value) -> Result<GroupInfo, Error> {
         let mut parts = reply::list(reply)?.into_iter();
         let mut next = || parts.next().unwrap_or_default();
-        let instant = |at| reply::optional(at, |at| reply::count(&at).map(time_of));
         Ok(GroupInfo {
             name: reply::bytes(next())?,
-            waiting: reply::count(&next())?,
-            occupied: reply::count(&next())?,
-            oldest_due: instant(next())?,
+            waiting: Field::read(next())?,
+            occupied: Field::read(next())?,
+            oldest_due: Field::read(next())?,
             pause: match next() {
                 Value::Int(0) => GroupPause::Off,
-                until => instant(until)?.map_or(GroupPause::Endless, GroupPause::Until),
+                until => <Option<_>>::read(until)?.map_or(GroupPause::Endless, GroupPause::Until),
             },
-            next_delivery: instant(next())?,
+            next_delivery: Field::read(next())?,
         })
-    }
-}
-
-/// An iterator over the groups of a queue, in no defined order.
-///
-/// A group that has messages from the beginning to the end is returned exactly once. Ends after the first error.
-#[derive(Debug)]
-pub struct Groups<'a, T> {
-    queue: &'a Queue<T>,
-    page: VecDeque<GroupInfo>,
-    /// `None`: there is no further page.
-    cursor: Option<Vec<u8>>,
-}
-
-impl<'a, T> Groups<'a, T> {
-    pub(super) fn new(queue: &'a Queue<T>) -> Groups<'a, T> {
-        Groups { queue, page: VecDeque::new(), cursor: Some(b"0".to_vec()) }
-    }
-
-    fn next_page(&mut self, cursor: Vec<u8>) -> Result<(), Error> {
-        let mut command = self.queue.command("DQ.GROUPS");
-        command.word(cursor);
-        command.option("COUNT", PAGE);
-        let reply = self.queue.answer(&command, Resend::Harmless).map_err(|failure| failure.error)?.value;
-        let groups;
-        (self.cursor, groups) = reply::page(reply)?;
-        self.page = groups.into_iter().map(GroupInfo::read).collect::<Result<_, _>>()?;
-        Ok(())
-    }
-}
-
-impl<T> Iterator for Groups<'_, T> {
-    type Item = Result<GroupInfo, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(group) = self.page.pop_front() {
-                return Some(Ok(group));
-            }
-            let cursor = self.cursor.take()?;
-            if let Err(error) = self.next_page(cursor) {
-                return Some(Err(error));
-            }
-        }
     }
 }

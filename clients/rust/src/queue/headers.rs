@@ -1,7 +1,7 @@
 //! Headers: what is said about a message besides its payload.
 
-use super::command::Command;
-use crate::reply;
+use crate::reply::{self, Field};
+use crate::request::Command;
 use crate::Error;
 use redis::Value;
 use std::collections::BTreeMap;
@@ -39,16 +39,19 @@ impl Headers {
         self.0.insert(name.as_ref().to_vec(), value.as_ref().to_vec());
     }
 
-    pub(super) fn write(&self, command: &mut Command) {
-        if !self.is_empty() {
-            command.option("HEADERS", self.0.len());
-            self.iter().for_each(|(name, value)| command.option(name, value));
+    pub(super) fn write(&self, command: Command) -> Command {
+        if self.is_empty() {
+            return command;
         }
+        let command = command.word("HEADERS").word(self.0.len());
+        command.words(self.iter().flat_map(|(name, value)| [name, value]))
     }
+}
 
+impl Field for Headers {
     /// Reads a map, or the flat array that stands for it in RESP2; no headers if it is missing.
-    pub(super) fn read(value: Option<Value>) -> Result<Headers, Error> {
-        let pairs = value.map_or_else(|| Ok(Vec::new()), reply::pairs)?;
+    fn read(value: Value) -> Result<Headers, Error> {
+        let pairs = reply::optional(value, reply::pairs)?.unwrap_or_default();
         pairs.into_iter().map(|(name, value)| Ok((reply::bytes(name)?, reply::bytes(value)?))).collect()
     }
 }

@@ -1,6 +1,9 @@
 //! The names of messages and of their deliveries.
 
 use crate::connect::random;
+use crate::reply::{self, Field};
+use crate::Error;
+use redis::Value;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
@@ -34,6 +37,12 @@ macro_rules! name {
             #[must_use]
             pub fn as_str(&self) -> Option<&str> {
                 std::str::from_utf8(&self.0).ok()
+            }
+        }
+
+        impl Field for $name {
+            fn read(value: Value) -> Result<$name, Error> {
+                reply::bytes(value).map($name)
             }
         }
 

@@ -1,142 +1,82 @@
 //! The replies of `DQ.INFO` and `DQ.STATS`.
 
-use super::command::time_of;
 use super::settings::Settings;
-use crate::reply::{self, Fields};
+use crate::reply::{self, reply, Field, Fields, Part};
 use crate::Error;
 use redis::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-/// The counts, settings and totals of a queue.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Info {
-    /// Messages that wait for their due time.
-    pub delayed: u64,
-    /// Messages that are due.
-    pub ready: u64,
-    /// Messages under a lease.
-    pub inflight: u64,
-    /// Messages that failed for good.
-    pub dead: u64,
-    /// Messages that were completed, and are kept for a time.
-    pub done: u64,
-    /// Groups that have a message which is not dead.
-    pub groups: u64,
-    /// Messages that are due and wait for their group.
-    pub blocked: u64,
-    /// Ids that are refused although their message is gone.
-    pub known: u64,
-    /// Batches that have not ended.
-    pub batches: u64,
-    /// The size of all payloads in bytes.
-    pub payload_bytes: u64,
-    /// When the next delayed message is due.
-    pub next_due: Option<SystemTime>,
-    /// How long the oldest ready message has been due.
-    pub oldest_ready: Option<Duration>,
-    /// How long ago the earliest running delivery began.
-    pub oldest_inflight: Option<Duration>,
-    /// How long ago the earliest of the dead messages died.
-    pub oldest_dead: Option<Duration>,
-    /// How long ago the latest of the dead messages died.
-    pub newest_dead: Option<Duration>,
-    /// How long ago any message died on this server, even if it was redriven or dropped since.
-    pub last_death: Option<Duration>,
-    /// How long ago the last delivery began on this server.
-    pub last_delivery: Option<Duration>,
-    /// Messages that recur.
-    pub schedules: u64,
-    /// Consumers with a name that hold messages.
-    pub consumers: u64,
-    /// Groups that are paused.
-    pub paused_groups: u64,
-    /// Clients that are blocked on the queue.
-    pub waiting_clients: u64,
-    /// Whether delivery is suspended.
-    pub paused: bool,
-    /// When a pause ends by itself.
-    pub paused_until: Option<SystemTime>,
-    /// Whether it accepts no messages.
-    pub closed: bool,
-    /// When it accepts messages again by itself.
-    pub closed_until: Option<SystemTime>,
-    /// When the rate limit allows a delivery again; `None` if it does now.
-    pub next_delivery: Option<SystemTime>,
-    /// Where the server forwards messages, as `FORWARD` takes it; `None` if they are popped.
-    pub forward: Option<String>,
-    /// Why messages cannot be forwarded at present.
-    pub forward_error: Option<String>,
-    /// Since when they cannot be forwarded.
-    pub forward_failing_since: Option<SystemTime>,
-    /// Where the server forwards dead messages, as `DEADFORWARD` takes it; `None` if they stay.
-    pub dead_forward: Option<String>,
-    /// Why dead messages cannot be forwarded at present.
-    pub dead_forward_error: Option<String>,
-    /// Since when they cannot be forwarded.
-    pub dead_forward_failing_since: Option<SystemTime>,
-    /// The settings, each `Some`.
-    pub settings: Settings,
-    /// What has happened since the queue was created.
-    pub totals: Totals,
-    /// Fields that are unknown to this version of the crate, as text.
-    pub other: BTreeMap<String, String>,
-    numbers: Vec<(String, i64)>,
-}
-
-impl Info {
-    /// Any number of `DQ.INFO` by its name, as the server sent it; `None` if it is null or does not exist.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<i64> {
-        self.numbers.iter().find(|(field, _)| field == name).map(|(_, number)| *number)
-    }
-
-    pub(super) fn read(reply: Value) -> Result<Info, Error> {
-        let fields = Fields::from(reply)?;
-        let time =
-            |name: &str| Ok::<_, Error>(fields.maybe_int(name)?.map(|ms| time_of(u64::try_from(ms).unwrap_or(0))));
-        let age = |name: &str| {
-            Ok::<_, Error>(fields.maybe_int(name)?.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0))))
-        };
-        Ok(Info {
-            delayed: fields.count("delayed")?,
-            ready: fields.count("ready")?,
-            inflight: fields.count("inflight")?,
-            dead: fields.count("dead")?,
-            done: fields.count("done")?,
-            groups: fields.count("groups")?,
-            blocked: fields.count("blocked")?,
-            known: fields.count("known")?,
-            batches: fields.count("batches")?,
-            payload_bytes: fields.count("payload-bytes")?,
-            next_due: time("next-due")?,
-            oldest_ready: age("oldest-ready")?,
-            oldest_inflight: age("oldest-inflight")?,
-            oldest_dead: age("oldest-dead")?,
-            newest_dead: age("newest-dead")?,
-            last_death: age("last-death")?,
-            last_delivery: age("last-delivery")?,
-            schedules: fields.count("schedules")?,
-            consumers: fields.count("consumers")?,
-            paused_groups: fields.count("paused-groups")?,
-            waiting_clients: fields.count("waiting-clients")?,
-            paused: fields.count("paused")? != 0,
-            paused_until: time("paused-until")?,
-            closed: fields.count("closed")? != 0,
-            closed_until: time("closed-until")?,
-            next_delivery: time("next-delivery")?,
-            forward: fields.maybe_text("forward")?.filter(|forward| forward != "NONE"),
-            forward_error: fields.maybe_text("forward-error")?,
-            forward_failing_since: time("forward-failing-since")?,
-            dead_forward: fields.maybe_text("deadforward")?.filter(|forward| forward != "NONE"),
-            dead_forward_error: fields.maybe_text("deadforward-error")?,
-            dead_forward_failing_since: time("deadforward-failing-since")?,
-            settings: Settings::read(&fields)?,
-            totals: Totals::read(&fields)?,
-            other: fields.unknown(),
-            numbers: fields.into_rest().filter_map(|(name, value)| Some((name, reply::int(&value).ok()?))).collect(),
-        })
+reply! {
+    /// The counts, settings and totals of a queue.
+    #[derive(Clone, Debug)]
+    Info {
+        /// Messages that wait for their due time.
+        pub delayed: u64 = "delayed",
+        /// Messages that are due.
+        pub ready: u64 = "ready",
+        /// Messages under a lease.
+        pub inflight: u64 = "inflight",
+        /// Messages that failed for good.
+        pub dead: u64 = "dead",
+        /// Messages that were completed, and are kept for a time.
+        pub done: u64 = "done",
+        /// Groups that have a message which is not dead.
+        pub groups: u64 = "groups",
+        /// Messages that are due and wait for their group.
+        pub blocked: u64 = "blocked",
+        /// Ids that are refused although their message is gone.
+        pub known: u64 = "known",
+        /// Batches that have not ended.
+        pub batches: u64 = "batches",
+        /// The size of all payloads in bytes.
+        pub payload_bytes: u64 = "payload-bytes",
+        /// When the next delayed message is due.
+        pub next_due: Option<SystemTime> = "next-due",
+        /// How long the oldest ready message has been due.
+        pub oldest_ready: Option<Duration> = "oldest-ready",
+        /// How long ago the earliest running delivery began.
+        pub oldest_inflight: Option<Duration> = "oldest-inflight",
+        /// How long ago the earliest of the dead messages died.
+        pub oldest_dead: Option<Duration> = "oldest-dead",
+        /// How long ago the latest of the dead messages died.
+        pub newest_dead: Option<Duration> = "newest-dead",
+        /// How long ago any message died on this server, even if it was redriven or dropped since.
+        pub last_death: Option<Duration> = "last-death",
+        /// How long ago the last delivery began on this server.
+        pub last_delivery: Option<Duration> = "last-delivery",
+        /// Messages that recur.
+        pub schedules: u64 = "schedules",
+        /// Consumers with a name that hold messages.
+        pub consumers: u64 = "consumers",
+        /// Groups that are paused.
+        pub paused_groups: u64 = "paused-groups",
+        /// Clients that are blocked on the queue.
+        pub waiting_clients: u64 = "waiting-clients",
+        /// Whether delivery is suspended.
+        pub paused: bool = "paused",
+        /// When a pause ends by itself.
+        pub paused_until: Option<SystemTime> = "paused-until",
+        /// Whether it accepts no messages.
+        pub closed: bool = "closed",
+        /// When it accepts messages again by itself.
+        pub closed_until: Option<SystemTime> = "closed-until",
+        /// When the rate limit allows a delivery again; `None` if it does now.
+        pub next_delivery: Option<SystemTime> = "next-delivery",
+        /// Why messages cannot be forwarded at present.
+        pub forward_error: Option<String> = "forward-error",
+        /// Since when they cannot be forwarded.
+        pub forward_failing_since: Option<SystemTime> = "forward-failing-since",
+        /// Why dead messages cannot be forwarded at present.
+        pub dead_forward_error: Option<String> = "deadforward-error",
+        /// Since when they cannot be forwarded.
+        pub dead_forward_failing_since: Option<SystemTime> = "deadforward-failing-since",
+        /// The settings, each `Some`.
+        pub settings: Settings = "",
+        /// What has happened since the queue was created.
+        pub totals: Totals = "",
+        /// Fields that are unknown to this version of the crate, as text.
+        pub other: BTreeMap<String, String> = "",
     }
 }
 
@@ -149,11 +89,13 @@ macro_rules! totals {
             $($(#[$doc])* pub $field: u64,)*
         }
 
-        impl Totals {
-            fn read(fields: &Fields) -> Result<Totals, Error> {
-                Ok(Totals { $($field: fields.count($name)?,)* })
+        impl Part for Totals {
+            fn read_part(fields: &mut Fields, _: &str) -> Result<Totals, Error> {
+                Ok(Totals { $($field: fields.get($name)?,)* })
             }
+        }
 
+        impl Totals {
             /// The totals with their names in `DQ.INFO`.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$(($name, self.$field),)*].into_iter()
@@ -193,20 +135,21 @@ totals! {
     rejected_full "rejected-full",
 }
 
-/// How late a queue delivers, and how long its consumers take, as one server has measured it since its start.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Stats {
-    /// From when a message was due to its first delivery.
-    pub lateness: Histogram,
-    /// From a delivery to its ack.
-    pub runtime: Histogram,
-    /// Pops that returned no message.
-    pub pops_empty: u64,
-    /// Clients that are blocked on the queue.
-    pub waiting_clients: u64,
-    /// Time in which the rate limit alone held back a message.
-    pub rate_limited: Duration,
+reply! {
+    /// How late a queue delivers, and how long its consumers take, as one server has measured it since its start.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    Stats {
+        /// From when a message was due to its first delivery.
+        pub lateness: Histogram = "lateness",
+        /// From a delivery to its ack.
+        pub runtime: Histogram = "runtime",
+        /// Pops that returned no message.
+        pub pops_empty: u64 = "pops-empty",
+        /// Clients that are blocked on the queue.
+        pub waiting_clients: u64 = "waiting-clients",
+        /// Time in which the rate limit alone held back a message.
+        pub rate_limited: Duration = "rate-limited-ms",
+    }
 }
 
 /// A histogram of times, cumulative as in Prometheus.
@@ -236,31 +179,18 @@ impl Histogram {
         *bound
     }
 
-    fn read(fields: &mut Fields, name: &str) -> Result<Histogram, Error> {
-        let sum = Duration::from_millis(fields.count(&format!("{name}-sum-ms"))?);
-        let bucket = |pair: Value| match reply::list(pair)?.as_slice() {
-            [Value::Nil, count] => Ok((None, reply::count(count)?)),
-            [bound, count] => Ok((Some(Duration::from_millis(reply::count(bound)?)), reply::count(count)?)),
-            _ => Err(Error::Protocol(format!("a bucket of {name}"))),
-        };
-        let buckets = reply::list(fields.take(name).unwrap_or_default())?;
-        Ok(Histogram { buckets: buckets.into_iter().map(bucket).collect::<Result<_, _>>()?, sum })
-    }
-
     pub(crate) fn new(buckets: Vec<(Option<Duration>, u64)>, sum: Duration) -> Histogram {
         Histogram { buckets, sum }
     }
 }
 
-impl Stats {
-    pub(super) fn read(reply: Value) -> Result<Stats, Error> {
-        let mut fields = Fields::from(reply)?;
-        Ok(Stats {
-            lateness: Histogram::read(&mut fields, "lateness")?,
-            runtime: Histogram::read(&mut fields, "runtime")?,
-            pops_empty: fields.count("pops-empty")?,
-            waiting_clients: fields.count("waiting-clients")?,
-            rate_limited: Duration::from_millis(fields.count("rate-limited-ms")?),
-        })
+impl Part for Histogram {
+    fn read_part(fields: &mut Fields, name: &str) -> Result<Histogram, Error> {
+        let bucket = |pair: Value| match <[Value; 2]>::try_from(reply::list(pair)?) {
+            Ok([bound, count]) => Ok((Field::read(bound)?, Field::read(count)?)),
+            Err(_) => Err(Error::Protocol(format!("a bucket of {name}"))),
+        };
+        let buckets = reply::list(fields.get(name)?)?.into_iter().map(bucket).collect::<Result<_, _>>()?;
+        Ok(Histogram { buckets, sum: fields.get(&format!("{name}-sum-ms"))? })
     }
 }

@@ -1,10 +1,9 @@
 //! Messages as `DQ.GET`, `DQ.PEEK` and `DQ.SCAN` show them.
 
-use super::command::time_of;
 use super::headers::Headers;
 use super::id::{Id, Receipt};
 use crate::payload::Decode;
-use crate::reply::{self, Fields};
+use crate::reply::{self, fields, reply, Field, Fields, Part};
 use crate::Error;
 use redis::Value;
 use std::collections::BTreeMap;
@@ -61,75 +60,78 @@ impl FromStr for State {
     }
 }
 
-pub(super) fn state(value: &Value) -> Result<State, Error> {
-    reply::text(value)?.parse()
+impl Field for State {
+    fn read(value: Value) -> Result<State, Error> {
+        reply::text(&value)?.parse()
+    }
 }
 
-/// A message with all its fields.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Message<T> {
-    /// The id.
-    pub id: Id,
-    /// The state at the instant of the reply.
-    pub state: State,
-    /// Among ready messages, a higher priority is delivered first.
-    pub priority: i8,
-    /// When it was pushed.
-    pub created: SystemTime,
-    /// When it is due.
-    pub due: SystemTime,
-    /// Deliveries so far.
-    pub attempt: u32,
-    /// The most redeliveries, not what remains of them; -1: no limit.
-    pub retries: i32,
-    /// The lease in force.
-    pub lease: Duration,
-    /// The time to live in force; zero: none.
-    pub ttl: Duration,
-    /// How long it is kept as done after its completion, if its push said so; else the setting of the queue applies.
-    pub retain: Option<Duration>,
-    /// In flight: the end of the lease.
-    pub deadline: Option<SystemTime>,
-    /// In flight: the receipt of the current delivery.
-    pub receipt: Option<Receipt>,
-    /// The text of the last nack or burial that had one.
-    pub error: Option<String>,
-    /// The errors of past attempts, oldest first, as far as [`Settings::errors`](super::Settings::errors) keeps them.
-    pub errors: Vec<PastError>,
-    /// Dead: `rejected`, `expired` or `retries`.
-    pub reason: Option<String>,
-    /// Dead: when it died.
-    pub died: Option<SystemTime>,
-    /// Dead: whether its last delivery was neither acked nor nacked before its lease expired, so that
-    /// [`error`](Self::error) is at most that of an earlier delivery.
-    pub lease_expired: bool,
-    /// The group.
-    pub group: Option<String>,
-    /// The batch, until the message is dead.
-    pub batch: Option<String>,
-    /// The headers.
-    pub headers: Headers,
-    /// What a consumer has stored of its work with [`Queue::checkpoint`](super::Queue::checkpoint).
-    pub checkpoint: Option<Vec<u8>>,
-    /// In flight: the name of the consumer that holds it, if it has one.
-    pub consumer: Option<String>,
-    /// In flight: whether another message takes its place when this delivery ends, because it was pushed with
-    /// [`replace_later`](super::Push::replace_later).
-    pub has_next: bool,
-    /// The schedule, if it is a recurring message.
-    pub schedule: Option<Recurring>,
-    /// Done: when it was completed.
-    pub done: Option<SystemTime>,
-    /// Done: until when it is kept.
-    pub kept_until: Option<SystemTime>,
-    /// In a scan that asks for it: the position in the push order, larger for messages that were pushed later.
-    pub sequence: Option<u64>,
-    /// Fields that are unknown to this version of the crate, as text.
-    pub other: BTreeMap<String, String>,
-    bytes: Vec<u8>,
-    result: Option<Vec<u8>>,
-    of: PhantomData<fn() -> T>,
+reply! {
+    /// A message with all its fields.
+    #[derive(Clone, Debug)]
+    Message<T> {
+        /// The id.
+        pub id: Id = "id",
+        /// The state at the instant of the reply.
+        pub state: State = "state",
+        /// Among ready messages, a higher priority is delivered first.
+        pub priority: i8 = "priority",
+        /// When it was pushed.
+        pub created: SystemTime = "created",
+        /// When it is due.
+        pub due: SystemTime = "due",
+        /// Deliveries so far.
+        pub attempt: u32 = "attempt",
+        /// The most redeliveries, not what remains of them; -1: no limit.
+        pub retries: i32 = "retries",
+        /// The lease in force.
+        pub lease: Duration = "lease",
+        /// The time to live in force; zero: none.
+        pub ttl: Duration = "ttl",
+        /// How long it is kept as done after its completion, if its push said so; else the setting of the queue applies.
+        pub retain: Option<Duration> = "retain",
+        /// In flight: the end of the lease.
+        pub deadline: Option<SystemTime> = "deadline",
+        /// In flight: the receipt of the current delivery.
+        pub receipt: Option<Receipt> = "receipt",
+        /// The text of the last nack or burial that had one.
+        pub error: Option<String> = "error",
+        /// The errors of past attempts, oldest first, as far as [`Settings::errors`](super::Settings::errors) keeps them.
+        pub errors: Vec<PastError> = "errors",
+        /// Dead: `rejected`, `expired` or `retries`.
+        pub reason: Option<String> = "reason",
+        /// Dead: when it died.
+        pub died: Option<SystemTime> = "died",
+        /// Dead: whether its last delivery was neither acked nor nacked before its lease expired, so that
+        /// [`error`](Self::error) is at most that of an earlier delivery.
+        pub lease_expired: bool = "lease-expired",
+        /// The group.
+        pub group: Option<String> = "group",
+        /// The batch, until the message is dead.
+        pub batch: Option<String> = "batch",
+        /// The headers.
+        pub headers: Headers = "headers",
+        /// What a consumer has stored of its work with `Queue::checkpoint`.
+        pub checkpoint: Option<Vec<u8>> = "checkpoint",
+        /// In flight: the name of the consumer that holds it, if it has one.
+        pub consumer: Option<String> = "consumer",
+        /// In flight: whether another message takes its place when this delivery ends, because it was pushed with
+        /// `replace_later`.
+        pub has_next: bool = "next",
+        /// The schedule, if it is a recurring message.
+        pub schedule: Option<Recurring> = "",
+        /// Done: when it was completed.
+        pub done: Option<SystemTime> = "done",
+        /// Done: until when it is kept.
+        pub kept_until: Option<SystemTime> = "until",
+        /// In a scan that asks for it: the position in the push order, larger for messages that were pushed later.
+        pub sequence: Option<u64> = "sequence",
+        bytes: Option<Vec<u8>> = "payload",
+        result: Option<Vec<u8>> = "result",
+        of: PhantomData<fn() -> T> = "",
+        /// Fields that are unknown to this version of the crate, as text.
+        pub other: BTreeMap<String, String> = "",
+    }
 }
 
 /// Why an attempt failed.
@@ -144,44 +146,55 @@ pub struct PastError {
     pub text: String,
 }
 
-impl PastError {
+impl Field for PastError {
     fn read(value: Value) -> Result<PastError, Error> {
-        match reply::list(value)?.as_slice() {
-            [attempt, at, text] => Ok(PastError {
-                attempt: u32::try_from(reply::int(attempt)?).unwrap_or(u32::MAX),
-                at: time(reply::int(at)?),
-                text: reply::text(text)?,
-            }),
-            other => Err(Error::Protocol(format!("an error with {} parts", other.len()))),
+        match <[Value; 3]>::try_from(reply::list(value)?) {
+            Ok([attempt, at, text]) => {
+                Ok(PastError { attempt: Field::read(attempt)?, at: Field::read(at)?, text: Field::read(text)? })
+            }
+            Err(other) => Err(Error::Protocol(format!("an error with {} parts", other.len()))),
         }
     }
 }
 
-/// The schedule of a recurring message.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Recurring {
-    /// The interval and its offset, unless there is a cron expression.
-    pub every: Option<(Duration, Duration)>,
-    /// The cron expression and its time zone.
-    pub cron: Option<(String, String)>,
-    /// The last instant at which a run may be due.
-    pub until: Option<SystemTime>,
-    /// The runs that are left.
-    pub times_left: Option<u64>,
-    /// Runs that have ended.
-    pub runs: u64,
-    /// Runs that have failed.
-    pub failed_runs: u64,
-    /// When the last run began.
-    pub last_run: Option<SystemTime>,
+fields! {
+    /// The schedule of a recurring message: an interval or a cron expression.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    Recurring {
+        /// The interval.
+        pub every: Option<Duration> = "every",
+        /// The offset of the interval.
+        pub offset: Duration = "offset",
+        /// The cron expression.
+        pub cron: Option<String> = "cron",
+        /// The time zone of the cron expression.
+        pub zone: Option<String> = "tz",
+        /// The last instant at which a run may be due.
+        pub until: Option<SystemTime> = "until",
+        /// The runs that are left.
+        pub times_left: Option<u64> = "times-left",
+        /// Runs that have ended.
+        pub runs: u64 = "runs",
+        /// Runs that have failed.
+        pub failed_runs: u64 = "failed-runs",
+        /// When the last run began.
+        pub last_run: Option<SystemTime> = "last-run",
+    }
+}
+
+impl Part for Option<Recurring> {
+    /// The fields of a schedule are among those of its message.
+    fn read_part(fields: &mut Fields, _: &str) -> Result<Self, Error> {
+        let is_recurring = fields.has("every") || fields.has("cron");
+        is_recurring.then(|| Recurring::read_fields(fields)).transpose()
+    }
 }
 
 impl<T> Message<T> {
     /// The payload as the queue holds it. Empty for a done message: its payload is dropped.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.bytes.as_deref().unwrap_or_default()
     }
 
     /// Done: the result as the queue holds it; `None` if the message was completed without one.
@@ -196,77 +209,8 @@ impl<T> Message<T> {
     /// # Errors
     /// [`Error::Decode`] if the bytes are not an `R`.
     pub fn result<R: Decode>(&self) -> Result<R, Error> {
-        let none =
-            |_| Error::Decode("the message was completed without a result, or its result could not be kept".into());
+        let none = |_| Error::decode("the message was completed without a result, or its result could not be kept");
         self.result.as_ref().map_or_else(|| R::absent().map_err(none), |bytes| R::decode(bytes))
-    }
-
-    pub(super) fn read(reply: Value) -> Result<Message<T>, Error> {
-        let mut fields = Fields::from(reply)?;
-        let missing = |name: &str| Error::Protocol(format!("a message without {name}"));
-        let mut bytes = |name: &str| fields.take(name).map(reply::bytes).transpose();
-        let id = Id::from_bytes(bytes("id")?.ok_or_else(|| missing("id"))?);
-        let payload = bytes("payload")?.unwrap_or_default();
-        let receipt = bytes("receipt")?.map(Receipt::from_bytes);
-        let result = bytes("result")?;
-        let checkpoint = bytes("checkpoint")?;
-        let mut number = |name: &str| fields.take(name).as_ref().map(reply::int).transpose();
-        let mut needed = |name: &str| Ok::<i64, Error>(number(name)?.unwrap_or_default());
-        let (created, due) = (time(needed("created")?), time(needed("due")?));
-        let attempt = u32::try_from(needed("attempt")?).unwrap_or(u32::MAX);
-        let priority = i8::try_from(needed("priority")?).map_err(|_| missing("a valid priority"))?;
-        let retries = i32::try_from(needed("retries")?).unwrap_or(i32::MAX);
-        let (lease, ttl) = (span(needed("lease")?), span(needed("ttl")?));
-        let retain = number("retain")?.map(span);
-        let (deadline, died) = (number("deadline")?.map(time), number("died")?.map(time));
-        let has_next = number("next")?.unwrap_or_default() != 0;
-        let lease_expired = number("lease-expired")?.unwrap_or_default() != 0;
-        let done = number("done")?.map(time);
-        // A schedule has a field of this name too, which is the end of its series.
-        let kept_until = if done.is_some() { number("until")?.map(time) } else { None };
-        let sequence = number("sequence")?.map(unsigned);
-        let schedule = Recurring::read(&mut fields)?;
-        let errors = fields.take("errors").map_or_else(|| Ok(Vec::new()), reply::list)?;
-        let errors = errors.into_iter().map(PastError::read).collect::<Result<_, _>>()?;
-        let headers = Headers::read(fields.take("headers"))?;
-        let mut text = |name: &str| fields.take(name).as_ref().map(reply::text).transpose();
-        let state = text("state")?.ok_or_else(|| missing("state"))?.parse()?;
-        let (error, reason, group, batch) = (text("error")?, text("reason")?, text("group")?, text("batch")?);
-        let consumer = text("consumer")?;
-        let other = fields.unknown();
-        Ok(Message {
-            id,
-            state,
-            priority,
-            created,
-            due,
-            attempt,
-            retries,
-            lease,
-            ttl,
-            retain,
-            deadline,
-            receipt,
-            error,
-            errors,
-            reason,
-            died,
-            lease_expired,
-            group,
-            batch,
-            headers,
-            checkpoint,
-            consumer,
-            has_next,
-            schedule,
-            done,
-            kept_until,
-            sequence,
-            other,
-            bytes: payload,
-            result,
-            of: PhantomData,
-        })
     }
 }
 
@@ -276,40 +220,6 @@ impl<T: Decode> Message<T> {
     /// # Errors
     /// [`Error::Decode`] if the bytes are not a `T`, as those of a done message, which has none.
     pub fn payload(&self) -> Result<T, Error> {
-        T::decode(&self.bytes)
+        T::decode(self.bytes())
     }
-}
-
-impl Recurring {
-    fn read(fields: &mut Fields) -> Result<Option<Recurring>, Error> {
-        let text = |value: Option<Value>| value.as_ref().map(reply::text).transpose();
-        let cron =
-            text(fields.take("cron"))?.map(|cron| Ok::<_, Error>((cron, text(fields.take("tz"))?.unwrap_or_default())));
-        let cron = cron.transpose()?;
-        let mut number = |name: &str| fields.take(name).as_ref().map(reply::int).transpose();
-        let every = number("every")?;
-        let offset = number("offset")?.unwrap_or_default();
-        let recurring = Recurring {
-            every: every.map(|every| (span(every), span(offset))),
-            cron,
-            until: number("until")?.map(time),
-            times_left: number("times-left")?.map(unsigned),
-            runs: number("runs")?.map(unsigned).unwrap_or_default(),
-            failed_runs: number("failed-runs")?.map(unsigned).unwrap_or_default(),
-            last_run: number("last-run")?.map(time),
-        };
-        Ok(Some(recurring).filter(|recurring| recurring.every.is_some() || recurring.cron.is_some()))
-    }
-}
-
-fn unsigned(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
-}
-
-pub(super) fn time(unix_ms: i64) -> SystemTime {
-    time_of(unsigned(unix_ms))
-}
-
-fn span(ms: i64) -> Duration {
-    Duration::from_millis(unsigned(ms))
 }

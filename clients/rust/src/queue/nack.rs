@@ -1,6 +1,6 @@
 //! Giving a delivery back.
 
-use super::command::{millis, Command};
+use crate::request::{millis, Command};
 use std::time::Duration;
 
 /// How a message is given back.
@@ -75,17 +75,9 @@ impl Nack {
         has_more.then(|| Nack { delay: None, checkpoint: None, ..self.clone() })
     }
 
-    pub(crate) fn command(&self, key: &[u8], name: &[u8]) -> redis::Cmd {
-        let mut command = Command::new("DQ.NACK", key);
-        command.word(name);
-        command.maybe("DELAY", self.delay.map(millis));
-        command.maybe("ERROR", self.error.as_deref());
-        match self.kind {
-            NackKind::Retry => {}
-            NackKind::Dead => command.word("DEAD"),
-            NackKind::NoCount => command.word("NOCOUNT"),
-        }
-        command.maybe("CHECKPOINT", self.checkpoint.as_deref());
-        command.0
+    pub(crate) fn command(&self, key: &[u8], name: &[u8]) -> Command {
+        let command = Command::new("DQ.NACK", key).word(name).maybe("DELAY", self.delay.map(millis));
+        let command = command.maybe("ERROR", self.error.as_deref()).flag("DEAD", self.kind == NackKind::Dead);
+        command.flag("NOCOUNT", self.kind == NackKind::NoCount).maybe("CHECKPOINT", self.checkpoint.as_deref())
     }
 }

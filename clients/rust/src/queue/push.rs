@@ -1,17 +1,19 @@
 //! Pushing messages, one or many.
 
 use super::conditions::Reason;
-use super::headers::Headers;
+use super::done::SHORTEST_RETAIN;
 use super::id::Id;
-use super::Queue;
-use crate::connect::Resend;
-use crate::payload::Encode;
-use crate::queue::command::{millis, Command};
+use super::options::{message_options, options, sent_by_await, value, Options};
+use super::{Queue, State};
+use crate::connect::{after, Sent};
+use crate::mode::{Async, Mode};
+use crate::payload::{Decode, Encode};
 use crate::reply;
+use crate::request::{millis, unix_ms, Answer, Request, Resend};
 use crate::Error;
 use redis::Value;
-use std::marker::PhantomData;
-use std::time::{Duration, SystemTime};
+use std::future::IntoFuture;
+use std::time::{Duration, Instant, SystemTime};
 
 /// What a push did.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,246 +35,116 @@ impl Pushed {
     }
 }
 
-#[derive(Clone, Debug)]
-enum When {
-    Now,
-    After(Duration),
-    At(SystemTime),
-}
-
-/// The options of both a single push and a batch.
-#[derive(Clone, Debug)]
-pub(super) struct Options {
-    when: When,
-    priority: i8,
-    retries: Option<i32>,
-    lease: Option<Duration>,
-    ttl: Option<Duration>,
-    replace: bool,
-    max_wait: Option<Duration>,
-    later: bool,
-    pub retain: Option<Duration>,
-    group: Option<Vec<u8>>,
-    batch: Option<Vec<u8>>,
-    headers: Headers,
-    attempt: u32,
-    error: Option<Vec<u8>>,
-    checkpoint: Option<Vec<u8>>,
-    dead: Option<Reason>,
-    /// Whether the server chooses the ids.
-    server_ids: bool,
-}
-
-impl Options {
-    fn new() -> Options {
-        Options {
-            when: When::Now,
-            priority: 0,
-            retries: None,
-            lease: None,
-            ttl: None,
-            replace: false,
-            max_wait: None,
-            later: false,
-            retain: None,
-            group: None,
-            batch: None,
-            headers: Headers::default(),
-            attempt: 0,
-            error: None,
-            checkpoint: None,
-            dead: None,
-            server_ids: false,
-        }
-    }
-
-    fn write(&self, command: &mut Command) {
-        match self.when {
-            When::Now => {}
-            When::After(delay) => command.option("DELAY", millis(delay)),
-            When::At(time) => command.option("AT", super::command::unix_ms(time)),
-        }
-        if self.priority != 0 {
-            command.option("PRIORITY", self.priority);
-        }
-        command.maybe("RETRIES", self.retries);
-        command.maybe("LEASE", self.lease.map(millis));
-        command.maybe("TTL", self.ttl.map(millis));
-        if self.replace {
-            command.word("REPLACE");
-        }
-        command.maybe("MAXWAIT", self.max_wait.map(millis));
-        if self.later {
-            command.word("LATER");
-        }
-        command.maybe("RETAIN", self.retain.map(millis));
-        command.maybe("GROUP", self.group.as_deref());
-        command.maybe("BATCH", self.batch.as_deref());
-        self.headers.write(command);
-        command.maybe("ATTEMPT", Some(self.attempt).filter(|attempt| *attempt > 0));
-        command.maybe("ERROR", self.error.as_deref());
-        command.maybe("CHECKPOINT", self.checkpoint.as_deref());
-        if let Some(reason) = self.dead {
-            command.word("DEAD");
-            command.option("REASON", reason.word());
-        }
-    }
-
-    /// A replacement is not repeated: if its first execution was delivered meanwhile, the second would be a new message.
-    fn resend(&self, has_ids: bool) -> Resend {
-        if has_ids && !self.replace {
-            Resend::Harmless
-        } else {
-            Resend::Never
-        }
-    }
-}
-
 macro_rules! push_options {
     () => {
+        message_options!();
+
+        options! {
+            /// If the message is not completed within this time after it was due, it becomes dead; zero: never.
+            ttl(ttl: Duration) = "TTL" millis(ttl);
+            /// The batch, of 1 to 255 bytes: see `Queue::batch`.
+            batch(name: impl AsRef<[u8]>) = "BATCH" name.as_ref();
+            /// How long the message is kept as done after its completion, with its result, instead of the queue's time; zero:
+            /// not at all.
+            retain(time: Duration) = "RETAIN" millis(time);
+            /// Each message removes the one that has its id, in any state, and takes its place. If the connection is lost while
+            /// this is sent, it is not repeated, because the first message may have been delivered already.
+            replace() = "REPLACE";
+            /// For a message that is moved from elsewhere: it was delivered this often already, 1 to 2147483647 times. The
+            /// next delivery has the next number, and retries count on from there.
+            attempt(attempt: u32) = "ATTEMPT" attempt;
+            /// The last error of a message that is moved from elsewhere.
+            error(text: impl AsRef<[u8]>) = "ERROR" text.as_ref();
+            /// The checkpoint of a message that is moved from elsewhere, of at most 65536 bytes.
+            checkpoint(checkpoint: impl AsRef<[u8]>) = "CHECKPOINT" checkpoint.as_ref();
+            /// The message is dead from now on.
+            dead(reason: Reason) = "DEAD" &["REASON", reason.word()][..];
+        }
+
         /// The message is due this long after now. It is due at once by default.
         pub fn delay(mut self, delay: Duration) -> Self {
-            self.options.when = When::After(delay);
+            self.options.remove("AT");
+            self.options.set("DELAY", value(millis(delay)));
             self
         }
 
         /// The message is due at this time, which may be in the past.
         pub fn at(mut self, time: SystemTime) -> Self {
-            self.options.when = When::At(time);
-            self
-        }
-
-        /// Among ready messages, those of a higher priority are delivered first. 0 by default.
-        pub fn priority(mut self, priority: i8) -> Self {
-            self.options.priority = priority;
-            self
-        }
-
-        /// The most redeliveries after the first delivery, instead of the queue's; -1: no limit.
-        pub fn retries(mut self, retries: i32) -> Self {
-            self.options.retries = Some(retries);
-            self
-        }
-
-        /// How long each delivery may take, instead of the queue's lease. Workers use a lease of their own.
-        pub fn lease(mut self, lease: Duration) -> Self {
-            self.options.lease = Some(lease);
-            self
-        }
-
-        /// If the message is not completed within this time after it was due, it becomes dead; zero: never.
-        pub fn ttl(mut self, ttl: Duration) -> Self {
-            self.options.ttl = Some(ttl);
-            self
-        }
-
-        /// The group, of 1 to 255 bytes. Messages of one group are delivered in order, by default one at a time: see
-        /// [`Settings::group_inflight`](crate::Settings::group_inflight).
-        pub fn group(mut self, name: impl AsRef<[u8]>) -> Self {
-            self.options.group = Some(name.as_ref().to_vec());
-            self
-        }
-
-        /// The batch, of 1 to 255 bytes: see [`Queue::batch`](crate::Queue::batch).
-        pub fn batch(mut self, name: impl AsRef<[u8]>) -> Self {
-            self.options.batch = Some(name.as_ref().to_vec());
-            self
-        }
-
-        /// Adds a header: a name of 1 to 255 bytes and a value of up to 4096 bytes. A message has up to 64 headers of
-        /// 16384 bytes together.
-        pub fn header(mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Self {
-            self.options.headers.set(name, value);
-            self
-        }
-
-        /// The headers, in place of those that were set before. See `header`.
-        pub fn headers(mut self, headers: Headers) -> Self {
-            self.options.headers = headers;
-            self
-        }
-
-        /// How long the message is kept as done after its completion, with its result, instead of the queue's time; zero: not
-        /// at all.
-        pub fn retain(mut self, time: Duration) -> Self {
-            self.options.retain = Some(time);
-            self
-        }
-
-        /// Each message removes the one that has its id, in any state, and takes its place. If the connection is lost while this is
-        /// sent, it is not repeated, because the first message may have been delivered already.
-        pub fn replace(mut self) -> Self {
-            self.options.replace = true;
+            self.options.remove("DELAY");
+            self.options.set("AT", value(unix_ms(time)));
             self
         }
 
         /// As `replace`, and the message is due no later than this long after the first push of the chain of replacements.
         pub fn replace_within(mut self, wait: Duration) -> Self {
-            self.options.replace = true;
-            self.options.max_wait = Some(wait);
-            self
+            self.options.set("MAXWAIT", value(millis(wait)));
+            self.replace()
         }
 
         /// As `replace`, but a message in flight is not replaced before its delivery ends: so the same id is never handled
         /// twice at the same time, and the last payload wins. Can be combined with `replace_within`.
         pub fn replace_later(mut self) -> Self {
-            self.options.replace = true;
-            self.options.later = true;
-            self
-        }
-
-        /// For a message that is moved from elsewhere: it was delivered this often already, at most 2147483647 times. The
-        /// next delivery has the next number, and retries count on from there.
-        pub fn attempt(mut self, attempt: u32) -> Self {
-            self.options.attempt = attempt;
-            self
-        }
-
-        /// The last error of a message that is moved from elsewhere.
-        pub fn error(mut self, text: impl AsRef<[u8]>) -> Self {
-            self.options.error = Some(text.as_ref().to_vec());
-            self
-        }
-
-        /// The checkpoint of a message that is moved from elsewhere, of at most 65536 bytes.
-        pub fn checkpoint(mut self, checkpoint: impl AsRef<[u8]>) -> Self {
-            self.options.checkpoint = Some(checkpoint.as_ref().to_vec());
-            self
-        }
-
-        /// The message is dead from now on.
-        pub fn dead(mut self, reason: Reason) -> Self {
-            self.options.dead = Some(reason);
-            self
+            self.options.set("LATER", Vec::new());
+            self.replace()
         }
 
         /// Sends the push at most once, and lets the server generate the id, unless there is one. Without this, a message
         /// without an id gets a random one, so that the push can be repeated if the connection is lost and is still made
         /// only once. The server's own ids cost less memory.
         pub fn once(mut self) -> Self {
-            self.options.server_ids = true;
+            self.once = true;
             self
+        }
+
+        /// Whether the client chooses ids: with them, a push can be repeated.
+        fn chooses_ids(&self) -> bool {
+            !self.once && !self.options.has("REPLACE")
+        }
+
+        /// A replacement is not repeated: if its first execution was delivered meanwhile, the second would be a new message.
+        fn resend(&self, has_ids: bool) -> Resend {
+            if has_ids && self.chooses_ids() {
+                Resend::Harmless
+            } else {
+                Resend::Never
+            }
         }
     };
 }
 
-/// A push of one message: options, and then [`Push::send`].
+/// A push of one message: options, and then `.await`, or [`Push::send`].
 #[must_use = "a push does nothing until it is sent"]
 #[derive(Debug)]
-pub struct Push<'a, T> {
-    pub(super) queue: &'a Queue<T>,
+pub struct Push<T, M> {
+    queue: Queue<T, M>,
     payload: Result<Vec<u8>, Error>,
-    pub(super) id: Option<Id>,
-    pub(super) options: Options,
+    id: Option<Id>,
+    options: Options,
+    once: bool,
 }
 
-impl<'a, T: Encode> Push<'a, T> {
-    pub(super) fn new(queue: &'a Queue<T>, payload: &T) -> Push<'a, T> {
-        Push { queue, payload: payload.encode(), id: None, options: Options::new() }
+impl<T: Encode + 'static, M: Mode> Queue<T, M> {
+    /// Pushes a message: `queue.push(&mail).delay(minute).await?`, or `.send()?` if it blocks.
+    pub fn push(&self, payload: &T) -> Push<T, M> {
+        Push { queue: self.clone(), payload: payload.encode(), id: None, options: Options::default(), once: false }
+    }
+
+    /// Pushes several messages in one step.
+    pub fn push_all<'p>(&self, payloads: impl IntoIterator<Item = &'p T>) -> PushAll<T, M> {
+        let payloads = payloads.into_iter().map(Encode::encode).collect();
+        PushAll { queue: self.clone(), payloads, ids: None, options: Options::default(), once: false }
+    }
+
+    /// Pushes a message, and waits for its result: request and reply. See [`Push::and_wait`].
+    ///
+    /// # Errors
+    /// Those of [`Push::and_wait`].
+    pub fn push_and_wait<R: Decode + Send + 'static>(&self, payload: &T, time: Duration) -> Sent<M, R> {
+        self.push(payload).and_wait(time)
     }
 }
 
-impl<T> Push<'_, T> {
+impl<T: 'static, M: Mode> Push<T, M> {
     push_options!();
 
     /// The message's own id, of 1 to 255 bytes without `#`. While the queue holds a live message of this id, further
@@ -290,62 +162,79 @@ impl<T> Push<'_, T> {
     /// # Errors
     /// [`Error::QueueFull`], [`Error::DeadId`], [`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::Encode`]; and those
     /// of every command.
-    pub fn send(self) -> Result<Pushed, Error> {
-        let id = match self.id {
-            None if !self.options.server_ids && !self.options.replace => Some(Id::unique()),
-            id => id,
-        };
-        let resend = if self.options.server_ids { Resend::Never } else { self.options.resend(id.is_some()) };
-        let mut command = self.queue.command("DQ.PUSH");
-        command.word(self.payload?);
-        command.maybe("ID", id.as_ref().map(Id::as_ref));
-        self.options.write(&mut command);
-        let made = |id: Option<Id>| id.map_or(Pushed::Duplicate, Pushed::New);
-        let (value, repeated) = match self.queue.answer(&command, resend) {
-            Ok(answer) => (answer.value, answer.repeated),
-            Err(failure) => {
-                return if failure.repeated && is_dead(&failure.error) { Ok(made(id)) } else { Err(failure.error) }
-            }
-        };
-        match reply::optional(value, reply::bytes)? {
-            Some(id) => Ok(Pushed::New(Id::from_bytes(id))),
-            None if repeated => Ok(made(id)),
-            None => Ok(Pushed::Duplicate),
+    pub fn send(self) -> Sent<M, Pushed> {
+        let client = self.queue.client.clone();
+        client.send(self.request())
+    }
+
+    /// Pushes the message, and waits for its result: the value that its handler returns, or the result of its completion.
+    ///
+    /// The result is kept for as long as this may wait, and at least for a minute, unless [`Push::retain`] says otherwise.
+    /// If the queue already has a message of the given id, this waits for its result, so a program that was restarted can
+    /// send its request again. A request that nobody needs after the time should have a [`Push::ttl`].
+    ///
+    /// # Errors
+    /// Those of [`Push::send`]; then [`Error::Failed`] if the message becomes dead, [`Error::TimedOut`], [`Error::Gone`], and
+    /// [`Error::Decode`] if the result is not an `R`.
+    pub fn and_wait<R: Decode + Send + 'static>(mut self, time: Duration) -> Sent<M, R> {
+        let id = self.id.get_or_insert_with(Id::unique).clone();
+        if !self.options.has("RETAIN") {
+            self = self.retain(time.max(SHORTEST_RETAIN));
         }
+        let queue: Queue<T, M> = self.queue.clone();
+        let request = self.request();
+        queue.client.clone().run(|core| async move {
+            let end = after(time);
+            core.send(request).await?;
+            let message = queue.wait_for(&core, id, end.saturating_duration_since(Instant::now())).await?;
+            match (message.state, message.reason.clone()) {
+                (State::Dead, reason) => {
+                    Err(Error::Failed { id: message.id, reason: reason.unwrap_or_default(), error: message.error })
+                }
+                _ => message.result(),
+            }
+        })
+    }
+
+    fn request(mut self) -> Request<Pushed> {
+        if self.id.is_none() && self.chooses_ids() {
+            self.id = Some(Id::unique());
+        }
+        let payload = match self.payload.as_ref() {
+            Ok(payload) => payload,
+            Err(error) => return Request::known(Err(error.clone())),
+        };
+        let command = self.queue.command("DQ.PUSH").word(payload).maybe("ID", self.id.as_ref().map(Id::as_ref));
+        let (command, resend) = (Some(self.options.write(command).0), self.resend(self.id.is_some()));
+        let id = self.id;
+        let read = move |answer: Answer| pushed(answer.reply, id, answer.repeated);
+        Request { command, resend, wait: Duration::ZERO, read: Box::new(read) }
     }
 }
 
-fn is_dead(error: &Error) -> bool {
-    matches!(error, Error::DeadId(_))
+sent_by_await!(Push<T>, Pushed);
+
+/// What became of a message. If its push was repeated, the first one was made, and the message may be dead already.
+fn pushed(reply: Result<Value, Error>, id: Option<Id>, repeated: bool) -> Result<Pushed, Error> {
+    match (reply, id) {
+        (Ok(Value::Nil) | Err(Error::DeadId(_)), Some(id)) if repeated => Ok(Pushed::New(id)),
+        (Ok(Value::Nil), _) => Ok(Pushed::Duplicate),
+        (reply, _) => reply::bytes(reply?).map(|id| Pushed::New(Id::from_bytes(id))),
+    }
 }
 
 /// A push of several messages with the same options, in one step: other clients see all of them or none.
 #[must_use = "a push does nothing until it is sent"]
 #[derive(Debug)]
-pub struct PushAll<'a, T> {
-    queue: &'a Queue<T>,
-    payloads: Vec<Vec<u8>>,
+pub struct PushAll<T, M> {
+    queue: Queue<T, M>,
+    payloads: Result<Vec<Vec<u8>>, Error>,
     ids: Option<Vec<Id>>,
     options: Options,
-    failure: Option<Error>,
-    of: PhantomData<T>,
+    once: bool,
 }
 
-impl<'a, T: Encode> PushAll<'a, T> {
-    pub(super) fn new<'p>(queue: &'a Queue<T>, payloads: impl IntoIterator<Item = &'p T>) -> PushAll<'a, T>
-    where
-        T: 'p,
-    {
-        let encoded: Result<Vec<_>, Error> = payloads.into_iter().map(Encode::encode).collect();
-        let (payloads, failure) = match encoded {
-            Ok(payloads) => (payloads, None),
-            Err(error) => (Vec::new(), Some(error)),
-        };
-        PushAll { queue, payloads, ids: None, options: Options::new(), failure, of: PhantomData }
-    }
-}
-
-impl<T> PushAll<'_, T> {
+impl<T: 'static, M: Mode> PushAll<T, M> {
     push_options!();
 
     /// The messages' own ids, one for each payload. See [`Push::id`].
@@ -359,44 +248,75 @@ impl<T> PushAll<'_, T> {
     ///
     /// # Errors
     /// As [`Push::send`]; then nothing was pushed.
-    pub fn send(self) -> Result<Vec<Result<Pushed, Error>>, Error> {
-        if let Some(error) = self.failure {
-            return Err(error);
-        }
-        if self.payloads.is_empty() {
-            return Ok(Vec::new());
-        }
-        let ids = match self.ids {
-            None if !self.options.server_ids && !self.options.replace => {
-                Some(self.payloads.iter().map(|_| Id::unique()).collect::<Vec<_>>())
-            }
-            ids => ids,
+    pub fn send(self) -> Sent<M, Vec<Result<Pushed, Error>>> {
+        let client = self.queue.client.clone();
+        client.send(self.request())
+    }
+
+    fn request(mut self) -> Request<Vec<Result<Pushed, Error>>> {
+        let payloads = match self.payloads.as_ref() {
+            Ok(payloads) if payloads.is_empty() => return Request::known(Ok(Vec::new())),
+            Ok(payloads) => payloads,
+            Err(error) => return Request::known(Err(error.clone())),
         };
-        if ids.as_ref().is_some_and(|ids| ids.len() != self.payloads.len()) {
-            return Err(Error::Config("a batch needs as many ids as payloads".to_owned()));
+        if self.ids.is_none() && self.chooses_ids() {
+            self.ids = Some(payloads.iter().map(|_| Id::unique()).collect());
         }
-        let resend = if self.options.server_ids { Resend::Never } else { self.options.resend(ids.is_some()) };
-        let mut command = self.queue.command("DQ.MPUSH");
-        command.word(self.payloads.len());
-        for payload in self.payloads {
-            command.word(payload);
-        }
-        if let Some(ids) = &ids {
-            command.word("IDS");
-            ids.iter().for_each(|id| command.word(id.as_ref()));
-        }
-        self.options.write(&mut command);
-        let answer = self.queue.answer(&command, resend).map_err(|failure| failure.error)?;
-        let mut own_ids = ids.into_iter().flatten();
-        let read = |value: Value| {
-            let own = own_ids.next();
-            match (reply::checked(value), own) {
-                (Ok(Value::Nil) | Err(Error::DeadId(_)), Some(id)) if answer.repeated => Ok(Pushed::New(id)),
-                (Ok(Value::Nil), _) => Ok(Pushed::Duplicate),
-                (Ok(value), _) => reply::bytes(value).map(|id| Pushed::New(Id::from_bytes(id))),
-                (Err(error), _) => Err(error),
+        let mut command = self.queue.command("DQ.MPUSH").word(payloads.len()).words(payloads);
+        if let Some(ids) = &self.ids {
+            if ids.len() != payloads.len() {
+                return Request::known(Err(Error::Config("a batch needs as many ids as payloads".to_owned())));
             }
+            command = command.word("IDS").words(ids);
+        }
+        let (command, resend) = (Some(self.options.write(command).0), self.resend(self.ids.is_some()));
+        let mut ids = self.ids.into_iter().flatten();
+        let read = move |answer: Answer| {
+            let each = |value| pushed(reply::checked(value), ids.next(), answer.repeated);
+            Ok(reply::list(answer.reply?)?.into_iter().map(each).collect())
         };
-        Ok(reply::list(answer.value)?.into_iter().map(read).collect())
+        Request { command, resend, wait: Duration::ZERO, read: Box::new(read) }
+    }
+}
+
+sent_by_await!(PushAll<T>, Vec<Result<Pushed, Error>>);
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, Pushed, Request, Resend};
+    use crate::{Async, Error};
+    use redis::Value;
+    use std::time::Duration;
+
+    fn words<R>(request: &Request<R>) -> Vec<String> {
+        let packed = request.command.as_ref().unwrap().get_packed_command();
+        let text = String::from_utf8(packed).unwrap();
+        text.split("\r\n").filter(|word| !word.is_empty() && !word.starts_with(['*', '$'])).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_push_is_a_value_that_says_whether_it_may_be_sent_again() {
+        let queue = crate::both::Client::<Async>::open("redis://").unwrap().queue::<u8>("q");
+        let push = || queue.push(&7).id("a").priority(1).delay(Duration::from_secs(1));
+        let request = push().priority(2).request();
+        assert_eq!(words(&request), ["DQ.PUSH", "q", "7", "ID", "a", "DELAY", "1000", "PRIORITY", "2"]);
+        assert_eq!((request.resend, push().replace().request().resend), (Resend::Harmless, Resend::Never));
+        assert_eq!(
+            (push().once().request().resend, queue.push(&7).request().resend),
+            (Resend::Never, Resend::Harmless)
+        );
+        let all = queue.push_all(&[1, 2]).ids(["a", "b"]).request();
+        assert_eq!(words(&all), ["DQ.MPUSH", "q", "2", "1", "2", "IDS", "a", "b"]);
+    }
+
+    #[test]
+    fn a_repeated_push_counts_as_made_if_its_message_is_there() {
+        let queue = crate::both::Client::<Async>::open("redis://").unwrap().queue::<u8>("q");
+        let read = |reply, repeated| (queue.push(&7).id("a").request().read)(Answer { reply, repeated });
+        assert_eq!(read(Ok(Value::Nil), false).unwrap(), Pushed::Duplicate);
+        assert_eq!(read(Ok(Value::Nil), true).unwrap(), Pushed::New("a".into()));
+        let dead = || Err(Error::DeadId("DEADID".to_owned()));
+        assert_eq!(read(dead(), true).unwrap(), Pushed::New("a".into()));
+        assert!(matches!(read(dead(), false), Err(Error::DeadId(_))));
     }
 }

@@ -1,6 +1,6 @@
-//! Events that a worker reports.
+//! Events that a worker reports, to `tracing` and to the program.
 
-use super::context::Loss;
+use super::lease::Loss;
 use crate::queue::{Id, Receipt, State};
 use crate::Error;
 use std::fmt;
@@ -62,6 +62,24 @@ pub enum Event<'a> {
         /// Why.
         error: &'a Error,
     },
+}
+
+impl Event<'_> {
+    pub(super) fn trace(&self) {
+        match self {
+            Event::Interrupted { queue, error } => tracing::warn!(queue, %error, "cannot pop"),
+            Event::Resumed { queue } => tracing::info!(queue, "can pop again"),
+            Event::Failed { queue, id, attempt, error, state } => {
+                let state = state.map(State::as_str);
+                tracing::warn!(queue, %id, attempt, error, state, "a message failed");
+            }
+            Event::LeaseLost { queue, id, reason, .. } => {
+                tracing::warn!(queue, %id, reason = reason.as_str(), "a message was lost while its handler ran");
+            }
+            Event::ResultLost { queue, id, error } => tracing::warn!(queue, %id, %error, "a result cannot be kept"),
+            Event::Refused { queue, error } => tracing::error!(queue, %error, "the server refused an answer"),
+        }
+    }
 }
 
 impl fmt::Display for Event<'_> {

@@ -1,18 +1,18 @@
 //! Pops messages of one queue for a pool, on a connection of its own, and acks those whose handlers have ended before.
 
-use super::calm::block_child_signals;
-use super::context::Lease;
 use super::event::Event;
-use super::permits::Grant;
+use super::lease::Lease;
+use super::permits::{Attempt, Grant};
 use super::pool::{Job, Outcome, Pool, Source};
 use crate::connect::{lock, Backoff, Link};
 use crate::payload::Raw;
 use crate::queue::pop::{self, deliveries};
 use crate::queue::{Delivery, Nack};
 use crate::reply::{self, Fields};
+use crate::request::{millis, Command};
 use crate::Error;
-use redis::{Cmd, Value};
-use std::sync::atomic::{AtomicU64, Ordering};
+use redis::Value;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,17 +20,17 @@ use std::time::{Duration, Instant};
 const TURN: Duration = Duration::from_millis(100);
 
 /// Pops until the pool is closed.
-pub(super) fn run(pool: &Pool, number: usize) {
-    block_child_signals();
-    if let Some(source) = pool.source(number) {
-        Fetcher { pool, source, number, link: None, backoff: Backoff::new(), interrupted: false }.run();
+pub(super) async fn run(pool: Arc<Pool>, number: usize) {
+    if let Some(source) = pool.sources.get(number) {
+        let fetcher = Fetcher { pool: &pool, source, number, link: None, backoff: Backoff::new(), interrupted: false };
+        fetcher.run().await;
     }
     pool.fetchers.fetch_sub(1, Ordering::AcqRel);
 }
 
 struct Fetcher<'a> {
-    pool: &'a Pool,
-    source: &'a Source,
+    pool: &'a Arc<Pool>,
+    source: &'a Arc<Source>,
     number: usize,
     link: Option<Link>,
     backoff: Backoff,
@@ -38,71 +38,89 @@ struct Fetcher<'a> {
 }
 
 impl Fetcher<'_> {
-    fn run(mut self) {
+    async fn run(mut self) {
         while !self.pool.stop.is_set() {
             if self.link.is_none() {
-                let link = self.pool.client.link_for(&self.source.key, &self.pool.consumer);
-                match link.and_then(|link| self.learn_lease(link)) {
+                match self.connect().await {
                     Ok(link) => self.link = Some(link),
                     Err(error) => {
-                        self.pause(&error);
+                        self.pause(&error).await;
                         continue;
                     }
                 }
             }
             self.source.handoff.open();
-            let end_pop = |source| drop(self.pool.source(source).and_then(|source| self.pool.end_pop(source)));
-            let grant = self.pool.permits.acquire(self.number, end_pop, || self.pool.pop_is_delayed(self.number));
-            let Some(grant) = grant else { break };
+            let Some(grant) = self.acquire().await else { break };
             let acks = self.source.handoff.close();
-            let popped = self.ack_and_pop(acks, grant);
-            let delivered = popped.as_ref().map_or(0, |(messages, _)| messages.len());
-            match popped {
+            match self.ack_and_pop(acks, grant).await {
                 Ok((messages, lease)) => {
                     self.sound();
-                    // The handlers of these messages may end before this thread waits.
-                    self.source.handoff.open();
-                    self.pass_on(messages, lease);
+                    let delivered = messages.len();
+                    self.pass_on(messages, lease).await;
+                    self.pool.permits.popped(self.number, grant, delivered);
                 }
                 Err(error) => {
                     self.pool.permits.popped(self.number, grant, 0);
-                    self.pause(&error);
-                    continue;
+                    self.pause(&error).await;
                 }
             }
-            self.pool.permits.popped(self.number, grant, delivered);
         }
         // No pop follows that could take the acks of handlers which end from now on.
         self.pool.settle_all(self.source.handoff.close());
     }
 
+    /// Waits for permits. Returns `None` if the pool is stopping.
+    async fn acquire(&self) -> Option<Grant> {
+        let permits = &self.pool.permits;
+        permits.enter(self.number);
+        loop {
+            match permits.attempt(self.number) {
+                Attempt::Granted(grant) => return Some(grant),
+                Attempt::Closed => return None,
+                Attempt::Wait(longest, to_end) => {
+                    for source in to_end.into_iter().filter_map(|number| self.pool.sources.get(number)) {
+                        self.pool.end_pop(source).await;
+                    }
+                    // Nothing may wait for the next pop.
+                    self.pool.settle_all(self.source.handoff.take_back());
+                    permits.turn(self.number, longest).await;
+                }
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<Link, Error> {
+        let link = self.pool.core.link_for(&self.source.key, &self.pool.consumer).await?;
+        self.learn_lease(link).await
+    }
+
     /// Asks the queue how long its leases are, on a new connection. Without the right to ask, they last as long as by default.
-    fn learn_lease(&self, mut link: Link) -> Result<Link, Error> {
+    async fn learn_lease(&self, link: Link) -> Result<Link, Error> {
         if self.source.lease.is_of_queue() {
-            let asked = link.ask(redis::cmd("DQ.INFO").arg(&self.source.key), self.pool.client.response_timeout());
-            let lease = match asked.and_then(|reply| reply::optional(reply, |info| Fields::from(info)?.int("lease"))) {
-                Ok(lease) => lease.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or_default())),
+            let time = self.pool.core.options.response_timeout;
+            let asked = link.ask(redis::cmd("DQ.INFO").arg(&self.source.key), time).await;
+            let lease = match asked.and_then(|reply| reply::optional(reply, |info| Fields::from(info)?.get("lease"))) {
+                Ok(lease) => lease,
                 Err(error) if error.is_transient() => return Err(error),
                 // Such as that of a moved queue, or of a key of another type: the pop reports it.
                 Err(_) => None,
             };
             self.source.lease.learn(lease);
-            // The thread that extends may sleep for longer than such a lease.
-            self.pool.outcomes.nudge();
+            // The task that extends may sleep for longer than such a lease.
+            self.pool.changed.notify_one();
         }
         *lock(&self.source.contact) = Some(Instant::now());
         Ok(link)
     }
 
     /// Acks, and pops as many messages as there are permits. Returns the messages, and how long their leases are.
-    fn ack_and_pop(&mut self, acks: Vec<Outcome>, grant: Grant) -> Result<(Vec<Delivery<Raw>>, Duration), Error> {
+    async fn ack_and_pop(&mut self, acks: Vec<Outcome>, grant: Grant) -> Result<(Vec<Delivery<Raw>>, Duration), Error> {
+        let lease = self.source.lease.get();
         if !acks.is_empty() {
             // It does not block, so that an ack which fails is sent again at once.
-            let lease = self.source.lease.get();
-            let receipts = acks.iter().map(|ack| ack.receipt.as_ref());
-            let command =
-                pop::after_acks(&self.source.key, receipts, count(grant), lease, self.pool.meta, &self.pool.consumer);
-            let reply = self.exchange(&command, Duration::ZERO);
+            let command = Command::new("DQ.ACKPOP", &self.source.key).word(acks.len());
+            let command = command.words(acks.iter().map(|ack| &ack.lease.receipt));
+            let reply = self.exchange(self.options(command, grant, lease), Duration::ZERO).await;
             match self.acked(acks, reply) {
                 Ok(messages) if messages.is_empty() => {}
                 Ok(messages) => return Ok((messages, lease)),
@@ -110,11 +128,14 @@ impl Fetcher<'_> {
                 Err(Error::NoPermission(_)) => self.source.handoff.refuse(),
                 Err(error) => return Err(error),
             }
-            if self.link.is_none() {
-                return Ok((Vec::new(), lease));
-            }
         }
-        self.pop(grant)
+        Ok((self.pop(grant, lease).await?, lease))
+    }
+
+    /// The options of a pop.
+    fn options(&self, command: Command, grant: Grant, lease: Duration) -> Command {
+        let command = command.word("COUNT").word(grant.count).word("LEASE").word(millis(lease));
+        command.flag("META", self.pool.meta).word("AS").word(&self.pool.consumer)
     }
 
     /// The messages of a pop that made these acks. Acks that may not have been made are sent alone.
@@ -137,70 +158,63 @@ impl Fetcher<'_> {
         }
     }
 
-    /// The messages, and how long their leases are.
-    fn pop(&mut self, grant: Grant) -> Result<(Vec<Delivery<Raw>>, Duration), Error> {
+    async fn pop(&mut self, grant: Grant, lease: Duration) -> Result<Vec<Delivery<Raw>>, Error> {
         let pool = self.pool;
+        let Some(link) = &self.link else { return Ok(Vec::new()) };
         let turns = pool.sources.len() > 1 && !pool.permits.suffice();
         let block = match grant.block {
             false => Duration::ZERO,
             true if turns => TURN,
             true => pool.block,
         };
-        let lease = self.source.lease.get();
         // Even one that does not block is put off while writes are paused.
-        *lock(&self.source.popping) = self.link.as_ref().map(|link| (link.address().clone(), link.id()));
-        let command = pop::command(&self.source.key, count(grant), lease, block, pool.meta, &pool.consumer);
-        let reply = self.exchange(&command, block);
+        *lock(&self.source.popping) = Some((link.address().clone(), link.id()));
+        let command = self.options(Command::new("DQ.POP", &self.source.key), grant, lease);
+        let command = command.maybe("BLOCK", Some(block).filter(|block| !block.is_zero()).map(millis));
+        let reply = self.exchange(command, block).await;
         *lock(&self.source.popping) = None;
-        Ok((reply.map_or(Ok(Vec::new()), |reply| deliveries(reply?))?, lease))
+        reply.map_or(Ok(Vec::new()), |reply| deliveries(reply?))
     }
 
     /// Sends a command that blocks for up to this time. Returns `None` if the queue has moved to another server.
-    fn exchange(&mut self, command: &Cmd, block: Duration) -> Option<Result<Value, Error>> {
-        let link = self.link.as_mut()?;
-        let sent = link.send(&command.get_packed_command(), block + self.pool.client.response_timeout());
-        let reply = sent.and_then(|()| link.receive());
+    async fn exchange(&mut self, command: Command, block: Duration) -> Option<Result<Value, Error>> {
+        let link = self.link.as_ref()?;
+        let reply = link.exchange(&command.0, block + self.pool.core.options.response_timeout).await;
         if reply.is_ok() {
             *lock(&self.source.contact) = Some(Instant::now());
         }
-        (!self.follow(&reply)).then(|| reply.and_then(reply::checked))
-    }
-
-    /// Whether the queue has moved to another server, where it is to be popped.
-    fn follow(&mut self, reply: &Result<Value, Error>) -> bool {
-        let Some(link) = &self.link else { return false };
-        let moved = self.pool.client.heed(link.address(), reply);
+        let moved = self.pool.core.note(link.address(), &reply);
         if moved || reply.is_err() {
             self.link = None;
         }
         if moved {
             // During a resharding, one node may still send to the other what that one does not have yet.
-            self.pool.stop.wait_for(self.backoff.next());
+            self.pool.stop.pause(self.backoff.next()).await;
+            return None;
         }
-        moved
+        Some(reply.and_then(reply::checked))
     }
 
-    fn pass_on(&self, messages: Vec<Delivery<Raw>>, lease: Duration) {
+    async fn pass_on(&self, messages: Vec<Delivery<Raw>>, lease: Duration) {
         if messages.is_empty() {
             return;
         }
         let pool = self.pool;
         self.source.counters.add(|counters| &counters.delivered, u64::try_from(messages.len()).unwrap_or_default());
         let now = Instant::now();
-        let jobs: Vec<Job> = messages.into_iter().filter_map(|message| job(message, self.number, now, lease)).collect();
+        let jobs: Vec<Job> = messages.into_iter().filter_map(|message| job(message, self.source, now, lease)).collect();
+        // If the worker has ended without this pop, nobody else reports any more.
+        if pool.ended.is_cancelled() {
+            let nack = |job: &Job| Nack::give_back().command(&self.source.key, job.lease.receipt.as_ref()).0;
+            pool.core.batch(&jobs.iter().map(nack).collect::<Vec<_>>()).await;
+            return;
+        }
         let mut leases = lock(&pool.leases);
         for job in &jobs {
-            leases.insert(job.number, Arc::clone(&job.lease));
+            leases.insert(job.lease.number, Arc::clone(&job.lease));
         }
         drop(leases);
-        if let Err(jobs) = pool.jobs.put(jobs) {
-            let outcomes = jobs.into_iter().map(|job| pool.give_back(job)).collect();
-            // If the worker has ended without this pop, nobody else reports any more.
-            if let Err(outcomes) = pool.outcomes.put(outcomes) {
-                let nack = |outcome: &Outcome| Nack::give_back().command(&self.source.key, outcome.receipt.as_ref());
-                drop(pool.client.batch(&outcomes.iter().map(nack).collect::<Vec<_>>()));
-            }
-        }
+        pool.handlers.begin(pool, jobs);
     }
 
     fn sound(&mut self) {
@@ -214,7 +228,7 @@ impl Fetcher<'_> {
     }
 
     /// After an error: waits before the next attempt, which opens a new connection.
-    fn pause(&mut self, error: &Error) {
+    async fn pause(&mut self, error: &Error) {
         self.link = None;
         if self.pool.stop.is_set() {
             return;
@@ -224,21 +238,11 @@ impl Fetcher<'_> {
             self.source.counters.add(|counters| &counters.interrupted, 1);
             self.pool.report(&Event::Interrupted { queue: &self.source.name, error });
         }
-        self.pool.stop.wait_for(self.backoff.next());
+        self.pool.stop.pause(self.backoff.next()).await;
     }
 }
 
-fn count(grant: Grant) -> u32 {
-    u32::try_from(grant.count).unwrap_or(u32::MAX)
-}
-
-fn job(message: Delivery<Raw>, source: usize, now: Instant, lease: Duration) -> Option<Job> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let (id, attempt, receipt, payload, meta) = message.into_parts();
-    Some(Job {
-        number: NEXT.fetch_add(1, Ordering::Relaxed),
-        payload,
-        meta,
-        lease: Arc::new(Lease::new(source, (id, attempt, receipt?), now, lease)),
-    })
+fn job(message: Delivery<Raw>, source: &Arc<Source>, now: Instant, lease: Duration) -> Option<Job> {
+    let Delivery { id, attempt, receipt, meta, bytes: payload, .. } = message;
+    Some(Job { payload, meta, lease: Arc::new(Lease::new(source, (id, attempt, receipt?), now, lease)) })
 }

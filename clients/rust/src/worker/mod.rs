@@ -1,53 +1,56 @@
-//! Workers: pools of threads that take messages from queues and hand them to functions.
+//! Workers: they take messages from queues and hand them to handlers.
 
-mod calm;
 mod context;
 mod event;
 mod fetch;
+mod handlers;
 mod handoff;
-mod inbox;
+mod lease;
 mod metrics;
 mod notices;
 mod permits;
 mod pool;
 mod running;
 mod settle;
-mod stop;
 
-pub use context::{Context, Failure, Loss};
+pub use context::{Context, Failure};
 pub use event::Event;
+pub use lease::Loss;
 pub use metrics::{Metrics, QueueMetrics};
 pub use running::{Running, Stopped, Stopper};
 
 use crate::connect::Client;
+use crate::mode::{Async, Blocking, Mode};
 use crate::partitions::Partitions;
 use crate::payload::{Decode, Encode};
-use crate::queue::done;
+use crate::queue::{too_large, RESULT_BYTES};
+use crate::request::millis;
 use crate::Error;
-use handoff::Handoff;
-use metrics::Counters;
+use handlers::{Handlers, Handling, Working};
 use permits::Permits;
-use pool::{Handler, Observer, Parts, Source, SourceLease, Verdict};
-use running::Threads;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::{Handle, Signals};
+use pool::{Observer, Source, Verdict};
+use running::Stop;
 use std::any::TypeId;
 use std::fmt;
-use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Duration;
-use stop::Stop;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// How long a pop blocks, so that a dead server is noticed.
 const BLOCK: Duration = Duration::from_secs(5);
 /// How long running handlers may go on after the request to stop.
 const GRACE: Duration = Duration::from_secs(30);
+/// How many messages a pool handles at a time by default.
+const CONCURRENCY: usize = 8;
 /// The longest name of a consumer.
 const CONSUMER_BYTES: usize = 128;
 
-/// A pool of threads, and the queues that it serves.
+/// The queues that a handler serves, and how.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -65,12 +68,21 @@ pub struct Pool {
     lease: Option<Duration>,
     time_limit: Option<Duration>,
     meta: bool,
+    finish_when_lost: bool,
+}
+
+impl Default for Pool {
+    /// Handles up to eight messages at a time.
+    fn default() -> Pool {
+        Pool::new(CONCURRENCY)
+    }
 }
 
 impl Pool {
     /// Handles up to `concurrency` messages at a time, at least one.
     pub fn new(concurrency: usize) -> Pool {
-        Pool { concurrency: concurrency.max(1), queues: Vec::new(), lease: None, time_limit: None, meta: false }
+        let (concurrency, queues) = (concurrency.max(1), Vec::new());
+        Pool { concurrency, queues, lease: None, time_limit: None, meta: false, finish_when_lost: false }
     }
 
     /// Serves this queue, with weight 1.
@@ -78,20 +90,20 @@ impl Pool {
         self.weighted(name, 1)
     }
 
-    /// Serves this queue. While several queues have messages, each gets threads in proportion to its weight, at least 1.
+    /// Serves this queue. While several queues have messages, each gets handlers in proportion to its weight, at least 1.
     pub fn weighted(mut self, name: impl AsRef<[u8]>, weight: u32) -> Pool {
         self.queues.push((name.as_ref().to_vec(), weight));
         self
     }
 
-    /// Serves all partitions of a topic, fairly. With fewer threads than partitions, idle partitions are looked at in
-    /// turn, every tenth of a second; with as many, messages are delivered as soon as they are due.
-    pub fn partitions<T>(mut self, partitions: &Partitions<T>) -> Pool {
+    /// Serves all partitions of a topic, fairly. With a lower concurrency than partitions, idle partitions are looked at in
+    /// turn, every tenth of a second; with a higher one, messages are delivered as soon as they are due.
+    pub fn partitions<T: 'static, M: Mode>(mut self, partitions: &Partitions<T, M>) -> Pool {
         self.queues.extend(partitions.queues().iter().map(|queue| (queue.key().to_vec(), 1)));
         self
     }
 
-    /// Tells handlers more of each message: [`Context::meta`] has its headers, what was stored of earlier work, and more.
+    /// Gives handlers more of each message: [`Context::meta`] has its headers, what was stored of earlier work, and more.
     pub fn meta(mut self) -> Pool {
         self.meta = true;
         self
@@ -105,47 +117,36 @@ impl Pool {
         self
     }
 
-    /// How long a handler may run. Then its message is given back as failed, to be retried, and [`Context::lease_lost`]
-    /// tells the handler; a thread cannot be ended, so the handler occupies its place until it returns.
+    /// How long a handler may run. Then its message is given back as failed, to be retried, and its future is dropped. A
+    /// plain function cannot be ended: [`Context::lease_lost`] is true, and it occupies its place until it returns.
     pub fn time_limit(mut self, limit: Duration) -> Pool {
         self.time_limit = Some(limit);
         self
     }
+
+    /// The future of a handler goes on when its message is lost or its time is over, instead of being dropped:
+    /// [`Context::cancelled`] and [`Context::loss`] say so. What it returns then has no effect.
+    pub fn finish_when_lost(mut self) -> Pool {
+        self.finish_when_lost = true;
+        self
+    }
 }
 
-/// Runs functions on the messages of queues.
-///
-/// ```no_run
-/// use dq_client::{Client, Context, Failure, Worker};
-///
-/// #[derive(serde::Serialize, serde::Deserialize)]
-/// struct Mail { to: String }
-///
-/// fn send_mail(mail: Mail, context: &Context) -> Result<(), Failure> {
-///     if mail.to.is_empty() {
-///         return Err(Failure::reject("no address"));
-///     }
-///     println!("{} to {}", context.id(), mail.to);
-///     Ok(())
-/// }
-///
-/// fn main() -> Result<(), dq_client::Error> {
-///     let client = Client::open("redis://127.0.0.1:6379")?;
-///     Worker::new(client).queue("mail", 8, send_mail).run()?;
-///     Ok(())
-/// }
-/// ```
+/// Runs handlers on the messages of queues.
 ///
 /// - `Ok` acknowledges the message. If the message is kept as done, because the queue or its push says for how long, the value
 ///   becomes its result, encoded as payloads are; `()` and an empty [`Raw`](crate::Raw) stand for none. A result beyond 65,536
-///   bytes, or one that cannot be encoded, is lost, which [`Event::ResultLost`] says. A [`Failure`] gives it back: to be retried, retried after a time, or rejected. A panic
-///   gives it back to be retried. A payload that cannot be decoded is rejected.
-/// - A pool pops no more messages than it has idle threads, and extends leases while its handlers run. If a lease is lost,
-///   [`Context::lease_lost`] tells the handler, and its ack does not count.
+///   bytes, or one that cannot be encoded, is lost, which [`Event::ResultLost`] reports. A [`Failure`] gives it back: to be
+///   retried, retried after a time, or rejected. A panic gives it back to be retried, and so does a payload that cannot be
+///   decoded: a newer worker may be able to.
+/// - A pool pops no more messages than handlers may begin, and extends leases while its handlers run. If a lease is lost, the
+///   handler's future is dropped, unless its pool lets it [finish](Pool::finish_when_lost); a plain function learns it from
+///   [`Context::lease_lost`]. Its ack does not count.
 /// - An ack goes with the next pop of its queue if that follows at once (`DQ.ACKPOP`), so that a busy worker needs one
 ///   command for each message.
-/// - Each pool has `concurrency` threads, one more for each queue, one for acks and leases, and one that listens to the notices
-///   of lost messages, with a connection of its own; each queue has a blocked connection. An idle worker does nothing.
+/// - Connections, leases and outcomes are kept by one thread of this crate, `dq-io`: a handler that blocks its runtime keeps
+///   its message. Each queue has a connection for its pops, and each pool one for the notices of lost messages. An idle worker
+///   does nothing.
 /// - The worker takes messages under the name `host:pid:name`, with the name of its connections
 ///   ([`Options::name`](crate::Options::name)): `DQ.CONSUMERS` and `DQ.RELEASE` know it by that, and so does `CLIENT LIST` the
 ///   connections that pop.
@@ -154,72 +155,145 @@ impl Pool {
 ///   stops without waiting for them: what is delivered to one until its connection is closed is given back, or, if the
 ///   process has ended, delivered again after its lease.
 #[must_use = "a worker does nothing until it is started"]
-pub struct Worker {
-    client: Client,
-    pools: Vec<(Pool, Arc<Handler>)>,
+pub struct Worker<M> {
+    client: Client<M>,
+    pools: Vec<(Pool, Handler)>,
     grace: Duration,
     observer: Arc<Observer>,
     metrics: Metrics,
-    stop: Arc<Stop>,
 }
 
-impl Worker {
-    /// A worker without queues.
-    pub fn new(client: Client) -> Worker {
-        Worker {
-            client,
-            pools: Vec::new(),
-            grace: GRACE,
-            observer: Arc::new(|event| drop(writeln!(io::stderr(), "dq: {event}"))),
-            metrics: Metrics::default(),
-            stop: Arc::default(),
-        }
-    }
+enum Handler {
+    Future(Arc<Handling>),
+    Function(Arc<Working>),
+}
 
-    /// Runs `handler` on the messages of a queue, up to `concurrency` at a time.
-    pub fn queue<T, R, F>(self, name: impl AsRef<[u8]>, concurrency: usize, handler: F) -> Worker
+/// The methods for handlers that are plain functions.
+macro_rules! functions {
+    ($queue:ident, $pool:ident) => {
+        /// Runs a plain function on the messages of a queue, in up to `concurrency` threads.
+        pub fn $queue<T, R, H>(self, name: impl AsRef<[u8]>, concurrency: usize, handler: H) -> Self
+        where
+            T: Decode + 'static,
+            R: Encode + 'static,
+            H: Fn(T, Context) -> Result<R, Failure> + Send + Sync + 'static,
+        {
+            self.$pool(Pool::new(concurrency).queue(name), handler)
+        }
+
+        /// Runs a plain function on the messages of the queues of a pool, in as many threads as its concurrency.
+        pub fn $pool<T, R, H>(mut self, pool: Pool, handler: H) -> Self
+        where
+            T: Decode + 'static,
+            R: Encode + 'static,
+            H: Fn(T, Context) -> Result<R, Failure> + Send + Sync + 'static,
+        {
+            let working = move |payload: &[u8], context: Context| match T::decode(payload) {
+                Ok(value) => verdict(handler(value, context)),
+                Err(error) => Verdict::Undecodable(error),
+            };
+            self.pools.push((pool, Handler::Function(Arc::new(working))));
+            self
+        }
+    };
+}
+
+impl Worker<Async> {
+    /// Runs `handler`, an `async fn(T, Context) -> Result<R, Failure>`, on the messages of a queue, up to `concurrency` at a
+    /// time, as tasks of the runtime in which the worker is started.
+    pub fn queue<T, R, F, H>(self, name: impl AsRef<[u8]>, concurrency: usize, handler: H) -> Self
     where
-        T: Decode + 'static,
+        T: Decode + Send + 'static,
         R: Encode + 'static,
-        F: Fn(T, &Context) -> Result<R, Failure> + Send + Sync + 'static,
+        F: Future<Output = Result<R, Failure>> + Send + 'static,
+        H: Fn(T, Context) -> F + Send + Sync + 'static,
     {
         self.pool(Pool::new(concurrency).queue(name), handler)
     }
 
-    /// Runs `handler` on the messages of the queues of a pool.
-    pub fn pool<T, R, F>(mut self, pool: Pool, handler: F) -> Worker
+    /// Runs `handler` on the messages of the queues of a pool. See [`Worker::queue`].
+    pub fn pool<T, R, F, H>(mut self, pool: Pool, handler: H) -> Self
     where
-        T: Decode + 'static,
+        T: Decode + Send + 'static,
         R: Encode + 'static,
-        F: Fn(T, &Context) -> Result<R, Failure> + Send + Sync + 'static,
+        F: Future<Output = Result<R, Failure>> + Send + 'static,
+        H: Fn(T, Context) -> F + Send + Sync + 'static,
     {
-        let decoding = move |payload: &[u8], context: &Context| match T::decode(payload) {
-            Err(error) => Verdict::Undecodable(error),
-            Ok(value) => match handler(value, context) {
-                Ok(result) => encoded(&result).map_or_else(Verdict::Unkept, Verdict::Done),
-                Err(failure) => Verdict::Failed(failure),
-            },
+        let handler = Arc::new(handler);
+        let handling = move |payload: Vec<u8>, context: Context| -> std::pin::Pin<Box<dyn Future<Output = _> + Send>> {
+            let handler = Arc::clone(&handler);
+            Box::pin(async move {
+                match T::decode(&payload) {
+                    Ok(value) => verdict(handler(value, context).await),
+                    Err(error) => Verdict::Undecodable(error),
+                }
+            })
         };
-        self.pools.push((pool, Arc::new(decoding)));
+        self.pools.push((pool, Handler::Future(Arc::new(handling))));
         self
     }
 
-    /// How long running handlers may go on after the request to stop, 30 seconds by default. Handlers that run longer are
-    /// told by [`Context::lease_lost`], and their messages are given back without counting as an attempt.
-    pub fn grace(mut self, grace: Duration) -> Worker {
+    functions!(queue_blocking, pool_blocking);
+
+    /// Works until SIGTERM or SIGINT, and stops as [`Running::join`] says. A second signal ends the grace period.
+    ///
+    /// # Errors
+    /// Those of [`Worker::start`]. That servers cannot be reached is no error: the worker tries again until it can.
+    pub async fn run(self) -> Result<Stopped, Error> {
+        let mut running = self.start()?;
+        running.stop_at_signal()?;
+        Ok(running.join().await)
+    }
+
+    /// Works until this future is ready, and stops as [`Running::join`] says. The signals of the process stay as they are.
+    ///
+    /// # Errors
+    /// Those of [`Worker::start`].
+    pub async fn run_until(self, end: impl Future<Output = ()>) -> Result<Stopped, Error> {
+        let running = self.start()?;
+        end.await;
+        running.stop();
+        Ok(running.join().await)
+    }
+}
+
+impl Worker<Blocking> {
+    functions!(queue, pool);
+
+    /// Works until SIGTERM or SIGINT, and stops as [`Running::join`] says. A second signal ends the grace period.
+    ///
+    /// # Errors
+    /// Those of [`Worker::start`]. That servers cannot be reached is no error: the worker tries again until it can.
+    pub fn run(self) -> Result<Stopped, Error> {
+        let mut running = self.start()?;
+        running.stop_at_signal()?;
+        Ok(running.join())
+    }
+}
+
+impl<M: Mode> Worker<M> {
+    /// A worker without queues.
+    pub fn new(client: Client<M>) -> Worker<M> {
+        let (observer, metrics) = (Arc::new(|_: &Event<'_>| ()), Metrics::default());
+        Worker { client, pools: Vec::new(), grace: GRACE, observer, metrics }
+    }
+
+    /// How long running handlers may go on after the request to stop, 30 seconds by default. Then their messages are given
+    /// back without counting as an attempt: futures are dropped, and functions learn it from [`Context::lease_lost`].
+    pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// What to do with reports of failures and interruptions, instead of writing them to standard error. It is called by
-    /// the worker's threads, so it should not take long.
-    pub fn on_event(mut self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Worker {
+    /// Calls this with failures and interruptions, which go to `tracing` as well. It is called by the thread of all
+    /// connections, so it must not take long.
+    pub fn on_event(mut self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.observer = Arc::new(observer);
         self
     }
 
     /// Counts with these counters, which several workers can share: [`Metrics::default`] has none yet.
-    pub fn metrics_in(mut self, metrics: &Metrics) -> Worker {
+    pub fn metrics_in(mut self, metrics: &Metrics) -> Self {
         self.metrics = metrics.clone();
         self
     }
@@ -230,79 +304,70 @@ impl Worker {
         self.metrics.clone()
     }
 
-    /// Works until SIGTERM or SIGINT, and stops as [`Running::join`] says. A second signal ends the grace period.
+    /// Starts the worker, and returns at once. The signals of the process stay as they are.
     ///
     /// # Errors
-    /// [`Error::System`] if the operating system refuses a thread or a signal handler. That servers cannot be reached is no
-    /// error: the worker tries again until it can.
-    pub fn run(self) -> Result<Stopped, Error> {
-        let signals = stop_at_signal(&self.stop)?;
-        let stopped = self.start().map(Running::join);
-        signals.close();
-        stopped
-    }
-
-    /// Starts the threads, and returns at once. The signals of the process stay as they are.
-    ///
-    /// # Errors
-    /// [`Error::System`] if the operating system refuses a thread.
-    pub fn start(self) -> Result<Running, Error> {
-        let threads = Threads { pools: Vec::new(), grace: self.grace, stop: Arc::clone(&self.stop) };
-        let consumer = consumer_name(self.client.name());
-        let mut running = Running { threads: Some(threads), metrics: self.metrics, stop: self.stop, signals: None };
+    /// [`Error::System`] if the operating system refuses a thread. [`Error::Config`] if there are handlers that are futures,
+    /// and no runtime of tokio to run them.
+    pub fn start(self) -> Result<Running<M>, Error> {
+        let (stop, grace) = (Arc::new(Stop::default()), Arc::new(AtomicU64::new(millis(self.grace))));
+        let consumer = consumer_name(&self.client.core().options.name);
+        let mut started = Vec::new();
         for (spec, handler) in self.pools {
-            let source = |(key, _): &(Vec<u8>, u32)| {
-                // Two queues never have the same name, whatever bytes their keys have.
-                let name = String::from_utf8(key.clone()).unwrap_or_else(|_| key.escape_ascii().to_string());
-                let counters: Arc<Counters> = running.metrics.queue(&name);
-                Source {
-                    key: key.clone(),
-                    name: Arc::from(name),
-                    counters,
-                    popping: Mutex::default(),
-                    lease: SourceLease::new(spec.lease),
-                    contact: Mutex::default(),
-                    handoff: Handoff::default(),
-                    extends_singly: AtomicBool::new(false),
-                    has_lost_a_result: AtomicBool::new(false),
+            let handlers = match handler {
+                Handler::Future(handler) => {
+                    let missing = |_| Error::Config("a worker with async handlers needs a runtime of tokio".to_owned());
+                    let runtime = Handle::try_current().map_err(missing)?;
+                    Handlers::Tasks { runtime, handler, finish_when_lost: spec.finish_when_lost }
                 }
+                Handler::Function(handler) => Handlers::Threads { handler, threads: Arc::default() },
             };
             let weights: Vec<u32> = spec.queues.iter().map(|(_, weight)| *weight).collect();
-            let parts = Parts {
-                client: self.client.clone(),
-                sources: spec.queues.iter().map(source).collect(),
-                handler,
+            let (outcomes, inbox) = unbounded_channel();
+            let pool = pool::Pool {
+                core: Arc::clone(self.client.core()),
+                sources: spec
+                    .queues
+                    .iter()
+                    .map(|(key, _)| Arc::new(Source::new(key, spec.lease, &self.metrics)))
+                    .collect(),
+                handlers,
                 observer: Arc::clone(&self.observer),
-                permits: Permits::new(spec.concurrency, &weights),
                 block: BLOCK,
                 meta: spec.meta,
                 time_limit: spec.time_limit,
-                stop: Arc::clone(&running.stop),
+                permits: Permits::new(spec.concurrency, &weights),
+                outcomes,
+                changed: Notify::new(),
+                ended: CancellationToken::new(),
+                stop: Arc::clone(&stop),
+                leases: Mutex::default(),
+                fetchers: AtomicUsize::new(spec.queues.len()),
+                busy: AtomicUsize::new(0),
+                has_tried_to_listen: AtomicBool::new(false),
                 consumer: consumer.clone(),
             };
-            let pool = Arc::new(pool::Pool::new(parts));
-            if let Some(threads) = &mut running.threads {
-                threads.pools.push(Arc::clone(&pool));
-            }
-            spawn("dq-notices", &pool, |pool| &pool.listening, notices::run)?;
-            spawn("dq-settle", &pool, |pool| &pool.settling, settle::run)?;
-            for _ in 0..spec.concurrency {
-                spawn("dq-handler", &pool, |pool| &pool.handlers, pool::Pool::work)?;
-            }
-            for number in 0..pool.sources.len() {
-                spawn("dq-fetch", &pool, |pool| &pool.fetchers, move |pool| fetch::run(pool, number))?;
+            let grown = pool.handlers.grow(spec.concurrency);
+            started.push((Arc::new(pool), inbox));
+            if let Err(error) = grown {
+                started.iter().for_each(|(pool, _)| pool.handlers.close());
+                return Err(error.into());
             }
         }
-        Ok(running)
+        let io = self.client.io();
+        let pools: Vec<_> = started.iter().map(|(pool, _)| Arc::clone(pool)).collect();
+        let mut settling = Vec::new();
+        for (pool, inbox) in started {
+            io.spawn(notices::run(Arc::clone(&pool)));
+            settling.push(io.spawn(settle::run(Arc::clone(&pool), inbox)));
+            for number in 0..pool.sources.len() {
+                io.spawn(fetch::run(Arc::clone(&pool), number));
+            }
+        }
+        let ended = io.spawn(running::shut_down(pools.clone(), settling, Arc::clone(&stop), Arc::clone(&grace)));
+        let (client, metrics) = (self.client, self.metrics);
+        Ok(Running { client, pools, metrics, stop, grace, ended: Some(ended), signals: None })
     }
-}
-
-/// From now on, SIGTERM and SIGINT ask the worker to stop.
-fn stop_at_signal(stop: &Arc<Stop>) -> Result<Handle, Error> {
-    let mut signals = Signals::new([SIGTERM, SIGINT])?;
-    let (handle, stop) = (signals.handle(), Arc::clone(stop));
-    thread::Builder::new().name("dq-signals".to_owned()).spawn(move || signals.forever().for_each(|_| stop.ask()))?;
-    Ok(handle)
 }
 
 /// The name under which a worker of this process takes messages: `host:pid:name`, with the name of its connections.
@@ -313,6 +378,14 @@ fn consumer_name(name: &str) -> Vec<u8> {
     consumer
 }
 
+/// What a handler returned.
+fn verdict<R: Encode + 'static>(returned: Result<R, Failure>) -> Verdict {
+    match returned {
+        Ok(result) => encoded(&result).map_or_else(Verdict::Unkept, Verdict::Done),
+        Err(failure) => Verdict::Failed(failure),
+    }
+}
+
 /// The result of a handler; empty if there is none.
 fn encoded<R: Encode + 'static>(result: &R) -> Result<Vec<u8>, Error> {
     // Its encoding would be that of null.
@@ -320,29 +393,13 @@ fn encoded<R: Encode + 'static>(result: &R) -> Result<Vec<u8>, Error> {
         return Ok(Vec::new());
     }
     let bytes = result.encode()?;
-    if bytes.len() > done::RESULT_BYTES {
-        return Err(done::too_large(bytes.len()));
+    if bytes.len() > RESULT_BYTES {
+        return Err(too_large(bytes.len()));
     }
     Ok(bytes)
 }
 
-fn spawn(
-    name: &str,
-    pool: &Arc<pool::Pool>,
-    counter: impl Fn(&pool::Pool) -> &AtomicUsize,
-    run: impl FnOnce(&pool::Pool) + Send + 'static,
-) -> Result<(), Error> {
-    let shared = Arc::clone(pool);
-    counter(pool).fetch_add(1, Ordering::AcqRel);
-    let spawned = thread::Builder::new().name(name.to_owned()).spawn(move || run(&shared));
-    if let Err(error) = spawned {
-        counter(pool).fetch_sub(1, Ordering::AcqRel);
-        return Err(Error::System(error));
-    }
-    Ok(())
-}
-
-impl fmt::Debug for Worker {
+impl<M> fmt::Debug for Worker<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Worker").field("client", &self.client).finish_non_exhaustive()
     }

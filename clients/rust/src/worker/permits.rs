@@ -1,6 +1,6 @@
-//! Permits to handle messages, one for each idle thread of a pool, shared among its queues.
+//! Permits to handle messages, one for each handler that may begin, shared among the queues of a pool.
 //!
-//! A pop delivers at most as many messages as it holds permits, so each thread that pops acquires permits first, and
+//! A pop delivers at most as many messages as it holds permits, so each task that pops acquires permits first, and
 //! returns those that the pop did not use. Queues with messages get permits in proportion to their weights (start-time
 //! fair queueing: the more a queue was given relative to its weight, the later its next turn begins).
 //!
@@ -9,14 +9,15 @@
 //! hot queue finds no free permit.
 
 use crate::connect::lock;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 /// How often an idle queue is looked at while another one is hot.
 const PROBE: Duration = Duration::from_millis(50);
 /// How soon blocked pops are ended again if no permits became free.
 const RECLAIM: Duration = Duration::from_millis(20);
-/// A thread that waits for permits checks again after this time, even if it is not woken.
+/// A task that waits for permits checks again after this time, even if it is not woken.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Permits for one pop.
@@ -27,10 +28,20 @@ pub(super) struct Grant {
     pub block: bool,
 }
 
+/// What came of asking for permits.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Attempt {
+    Granted(Grant),
+    /// How long to wait for the turn at most, and the queues whose blocked pops should end before.
+    Wait(Duration, Vec<usize>),
+    /// The pool is stopping.
+    Closed,
+}
+
 pub(super) struct Permits {
     state: Mutex<State>,
     /// One for each queue.
-    turns: Vec<Condvar>,
+    turns: Vec<Notify>,
 }
 
 struct State {
@@ -105,7 +116,7 @@ impl Permits {
             tickets: 0,
             queues: weights.iter().map(turn).collect(),
         };
-        Permits { state: Mutex::new(state), turns: weights.iter().map(|_| Condvar::new()).collect() }
+        Permits { state: Mutex::new(state), turns: weights.iter().map(|_| Notify::new()).collect() }
     }
 
     /// Whether there is a permit for each queue, so that all can block at once.
@@ -129,47 +140,46 @@ impl Permits {
         self.wake_next(&state);
     }
 
-    /// Waits for permits. Returns `None` if the pool is stopping. `end_pop` is called with each queue whose blocked pop should
-    /// end, and `waits` each time before the thread waits.
-    pub fn acquire(&self, queue: usize, end_pop: impl Fn(usize), waits: impl Fn()) -> Option<Grant> {
-        let turn_of_mine = self.turns.get(queue)?;
+    /// Takes a place among those that wait for permits.
+    pub fn enter(&self, queue: usize) {
         let mut state = lock(&self.state);
         state.tickets += 1;
         let (ticket, clock) = (state.tickets, state.clock);
-        let mine = state.queues.get_mut(queue)?;
-        mine.ticket = Some(ticket);
-        mine.start = mine.finish.max(clock);
-        loop {
-            if state.closed {
-                return None;
-            }
-            let now = Instant::now();
-            if state.free > 0 && state.best(now) == Some(queue) {
-                let grant = self.grant(&mut state, queue)?;
-                self.wake_next(&state);
-                return Some(grant);
-            }
-            let mine = state.queues.get(queue)?;
-            let (hot, probe_at) = (mine.hot, mine.probe_at);
-            let to_end = |state: &State| -> Vec<usize> {
-                let blocked = state.queues.iter().enumerate().filter(|(_, turn)| turn.blocked);
-                blocked.map(|(queue, _)| queue).collect()
-            };
-            let to_end = if hot && state.free == 0 { to_end(&state) } else { Vec::new() };
-            let wait = if !to_end.is_empty() {
-                drop(state);
-                to_end.into_iter().for_each(&end_pop);
-                state = lock(&self.state);
-                RECLAIM
-            } else if now < probe_at {
-                probe_at - now
-            } else {
-                LONGEST_WAIT
-            };
-            if state.free == 0 || state.best(Instant::now()) != Some(queue) {
-                waits();
-                state = turn_of_mine.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
-            }
+        if let Some(mine) = state.queues.get_mut(queue) {
+            mine.ticket = Some(ticket);
+            mine.start = mine.finish.max(clock);
+        }
+    }
+
+    /// Tries to get permits for a queue that has entered.
+    pub fn attempt(&self, queue: usize) -> Attempt {
+        let mut state = lock(&self.state);
+        let now = Instant::now();
+        if state.closed {
+            return Attempt::Closed;
+        }
+        if state.free > 0 && state.best(now) == Some(queue) {
+            let grant = self.grant(&mut state, queue);
+            self.wake_next(&state);
+            return grant.map_or(Attempt::Closed, Attempt::Granted);
+        }
+        let Some(mine) = state.queues.get(queue) else { return Attempt::Closed };
+        let blocked = state.queues.iter().enumerate().filter(|(_, turn)| turn.blocked && mine.hot && state.free == 0);
+        let to_end: Vec<usize> = blocked.map(|(queue, _)| queue).collect();
+        let wait = if !to_end.is_empty() {
+            RECLAIM
+        } else if now < mine.probe_at {
+            mine.probe_at - now
+        } else {
+            LONGEST_WAIT
+        };
+        Attempt::Wait(wait, to_end)
+    }
+
+    /// Waits until it may be the turn of the queue.
+    pub async fn turn(&self, queue: usize, longest: Duration) {
+        if let Some(turn) = self.turns.get(queue) {
+            let _ = tokio::time::timeout(longest, turn.notified()).await;
         }
     }
 
@@ -212,7 +222,7 @@ impl Permits {
                 turn.probe_at = Instant::now() + PROBE;
             }
             if was_hot && !turn.hot {
-                self.turns.iter().for_each(Condvar::notify_one);
+                self.turns.iter().for_each(Notify::notify_one);
             }
         }
         self.wake_next(&state);
@@ -220,32 +230,25 @@ impl Permits {
 
     /// Frees the permits of handlers that have finished.
     pub fn release(&self, permits: usize) {
+        if permits == 0 {
+            return;
+        }
         let mut state = lock(&self.state);
         state.add(permits);
         self.wake_next(&state);
     }
 
-    /// Frees the permit of a handler that has finished. Returns whether the queue, whose thread waits for a permit or is
-    /// about to, is next: then its thread acquires a permit, or is told that it has to wait on.
-    pub fn release_to(&self, queue: usize) -> bool {
-        let mut state = lock(&self.state);
-        state.add(1);
-        let next = self.wake_next(&state);
-        state.free > 0 && next.is_none_or(|next| next == queue)
-    }
-
     /// Ends all waiting.
     pub fn close(&self) {
         lock(&self.state).closed = true;
-        self.turns.iter().for_each(Condvar::notify_all);
+        self.turns.iter().for_each(Notify::notify_one);
     }
 
-    fn wake_next(&self, state: &State) -> Option<usize> {
+    fn wake_next(&self, state: &State) {
         let next = if state.free > 0 { state.best(Instant::now()) } else { None };
         if let Some(turn) = next.and_then(|queue| self.turns.get(queue)) {
             turn.notify_one();
         }
-        next
     }
 }
 
@@ -262,26 +265,34 @@ fn share(free: usize, part: f64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Grant, Permits};
+    use super::{Attempt, Grant, Permits};
 
-    fn never(_: usize) {}
+    fn acquire(permits: &Permits, queue: usize) -> Grant {
+        permits.enter(queue);
+        match permits.attempt(queue) {
+            Attempt::Granted(grant) => grant,
+            other => panic!("{other:?}"),
+        }
+    }
 
     #[test]
     fn one_queue_gets_all_free_permits() {
         let permits = Permits::new(8, &[1]);
-        assert_eq!(permits.acquire(0, never, || ()), Some(Grant { count: 8, block: true }));
+        assert_eq!(acquire(&permits, 0), Grant { count: 8, block: true });
         permits.popped(0, Grant { count: 8, block: true }, 5);
-        assert_eq!(permits.acquire(0, never, || ()), Some(Grant { count: 3, block: true }));
+        assert_eq!(acquire(&permits, 0), Grant { count: 3, block: true });
         permits.popped(0, Grant { count: 3, block: true }, 0);
         permits.release(5);
-        assert_eq!(permits.acquire(0, never, || ()), Some(Grant { count: 8, block: true }));
+        assert_eq!(acquire(&permits, 0), Grant { count: 8, block: true });
+        permits.close();
+        assert_eq!(permits.attempt(0), Attempt::Closed);
     }
 
     #[test]
     fn idle_queues_block_with_a_part_of_the_permits_each() {
         let permits = Permits::new(8, &[1, 1, 1]);
         for queue in 0..3 {
-            assert_eq!(permits.acquire(queue, never, || ()), Some(Grant { count: 2, block: true }));
+            assert_eq!(acquire(&permits, queue), Grant { count: 2, block: true });
         }
     }
 
@@ -289,101 +300,76 @@ mod tests {
     fn idle_queues_take_turns_whatever_they_were_given_before() {
         let permits = Permits::new(1, &[1, 1, 1]);
         for _ in 0..24 {
-            let grant = permits.acquire(0, never, || ()).unwrap();
+            let grant = acquire(&permits, 0);
             permits.popped(0, grant, 1);
             permits.release(1);
         }
-        let grant = permits.acquire(0, never, || ()).unwrap();
+        let grant = acquire(&permits, 0);
         permits.popped(0, grant, 0);
-        let holder = permits.acquire(2, never, || ()).unwrap();
-        std::thread::scope(|scope| {
-            let (taken, next) = std::sync::mpsc::channel();
-            for queue in 0..2 {
-                let (permits, taken) = (&permits, taken.clone());
-                scope.spawn(move || {
-                    let grant = permits.acquire(queue, never, || ()).unwrap();
-                    taken.send(queue).unwrap();
-                    permits.popped(queue, grant, 0);
-                });
-                while super::lock(&permits.state).queues[queue].ticket.is_none() {
-                    std::thread::yield_now();
-                }
-            }
-            permits.popped(2, holder, 0);
-            assert_eq!((next.recv().unwrap(), next.recv().unwrap()), (0, 1));
-        });
+        let holder = acquire(&permits, 2);
+        (0..2).for_each(|queue| permits.enter(queue));
+        permits.popped(2, holder, 0);
+        for queue in 0..2 {
+            assert!(matches!(permits.attempt(1 - queue), Attempt::Wait(..)) || queue == 1);
+            let Attempt::Granted(grant) = permits.attempt(queue) else { panic!("it is the turn of {queue}") };
+            permits.popped(queue, grant, 0);
+        }
     }
 
     #[test]
     fn a_smaller_pool_waits_for_permits_in_use() {
         let permits = Permits::new(4, &[1]);
-        let all = permits.acquire(0, never, || ()).unwrap();
+        let all = acquire(&permits, 0);
         permits.popped(0, all, 3);
         permits.resize(2);
         // Three work and one was free: when two of the three have finished, one of two is free.
         permits.release(1);
         assert_eq!(super::lock(&permits.state).free, 0);
         permits.release(1);
-        assert_eq!(permits.acquire(0, never, || ()), Some(Grant { count: 1, block: true }));
+        assert_eq!(acquire(&permits, 0), Grant { count: 1, block: true });
         permits.popped(0, Grant { count: 1, block: true }, 0);
         permits.resize(5);
         permits.release(1);
-        assert_eq!(permits.acquire(0, never, || ()), Some(Grant { count: 5, block: true }));
+        assert_eq!(acquire(&permits, 0), Grant { count: 5, block: true });
     }
 
     #[test]
     fn hot_queues_share_permits_by_their_weights() {
-        let weights = [4, 1];
-        let permits = Permits::new(1, &weights);
+        let permits = Permits::new(1, &[4, 1]);
         let mut served = [0_u32; 2];
         // Both always have messages, and one permit is free at a time.
-        let mut grant = permits.acquire(0, never, || ()).unwrap();
-        permits.popped(0, grant, grant.count);
-        permits.release(1);
-        grant = permits.acquire(1, never, || ()).unwrap();
-        permits.popped(1, grant, grant.count);
-        std::thread::scope(|scope| {
-            let (taken, next) = std::sync::mpsc::channel();
-            for queue in 0..2 {
-                let (permits, taken) = (&permits, taken.clone());
-                scope.spawn(move || {
-                    while let Some(grant) = permits.acquire(queue, never, || ()) {
-                        permits.popped(queue, grant, grant.count);
-                        taken.send(queue).unwrap();
-                    }
-                });
-            }
-            for _ in 0..500 {
-                // Both wait before the permit is free.
-                while super::lock(&permits.state).queues.iter().any(|turn| turn.ticket.is_none()) {
-                    std::thread::yield_now();
-                }
-                permits.release(1);
-                served[next.recv().unwrap()] += 1;
-            }
-            permits.close();
-        });
+        for queue in 0..2 {
+            let grant = acquire(&permits, queue);
+            permits.popped(queue, grant, grant.count);
+            permits.release(1);
+        }
+        (0..2).for_each(|queue| permits.enter(queue));
+        for _ in 0..500 {
+            let (queue, grant) = (0..2)
+                .find_map(|queue| match permits.attempt(queue) {
+                    Attempt::Granted(grant) => Some((queue, grant)),
+                    _ => None,
+                })
+                .unwrap();
+            served[queue] += 1;
+            permits.popped(queue, grant, grant.count);
+            permits.enter(queue);
+            permits.release(1);
+        }
         assert!((395..=405).contains(&served[0]), "{served:?}");
     }
 
     #[test]
     fn a_hot_queue_ends_blocked_pops_that_hold_the_permits() {
         let permits = Permits::new(2, &[1, 1]);
-        let hot = permits.acquire(0, never, || ()).unwrap();
-        let idle = permits.acquire(1, never, || ()).unwrap();
+        let hot = acquire(&permits, 0);
+        let idle = acquire(&permits, 1);
         assert!(idle.block);
         permits.popped(0, hot, hot.count);
-        let ended = std::cell::Cell::new(false);
-        let grant = permits.acquire(
-            0,
-            |queue| {
-                assert_eq!(queue, 1);
-                ended.set(true);
-                permits.popped(1, idle, 0);
-            },
-            || (),
-        );
-        assert!(ended.get());
-        assert_eq!(grant, Some(Grant { count: 1, block: false }));
+        permits.enter(0);
+        let Attempt::Wait(_, to_end) = permits.attempt(0) else { panic!("no permit is free") };
+        assert_eq!(to_end, [1]);
+        permits.popped(1, idle, 0);
+        assert_eq!(permits.attempt(0), Attempt::Granted(Grant { count: 1, block: false }));
     }
 }

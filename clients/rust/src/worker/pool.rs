@@ -1,24 +1,29 @@
-//! One pool of threads and the queues that it serves, while it runs.
+//! One pool of handlers and the queues that it serves, while it runs.
 
-use super::context::{Context, Failure, Lease, Loss};
+use super::context::{Context, Failure};
 use super::event::Event;
+use super::handlers::Handlers;
 use super::handoff::Handoff;
-use super::inbox::Inbox;
-use super::metrics::Counters;
+use super::lease::{Lease, Loss};
+use super::metrics::{Counters, Metrics};
 use super::permits::Permits;
-use super::stop::Stop;
-use crate::connect::{lock, Address, Client};
-use crate::queue::command::millis;
-use crate::queue::{Id, Meta, Nack, Receipt};
+use super::running::Stop;
+use crate::connect::{lock, Address, Core};
+use crate::queue::{Meta, Nack};
+use crate::request::millis;
 use crate::Error;
+use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// A shorter lease could not be kept.
-const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+pub(super) const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 /// The lease of a queue that does not exist yet, or whose settings the user may not read: the default of the server.
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -32,7 +37,6 @@ pub(super) enum Verdict {
     Undecodable(Error),
 }
 
-pub(super) type Handler = dyn Fn(&[u8], &Context) -> Verdict + Send + Sync;
 pub(super) type Observer = dyn Fn(&Event<'_>) + Send + Sync;
 
 /// A queue of the pool.
@@ -44,12 +48,30 @@ pub(super) struct Source {
     pub popping: Mutex<Option<(Address, Option<i64>)>>,
     pub handoff: Handoff,
     pub lease: SourceLease,
-    /// When its server has last answered to the thread that pops.
+    /// When its server has last answered to the task that pops.
     pub contact: Mutex<Option<Instant>>,
     /// Whether the user may not extend several leases in one command.
     pub extends_singly: AtomicBool,
     /// Whether it was reported that a result cannot be kept: once is enough.
     pub has_lost_a_result: AtomicBool,
+}
+
+impl Source {
+    pub fn new(key: &[u8], lease: Option<Duration>, metrics: &Metrics) -> Source {
+        // Two queues never have the same name, whatever bytes their keys have.
+        let name = String::from_utf8(key.to_vec()).unwrap_or_else(|_| key.escape_ascii().to_string());
+        Source {
+            key: key.to_vec(),
+            counters: metrics.queue(&name),
+            name: Arc::from(name),
+            popping: Mutex::default(),
+            lease: SourceLease::new(lease),
+            contact: Mutex::default(),
+            handoff: Handoff::default(),
+            extends_singly: AtomicBool::new(false),
+            has_lost_a_result: AtomicBool::new(false),
+        }
+    }
 }
 
 /// How long the leases of a queue are.
@@ -94,7 +116,6 @@ impl SourceLease {
 
 /// A message that waits for a handler.
 pub(super) struct Job {
-    pub number: u64,
     pub payload: Vec<u8>,
     pub meta: Option<Meta>,
     pub lease: Arc<Lease>,
@@ -102,10 +123,7 @@ pub(super) struct Job {
 
 /// What became of a message, to be reported to the server.
 pub(super) struct Outcome {
-    pub source: usize,
-    pub id: Id,
-    pub attempt: u32,
-    pub receipt: Receipt,
+    pub lease: Arc<Lease>,
     pub report: Report,
     /// Whether the report was sent before, and may have been executed.
     pub repeated: bool,
@@ -124,80 +142,45 @@ pub(super) enum Report {
 }
 
 pub(super) struct Pool {
-    pub client: Client,
-    pub sources: Vec<Source>,
-    pub handler: Arc<Handler>,
+    pub core: Arc<Core>,
+    pub sources: Vec<Arc<Source>>,
+    pub handlers: Handlers,
     pub observer: Arc<Observer>,
     pub block: Duration,
-    /// Whether handlers are told more of each message.
+    /// Whether handlers get more of each message.
     pub meta: bool,
     /// How long a handler may run.
     pub time_limit: Option<Duration>,
     pub permits: Permits,
-    pub jobs: Inbox<Job>,
-    pub outcomes: Inbox<Outcome>,
+    /// What is to be reported, for the task that settles.
+    pub outcomes: UnboundedSender<Outcome>,
+    /// Wakes that task, because something is to be done earlier.
+    pub changed: Notify,
+    /// No further outcomes: that task ends.
+    pub ended: CancellationToken,
     pub stop: Arc<Stop>,
     /// The leases to extend.
     pub leases: Mutex<HashMap<u64, Arc<Lease>>>,
+    /// Tasks that pop.
     pub fetchers: AtomicUsize,
-    /// Threads that run handlers, or wait for a message.
-    pub handlers: AtomicUsize,
-    pub settling: AtomicUsize,
-    pub listening: AtomicUsize,
+    /// Messages that were delivered, and whose handlers have not ended.
+    pub busy: AtomicUsize,
     /// Whether it has tried to hear the notices of lost messages.
     pub has_tried_to_listen: AtomicBool,
     /// The name under which it takes messages.
     pub consumer: Vec<u8>,
 }
 
-/// What a pool is given.
-pub(super) struct Parts {
-    pub client: Client,
-    pub sources: Vec<Source>,
-    pub handler: Arc<Handler>,
-    pub observer: Arc<Observer>,
-    pub permits: Permits,
-    pub block: Duration,
-    pub meta: bool,
-    pub time_limit: Option<Duration>,
-    pub stop: Arc<Stop>,
-    pub consumer: Vec<u8>,
-}
-
 impl Pool {
-    pub fn new(parts: Parts) -> Pool {
-        let Parts { client, sources, handler, observer, permits, block, meta, time_limit, stop, consumer } = parts;
-        Pool {
-            client,
-            sources,
-            handler,
-            observer,
-            block,
-            meta,
-            time_limit,
-            permits,
-            jobs: Inbox::new(),
-            outcomes: Inbox::new(),
-            stop,
-            leases: Mutex::default(),
-            fetchers: AtomicUsize::new(0),
-            handlers: AtomicUsize::new(0),
-            settling: AtomicUsize::new(0),
-            listening: AtomicUsize::new(0),
-            has_tried_to_listen: AtomicBool::new(false),
-            consumer,
-        }
-    }
-
     pub fn set_lease(&self, lease: Option<Duration>) {
         self.sources.iter().for_each(|source| source.lease.give(lease));
-        self.outcomes.nudge();
+        self.changed.notify_one();
     }
 
     /// Whether the server of each queue has answered within the last lease, or within the time of a pop that waits.
     pub fn is_healthy(&self) -> bool {
-        let waits = self.block + self.client.response_timeout();
-        let is_in_contact = |source: &Source| {
+        let waits = self.block + self.core.options.response_timeout;
+        let is_in_contact = |source: &Arc<Source>| {
             let contact = *lock(&source.contact);
             contact.is_some_and(|at| at.elapsed() <= source.lease.get().max(waits))
         };
@@ -209,59 +192,40 @@ impl Pool {
         self.sources.iter().any(|source| source.key == name)
     }
 
-    /// A panic of the program's observer must not end a thread of the worker.
+    /// A panic of the program's observer must not end a task of the worker.
     pub fn report(&self, event: &Event<'_>) {
+        event.trace();
         drop(catch_unwind(AssertUnwindSafe(|| (self.observer)(event))));
     }
 
-    pub fn source(&self, number: usize) -> Option<&Source> {
-        self.sources.get(number)
-    }
-
-    /// Works until the pool is closed.
-    pub fn work(&self) {
-        while let Some(job) = self.jobs.take() {
-            let outcome = self.outcome(job);
-            match outcome {
-                Some(outcome) => self.settle(outcome),
-                None => self.permits.release(1),
-            }
-        }
-        self.handlers.fetch_sub(1, Ordering::AcqRel);
-    }
-
-    /// Runs the handler. Returns what is to be reported of it, unless its message was taken from it.
-    fn outcome(&self, job: Job) -> Option<Outcome> {
-        let Some(source) = self.source(job.lease.source) else { return Some(self.give_back(job)) };
+    /// The context of a handler that begins; `None` if its message is to be given back instead.
+    pub fn begin(&self, job: &mut Job) -> Option<Context> {
+        let source = &job.lease.source;
         if self.stop.is_set() || job.lease.is_lost() {
-            return Some(self.give_back(job));
+            return None;
         }
-        let context = Context {
-            queue: Arc::clone(&source.name),
-            id: job.lease.id.clone(),
-            attempt: job.lease.attempt,
-            meta: job.meta.clone(),
-            receipt: job.lease.receipt.clone(),
-            lease: Arc::clone(&job.lease),
-            stop: Arc::clone(&self.stop),
-        };
-        let counters = &source.counters;
-        counters.running.fetch_add(1, Ordering::Relaxed);
+        source.counters.running.fetch_add(1, Ordering::Relaxed);
         if let Some(limit) = self.time_limit {
             job.lease.limit(limit);
         }
-        let begun = Instant::now();
-        let verdict = catch_unwind(AssertUnwindSafe(|| (self.handler)(&job.payload, &context)));
+        let (queue, meta) = (Arc::clone(&source.name), job.meta.take());
+        Some(Context { queue, meta, lease: Arc::clone(&job.lease), stop: Arc::clone(&self.stop) })
+    }
+
+    /// A handler has ended. `None`: it was dropped, because its message was lost.
+    pub fn finish(&self, job: Job, begun: Instant, verdict: Option<Result<Verdict, Box<dyn Any + Send>>>) {
+        let source = Arc::clone(&job.lease.source);
+        let counters = &source.counters;
         counters.ran(begun.elapsed());
         counters.running.fetch_sub(1, Ordering::Relaxed);
-        if job.lease.is_discarded() {
-            lock(&self.leases).remove(&job.number);
+        let Some(verdict) = verdict.filter(|_| !job.lease.is_discarded()) else {
+            lock(&self.leases).remove(&job.lease.number);
             // The report of a message that the worker took away itself has counted it.
             if !matches!(job.lease.loss(), Some(Loss::TimeLimit | Loss::Stopping)) {
                 counters.add(|counters| &counters.late, 1);
             }
-            return None;
-        }
+            return self.permits.release(1);
+        };
         let failed =
             |nack: Nack, error: String| Report::Nack { nack: Box::new(nack.error(error.as_str())), error: Some(error) };
         let report = match verdict {
@@ -277,31 +241,28 @@ impl Pool {
                 Report::Nack { nack: Box::new(failure.nack()), error: None }
             }
             Ok(Verdict::Failed(failure)) => failed(failure.nack(), failure.text().to_owned()),
+            // A newer worker may be able to.
             Ok(Verdict::Undecodable(error)) => {
                 counters.add(|counters| &counters.undecodable, 1);
-                failed(Nack::reject(), error.to_string())
+                failed(Nack::retry(), error.to_string())
             }
             Err(panic) => {
                 counters.add(|counters| &counters.panicked, 1);
                 failed(Nack::retry(), format!("panic: {}", text_of(panic.as_ref())))
             }
         };
-        Some(self.end(job, report))
+        self.settle(self.end(job, report));
     }
 
     /// Takes these messages from their handlers, which are told why, and has them given back.
     pub fn take_from_handlers(&self, leases: Vec<Arc<Lease>>, loss: Loss) {
         for lease in leases {
-            let was_held = {
-                let mut all = lock(&self.leases);
-                let before = all.len();
-                all.retain(|_, other| !Arc::ptr_eq(other, &lease));
-                all.len() < before
-            };
             // The handler may have ended just now.
-            let Some(source) = self.source(lease.source).filter(|_| was_held) else { continue };
+            if lock(&self.leases).remove(&lease.number).is_none() {
+                continue;
+            }
             lease.lose(Some(loss));
-            self.report_loss(source, &lease);
+            self.report_loss(&lease);
             let report = match (loss, self.time_limit) {
                 (Loss::TimeLimit, Some(limit)) => {
                     let error = format!("the time limit of {} ms was over", millis(limit));
@@ -309,7 +270,7 @@ impl Pool {
                 }
                 _ => Report::Nack { nack: Box::new(Nack::give_back()), error: None },
             };
-            self.settle_all(vec![Outcome { has_permit: false, ..outcome_of(&lease, report) }]);
+            self.settle(Outcome { has_permit: false, ..outcome_of(lease, report) });
         }
     }
 
@@ -319,41 +280,40 @@ impl Pool {
 
     /// No longer extends the lease of the message.
     fn end(&self, job: Job, report: Report) -> Outcome {
-        lock(&self.leases).remove(&job.number);
-        outcome_of(&job.lease, report)
+        lock(&self.leases).remove(&job.lease.number);
+        outcome_of(job.lease, report)
+    }
+
+    /// Passes an outcome to the task that settles. That one ends only after the handlers, or once these were given up; then
+    /// messages come back when their leases expire.
+    pub fn settle(&self, outcome: Outcome) {
+        let _ = self.outcomes.send(outcome);
+    }
+
+    pub fn settle_all(&self, outcomes: Vec<Outcome>) {
+        outcomes.into_iter().for_each(|outcome| self.settle(outcome));
     }
 
     /// Ends the blocked pop of a queue. Returns its server if that does not end it: then it ends with its time to block, or
     /// with its connection.
-    pub fn end_pop(&self, source: &Source) -> Option<Address> {
+    pub async fn end_pop(&self, source: &Source) -> Option<Address> {
         let (server, id) = lock(&source.popping).clone()?;
-        let ended = id.is_some_and(|id| self.client.end_pop(&server, &source.key, id).is_ok());
+        let ended = match id {
+            Some(id) => self.core.end_pop(&server, &source.key, id).await.is_ok(),
+            None => false,
+        };
         (!ended).then_some(server)
-    }
-
-    /// Begins no more messages. Those that wait for a handler are given back.
-    pub fn close(&self) {
-        self.permits.close();
-        self.settle_all(self.jobs.close().into_iter().map(|job| self.give_back(job)).collect());
     }
 }
 
 /// What is to be reported of a delivery; a nack takes the checkpoint along that was not sent yet.
-fn outcome_of(lease: &Lease, mut report: Report) -> Outcome {
+fn outcome_of(lease: Arc<Lease>, mut report: Report) -> Outcome {
     if let Report::Nack { nack, .. } = &mut report {
         if let Some(bytes) = lease.take_checkpoint() {
             **nack = std::mem::take(&mut **nack).checkpoint(bytes);
         }
     }
-    Outcome {
-        source: lease.source,
-        id: lease.id.clone(),
-        attempt: lease.attempt,
-        receipt: lease.receipt.clone(),
-        report,
-        repeated: false,
-        has_permit: true,
-    }
+    Outcome { lease, report, repeated: false, has_permit: true }
 }
 
 /// The message of a panic.

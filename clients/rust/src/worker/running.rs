@@ -1,38 +1,75 @@
 //! A worker that runs, and how it is changed and stopped.
 
-use super::context::Loss;
+use super::lease::Loss;
 use super::metrics::Metrics;
 use super::pool::Pool;
-use super::stop::Stop;
-use super::{spawn, stop_at_signal};
-use crate::connect::{after, lock};
+use crate::connect::{after, lock, Client};
+use crate::mode::Mode;
+use crate::request::millis;
 use crate::Error;
-use signal_hook::iterator::Handle;
+use futures_util::future::join_all;
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
+use tokio::signal::unix::{signal, SignalKind};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
-/// How long handlers have to heed that their messages were taken from them at the end, and how long the outcomes of
+/// How long handlers have to end after their messages were taken from them at the end, and how long the outcomes of
 /// handlers are reported if the worker was asked to stop a second time.
-const TO_HEED: Duration = Duration::from_millis(300);
+const TO_END: Duration = Duration::from_millis(300);
 
-/// A worker that was started. If it is dropped, it stops as [`Running::join`] says, in the background.
-pub struct Running {
-    /// Taken when the worker is stopped.
-    pub(super) threads: Option<Threads>,
-    pub(super) metrics: Metrics,
-    pub(super) stop: Arc<Stop>,
-    /// What passes signals on, if anything does.
-    pub(super) signals: Option<Handle>,
+/// The request to stop.
+#[derive(Default)]
+pub(super) struct Stop {
+    asked: CancellationToken,
+    /// Without waiting for running handlers.
+    forced: CancellationToken,
 }
 
-/// The threads of a worker, by what they share.
-pub(super) struct Threads {
-    pub pools: Vec<Arc<Pool>>,
-    pub grace: Duration,
-    pub stop: Arc<Stop>,
+impl Stop {
+    /// Asks to stop; the second time, without waiting for handlers.
+    pub fn ask(&self) {
+        if self.is_set() {
+            self.forced.cancel();
+        }
+        self.asked.cancel();
+    }
+
+    /// Asks to stop, if nobody has.
+    pub fn ask_once(&self) {
+        self.asked.cancel();
+    }
+
+    pub fn is_set(&self) -> bool {
+        self.asked.is_cancelled()
+    }
+
+    pub async fn asked(&self) {
+        self.asked.cancelled().await;
+    }
+
+    /// Waits for this time, or until the worker is asked to stop.
+    pub async fn pause(&self, time: Duration) {
+        let _ = timeout(time, self.asked.cancelled()).await;
+    }
+}
+
+/// A worker that was started. If it is dropped, it stops as [`Running::join`] says, in the background.
+pub struct Running<M> {
+    pub(super) client: Client<M>,
+    pub(super) pools: Vec<Arc<Pool>>,
+    pub(super) metrics: Metrics,
+    pub(super) stop: Arc<Stop>,
+    /// In ms.
+    pub(super) grace: Arc<AtomicU64>,
+    /// The task that stops the worker.
+    pub(super) ended: Option<JoinHandle<Stopped>>,
+    /// What passes signals on, if anything does.
+    pub(super) signals: Option<AbortOnDropHandle<()>>,
 }
 
 /// Asks a worker to stop, from any thread.
@@ -50,25 +87,36 @@ impl Stopper {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Stopped {
-    /// Handlers that still ran at the end, although they were told that the grace period is over.
+    /// Handlers that still ran at the end, although their messages were taken from them after the grace period.
     pub abandoned: usize,
     /// Whether it was asked to stop a second time, and did not wait for its handlers.
     pub forced: bool,
 }
 
-impl Running {
+impl<M: Mode> Running<M> {
     /// Asks the worker to stop.
     pub fn stop(&self) {
         self.stop.ask();
     }
 
-    /// Asks the worker to stop when the process gets SIGTERM or SIGINT, as [`Worker::run`](crate::Worker::run) does: for
-    /// programs that look at the worker while it runs. A second signal ends the grace period.
+    /// Asks the worker to stop when the process gets SIGTERM or SIGINT, as `run` does: for programs that look at the worker
+    /// while it runs. A second signal ends the grace period.
     ///
     /// # Errors
-    /// [`Error::System`] if the operating system refuses a thread or a signal handler.
+    /// [`Error::System`] if the operating system refuses a signal handler.
     pub fn stop_at_signal(&mut self) -> Result<(), Error> {
-        self.signals = Some(stop_at_signal(&self.stop)?);
+        let _runtime = self.client.io().enter();
+        let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let stop = Arc::clone(&self.stop);
+        let passing_on = async move {
+            loop {
+                tokio::select! {
+                    _ = term.recv() => stop.ask(),
+                    _ = int.recv() => stop.ask(),
+                }
+            }
+        };
+        self.signals = Some(AbortOnDropHandle::new(self.client.io().spawn(passing_on)));
         Ok(())
     }
 
@@ -96,16 +144,16 @@ impl Running {
     /// # Errors
     /// [`Error::System`] if the operating system refuses a thread; then the pool has as many threads as it could get.
     pub fn set_concurrency(&self, queue: impl AsRef<[u8]>, concurrency: usize) -> Result<(), Error> {
-        let Some(pool) = self.pool_of(queue.as_ref()) else { return Ok(()) };
-        let mut failure = None;
-        // A pool that has become smaller keeps its threads, which wait.
-        while failure.is_none() && pool.handlers.load(Ordering::Acquire) < concurrency {
-            failure = spawn("dq-handler", pool, |pool| &pool.handlers, Pool::work).err();
-        }
-        pool.permits.resize(concurrency.min(pool.handlers.load(Ordering::Acquire)));
+        let Some(pool) = self.pool_of(queue.as_ref()).cloned() else { return Ok(()) };
+        let grown = pool.handlers.grow(concurrency);
+        pool.permits.resize(pool.handlers.limit(concurrency));
         // A blocked pop asked for as many messages as there were permits.
-        pool.sources.iter().for_each(|source| drop(pool.end_pop(source)));
-        failure.map_or(Ok(()), Err)
+        self.client.io().spawn(async move {
+            for source in &pool.sources {
+                pool.end_pop(source).await;
+            }
+        });
+        Ok(grown?)
     }
 
     /// Sets the length of leases in the pool of this queue, from the next delivery or extension on: see [`Pool::lease`](crate::Pool::lease).
@@ -116,112 +164,125 @@ impl Running {
         }
     }
 
-    /// How long running handlers may go on after the request to stop: see [`Worker::grace`](crate::Worker::grace).
+    /// How long running handlers may go on after the request to stop: see `Worker::grace`.
     pub fn set_grace(&mut self, grace: Duration) {
-        if let Some(threads) = &mut self.threads {
-            threads.grace = grace;
-        }
+        self.grace.store(millis(grace), Ordering::Relaxed);
     }
 
     /// Whether the worker pops, or waits for messages, in all queues: their servers have answered within the last lease.
     /// It is not yet healthy before it has reached them, and stays healthy for the time of a lease without them.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
-        self.threads.as_ref().is_some_and(|threads| threads.pools.iter().all(|pool| pool.is_healthy()))
+        self.pools.iter().all(|pool| pool.is_healthy())
     }
 
     fn pool_of(&self, queue: &[u8]) -> Option<&Arc<Pool>> {
-        self.threads.as_ref()?.pools.iter().find(|pool| pool.serves(queue))
+        self.pools.iter().find(|pool| pool.serves(queue))
     }
 
     /// Waits until the worker is asked to stop, and until it has stopped: blocked pops are ended, messages that were not
     /// begun are given back without counting as an attempt, and running handlers get the grace period. Those that still run
     /// then lose their messages, which are given back in the same way.
-    #[must_use = "handlers may have been abandoned"]
-    pub fn join(mut self) -> Stopped {
-        self.stop.wait();
-        let stopped = self.threads.take().map(|threads| threads.shut_down()).unwrap_or_default();
-        if let Some(signals) = self.signals.take() {
-            signals.close();
-        }
-        stopped
+    ///
+    /// If the future is dropped, the worker stops in the background.
+    pub fn join(mut self) -> M::Reply<Stopped> {
+        let client = self.client.clone();
+        client.run(|_| async move {
+            match &mut self.ended {
+                Some(ended) => ended.await.unwrap_or_default(),
+                None => Stopped::default(),
+            }
+        })
     }
 }
 
-impl Threads {
-    fn shut_down(&self) -> Stopped {
-        let end = after(self.grace);
-        self.pools.iter().for_each(|pool| pool.close());
-        let timeout = self.pools.first().map_or(Duration::ZERO, |pool| pool.client.response_timeout());
-        // A pop that still waits would be delivered what is given back.
-        self.end_pops(end.max(Instant::now() + timeout));
-        let busy = |pool: &Pool| pool.handlers.load(Ordering::Acquire);
-        self.until_none(end, busy, |pause| self.stop.pause(pause));
-        for pool in &self.pools {
-            let leases: Vec<_> = lock(&pool.leases).values().cloned().collect();
-            pool.take_from_handlers(leases, Loss::Stopping);
-        }
-        self.until_none(Instant::now() + TO_HEED, busy, |pause| self.stop.pause(pause));
-        let abandoned = self.pools.iter().map(|pool| busy(pool)).sum();
-        self.pools.iter().for_each(|pool| pool.outcomes.end());
-        // The outcomes of the handlers are still to be reported, however long they took.
-        let latest = |forced: bool| if forced { TO_HEED } else { 2 * timeout };
-        let (asked, settling) = (Instant::now(), |pool: &Pool| pool.settling.load(Ordering::Acquire));
-        let enough = |pause| {
-            thread::sleep(pause);
-            asked.elapsed() >= latest(self.stop.is_forced())
-        };
-        self.until_none(end.max(asked + latest(false)), settling, enough);
-        Stopped { abandoned, forced: self.stop.is_forced() }
+impl<M> Drop for Running<M> {
+    fn drop(&mut self) {
+        self.stop.ask_once();
     }
+}
 
-    /// Ends blocked pops, again and again: a thread may have been about to block. Does not wait for those of a server that does
-    /// not end them.
-    fn end_pops(&self, end: Instant) {
-        let mut pause = Duration::from_millis(2);
-        let mut lost = Vec::new();
-        let is_popping = |pool: &Arc<Pool>| pool.fetchers.load(Ordering::Acquire);
-        loop {
-            let mut left: usize = self.pools.iter().map(is_popping).sum();
-            for (pool, source) in
-                self.pools.iter().flat_map(|pool| pool.sources.iter().map(move |source| (pool, source)))
-            {
+impl<M> fmt::Debug for Running<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("stopping", &self.stop.is_set()).finish_non_exhaustive()
+    }
+}
+
+/// Waits until the worker is asked to stop, and stops it.
+pub(super) async fn shut_down(
+    pools: Vec<Arc<Pool>>,
+    settling: Vec<JoinHandle<()>>,
+    stop: Arc<Stop>,
+    grace: Arc<AtomicU64>,
+) -> Stopped {
+    stop.asked().await;
+    let end = after(Duration::from_millis(grace.load(Ordering::Relaxed)));
+    pools.iter().for_each(|pool| pool.permits.close());
+    let time = pools.first().map_or(Duration::ZERO, |pool| pool.core.options.response_timeout);
+    // A pop that still waits would be delivered what is given back.
+    tokio::select! {
+        _ = timeout_at(end.max(Instant::now() + time).into(), end_pops(&pools)) => {}
+        () = stop.forced.cancelled() => {}
+    }
+    let busy = |pool: &Arc<Pool>| pool.busy.load(Ordering::Acquire);
+    let idle = || until(|| pools.iter().all(|pool| busy(pool) == 0));
+    tokio::select! {
+        _ = timeout_at(end.into(), idle()) => {}
+        () = stop.forced.cancelled() => {}
+    }
+    for pool in &pools {
+        let leases: Vec<_> = lock(&pool.leases).values().cloned().collect();
+        pool.take_from_handlers(leases, Loss::Stopping);
+    }
+    let _ = timeout(TO_END, idle()).await;
+    let abandoned = pools.iter().map(busy).sum();
+    for pool in &pools {
+        pool.handlers.close();
+        pool.ended.cancel();
+    }
+    // The outcomes of the handlers are still to be reported, however long they took.
+    let settled = join_all(settling);
+    let forced = async {
+        stop.forced.cancelled().await;
+        sleep(TO_END).await;
+    };
+    tokio::select! {
+        _ = timeout_at(end.max(Instant::now() + 2 * time).into(), settled) => {}
+        () = forced => {}
+    }
+    Stopped { abandoned, forced: stop.forced.is_cancelled() }
+}
+
+/// Ends blocked pops, again and again: a task may have been about to block. Does not wait for those of a server that does
+/// not end them.
+async fn end_pops(pools: &[Arc<Pool>]) {
+    let mut pause = Duration::from_millis(2);
+    let mut lost = Vec::new();
+    loop {
+        let mut left: usize = pools.iter().map(|pool| pool.fetchers.load(Ordering::Acquire)).sum();
+        for pool in pools {
+            for source in &pool.sources {
                 let server = lock(&source.popping).as_ref().map(|(server, _)| server.clone());
                 if server.is_some_and(|server| lost.contains(&server)) {
                     left = left.saturating_sub(1);
                 } else {
-                    lost.extend(pool.end_pop(source));
+                    lost.extend(pool.end_pop(source).await);
                 }
             }
-            if left == 0 || Instant::now() >= end || self.stop.pause(pause) {
-                return;
-            }
-            pause = (pause * 2).min(Duration::from_millis(100));
         }
-    }
-
-    /// Waits until `count` is zero for all pools, but no longer than until `end` or until `enough` returns true.
-    fn until_none(&self, end: Instant, count: impl Fn(&Pool) -> usize, enough: impl Fn(Duration) -> bool) {
-        let mut pause = Duration::from_millis(1);
-        while self.pools.iter().any(|pool| count(pool) > 0) && Instant::now() < end && !enough(pause) {
-            pause = (pause * 2).min(Duration::from_millis(20));
+        if left == 0 {
+            return;
         }
+        sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(100));
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let Some(threads) = self.threads.take() else { return };
-        if !self.stop.is_set() {
-            self.stop.ask();
-        }
-        // If there is no thread for it, the messages come back when their leases expire.
-        let _ = thread::Builder::new().name("dq-stop".to_owned()).spawn(move || threads.shut_down());
-    }
-}
-
-impl fmt::Debug for Running {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("stopping", &self.stop.is_set()).finish_non_exhaustive()
+/// Waits until this holds.
+async fn until(holds: impl Fn() -> bool) {
+    let mut pause = Duration::from_millis(1);
+    while !holds() {
+        sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(20));
     }
 }

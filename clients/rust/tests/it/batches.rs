@@ -1,7 +1,7 @@
 //! Batches: what follows when all of a batch are done.
 
 use crate::support::Server;
-use dq_client::{Client, Queue};
+use dq_client::blocking::{Client, Queue};
 use std::time::Duration;
 
 #[test]
@@ -21,7 +21,7 @@ fn a_message_follows_when_all_of_a_batch_have_ended() {
         assert!(queue.ack(&first).unwrap());
         let info = batch.info().unwrap().unwrap();
         assert_eq!((info.total, info.left, info.acked, info.closed), (2, 1, 1, true));
-        assert_eq!((info.then, info.then_id), (Some(vec![9]), Some("follows".into())));
+        assert_eq!((info.then, info.then_id), (Some(b"9".to_vec()), Some("follows".into())));
         assert_eq!(queue.info().unwrap().unwrap().batches, 1);
         let second = queue.pop().one().unwrap().unwrap();
         assert!(queue.ack(&second).unwrap());

@@ -1,7 +1,8 @@
 //! Commands on messages that meet a condition, and queues that are closed.
 
 use crate::support::in_both_protocols;
-use dq_client::{DeadFilter, Error, Flow, GroupPause, Queue, Reason, Settings, State};
+use dq_client::blocking::Queue;
+use dq_client::{DeadFilter, Error, Flow, GroupPause, Reason, Settings, State};
 use std::time::{Duration, SystemTime};
 
 const HOUR: Duration = Duration::from_secs(3600);

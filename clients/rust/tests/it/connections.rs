@@ -1,7 +1,8 @@
 //! Connections: every kind of server, and what happens when a connection is lost.
 
 use crate::support::{eventually, Cluster, Server, Tls};
-use dq_client::{cmd, Client, Context, Error, Options, Pushed, Queue, Resend, Settings, Worker};
+use dq_client::blocking::{Client, Queue, Worker};
+use dq_client::{cmd, Context, Error, Options, Pushed, Resend, Settings};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +27,7 @@ fn unix_sockets_users_and_databases_are_in_the_url() {
     assert_eq!(client.call(cmd("EXISTS").arg("q"), Resend::Harmless).unwrap(), dq_client::Value::Int(1));
     assert_eq!(server.text(&["EXISTS", "q"]), "0");
     push_and_pop(&Client::open(&format!("valkey://al%40ice:s%3Acret@localhost:{}/7", server.port())).unwrap(), "q");
-    let named = Options::from_url(&server.url()).unwrap().name("billing").open().unwrap();
+    let named = Client::with(Options::from_url(&server.url()).unwrap().name("billing")).unwrap();
     push_and_pop(&named, "q");
     assert!(server.text(&["CLIENT", "LIST"]).contains("name=billing"));
 }
@@ -42,10 +43,10 @@ fn a_server_without_hello_is_spoken_to_in_resp2() {
         assert!(matches!(refused, Error::Authentication(_)), "{refused:?}");
         for protocol in ["", "?protocol=2"] {
             let client = Options::from_url(&format!("redis://worker:secret@127.0.0.1:{port}/1{protocol}")).unwrap();
-            let client = client.name("a name").open().unwrap();
+            let client = Client::with(client.name("a name")).unwrap();
             push_and_pop(&client, "q");
             let worker = Worker::new(client.clone()).on_event(|event| panic!("{event}"));
-            let running = worker.queue("work", 1, |_: u8, _: &Context| Ok(())).start().unwrap();
+            let running = worker.queue("work", 1, |_: u8, _: Context| Ok(())).start().unwrap();
             let queue: Queue<u8> = client.queue("work");
             queue.push(&1).send().unwrap();
             eventually("it is acknowledged", || queue.len(None).unwrap() == 0);
@@ -75,10 +76,11 @@ fn tls_checks_the_certificate_of_the_server() {
     let identity = || (std::fs::read(&certificate).unwrap(), std::fs::read(&key).unwrap());
     let options = |url: &str| Options::from_url(url).unwrap().retry_for(Duration::ZERO);
     let known = options(&url).root_certificate(root()).client_certificate(identity().0, identity().1);
-    push_and_pop(&known.open().unwrap(), "q");
-    push_and_pop(&options(&format!("{url}?cacert={ca}&cert={certificate}&key={key}")).open().unwrap(), "q");
+    push_and_pop(&Client::with(known).unwrap(), "q");
+    let named = options(&format!("{url}?cacert={ca}&cert={certificate}&key={key}"));
+    push_and_pop(&Client::with(named).unwrap(), "q");
     let insecure = options(&format!("{url}#insecure")).client_certificate(identity().0, identity().1);
-    push_and_pop(&insecure.open().unwrap(), "q");
+    push_and_pop(&Client::with(insecure).unwrap(), "q");
 }
 
 #[test]
@@ -86,7 +88,7 @@ fn a_certificate_that_is_not_accepted_is_named_in_words() {
     let tls = Tls::start();
     let (certificate, key, ca) = (tls.file("server.pem"), tls.file("server.key"), tls.file("ca.pem"));
     let refused = |url: &str| {
-        let client = Options::from_url(url).unwrap().retry_for(Duration::ZERO).open().unwrap();
+        let client = Client::with(Options::from_url(url).unwrap().retry_for(Duration::ZERO)).unwrap();
         let error = client.ping().unwrap_err();
         assert!(matches!(error, Error::Certificate(_)) && !error.is_transient(), "{url}: {error:?}");
         error.to_string()
@@ -109,7 +111,7 @@ fn a_certificate_that_is_not_accepted_is_named_in_words() {
         format!("{url}?cert={certificate}"),
         "redis://localhost?cacert=".to_owned() + &ca,
     ] {
-        let error = Options::from_url(&wrong).and_then(Options::open).unwrap_err();
+        let error = Options::from_url(&wrong).and_then(Client::with).unwrap_err();
         assert!(matches!(error, Error::Config(_)), "{wrong}: {error:?}");
     }
 }
@@ -170,14 +172,14 @@ fn a_client_follows_the_sentinels_to_a_new_master() {
         format!("{replicas:?}").contains(&replica.port().to_string())
     });
     let url = format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{}/jobs/2", sentinel.port());
-    let client = Options::from_url(&url).unwrap().retry_for(Duration::from_secs(60)).open().unwrap();
+    let client = Client::with(Options::from_url(&url).unwrap().retry_for(Duration::from_secs(60))).unwrap();
     push_and_pop(&client, "q");
     assert_eq!(client.servers().unwrap()[0].to_string(), format!("127.0.0.1:{port}"));
     master.kill();
     push_and_pop(&client, "q");
     assert_eq!(client.servers().unwrap()[0].to_string(), format!("127.0.0.1:{}", replica.port()));
     let unknown = url.replace("/jobs", "/none");
-    let unknown = Options::from_url(&unknown).unwrap().retry_for(Duration::ZERO).open().unwrap();
+    let unknown = Client::with(Options::from_url(&unknown).unwrap().retry_for(Duration::ZERO)).unwrap();
     assert!(matches!(unknown.ping(), Err(Error::Unavailable(_))));
 }
 
@@ -185,8 +187,8 @@ fn a_client_follows_the_sentinels_to_a_new_master() {
 fn a_push_goes_on_when_the_server_returns() {
     let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "always"]);
     let options = Options::from_url(&server.url()).unwrap();
-    let patient: Queue<String> = options.clone().retry_for(Duration::from_secs(60)).open().unwrap().queue("q");
-    let hasty: Queue<String> = options.retry_for(Duration::ZERO).open().unwrap().queue("q");
+    let patient: Queue<String> = Client::with(options.clone().retry_for(Duration::from_secs(60))).unwrap().queue("q");
+    let hasty: Queue<String> = Client::with(options.retry_for(Duration::ZERO)).unwrap().queue("q");
     patient.push(&"one".to_owned()).send().unwrap();
     server.kill();
     assert!(matches!(hasty.push(&"x".to_owned()).send(), Err(Error::Connect(_))));

@@ -1,7 +1,8 @@
 //! Consumers with names.
 
 use crate::support::in_both_protocols;
-use dq_client::{Queue, State};
+use dq_client::blocking::Queue;
+use dq_client::State;
 use std::time::{Duration, SystemTime};
 
 const HOUR: Duration = Duration::from_secs(3600);

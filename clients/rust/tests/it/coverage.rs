@@ -1,7 +1,8 @@
 //! The client has what the server has: a new option, setting or field must not be forgotten here.
 
 use crate::support::{eventually, Server};
-use dq_client::{Client, Forward, ListEnd, Queue, Settings, State};
+use dq_client::blocking::{Client, Queue};
+use dq_client::{Forward, ListEnd, Settings, State};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -91,7 +92,7 @@ fn every_setting_of_the_server_is_read_and_written() {
         let dq_client::Value::BulkString(name) = name else { panic!("{name:?}") };
         let name = String::from_utf8(name).unwrap();
         let name = name.strip_prefix("dq.default-").unwrap();
-        assert!(source.contains(&format!("(\"{name}\")")), "Settings does not read {name}");
+        assert!(source.contains(&format!("\"{name}\"")), "Settings does not read {name}");
     }
     // What is read back is written as it is.
     let all = Settings { max_len: Some(5), ..info.settings };
@@ -118,8 +119,8 @@ fn every_field_of_a_message_is_known() {
         queue.push(&5).id("done").retain(HOUR).send().unwrap();
         let done = queue.pop().one().unwrap().unwrap();
         queue.complete(&done).result(&6_u8).send().unwrap();
-        queue.schedule("every", &7).every_at(HOUR, HOUR / 2).group("h").times(5).declare().unwrap();
-        queue.schedule("cron", &8).cron_in("0 9 * * *", "Europe/Berlin").declare().unwrap();
+        queue.schedule("every", &7).every_at(HOUR, HOUR / 2).group("h").times(5).send().unwrap();
+        queue.schedule("cron", &8).cron_in("0 9 * * *", "Europe/Berlin").send().unwrap();
         let messages: Vec<_> = queue.scan().map(Result::unwrap).collect();
         assert_eq!(messages.len(), 7);
         for state in State::ALL.into_iter().filter(|state| *state != State::Ready) {

@@ -1,7 +1,8 @@
 //! The programs in `examples/` do what their first lines say.
 
 use crate::support::{eventually, Process, Server};
-use dq_client::{Queue, Raw, State};
+use dq_client::blocking::Queue;
+use dq_client::{Raw, State};
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -63,7 +64,7 @@ fn a_topic_server_handles_immediate_and_delayed_jobs() {
     until_acked(&server, "topic:mail", 2);
     let depth = run(&server, "topics", &["depth", "mail", "reports", "none"]);
     assert!(depth.contains("reports: 0 ready, 1 delayed") && depth.contains("none: no queue"), "{depth}");
-    // A job is a map of MessagePack with the names of its fields.
+    // A job is JSON with the names of its fields.
     let job = queue(&server, "topic:reports").peek(State::Delayed, 1).unwrap().remove(0);
     for name in ["topic", "delay_ms", "payload", "timestamp"] {
         assert!(job.bytes().windows(name.len()).any(|part| part == name.as_bytes()), "{name}");

@@ -1,7 +1,8 @@
 //! Groups: messages that are delivered in order.
 
 use crate::support::Server;
-use dq_client::{GroupOrder, Queue, Settings, State};
+use dq_client::blocking::Queue;
+use dq_client::{GroupOrder, Settings, State};
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -42,7 +43,7 @@ fn one_group_can_be_looked_at_and_purged() {
         queue.push(&number).group(format!("g{number}")).delay(HOUR).send().unwrap();
     }
     queue.push_all(&[200, 201]).group("g7").send().unwrap();
-    queue.schedule("tick", &202).every(HOUR).group("g7").declare().unwrap();
+    queue.schedule("tick", &202).every(HOUR).group("g7").send().unwrap();
     queue.push(&203).send().unwrap();
     queue.pop().one().unwrap().unwrap();
     let mut groups: Vec<_> = queue.groups().map(Result::unwrap).collect();

@@ -1,7 +1,8 @@
 //! What a worker does to handlers that take too long, and how it tells that it works.
 
 use crate::support::{eventually, Server};
-use dq_client::{Context, Loss, Pool, Queue, Running, Settings, State, Worker};
+use dq_client::blocking::{Queue, Running, Worker};
+use dq_client::{Context, Loss, Pool, Settings, State};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ type Losses = Arc<Mutex<Vec<Loss>>>;
 fn until_lost(server: &Server, pool: Pool, grace: Duration) -> (Running, Losses) {
     let losses = Losses::default();
     let told = Arc::clone(&losses);
-    let handler = move |_: u8, context: &Context| {
+    let handler = move |_: u8, context: Context| {
         eventually("the handler is told", || context.lease_lost());
         told.lock().unwrap().extend(context.loss());
         Ok(())

@@ -9,6 +9,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod asynchronous;
 mod batches;
 mod choosing;
 mod connections;

@@ -1,7 +1,8 @@
 //! Partitions on a cluster: a worker follows a resharding and a failover.
 
 use crate::support::{eventually, Cluster};
-use dq_client::{Context, Options, Partitions, Pool, Settings, Worker};
+use dq_client::blocking::{Client, Partitions, Worker};
+use dq_client::{Context, Options, Pool, Settings};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,7 +16,7 @@ fn a_partitioned_topic_survives_a_resharding_and_a_failover() {
     let replica = cluster.add_replica(0);
     let hosts: Vec<String> = cluster.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
     let url = format!("redis+cluster://{}", hosts.join(","));
-    let client = Options::from_url(&url).unwrap().retry_for(Duration::from_secs(60)).open().unwrap();
+    let client = Client::with(Options::from_url(&url).unwrap().retry_for(Duration::from_secs(60))).unwrap();
     let topic: Partitions<u32> = Partitions::new(&client, "orders", COUNT);
     for queue in topic.queues() {
         queue.declare(&Settings { retries: Some(-1), ..Settings::default() }).unwrap();
@@ -26,7 +27,7 @@ fn a_partitioned_topic_survives_a_resharding_and_a_failover() {
     assert_eq!(owners.iter().collect::<HashSet<_>>().len(), 3, "{owners:?}");
     let seen = Arc::new(Mutex::new(HashSet::new()));
     let handled = Arc::clone(&seen);
-    let handler = move |number: u32, _: &Context| {
+    let handler = move |number: u32, _: Context| {
         handled.lock().unwrap().insert(number);
         Ok(())
     };

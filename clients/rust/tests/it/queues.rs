@@ -1,8 +1,9 @@
 //! Queues: each method does what its command does, in both protocols.
 
 use crate::support::{eventually, in_both_protocols, Server};
+use dq_client::blocking::{Client, Queue};
 use dq_client::{
-    cmd, Client, Declared, Error, Forward, GroupOrder, Json, Nack, Pushed, Queue, Raw, Reason, Resend, Settings, State,
+    cmd, Declared, Error, Forward, GroupOrder, MsgPack, Nack, Pushed, Raw, Reason, Resend, Settings, State,
 };
 use std::time::{Duration, SystemTime};
 
@@ -30,13 +31,19 @@ fn a_typed_message_returns_as_it_was_pushed() {
         assert!(!mails.ack(&delivery).unwrap());
         assert_eq!(mails.pop().one().unwrap().map(|delivery| delivery.id), None);
 
-        let json: Queue<Json<Mail>> = client.queue("json");
-        json.push(&Json(mail("bob"))).send().unwrap();
-        let raw: Queue<Raw> = client.queue("json");
+        mails.push(&mail("bob")).send().unwrap();
+        let raw: Queue<Raw> = client.queue("mail");
         let seen = raw.peek(State::Ready, 1).unwrap().remove(0);
         assert_eq!(seen.bytes(), br#"{"to":"bob","urgent":false}"#);
-        assert!(matches!(client.queue::<Mail>("json").pop().one().unwrap().unwrap().payload(), Err(Error::Decode(_))));
+        let packed: Queue<MsgPack<Mail>> = client.queue("packed");
+        packed.push(&MsgPack(mail("cid"))).send().unwrap();
+        assert_eq!(packed.peek(State::Ready, 1).unwrap()[0].payload().unwrap().0, mail("cid"));
+        assert!(matches!(
+            client.queue::<Mail>("packed").pop().one().unwrap().unwrap().payload(),
+            Err(Error::Decode(_))
+        ));
         let bytes: Vec<u8> = (0..=255).collect();
+        let raw: Queue<Raw> = client.queue("raw");
         raw.push(&Raw(bytes.clone())).send().unwrap();
         assert_eq!(raw.pop().no_ack().one().unwrap().unwrap().payload().unwrap().0, bytes);
     });
@@ -209,10 +216,11 @@ fn settings_counts_and_statistics_are_read_back() {
         assert!(
             info.paused && info.paused_until.is_some() && info.next_due.is_some() && info.oldest_inflight.is_some()
         );
-        assert_eq!((info.get("delayed"), info.get("next-delivery"), info.waiting_clients), (Some(1), None, 0));
+        assert_eq!((info.delayed, info.next_delivery, info.waiting_clients), (1, None, 0));
         assert_eq!(info.totals.iter().find(|(name, _)| *name == "delivered"), Some(("delivered", 1)));
-        assert_eq!((info.forward, info.forward_error, info.totals.forwarded), (None, None, 0));
-        assert_eq!((info.dead_forward.as_deref(), info.dead_forward_error), (Some("STREAM dead TRIM 100"), None));
+        assert_eq!((info.settings.forward, info.forward_error, info.totals.forwarded), (Some(Forward::None), None, 0));
+        let stream = Forward::Stream { target: "dead".into(), trim: Some(100) };
+        assert_eq!((info.settings.dead_forward, info.dead_forward_error), (Some(stream), None));
         assert_eq!((info.dead_forward_failing_since, info.totals.dead_forwarded), (None, 0));
         client.call(cmd("SET").arg("text").arg("x"), Resend::Harmless).unwrap();
         let wrong: Queue<Mail> = client.queue("wrong");
@@ -221,7 +229,7 @@ fn settings_counts_and_statistics_are_read_back() {
         wrong.push(&mail("d")).send().unwrap();
         eventually("it cannot be forwarded", || wrong.info().unwrap().unwrap().forward_error.is_some());
         let info = wrong.info().unwrap().unwrap();
-        assert!(info.forward.unwrap().starts_with("LIST text") && info.forward_failing_since.is_some());
+        assert!(info.settings.forward.is_some() && info.forward_failing_since.is_some());
         assert!(mails.pop().one().unwrap().is_none());
         mails.resume().unwrap();
         mails.ack(&popped).unwrap();
@@ -239,7 +247,7 @@ fn a_scan_returns_every_message_once() {
         let many: Vec<Mail> = (0..1234).map(|number| mail(&number.to_string())).collect();
         mails.push_all(&many[..1000]).send().unwrap();
         mails.push_all(&many[1000..]).delay(HOUR).send().unwrap();
-        mails.schedule("tick", &mail("tick")).every(HOUR).declare().unwrap();
+        mails.schedule("tick", &mail("tick")).every(HOUR).send().unwrap();
         let mut seen: Vec<String> = mails.scan().map(|message| message.unwrap().payload().unwrap().to).collect();
         seen.sort();
         seen.dedup();
@@ -258,19 +266,23 @@ fn a_scan_returns_every_message_once() {
 fn schedules_are_declared_at_every_start() {
     in_both_protocols(|client| {
         let mails: Queue<Mail> = client.queue("mail");
-        let declare = |to: &str| mails.schedule("s", &mail(to)).every_at(HOUR, SECOND).times(3).declare().unwrap();
+        let declare = |to: &str| mails.schedule("s", &mail(to)).every_at(HOUR, SECOND).times(3).send().unwrap();
         assert_eq!(declare("a"), Declared::Created);
         assert_eq!(declare("a"), Declared::Unchanged);
         assert_eq!(declare("b"), Declared::Changed);
         let schedule = mails.get("s").unwrap().unwrap().schedule.expect("a schedule");
-        assert_eq!((schedule.every, schedule.times_left, schedule.runs), (Some((HOUR, SECOND)), Some(3), 0));
+        assert_eq!(
+            (schedule.every, schedule.offset, schedule.times_left, schedule.runs),
+            (Some(HOUR), SECOND, Some(3), 0)
+        );
         let until = SystemTime::now() + 1000 * HOUR;
         let cron = mails.schedule("c", &mail("c")).cron_in("30 18 * * mon-fri", "Europe/Berlin").until(until);
-        assert_eq!(cron.retries(2).priority(1).lease(HOUR).ttl(HOUR).declare().unwrap(), Declared::Created);
+        assert_eq!(cron.retries(2).priority(1).lease(HOUR).ttl(HOUR).send().unwrap(), Declared::Created);
         let schedule = mails.get("c").unwrap().unwrap().schedule.expect("a schedule");
-        assert_eq!(schedule.cron, Some(("30 18 * * mon-fri".to_owned(), "Europe/Berlin".to_owned())));
-        assert!(matches!(mails.schedule("n", &mail("n")).declare(), Err(Error::Config(_))));
-        assert!(matches!(mails.schedule("n", &mail("n")).cron("0 0 31 2 *").declare(), Err(Error::Server(_))));
+        assert_eq!(schedule.cron.as_deref(), Some("30 18 * * mon-fri"));
+        assert_eq!(schedule.zone.as_deref(), Some("Europe/Berlin"));
+        assert!(matches!(mails.schedule("n", &mail("n")).send(), Err(Error::Config(_))));
+        assert!(matches!(mails.schedule("n", &mail("n")).cron("0 0 31 2 *").send(), Err(Error::Server(_))));
     });
 }
 

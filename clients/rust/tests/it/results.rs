@@ -1,7 +1,8 @@
 //! Done messages and their results: completing, waiting, and what handlers return.
 
 use crate::support::{eventually, in_both_protocols, Server};
-use dq_client::{Client, Context, Error, Event, Failure, Json, Options, Queue, Raw, Settings, State, Worker};
+use dq_client::blocking::{Client, Queue, Worker};
+use dq_client::{Context, Error, Event, Failure, MsgPack, Options, Raw, Settings, State};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -54,7 +55,7 @@ fn a_result_beyond_the_limit_is_refused_and_says_so() {
 fn the_value_of_a_handler_is_the_reply() {
     in_both_protocols(|client| {
         let queue: Queue<Vec<u64>> = client.queue("sums");
-        let adding = |numbers: Vec<u64>, _: &Context| match numbers.as_slice() {
+        let adding = |numbers: Vec<u64>, _: Context| match numbers.as_slice() {
             [] => Err(Failure::reject("nothing to add")),
             numbers => Ok(Sum { total: numbers.iter().sum() }),
         };
@@ -67,9 +68,9 @@ fn the_value_of_a_handler_is_the_reply() {
         });
         let running = worker
             .queue("sums", 2, adding)
-            .queue("unit", 1, |_: u8, _: &Context| Ok(()))
-            .queue("json", 1, |text: String, _: &Context| Ok(Json(text)))
-            .queue("large", 1, |size: usize, _: &Context| Ok(Raw(vec![0; size])))
+            .queue("unit", 1, |_: u8, _: Context| Ok(()))
+            .queue("json", 1, |text: String, _: Context| Ok(MsgPack(text)))
+            .queue("large", 1, |size: usize, _: Context| Ok(Raw(vec![0; size])))
             .start()
             .unwrap();
         assert_eq!(queue.push_and_wait::<Sum>(&vec![2, 3], LONG).unwrap(), Sum { total: 5 });
@@ -80,7 +81,7 @@ fn the_value_of_a_handler_is_the_reply() {
         let error = queue.push_and_wait::<Sum>(&Vec::new(), LONG).unwrap_err();
         assert!(matches!(&error, Error::Failed { error: Some(text), .. } if text == "nothing to add"), "{error}");
         client.queue("unit").push_and_wait::<()>(&1_u8, LONG).unwrap();
-        let json: Json<String> = client.queue("json").push_and_wait(&"hi".to_owned(), LONG).unwrap();
+        let json: MsgPack<String> = client.queue("json").push_and_wait(&"hi".to_owned(), LONG).unwrap();
         assert_eq!(json.0, "hi");
         let large: Queue<usize> = client.queue("large");
         assert_eq!(large.push_and_wait::<Raw>(&65_536, LONG).unwrap().0.len(), 65_536);
@@ -127,7 +128,7 @@ fn a_wait_ends_with_its_time_or_with_the_message() {
 fn a_wait_goes_on_after_its_connection_is_lost() {
     let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "always"]);
     // So the commands themselves are not repeated.
-    let client = Options::from_url(&server.url()).unwrap().retry_for(Duration::ZERO).open().unwrap();
+    let client = Client::with(Options::from_url(&server.url()).unwrap().retry_for(Duration::ZERO)).unwrap();
     let queue: Queue<u8> = client.queue("q");
     let asking = queue.clone();
     let asker = std::thread::spawn(move || asking.push(&1).id("m").and_wait::<u8>(2 * LONG));
@@ -149,7 +150,7 @@ fn without_the_right_to_complete_the_work_is_still_acknowledged() {
     let rights = ["+dq.pop", "+dq.ack", "+dq.nack", "+dq.extend", "+client|unblock"];
     server.ask(&[&["ACL", "SETUSER", "worker", "on", ">secret", "~q"], &rights[..]].concat());
     let client = Client::open(&format!("redis://worker:secret@127.0.0.1:{}", server.port())).unwrap();
-    let running = Worker::new(client).on_event(|_| {}).queue("q", 1, |n: u8, _: &Context| Ok(n)).start().unwrap();
+    let running = Worker::new(client).on_event(|_| {}).queue("q", 1, |n: u8, _: Context| Ok(n)).start().unwrap();
     let queue: Queue<u8> = server.client().queue("q");
     queue.push(&1).send().unwrap();
     eventually("it is acknowledged", || queue.info().unwrap().is_some_and(|info| info.totals.acked == 1));

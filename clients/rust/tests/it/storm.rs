@@ -2,7 +2,8 @@
 //! than their lease. Every message is handled at least once, none by two handlers at the same time, and none is lost.
 
 use crate::support::Server;
-use dq_client::{Context, Failure, Options, Pool, Queue, Settings, Worker};
+use dq_client::blocking::{Client, Queue, Worker};
+use dq_client::{Context, Failure, Options, Pool, Settings};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
@@ -87,7 +88,7 @@ fn a_worker_loses_nothing_and_doubles_nothing_in_a_storm() {
         }
     }));
     let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let client = Options::from_url(&server.url()).unwrap().retry_for(LIMIT).open().unwrap();
+    let client = Client::with(Options::from_url(&server.url()).unwrap().retry_for(LIMIT)).unwrap();
     let queues: Vec<Queue<usize>> = ["a", "b", "c"].iter().map(|name| client.queue(name)).collect();
     let settings = Settings {
         retries: Some(-1),
@@ -110,10 +111,10 @@ fn a_worker_loses_nothing_and_doubles_nothing_in_a_storm() {
     let (one, other) = (Arc::clone(&witness), Arc::clone(&witness));
     let running = Worker::new(client)
         .on_event(|_| {})
-        .pool(Pool::new(10).weighted("a", 3).weighted("b", 1).lease(LEASE), move |m, context: &Context| {
-            one.handle(m, context)
+        .pool(Pool::new(10).weighted("a", 3).weighted("b", 1).lease(LEASE), move |m, context: Context| {
+            one.handle(m, &context)
         })
-        .pool(Pool::new(6).queue("c").lease(LEASE), move |m, context: &Context| other.handle(m, context))
+        .pool(Pool::new(6).queue("c").lease(LEASE), move |m, context: Context| other.handle(m, &context))
         .start()
         .unwrap();
     let begun = Instant::now();

@@ -1,7 +1,8 @@
 //! What travels with a message besides its payload.
 
 use crate::support::{eventually, Server};
-use dq_client::{Client, Failure, Headers, Nack, Pool, Queue, Settings, Worker};
+use dq_client::blocking::{Client, Queue, Worker};
+use dq_client::{Failure, Headers, Nack, Pool, Settings};
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -17,7 +18,7 @@ fn headers_are_pushed_declared_and_read() {
         assert_eq!((headers.text("trace"), headers.get([0, 255])), (Some("2f"), Some(&[][..])));
         assert_eq!(headers.iter().map(|(name, _)| name).collect::<Vec<_>>(), [&[0, 255][..], b"trace"]);
         queue.push_all(&[2, 3]).headers(headers.clone()).ids(["two", "three"]).send().unwrap();
-        queue.schedule("tick", &4).every(HOUR).headers(headers.clone()).header("a", "1").declare().unwrap();
+        queue.schedule("tick", &4).every(HOUR).headers(headers.clone()).header("a", "1").send().unwrap();
         assert_eq!(queue.get("three").unwrap().unwrap().headers, headers);
         assert_eq!(queue.get("tick").unwrap().unwrap().headers.text("a"), Some("1"));
         queue.push(&5).id("none").headers(Headers::default()).send().unwrap();
@@ -116,7 +117,7 @@ fn a_checkpoint_of_a_running_handler_is_sent_with_its_lease() {
     let queue: Queue<u8> = client.queue("q");
     queue.push(&1).id("m").send().unwrap();
     let pool = Pool::new(1).queue("q").lease(Duration::from_millis(400));
-    let worker = Worker::new(client.clone()).pool(pool, |_: u8, context: &dq_client::Context| {
+    let worker = Worker::new(client.clone()).pool(pool, |_: u8, context: dq_client::Context| {
         context.checkpoint("half");
         while !context.stopping() {
             std::thread::sleep(Duration::from_millis(1));

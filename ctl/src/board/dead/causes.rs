@@ -4,7 +4,7 @@ use super::cause::cause_of;
 use super::{pages, Among, Filter};
 use crate::server::failure::Failure;
 use crate::text::name::{shown, QueueName};
-use dq_client::Client;
+use dq_client::blocking::Client;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;

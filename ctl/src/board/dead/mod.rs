@@ -23,7 +23,8 @@ use crate::board::scan;
 use crate::server::failure::Failure;
 use crate::server::reply::Fields;
 use crate::text::time::now_ms;
-use dq_client::{cmd, Client, Resend};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Resend};
 use std::ops::ControlFlow;
 
 /// Calls `visit` with the selected messages of each page, until it breaks. Returns whether the queue exists.

@@ -6,7 +6,8 @@ use crate::board::first::{self, Most};
 use crate::server::reply::Fields;
 use crate::text::time::now_ms;
 use crate::text::visible;
-use dq_client::{cmd, Client};
+use dq_client::blocking::Client;
+use dq_client::cmd;
 use std::collections::BTreeMap;
 
 /// The most dead messages that are read, and about the most bytes of their payloads: a page shows many queues.

@@ -11,7 +11,8 @@ use crate::server::failure::Failure;
 use crate::server::reply;
 use crate::server::transfer::persistently;
 use crate::text::name::shown;
-use dq_client::{cmd, Client, Cmd};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Cmd};
 use serde_json::value::RawValue;
 use serde_json::Value as Json;
 

@@ -6,7 +6,7 @@ use super::Parts;
 use crate::cli::End;
 use crate::moving::push::NewMessage;
 use crate::server::failure::Failure;
-use dq_client::Client;
+use dq_client::blocking::Client;
 use serde_json::Value as Json;
 
 /// Splits the name of a queue, or of its key, at the prefix that the library puts before names. Returns what precedes that

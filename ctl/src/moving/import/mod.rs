@@ -20,7 +20,8 @@ use crate::server::failure::{Failure, Outcome};
 use crate::server::reply::{self, Fields};
 use crate::server::transfer::{get_all, persistently, BATCH_BYTES};
 use crate::text::name::shown;
-use dq_client::{cmd, Client, Cmd, Resend};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Cmd, Resend};
 use serde_json::json;
 use source::{exists, Element, Reader};
 

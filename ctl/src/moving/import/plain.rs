@@ -7,7 +7,8 @@ use crate::moving::push::NewMessage;
 use crate::output::progress::Progress;
 use crate::server::failure::Failure;
 use crate::server::reply;
-use dq_client::{cmd, Client, Resend, Value};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Resend, Value};
 
 pub fn sorted_set(key: Vec<u8>) -> SortedSet {
     let source = key.clone();

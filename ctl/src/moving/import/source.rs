@@ -6,7 +6,8 @@ use crate::moving::push::{type_of, NewMessage};
 use crate::server::failure::Failure;
 use crate::server::reply;
 use base64::prelude::{Engine, BASE64_STANDARD};
-use dq_client::{cmd, Client, Cmd, Resend, Value};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Cmd, Resend, Value};
 use serde_json::Value as Json;
 
 /// An element of a source.

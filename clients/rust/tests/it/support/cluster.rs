@@ -2,7 +2,8 @@
 
 use super::server::Server;
 use super::wait::eventually;
-use dq_client::{Client, Value};
+use dq_client::blocking::Client;
+use dq_client::Value;
 
 const SLOTS: usize = 16384;
 

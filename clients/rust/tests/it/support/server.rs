@@ -1,7 +1,8 @@
 //! Real servers with the module, each in a directory of its own and on a free port of the loopback interface.
 
 use super::wait::{eventually, patience};
-use dq_client::{cmd, Client, Value};
+use dq_client::blocking::Client;
+use dq_client::{cmd, Value};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -89,7 +90,7 @@ impl Server {
         // A server that writes to a slow disk is silent for seconds.
         let options = dq_client::Options::from_url(&self.url())?.retry_for(std::time::Duration::ZERO);
         let options = options.connect_timeout(patience()).response_timeout(patience());
-        let client = options.open()?;
+        let client = Client::with(options)?;
         let server = client.servers()?.remove(0);
         let (name, rest) = words.split_first().expect("a command");
         client.call_on(&server, cmd(name).arg(rest))

@@ -1,0 +1,353 @@
+//! Finds the server of a key, shares connections to it, and repeats commands that did not arrive.
+
+use super::link::{subscribe, Link};
+use super::options::Options;
+use super::routing::{key_of, redirect};
+use super::slots::{slot_of, Slots};
+use super::url::{Address, Topology};
+use super::{sentinel, Backoff};
+use crate::reply;
+use crate::request::{Answer, Request, Resend};
+use crate::Error;
+use redis::aio::PubSub;
+use redis::{Cmd, Pipeline, Value};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::time::{sleep, timeout};
+
+/// The most idle connections for commands that block that are kept for each server.
+const IDLE_KEPT: usize = 16;
+/// A connection that was silent for longer is tested before it gets a command that must not be repeated.
+const DOUBTFUL_AFTER: Duration = Duration::from_secs(3);
+/// How long a server may take to end a blocked pop.
+const TO_END_POP: Duration = Duration::from_millis(500);
+/// How many redirections a command follows.
+const REDIRECTIONS: usize = 5;
+
+/// What the clones of a client share.
+pub(crate) struct Core {
+    pub options: Options,
+    nodes: Mutex<HashMap<Address, Arc<Node>>>,
+    /// The master that the sentinels named.
+    master: Mutex<Option<Address>>,
+    /// Where the keys of a cluster are; `None` if a node must be asked.
+    slots: Mutex<Option<Slots>>,
+}
+
+/// The connections to one server.
+#[derive(Default)]
+struct Node {
+    /// The one that all commands share which do not block. Its lock is held while it is opened.
+    shared: tokio::sync::Mutex<Shared>,
+    /// Those for commands that block, while they are idle.
+    idle: Mutex<Vec<Link>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    link: Option<Link>,
+    /// When it could not be opened, and why: callers that have waited meanwhile need not try it again.
+    failure: Option<(Instant, Error)>,
+}
+
+impl Core {
+    pub fn new(options: Options) -> Core {
+        Core { options, nodes: Mutex::default(), master: Mutex::default(), slots: Mutex::default() }
+    }
+
+    /// Sends a request, repeats it as it allows, and reads its reply.
+    pub async fn send<R>(&self, request: Request<R>) -> Result<R, Error> {
+        let Request { command, resend, wait, read } = request;
+        let answer = match command {
+            Some(command) => self.answer(&command, resend, wait).await,
+            None => Answer { reply: Ok(Value::Nil), repeated: false },
+        };
+        read(answer)
+    }
+
+    /// Sends a command that may block for `wait`, and repeats it as `resend` allows.
+    pub async fn answer(&self, command: &Cmd, resend: Resend, wait: Duration) -> Answer {
+        let give_up = after(self.options.retry_for);
+        let (mut backoff, mut repeated) = (Backoff::new(), false);
+        loop {
+            let reply = self.attempt(command, resend, wait).await;
+            let Err(error) = &reply else { return Answer { reply, repeated } };
+            let allowed = resend == Resend::Harmless || !error.may_have_been_executed();
+            let pause = backoff.next();
+            if !error.is_transient() || !allowed || Instant::now() + pause > give_up {
+                return Answer { reply, repeated };
+            }
+            tracing::debug!(%error, "a command is repeated");
+            repeated |= error.may_have_been_executed();
+            sleep(pause).await;
+        }
+    }
+
+    /// Sends a command once, but follows redirections.
+    pub async fn attempt(&self, command: &Cmd, resend: Resend, wait: Duration) -> Result<Value, Error> {
+        let mut address = self.route(key_of(command).as_deref()).await?;
+        let mut asking = false;
+        for _ in 0..REDIRECTIONS {
+            let blocks = !wait.is_zero();
+            let link = if blocks { self.own(&address).await? } else { self.shared(&address).await? };
+            let time = self.options.response_timeout;
+            if resend == Resend::Never && link.silence() > DOUBTFUL_AFTER {
+                if let Err(error) = link.ask(&redis::cmd("PING"), time).await {
+                    self.forget(&address);
+                    return Err(match error {
+                        Error::Lost(text) => Error::Connect(text),
+                        other => other,
+                    });
+                }
+            }
+            let reply = if asking {
+                let mut both = Pipeline::new();
+                both.add_command(redis::cmd("ASKING")).add_command(command.clone());
+                link.exchange_all(&both, wait + time).await.map(|mut replies| replies.pop().unwrap_or_default())
+            } else {
+                link.exchange(command, wait + time).await
+            };
+            if let Some((slot, next, is_final)) = reply.as_ref().ok().and_then(|reply| redirect(reply, &address)) {
+                if is_final {
+                    self.learn(slot, next.clone());
+                }
+                (address, asking) = (next, !is_final);
+                continue;
+            }
+            let reply = reply.and_then(reply::checked);
+            match &reply {
+                Err(Error::Lost(_) | Error::Protocol(_)) => self.forget(&address),
+                Err(Error::Unavailable(text)) if text.starts_with("READONLY") => self.forget(&address),
+                _ if blocks => self.keep(link),
+                _ => {}
+            }
+            return reply;
+        }
+        Err(moved_too_often())
+    }
+
+    /// Sends a command to one server, once.
+    pub async fn call_on(&self, address: &Address, command: &Cmd) -> Result<Value, Error> {
+        let reply = self.shared(address).await?.ask(command, self.options.response_timeout).await;
+        if let Err(Error::Lost(_) | Error::Protocol(_)) = &reply {
+            self.forget(address);
+        }
+        reply
+    }
+
+    /// Sends several commands, each once, all of them before the first reply.
+    pub async fn batch(&self, commands: &[Cmd]) -> Vec<Result<Value, Error>> {
+        let send = |command| self.attempt(command, Resend::Harmless, Duration::ZERO);
+        futures_util::future::join_all(commands.iter().map(send)).await
+    }
+
+    /// Sends several commands as one transaction.
+    pub async fn transaction(&self, commands: &[Cmd]) -> Result<Vec<Result<Value, Error>>, Error> {
+        let mut all = Pipeline::new();
+        all.add_command(redis::cmd("MULTI"));
+        for command in commands {
+            all.add_command(command.clone());
+        }
+        all.add_command(redis::cmd("EXEC"));
+        let mut address = self.route(commands.first().and_then(key_of).as_deref()).await?;
+        for _ in 0..REDIRECTIONS {
+            let link = self.shared(&address).await?;
+            let replies = link.exchange_all(&all, self.options.response_timeout).await;
+            let mut replies = replies.inspect_err(|_| self.forget(&address))?;
+            let executed = replies.pop().unwrap_or_default();
+            if let Some((slot, next, is_final)) = replies.iter().find_map(|reply| redirect(reply, &address)) {
+                if is_final {
+                    self.learn(slot, next.clone());
+                    address = next;
+                } else {
+                    // ASK: its keys are about to arrive there.
+                    sleep(Duration::from_millis(20)).await;
+                }
+                continue;
+            }
+            // If a command is not accepted, EXEC reports only that; the reply to the command has the reason.
+            replies.into_iter().try_for_each(|reply| reply::checked(reply).map(drop))?;
+            return Ok(reply::list(reply::checked(executed)?)?.into_iter().map(reply::checked).collect());
+        }
+        Err(moved_too_often())
+    }
+
+    /// Ends a blocked pop of this queue, by the number of its connection. Redis up to 8.0 and Valkey up to 8.1 crash if a client
+    /// is unblocked whose command is put off (`CLIENT PAUSE`, `FAILOVER`). So this is a transaction that is put off as well then,
+    /// because it has a write, which changes nothing: no id has a `#`.
+    pub async fn end_pop(&self, server: &Address, key: &[u8], id: i64) -> Result<(), Error> {
+        let mut all = Pipeline::new();
+        all.add_command(redis::cmd("MULTI"));
+        all.cmd("DQ.ACK").arg(key).arg("#").cmd("CLIENT").arg("UNBLOCK").arg(id).cmd("EXEC");
+        let ending = async {
+            let link = self.own(server).await?;
+            let replies = link.exchange_all(&all, TO_END_POP).await?;
+            self.keep(link);
+            replies.into_iter().try_for_each(|reply| reply::checked(reply).map(drop))
+        };
+        timeout(TO_END_POP, ending).await.unwrap_or_else(|_| Err(Error::Lost(server.to_string())))
+    }
+
+    /// Opens a connection to the server of the key, for a consumer alone. `CLIENT LIST` shows whose it is.
+    pub async fn link_for(&self, key: &[u8], consumer: &[u8]) -> Result<Link, Error> {
+        let address = self.route(Some(key)).await?;
+        self.connect(&address, &self.options.clone().name(String::from_utf8_lossy(consumer))).await
+    }
+
+    /// Opens a connection that receives the messages of these channels, to the server of the key.
+    pub async fn subscribe(&self, key: &[u8], channels: &[Vec<u8>]) -> Result<PubSub, Error> {
+        let address = self.route(Some(key)).await?;
+        subscribe(&address, &self.options, &self.options.target.credentials, channels).await
+    }
+
+    /// Notes where a command was redirected, or that the server has failed. Returns whether it was redirected.
+    pub fn note(&self, address: &Address, reply: &Result<Value, Error>) -> bool {
+        let redirected = reply.as_ref().ok().and_then(|reply| redirect(reply, address));
+        match &redirected {
+            Some((slot, next, true)) => self.learn(*slot, next.clone()),
+            None if reply.is_err() => self.forget(address),
+            _ => {}
+        }
+        redirected.is_some()
+    }
+
+    fn node(&self, address: &Address) -> Arc<Node> {
+        Arc::clone(lock(&self.nodes).entry(address.clone()).or_default())
+    }
+
+    /// The connection that commands share.
+    async fn shared(&self, address: &Address) -> Result<Link, Error> {
+        let (node, asked) = (self.node(address), Instant::now());
+        let mut shared = node.shared.lock().await;
+        if let Some(link) = &shared.link {
+            return Ok(link.clone());
+        }
+        if let Some((_, error)) = shared.failure.as_ref().filter(|(at, _)| *at >= asked) {
+            return Err(error.clone());
+        }
+        match self.connect(address, &self.options).await {
+            Ok(link) => Ok(shared.link.insert(link).clone()),
+            Err(error) => {
+                shared.failure = Some((Instant::now(), error.clone()));
+                // `connect` has forgotten the node: those that wait for the lock still find the failure in it.
+                Err(error)
+            }
+        }
+    }
+
+    /// A connection for one command that may block.
+    async fn own(&self, address: &Address) -> Result<Link, Error> {
+        let kept = lock(&self.node(address).idle).pop();
+        match kept.filter(|link| link.silence() < DOUBTFUL_AFTER) {
+            Some(link) => Ok(link),
+            None => self.connect(address, &self.options).await,
+        }
+    }
+
+    fn keep(&self, link: Link) {
+        let node = self.node(link.address());
+        let mut idle = lock(&node.idle);
+        if idle.len() < IDLE_KEPT {
+            idle.push(link);
+        }
+    }
+
+    async fn connect(&self, address: &Address, options: &Options) -> Result<Link, Error> {
+        let link = Link::open(address, options, &options.target.credentials).await;
+        let link = link.inspect_err(|_| self.forget(address))?;
+        if !link.is_master() && matches!(options.target.topology, Topology::Sentinel { .. }) {
+            self.forget(address);
+            return Err(Error::Unavailable(format!("READONLY {address} is no longer the master")));
+        }
+        Ok(link)
+    }
+
+    /// After a failure: drops the connections to a server. The next command asks again which server has the keys.
+    fn forget(&self, address: &Address) {
+        lock(&self.nodes).remove(address);
+        *lock(&self.master) = None;
+        *lock(&self.slots) = None;
+    }
+
+    fn learn(&self, slot: u16, address: Address) {
+        if let Some(slots) = lock(&self.slots).as_mut() {
+            slots.learn(slot, address);
+        }
+    }
+
+    /// The server of a key; without a key, any server.
+    pub async fn route(&self, key: Option<&[u8]>) -> Result<Address, Error> {
+        match &self.options.target.topology {
+            Topology::Single(address) => Ok(address.clone()),
+            Topology::Sentinel { sentinels, master, credentials } => {
+                let known = lock(&self.master).clone();
+                if let Some(known) = known {
+                    return Ok(known);
+                }
+                let found = sentinel::find_master(sentinels, master, credentials, &self.options).await?;
+                *lock(&self.master) = Some(found.clone());
+                Ok(found)
+            }
+            Topology::Cluster(_) => {
+                let node = |slots: &Slots| match key {
+                    Some(key) => slots.node_of(slot_of(key)).cloned(),
+                    None => slots.nodes().into_iter().next(),
+                };
+                let nobody = || Error::Unavailable("CLUSTERDOWN no node has the slot of the key".to_owned());
+                self.with_slots(node).await?.ok_or_else(nobody).inspect_err(|_| *lock(&self.slots) = None)
+            }
+        }
+    }
+
+    pub async fn servers(&self) -> Result<Vec<Address>, Error> {
+        match &self.options.target.topology {
+            Topology::Cluster(_) => self.with_slots(Slots::nodes).await,
+            _ => Ok(vec![self.route(None).await?]),
+        }
+    }
+
+    async fn with_slots<T>(&self, read: impl FnOnce(&Slots) -> T) -> Result<T, Error> {
+        if let Some(slots) = lock(&self.slots).as_ref() {
+            return Ok(read(slots));
+        }
+        // Without the lock, so that a node that does not answer delays only the callers that ask.
+        let slots = self.ask_slots().await?;
+        let found = read(&slots);
+        *lock(&self.slots) = Some(slots);
+        Ok(found)
+    }
+
+    /// Asks the known nodes, one after the other, which node has which slots.
+    async fn ask_slots(&self) -> Result<Slots, Error> {
+        let Topology::Cluster(seeds) = &self.options.target.topology else { return Ok(Slots::default()) };
+        let known: Vec<Address> = lock(&self.nodes).keys().cloned().collect();
+        let mut command = redis::cmd("CLUSTER");
+        command.arg("SLOTS");
+        let mut last = Error::Connect("no node of the cluster is known".to_owned());
+        for address in known.iter().chain(seeds) {
+            let slots = self.call_on(address, &command).await.and_then(|reply| Slots::read(reply, address));
+            match slots {
+                Ok(slots) if !slots.nodes().is_empty() => return Ok(slots),
+                Ok(_) => last = Error::Unavailable(format!("CLUSTERDOWN {address} knows no node with slots")),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+}
+
+fn moved_too_often() -> Error {
+    Error::Unavailable("MOVED too often: the nodes of the cluster do not agree".to_owned())
+}
+
+/// The instant after this time, which may be one without an end, such as `Duration::MAX`.
+pub(crate) fn after(time: Duration) -> Instant {
+    // More than a clock counts would be a panic.
+    Instant::now() + time.min(Duration::from_secs(u64::from(u32::MAX)))
+}
+
+/// Locks a mutex, even if a thread panicked while it held it: nothing here is left half done.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,18 @@
+//! What stands for TLS in a build without it.
+
+use super::options::Options;
+use crate::Error;
+use redis::{ConnectionAddr, RedisError};
+use std::time::Duration;
+
+pub(super) fn address(_: &str, _: u16, _: &Options) -> Result<ConnectionAddr, Error> {
+    Err(Error::Config("rediss:// needs the feature tls of dq-client".to_owned()))
+}
+
+pub(super) async fn alert(_: redis::Client, _: Duration) -> Option<String> {
+    None
+}
+
+pub(super) fn problem(_: &RedisError) -> Option<String> {
+    None
+}
