@@ -216,6 +216,9 @@ EOF
     if [ -x "$go/goredis/worker" ]; then
         DQ_PROGRAMS=$go/goredis pytest_twice clients/conformance "$python/bin/python" --client go
     fi
+    for handlers in plain blocking; do
+        DQ_HANDLERS=$handlers pytest_twice clients/conformance "$python/bin/python" --client rust
+    done
     "$python/bin/python" clients/conformance/planted.py "${planted[@]}"
     for client in python node go rust dqctl; do
         "$python/bin/python" - "$client" <<'EOF' || left_out+=("the conformance of the $client client: it has no programs, or what runs them is missing")

@@ -18,11 +18,6 @@ NOT_OF = {
         "test_a_worker_has_a_name": "its name is always host:pid:dqctl",
         "test_later_deliveries_have_the_name_too": "its name is always host:pid:dqctl",
     },
-    "rust": {
-        "test_it_works_on_eight_messages_by_default": "each of its queues is given a number",
-        "test_what_cannot_be_decoded_is_retried[rust-[]]": "its program decodes any JSON",
-        "test_what_cannot_be_decoded_is_retried[rust-7]": "its program decodes any JSON",
-    },
 }
 
 
