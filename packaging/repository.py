@@ -15,7 +15,8 @@ import re
 import sys
 
 os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-CRATES = ["Cargo.toml", "queue/Cargo.toml", "clients/rust/Cargo.toml", "ctl/Cargo.toml"]
+WORKSPACES = ["Cargo.toml", "clients/rust/apalis/Cargo.toml"]
+CRATES = [*WORKSPACES, "queue/Cargo.toml", "clients/rust/Cargo.toml", "ctl/Cargo.toml"]
 OTHERS = [".github/CODEOWNERS", ".github/ISSUE_TEMPLATE/config.yml", "docs/install.md", "docs/kubernetes.md",
           *sorted(glob.glob("contrib/kubernetes/*.yaml"))]
 UNKNOWN = "https://github.com/OWNER/NAME"
@@ -67,7 +68,7 @@ def main():
     with open("Cargo.toml", encoding="utf-8") as file:
         known = re.search(r'^repository = "(.+)"$', file.read(), re.MULTILINE)
     for path in CRATES:
-        rewrite(path, crate, url, path == "Cargo.toml")
+        rewrite(path, crate, url, path in WORKSPACES)
     rewrite("clients/python/pyproject.toml", python, url)
     rewrite("clients/node/package.json", node, url)
     for path in OTHERS:

@@ -14,7 +14,7 @@ import sys
 
 os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 WORKFLOWS = ".github/workflows"
-MANIFESTS = ["Cargo.toml", "queue/Cargo.toml", "clients/rust/Cargo.toml", "ctl/Cargo.toml",
+MANIFESTS = ["Cargo.toml", "queue/Cargo.toml", "clients/rust/Cargo.toml", "clients/rust/apalis/Cargo.toml", "ctl/Cargo.toml",
              "clients/python/pyproject.toml", "clients/node/package.json"]
 # Where the repository keeps files that others name. What is built is not there yet.
 FOLDERS = ("scripts/", "packaging/", "contrib/", "clients/", "docs/", "tests/", "benches/", "ctl/", "queue/", ".ci/", "./.github/")
@@ -110,8 +110,12 @@ def containers():
 
 def versions():
     """The version of each package, by its manifest."""
+    def cargo(path):
+        return re.search(r'^\[workspace\.package\]\nversion = "(.+)"', read(path), re.MULTILINE)[1]
+
     return {
-        "Cargo.toml": re.search(r'^\[workspace\.package\]\nversion = "(.+)"', read("Cargo.toml"), re.MULTILINE)[1],
+        "Cargo.toml": cargo("Cargo.toml"),
+        "clients/rust/apalis/Cargo.toml": cargo("clients/rust/apalis/Cargo.toml"),
         "clients/node/package.json": json.loads(read("clients/node/package.json"))["version"],
         "clients/python/src/dq_client/__init__.py":
             re.search(r'^__version__ = "(.+)"', read("clients/python/src/dq_client/__init__.py"), re.MULTILINE)[1],
@@ -135,7 +139,7 @@ def manifests():
     check(f"the oldest Rust differs: {rust}", len({str(found) for found in rust.values()}) == 1 and all(rust.values()))
     found = addresses()
     check(f"the addresses of the repository differ: {found}; use packaging/repository.py",
-          not found or (len(set(found.values())) == 1 and len(found) == 3))
+          not found or (len(set(found.values())) == 1 and len(found) == 4))
 
 
 def notes(version):

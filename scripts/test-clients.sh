@@ -159,6 +159,17 @@ else
     planted+=(node)
 fi
 
+# A workspace of its own, which `make lint` and `make test-client` do not know.
+echo "--- apalis"
+apalis=clients/rust/apalis/Cargo.toml
+if ! cargo fetch --locked --quiet --manifest-path "$apalis"; then
+    left_out+=("the backend of apalis: its dependencies cannot be downloaded")
+else
+    cargo fmt --manifest-path "$apalis" -- --check
+    CARGO_TARGET_DIR=$target cargo clippy --locked --quiet --manifest-path "$apalis" --all-targets -- -D warnings
+    CARGO_TARGET_DIR=$target cargo test --locked --quiet --manifest-path "$apalis" -- --test-threads "$jobs"
+fi
+
 echo "--- Python client"
 python=$target/clients/python
 if ! environment "$python" python3 clients/conformance/requirements.txt; then

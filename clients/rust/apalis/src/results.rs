@@ -1,0 +1,50 @@
+//! Waiting for tasks with `DQ.AWAIT`.
+
+use crate::{manage, task, DqStorage};
+use apalis_core::backend::{Backend, TaskResult, WaitForCompletion};
+use apalis_core::task::task_id::TaskId;
+use apalis_core::task::Task;
+use dq_client::{Error, Message, Raw, State};
+use futures_util::stream::{BoxStream, FuturesUnordered};
+use futures_util::StreamExt;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+impl<Args, C, Res> WaitForCompletion<Res> for DqStorage<Args, C>
+where
+    Self: Backend<Task = Task<Vec<u8>>, Error = Error> + Send,
+    Res: DeserializeOwned + Send + 'static,
+{
+    type ResultStream = BoxStream<'static, Result<TaskResult<Res>, Error>>;
+
+    /// The results in the order in which they come. A task that is removed before it ends, or that is not kept when it is done,
+    /// is [`Error::Gone`].
+    fn wait_for(&mut self, ids: impl IntoIterator<Item = TaskId>) -> Self::ResultStream {
+        let wait = |id: TaskId| {
+            let message = self.source.queue.wait(manage::id_of(&id), Duration::MAX);
+            async move { Ok(result(id, &message.await?)) }
+        };
+        ids.into_iter().map(wait).collect::<FuturesUnordered<_>>().boxed()
+    }
+
+    async fn check_status(
+        &mut self,
+        ids: impl IntoIterator<Item = TaskId> + Send,
+    ) -> Result<Vec<TaskResult<Res>>, Error> {
+        let mut results = Vec::new();
+        for id in ids.into_iter().collect::<Vec<_>>() {
+            let message = self.source.queue.get(manage::id_of(&id)).await?;
+            let ended = message.filter(|message| matches!(message.state, State::Done | State::Dead));
+            results.extend(ended.map(|message| result(id, &message)));
+        }
+        Ok(results)
+    }
+}
+
+fn result<Res: DeserializeOwned>(task_id: TaskId, message: &Message<Raw>) -> TaskResult<Res> {
+    let result = match message.state {
+        State::Dead => Err(message.error.clone().or(message.reason.clone()).unwrap_or_default()),
+        _ => serde_json::from_slice(message.result_bytes().unwrap_or(b"null")).map_err(|error| error.to_string()),
+    };
+    TaskResult { task_id, attempt: message.attempt as usize, status: task::status(message.state), result }
+}

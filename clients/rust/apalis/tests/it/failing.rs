@@ -1,0 +1,143 @@
+//! Tasks that fail: who decides whether they run again.
+
+use crate::{next, numbers, queue, until, until_dead, with_server, Outcome, HOUR};
+use apalis::layers::retry::RetryPolicy;
+use apalis::layers::WorkerBuilderExt;
+use apalis_core::backend::TaskSink;
+use apalis_core::error::{AbortError, DeferredError, RetryAfterError};
+use apalis_core::task::attempt::Attempt;
+use apalis_core::worker::builder::WorkerBuilder;
+use dq_client::{Client, Settings, State};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::sync::mpsc::unbounded_channel;
+
+/// Retries come at once, and there are `retries` of them.
+async fn declare(client: &Client, retries: i32) {
+    let settings = Settings {
+        retries: Some(retries),
+        backoff: Some((Duration::from_millis(1), Duration::from_millis(1))),
+        ..Settings::default()
+    };
+    queue(client).declare(&settings).await.unwrap();
+}
+
+#[test]
+fn an_abort_is_dead_at_once() {
+    with_server(|client| async move {
+        let mut storage = numbers(&client);
+        storage.push(1).await.unwrap();
+        let handler = |_: u32| async { Outcome::Err(AbortError::new("no address").into()) };
+        let running = tokio::spawn(WorkerBuilder::new("w").backend(storage).build(handler).run());
+        until_dead(&queue(&client), 1).await;
+        let dead = queue(&client).peek(State::Dead, 1).await.unwrap().remove(0);
+        assert_eq!(
+            (dead.attempt, dead.reason.as_deref(), dead.error.as_deref()),
+            (1, Some("rejected"), Some("no address"))
+        );
+        running.abort();
+    });
+}
+
+#[test]
+fn a_panic_that_apalis_catches_is_dead_at_once() {
+    with_server(|client| async move {
+        let mut storage = numbers(&client);
+        storage.push(1).await.unwrap();
+        let handler = |number: u32| async move {
+            assert_eq!(number, 2, "out of paper");
+            Outcome::Ok(())
+        };
+        let running = tokio::spawn(WorkerBuilder::new("w").backend(storage).catch_panic().build(handler).run());
+        until_dead(&queue(&client), 1).await;
+        let dead = queue(&client).peek(State::Dead, 1).await.unwrap().remove(0);
+        assert!(dead.error.unwrap().contains("out of paper"));
+        running.abort();
+    });
+}
+
+#[test]
+fn without_a_retry_layer_the_queue_retries() {
+    with_server(|client| async move {
+        declare(&client, 2).await;
+        let (sender, mut received) = unbounded_channel();
+        let mut storage = numbers(&client);
+        storage.push(1).await.unwrap();
+        let handler = move |_: u32, attempt: Attempt| {
+            let _ = sender.send(attempt.current());
+            async { Outcome::Err("mailbox full".into()) }
+        };
+        let running = tokio::spawn(WorkerBuilder::new("w").backend(storage).build(handler).run());
+        for attempt in 1..=3 {
+            assert_eq!(next(&mut received).await, attempt);
+        }
+        until_dead(&queue(&client), 1).await;
+        let dead = queue(&client).peek(State::Dead, 1).await.unwrap().remove(0);
+        assert_eq!((dead.reason.as_deref(), dead.error.as_deref()), (Some("retries"), Some("mailbox full")));
+        running.abort();
+    });
+}
+
+#[test]
+fn what_a_retry_layer_gives_up_is_not_retried_again() {
+    with_server(|client| async move {
+        declare(&client, 5).await;
+        let (sender, mut received) = unbounded_channel();
+        let mut storage = numbers(&client);
+        storage.push(1).await.unwrap();
+        let handler = move |_: u32, attempt: Attempt| {
+            let _ = sender.send(attempt.current());
+            async { Outcome::Err("mailbox full".into()) }
+        };
+        let worker = WorkerBuilder::new("w").backend(storage).retry(RetryPolicy::retries(2)).build(handler);
+        let running = tokio::spawn(worker.run());
+        until_dead(&queue(&client), 1).await;
+        let runs: Vec<usize> = std::iter::from_fn(|| received.try_recv().ok()).collect();
+        assert_eq!(runs, [1, 2, 3]);
+        assert_eq!(queue(&client).peek(State::Dead, 1).await.unwrap()[0].attempt, 1);
+        running.abort();
+    });
+}
+
+#[test]
+fn a_task_may_say_when_it_runs_again() {
+    with_server(|client| async move {
+        let mut storage = numbers(&client);
+        storage.push(1).await.unwrap();
+        let later = |_: u32| async { Outcome::Err(RetryAfterError::new("closed", HOUR).into()) };
+        let running = tokio::spawn(WorkerBuilder::new("w").backend(storage).build(later).run());
+        until("it waits", || async { queue(&client).len(Some(State::Delayed)).await.unwrap() == 1 }).await;
+        let message = queue(&client).peek(State::Delayed, 1).await.unwrap().remove(0);
+        assert!(message.due > SystemTime::now() + HOUR - Duration::from_secs(60));
+        assert_eq!((message.attempt, message.error.as_deref()), (1, Some("closed")));
+        running.abort();
+    });
+}
+
+#[test]
+fn a_task_that_is_deferred_is_not_counted() {
+    with_server(|client| async move {
+        declare(&client, 0).await;
+        let (sender, mut received) = unbounded_channel();
+        let mut storage = numbers(&client);
+        storage.push(1).await.unwrap();
+        let runs = Arc::new(AtomicUsize::new(0));
+        let handler = move |_: u32, attempt: Attempt| {
+            let (sent, run) = (sender.send(attempt.current()), runs.fetch_add(1, Ordering::Relaxed));
+            async move {
+                sent?;
+                if run < 3 {
+                    return Outcome::Err(DeferredError::new("not yet").into());
+                }
+                Ok(())
+            }
+        };
+        let worker = WorkerBuilder::new("w").backend(storage).build(handler);
+        let running = tokio::spawn(worker.run());
+        until("it is done", || async { queue(&client).info().await.unwrap().unwrap().totals.acked == 1 }).await;
+        let attempts: Vec<usize> = std::iter::from_fn(|| received.try_recv().ok()).collect();
+        assert_eq!(attempts, [1; 4]);
+        running.abort();
+    });
+}

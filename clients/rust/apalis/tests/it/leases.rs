@@ -1,0 +1,176 @@
+//! Workers that die, tasks that are slow, and workers that stop.
+
+use crate::support::{Process, Server};
+use crate::{next, numbers, queue, until, until_empty, with_client, with_server, Outcome, HOUR};
+use apalis::layers::WorkerBuilderExt;
+use apalis_core::backend::TaskSink;
+use apalis_core::task::attempt::Attempt;
+use apalis_core::task::builder::TaskBuilder;
+use apalis_core::task::task_id::TaskId;
+use apalis_core::worker::builder::WorkerBuilder;
+use apalis_core::worker::context::WorkerContext;
+use apalis_core::worker::ext::event_listener::EventListenerExt;
+use dq_client::{Client, State};
+use std::process::Command;
+use std::time::Duration;
+use tokio::sync::mpsc::unbounded_channel;
+
+const LEASE: Duration = Duration::from_millis(600);
+const URL: &str = "APALIS_DQ_TEST_URL";
+
+/// A worker that never ends its task, in a process of its own.
+#[test]
+#[ignore = "it is started by the test below"]
+fn holds_a_task_until_it_is_killed() {
+    let client = Client::open(&std::env::var(URL).unwrap()).unwrap();
+    let storage = numbers(&client).lease(LEASE);
+    let worker = WorkerBuilder::new("first").backend(storage).build(|_: u32| async {
+        tokio::time::sleep(HOUR).await;
+        Outcome::Ok(())
+    });
+    tokio::runtime::Runtime::new().unwrap().block_on(worker.run()).unwrap();
+}
+
+/// Handles what is delivered, and returns the attempt of the first task.
+async fn attempt_of_next(client: &Client) -> usize {
+    let (sender, mut received) = unbounded_channel();
+    let handler = move |_: u32, attempt: Attempt| {
+        let _ = sender.send(attempt.current());
+        async { Outcome::Ok(()) }
+    };
+    let running = tokio::spawn(WorkerBuilder::new("second").backend(numbers(client)).build(handler).run());
+    let attempt = next(&mut received).await;
+    until_empty(&queue(client)).await;
+    running.abort();
+    attempt
+}
+
+#[test]
+fn the_task_of_a_worker_that_was_killed_is_delivered_again_after_its_lease() {
+    let server = Server::start();
+    with_client(&server, |client| async move {
+        numbers(&client).push(1).await.unwrap();
+        let mut first = Command::new(std::env::current_exe().unwrap());
+        first
+            .args(["--exact", "leases::holds_a_task_until_it_is_killed", "--ignored"])
+            .env(URL, server_url(&client).await);
+        let mut first = Process(first.spawn().unwrap());
+        until("it is held", || async { queue(&client).len(Some(State::Inflight)).await.unwrap() == 1 }).await;
+        // It is held for longer than its lease.
+        tokio::time::sleep(2 * LEASE).await;
+        assert_eq!(queue(&client).info().await.unwrap().unwrap().totals.lease_expired, 0);
+        first.0.kill().unwrap();
+        assert_eq!(attempt_of_next(&client).await, 2);
+    });
+}
+
+async fn server_url(client: &Client) -> String {
+    format!("redis://{}", client.servers().await.unwrap()[0])
+}
+
+#[test]
+fn the_task_of_a_worker_that_was_dropped_is_delivered_again_after_its_lease() {
+    with_server(|client| async move {
+        numbers(&client).push(1).await.unwrap();
+        let storage = numbers(&client).lease(LEASE);
+        let worker = WorkerBuilder::new("first").backend(storage).build(|_: u32| async {
+            tokio::time::sleep(HOUR).await;
+            Outcome::Ok(())
+        });
+        let running = tokio::spawn(worker.run());
+        until("it is held", || async { queue(&client).len(Some(State::Inflight)).await.unwrap() == 1 }).await;
+        running.abort();
+        assert_eq!(attempt_of_next(&client).await, 2);
+    });
+}
+
+#[test]
+fn a_task_that_blocks_its_runtime_for_longer_than_its_lease_keeps_it() {
+    with_server(|client| async move {
+        numbers(&client).push(1).await.unwrap();
+        let storage = numbers(&client).lease(LEASE);
+        let worker = WorkerBuilder::new("w").backend(storage).build(|_: u32| async {
+            std::thread::sleep(3 * LEASE);
+            Outcome::Ok(())
+        });
+        let running = tokio::spawn(worker.run());
+        until("it is done", || async {
+            let info = queue(&client).info().await.unwrap().unwrap();
+            assert_eq!((info.totals.lease_expired, info.totals.delivered), (0, info.inflight + info.totals.acked));
+            info.totals.acked == 1
+        })
+        .await;
+        running.abort();
+    });
+}
+
+/// Counts how often a handler's future ends.
+struct Ended(tokio::sync::mpsc::UnboundedSender<()>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+#[test]
+fn the_work_on_a_cancelled_task_ends() {
+    with_server(|client| async move {
+        numbers(&client).push_task(TaskBuilder::new(1).task_id(TaskId::from_string("a")).build()).await.unwrap();
+        let ((sender, mut ended), (errors, mut error)) = (unbounded_channel(), unbounded_channel());
+        let handler = move |_: u32| {
+            let ended = Ended(sender.clone());
+            async move {
+                let _ended = ended;
+                tokio::time::sleep(HOUR).await;
+                Outcome::Ok(())
+            }
+        };
+        let report = move |_: &WorkerContext, event: &apalis_core::worker::event::Event| {
+            if let Some(error) = event.as_error() {
+                let _ = errors.send(error.to_string());
+            }
+        };
+        let worker = WorkerBuilder::new("w").backend(numbers(&client).lease(LEASE)).on_event(report).build(handler);
+        let running = tokio::spawn(worker.run());
+        until("it is held", || async { queue(&client).len(Some(State::Inflight)).await.unwrap() == 1 }).await;
+        queue(&client).cancel("a").await.unwrap();
+        next(&mut ended).await;
+        assert_eq!(next(&mut error).await, apalis_dq::LeaseLost.to_string());
+        running.abort();
+    });
+}
+
+#[test]
+fn a_worker_that_stops_gives_back_what_it_has_not_begun() {
+    with_server(|client| async move {
+        numbers(&client).push_bulk((0..10).collect()).await.unwrap();
+        let worker = WorkerBuilder::new("w").backend(numbers(&client).prefetch(8)).concurrency(1).build(
+            |_: u32, worker: WorkerContext| async move {
+                worker.stop().unwrap();
+                Outcome::Ok(())
+            },
+        );
+        worker.run().await.unwrap();
+        let ready = queue(&client).peek(State::Ready, 10).await.unwrap();
+        assert_eq!((ready.len(), queue(&client).len(None).await.unwrap()), (9, 9));
+        assert!(ready.iter().all(|message| message.attempt == 0));
+    });
+}
+
+#[test]
+fn an_idle_worker_stops() {
+    let server = Server::start();
+    let client = Client::open(&server.url()).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let worker = WorkerBuilder::new("w").backend(numbers(&client)).build(|_: u32| async { Outcome::Ok(()) });
+    let running = runtime.spawn(worker.run_until(async {
+        let _ = stopped.await;
+        std::io::Result::Ok(())
+    }));
+    server.until_blocked(1);
+    stop.send(()).unwrap();
+    runtime.block_on(running).unwrap().unwrap();
+    server.until_blocked(0);
+}
