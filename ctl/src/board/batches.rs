@@ -14,10 +14,13 @@ pub fn info(client: &Client, queue: &[u8], name: &[u8]) -> Result<Option<Fields>
     Ok(Fields::read(reply).ok().flatten())
 }
 
+/// The name of a batch, and what [`info`] says of it.
+type Batch = (Vec<u8>, Fields);
+
 /// The batches of the messages that a queue holds, with what [`info`] says of them. One without messages cannot be found.
 ///
 /// Looks at no more than about `most` messages. `None` if the queue does not exist.
-pub fn find(client: &Client, queue: &[u8], most: usize) -> Result<Option<Vec<(Vec<u8>, Fields)>>, Failure> {
+pub fn find(client: &Client, queue: &[u8], most: usize) -> Result<Option<Vec<Batch>>, Failure> {
     let Some(of_queue) = Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)? else {
         return Ok(None);
     };

@@ -100,7 +100,7 @@ fn chart(title: &str, series: Vec<Series>, axis: Axis) -> Markup {
     };
     let told = |value: f64| match axis {
         Axis::Number if value < 10.0 && value.fract() > 0.05 => format!("{value:.1}"),
-        Axis::Number => crate::text::number::separated(&format!("{value:.0}")),
+        Axis::Number => crate::text::number::separated(format!("{value:.0}")),
         Axis::Time => format!("≤{}", exact(whole(value))),
     };
     let step = STEPS.into_iter().find(|step| (last - first) / step <= TICKS).unwrap_or(1_200_000);

@@ -201,7 +201,7 @@ fn cell(row: &Row, order: &str) -> String {
         "in" => rate(row.rates().and_then(|rates| rates.pushed)),
         "out" => rate(row.rates().and_then(|rates| rates.completed)),
         "oldest-ready" => row.oldest().map_or_else(|| "–".to_owned(), span),
-        order => separated(&row.number(order).to_string()),
+        order => separated(row.number(order)),
     }
 }
 

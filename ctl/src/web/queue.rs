@@ -130,8 +130,8 @@ fn state(app: &App, name: &[u8], info: &Fields, row: &Row) -> Markup {
     let facts = [
         info.int("oldest-ready").map(|_| format!("oldest ready for {}", span(info.number("oldest-ready")))),
         info.int("oldest-inflight").map(|_| format!("oldest delivery {} ago", span(info.number("oldest-inflight")))),
-        Some(format!("{} clients wait", separated(&info.text("waiting-clients")))),
-        Some(format!("{} bytes of payloads", separated(&info.text("payload-bytes")))),
+        Some(format!("{} clients wait", separated(info.text("waiting-clients")))),
+        Some(format!("{} bytes of payloads", separated(info.text("payload-bytes")))),
         Some(info.number("paused-groups")).filter(|paused| *paused > 0).map(|paused| format!("{paused} groups paused")),
     ];
     html! {
