@@ -25,20 +25,13 @@ pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
         return Ok(Outcome::Nothing);
     };
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
-    out.write_all(line::of_queue(queue, &info).as_bytes()).map_err(unwritten)?;
+    out.write_all(line::of_queue(queue, &info).as_bytes())?;
     let lost = collect(client, args, &info, &mut out)?;
-    out.flush().map_err(unwritten)?;
+    out.flush()?;
     if lost > 0 {
         say!("dqctl: not dumped, because they wait for the end of a delivery (REPLACE LATER): {}", messages(lost));
     }
     Ok(Outcome::Done)
-}
-
-fn unwritten(error: io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::from(error),
-        _ => Failure::failed(format!("standard output: {error}; the dump is not complete: free space, and dump again")),
-    }
 }
 
 /// Returns the number of messages that cannot be read, because others occupy their ids until a delivery ends.
@@ -56,7 +49,7 @@ fn collect(client: &Client, args: &DumpArgs, info: &Fields, out: &mut impl Write
                 continue;
             }
             lost += message.int("next").and_then(|next| u64::try_from(next).ok()).unwrap_or(0);
-            out.write_all(line::of_message(queue, &message, lease).as_bytes()).map_err(unwritten)?;
+            out.write_all(line::of_message(queue, &message, lease).as_bytes())?;
             count += 1;
         }
         progress.at(count);

@@ -38,11 +38,7 @@ pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome
     loop {
         text.clear();
         number += 1;
-        let read = lines.read_until(b'\n', &mut text).map_err(|error| {
-            let file = args.file.as_deref().filter(|path| *path != Path::new("-"));
-            let name = file.map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
-            load.stopped(number, &format!("{name}: {error}; name a file that dqctl dump wrote"))
-        })?;
+        let read = lines.read_until(b'\n', &mut text).map_err(|error| load.stopped(number, &error))?;
         match line::read(text.trim_ascii()) {
             _ if read == 0 => break,
             _ if text.trim_ascii().is_empty() => {}

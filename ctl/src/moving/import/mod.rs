@@ -13,7 +13,7 @@ mod source;
 
 use crate::board::names;
 use crate::cli::{ImportArgs, Kind};
-use crate::moving::push::{key, push_all, type_of, NewMessage, Pushed, Refused, BATCH};
+use crate::moving::push::{key, push_all, NewMessage, Pushed, Refused, BATCH};
 use crate::output::progress::Progress;
 use crate::output::Output;
 use crate::server::failure::{Failure, Outcome};
@@ -40,7 +40,6 @@ pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Out
         // A source can be counted before dq is installed.
         names::check(client)?;
     }
-    check_queue(client, queue)?;
     if args.kind == Kind::List && exists(client, source, "list")? {
         return list(client, args, source, output);
     }
@@ -94,16 +93,6 @@ fn list(client: &Client, args: &ImportArgs, source: &[u8], output: &Output) -> R
         return Err(Failure::usage("the elements of a list have no ids, so they can only be moved: add --move"));
     }
     counts.report(args, output)
-}
-
-fn check_queue(client: &Client, queue: &[u8]) -> Result<(), Failure> {
-    match type_of(client, queue)?.as_str() {
-        "none" | "DQ--queue" => Ok(()),
-        other => {
-            let queue = shown(queue);
-            Err(Failure::failed(format!("the key {queue} is a {other}, and not a queue; name another queue")))
-        }
-    }
 }
 
 #[derive(Default)]
