@@ -180,12 +180,4 @@ fn prometheus_scrapes_export_and_answers_the_dashboard() {
         let answer = query(&expression).expect("an answer");
         assert_eq!(answer["status"], "success", "{expression}: {answer}");
     }
-    // All rules are evaluated without an error.
-    eventually("rules are evaluated", || {
-        let Some((_, text)) = get(&address, "/api/v1/rules") else { return false };
-        let answer: Json = serde_json::from_str(&text).expect("JSON");
-        let Some(rules) = answer["data"]["groups"][0]["rules"].as_array() else { return false };
-        assert!(rules.iter().all(|rule| rule["health"] != "err"), "{rules:?}");
-        rules.len() >= 12 && rules.iter().all(|rule| rule["health"] == "ok")
-    });
 }

@@ -173,31 +173,6 @@ fn dead_messages_are_found_on_their_first_day_and_when_they_are_old() {
 }
 
 #[test]
-fn messages_that_die_and_are_moved_away_are_found() {
-    let server = sound();
-    ok(&server, &["create", "q", "--deadforward", "QUEUE q:dead"]);
-    ok(&server, &["push", "q", "x", "--id", "m"]);
-    ok(&server, &["bury", "q", "m", "--error", "timed out"]);
-    eventually("it is moved", || ok(&server, &["info", "q:dead"]).contains("ready\t1"));
-    // Also if somebody has taken them since.
-    server.ask(&["DQ.POP", "q:dead", "NOACK"]);
-    let (_, findings) = doctor(&server, &["--match", "q"]);
-    let expected = ("warning", "look with dqctl dead q:dead --letters --by-error");
-    assert_eq!(of(&findings, "q", "dying"), Some(expected), "{findings:?}");
-}
-
-#[test]
-fn a_dead_letter_queue_that_nobody_pops_needs_no_consumer() {
-    let server = sound();
-    for _ in 0..2 {
-        server.ask(&["DQ.PUSH", "mail:dead", "x", "AT", &ago(60), "HEADERS", "1", "dq-reason", "retries"]);
-    }
-    let (code, findings) = doctor(&server, &[]);
-    assert_eq!((code, severities(&findings, "no-consumer")), (0, vec![]), "{findings:?}");
-    assert_eq!(ok(&server, &["ls", "--trouble"]), "");
-}
-
-#[test]
 fn what_loses_messages_comes_first_and_many_queues_are_one_line_for_people() {
     let server = sound();
     for queue in ["a idle", "b-idle", "c-idle", "d-idle", "full"] {

@@ -128,24 +128,6 @@ fn a_user_who_may_not_remove_a_letter_does_not_push_it_either() {
 }
 
 #[test]
-fn a_letter_goes_back_although_its_id_is_known_for_a_while() {
-    let server = Server::start();
-    ok(&server, &["create", "orders", "--dedupe", "1h", "--retain", "1h", "--deadforward", "QUEUE letters"]);
-    die(&server, "orders", "known");
-    die(&server, "orders", "done");
-    eventually("they are moved", || server.text(&["DQ.LEN", "letters"]) == "2");
-    assert_eq!(dqctl(&server, &["push", "orders", "x", "--id", "known"]).code, 1);
-    server.ask(&["DQ.PUSH", "orders", "x", "ID", "done", "REPLACE"]);
-    server.ask(&["DQ.POP", "orders"]);
-    ok(&server, &["ack", "orders", "done"]);
-    let ran = dqctl(&server, &["redrive", "letters", "--letters"]);
-    assert!((ran.code, ran.out.as_str()) == (0, "1\n") && ran.err.contains("1 message with an id that"), "{ran:?}");
-    let states = [("orders", "known"), ("orders", "done"), ("letters", "done")]
-        .map(|(queue, id)| field(&server, queue, id, "state"));
-    assert_eq!(states, ["ready", "done", "ready"]);
-}
-
-#[test]
 fn two_who_send_letters_back_at_once_send_each_once() {
     let server = Server::start();
     ok(&server, &["create", "orders", "--deadforward", "QUEUE letters"]);

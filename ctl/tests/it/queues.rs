@@ -249,54 +249,6 @@ fn what_died_of_one_cause_in_many_queues_is_counted_and_redriven_together() {
     assert!(none.err.contains("no queue that matches svc:* has such a message"), "{none:?}");
 }
 
-/// Three queues, of which two have two messages in each state that is not done.
-fn two_of_three() -> Server {
-    let server = Server::start();
-    for queue in ["svc:a", "svc:b"] {
-        for id in ["1", "2"] {
-            ok(&server, &["push", queue, "x", "--id", &format!("held-{id}")]);
-            server.ask(&["DQ.POP", queue, "LEASE", "600000", "AS", "w"]);
-            ok(&server, &["push", queue, "x", "--id", &format!("dead-{id}")]);
-            ok(&server, &["bury", queue, &format!("dead-{id}"), "--error", "bad"]);
-            ok(&server, &["push", queue, "x", "--id", &format!("later-{id}"), "--in", "1h"]);
-        }
-    }
-    ok(&server, &["create", "svc:none"]);
-    server
-}
-
-#[test]
-fn many_messages_of_all_queues_that_match_are_changed_after_one_question() {
-    for (args, question, done) in [
-        ("promote 'svc:*'", "Promote 4 delayed messages of 2 queues that match svc:* (svc:a, svc:b)?", "promoted"),
-        (
-            "purge 'svc:*' dead",
-            "Purge 4 dead messages of 2 queues that match svc:* (svc:a, svc:b) for good (dqctl",
-            "purged",
-        ),
-        ("redrive 'svc:*'", "Redrive 4 dead messages of 2 queues that match svc:* (svc:a, svc:b), which", "redriven"),
-        ("release 'svc:*' w", "Release 4 messages of 2 queues that match svc:* (svc:a, svc:b) from", "released"),
-        ("cancel 'svc:*' --where error=bad", "Cancel 4 dead messages of 2 queues that match", "cancelled"),
-        ("bury 'svc:*' --state delayed --older 0", "Bury 4 delayed messages of 2 queues that match", "buried"),
-    ] {
-        let server = two_of_three();
-        let refused = answering(&server, args, true, "n\n").replace('\n', "");
-        assert!(refused.contains(question) && refused.ends_with("dqctl: nothing was changed"), "{args}: {refused}");
-        let unquoted = args.replace('\'', "");
-        let words: Vec<&str> = unquoted.split(' ').chain(["--dry-run"]).collect();
-        assert_eq!(ok(&server, &words), "svc:a\t2\nsvc:b\t2\n", "{args}");
-        let shown = agreeing(&server, args, || {
-            for id in ["dead-3", "later-3", "held-3"] {
-                ok(&server, &["push", "svc:a", "x", "--id", id, "--in", if id == "held-3" { "0" } else { "1h" }]);
-            }
-            ok(&server, &["bury", "svc:a", "dead-3", "--error", "bad"]);
-            server.ask(&["DQ.POP", "svc:a", "LEASE", "600000", "AS", "w"]);
-        });
-        let lines = format!("svc:a  2 {done}\nsvc:b  2 {done}\n4 {done} in 2 queues\n");
-        assert!(shown.ends_with(&lines), "{args}: {shown}");
-    }
-}
-
 #[test]
 fn a_queue_is_deleted_with_all_it_holds() {
     let server = Server::start();

@@ -63,10 +63,6 @@ fn acked(server: &Server, queue: &str) -> u64 {
     server.client().queue::<()>(queue).info().unwrap().map_or(0, |info| info.totals.acked)
 }
 
-fn inflight(server: &Server, queue: &str) -> String {
-    server.text(&["DQ.LEN", queue, "inflight"])
-}
-
 fn stop(work: Work) {
     work.signal("TERM");
     work.until_ended();
@@ -172,27 +168,5 @@ fn a_broken_file_keeps_the_old_workers_and_says_so() {
     eventually("the old worker works", || acked(&server, "q") == 1);
     let said = reload(&server, &work, &good);
     assert!(said.contains("0 workers started, 0 changed, 0 stopped"), "{said}");
-    stop(work);
-}
-
-#[test]
-fn concurrency_is_raised_and_lowered() {
-    let server = Server::start();
-    let work = start(&server, &worker("q", 1, "run", ""));
-    push(&server, "q", &["a", "b", "c", "d", "e"]);
-    eventually("one works", || begun(&server, "run") == 1);
-    reload(&server, &work, &worker("q", 3, "run", ""));
-    eventually("three work", || begun(&server, "run") == 3);
-    assert_eq!(inflight(&server, "q"), "3");
-    reload(&server, &work, &worker("q", 2, "run", ""));
-    go(&server, "a");
-    eventually("the first is done", || acked(&server, "q") == 1);
-    // Two go on, and that is how many there may be.
-    assert_eq!(inflight(&server, "q"), "2");
-    go(&server, "b");
-    eventually("another one begins", || begun(&server, "run") == 4);
-    assert_eq!(inflight(&server, "q"), "2");
-    ["c", "d", "e"].iter().for_each(|id| go(&server, id));
-    eventually("all are done", || acked(&server, "q") == 5);
     stop(work);
 }

@@ -41,25 +41,6 @@ fn payloads_and_names_cannot_control_the_terminal() {
 }
 
 #[test]
-fn trouble_comes_first_in_the_words_of_ls() {
-    let server = Server::start();
-    server.ask(&["DQ.CREATE", "full", "MAXLEN", "1"]);
-    server.ask(&["DQ.PUSH", "full", "x", "DELAY", "3600000"]);
-    server.ask(&["DQ.PAUSE", "full"]);
-    server.ask(&["DQ.PUSH", "fine", "x", "DELAY", "3600000"]);
-    server.ask(&["DQ.PUSH", "held", "x", "GROUP", "g", "AT", "1700000000000"]);
-    server.ask(&["DQ.PAUSE", "held", "GROUP", "g"]);
-    let top = Top::with(&server, (100, 24), "");
-    let states = [("full", "paused, full"), ("held", "groups held"), ("fine", "open")];
-    for (queue, state) in states {
-        eventually(state, || top.line(queue).ends_with(state));
-        assert!(ok(&server, &["ls", queue]).trim_end().ends_with(state));
-    }
-    let place = |queue: &str| top.text().lines().position(|line| line.starts_with(queue));
-    assert!(place("full") < place("held") && place("held") < place("fine"), "{}", top.text());
-}
-
-#[test]
 fn five_thousand_queues_are_sorted_and_filtered() {
     let server = Server::start();
     let client = server.client();

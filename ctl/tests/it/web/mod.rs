@@ -4,7 +4,6 @@ mod acts;
 mod browser;
 mod chrome;
 mod cluster;
-mod large;
 mod pictures;
 mod refusals;
 mod views;
