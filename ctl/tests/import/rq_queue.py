@@ -24,7 +24,8 @@ for job, attempt, retries, dead in zip(failing, [1, 1, 1], [None, 0, 3], [True, 
     job.refresh()
     expected = {"id": f"rq:{job.id}", "due": None, "job": job.id, "description": job.description}
     if dead:
-        jobs.append(expected | {"attempt": attempt, "retries": retries, "dead": "retries"})
+        error = "ZeroDivisionError: division by zero"
+        jobs.append(expected | {"attempt": attempt, "retries": retries, "dead": "retries", "error": error})
     else:
         at = connection.zscore("rq:scheduled:mail", job.id)
         jobs.append(expected | {"attempt": attempt, "retries": retries, "due": int(at * 1000)})

@@ -11,10 +11,15 @@ use crate::server::failure::Failure;
 use crate::server::reply;
 use crate::server::transfer::persistently;
 use crate::text::name::shown;
+use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::blocking::Client;
-use dq_client::{cmd, Cmd};
+use dq_client::{cmd, Cmd, Resend, Value};
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use serde_json::value::RawValue;
 use serde_json::Value as Json;
+
+/// The longest traceback that is read.
+const TRACEBACK: usize = 1 << 20;
 
 type Hash = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -34,17 +39,20 @@ fn field<'a>(hash: &'a Hash, name: &str) -> Option<&'a [u8]> {
 }
 
 /// Turns ids of jobs into elements, by means of their hashes, whose keys begin with `prefix`.
-fn with_hashes(prefix: Vec<u8>, job: impl Fn(Found, &[u8], Hash) -> Element + 'static) -> Convert {
+fn with_hashes(
+    prefix: Vec<u8>,
+    job: impl Fn(&Client, Found, &[u8], Hash) -> Result<Element, Failure> + 'static,
+) -> Convert {
     Box::new(move |client: &Client, all: Vec<Found>| {
         let keys: Vec<Vec<u8>> = all.iter().map(|found| [prefix.as_slice(), &found.value].concat()).collect();
         let hashes = hashes(client, &keys)?;
         let element = |((found, key), hash): ((Found, Vec<u8>), Hash)| match hash.is_empty() {
             // A marker, by which older versions of BullMQ wake workers.
-            true if found.value.starts_with(b"0:") => Element::Foreign,
-            true => Element::Broken(format!("the job {} is gone", shown(&key))),
-            false => job(found, &key, hash),
+            true if found.value.starts_with(b"0:") => Ok(Element::Foreign),
+            true => Ok(Element::Broken(format!("the job {} is gone", shown(&key)))),
+            false => job(client, found, &key, hash),
         };
-        Ok(all.into_iter().zip(keys).zip(hashes).map(element).collect())
+        all.into_iter().zip(keys).zip(hashes).map(element).collect()
     })
 }
 
@@ -54,13 +62,15 @@ pub fn rq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     let key = |kind: &[u8]| [prefix, kind, name].concat();
     let convert = |is_dead: bool| {
         let results = [prefix, b"rq:results:"].concat();
-        with_hashes([prefix, b"rq:job:"].concat(), move |found, key, mut hash| {
-            let (id, past) = (id("rq", &[&found.value]), rq_past(&hash, is_dead));
-            let remove = [key, &[results.as_slice(), &found.value].concat()].map(|key| cmd("DEL").arg(key).clone());
+        with_hashes([prefix, b"rq:job:"].concat(), move |client, found, key, mut hash| {
+            let results = [results.as_slice(), &found.value].concat();
+            let error = if is_dead { rq_error(client, &results)? } else { None };
+            let (id, past) = (id("rq", &[&found.value]), rq_past(&hash, error, is_dead));
+            let remove = [key, &results].map(|key| cmd("DEL").arg(key).clone());
             hash.sort();
             hash.insert(0, (b"id".to_vec(), found.value));
             let message = NewMessage { id, payload: fields_as_json(&hash), due: found.due, ..past };
-            Element::Message { message: Box::new(message), remove: remove.into() }
+            Ok(Element::Message { message: Box::new(message), remove: remove.into() })
         })
     };
     let mut parts = Parts::new();
@@ -70,9 +80,21 @@ pub fn rq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     Ok(parts)
 }
 
+/// The last line of the traceback of a failed job, which its last result has as base64 of what zlib made of it.
+fn rq_error(client: &Client, results: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
+    let last = cmd("XREVRANGE").arg(results).arg("+").arg("-").arg("COUNT").arg(1).clone();
+    let entry = reply::list(client.call(&last, Resend::Harmless)?)?.into_iter().next().unwrap_or(Value::Nil);
+    let fields = reply::list(entry)?.into_iter().nth(1).unwrap_or(Value::Nil);
+    let name = |word: &Value| reply::text(word).as_deref() == Some("exc_string");
+    let text = reply::list(fields)?.into_iter().skip_while(|word| !name(word)).nth(1);
+    let text = text.and_then(|text| BASE64_STANDARD.decode(bytes(text).ok()?).ok());
+    let text = text.and_then(|packed| decompress_to_vec_zlib_with_limit(&packed, TRACEBACK).ok());
+    Ok(text.and_then(|text| text.trim_ascii().rsplit(|byte| *byte == b'\n').next().map(<[u8]>::to_vec)))
+}
+
 /// RQ keeps how many retries are left, but counts those alone that the job itself has asked for. Of the others, it is only
 /// known that the job was started.
-fn rq_past(hash: &Hash, is_dead: bool) -> NewMessage {
+fn rq_past(hash: &Hash, error: Option<Vec<u8>>, is_dead: bool) -> NewMessage {
     let number = |name| std::str::from_utf8(field(hash, name)?).ok()?.parse::<i64>().ok();
     let was_started = is_dead || field(hash, "started_at").is_some_and(|at| !at.is_empty());
     let tried = number("number_of_retries").unwrap_or(0) + i64::from(is_dead);
@@ -80,6 +102,7 @@ fn rq_past(hash: &Hash, is_dead: bool) -> NewMessage {
     NewMessage {
         attempt,
         retries: number("retries_left").map(|left| left + attempt.unwrap_or(0) - i64::from(is_dead)),
+        error,
         dead: is_dead.then(|| b"retries".to_vec()),
         ..NewMessage::default()
     }
@@ -96,7 +119,7 @@ pub fn bullmq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     let key = |rest: &[u8]| [base.as_slice(), rest].concat();
     let convert = |is_dead: bool| {
         let queue = bare.to_vec();
-        with_hashes(base.clone(), move |found, key, hash| bullmq_job(&queue, found, key, &hash, is_dead))
+        with_hashes(base.clone(), move |_, found, key, hash| Ok(bullmq_job(&queue, found, key, &hash, is_dead)))
     };
     let mut parts = Parts::new();
     for list in [b"wait".as_slice(), b"paused"] {
