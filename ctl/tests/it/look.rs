@@ -41,7 +41,7 @@ fn a_message_is_found_in_whichever_queue_it_is() {
     assert_eq!(places, [(r"images:\xff", "delayed"), ("mail", "ready")]);
     assert_eq!(json(&server, &["find", "order-7", "--match", "mail"])[0]["queue"], "mail");
     let none = dqctl(&server, &["find", "order-8"]);
-    assert!(none.code == 1 && none.err.contains("no queue has a message order-8; with --prefix"), "{none:?}");
+    assert!(none.code == 1 && none.err.contains("no queue has a message order-8"), "{none:?}");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn messages_are_found_by_the_beginning_of_their_ids() {
     let listed = ok(&server, &["find", "order-7", "--prefix", "--match", "mail"]);
     assert!(listed.starts_with("mail\torder-71\tready\t") && listed.lines().count() == 2, "{listed}");
     let none = dqctl(&server, &["find", "--prefix", "order-9"]);
-    assert!(none.code == 1 && none.err.contains("no queue has a message whose id begins with order-9"), "{none:?}");
+    assert!(none.code == 1 && none.err.contains("no queue has a message order-9"), "{none:?}");
 }
 
 #[test]
