@@ -5,7 +5,7 @@ use super::log::Log;
 use super::process;
 use crate::server::failure::{Failure, Outcome};
 use dq_client::blocking::{Client, Worker};
-use dq_client::{Context, Event, Metrics, Pool, Raw, Stopper};
+use dq_client::{Context, Event, Metrics, Pool, Raw, Stopped, Stopper};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -23,8 +23,8 @@ pub enum Notice {
     Reload,
     /// SIGTERM or SIGINT.
     Stop,
-    /// A worker has stopped. This many of its handlers were ended before their messages could be given back.
-    Stopped(usize),
+    /// A worker has stopped.
+    Stopped(Stopped),
 }
 
 /// The workers that run, by queue. They can be asked from other threads.
@@ -55,6 +55,8 @@ pub struct Workers {
     /// How many of these have not stopped yet.
     stopping: usize,
     abandoned: usize,
+    /// Whether a second signal ended the grace period.
+    is_forced: bool,
 }
 
 /// The worker of one queue.
@@ -81,6 +83,7 @@ impl Workers {
             stoppers: Vec::new(),
             stopping: 0,
             abandoned: 0,
+            is_forced: false,
         }
     }
 
@@ -142,9 +145,10 @@ impl Workers {
                 }
                 // The second time, running handlers are not waited for.
                 Notice::Stop => self.stoppers.iter().for_each(Stopper::stop),
-                Notice::Stopped(abandoned) => {
+                Notice::Stopped(stopped) => {
                     self.stopping -= 1;
-                    self.abandoned += abandoned;
+                    self.abandoned += stopped.abandoned;
+                    self.is_forced |= stopped.forced;
                     if self.stopping == 0 {
                         self.stoppers.clear();
                     }
@@ -158,6 +162,11 @@ impl Workers {
         if self.abandoned > 0 {
             let text = "handlers were ended before their messages could be given back: they are delivered again when their leases expire";
             return Err(Failure::failed(format!("{} {text}", self.abandoned)));
+        }
+        if self.is_forced {
+            return Err(Failure::failed(
+                "handlers were ended before their grace period was over; their messages were given back",
+            ));
         }
         Ok(Outcome::Done)
     }
@@ -208,7 +217,7 @@ impl Workers {
         self.stopping += 1;
         let notices = self.notices.clone();
         let join = move || {
-            let _ = notices.send(Notice::Stopped(running.join().abandoned));
+            let _ = notices.send(Notice::Stopped(running.join()));
         };
         if let Err(error) = thread::Builder::new().name("dq-join".to_owned()).spawn(join) {
             // The worker stops by itself when it is dropped.
