@@ -5,6 +5,9 @@ use super::listing::{self, ListingOption};
 use super::{Command, Handler};
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) use super::listing::parse;
+
 /// The command.
 pub struct Consumers;
 

@@ -7,6 +7,9 @@ use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::UnixMs;
 use dq_queue::Pause;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) use super::listing::parse;
+
 /// The command.
 pub struct Groups;
 
