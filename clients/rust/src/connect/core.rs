@@ -115,31 +115,67 @@ impl Core {
                 (address, asking) = (next, !is_final);
                 continue;
             }
-            let reply = reply.and_then(reply::checked);
-            match &reply {
-                Err(Error::Lost(_) | Error::Protocol(_)) => self.forget(&address),
-                Err(Error::Unavailable(text)) if text.starts_with("READONLY") => self.forget(&address),
-                _ if blocks => self.keep(link),
-                _ => {}
+            let reply = self.checked(&address, reply);
+            if blocks && reply.is_ok() {
+                self.keep(link);
             }
             return reply;
         }
         Err(moved_too_often())
     }
 
-    /// Sends a command to one server, once.
-    pub async fn call_on(&self, address: &Address, command: &Cmd) -> Result<Value, Error> {
-        let reply = self.shared(address).await?.ask(command, self.options.response_timeout).await;
-        if let Err(Error::Lost(_) | Error::Protocol(_)) = &reply {
-            self.forget(address);
+    /// Reads a reply. The connections to a server that has failed are dropped.
+    fn checked(&self, address: &Address, reply: Result<Value, Error>) -> Result<Value, Error> {
+        let reply = reply.and_then(reply::checked);
+        match &reply {
+            Err(Error::Lost(_) | Error::Protocol(_)) => self.forget(address),
+            Err(Error::Unavailable(text)) if text.starts_with("READONLY") => self.forget(address),
+            _ => {}
         }
         reply
     }
 
-    /// Sends several commands, each once, all of them before the first reply.
+    /// Sends a command to one server, once.
+    pub async fn call_on(&self, address: &Address, command: &Cmd) -> Result<Value, Error> {
+        let reply = self.shared(address).await?.exchange(command, self.options.response_timeout).await;
+        self.checked(address, reply)
+    }
+
+    /// Sends several commands once, those for one server together and in their order.
     pub async fn batch(&self, commands: &[Cmd]) -> Vec<Result<Value, Error>> {
-        let send = |command| self.attempt(command, Resend::Harmless, Duration::ZERO);
-        futures_util::future::join_all(commands.iter().map(send)).await
+        let mut replies = vec![Ok(Value::Nil); commands.len()];
+        let mut parts: HashMap<Address, (Vec<usize>, Pipeline)> = HashMap::new();
+        for (place, (command, reply)) in commands.iter().zip(&mut replies).enumerate() {
+            match self.route(key_of(command).as_deref()).await {
+                Ok(address) => {
+                    let (places, pipeline) = parts.entry(address).or_default();
+                    places.push(place);
+                    pipeline.add_command(command.clone());
+                }
+                Err(error) => *reply = Err(error),
+            }
+        }
+        let sent = parts.into_iter().map(|(address, (places, pipeline))| async move {
+            let exchange =
+                async { self.shared(&address).await?.exchange_all(&pipeline, self.options.response_timeout).await };
+            let received = exchange.await;
+            let mut results = Vec::with_capacity(places.len());
+            for (number, place) in places.into_iter().enumerate() {
+                let reply = received.as_ref().map(|all| all.get(number).cloned().unwrap_or_default());
+                let moved = reply.as_ref().is_ok_and(|reply| redirect(reply, &address).is_some());
+                let result = match reply {
+                    // One after the other, so that they keep their order.
+                    Ok(_) if moved => self.attempt(&commands[place], Resend::Harmless, Duration::ZERO).await,
+                    reply => self.checked(&address, reply.map_err(Error::clone)),
+                };
+                results.push((place, result));
+            }
+            results
+        });
+        for (place, result) in futures_util::future::join_all(sent).await.into_iter().flatten() {
+            replies[place] = result;
+        }
+        replies
     }
 
     /// Sends several commands as one transaction.

@@ -153,6 +153,9 @@ fn a_client_finds_the_keys_of_a_cluster() {
     let queue: Queue<String> = client.queue("q0");
     queue.push(&"stays".to_owned()).id("m").send().unwrap();
     cluster.reshard(slot, owner, (owner + 1) % 3);
+    let lengths = ["q0", "q1", "q0", "q2"].map(|name| cmd("DQ.LEN").arg(name).clone());
+    let lengths: Vec<_> = client.batch(&lengths).into_iter().map(Result::unwrap).collect();
+    assert_eq!(lengths, [1, 0, 1, 0].map(dq_client::Value::Int));
     assert_eq!(queue.pop().one().unwrap().unwrap().payload().unwrap(), "stays");
     assert!(matches!(Client::open("redis+cluster://127.0.0.1:1/2"), Err(Error::Config(_))));
 }
@@ -257,6 +260,15 @@ fn a_push_whose_message_died_meanwhile_counts_as_made() {
     assert_eq!(queue.push(&"hello".to_owned()).id("m").send().unwrap(), Pushed::New("m".into()));
     assert_eq!(lost.load(Ordering::SeqCst), 1);
     assert!(matches!(queue.push(&"hello".to_owned()).id("m").send(), Err(Error::DeadId(_))));
+}
+
+#[test]
+fn commands_of_a_batch_are_executed_in_their_order() {
+    let server = Server::start();
+    let numbers = |key: &str| -> Vec<_> { (0..5_000).map(|n| cmd("RPUSH").arg(key).arg(n).clone()).collect() };
+    assert!(server.client().batch(&numbers("l")).iter().all(Result::is_ok));
+    let expected = (0..5_000).map(|n| n.to_string().into_bytes()).map(dq_client::Value::BulkString).collect();
+    assert!(server.ask(&["LRANGE", "l", "0", "-1"]) == dq_client::Value::Array(expected));
 }
 
 #[test]
