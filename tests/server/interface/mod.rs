@@ -5,6 +5,7 @@ mod docs;
 mod documents;
 mod drawn;
 mod errors;
+mod frozen;
 // The histories of the model.
 #[path = "../../../queue/tests/model/history.rs"]
 #[allow(dead_code, reason = "only what is drawn is of interest here")]
