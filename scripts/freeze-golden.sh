@@ -18,7 +18,7 @@ version=${1:-}
 ! git rev-parse --quiet --verify "refs/tags/v$version" >/dev/null || die "v$version is tagged: its files are never changed"
 [ ! -e "v$version" ] || [ "$again" = yes ] || die "tests/golden/v$version exists; --again replaces it"
 
-format=$(sed -n 's/^pub const VERSION: u8 = \([0-9]*\);.*/\1/p' ../../queue/src/wire/mod.rs)
+format=$(sed -n 's/^pub const VERSION: u8 = \([0-9]*\).*/\1/p' ../../queue/src/wire/mod.rs)
 [ -d "v$format" ] || die "queue/src/wire/mod.rs names no format version that has golden files"
 rm -rf "v$version"
 cp -r "v$format" "v$version"
