@@ -22,14 +22,14 @@ pub use payload::MsgPack;
 pub use payload::{Decode, Encode, Raw};
 pub use queue::{
     BatchInfo, Consumer, DeadFilter, Declared, Delivery, Flow, Forward, GroupInfo, GroupOrder, GroupPause, Headers,
-    Histogram, Id, Info, ListEnd, Message, Meta, Nack, PastError, Pushed, Reason, Receipt, Recurring, Settings, State,
-    Stats, Totals,
+    Histogram, Id, Info, Message, Meta, Nack, PastError, Pushed, Reason, Receipt, Recurring, Settings, State, Stats,
+    Totals,
 };
 pub use request::Resend;
 pub use worker::{Context, Event, Failure, Loss, Metrics, Pool, QueueMetrics, Stopped, Stopper};
 
 /// The commands and values of `redis-rs`, for [`Client::call`].
-pub use redis::{cmd, Cmd, Value};
+pub use redis::{cmd, from_redis_value, Cmd, Value};
 
 /// A client, whose calls are futures. See [`both::Client`].
 pub type Client = connect::Client<Async>;

@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio_util::task::AbortOnDropHandle;
 
 /// How calls are made: [`Async`] or [`Blocking`].
-pub trait Mode: private::Sealed + Sized + Send + Sync + 'static {
+pub trait Mode: private::Sealed + Clone + Send + Sync + 'static {
     /// What a call returns: a future, or the value.
     type Reply<R: Send + 'static>;
 

@@ -80,7 +80,7 @@ impl<T: Encode + 'static, M: Mode> Partitions<T, M> {
     }
 }
 
-impl<T, M> Clone for Partitions<T, M> {
+impl<T, M: Clone> Clone for Partitions<T, M> {
     fn clone(&self) -> Partitions<T, M> {
         Partitions { client: self.client.clone(), topic: self.topic.clone(), queues: self.queues.clone() }
     }

@@ -43,21 +43,8 @@ pub(crate) fn bytes(value: Value) -> Result<Vec<u8>, Error> {
     }
 }
 
-pub(crate) fn text(value: &Value) -> Result<String, Error> {
-    match value {
-        Value::BulkString(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
-        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Ok(text.clone()),
-        Value::Okay => Ok("OK".to_owned()),
-        value => Err(unexpected(value)),
-    }
-}
-
-/// The parts of a page of an iteration: the cursor of the next page, `None` at the end, and the items.
-pub(crate) fn page(value: Value) -> Result<(Option<Vec<u8>>, Vec<Value>), Error> {
-    let mut parts = list(value)?.into_iter();
-    let cursor = bytes(parts.next().unwrap_or_default())?;
-    let items = list(parts.next().unwrap_or_default())?;
-    Ok((Some(cursor).filter(|cursor| cursor != b"0"), items))
+pub(crate) fn text(value: Value) -> Result<String, Error> {
+    Ok(String::from_utf8_lossy(&bytes(value)?).into_owned())
 }
 
 /// An array; null is an empty one.
@@ -96,7 +83,7 @@ pub(crate) struct Fields(BTreeMap<String, Value>);
 
 impl Fields {
     pub fn from(value: Value) -> Result<Fields, Error> {
-        pairs(value)?.into_iter().map(|(name, value)| Ok((text(&name)?, value))).collect::<Result<_, _>>().map(Fields)
+        pairs(value)?.into_iter().map(|(name, value)| Ok((text(name)?, value))).collect::<Result<_, _>>().map(Fields)
     }
 
     /// Reads a field. One that is missing, because the server is older, is like null.
@@ -112,7 +99,7 @@ impl Fields {
 
     /// The fields that were not read, as text: those unknown to this version.
     pub fn unknown(&self) -> BTreeMap<String, String> {
-        let as_text = |value: &Value| text(value).or_else(|_| int(value).map(|number| number.to_string()));
+        let as_text = |value: &Value| text(value.clone()).or_else(|_| int(value).map(|number| number.to_string()));
         self.0.iter().filter_map(|(name, value)| Some((name.clone(), as_text(value).ok()?))).collect()
     }
 }
@@ -132,12 +119,6 @@ impl<F: Field> Part for F {
 impl Part for BTreeMap<String, String> {
     fn read_part(fields: &mut Fields, _: &str) -> Result<Self, Error> {
         Ok(fields.unknown())
-    }
-}
-
-impl<T> Part for PhantomData<fn() -> T> {
-    fn read_part(_: &mut Fields, _: &str) -> Result<Self, Error> {
-        Ok(PhantomData)
     }
 }
 
@@ -173,6 +154,25 @@ macro_rules! reply {
 }
 pub(crate) use reply;
 
+/// Declares a struct that is read from an array: each field from the element at its place, which is null if it is missing.
+macro_rules! row {
+    ($(#[$attribute:meta])* $of:ident$(<$T:ident>)? { $($(#[$doc:meta])* $vis:vis $field:ident: $type:ty,)* }) => {
+        $(#[$attribute])*
+        #[non_exhaustive]
+        pub struct $of$(<$T>)? {
+            $($(#[$doc])* $vis $field: $type,)*
+        }
+
+        impl$(<$T>)? crate::reply::Field for $of$(<$T>)? {
+            fn read(reply: redis::Value) -> Result<Self, crate::Error> {
+                let mut elements = crate::reply::list(reply)?.into_iter();
+                Ok($of { $($field: crate::reply::Field::read(elements.next().unwrap_or_default())?,)* })
+            }
+        }
+    };
+}
+pub(crate) use row;
+
 /// What a field can be read as. Null is zero, empty or `None`, unless the type has no such value.
 pub(crate) trait Field: Sized {
     fn read(value: Value) -> Result<Self, Error>;
@@ -190,6 +190,14 @@ impl<F: Field> Field for Vec<F> {
     }
 }
 
+/// An array of two.
+impl<A: Field, B: Field> Field for (A, B) {
+    fn read(value: Value) -> Result<Self, Error> {
+        let mut elements = list(value)?.into_iter();
+        Ok((A::read(elements.next().unwrap_or_default())?, B::read(elements.next().unwrap_or_default())?))
+    }
+}
+
 macro_rules! numbers {
     ($($number:ty)*) => { $(
         impl Field for $number {
@@ -202,40 +210,75 @@ macro_rules! numbers {
     )* };
 }
 
-numbers!(i8 i32 i64 u32 u64);
+numbers!(i8 i32 i64 u16 u32 u64);
 
-impl Field for bool {
-    fn read(value: Value) -> Result<Self, Error> {
-        i64::read(value).map(|number| number != 0)
+/// Declares how types are read.
+macro_rules! read_as {
+    ($($type:ty, $value:pat => $read:expr;)*) => { $(
+        impl crate::reply::Field for $type {
+            fn read($value: redis::Value) -> Result<Self, crate::Error> {
+                $read
+            }
+        }
+    )* };
+}
+pub(crate) use read_as;
+
+read_as! {
+    bool, value => i64::read(value).map(|number| number != 0);
+    Duration, value => u64::read(value).map(Duration::from_millis);
+    SystemTime, value => u64::read(value).map(time_of);
+    String, value => text(value);
+    Vec<u8>, value => bytes(value);
+    Value, value => Ok(value);
+    // A reply that says nothing.
+    (), _ => Ok(());
+}
+
+impl<T> Field for PhantomData<fn() -> T> {
+    fn read(_: Value) -> Result<Self, Error> {
+        Ok(PhantomData)
     }
 }
 
-impl Field for Duration {
-    fn read(value: Value) -> Result<Self, Error> {
-        u64::read(value).map(Duration::from_millis)
-    }
-}
+/// Declares an enum whose values are words of commands and replies.
+macro_rules! words {
+    ($(#[$attribute:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum $name {
+            $($(#[$doc])* $variant,)*
+        }
 
-impl Field for SystemTime {
-    fn read(value: Value) -> Result<Self, Error> {
-        u64::read(value).map(time_of)
-    }
-}
+        impl $name {
+            /// All of them.
+            pub const ALL: [$name; [$($word),*].len()] = [$($name::$variant),*];
 
-impl Field for String {
-    fn read(value: Value) -> Result<Self, Error> {
-        text(&value)
-    }
-}
+            /// The word for it in commands and replies.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $($name::$variant => $word,)*
+                }
+            }
+        }
 
-impl Field for Vec<u8> {
-    fn read(value: Value) -> Result<Self, Error> {
-        bytes(value)
-    }
-}
+        impl std::str::FromStr for $name {
+            type Err = crate::Error;
 
-impl Field for Value {
-    fn read(value: Value) -> Result<Self, Error> {
-        Ok(value)
-    }
+            fn from_str(text: &str) -> Result<$name, crate::Error> {
+                let found = $name::ALL.into_iter().find(|one| one.as_str().eq_ignore_ascii_case(text));
+                found.ok_or_else(|| crate::Error::Protocol(format!("unknown {} '{text}'", stringify!($name))))
+            }
+        }
+
+        impl AsRef<[u8]> for $name {
+            fn as_ref(&self) -> &[u8] {
+                self.as_str().as_bytes()
+            }
+        }
+
+        crate::reply::read_as! { $name, value => crate::reply::text(value)?.parse(); }
+    };
 }
+pub(crate) use words;

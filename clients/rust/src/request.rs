@@ -1,6 +1,7 @@
 //! Requests: commands as values, with how they are sent and how their replies are read. They never send themselves.
 
-use crate::{reply, Error};
+use crate::reply::Field;
+use crate::Error;
 use redis::{Cmd, ToRedisArgs, Value};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -23,7 +24,7 @@ type Read<R> = Box<dyn FnOnce(Answer) -> Result<R, Error> + Send>;
 
 /// A command, and what its reply means.
 pub(crate) struct Request<R> {
-    /// `None`: the answer is known without the server.
+    /// `None`: it is not sent, and its reply is null.
     pub command: Option<Cmd>,
     pub resend: Resend,
     /// For how long the server may block.
@@ -31,28 +32,32 @@ pub(crate) struct Request<R> {
     pub read: Read<R>,
 }
 
-impl<R: 'static> Request<R> {
-    fn new(command: Command, resend: Resend, read: fn(Value) -> Result<R, Error>) -> Request<R> {
-        let read = move |answer: Answer| read(answer.reply?);
-        Request { command: Some(command.0), resend, wait: Duration::ZERO, read: Box::new(read) }
-    }
-
+impl<R: Field + 'static> Request<R> {
     /// One whose second execution is harmless.
-    pub fn harmless(command: Command, read: fn(Value) -> Result<R, Error>) -> Request<R> {
-        Request::new(command, Resend::Harmless, read)
+    pub fn harmless(command: Command) -> Request<R> {
+        Request::new(command, Resend::Harmless, |answer| R::read(answer.reply?))
     }
 
     /// One that must not be executed twice.
-    pub fn once(command: Command, read: fn(Value) -> Result<R, Error>) -> Request<R> {
-        Request::new(command, Resend::Never, read)
+    pub fn once(command: Command) -> Request<R> {
+        Request::new(command, Resend::Never, |answer| R::read(answer.reply?))
+    }
+}
+
+impl<R: 'static> Request<R> {
+    /// One whose reply is read in a way of its own.
+    pub fn new(
+        command: Command,
+        resend: Resend,
+        read: impl FnOnce(Answer) -> Result<R, Error> + Send + 'static,
+    ) -> Request<R> {
+        let command = Some(command).filter(|command| !command.1).map(|command| command.0);
+        Request { command, resend, wait: Duration::ZERO, read: Box::new(read) }
     }
 
-    /// One that is not sent, because its result is known.
-    pub fn known(result: Result<R, Error>) -> Request<R>
-    where
-        R: Send,
-    {
-        Request { command: None, resend: Resend::Never, wait: Duration::ZERO, read: Box::new(move |_| result) }
+    /// One that is not sent, because it cannot be.
+    pub fn failed(error: Error) -> Request<R> {
+        Request { command: None, resend: Resend::Never, wait: Duration::ZERO, read: Box::new(|_| Err(error)) }
     }
 
     /// The server may block for this time.
@@ -67,15 +72,16 @@ impl<R: 'static> Request<R> {
     }
 }
 
-/// A command, whose first argument is usually the key of a queue.
+/// A command, whose first argument is usually the key of a queue, and whether it lacks the names that it needs: then it is not
+/// sent, and its reply is null.
 #[derive(Clone, Debug)]
-pub(crate) struct Command(pub Cmd);
+pub(crate) struct Command(pub Cmd, bool);
 
 impl Command {
     pub fn new(name: &str, first: impl ToRedisArgs) -> Command {
         let mut command = redis::cmd(name);
         command.arg(first);
-        Command(command)
+        Command(command, false)
     }
 
     pub fn word(mut self, word: impl ToRedisArgs) -> Command {
@@ -89,6 +95,24 @@ impl Command {
             self.0.arg(word.as_ref());
         }
         self
+    }
+
+    /// All of these as words. There must be one.
+    pub fn names<W: AsRef<[u8]>>(self, names: impl IntoIterator<Item = W>) -> Command {
+        let mut names = names.into_iter().peekable();
+        let lacks_names = names.peek().is_none();
+        Command(self.words(names).0, lacks_names)
+    }
+
+    /// The number of these, and all of them as words. There must be one.
+    pub fn counted<W: AsRef<[u8]>>(self, names: impl IntoIterator<Item = W>) -> Command {
+        let names: Vec<W> = names.into_iter().collect();
+        self.word(names.len()).names(names)
+    }
+
+    /// What this makes of it.
+    pub fn with(self, write: impl FnOnce(Command) -> Command) -> Command {
+        write(self)
     }
 
     pub fn maybe(self, name: &str, value: Option<impl ToRedisArgs>) -> Command {
@@ -120,21 +144,6 @@ pub(crate) fn unix_ms(time: SystemTime) -> u64 {
 /// A time that the server gives in milliseconds.
 pub(crate) fn time_of(unix_ms: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(unix_ms)
-}
-
-/// Reads a number.
-pub(crate) fn count(value: Value) -> Result<u64, Error> {
-    reply::count(&value)
-}
-
-/// Reads whether a message was changed.
-pub(crate) fn one(value: Value) -> Result<bool, Error> {
-    count(value).map(|changed| changed == 1)
-}
-
-/// Reads a reply that says nothing.
-pub(crate) fn nothing(_: Value) -> Result<(), Error> {
-    Ok(())
 }
 
 #[cfg(test)]

@@ -292,7 +292,7 @@ impl Core {
     async fn connect(&self, address: &Address, options: &Options) -> Result<Link, Error> {
         let link = Link::open(address, options, &options.target.credentials).await;
         let link = link.inspect_err(|_| self.forget(address))?;
-        if !link.is_master() && matches!(options.target.topology, Topology::Sentinel { .. }) {
+        if !link.is_master && matches!(options.target.topology, Topology::Sentinel { .. }) {
             self.forget(address);
             return Err(Error::Unavailable(format!("READONLY {address} is no longer the master")));
         }

@@ -28,7 +28,7 @@ pub(crate) struct Link {
     address: Address,
     /// The number by which the server knows this connection, if it has said.
     id: Option<i64>,
-    is_master: bool,
+    pub is_master: bool,
     /// When it was opened, and how many ms later the server has last answered.
     opened: Instant,
     answered: Arc<AtomicU64>,
@@ -70,14 +70,15 @@ impl Link {
         // A connection that is lost here has lost no command.
         let is_tls = options.target.tls;
         let lost = |error| match error {
-            // It waits for the rest of what it takes for a command.
-            Error::Lost(text) if is_tls && text.ends_with(NO_REPLY) => {
-                Error::Connect(format!("{text}; the server may not speak TLS on this port"))
+            Error::Lost(text) => {
+                let hint = match (is_tls, text.ends_with(NO_REPLY)) {
+                    // It waits for the rest of what it takes for a command.
+                    (true, true) => "; the server may not speak TLS on this port",
+                    (false, false) => "; the server may expect TLS, and so rediss://",
+                    (true, false) | (false, true) => "",
+                };
+                Error::Connect(text + hint)
             }
-            Error::Lost(text) if !is_tls && !text.ends_with(NO_REPLY) => {
-                Error::Connect(format!("{text}; the server may expect TLS, and so rediss://"))
-            }
-            Error::Lost(text) => Error::Connect(text),
             other => other,
         };
         // A sentinel has no role, and no databases.
@@ -126,7 +127,7 @@ impl Link {
         }
         let id = maybe(self.ask(redis::cmd("CLIENT").arg("ID"), time).await)?;
         let role = maybe(self.ask(&redis::cmd("ROLE"), time).await)?;
-        let role = role.and_then(|role| reply::text(reply::list(role).ok()?.first()?).ok());
+        let role = role.and_then(|role| reply::text(reply::list(role).ok()?.into_iter().next()?).ok());
         self.id = id.and_then(|id| reply::int(&id).ok());
         Ok(Some(role.unwrap_or_else(|| "master".to_owned())).filter(|role| role != "sentinel"))
     }
@@ -137,10 +138,6 @@ impl Link {
 
     pub fn id(&self) -> Option<i64> {
         self.id
-    }
-
-    pub fn is_master(&self) -> bool {
-        self.is_master
     }
 
     /// How long ago the server has last answered.

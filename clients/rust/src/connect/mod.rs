@@ -41,6 +41,7 @@ pub type Sent<M, R> = <M as Mode>::Reply<Result<R, Error>>;
 /// can be used in any asynchronous runtime, and in several.
 ///
 /// A future that is dropped before its end gives its command up, which may have been executed all the same.
+#[derive(Clone)]
 pub struct Client<M> {
     core: Arc<Core>,
     io: Handle,
@@ -173,12 +174,6 @@ impl<M: Mode> Client<M> {
 
     pub(crate) fn io(&self) -> &Handle {
         &self.io
-    }
-}
-
-impl<M> Clone for Client<M> {
-    fn clone(&self) -> Client<M> {
-        Client { core: Arc::clone(&self.core), io: self.io.clone(), mode: PhantomData }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::link::Link;
 use super::options::Options;
 use super::url::{Address, Credentials};
-use crate::reply;
+use crate::reply::Field;
 use crate::Error;
 
 /// Asks one sentinel after the other, and returns the address of the first one that knows the master.
@@ -27,10 +27,8 @@ async fn ask(sentinel: &Address, master: &str, credentials: &Credentials, option
     let link = Link::open(sentinel, options, credentials).await?;
     let mut command = redis::cmd("SENTINEL");
     command.arg("GET-MASTER-ADDR-BY-NAME").arg(master);
-    let address = reply::list(link.ask(&command, options.connect_timeout).await?)?;
-    let [host, port] = address.as_slice() else {
-        return Err(Error::Unavailable(format!("the sentinel {sentinel} does not know a master {master}")));
-    };
-    let port = u16::try_from(reply::int(port)?).map_err(|_| Error::Protocol("a port".to_owned()))?;
-    Ok(Address::Tcp(reply::text(host)?, port))
+    let address = link.ask(&command, options.connect_timeout).await?;
+    let unknown = || Error::Unavailable(format!("the sentinel {sentinel} does not know a master {master}"));
+    let (host, port) = <Option<_>>::read(address)?.ok_or_else(unknown)?;
+    Ok(Address::Tcp(host, port))
 }

@@ -1,7 +1,7 @@
 //! Which node of a cluster has which keys.
 
 use super::url::Address;
-use crate::reply;
+use crate::reply::{row, Field};
 use crate::Error;
 use redis::Value;
 use std::collections::BTreeMap;
@@ -26,6 +26,9 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
+row! { Range { first: u16, last: u16, master: Node, } }
+row! { Node { host: Option<String>, port: u16, } }
+
 /// The known layout of a cluster: ranges of slots, each by its first slot.
 #[derive(Default)]
 pub(crate) struct Slots {
@@ -38,17 +41,8 @@ impl Slots {
     /// Reads the reply of `CLUSTER SLOTS`, which `asked` sent: it leaves out its own host if it does not know it.
     pub fn read(reply: Value, asked: &Address) -> Result<Slots, Error> {
         let mut slots = Slots::default();
-        for range in reply::list(reply)? {
-            let mut range = reply::list(range)?.into_iter();
-            let mut next = || range.next().ok_or_else(|| Error::Protocol("a short range of slots".to_owned()));
-            let (first, last, master) = (reply::int(&next()?)?, reply::int(&next()?)?, reply::list(next()?)?);
-            let [host, port, ..] = master.as_slice() else {
-                return Err(Error::Protocol("a node without an address".to_owned()));
-            };
-            let host = if *host == Value::Nil { String::new() } else { reply::text(host)? };
-            let address = address_of(&host, reply::int(port)?, asked);
-            let slot = |number: i64| u16::try_from(number).map_err(|_| Error::Protocol(format!("slot {number}")));
-            slots.ranges.insert(slot(first)?, (slot(last)?, address));
+        for Range { first, last, master: Node { host, port } } in <Vec<Range>>::read(reply)? {
+            slots.ranges.insert(first, (last, address_of(&host.unwrap_or_default(), port, asked)));
         }
         Ok(slots)
     }
@@ -75,8 +69,7 @@ impl Slots {
     }
 }
 
-fn address_of(host: &str, port: i64, asked: &Address) -> Address {
-    let port = u16::try_from(port).unwrap_or_default();
+fn address_of(host: &str, port: u16, asked: &Address) -> Address {
     match asked {
         Address::Tcp(own, _) if host.is_empty() || host == "?" => Address::Tcp(own.clone(), port),
         _ => Address::Tcp(host.to_owned(), port),

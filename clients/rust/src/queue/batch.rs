@@ -1,48 +1,29 @@
 //! Batches: a message that follows when all messages of a batch have ended.
 
-use super::id::Id;
-use super::options::{message_options, options, sent_by_await, Options};
-use super::Queue;
+use super::commands::commands;
+use super::options::{builder, message_options, once, options};
+use super::{Id, Queue};
 use crate::connect::Sent;
-use crate::mode::{Async, Mode};
+use crate::mode::Mode;
 use crate::payload::Encode;
-use crate::reply::{reply, Field};
-use crate::request::{count, millis, Request};
-use crate::Error;
-use std::future::IntoFuture;
+use crate::reply::reply;
+use crate::request::{millis, Request};
 use std::time::{Duration, SystemTime};
 
 /// One batch of a queue: what `Queue::batch` returns. Messages join it with `Push::batch`.
 #[derive(Debug)]
 pub struct Batch<T, M> {
-    queue: Queue<T, M>,
-    name: Vec<u8>,
-}
-
-impl<T: 'static, M: Mode> Queue<T, M> {
-    /// The batch of this name, of 1 to 255 bytes.
-    pub fn batch(&self, name: impl AsRef<[u8]>) -> Batch<T, M> {
-        Batch { queue: self.clone(), name: name.as_ref().to_vec() }
-    }
+    pub(super) queue: Queue<T, M>,
+    pub(super) name: Vec<u8>,
 }
 
 impl<T: 'static, M: Mode> Batch<T, M> {
-    /// How far the batch is; `None` if there is none of this name.
-    ///
-    /// # Errors
-    /// Those of every command.
-    pub fn info(&self) -> Sent<M, Option<BatchInfo>> {
-        let command = self.queue.command("DQ.BATCHINFO").word(&self.name);
-        self.queue.client.send(Request::harmless(command, Field::read))
-    }
-
-    /// Removes the members that are not dead, and the batch, so that nothing follows. Returns how many messages that
-    /// were. Sent only once.
-    ///
-    /// # Errors
-    /// Those of every command.
-    pub fn cancel(&self) -> Sent<M, u64> {
-        self.queue.once(self.queue.command("DQ.BATCH").word(&self.name).word("CANCEL"))
+    commands! { self, self.queue;
+        /// How far the batch is; `None` if there is none of this name.
+        harmless info() -> Option<BatchInfo> = "DQ.BATCHINFO".word(&self.name);
+        /// Removes the members that are not dead, and the batch, so that nothing follows. Returns how many messages that
+        /// were. Sent only once.
+        once cancel() -> u64 = "DQ.BATCH".word(&self.name).word("CANCEL");
     }
 
     /// Declares what follows once no member is left, in place of what was declared before.
@@ -50,23 +31,23 @@ impl<T: 'static, M: Mode> Batch<T, M> {
     where
         T: Encode,
     {
-        Then {
-            queue: self.queue.clone(),
-            name: self.name.clone(),
-            payload: payload.encode(),
-            options: Options::default(),
-        }
+        let command = |payload| self.queue.command("DQ.BATCH").word(&self.name).word("THEN").word(payload);
+        Then::new(&self.queue, payload.encode().map(command), once)
     }
 }
 
-/// What follows a batch: options, and then `.await`, or [`Then::send`].
-#[must_use = "nothing follows until it is sent"]
-#[derive(Debug)]
-pub struct Then<T, M> {
-    queue: Queue<T, M>,
-    name: Vec<u8>,
-    payload: Result<Vec<u8>, Error>,
-    options: Options,
+builder! {
+    /// What follows a batch: options, and then `.await`, or [`Then::send`].
+    Then<T> -> u64;
+    /// Closes the batch. Returns how many members are left; if it is 0, the message was pushed at once. Sent only once,
+    /// because the batch may have ended after a first execution, and a second one would begin another.
+    ///
+    /// The message has headers that say how the batch ended: `dq-batch`, `dq-batch-total`, `dq-batch-acked`,
+    /// `dq-batch-dead`, `dq-batch-cancelled`.
+    ///
+    /// # Errors
+    /// [`TooLarge`](crate::Error::TooLarge), [`Encode`](crate::Error::Encode); and those of every command.
+    send
 }
 
 impl<T: 'static, M: Mode> Then<T, M> {
@@ -78,28 +59,7 @@ impl<T: 'static, M: Mode> Then<T, M> {
         /// How long after the end of the batch the message is due.
         delay(delay: Duration) = "DELAY" millis(delay);
     }
-
-    /// Closes the batch. Returns how many members are left; if it is 0, the message was pushed at once. Sent only once,
-    /// because the batch may have ended after a first execution, and a second one would begin another.
-    ///
-    /// The message has headers that say how the batch ended: `dq-batch`, `dq-batch-total`, `dq-batch-acked`,
-    /// `dq-batch-dead`, `dq-batch-cancelled`.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`], [`Error::Encode`]; and those of every command.
-    pub fn send(self) -> Sent<M, u64> {
-        let Then { queue, name, payload, options } = self;
-        queue.client.send(match payload {
-            Ok(payload) => {
-                let command = queue.command("DQ.BATCH").word(name).word("THEN").word(payload);
-                Request::once(options.write(command), count)
-            }
-            Err(error) => Request::known(Err(error)),
-        })
-    }
 }
-
-sent_by_await!(Then<T>, u64);
 
 reply! {
     /// How far a batch is.

@@ -1,15 +1,14 @@
 //! Done messages: completing a delivery with a result, and waiting for it.
 
-use super::options::{options, sent_by_await, Options};
+use super::options::{builder, harmless, options, value};
 use super::{Id, Message, Queue, State};
 use crate::connect::{after, Backoff, Core, Sent};
-use crate::mode::{Async, Mode};
+use crate::mode::Mode;
 use crate::payload::Encode;
-use crate::reply::{self, Field};
-use crate::request::{millis, one, Request, Resend};
+use crate::reply::Field;
+use crate::request::{millis, Resend};
 use crate::Error;
 use redis::Value;
-use std::future::IntoFuture;
 use std::time::{Duration, Instant};
 
 /// The largest result that a queue keeps.
@@ -19,14 +18,16 @@ const SLICE: Duration = Duration::from_secs(5);
 /// The shortest time to keep a result, because the client that waits for it may have to reconnect.
 pub(super) const SHORTEST_RETAIN: Duration = Duration::from_secs(60);
 
-/// An acknowledgement with a result: options, and then `.await`, or [`Complete::send`].
-#[must_use = "a delivery is completed when this is sent"]
-#[derive(Debug)]
-pub struct Complete<T, M> {
-    queue: Queue<T, M>,
-    delivery: Vec<u8>,
-    result: Result<Option<Vec<u8>>, Error>,
-    options: Options,
+builder! {
+    /// An acknowledgement with a result: options, and then `.await`, or [`Complete::send`].
+    Complete<T> -> bool;
+    /// Completes the delivery. False: the message was delivered again, or removed.
+    ///
+    /// If neither the message, the queue nor this command has a `RETAIN`, the result is lost.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if the result is too large, [`Error::Encode`], and those of every command.
+    send
 }
 
 impl<T: 'static, M: Mode> Complete<T, M> {
@@ -37,31 +38,14 @@ impl<T: 'static, M: Mode> Complete<T, M> {
 
     /// The result of the work, of at most 65,536 bytes. It is encoded as payloads are.
     pub fn result<R: Encode>(mut self, result: &R) -> Self {
-        self.result = result.encode().map(Some);
+        match result.encode() {
+            Ok(bytes) if bytes.len() <= RESULT_BYTES => self.options.set("RESULT", value(bytes)),
+            Ok(bytes) => self.command = Err(too_large(bytes.len())),
+            Err(error) => self.command = Err(error),
+        }
         self
     }
-
-    /// Completes the delivery. False: the message was delivered again, or removed.
-    ///
-    /// If neither the message, the queue nor this command has a `RETAIN`, the result is lost.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`] if the result is too large, [`Error::Encode`], and those of every command.
-    pub fn send(self) -> Sent<M, bool> {
-        let Complete { queue, delivery, result, options } = self;
-        let length = |result: &Option<Vec<u8>>| result.as_ref().map_or(0, Vec::len);
-        queue.client.send(match result {
-            Err(error) => Request::known(Err(error)),
-            Ok(result) if length(&result) > RESULT_BYTES => Request::known(Err(too_large(length(&result)))),
-            Ok(result) => {
-                let command = queue.command("DQ.COMPLETE").word(delivery).maybe("RESULT", result);
-                Request::harmless(options.write(command), one)
-            }
-        })
-    }
 }
-
-sent_by_await!(Complete<T>, bool);
 
 pub(crate) fn too_large(bytes: usize) -> Error {
     Error::TooLarge(format!("the result of {bytes} bytes exceeds the {RESULT_BYTES} bytes that a queue keeps"))
@@ -70,8 +54,7 @@ pub(crate) fn too_large(bytes: usize) -> Error {
 impl<T: 'static, M: Mode> Queue<T, M> {
     /// Acknowledges a delivery with a result: `queue.complete(&delivery).result(&sum).await?`.
     pub fn complete(&self, delivery: impl AsRef<[u8]>) -> Complete<T, M> {
-        let delivery = delivery.as_ref().to_vec();
-        Complete { queue: self.clone(), delivery, result: Ok(None), options: Options::default() }
+        Complete::new(self, Ok(self.command("DQ.COMPLETE").word(delivery.as_ref())), harmless)
     }
 
     /// Waits until a message is done or dead, and returns it. A lost connection does not end the wait: the server is
@@ -117,6 +100,6 @@ impl<T: 'static, M: Mode> Queue<T, M> {
         }
         // Null is the answer both if the queue does not hold the message and if it is not completed yet.
         let command = self.command("DQ.GET").word(id.as_ref());
-        reply::optional(core.attempt(&command.0, Resend::Harmless, Duration::ZERO).await?, Field::read)
+        Field::read(core.attempt(&command.0, Resend::Harmless, Duration::ZERO).await?)
     }
 }

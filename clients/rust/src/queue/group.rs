@@ -1,12 +1,11 @@
-//! Groups: messages that are delivered in order, by default one at a time.
+//! Groups, whose messages are delivered in order, by default one at a time; and consumers, which hold messages.
 
-use super::message::{Message, State};
-use super::Queue;
+use super::commands::commands;
+use super::{Message, Queue, State};
 use crate::connect::Sent;
 use crate::mode::Mode;
-use crate::reply::{self, Field};
-use crate::request::millis;
-use crate::Error;
+use crate::reply::{read_as, row};
+use crate::request::{millis, Request};
 use redis::Value;
 use std::time::{Duration, SystemTime};
 
@@ -18,46 +17,27 @@ pub struct Group<T, M> {
 }
 
 impl<T: 'static, M: Mode> Group<T, M> {
-    /// How many messages of the group are in a state; without one, how many are neither dead nor done. Done messages belong
-    /// to no group.
-    ///
-    /// # Errors
-    /// Those of every command.
-    pub fn len(&self, state: Option<State>) -> Sent<M, u64> {
-        self.queue.len_of(state, Some(&self.name))
-    }
-
-    /// The first messages of a state, in the order of the group.
-    ///
-    /// # Errors
-    /// Those of every command.
-    pub fn peek(&self, state: State, count: u32) -> Sent<M, Vec<Message<T>>> {
-        self.queue.peek_in(state, count, Some(&self.name))
-    }
-
-    /// Removes messages of the group. See [`Queue::purge`].
-    ///
-    /// # Errors
-    /// Those of every command.
-    pub fn purge(&self, states: &[State], count: Option<u32>) -> Sent<M, u64> {
-        self.queue.once(self.queue.purge_command(states, count).word("GROUP").word(&self.name))
-    }
-
-    /// Suspends the deliveries of the group, for a time or until [`Group::resume`], whether or not it has messages.
-    ///
-    /// # Errors
-    /// [`Error::NoQueue`] if the queue does not exist.
-    pub fn pause(&self, time: Option<Duration>) -> Sent<M, ()> {
-        let command = self.queue.command("DQ.PAUSE").word("GROUP").word(&self.name);
-        self.queue.tell(command.maybe("FOR", time.map(millis)))
-    }
-
-    /// Resumes the deliveries of the group.
-    ///
-    /// # Errors
-    /// [`Error::NoQueue`] if the queue does not exist.
-    pub fn resume(&self) -> Sent<M, ()> {
-        self.queue.tell(self.queue.command("DQ.RESUME").word("GROUP").word(&self.name))
+    commands! { self, self.queue;
+        /// How many messages of the group are in a state; without one, how many are neither dead nor done. Done messages belong
+        /// to no group.
+        harmless len(state: Option<State>) -> u64 = "DQ.LEN".words(state).word("GROUP").word(&self.name);
+        /// The first messages of a state, in the order of the group.
+        harmless peek(state: State, count: u32) -> Vec<Message<T>>
+            = "DQ.PEEK".words([state]).word("COUNT").word(count).word("GROUP").word(&self.name);
+        /// Removes messages of the group. See [`Queue::purge`].
+        once purge(states: &[State], count: Option<u32>) -> u64
+            = "DQ.PURGE".words(states).maybe("COUNT", count).word("GROUP").word(&self.name);
+        /// Suspends the deliveries of the group, for a time or until [`Group::resume`], whether or not it has messages.
+        ///
+        /// # Errors
+        /// [`Error::NoQueue`] if the queue does not exist.
+        harmless pause(time: Option<Duration>) -> ()
+            = "DQ.PAUSE".word("GROUP").word(&self.name).maybe("FOR", time.map(millis));
+        /// Resumes the deliveries of the group.
+        ///
+        /// # Errors
+        /// [`Error::NoQueue`] if the queue does not exist.
+        harmless resume() -> () = "DQ.RESUME".word("GROUP").word(&self.name);
     }
 }
 
@@ -73,38 +53,41 @@ pub enum GroupPause {
     Endless,
 }
 
-/// The counts of a group.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct GroupInfo {
-    /// The name.
-    pub name: Vec<u8>,
-    /// Messages that wait, whether or not they are due.
-    pub waiting: u64,
-    /// Messages that are in flight or wait for a retry.
-    pub occupied: u64,
-    /// The earliest due time of the waiting messages.
-    pub oldest_due: Option<SystemTime>,
-    /// Whether it is paused.
-    pub pause: GroupPause,
-    /// When its rate allows a delivery again; `None` if it does now.
-    pub next_delivery: Option<SystemTime>,
+read_as! {
+    GroupPause, value => match value {
+        Value::Int(0) => Ok(GroupPause::Off),
+        until => Ok(crate::reply::optional(until, SystemTime::read)?.map_or(GroupPause::Endless, GroupPause::Until)),
+    };
 }
 
-impl GroupInfo {
-    pub(super) fn read(reply: Value) -> Result<GroupInfo, Error> {
-        let mut parts = reply::list(reply)?.into_iter();
-        let mut next = || parts.next().unwrap_or_default();
-        Ok(GroupInfo {
-            name: reply::bytes(next())?,
-            waiting: Field::read(next())?,
-            occupied: Field::read(next())?,
-            oldest_due: Field::read(next())?,
-            pause: match next() {
-                Value::Int(0) => GroupPause::Off,
-                until => <Option<_>>::read(until)?.map_or(GroupPause::Endless, GroupPause::Until),
-            },
-            next_delivery: Field::read(next())?,
-        })
+row! {
+    /// The counts of a group.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    GroupInfo {
+        /// The name.
+        pub name: Vec<u8>,
+        /// Messages that wait, whether or not they are due.
+        pub waiting: u64,
+        /// Messages that are in flight or wait for a retry.
+        pub occupied: u64,
+        /// The earliest due time of the waiting messages.
+        pub oldest_due: Option<SystemTime>,
+        /// Whether it is paused.
+        pub pause: GroupPause,
+        /// When its rate allows a delivery again; `None` if it does now.
+        pub next_delivery: Option<SystemTime>,
+    }
+}
+
+row! {
+    /// A consumer that holds messages, because it popped them under its name: see `Pop::named`.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    Consumer {
+        /// The name.
+        pub name: Vec<u8>,
+        /// How many messages it holds.
+        pub inflight: u64,
+        /// When the oldest of these deliveries began.
+        pub oldest_delivery: SystemTime,
     }
 }

@@ -1,9 +1,7 @@
 //! Headers: what is said about a message besides its payload.
 
-use crate::reply::{self, Field};
+use crate::reply::{self, read_as};
 use crate::request::Command;
-use crate::Error;
-use redis::Value;
 use std::collections::BTreeMap;
 
 /// The headers of a message: values by their names. Both are any bytes.
@@ -48,12 +46,12 @@ impl Headers {
     }
 }
 
-impl Field for Headers {
-    /// Reads a map, or the flat array that stands for it in RESP2; no headers if it is missing.
-    fn read(value: Value) -> Result<Headers, Error> {
+// A map, or the flat array that stands for it in RESP2; no headers if it is missing.
+read_as! {
+    Headers, value => {
         let pairs = reply::optional(value, reply::pairs)?.unwrap_or_default();
         pairs.into_iter().map(|(name, value)| Ok((reply::bytes(name)?, reply::bytes(value)?))).collect()
-    }
+    };
 }
 
 impl<N: AsRef<[u8]>, V: AsRef<[u8]>> FromIterator<(N, V)> for Headers {

@@ -1,9 +1,7 @@
 //! The names of messages and of their deliveries.
 
 use crate::connect::random;
-use crate::reply::{self, Field};
-use crate::Error;
-use redis::Value;
+use crate::reply::{self, read_as};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
@@ -17,6 +15,10 @@ pub struct Id(Vec<u8>);
 pub struct Receipt(Vec<u8>);
 
 impl Id {
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Id {
+        Id(bytes)
+    }
+
     /// An id that no other push has, with which a push can be repeated.
     pub(crate) fn unique() -> Id {
         static PROCESS: OnceLock<String> = OnceLock::new();
@@ -29,10 +31,6 @@ impl Id {
 macro_rules! name {
     ($name:ident) => {
         impl $name {
-            pub(crate) fn from_bytes(bytes: Vec<u8>) -> $name {
-                $name(bytes)
-            }
-
             /// The text, or `None` if the bytes are not UTF-8.
             #[must_use]
             pub fn as_str(&self) -> Option<&str> {
@@ -40,11 +38,7 @@ macro_rules! name {
             }
         }
 
-        impl Field for $name {
-            fn read(value: Value) -> Result<$name, Error> {
-                reply::bytes(value).map($name)
-            }
-        }
+        read_as! { $name, value => reply::bytes(value).map($name); }
 
         impl AsRef<[u8]> for $name {
             fn as_ref(&self) -> &[u8] {
@@ -55,12 +49,6 @@ macro_rules! name {
         impl From<&str> for $name {
             fn from(text: &str) -> $name {
                 $name(text.as_bytes().to_vec())
-            }
-        }
-
-        impl PartialEq<str> for $name {
-            fn eq(&self, text: &str) -> bool {
-                self.0 == text.as_bytes()
             }
         }
 

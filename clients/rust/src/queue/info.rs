@@ -1,9 +1,8 @@
 //! The replies of `DQ.INFO` and `DQ.STATS`.
 
 use super::settings::Settings;
-use crate::reply::{self, reply, Field, Fields, Part};
+use crate::reply::{reply, Fields, Part};
 use crate::Error;
-use redis::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
@@ -186,11 +185,6 @@ impl Histogram {
 
 impl Part for Histogram {
     fn read_part(fields: &mut Fields, name: &str) -> Result<Histogram, Error> {
-        let bucket = |pair: Value| match <[Value; 2]>::try_from(reply::list(pair)?) {
-            Ok([bound, count]) => Ok((Field::read(bound)?, Field::read(count)?)),
-            Err(_) => Err(Error::Protocol(format!("a bucket of {name}"))),
-        };
-        let buckets = reply::list(fields.get(name)?)?.into_iter().map(bucket).collect::<Result<_, _>>()?;
-        Ok(Histogram { buckets, sum: fields.get(&format!("{name}-sum-ms"))? })
+        Ok(Histogram { buckets: fields.get(name)?, sum: fields.get(&format!("{name}-sum-ms"))? })
     }
 }

@@ -3,66 +3,33 @@
 use super::headers::Headers;
 use super::id::{Id, Receipt};
 use crate::payload::Decode;
-use crate::reply::{self, fields, reply, Field, Fields, Part};
+use crate::reply::{fields, reply, row, words, Fields, Part};
 use crate::Error;
-use redis::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
-use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-/// The state of a message.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[non_exhaustive]
-pub enum State {
-    /// It waits for its due time.
-    Delayed,
-    /// It is due, and waits for a consumer.
-    Ready,
-    /// It was delivered, and its lease runs.
-    Inflight,
-    /// It failed for good, and is kept for inspection.
-    Dead,
-    /// It was completed, and is kept for a time.
-    Done,
-}
-
-impl State {
-    /// All states.
-    pub const ALL: [State; 5] = [State::Delayed, State::Ready, State::Inflight, State::Dead, State::Done];
-
-    /// The word for it in commands and replies.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            State::Delayed => "delayed",
-            State::Ready => "ready",
-            State::Inflight => "inflight",
-            State::Dead => "dead",
-            State::Done => "done",
-        }
+words! {
+    /// The state of a message.
+    #[non_exhaustive]
+    State {
+        /// It waits for its due time.
+        Delayed = "delayed",
+        /// It is due, and waits for a consumer.
+        Ready = "ready",
+        /// It was delivered, and its lease runs.
+        Inflight = "inflight",
+        /// It failed for good, and is kept for inspection.
+        Dead = "dead",
+        /// It was completed, and is kept for a time.
+        Done = "done",
     }
 }
 
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for State {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<State, Error> {
-        let found = State::ALL.into_iter().find(|state| state.as_str().eq_ignore_ascii_case(text));
-        found.ok_or_else(|| Error::Protocol(format!("unknown state '{text}'")))
-    }
-}
-
-impl Field for State {
-    fn read(value: Value) -> Result<State, Error> {
-        reply::text(&value)?.parse()
     }
 }
 
@@ -134,26 +101,16 @@ reply! {
     }
 }
 
-/// Why an attempt failed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct PastError {
-    /// The number of the delivery.
-    pub attempt: u32,
-    /// When the delivery ended.
-    pub at: SystemTime,
-    /// The text that the consumer gave.
-    pub text: String,
-}
-
-impl Field for PastError {
-    fn read(value: Value) -> Result<PastError, Error> {
-        match <[Value; 3]>::try_from(reply::list(value)?) {
-            Ok([attempt, at, text]) => {
-                Ok(PastError { attempt: Field::read(attempt)?, at: Field::read(at)?, text: Field::read(text)? })
-            }
-            Err(other) => Err(Error::Protocol(format!("an error with {} parts", other.len()))),
-        }
+row! {
+    /// Why an attempt failed.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    PastError {
+        /// The number of the delivery.
+        pub attempt: u32,
+        /// When the delivery ended.
+        pub at: SystemTime,
+        /// The text that the consumer gave.
+        pub text: String,
     }
 }
 

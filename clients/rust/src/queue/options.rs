@@ -1,14 +1,22 @@
-//! The options of commands, each declared once for all builders that have it.
+//! Builders: commands whose options are set by methods, each option declared once for all builders that have it.
 
-use super::Headers;
-use crate::request::Command;
+use super::{Headers, Id};
+use crate::reply::Field;
+use crate::request::{Command, Request};
 use redis::ToRedisArgs;
+use std::time::Duration;
 
 /// Options with their values. The last value of each counts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Options {
     words: Vec<(&'static str, Vec<Vec<u8>>)>,
     pub headers: Headers,
+    /// For how long the server may block.
+    pub wait: Duration,
+    /// Of a push: the number of its messages, their ids, and whether the client leaves it to the server to choose ids.
+    pub messages: usize,
+    pub ids: Vec<Id>,
+    pub once: bool,
 }
 
 impl Options {
@@ -33,10 +41,71 @@ impl Options {
     }
 }
 
+/// How a builder becomes a request: from what precedes the options, and these.
+pub(crate) type Make<R> = fn(Command, Options) -> Request<R>;
+
+/// The request of a builder whose second execution is harmless.
+pub(super) fn harmless<R: Field + 'static>(command: Command, options: Options) -> Request<R> {
+    Request::harmless(options.write(command))
+}
+
+/// The request of a builder that must not be executed twice.
+pub(super) fn once<R: Field + 'static>(command: Command, options: Options) -> Request<R> {
+    Request::once(options.write(command)).waiting(options.wait)
+}
+
 /// The words of a value.
 pub(crate) fn value(value: impl ToRedisArgs) -> Vec<Vec<u8>> {
     value.to_redis_args()
 }
+
+/// Declares a builder with the method that sends it, as `.await` does.
+macro_rules! builder {
+    ($(#[$doc:meta])* $name:ident<$T:ident> -> $result:ty; $(#[$send_doc:meta])* $send:ident) => {
+        $(#[$doc])*
+        #[must_use = "nothing is done until it is sent"]
+        #[derive(Debug)]
+        pub struct $name<$T, M> {
+            queue: super::Queue<$T, M>,
+            /// What precedes the options; an error if a value has no encoding.
+            command: Result<crate::request::Command, crate::Error>,
+            options: super::options::Options,
+            request: super::options::Make<$result>,
+        }
+
+        impl<$T: 'static, M: crate::mode::Mode> $name<$T, M> {
+            fn new(
+                queue: &super::Queue<$T, M>,
+                command: Result<crate::request::Command, crate::Error>,
+                request: super::options::Make<$result>,
+            ) -> Self {
+                $name { queue: queue.clone(), command, options: super::options::Options::default(), request }
+            }
+
+            fn request(self) -> crate::request::Request<$result> {
+                match self.command {
+                    Ok(command) => (self.request)(command, self.options),
+                    Err(error) => crate::request::Request::failed(error),
+                }
+            }
+
+            $(#[$send_doc])*
+            pub fn $send(self) -> crate::connect::Sent<M, $result> {
+                self.queue.client.clone().send(self.request())
+            }
+        }
+
+        impl<$T: 'static> std::future::IntoFuture for $name<$T, crate::mode::Async> {
+            type Output = Result<$result, crate::Error>;
+            type IntoFuture = crate::connect::Sent<crate::mode::Async, $result>;
+
+            fn into_future(self) -> Self::IntoFuture {
+                self.$send()
+            }
+        }
+    };
+}
+pub(super) use builder;
 
 /// Methods of a builder, each of which sets an option.
 macro_rules! options {
@@ -83,18 +152,3 @@ macro_rules! message_options {
     };
 }
 pub(super) use message_options;
-
-/// Lets a builder be awaited, which sends it.
-macro_rules! sent_by_await {
-    ($builder:ident<T>, $result:ty) => {
-        impl<T: 'static> IntoFuture for $builder<T, Async> {
-            type Output = Result<$result, Error>;
-            type IntoFuture = Sent<Async, $result>;
-
-            fn into_future(self) -> Self::IntoFuture {
-                self.send()
-            }
-        }
-    };
-}
-pub(super) use sent_by_await;

@@ -1,18 +1,15 @@
 //! Pushing messages, one or many.
 
-use super::conditions::Reason;
 use super::done::SHORTEST_RETAIN;
-use super::id::Id;
-use super::options::{message_options, options, sent_by_await, value, Options};
-use super::{Queue, State};
+use super::options::{builder, message_options, options, value, Options};
+use super::{Id, Queue, Reason, State};
 use crate::connect::{after, Sent};
-use crate::mode::{Async, Mode};
+use crate::mode::Mode;
 use crate::payload::{Decode, Encode};
 use crate::reply;
-use crate::request::{millis, unix_ms, Answer, Request, Resend};
+use crate::request::{millis, unix_ms, Answer, Command, Request, Resend};
 use crate::Error;
 use redis::Value;
-use std::future::IntoFuture;
 use std::time::{Duration, Instant, SystemTime};
 
 /// What a push did.
@@ -58,7 +55,7 @@ macro_rules! push_options {
             /// The checkpoint of a message that is moved from elsewhere, of at most 65536 bytes.
             checkpoint(checkpoint: impl AsRef<[u8]>) = "CHECKPOINT" checkpoint.as_ref();
             /// The message is dead from now on.
-            dead(reason: Reason) = "DEAD" &["REASON", reason.word()][..];
+            dead(reason: Reason) = "DEAD" &["REASON", reason.as_str()][..];
         }
 
         /// The message is due this long after now. It is due at once by default.
@@ -92,55 +89,93 @@ macro_rules! push_options {
         /// without an id gets a random one, so that the push can be repeated if the connection is lost and is still made
         /// only once. The server's own ids cost less memory.
         pub fn once(mut self) -> Self {
-            self.once = true;
+            self.options.once = true;
             self
-        }
-
-        /// Whether the client chooses ids: with them, a push can be repeated.
-        fn chooses_ids(&self) -> bool {
-            !self.once && !self.options.has("REPLACE")
-        }
-
-        /// A replacement is not repeated: if its first execution was delivered meanwhile, the second would be a new message.
-        fn resend(&self, has_ids: bool) -> Resend {
-            if has_ids && self.chooses_ids() {
-                Resend::Harmless
-            } else {
-                Resend::Never
-            }
         }
     };
 }
 
-/// A push of one message: options, and then `.await`, or [`Push::send`].
-#[must_use = "a push does nothing until it is sent"]
-#[derive(Debug)]
-pub struct Push<T, M> {
-    queue: Queue<T, M>,
-    payload: Result<Vec<u8>, Error>,
-    id: Option<Id>,
-    options: Options,
-    once: bool,
+builder! {
+    /// A push of one message: options, and then `.await`, or [`Push::send`].
+    Push<T> -> Pushed;
+    /// Pushes the message.
+    ///
+    /// If the push is repeated after a lost connection, and the queue then reports a message of this id, live or dead, it
+    /// counts as [`Pushed::New`].
+    ///
+    /// # Errors
+    /// [`Error::QueueFull`], [`Error::DeadId`], [`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::Encode`]; and those
+    /// of every command.
+    send
+}
+
+builder! {
+    /// A push of several messages with the same options, in one step: other clients see all of them or none.
+    PushAll<T> -> Vec<Result<Pushed, Error>>;
+    /// Pushes the messages. The results are in the order of the payloads; a message whose id belongs to a dead one is
+    /// [`Error::DeadId`] there, and the others are pushed.
+    ///
+    /// # Errors
+    /// As [`Push::send`]; then nothing was pushed.
+    send
 }
 
 impl<T: Encode + 'static, M: Mode> Queue<T, M> {
     /// Pushes a message: `queue.push(&mail).delay(minute).await?`, or `.send()?` if it blocks.
     pub fn push(&self, payload: &T) -> Push<T, M> {
-        Push { queue: self.clone(), payload: payload.encode(), id: None, options: Options::default(), once: false }
+        let command = payload.encode().map(|payload| self.command("DQ.PUSH").word(payload));
+        let mut push = Push::new(self, command, |command, options| {
+            with_ids("ID", command, options, |answer, mut ids| pushed(answer.reply, ids.next(), answer.repeated))
+        });
+        push.options.messages = 1;
+        push
     }
 
     /// Pushes several messages in one step.
     pub fn push_all<'p>(&self, payloads: impl IntoIterator<Item = &'p T>) -> PushAll<T, M> {
-        let payloads = payloads.into_iter().map(Encode::encode).collect();
-        PushAll { queue: self.clone(), payloads, ids: None, options: Options::default(), once: false }
+        let payloads: Result<Vec<_>, _> = payloads.into_iter().map(Encode::encode).collect();
+        let messages = payloads.as_ref().map_or(0, Vec::len);
+        let command = payloads.map(|payloads| self.command("DQ.MPUSH").counted(payloads));
+        let mut push = PushAll::new(self, command, |command, options| {
+            with_ids("IDS", command, options, |answer, mut ids| {
+                let each = |value| pushed(reply::checked(value), ids.next(), answer.repeated);
+                Ok(reply::list(answer.reply?)?.into_iter().map(each).collect())
+            })
+        });
+        push.options.messages = messages;
+        push
     }
+}
 
-    /// Pushes a message, and waits for its result: request and reply. See [`Push::and_wait`].
-    ///
-    /// # Errors
-    /// Those of [`Push::and_wait`].
-    pub fn push_and_wait<R: Decode + Send + 'static>(&self, payload: &T, time: Duration) -> Sent<M, R> {
-        self.push(payload).and_wait(time)
+type Ids = std::vec::IntoIter<Id>;
+
+/// The request of a push. Unless it says otherwise, the client chooses the ids: so the push can be repeated. A replacement is not
+/// repeated: if its first execution was delivered meanwhile, the second would be a new message.
+fn with_ids<R: 'static>(
+    word: &str,
+    command: Command,
+    mut options: Options,
+    read: fn(Answer, Ids) -> Result<R, Error>,
+) -> Request<R> {
+    let can_repeat = !options.once && !options.has("REPLACE");
+    if options.ids.is_empty() && can_repeat {
+        options.ids = (0..options.messages).map(|_| Id::unique()).collect();
+    }
+    let ids = std::mem::take(&mut options.ids);
+    if !ids.is_empty() && ids.len() != options.messages {
+        return Request::failed(Error::Config("a batch needs as many ids as payloads".to_owned()));
+    }
+    let resend = if can_repeat && !ids.is_empty() { Resend::Harmless } else { Resend::Never };
+    let command = if ids.is_empty() { command } else { command.word(word).words(&ids) };
+    Request::new(options.write(command), resend, move |answer| read(answer, ids.into_iter()))
+}
+
+/// What became of a message. If its push was repeated, the first one was made, and the message may be dead already.
+fn pushed(reply: Result<Value, Error>, id: Option<Id>, repeated: bool) -> Result<Pushed, Error> {
+    match (reply, id) {
+        (Ok(Value::Nil) | Err(Error::DeadId(_)), Some(id)) if repeated => Ok(Pushed::New(id)),
+        (Ok(Value::Nil), _) => Ok(Pushed::Duplicate),
+        (reply, _) => reply::bytes(reply?).map(|id| Pushed::New(Id::from_bytes(id))),
     }
 }
 
@@ -150,21 +185,8 @@ impl<T: 'static, M: Mode> Push<T, M> {
     /// The message's own id, of 1 to 255 bytes without `#`. While the queue holds a live message of this id, further
     /// pushes are [`Pushed::Duplicate`].
     pub fn id(mut self, id: impl AsRef<[u8]>) -> Self {
-        self.id = Some(Id::from_bytes(id.as_ref().to_vec()));
+        self.options.ids = vec![Id::from_bytes(id.as_ref().to_vec())];
         self
-    }
-
-    /// Pushes the message.
-    ///
-    /// If the push is repeated after a lost connection, and the queue then reports a message of this id, live or dead, it
-    /// counts as [`Pushed::New`].
-    ///
-    /// # Errors
-    /// [`Error::QueueFull`], [`Error::DeadId`], [`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::Encode`]; and those
-    /// of every command.
-    pub fn send(self) -> Sent<M, Pushed> {
-        let client = self.queue.client.clone();
-        client.send(self.request())
     }
 
     /// Pushes the message, and waits for its result: the value that its handler returns, or the result of its completion.
@@ -177,61 +199,25 @@ impl<T: 'static, M: Mode> Push<T, M> {
     /// Those of [`Push::send`]; then [`Error::Failed`] if the message becomes dead, [`Error::TimedOut`], [`Error::Gone`], and
     /// [`Error::Decode`] if the result is not an `R`.
     pub fn and_wait<R: Decode + Send + 'static>(mut self, time: Duration) -> Sent<M, R> {
-        let id = self.id.get_or_insert_with(Id::unique).clone();
+        let id = self.options.ids.first().cloned().unwrap_or_else(Id::unique);
         if !self.options.has("RETAIN") {
             self = self.retain(time.max(SHORTEST_RETAIN));
         }
-        let queue: Queue<T, M> = self.queue.clone();
-        let request = self.request();
+        let queue = self.queue.clone();
+        let request = self.id(&id).request();
         queue.client.clone().run(|core| async move {
             let end = after(time);
             core.send(request).await?;
             let message = queue.wait_for(&core, id, end.saturating_duration_since(Instant::now())).await?;
-            match (message.state, message.reason.clone()) {
-                (State::Dead, reason) => {
-                    Err(Error::Failed { id: message.id, reason: reason.unwrap_or_default(), error: message.error })
+            match message.state {
+                State::Dead => {
+                    let reason = message.reason.unwrap_or_default();
+                    Err(Error::Failed { id: message.id, reason, error: message.error })
                 }
                 _ => message.result(),
             }
         })
     }
-
-    fn request(mut self) -> Request<Pushed> {
-        if self.id.is_none() && self.chooses_ids() {
-            self.id = Some(Id::unique());
-        }
-        let payload = match self.payload.as_ref() {
-            Ok(payload) => payload,
-            Err(error) => return Request::known(Err(error.clone())),
-        };
-        let command = self.queue.command("DQ.PUSH").word(payload).maybe("ID", self.id.as_ref().map(Id::as_ref));
-        let (command, resend) = (Some(self.options.write(command).0), self.resend(self.id.is_some()));
-        let id = self.id;
-        let read = move |answer: Answer| pushed(answer.reply, id, answer.repeated);
-        Request { command, resend, wait: Duration::ZERO, read: Box::new(read) }
-    }
-}
-
-sent_by_await!(Push<T>, Pushed);
-
-/// What became of a message. If its push was repeated, the first one was made, and the message may be dead already.
-fn pushed(reply: Result<Value, Error>, id: Option<Id>, repeated: bool) -> Result<Pushed, Error> {
-    match (reply, id) {
-        (Ok(Value::Nil) | Err(Error::DeadId(_)), Some(id)) if repeated => Ok(Pushed::New(id)),
-        (Ok(Value::Nil), _) => Ok(Pushed::Duplicate),
-        (reply, _) => reply::bytes(reply?).map(|id| Pushed::New(Id::from_bytes(id))),
-    }
-}
-
-/// A push of several messages with the same options, in one step: other clients see all of them or none.
-#[must_use = "a push does nothing until it is sent"]
-#[derive(Debug)]
-pub struct PushAll<T, M> {
-    queue: Queue<T, M>,
-    payloads: Result<Vec<Vec<u8>>, Error>,
-    ids: Option<Vec<Id>>,
-    options: Options,
-    once: bool,
 }
 
 impl<T: 'static, M: Mode> PushAll<T, M> {
@@ -239,47 +225,10 @@ impl<T: 'static, M: Mode> PushAll<T, M> {
 
     /// The messages' own ids, one for each payload. See [`Push::id`].
     pub fn ids<I: AsRef<[u8]>>(mut self, ids: impl IntoIterator<Item = I>) -> Self {
-        self.ids = Some(ids.into_iter().map(|id| Id::from_bytes(id.as_ref().to_vec())).collect());
+        self.options.ids = ids.into_iter().map(|id| Id::from_bytes(id.as_ref().to_vec())).collect();
         self
     }
-
-    /// Pushes the messages. The results are in the order of the payloads; a message whose id belongs to a dead one is
-    /// [`Error::DeadId`] there, and the others are pushed.
-    ///
-    /// # Errors
-    /// As [`Push::send`]; then nothing was pushed.
-    pub fn send(self) -> Sent<M, Vec<Result<Pushed, Error>>> {
-        let client = self.queue.client.clone();
-        client.send(self.request())
-    }
-
-    fn request(mut self) -> Request<Vec<Result<Pushed, Error>>> {
-        let payloads = match self.payloads.as_ref() {
-            Ok(payloads) if payloads.is_empty() => return Request::known(Ok(Vec::new())),
-            Ok(payloads) => payloads,
-            Err(error) => return Request::known(Err(error.clone())),
-        };
-        if self.ids.is_none() && self.chooses_ids() {
-            self.ids = Some(payloads.iter().map(|_| Id::unique()).collect());
-        }
-        let mut command = self.queue.command("DQ.MPUSH").word(payloads.len()).words(payloads);
-        if let Some(ids) = &self.ids {
-            if ids.len() != payloads.len() {
-                return Request::known(Err(Error::Config("a batch needs as many ids as payloads".to_owned())));
-            }
-            command = command.word("IDS").words(ids);
-        }
-        let (command, resend) = (Some(self.options.write(command).0), self.resend(self.ids.is_some()));
-        let mut ids = self.ids.into_iter().flatten();
-        let read = move |answer: Answer| {
-            let each = |value| pushed(reply::checked(value), ids.next(), answer.repeated);
-            Ok(reply::list(answer.reply?)?.into_iter().map(each).collect())
-        };
-        Request { command, resend, wait: Duration::ZERO, read: Box::new(read) }
-    }
 }
-
-sent_by_await!(PushAll<T>, Vec<Result<Pushed, Error>>);
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,8 @@
 //! The settings of a queue, each declared once.
 
-use super::forward::Forward;
-use crate::reply::{self, Field, Fields, Part};
+use crate::reply::{self, read_as, words, Fields, Part};
 use crate::request::{millis, Command};
 use crate::Error;
-use redis::Value;
 use std::time::Duration;
 
 /// A value of a setting as words of a command.
@@ -46,7 +44,6 @@ macro_rules! settings {
                 })*
                 command
             }
-
         }
 
         /// The settings among the fields of `DQ.INFO`.
@@ -131,28 +128,49 @@ impl<A: Words, B: Words> Words for (A, B) {
 
 impl Words for Forward {
     fn words(&self) -> Vec<Vec<u8>> {
-        Forward::words(self)
+        self.0.iter().map(|word| word.as_bytes().to_vec()).collect()
     }
 }
 
 impl Words for GroupOrder {
     fn words(&self) -> Vec<Vec<u8>> {
-        vec![if *self == GroupOrder::Turn { b"turn".to_vec() } else { b"due".to_vec() }]
+        vec![self.as_ref().to_vec()]
     }
 }
 
-impl Field for GroupOrder {
-    fn read(value: Value) -> Result<GroupOrder, Error> {
-        Ok(if reply::text(&value)? == "turn" { GroupOrder::Turn } else { GroupOrder::Due })
+words! {
+    /// In which order the groups of a queue are served.
+    GroupOrder {
+        /// By priority and due time, over all groups: the default.
+        Due = "due",
+        /// In turn among equal priorities, so that a group with many messages does not delay the others.
+        Turn = "turn",
     }
 }
 
-/// In which order the groups of a queue are served.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum GroupOrder {
-    /// By priority and due time, over all groups.
-    #[default]
-    Due,
-    /// In turn among equal priorities, so that a group with many messages does not delay the others.
-    Turn,
+/// Where the server itself writes messages that are due instead of waiting for a pop, or dead ones: the words of the setting
+/// `FORWARD` or `DEADFORWARD`, the last of which may be left out.
+///
+/// ```
+/// # use dq_client::Forward;
+/// Forward::to(["STREAM", "audit", "TRIM", "1000"]);
+/// Forward::to(["LIST", "jobs", "LEFT", "REGISTER", "queues", "jobs"]); // or "RIGHT", the default
+/// Forward::to(["CHANNEL", "news"]);
+/// Forward::to(["QUEUE", "graveyard"]); // only dead messages
+/// Forward::to(["NONE"]);
+/// ```
+///
+/// The keys are in the queue's own database, and in a cluster in the slot of the queue. What is read back is ambiguous if a key
+/// contains a space.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Forward(Vec<String>);
+
+impl Forward {
+    /// The target in the words of the setting.
+    #[must_use]
+    pub fn to<W: Into<String>>(words: impl IntoIterator<Item = W>) -> Forward {
+        Forward(words.into_iter().map(Into::into).collect())
+    }
 }
+
+read_as! { Forward, value => Ok(Forward::to(reply::text(value)?.split(' '))); }

@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn an_extension_that_the_server_cut_is_shorter() {
         let (begun, second) = (Instant::now(), Duration::from_secs(1));
-        let lease = Lease::new(&queue(), delivery(Receipt::from_bytes(b"m#1".to_vec())), begun, 10 * second);
+        let lease = Lease::new(&queue(), delivery(Receipt::from("m#1")), begun, 10 * second);
         let lost_at = |lease: &Lease| lease.lost_at.load(Ordering::Relaxed);
         // The server's clock is at 1,000,000 now, and no delivery lasts longer than 17 seconds.
         let at = |seconds: u32| (begun + seconds * second, begun + seconds * second);
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(lost_at(&lease), 16_000);
         assert_eq!(lease.extend_at(), begun + 15 * second);
         // A command that took its time tells of a later end than was counted on, and the next one is not cut.
-        let slow = Lease::new(&queue(), delivery(Receipt::from_bytes(b"m#2".to_vec())), begun, 10 * second);
+        let slow = Lease::new(&queue(), delivery(Receipt::from("m#2")), begun, 10 * second);
         slow.extended(at(5), 10 * second, 1_015_000);
         slow.extended((begun + 10 * second, begun + 11 * second), 10 * second, 1_020_700);
         assert_eq!(lost_at(&slow), 19_000);
@@ -304,14 +304,14 @@ mod tests {
     #[test]
     fn a_suspected_loss_is_the_reason_unless_the_lease_can_be_extended() {
         let (now, hour) = (Instant::now(), Duration::from_secs(3600));
-        let lease = Lease::new(&queue(), delivery(Receipt::from_bytes(b"m#1".to_vec())), now, hour);
+        let lease = Lease::new(&queue(), delivery(Receipt::from("m#1")), now, hour);
         lease.suspect(Loss::Purged, now);
         assert_eq!((lease.loss(), lease.extend_at()), (None, now));
         lease.restart(now, hour);
         lease.suspect(Loss::Purged, now);
         lease.lose(None);
         assert_eq!(lease.loss(), Some(Loss::Purged));
-        let other = Lease::new(&queue(), delivery(Receipt::from_bytes(b"m#2".to_vec())), now, hour);
+        let other = Lease::new(&queue(), delivery(Receipt::from("m#2")), now, hour);
         other.suspect(Loss::Purged, now);
         other.restart(now, hour);
         other.lose(None);

@@ -2,7 +2,7 @@
 
 use crate::support::{eventually, Server};
 use dq_client::blocking::{Client, Queue};
-use dq_client::{Forward, ListEnd, Settings, State};
+use dq_client::{Forward, Settings, State};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -66,16 +66,12 @@ fn every_command_and_option_of_the_pages_is_in_the_client() {
 fn every_setting_of_the_server_is_read_and_written() {
     let server = Server::start();
     let queue: Queue<u8> = server.client().queue("q");
-    let forward = Forward::List {
-        target: "list".into(),
-        end: Some(ListEnd::Left),
-        register: Some(("set".into(), "member".into())),
-    };
-    for forward in [Forward::Stream { target: "s".into(), trim: Some(9) }, Forward::Channel("c".into()), forward] {
+    let list = Forward::to(["LIST", "list", "LEFT", "REGISTER", "set", "member"]);
+    for forward in [Forward::to(["STREAM", "s", "TRIM", "9"]), Forward::to(["CHANNEL", "c"]), list] {
         queue.declare(&Settings { forward: Some(forward.clone()), ..Settings::default() }).unwrap();
         assert_eq!(queue.info().unwrap().unwrap().settings.forward, Some(forward));
     }
-    for dead_forward in [Forward::Queue("dead".into()), Forward::None] {
+    for dead_forward in [Forward::to(["QUEUE", "dead"]), Forward::to(["NONE"])] {
         queue.declare(&Settings { dead_forward: Some(dead_forward.clone()), ..Settings::default() }).unwrap();
         assert_eq!(queue.info().unwrap().unwrap().settings.dead_forward, Some(dead_forward));
     }

@@ -3,7 +3,7 @@
 use crate::support::{eventually, in_both_protocols, Server};
 use dq_client::blocking::{Client, Queue};
 use dq_client::{
-    cmd, Declared, Error, Forward, GroupOrder, MsgPack, Nack, Pushed, Raw, Reason, Resend, Settings, State,
+    cmd, DeadFilter, Declared, Error, Forward, GroupOrder, MsgPack, Nack, Pushed, Raw, Reason, Resend, Settings, State,
 };
 use std::time::{Duration, SystemTime};
 
@@ -125,7 +125,7 @@ fn batches_say_what_became_of_each_message() {
         let all = mails.pop().count(10).lease(HOUR).all().unwrap();
         assert_eq!((all.len(), all[0].payload().unwrap()), (5, mail("cid")));
         assert_eq!(mails.ack_all(&all).unwrap(), 5);
-        assert_eq!(mails.ack_all::<&[u8]>([]).unwrap(), 0);
+        assert_eq!(mails.ack_all([""; 0]).unwrap(), 0);
     });
 }
 
@@ -143,13 +143,13 @@ fn a_message_can_be_moved_cancelled_and_revived() {
         assert_eq!((state("a"), state("b")), (Some(State::Ready), Some(State::Delayed)));
         assert_eq!(mails.promote(Some(1)).unwrap() + mails.promote(None).unwrap(), 2);
         assert!(mails.cancel("c").unwrap() && !mails.cancel("c").unwrap());
-        assert_eq!(mails.cancel_all(["c", "b"]).unwrap(), 1);
+        assert_eq!(mails.cancel_all(["c", "b"]).unwrap(), [None, Some(State::Ready)]);
         let delivery = mails.pop().one().unwrap().unwrap();
         assert!(mails.extend(&delivery, Some(HOUR)).unwrap().expect("a lease") > SystemTime::now());
         assert!(mails.extend(&delivery, None).unwrap().is_some());
         let ends = mails.extend_all([delivery.as_ref(), b"none"], Some(HOUR)).unwrap();
         assert!(ends[0].expect("a lease") > SystemTime::now() && ends[1..] == [None]);
-        assert_eq!(mails.extend_all::<&str>([], None).unwrap(), []);
+        assert_eq!(mails.extend_all([""; 0], None).unwrap(), []);
         let nacked = mails.nack(&delivery, &Nack::retry().after(HOUR).error("no answer")).unwrap();
         assert_eq!(nacked, Some(State::Delayed));
         assert_eq!(mails.get("a").unwrap().unwrap().error.as_deref(), Some("no answer"));
@@ -163,9 +163,12 @@ fn a_message_can_be_moved_cancelled_and_revived() {
         assert_eq!(mails.nack(&delivery, &Nack::reject().error("never")).unwrap(), Some(State::Dead));
         let dead = mails.peek(State::Dead, 5).unwrap().remove(0);
         assert_eq!((dead.reason.as_deref(), dead.died.is_some()), (Some("rejected"), true));
-        assert_eq!(mails.redrive(["a", "none"]).unwrap() + mails.redrive::<&str>([]).unwrap(), 1);
+        assert_eq!(mails.redrive(["a", "none"]).unwrap() + mails.redrive([""; 0]).unwrap(), 1);
         assert_eq!(mails.bury("a", None).unwrap(), Some(State::Ready));
-        assert_eq!(mails.redrive_oldest(Some(5), HOUR).unwrap(), 1);
+        assert_eq!(
+            mails.redrive_dead(&DeadFilter { count: Some(5), delay: HOUR, ..DeadFilter::default() }).unwrap(),
+            1
+        );
         assert_eq!((mails.len(None).unwrap(), mails.len(Some(State::Delayed)).unwrap()), (1, 1));
         assert_eq!(mails.purge(&[State::Dead], None).unwrap() + mails.purge(&[], Some(10)).unwrap(), 1);
     });
@@ -198,8 +201,8 @@ fn settings_counts_and_statistics_are_read_back() {
             group_inflight: Some(3),
             group_order: Some(GroupOrder::Turn),
             errors: Some(3),
-            forward: Some(Forward::None),
-            dead_forward: Some(Forward::Stream { target: "dead".into(), trim: Some(100) }),
+            forward: Some(Forward::to(["NONE"])),
+            dead_forward: Some(Forward::to(["STREAM", "dead", "TRIM", "100"])),
         };
         mails.declare(&settings).unwrap();
         mails.create(&settings).unwrap();
@@ -218,13 +221,16 @@ fn settings_counts_and_statistics_are_read_back() {
         );
         assert_eq!((info.delayed, info.next_delivery, info.waiting_clients), (1, None, 0));
         assert_eq!(info.totals.iter().find(|(name, _)| *name == "delivered"), Some(("delivered", 1)));
-        assert_eq!((info.settings.forward, info.forward_error, info.totals.forwarded), (Some(Forward::None), None, 0));
-        let stream = Forward::Stream { target: "dead".into(), trim: Some(100) };
+        assert_eq!(
+            (info.settings.forward, info.forward_error, info.totals.forwarded),
+            (Some(Forward::to(["NONE"])), None, 0)
+        );
+        let stream = Forward::to(["STREAM", "dead", "TRIM", "100"]);
         assert_eq!((info.settings.dead_forward, info.dead_forward_error), (Some(stream), None));
         assert_eq!((info.dead_forward_failing_since, info.totals.dead_forwarded), (None, 0));
         client.call(cmd("SET").arg("text").arg("x"), Resend::Harmless).unwrap();
         let wrong: Queue<Mail> = client.queue("wrong");
-        let forward = Some(Forward::List { target: "text".into(), end: None, register: None });
+        let forward = Some(Forward::to(["LIST", "text"]));
         wrong.declare(&Settings { forward, ..Settings::default() }).unwrap();
         wrong.push(&mail("d")).send().unwrap();
         eventually("it cannot be forwarded", || wrong.info().unwrap().unwrap().forward_error.is_some());

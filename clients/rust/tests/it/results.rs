@@ -73,18 +73,18 @@ fn the_value_of_a_handler_is_the_reply() {
             .queue("large", 1, |size: usize, _: Context| Ok(Raw(vec![0; size])))
             .start()
             .unwrap();
-        assert_eq!(queue.push_and_wait::<Sum>(&vec![2, 3], LONG).unwrap(), Sum { total: 5 });
+        assert_eq!(queue.push(&vec![2, 3]).and_wait::<Sum>(LONG).unwrap(), Sum { total: 5 });
         let again = queue.push(&vec![4]).id("m").and_wait::<Sum>(LONG).unwrap();
         assert_eq!(again, Sum { total: 4 });
         // The same request again gets the reply that is kept.
         assert_eq!(queue.push(&vec![9]).id("m").and_wait::<Sum>(LONG).unwrap(), again);
-        let error = queue.push_and_wait::<Sum>(&Vec::new(), LONG).unwrap_err();
+        let error = queue.push(&Vec::new()).and_wait::<Sum>(LONG).unwrap_err();
         assert!(matches!(&error, Error::Failed { error: Some(text), .. } if text == "nothing to add"), "{error}");
-        client.queue("unit").push_and_wait::<()>(&1_u8, LONG).unwrap();
-        let json: MsgPack<String> = client.queue("json").push_and_wait(&"hi".to_owned(), LONG).unwrap();
+        client.queue("unit").push(&1_u8).and_wait::<()>(LONG).unwrap();
+        let json: MsgPack<String> = client.queue("json").push(&"hi".to_owned()).and_wait(LONG).unwrap();
         assert_eq!(json.0, "hi");
         let large: Queue<usize> = client.queue("large");
-        assert_eq!(large.push_and_wait::<Raw>(&65_536, LONG).unwrap().0.len(), 65_536);
+        assert_eq!(large.push(&65_536).and_wait::<Raw>(LONG).unwrap().0.len(), 65_536);
         // The work is done, and is not repeated.
         for _ in 0..2 {
             let error = large.push(&65_537).retries(0).and_wait::<u8>(LONG).unwrap_err();
@@ -165,12 +165,12 @@ fn a_pop_of_several_queues_says_which_one_had_messages() {
         second.declare(&Settings::default()).unwrap();
         assert!(client.pop_any([&first, &second]).send().unwrap().is_none());
         second.push_all(&[1, 2]).send().unwrap();
-        let (place, messages) =
+        let (name, messages) =
             client.pop_any([&first, &second]).count(5).lease(HOUR).block(LONG).send().unwrap().unwrap();
-        assert_eq!((place, messages.len(), messages[1].payload().unwrap()), (1, 2, 2));
+        assert_eq!((&name[..], messages.len(), messages[1].payload().unwrap()), (&b"second"[..], 2, 2));
         first.push(&3).send().unwrap();
-        let (place, messages) = client.pop_any([&second, &first]).no_ack().send().unwrap().unwrap();
-        assert_eq!((place, messages[0].receipt.is_none()), (1, true));
+        let (name, messages) = client.pop_any([&second, &first]).no_ack().send().unwrap().unwrap();
+        assert_eq!((&name[..], messages[0].receipt.is_none()), (&b"first"[..], true));
         assert!(client.pop_any::<u8>([]).send().unwrap().is_none());
     });
 }
