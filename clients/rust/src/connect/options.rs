@@ -16,6 +16,7 @@ use std::time::Duration;
 /// let client = dq_client::Client::with(options)?;
 /// # Ok(()) }
 /// ```
+#[must_use]
 #[derive(Clone)]
 pub struct Options {
     pub(crate) target: Target,
@@ -35,7 +36,7 @@ impl Options {
     /// [`Error::Config`] if the URL cannot be understood, or a file that it names cannot be read. The error does not show
     /// users and passwords.
     pub fn from_url(url: &str) -> Result<Options, Error> {
-        let (target, files) = url::parse(url)?;
+        let (target, [cacert, cert, key]) = url::parse(url)?;
         let options = Options {
             target,
             connect_timeout: Duration::from_secs(2),
@@ -45,7 +46,7 @@ impl Options {
             root: None,
             identity: None,
         };
-        options.certificate_files(files.cacert.as_deref(), files.cert.as_deref(), files.key.as_deref())
+        options.certificate_files(cacert.as_deref(), cert.as_deref(), key.as_deref())
     }
 
     /// Reads certificates (PEM) from files: as [`Options::root_certificate`] and [`Options::client_certificate`]. `None`
@@ -85,14 +86,12 @@ impl Options {
     }
 
     /// The longest time to wait for a connection. 2 seconds by default.
-    #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Options {
         self.connect_timeout = at_least_a_millisecond(timeout);
         self
     }
 
     /// The longest time to wait for a reply, beyond the time for which the command itself blocks. 5 seconds by default.
-    #[must_use]
     pub fn response_timeout(mut self, timeout: Duration) -> Options {
         self.response_timeout = at_least_a_millisecond(timeout);
         self
@@ -100,28 +99,24 @@ impl Options {
 
     /// How long a command is repeated if the server cannot be reached or cannot execute it now. 10 seconds by default;
     /// zero: not at all. A command that may have been executed is repeated only if that is harmless.
-    #[must_use]
     pub fn retry_for(mut self, time: Duration) -> Options {
         self.retry_for = time;
         self
     }
 
     /// The name of the connections in `CLIENT LIST`, without spaces. None by default.
-    #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Options {
         self.name = name.into();
         self
     }
 
     /// The certificates (PEM) that sign those of the server, instead of those that the system trusts.
-    #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Options {
         self.root = Some(pem.into());
         self
     }
 
     /// The certificate and the key (PEM) with which the client identifies itself.
-    #[must_use]
     pub fn client_certificate(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Options {
         self.identity = Some((certificate.into(), key.into()));
         self

@@ -57,58 +57,45 @@ pub(super) fn problem(error: &RedisError) -> Option<String> {
         rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
             Some("the server asks for a certificate of the client: give cert and key".to_owned())
         }
-        rustls::Error::AlertReceived(alert) => of_client(*alert),
+        rustls::Error::AlertReceived(alert) if is_about_certificate(*alert) => {
+            Some(format!("the server refuses the certificate of the client ({alert:?}): check cert and key"))
+        }
         rustls::Error::InvalidMessage(_) => Some("it does not speak TLS on this port".to_owned()),
         _ => None,
     }
 }
 
-/// Why the certificate of the server is not accepted.
-fn of_server(wrong: &CertificateError) -> String {
-    match wrong {
-        CertificateError::UnknownIssuer => {
-            "its certificate is signed by an authority that is not trusted here: give cacert, the certificate of that one"
-                .to_owned()
-        }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "its certificate has expired: renew it, or set the clock of this machine".to_owned()
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "its certificate is not valid yet: set the clock of this machine".to_owned()
-        }
-        CertificateError::NotValidForName => {
-            "its certificate is for another name: connect by the name in it".to_owned()
-        }
-        CertificateError::NotValidForNameContext { expected, presented } => {
-            // They come as DnsName("name").
-            let name = |name: &String| name.split('"').nth(1).unwrap_or(name).to_owned();
-            let names = presented.iter().map(name).collect::<Vec<_>>().join(", ");
-            let names = if names.is_empty() { "no name at all".to_owned() } else { names };
-            format!("its certificate is not for {}, but for {names}: connect by a name in it", expected.to_str())
-        }
-        CertificateError::Revoked => "its certificate is revoked".to_owned(),
-        // webpki has no public type for it.
-        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
-            "its certificate is that of an authority (CA:TRUE), which no server may use: sign one for the server with it"
-                .to_owned()
-        }
-        other => format!("its certificate is not valid: {other}"),
-    }
+/// Whether the server does not accept the certificate of the client.
+fn is_about_certificate(alert: AlertDescription) -> bool {
+    let others = [AlertDescription::UnknownCA, AlertDescription::AccessDenied, AlertDescription::DecryptError];
+    others.contains(&alert) || format!("{alert:?}").contains("Certificate")
 }
 
-/// Why the server does not accept the certificate of the client.
-fn of_client(alert: AlertDescription) -> Option<String> {
-    let is_about_it = matches!(
-        alert,
-        AlertDescription::NoCertificate
-            | AlertDescription::BadCertificate
-            | AlertDescription::UnsupportedCertificate
-            | AlertDescription::CertificateRevoked
-            | AlertDescription::CertificateExpired
-            | AlertDescription::CertificateUnknown
-            | AlertDescription::UnknownCA
-            | AlertDescription::AccessDenied
-            | AlertDescription::DecryptError
-    );
-    is_about_it.then(|| format!("the server refuses the certificate of the client ({alert:?}): check cert and key"))
+/// Why the certificate of the server is not accepted.
+fn of_server(wrong: &CertificateError) -> String {
+    let text = match wrong {
+        CertificateError::UnknownIssuer => {
+            "signed by an authority that is not trusted here: give cacert, the certificate of that one"
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "expired: renew it, or set the clock of this machine"
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "not valid yet: set the clock of this machine"
+        }
+        CertificateError::NotValidForName => "for another name: connect by the name in it",
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            // They come as DnsName("name").
+            let names: Vec<_> = presented.iter().filter_map(|name| name.split('"').nth(1)).collect();
+            let names = if names.is_empty() { "no name at all".to_owned() } else { names.join(", ") };
+            &format!("not for {}, but for {names}: connect by a name in it", expected.to_str())
+        }
+        CertificateError::Revoked => "revoked",
+        // webpki has no public type for it.
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "that of an authority (CA:TRUE), which no server may use: sign one for the server with it"
+        }
+        other => &format!("not valid: {other}"),
+    };
+    format!("its certificate is {text}")
 }

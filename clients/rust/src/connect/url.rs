@@ -2,6 +2,7 @@
 
 use crate::Error;
 use percent_encoding::percent_decode_str;
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -84,64 +85,66 @@ pub(crate) struct Target {
     pub resp3: bool,
 }
 
-/// The files of certificates that a URL names.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Files {
-    pub cacert: Option<PathBuf>,
-    pub cert: Option<PathBuf>,
-    pub key: Option<PathBuf>,
-}
+/// The files of certificates that a URL names: `cacert`, `cert` and `key`.
+pub(crate) type Files = [Option<PathBuf>; 3];
 
-/// Parses a URL of one of these forms:
-///
-/// ```text
-/// redis[s]://[[user]:password@]host[:port][/database][?protocol=2|3&cacert=…&cert=…&key=…][#insecure]
-/// redis[s]+cluster://[[user]:password@]host[:port][,host[:port]…]
-/// redis[s]+sentinel://[[user]:password@]host[:port][,host[:port]…]/master[/database][?sentinel_user=…&sentinel_password=…]
-/// unix://[[user]:password@]/path[?db=…&user=…&pass=…]
-/// ```
-///
-/// `valkey` stands for `redis` as well. User, password and paths are percent-encoded.
 pub(crate) fn parse(url: &str) -> Result<(Target, Files), Error> {
+    // Nothing of the URL is repeated, because any part of a wrong one may belong to a password.
     let fail = |what: &str| {
-        Error::Config(match shown(url) {
-            Some(shown) => format!("{what} in the URL {shown}"),
-            None => {
+        let (scheme, rest) = url.split_once("://").unwrap_or_default();
+        let has_part_of_password = rest.find(['/', '?', '#']).is_some_and(|end| rest.rfind('@') > Some(end));
+        Error::Config(match has_part_of_password && scheme != "unix" {
+            true => {
                 "the URL cannot be understood: write / as %2F, ? as %3F, # as %23 and @ as %40 in its user and password"
                     .to_owned()
             }
+            false => format!("{what} in the URL"),
         })
     };
+    let text = |text| {
+        let decoded = percent_decode_str(text).decode_utf8().map(Cow::into_owned);
+        decoded.map_err(|_| fail("bytes that are not UTF-8"))
+    };
     let (scheme, rest) = url.split_once("://").ok_or_else(|| fail("no scheme, such as redis://,"))?;
-    let (rest, fragment) = rest.split_once('#').map_or((rest, None), |(rest, fragment)| (rest, Some(fragment)));
+    let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (authority, path) = rest.split_once('/').map_or((rest, ""), |(authority, path)| (authority, path));
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (credentials, hosts) = match authority.rsplit_once('@') {
-        Some((who, hosts)) => (credentials(who).ok_or_else(|| fail("bytes that are not UTF-8"))?, hosts),
+        Some((who, hosts)) => {
+            // `user:password`, `:password`, or, as redis-cli has it, the password alone.
+            let (user, password) = who.split_once(':').unwrap_or(("", who));
+            let user = Some(text(user)?).filter(|user| !user.is_empty());
+            (Credentials { user, password: Some(text(password)?) }, hosts)
+        }
         None => (Credentials::default(), authority),
     };
     let scheme = scheme.replace("valkey", "redis");
     let (base, kind) = scheme.split_once('+').unwrap_or((&scheme, ""));
     let mut target = Target {
-        topology: Topology::Single(Address::Tcp(String::new(), 0)),
+        topology: Topology::Cluster(Vec::new()),
         credentials,
         database: 0,
         tls: base == "rediss",
-        insecure: fragment == Some("insecure"),
+        insecure: fragment == "insecure",
         resp3: true,
     };
     let (mut sentinel, mut files, mut database_option) = (Credentials::default(), Files::default(), None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').ok_or_else(|| fail("an option without a value"))?;
-        let value = decode(value).ok_or_else(|| fail("bytes that are not UTF-8"))?;
+        let value = text(value)?;
         match name {
-            "protocol" => target.resp3 = protocol(&value).ok_or_else(|| fail("a protocol that is not 2 or 3"))?,
+            "protocol" => {
+                target.resp3 = matches!(value.as_str(), "3" | "resp3");
+                if !target.resp3 && !matches!(value.as_str(), "2" | "resp2") {
+                    return Err(fail("a protocol that is not 2 or 3"));
+                }
+            }
             "db" => database_option = Some(value),
             "user" => target.credentials.user = Some(value),
             "pass" | "password" => target.credentials.password = Some(value),
-            "cacert" => files.cacert = Some(value.into()),
-            "cert" => files.cert = Some(value.into()),
-            "key" => files.key = Some(value.into()),
+            "cacert" => files[0] = Some(value.into()),
+            "cert" => files[1] = Some(value.into()),
+            "key" => files[2] = Some(value.into()),
             "sentinel_user" => sentinel.user = Some(value),
             "sentinel_password" => sentinel.password = Some(value),
             _ => return Err(fail(&format!("unknown option '{name}'"))),
@@ -165,68 +168,28 @@ pub(crate) fn parse(url: &str) -> Result<(Target, Files), Error> {
         ("redis" | "rediss", "sentinel") => {
             let (master, rest) = path.split_once('/').unwrap_or((path, ""));
             database = rest;
-            let master = decode(master).filter(|master| !master.is_empty());
-            let master = master.ok_or_else(|| fail("no name of a master, as in redis+sentinel://host/NAME,"))?;
-            Topology::Sentinel { sentinels: addresses(DEFAULT_SENTINEL_PORT)?, master, credentials: sentinel }
+            if master.is_empty() {
+                return Err(fail("no name of a master, as in redis+sentinel://host/NAME,"));
+            }
+            let (sentinels, master) = (addresses(DEFAULT_SENTINEL_PORT)?, text(master)?);
+            Topology::Sentinel { sentinels, master, credentials: sentinel }
         }
-        ("unix", "") | ("redis", "unix") => {
+        ("unix", "") | ("redis", "unix") if !path.is_empty() => {
             database = "";
-            let path = decode(path).filter(|path| !path.is_empty()).ok_or_else(|| fail("no path"))?;
-            Topology::Single(Address::Unix(PathBuf::from(format!("/{path}"))))
+            Topology::Single(Address::Unix(PathBuf::from(format!("/{}", text(path)?))))
         }
-        _ => return Err(fail("an unknown scheme")),
+        _ => return Err(fail("an unknown scheme, or a socket without a path,")),
     };
-    let database = match (database, database_option) {
-        ("", None) => "0".to_owned(),
-        ("", Some(number)) => number,
-        (number, None) => number.to_owned(),
-        (_, Some(_)) => return Err(fail("two numbers of databases")),
+    target.database = match (database, database_option.as_deref()) {
+        ("", None) => 0,
+        (number, None) | ("", Some(number)) => number.parse().map_err(|_| fail("an invalid database number"))?,
+        _ => return Err(fail("two numbers of databases")),
     };
-    target.database = database.parse().map_err(|_| fail("an invalid database number"))?;
-    if fragment.is_some_and(|fragment| fragment != "insecure" || !target.tls) {
+    let is_understood = if target.tls { ["", "insecure"].contains(&fragment) } else { fragment.is_empty() };
+    if !is_understood {
         return Err(fail("a fragment that is not #insecure, which needs rediss://,"));
     }
     Ok((target, files))
-}
-
-fn protocol(value: &str) -> Option<bool> {
-    match value {
-        "2" | "resp2" => Some(false),
-        "3" | "resp3" => Some(true),
-        _ => None,
-    }
-}
-
-/// `user:password`, `:password`, or, as redis-cli has it, the password alone.
-fn credentials(text: &str) -> Option<Credentials> {
-    let (user, password) = text.split_once(':').unwrap_or(("", text));
-    let user = decode(user)?;
-    Some(Credentials { user: Some(user).filter(|user| !user.is_empty()), password: Some(decode(password)?) })
-}
-
-fn decode(text: &str) -> Option<String> {
-    Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
-}
-
-/// The scheme and the hosts of a URL, for messages. `None` if a `/`, `?` or `#` stands before an `@`: then any part of the
-/// URL may belong to a password.
-fn shown(url: &str) -> Option<String> {
-    let Some((scheme, rest)) = url.split_once("://") else { return Some("…".to_owned()) };
-    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    // The path of a unix socket has no host before it.
-    if after.contains('@') && scheme != "unix" {
-        return None;
-    }
-    let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
-    // What is no port may be a password whose host was forgotten.
-    let host = |host: &str| match host.rsplit_once(':') {
-        Some((name, port)) if !port.bytes().all(|byte| byte.is_ascii_digit()) && !port.ends_with(']') => {
-            format!("{name}:…")
-        }
-        _ => host.to_owned(),
-    };
-    let hosts: Vec<String> = hosts.split(',').map(host).collect();
-    Some(format!("{scheme}://{}{}", hosts.join(","), after.split(['?', '#']).next().unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -283,7 +246,7 @@ mod tests {
         let (target, files) = parse("rediss://h?cacert=/etc/a%20b.pem&cert=c.pem&key=k.pem").unwrap();
         assert!(target.tls);
         let path = |file: Option<std::path::PathBuf>| file.unwrap().to_string_lossy().into_owned();
-        assert_eq!([files.cacert, files.cert, files.key].map(path), ["/etc/a b.pem", "c.pem", "k.pem"]);
+        assert_eq!(files.map(path), ["/etc/a b.pem", "c.pem", "k.pem"]);
     }
 
     #[test]
@@ -307,12 +270,12 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_url_without_the_password() {
+    fn an_error_does_not_repeat_the_password() {
         for url in
             ["redis://u:secret@h:x", "http://u:secret@h", "redis://u:secret@h/x?pass=secret", "redis://:secret@a,b"]
         {
             let error = parse(url).unwrap_err().to_string();
-            assert!(!error.contains("secret") && !error.contains("u:") && error.contains("://"), "{error}");
+            assert!(!error.contains("secret") && !error.contains("u:"), "{error}");
         }
     }
 }
