@@ -5,6 +5,20 @@ use crate::Error;
 use std::path::Path;
 use std::time::Duration;
 
+/// A socket does not accept a timeout of zero.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// Methods, each of which sets the field of its name.
+macro_rules! set {
+    ($($(#[$doc:meta])* $field:ident($($arg:ident: $type:ty),*) = $value:expr;)*) => { $(
+        $(#[$doc])*
+        pub fn $field(mut self, $($arg: $type),*) -> Options {
+            self.$field = $value;
+            self
+        }
+    )* };
+}
+
 /// The server's address and how to connect to it: the contents of a URL, and more.
 ///
 /// ```no_run
@@ -24,8 +38,8 @@ pub struct Options {
     pub(crate) response_timeout: Duration,
     pub(super) retry_for: Duration,
     pub(crate) name: String,
-    pub(super) root: Option<Vec<u8>>,
-    pub(super) identity: Option<(Vec<u8>, Vec<u8>)>,
+    pub(super) root_certificate: Option<Vec<u8>>,
+    pub(super) client_certificate: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Options {
@@ -43,8 +57,8 @@ impl Options {
             response_timeout: Duration::from_secs(5),
             retry_for: Duration::from_secs(10),
             name: String::new(),
-            root: None,
-            identity: None,
+            root_certificate: None,
+            client_certificate: None,
         };
         options.certificate_files(cacert.as_deref(), cert.as_deref(), key.as_deref())
     }
@@ -85,45 +99,24 @@ impl Options {
         Ok(self)
     }
 
-    /// The longest time to wait for a connection. 2 seconds by default.
-    pub fn connect_timeout(mut self, timeout: Duration) -> Options {
-        self.connect_timeout = at_least_a_millisecond(timeout);
-        self
-    }
-
-    /// The longest time to wait for a reply, beyond the time for which the command itself blocks. 5 seconds by default.
-    pub fn response_timeout(mut self, timeout: Duration) -> Options {
-        self.response_timeout = at_least_a_millisecond(timeout);
-        self
-    }
-
-    /// How long a command is repeated if the server cannot be reached or cannot execute it now. 10 seconds by default;
-    /// zero: not at all. A command that may have been executed is repeated only if that is harmless.
-    pub fn retry_for(mut self, time: Duration) -> Options {
-        self.retry_for = time;
-        self
-    }
-
-    /// The name of the connections in `CLIENT LIST`, without spaces. None by default.
-    pub fn name(mut self, name: impl Into<String>) -> Options {
-        self.name = name.into();
-        self
-    }
-
-    /// The certificates (PEM) that sign those of the server, instead of those that the system trusts.
-    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Options {
-        self.root = Some(pem.into());
-        self
-    }
-
-    /// The certificate and the key (PEM) with which the client identifies itself.
-    pub fn client_certificate(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Options {
-        self.identity = Some((certificate.into(), key.into()));
-        self
+    set! {
+        /// The longest time to wait for a connection. 2 seconds by default.
+        connect_timeout(timeout: Duration) = timeout.max(SHORTEST);
+        /// The longest time to wait for a reply, beyond the time for which the command itself blocks. 5 seconds by default.
+        response_timeout(timeout: Duration) = timeout.max(SHORTEST);
+        /// How long a command is repeated if the server cannot be reached or cannot execute it now. 10 seconds by default;
+        /// zero: not at all. A command that may have been executed is repeated only if that is harmless.
+        retry_for(time: Duration) = time;
+        /// The name of the connections in `CLIENT LIST`, without spaces. None by default.
+        name(name: impl Into<String>) = name.into();
+        /// The certificates (PEM) that sign those of the server, instead of those that the system trusts.
+        root_certificate(pem: impl Into<Vec<u8>>) = Some(pem.into());
+        /// The certificate and the key (PEM) with which the client identifies itself.
+        client_certificate(certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) = Some((certificate.into(), key.into()));
     }
 
     pub(super) fn has_certificates(&self) -> bool {
-        self.root.is_some() || self.identity.is_some()
+        self.root_certificate.is_some() || self.client_certificate.is_some()
     }
 }
 
@@ -144,9 +137,4 @@ fn read_pem(path: &Path, kind: &str) -> Result<Vec<u8>, Error> {
     } else {
         Err(Error::Config(format!("{name} is no PEM file: it has no line -----BEGIN {kind}-----")))
     }
-}
-
-/// A socket does not accept a timeout of zero.
-fn at_least_a_millisecond(time: Duration) -> Duration {
-    time.max(Duration::from_millis(1))
 }

@@ -21,9 +21,9 @@ pub(super) fn address(host: &str, port: u16, options: &Options) -> Result<Connec
         return Ok(plain);
     }
     let config = |error: RedisError| Error::Config(format!("TLS: {error}"));
-    let client_tls = options.identity.clone();
+    let client_tls = options.client_certificate.clone();
     let client_tls = client_tls.map(|(client_cert, client_key)| redis::ClientTlsConfig { client_cert, client_key });
-    let certificates = TlsCertificates { client_tls, root_cert: options.root.clone() };
+    let certificates = TlsCertificates { client_tls, root_cert: options.root_certificate.clone() };
     let client = redis::Client::build_with_tls(plain.into_connection_info().map_err(config)?, certificates);
     Ok(client.map_err(config)?.get_connection_info().addr().clone())
 }

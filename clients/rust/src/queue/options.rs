@@ -2,7 +2,7 @@
 
 use super::{Headers, Id};
 use crate::reply::Field;
-use crate::request::{Command, Request};
+use crate::request::{millis, Command, Request};
 use redis::ToRedisArgs;
 use std::time::Duration;
 
@@ -51,7 +51,8 @@ pub(super) fn harmless<R: Field + 'static>(command: Command, options: Options) -
 
 /// The request of a builder that must not be executed twice.
 pub(super) fn once<R: Field + 'static>(command: Command, options: Options) -> Request<R> {
-    Request::once(options.write(command)).waiting(options.wait)
+    let block = Some(options.wait).filter(|wait| !wait.is_zero());
+    Request::once(options.write(command).maybe("BLOCK", block.map(millis))).waiting(options.wait)
 }
 
 /// The words of a value.

@@ -1,6 +1,6 @@
 //! Popping messages.
 
-use super::options::{builder, once, options, value};
+use super::options::{builder, once, options};
 use super::{Headers, Id, Queue, Receipt};
 use crate::connect::{Client, Sent};
 use crate::mode::Mode;
@@ -99,23 +99,15 @@ macro_rules! pop_options {
             lease(lease: Duration) = "LEASE" millis(lease);
             /// Delivers more of each message: [`Delivery::meta`] has its headers, its checkpoint and more.
             meta() = "META";
-        }
-
-        /// Gathers messages: fewer than `least`, which is at most the count, are delivered only when the first has been
-        /// due for `linger`.
-        pub fn gather(mut self, least: u32, linger: Duration) -> Self {
-            self.options.set("MIN", value(least));
-            self.options.set("LINGER", value(millis(linger)));
-            self
+            /// Gathers messages: fewer than this, which is at most the count, are delivered only after [`Self::linger`].
+            gather(least: u32) = "MIN" least;
+            /// For how long the first of fewer messages than [`Self::gather`] must have been due.
+            linger(time: Duration) = "LINGER" millis(time);
         }
 
         /// Waits for up to this time until there is a message. Zero, the default: does not wait.
         pub fn block(mut self, time: Duration) -> Self {
             self.options.wait = time;
-            self.options.remove("BLOCK");
-            if !time.is_zero() {
-                self.options.set("BLOCK", value(millis(time)));
-            }
             self
         }
     };

@@ -37,6 +37,10 @@ macro_rules! push_options {
         message_options!();
 
         options! {
+            /// The message is due this long after now. It is due at once by default.
+            delay(delay: Duration) = "DELAY" millis(delay);
+            /// The message is due at this time, which may be in the past, instead of after a delay.
+            at(time: SystemTime) = "AT" unix_ms(time);
             /// If the message is not completed within this time after it was due, it becomes dead; zero: never.
             ttl(ttl: Duration) = "TTL" millis(ttl);
             /// The batch, of 1 to 255 bytes: see `Queue::batch`.
@@ -56,20 +60,6 @@ macro_rules! push_options {
             checkpoint(checkpoint: impl AsRef<[u8]>) = "CHECKPOINT" checkpoint.as_ref();
             /// The message is dead from now on.
             dead(reason: Reason) = "DEAD" &["REASON", reason.as_str()][..];
-        }
-
-        /// The message is due this long after now. It is due at once by default.
-        pub fn delay(mut self, delay: Duration) -> Self {
-            self.options.remove("AT");
-            self.options.set("DELAY", value(millis(delay)));
-            self
-        }
-
-        /// The message is due at this time, which may be in the past.
-        pub fn at(mut self, time: SystemTime) -> Self {
-            self.options.remove("DELAY");
-            self.options.set("AT", value(unix_ms(time)));
-            self
         }
 
         /// As `replace`, and the message is due no later than this long after the first push of the chain of replacements.

@@ -1,6 +1,6 @@
 //! Recurring messages.
 
-use super::options::{builder, harmless, message_options, options, value};
+use super::options::{builder, harmless, message_options, options};
 use super::Queue;
 use crate::mode::Mode;
 use crate::payload::Encode;
@@ -53,8 +53,12 @@ impl<T: 'static, M: Mode> Schedule<T, M> {
     options! {
         /// A run is due at each multiple of this interval since 1970.
         every(interval: Duration) = "EVERY" millis(interval);
-        /// A run is due at the times of this cron expression, such as `30 18 * * mon-fri`, in UTC.
+        /// The runs of an interval are due this much later.
+        offset(offset: Duration) = "OFFSET" millis(offset);
+        /// A run is due at the times of this cron expression, such as `30 18 * * mon-fri`.
         cron(expression: &str) = "CRON" expression;
+        /// The time zone of the cron expression, such as `Europe/Berlin`, instead of UTC.
+        zone(name: &str) = "TZ" name;
         /// When the first run is due, instead of the first time of the rule.
         first_at(time: SystemTime) = "AT" unix_ms(time);
         /// The last instant at which a run may be due.
@@ -63,17 +67,5 @@ impl<T: 'static, M: Mode> Schedule<T, M> {
         times(runs: u32) = "TIMES" runs;
         /// A run that is not completed within this time after it was due fails; zero: never.
         ttl(ttl: Duration) = "TTL" millis(ttl);
-    }
-
-    /// A run is due at each multiple of this interval since 1970, plus the offset.
-    pub fn every_at(mut self, interval: Duration, offset: Duration) -> Self {
-        self.options.set("OFFSET", value(millis(offset)));
-        self.every(interval)
-    }
-
-    /// As [`Schedule::cron`], in a time zone such as `Europe/Berlin`.
-    pub fn cron_in(mut self, expression: &str, zone: &str) -> Self {
-        self.options.set("TZ", value(zone));
-        self.cron(expression)
     }
 }

@@ -1,5 +1,6 @@
 //! The settings of a queue, each declared once.
 
+use super::options::value;
 use crate::reply::{self, read_as, words, Fields, Part};
 use crate::request::{millis, Command};
 use crate::Error;
@@ -102,39 +103,30 @@ settings! {
     dead_forward: Forward = "DEADFORWARD" "deadforward";
 }
 
-impl Words for Duration {
-    fn words(&self) -> Vec<Vec<u8>> {
-        millis(*self).words()
-    }
-}
-
-macro_rules! numbers {
-    ($($number:ty)*) => { $(
-        impl Words for $number {
+macro_rules! words_of {
+    ($($type:ty, $value:pat => $words:expr;)*) => { $(
+        impl Words for $type {
             fn words(&self) -> Vec<Vec<u8>> {
-                vec![self.to_string().into_bytes()]
+                let $value = self;
+                $words
             }
         }
     )* };
 }
 
-numbers!(i32 i64 u32 u64);
+words_of! {
+    Duration, time => value(millis(*time));
+    i32, number => value(number);
+    i64, number => value(number);
+    u32, number => value(number);
+    u64, number => value(number);
+    Forward, target => value(&target.0);
+    GroupOrder, order => value(order.as_str());
+}
 
 impl<A: Words, B: Words> Words for (A, B) {
     fn words(&self) -> Vec<Vec<u8>> {
         [self.0.words(), self.1.words()].concat()
-    }
-}
-
-impl Words for Forward {
-    fn words(&self) -> Vec<Vec<u8>> {
-        self.0.iter().map(|word| word.as_bytes().to_vec()).collect()
-    }
-}
-
-impl Words for GroupOrder {
-    fn words(&self) -> Vec<Vec<u8>> {
-        vec![self.as_ref().to_vec()]
     }
 }
 

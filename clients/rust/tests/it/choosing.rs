@@ -58,7 +58,7 @@ fn a_pop_that_gathers_waits_for_enough() {
     in_both_protocols(|client| {
         let queue: Queue<u8> = client.queue("q");
         queue.push(&1).send().unwrap();
-        let gathered = || queue.pop().count(5).gather(2, HOUR).all().unwrap().len();
+        let gathered = || queue.pop().count(5).gather(2).linger(HOUR).all().unwrap().len();
         assert_eq!(gathered(), 0);
         queue.push(&2).send().unwrap();
         assert_eq!(gathered(), 2);

@@ -115,8 +115,8 @@ fn every_field_of_a_message_is_known() {
         queue.push(&5).id("done").retain(HOUR).send().unwrap();
         let done = queue.pop().one().unwrap().unwrap();
         queue.complete(&done).result(&6_u8).send().unwrap();
-        queue.schedule("every", &7).every_at(HOUR, HOUR / 2).group("h").times(5).send().unwrap();
-        queue.schedule("cron", &8).cron_in("0 9 * * *", "Europe/Berlin").send().unwrap();
+        queue.schedule("every", &7).every(HOUR).offset(HOUR / 2).group("h").times(5).send().unwrap();
+        queue.schedule("cron", &8).cron("0 9 * * *").zone("Europe/Berlin").send().unwrap();
         let messages: Vec<_> = queue.scan().map(Result::unwrap).collect();
         assert_eq!(messages.len(), 7);
         for state in State::ALL.into_iter().filter(|state| *state != State::Ready) {

@@ -272,7 +272,7 @@ fn a_scan_returns_every_message_once() {
 fn schedules_are_declared_at_every_start() {
     in_both_protocols(|client| {
         let mails: Queue<Mail> = client.queue("mail");
-        let declare = |to: &str| mails.schedule("s", &mail(to)).every_at(HOUR, SECOND).times(3).send().unwrap();
+        let declare = |to: &str| mails.schedule("s", &mail(to)).every(HOUR).offset(SECOND).times(3).send().unwrap();
         assert_eq!(declare("a"), Declared::Created);
         assert_eq!(declare("a"), Declared::Unchanged);
         assert_eq!(declare("b"), Declared::Changed);
@@ -282,7 +282,7 @@ fn schedules_are_declared_at_every_start() {
             (Some(HOUR), SECOND, Some(3), 0)
         );
         let until = SystemTime::now() + 1000 * HOUR;
-        let cron = mails.schedule("c", &mail("c")).cron_in("30 18 * * mon-fri", "Europe/Berlin").until(until);
+        let cron = mails.schedule("c", &mail("c")).cron("30 18 * * mon-fri").zone("Europe/Berlin").until(until);
         assert_eq!(cron.retries(2).priority(1).lease(HOUR).ttl(HOUR).send().unwrap(), Declared::Created);
         let schedule = mails.get("c").unwrap().unwrap().schedule.expect("a schedule");
         assert_eq!(schedule.cron.as_deref(), Some("30 18 * * mon-fri"));
