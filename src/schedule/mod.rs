@@ -2,12 +2,12 @@
 //!
 //! This room knows nothing about queues. It knows which keys are to be looked at and when, keeps one of the server's
 //! timers armed for the earliest of these times, and calls the functions that were registered ([`Callbacks`]). It needs
-//! only four calls to the server ([`Clockwork`]), so tests can run it on a simulated server; see `simulation`.
+//! only four calls to the server ([`Clockwork`]), so tests can run it on a simulated server; see `tests`.
 
 pub mod agenda;
 mod hint;
 #[cfg(test)]
-mod simulation;
+mod tests;
 pub mod timer;
 pub mod wakeup;
 pub mod walk;
