@@ -1,14 +1,13 @@
 //! `DQ.ACK key id|receipt [id|receipt ...]`
 
 use super::error::Error;
-use super::{key_name, now, with_queue, Command, Handler};
+use super::{Command, Handler};
 use crate::host::event::{Death, Event};
 use crate::host::held::Held;
-use crate::host::write::{self, Announcement, Wake};
-use crate::module_api::ctx::{Ctx, Name};
+use crate::host::session::Session;
+use crate::host::write::{Announcement, Wake};
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::{Sequence, Target};
-use dq_queue::time::UnixMs;
 use dq_queue::{Effect, State};
 
 /// The command.
@@ -47,19 +46,17 @@ impl Acks {
     #[inline(always)]
     pub fn make<'a>(
         &mut self,
-        ctx: Ctx,
-        name: Name<'_>,
+        session: &Session<'_>,
         held: &mut Held,
-        now: UnixMs,
         targets: impl ExactSizeIterator<Item = &'a [u8]>,
     ) {
-        let heard = write::is_heard(ctx, name);
+        let heard = session.is_heard();
         if heard {
             self.sequences = Vec::with_capacity(targets.len());
         }
         let mut count = 0;
         for text in targets {
-            if let Some(acked) = Target::parse(text).and_then(|target| held.queue.ack(now, &target)) {
+            if let Some(acked) = Target::parse(text).and_then(|target| held.queue.ack(session.now, &target)) {
                 count += 1;
                 if acked.next.is_some() {
                     self.made_ready |= acked.next == Some(State::Ready);
@@ -85,33 +82,29 @@ impl Acks {
         }
     }
 
-    /// Records the acks, if they are all that a command did.
+    /// Records the acks, if they are all that a command did. Returns `None` if there were none.
     #[inline(always)]
-    pub fn record(&mut self, ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> Announcement {
+    pub fn record(&mut self, session: &Session<'_>, held: &mut Held) -> Option<Announcement> {
         if self.count == 0 {
-            return write::rearm(ctx, name, held, now, Wake::Nobody);
+            session.rearm(held);
+            return None;
         }
         let wake = self.wake(held);
-        write::record(ctx, name, held, now, wake, || Effect::Ack(std::mem::take(&mut self.sequences)))
+        Some(session.record(held, wake, || Effect::Ack(std::mem::take(&mut self.sequences))))
     }
 }
 
 fn ack(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
-    let now = now(ctx);
+    let session = Session::begin(call)?;
     let targets = call.args.rest();
     let mut acks = Acks::NONE;
-    let announcement = with_queue(ctx, name, |held| {
-        acks.make(ctx, name, held, now, targets);
-        acks.record(ctx, name, held, now)
+    let announcement = session.with_queue(|held| {
+        acks.make(&session, held, targets);
+        acks.record(&session, held)
     })?;
-    ctx.integer(acks.count);
-    match announcement {
-        Some(announcement) if acks.count > 0 => {
-            write::announce(ctx, name, announcement, Event::of_acks(acks.death));
-        }
-        _ => {}
+    session.ctx.integer(acks.count);
+    if let Some(announcement) = announcement.flatten() {
+        session.announce(announcement, Event::of_acks(acks.death));
     }
     Ok(())
 }

@@ -5,10 +5,10 @@ use super::ack::Acks;
 use super::error::Error;
 use super::options::counted_receipts;
 use super::pop::{correct_clock, parse_leased, refuse_forwarding, serve_after, Head, PopOption, Request};
-use super::{key_name, now, with_queue, Command, Handler};
+use super::{Command, Handler};
 use crate::host::blocked::{self, Request as _};
 use crate::host::event::Event;
-use crate::host::write;
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::DurationMs;
 
@@ -32,37 +32,35 @@ impl Command for AckPop {
 }
 
 fn ackpop(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
     let (targets, mut request, block) = parse(call)?;
-    let now = now(ctx);
     let mut acks = Acks::NONE;
-    let served = with_queue(ctx, name, |held| {
+    let served = session.with_queue(|held| {
         refuse_forwarding(held)?;
-        correct_clock(ctx, name, held, now);
-        acks.make(ctx, name, held, now, targets);
+        correct_clock(&session, held);
+        acks.make(&session, held, targets);
         // What follows a batch that the acks have ended can be delivered by this call.
-        held.queue.settle(held.queue.own_time(now));
+        held.queue.settle(held.queue.own_time(session.now));
         request.head = Head::Acked(acks.count);
-        let served = serve_after(ctx, name, held, now, &request, &mut acks);
+        let served = serve_after(&session, held, &request, &mut acks);
         Ok::<_, Error>(served.ok_or_else(|| {
             if block.is_none() {
                 held.queue.count_empty_pop();
             }
-            acks.record(ctx, name, held, now)
+            acks.record(&session, held)
         }))
     })?;
     let acked = (acks.count > 0).then_some(acks.death);
-    match (served.transpose()?, block) {
-        (Some(Ok(announcement)), _) => write::announce(ctx, name, announcement, Event::of_delivery(acked)),
-        (none, block) => {
+    match served.transpose()? {
+        Some(Ok(announcement)) => session.announce(announcement, Event::of_delivery(acked)),
+        none => {
             match block {
-                Some(timeout) => blocked::block(ctx, &[name], Box::new(request), timeout),
-                None => request.reply_none(ctx),
+                Some(timeout) => blocked::block(session.ctx, &[session.name], Box::new(request), timeout),
+                None => request.reply_none(session.ctx),
             }
             // The acks are final, even if the client is blocked now and never gets a message.
-            if let (Some(Err(announcement)), Some(death)) = (none, acked) {
-                write::announce(ctx, name, announcement, Event::of_acks(death));
+            if let Some(Err(Some(announcement))) = none {
+                session.announce(announcement, Event::of_acks(acks.death));
             }
         }
     }

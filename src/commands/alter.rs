@@ -5,17 +5,15 @@ use super::error::Error;
 use super::forward::{self, QueueSetting};
 use super::options::{options, Options};
 use super::settings::Setting;
-use super::{key_name, now, Command, Handler};
+use super::{Command, Handler};
 use crate::host::config;
-use crate::host::datatype;
 use crate::host::event::Event;
 use crate::host::held::Held;
-use crate::host::write::{self, Announcement, Wake};
-use crate::module_api::ctx::{Ctx, Name};
-use crate::module_api::key::{Content, OpenKey};
+use crate::host::session::Session;
+use crate::host::write::{Announcement, Wake};
+use crate::module_api::key::Content;
 use crate::module_api::register::{Access, Arg, Call, Row};
 use dq_queue::forward::Targets;
-use dq_queue::time::UnixMs;
 use dq_queue::Effect;
 
 /// The command.
@@ -54,46 +52,46 @@ pub(super) struct Arguments {
 }
 
 fn alter(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
+    let Session { ctx, name, .. } = session;
     let Arguments { wanted, makes_queue } = parse(call)?;
     forward::refuse_itself(name, &wanted.targets)?;
     forward::refuse_moved(ctx, name)?;
-    let now = now(ctx);
-    let mut key = OpenKey::open_write(ctx, name, datatype::handle());
+    let mut key = session.open_write();
     let done = match key.content() {
         Content::Refused(why) => return Err(why.into()),
-        Content::Holds(held) => change(ctx, name, held, now, wanted).map(|done| (done, Event::Alter)),
-        Content::Missing if !makes_queue => return Err(Error::NoSuchKey),
+        Content::Holds(held) => change(&session, held, wanted).map(|done| (done, Event::Alter)),
+        Content::Missing(_) if !makes_queue => return Err(Error::NoSuchKey),
         // The command itself is allowed when memory is low, since it may free some. A new queue needs memory.
-        Content::Missing if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
-        Content::Missing => {
+        Content::Missing(_) if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
+        Content::Missing(vacant) => {
             let settings = wanted.numbers.of(&config::defaults());
-            Some((make(ctx, name, &mut key, now, settings, wanted.targets.of(Targets::default()))?, Event::Create))
+            let targets = wanted.targets.of(Targets::default());
+            Some((make(&session, vacant, settings, targets)?, Event::Create))
         }
     };
     drop(key);
     ctx.ok();
     if let Some((announcement, event)) = done {
-        write::announce(ctx, name, announcement, &[event]);
+        session.announce(announcement, &[event]);
     }
     Ok(())
 }
 
 /// Changes the settings of a queue. Returns `None` if they are the same as before.
-fn change(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wanted: Wanted) -> Option<Announcement> {
+fn change(session: &Session<'_>, held: &mut Held, wanted: Wanted) -> Option<Announcement> {
     let settings = wanted.numbers.of(held.queue.settings());
     let before = held.queue.targets();
     let targets = wanted.targets.of(before.clone());
     if settings == *held.queue.settings() && targets == before {
-        let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
+        session.rearm(held);
         return None;
     }
-    held.queue.alter(now, settings);
-    forward::set(&mut held.queue, now, &targets);
+    held.queue.alter(session.now, settings);
+    forward::set(&mut held.queue, session.now, &targets);
     // The effect of the new settings comes first: they decide which ids of the dropped messages stay known.
-    let announcement = write::record(ctx, name, held, now, Wake::IfDeliverable, || Effect::Alter(settings, targets));
-    write::trim(ctx, name, held, now);
+    let announcement = session.record(held, Wake::IfDeliverable, || Effect::Alter(settings, targets));
+    session.trim(held);
     Some(announcement)
 }
 

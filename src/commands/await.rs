@@ -3,10 +3,10 @@
 use super::error::Error;
 use super::get::reply_shown;
 use super::options::{options, Options};
-use super::{id, key_name, now, word, Command, Handler};
+use super::{existing, id, word, Command, Handler};
 use crate::host::awaiting;
-use crate::host::datatype;
-use crate::module_api::key::{Content, OpenKey, Touch};
+use crate::host::session::Session;
+use crate::module_api::key::Touch;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::DurationMs;
 
@@ -36,37 +36,27 @@ options! {
 }
 
 fn wait(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
     let (word, timeout) = parse(call)?;
     let id = id(word)?;
-    let now = now(ctx);
-    let mut awaited = None;
-    {
-        let mut key = OpenKey::open_read(ctx, name, datatype::handle(), Touch::Yes);
-        match key.content() {
-            Content::Refused(why) => return Err(why.into()),
-            Content::Missing => {}
-            Content::Holds(held) => {
-                held.queue.notice(now);
-                match id.and_then(|id| held.queue.find(now, &id)) {
-                    Some(shown) if shown.is_over() => {
-                        reply_shown(ctx, &shown);
-                        return Ok(());
-                    }
-                    Some(shown) => awaited = Some(shown.sequence()),
-                    None => {}
-                }
-                if awaited.is_some() && timeout.is_some() {
-                    held.arm(ctx, ctx.selected_db(), name);
-                }
-            }
+    let found = existing(session.open_read(Touch::Yes).content(), |held| {
+        held.queue.notice(session.now);
+        let shown = id.and_then(|id| held.queue.find(session.now, &id))?;
+        let sequence = shown.sequence();
+        if shown.is_over() {
+            reply_shown(session.ctx, &shown);
+            return Some(None);
         }
-    }
-    match (awaited, timeout) {
-        (Some(sequence), Some(timeout)) => awaiting::block(ctx, name, word, sequence, reply_shown, timeout),
+        if timeout.is_some() {
+            session.arm(held);
+        }
+        Some(Some(sequence))
+    })?;
+    match (found.flatten(), timeout) {
+        (Some(None), _) => {}
+        (Some(Some(sequence)), Some(timeout)) => awaiting::block(&session, word, sequence, reply_shown, timeout),
         // The id is not held, or the client does not wait.
-        (None, _) | (_, None) => ctx.null_array(),
+        (None, _) | (_, None) => session.ctx.null_array(),
     }
     Ok(())
 }

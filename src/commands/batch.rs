@@ -3,15 +3,13 @@
 
 use super::error::Error;
 use super::options::{batch_name, options, Options, HEADERS};
-use super::{change_queue, key_name, look_at, now, word, Command, Handler};
-use crate::host::config;
-use crate::host::datatype;
+use super::{word, Command, Handler};
 use crate::host::event::Event;
 use crate::host::floor::floor;
-use crate::host::held::Held;
-use crate::host::write::{self, Wake};
-use crate::module_api::ctx::{Ctx, Name};
-use crate::module_api::key::{Content, OpenKey};
+use crate::host::open::{change_or_make, Changed};
+use crate::host::session::Session;
+use crate::host::write::Wake;
+use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::DurationMs;
 use dq_queue::{Batch as Shown, Effect, FollowUp, Queue};
@@ -92,73 +90,55 @@ impl ThenOption {
 }
 
 fn batch(call: &mut Call<'_>) -> Result<(), Error> {
-    let key_name = key_name(call)?;
+    let session = Session::begin(call)?;
     match parse(call)? {
-        (batch, Some(then)) => close(call.ctx, key_name, batch, then),
-        (batch, None) => cancel(call.ctx, key_name, batch),
+        (batch, Some(then)) => close(&session, batch, then),
+        (batch, None) => cancel(&session, batch),
     }
 }
 
 /// Says what follows a batch.
-fn close(ctx: Ctx, key_name: Name<'_>, batch: &[u8], then: FollowUp) -> Result<(), Error> {
+fn close(session: &Session<'_>, batch: &[u8], then: FollowUp) -> Result<(), Error> {
     // The flag of a command would refuse `CANCEL` too, which frees memory.
-    if ctx.flags().out_of_memory() {
+    if session.ctx.flags().out_of_memory() {
         return Err(Error::OutOfMemory);
     }
-    let now = now(ctx);
     let too_large = Error::TooLarge(then.payload.len());
-    let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
-    let mut made_with = None;
-    let closed = match key.content() {
-        Content::Refused(why) => return Err(why.into()),
-        Content::Holds(held) => held.queue.close_batch(now, &floor(), batch, &then),
-        Content::Missing => {
-            let settings = config::defaults();
-            let mut queue = Queue::new(settings);
-            let closed = queue.close_batch(now, &floor(), batch, &then);
-            if closed.is_some() {
-                key.create(Held::made(queue)).map_err(|_| Error::WrongType)?;
-                made_with = Some(settings);
-            }
-            closed
-        }
-    };
-    let Some(closed) = closed else {
-        if let Content::Holds(held) = key.content() {
-            let _ = write::rearm(ctx, key_name, held, now, Wake::Nobody);
-        }
+    let mut key = session.open_write();
+    let close = |queue: &mut Queue| queue.close_batch(session.now, &floor(), batch, &then);
+    let Changed { outcome, held, made_with } = change_or_make(key.content(), close, Option::is_some)?;
+    let Some(held) = held else { return Err(too_large) };
+    let Some(closed) = outcome else {
+        session.rearm(held);
         return Err(too_large);
     };
-    let Content::Holds(held) = key.content() else { return Err(Error::WrongType) };
     let effect = || Effect::Batch { settings: made_with, name: batch, last: closed.last, then: Some(Box::new(then)) };
-    let announcement = write::record(ctx, key_name, held, now, Wake::Nobody, effect);
+    let announcement = session.record(held, Wake::Nobody, effect);
     drop(key);
-    ctx.integer(i64::try_from(closed.left).unwrap_or(i64::MAX));
-    write::announce(ctx, key_name, announcement, &[Event::Batch]);
+    session.ctx.integer(i64::try_from(closed.left).unwrap_or(i64::MAX));
+    session.announce(announcement, &[Event::Batch]);
     Ok(())
 }
 
 /// Removes a batch with its members.
-fn cancel(ctx: Ctx, key_name: Name<'_>, batch: &[u8]) -> Result<(), Error> {
-    let now = now(ctx);
-    let outcome = change_queue(ctx, key_name, now, |queue| {
-        let removed = queue.cancel_batch(now, batch)?;
-        let last = queue.last_given().0;
-        Some((removed, move || Effect::Batch { settings: None, name: batch, last, then: None }))
-    })?;
-    ctx.integer(outcome.as_ref().map_or(0, |(removed, _)| *removed as i64));
-    if let Some((_, announcement)) = outcome {
-        write::announce(ctx, key_name, announcement, &[Event::Batch]);
-    }
-    Ok(())
+fn cancel(session: &Session<'_>, batch: &[u8]) -> Result<(), Error> {
+    session.change(
+        |queue| {
+            let removed = queue.cancel_batch(session.now, batch)?;
+            let last = queue.last_given().0;
+            Some((removed, move || Effect::Batch { settings: None, name: batch, last, then: None }))
+        },
+        |removed| {
+            session.ctx.integer(removed.unwrap_or(0) as i64);
+            &[Event::Batch]
+        },
+    )
 }
 
 fn batch_info(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let key_name = key_name(call)?;
-    let batch = word(call);
-    let now = now(ctx);
-    let shown = look_at(ctx, key_name, now, |held| held.queue.batch(now, batch).map(|shown| reply_shown(ctx, &shown)))?;
+    let session = Session::begin(call)?;
+    let (ctx, batch) = (session.ctx, word(call));
+    let shown = session.look(|held| held.queue.batch(session.now, batch).map(|shown| reply_shown(ctx, &shown)))?;
     if shown.flatten().is_none() {
         ctx.null_array();
     }

@@ -2,9 +2,9 @@
 
 use super::error::Error;
 use super::options::{options, Options};
-use super::{change_queue, id, key_name, now, word, Command, Handler};
+use super::{id, word, Command, Handler};
 use crate::host::event::{Death, Event};
-use crate::host::write;
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::Effect;
 
@@ -34,24 +34,20 @@ options! {
 }
 
 fn bury(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
     let id = id(word(call))?;
     let error = parse(call)?;
-    let now = now(ctx);
-    let outcome = change_queue(ctx, name, now, |queue| {
-        let buried = queue.bury(now, &id?, error)?;
-        Some((buried, move || Effect::Bury(buried.sequence, buried.error)))
-    })?;
-    match outcome {
-        Some((buried, announcement)) => {
-            ctx.bulk(buried.was.as_str().as_bytes());
-            let death = if buried.died { Death::Some } else { Death::None };
-            write::announce(ctx, name, announcement, Event::of_burial(death));
-        }
-        None => ctx.null(),
-    }
-    Ok(())
+    session.change(
+        |queue| {
+            let buried = queue.bury(session.now, &id?, error)?;
+            let (outcome, sequence) = ((buried.was, buried.died), buried.sequence);
+            Some((outcome, move || Effect::Bury(sequence, buried.error)))
+        },
+        |buried| {
+            session.ctx.bulk_or_null(buried.map(|(was, _)| was.as_str().as_bytes()));
+            Event::of_burial(Death::if_any(buried.is_some_and(|(_, died)| died)))
+        },
+    )
 }
 
 pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Option<&'a [u8]>, Error> {

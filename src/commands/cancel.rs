@@ -1,12 +1,12 @@
 //! `DQ.CANCEL key id [id ...]`
 
 use super::error::Error;
-use super::{change_queue, id, key_name, now, Command, Handler};
+use super::{id, Command, Handler};
 use crate::host::event::Event;
-use crate::host::write;
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::Id;
-use dq_queue::Effect;
+use dq_queue::{Effect, Queue};
 
 /// The command.
 pub struct Cancel;
@@ -29,15 +29,13 @@ impl Command for Cancel {
 const KNOWN: &str = "known";
 
 fn cancel(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
+    let Session { ctx, now, .. } = session;
     call.args.clone().rest().try_for_each(|word| id(word).map(drop))?;
-    let now = now(ctx);
     let named = call.args.remaining();
-    let mut states: Vec<Option<&str>> = Vec::with_capacity(named);
-    let outcome = change_queue(ctx, name, now, |queue| {
-        let (mut gone, mut forgotten) = (Vec::new(), Vec::new());
-        while let Some(text) = call.args.next() {
+    let cancel = |queue: &mut Queue| {
+        let (mut gone, mut forgotten, mut states) = (Vec::new(), Vec::new(), Vec::with_capacity(named));
+        for text in call.args.rest() {
             let id = Id::parse(text);
             let cancelled = id.and_then(|id| queue.cancel(now, &id));
             gone.extend(cancelled.map(|(sequence, _)| sequence));
@@ -50,18 +48,12 @@ fn cancel(call: &mut Call<'_>) -> Result<(), Error> {
                 (None, _) => None,
             });
         }
-        (!gone.is_empty() || !forgotten.is_empty()).then_some(((), move || Effect::Cancel(gone, forgotten)))
-    })?;
-    states.resize(named, None);
-    ctx.array(named);
-    for state in states {
-        match state {
-            Some(state) => ctx.bulk(state.as_bytes()),
-            None => ctx.null(),
-        }
-    }
-    if let Some(((), announcement)) = outcome {
-        write::announce(ctx, name, announcement, &[Event::Cancel]);
-    }
-    Ok(())
+        (!gone.is_empty() || !forgotten.is_empty()).then_some((states, move || Effect::Cancel(gone, forgotten)))
+    };
+    session.change(cancel, |states| {
+        let states = states.unwrap_or_else(|| vec![None; named]);
+        ctx.array(named);
+        states.into_iter().for_each(|state| ctx.bulk_or_null(state.map(str::as_bytes)));
+        &[Event::Cancel]
+    })
 }

@@ -2,9 +2,9 @@
 
 use super::error::Error;
 use super::options::{options, Options};
-use super::{change_queue, key_name, now, word, Command, Handler};
+use super::{word, Command, Handler};
 use crate::host::event::{Death, Event};
-use crate::host::write;
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::Target;
 use dq_queue::{Completion, Effect, RESULT_MAX};
@@ -37,24 +37,20 @@ options! {
 }
 
 fn complete(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
     let (target, how) = parse(call)?;
-    let now = now(ctx);
-    let outcome = change_queue(ctx, name, now, |queue| {
-        let completed = queue.complete(now, &target?, &how)?;
-        let result = how.result;
-        let effect = move || Effect::Complete { sequence: completed.sequence, until: completed.until, result };
-        Some((Death::of_next(completed.next), effect))
-    })?;
-    match outcome {
-        Some((death, announcement)) => {
-            ctx.integer(1);
-            write::announce(ctx, name, announcement, Event::of_completion(death));
-        }
-        None => ctx.integer(0),
-    }
-    Ok(())
+    session.change(
+        |queue| {
+            let completed = queue.complete(session.now, &target?, &how)?;
+            let result = how.result;
+            let effect = move || Effect::Complete { sequence: completed.sequence, until: completed.until, result };
+            Some((Death::of_next(completed.next), effect))
+        },
+        |death| {
+            session.ctx.integer(death.is_some().into());
+            Event::of_completion(death.unwrap_or(Death::None))
+        },
+    )
 }
 
 /// Parses the message, `None` if no message can have this id, and how it is completed.

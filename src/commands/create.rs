@@ -4,18 +4,16 @@ use super::error::Error;
 use super::forward::{self, QueueSetting, WantedTargets};
 use super::options::Options;
 use super::settings::{Change, Setting};
-use super::{key_name, now, Command, Handler};
+use super::{Command, Handler};
 use crate::host::config;
-use crate::host::datatype;
 use crate::host::event::Event;
 use crate::host::held::Held;
-use crate::host::write::{self, Announcement, Wake};
-use crate::module_api::ctx::{Ctx, Name};
-use crate::module_api::key::{Content, OpenKey};
+use crate::host::session::Session;
+use crate::host::write::{Announcement, Wake};
+use crate::module_api::key::{Content, Vacant};
 use crate::module_api::register::{Access, Arg, Call, Row};
 use dq_queue::forward::{Source, Targets};
 use dq_queue::settings::Settings;
-use dq_queue::time::UnixMs;
 use dq_queue::{Effect, Queue};
 
 /// The command.
@@ -37,19 +35,18 @@ impl Command for Create {
 }
 
 fn create(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
+    let Session { ctx, name, .. } = session;
     let wanted = parse(call)?;
     let settings = wanted.numbers.of(&config::defaults());
     forward::refuse_itself(name, &wanted.targets)?;
     forward::refuse_moved(ctx, name)?;
     let targets = wanted.targets.of(Targets::default());
-    let now = now(ctx);
-    let mut key = OpenKey::open_write(ctx, name, datatype::handle());
-    match key.content() {
+    let mut key = session.open_write();
+    let announcement = match key.content() {
         // Declaring a queue that exists is never refused because memory is low; a new queue needs some.
-        Content::Missing if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
-        Content::Missing => {}
+        Content::Missing(_) if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
+        Content::Missing(vacant) => make(&session, vacant, settings, targets)?,
         // The queue exists with exactly these settings, so nothing changes.
         Content::Holds(held) if *held.queue.settings() == settings && held.queue.targets() == targets => {
             ctx.ok();
@@ -57,27 +54,24 @@ fn create(call: &mut Call<'_>) -> Result<(), Error> {
         }
         Content::Holds(_) => return Err(Error::QueueExists),
         Content::Refused(why) => return Err(why.into()),
-    }
-    let announcement = make(ctx, name, &mut key, now, settings, targets)?;
+    };
     drop(key);
     ctx.ok();
-    write::announce(ctx, name, announcement, &[Event::Create]);
+    session.announce(announcement, &[Event::Create]);
     Ok(())
 }
 
 /// Stores an empty queue in a key that holds nothing.
 pub(super) fn make(
-    ctx: Ctx,
-    name: Name<'_>,
-    key: &mut OpenKey<'_, Held>,
-    now: UnixMs,
+    session: &Session<'_>,
+    vacant: Vacant<'_, '_, Held>,
     settings: Settings,
     targets: Targets,
 ) -> Result<Announcement, Error> {
     let mut queue = Queue::new(settings);
-    forward::set(&mut queue, now, &targets);
-    let held = key.create(Held::new(queue)).map_err(|_| Error::WrongType)?;
-    Ok(write::record(ctx, name, held, now, Wake::Nobody, || Effect::Create(settings, targets)))
+    forward::set(&mut queue, session.now, &targets);
+    let held = vacant.create(Held::new(queue))?;
+    Ok(session.record(held, Wake::Nobody, || Effect::Create(settings, targets)))
 }
 
 /// The settings that a command names. The others keep their values.

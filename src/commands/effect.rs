@@ -4,18 +4,18 @@
 //! send it unless `dq.allow-effects` allows it, and its content is validated in every case.
 
 use super::error::Error;
-use super::{key_name, now, word, Command, Handler};
+use super::{word, Command, Handler};
 use crate::host::admission;
 use crate::host::config;
-use crate::host::datatype;
 use crate::host::event::Event;
 use crate::host::held::Held;
 use crate::host::origin::Origin;
-use crate::host::write;
-use crate::module_api::key::{Content, OpenKey};
+use crate::host::session::Session;
+use crate::host::write::Announcement;
+use crate::module_api::key::Content;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::wire::unsealed;
-use dq_queue::{Effect as Decided, Queue, Stamped};
+use dq_queue::{Effect as Decided, Queue, Refused, Stamped};
 
 /// The command.
 pub struct Effect;
@@ -46,44 +46,37 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
     if origin == Origin::Client && !config::allow_effects() {
         return Err(Error::EffectRefused);
     }
-    let name = key_name(call)?;
-    let stamped =
-        unsealed(word(call)).and_then(Stamped::decode).map_err(|refused| Error::BadEffect(refused.to_string()))?;
+    let session = Session::begin(call)?;
+    let bad = |refused: Refused| Error::BadEffect(refused.to_string());
+    let stamped = unsealed(word(call)).and_then(Stamped::decode).map_err(bad)?;
 
-    let mut key = OpenKey::open_write(ctx, name, datatype::handle());
-    let outcome = match key.content() {
+    let mut key = session.open_write();
+    let applied = match key.content() {
         Content::Refused(why) => return Err(why.into()),
-        Content::Holds(held) => Some(held.queue.apply(&stamped)),
-        Content::Missing => match Queue::made_by(&stamped.effect) {
+        Content::Holds(held) => Some((held.queue.apply(&stamped).map_err(bad)?, held)),
+        // If no queue can begin with it, the effect refers to messages of one that does not exist.
+        Content::Missing(vacant) => match Queue::made_by(&stamped.effect) {
             Some(mut queue) => {
-                let outcome = queue.apply(&stamped);
-                if outcome.is_ok() {
-                    let held = match stamped.effect {
-                        // The queue arrives with its own totals.
-                        Decided::Begin(_) => Held::new(queue),
-                        _ => Held::made(queue),
-                    };
-                    key.create(held).map_err(|_| Error::WrongType)?;
-                }
-                Some(outcome)
+                let applied = queue.apply(&stamped).map_err(bad)?;
+                let held = match stamped.effect {
+                    // The queue arrives with its own totals.
+                    Decided::Begin(_) => Held::new(queue),
+                    _ => Held::made(queue),
+                };
+                Some((applied, vacant.create(held)?))
             }
-            // The effect refers to messages of a queue that does not exist, so there is nothing to change.
             None => None,
         },
     };
-    let applied = outcome.transpose().map_err(|refused| Error::BadEffect(refused.to_string()))?;
-    let announcement = match key.content() {
-        Content::Holds(held) => write::applied(ctx, name, held, now(ctx), &stamped.effect),
-        Content::Missing | Content::Refused(_) => write::Announcement::default(),
+    let (announcement, events) = match applied {
+        // While the AOF is being loaded, there can be no subscribers.
+        Some((_, held)) if origin == Origin::Aof => (session.applied(held, &stamped.effect), &[][..]),
+        Some((applied, held)) => (session.applied(held, &stamped.effect), Event::of_effect(&stamped.effect, applied)),
+        None => (Announcement::default(), &[][..]),
     };
     drop(key);
     ctx.replicate_verbatim();
     ctx.ok();
-    // While the AOF is being loaded, there can be no subscribers.
-    let events = match applied {
-        Some(applied) if origin != Origin::Aof => Event::of_effect(&stamped.effect, applied),
-        _ => &[],
-    };
-    write::announce(ctx, name, announcement, events);
+    session.announce(announcement, events);
     Ok(())
 }

@@ -2,9 +2,9 @@
 
 use super::error::Error;
 use super::options::{options, Options};
-use super::{change_queue, key_name, now, word, Command, Handler};
+use super::{word, Command, Handler};
 use crate::host::event::Event;
-use crate::host::write;
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::Target;
 use dq_queue::Effect;
@@ -37,8 +37,7 @@ options! {
 }
 
 fn extend(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
     let target = Target::parse(word(call));
     let (mut lease, mut checkpoint) = (None, None);
     let mut options = Options::new(&mut call.args);
@@ -48,17 +47,14 @@ fn extend(call: &mut Call<'_>) -> Result<(), Error> {
             ExtendOption::Checkpoint => checkpoint = Some(options.checkpoint()?),
         }
     }
-    let now = now(ctx);
-    let outcome = change_queue(ctx, name, now, |queue| {
-        let (sequence, deadline) = queue.extend(now, &target?, lease, checkpoint)?;
-        Some((deadline, move || Effect::Extend { those: [(sequence, deadline)].into(), checkpoint }))
-    })?;
-    match outcome {
-        Some((deadline, announcement)) => {
-            ctx.integer(deadline.as_ms() as i64);
-            write::announce(ctx, name, announcement, &[Event::Extend]);
-        }
-        None => ctx.null(),
-    }
-    Ok(())
+    session.change(
+        |queue| {
+            let (sequence, deadline) = queue.extend(session.now, &target?, lease, checkpoint)?;
+            Some((deadline, move || Effect::Extend { those: [(sequence, deadline)].into(), checkpoint }))
+        },
+        |deadline| {
+            session.ctx.integer_or_null(deadline.map(|deadline| deadline.as_ms() as i64));
+            &[Event::Extend]
+        },
+    )
 }

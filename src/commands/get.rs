@@ -1,7 +1,8 @@
 //! `DQ.GET key id`
 
 use super::error::Error;
-use super::{id, key_name, look_at, now, reply_id, word, Command, Handler};
+use super::{id, reply_id, word, Command, Handler};
+use crate::host::session::Session;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::{IdBuffer, Sequence};
@@ -27,16 +28,14 @@ impl Command for Get {
 }
 
 fn get(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
     let id = id(word(call))?;
-    let now = now(ctx);
-    let shown = look_at(ctx, name, now, |held| {
-        let shown = id.and_then(|id| held.queue.find(now, &id));
-        shown.map(|shown| reply_shown(ctx, &shown)).is_some()
+    let shown = session.look(|held| {
+        let shown = id.and_then(|id| held.queue.find(session.now, &id));
+        shown.map(|shown| reply_shown(session.ctx, &shown))
     })?;
-    if shown != Some(true) {
-        ctx.null_array();
+    if shown.flatten().is_none() {
+        session.ctx.null_array();
     }
     Ok(())
 }
@@ -88,10 +87,7 @@ fn reply_done(ctx: Ctx, message: &DoneMessage<'_>, extra: Extra) {
     number("done", message.done.as_ms());
     number("until", message.until.as_ms());
     ctx.bulk(b"result");
-    match message.result {
-        Some(result) => ctx.bulk(result),
-        None => ctx.null(),
-    }
+    ctx.bulk_or_null(message.result);
     extra.reply(ctx, message.sequence);
 }
 
@@ -228,10 +224,7 @@ fn schedule_fields(state: &Recurring) -> usize {
 fn reply_schedule(ctx: Ctx, state: &Recurring) {
     let count = |field: &str, value: Option<u64>| {
         ctx.bulk(field.as_bytes());
-        match value {
-            Some(value) => ctx.integer(value as i64),
-            None => ctx.null(),
-        }
+        ctx.integer_or_null(value.map(|value| value as i64));
     };
     let Some(series) = state.shown() else { return };
     match &series.rule {

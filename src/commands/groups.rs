@@ -30,10 +30,7 @@ impl Command for Groups {
 
 fn groups(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
-    let instant = |at: Option<UnixMs>| match at {
-        Some(at) => ctx.integer(at.as_ms() as i64),
-        None => ctx.null(),
-    };
+    let instant = |at: Option<UnixMs>| ctx.integer_or_null(at.map(|at| at.as_ms() as i64));
     listing::reply(call, |queue, now, page, begin| {
         let (groups, next) = queue.scan_groups(now, page.cursor, page.count);
         begin(next);

@@ -1,7 +1,9 @@
 //! `DQ.INFO key`
 
 use super::error::Error;
-use super::{key_name, look_caught_up, now, Command, Handler};
+use super::{Command, Handler};
+use crate::host::held::Held;
+use crate::host::session::Session;
 use crate::host::waiting;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::plant;
@@ -29,13 +31,12 @@ impl Command for Info {
 }
 
 fn info(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
-    let now = now(ctx);
+    let session = Session::begin(call)?;
     plant("command");
-    let waiting = waiting::clients_at(ctx, name);
-    if look_caught_up(ctx, name, now, |held| reply_queue(ctx, &held.queue, waiting, now))?.is_none() {
-        ctx.null_array();
+    let waiting = waiting::clients_at(&session);
+    let reply = |held: &Held| reply_queue(session.ctx, &held.queue, waiting, session.now);
+    if session.look_caught_up(reply)?.is_none() {
+        session.ctx.null_array();
     }
     Ok(())
 }
@@ -110,17 +111,11 @@ fn reply_forwarding(ctx: Ctx, queue: &Queue, source: Source, [to, error, since]:
         None => ctx.bulk(b"NONE"),
     }
     ctx.bulk(error.as_bytes());
-    match failing {
-        Some(failing) => ctx.bulk(failing.error.as_bytes()),
-        None => ctx.null(),
-    }
+    ctx.bulk_or_null(failing.map(|failing| failing.error.as_bytes()));
     reply_number(ctx, since, failing.and_then(|failing| i64::try_from(failing.since.as_ms()).ok()));
 }
 
 fn reply_number(ctx: Ctx, field: &str, value: Option<i64>) {
     ctx.bulk(field.as_bytes());
-    match value {
-        Some(value) => ctx.integer(value),
-        None => ctx.null(),
-    }
+    ctx.integer_or_null(value);
 }

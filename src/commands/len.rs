@@ -2,7 +2,8 @@
 
 use super::error::Error;
 use super::options::{options, OptionSet, Options};
-use super::{key_name, look_caught_up, now, Command, Handler};
+use super::{Command, Handler};
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::StateKind;
 
@@ -49,18 +50,16 @@ pub fn state(word: &[u8]) -> Result<StateKind, Error> {
 }
 
 fn len(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
     let (wanted, group) = parse(call)?;
-    let now = now(ctx);
-    let counts = look_caught_up(ctx, name, now, |held| match group {
-        None => held.queue.counts_at(now),
-        Some(group) => held.queue.counts_of_group(now, group),
+    let counts = session.look_caught_up(|held| match group {
+        None => held.queue.counts_at(session.now),
+        Some(group) => held.queue.counts_of_group(session.now, group),
     })?;
     let counts = counts.unwrap_or_default();
     let is_wanted = |kind: &StateKind| wanted.map_or(kind.is_open(), |wanted| wanted == *kind);
     let len: u64 = StateKind::ALL.into_iter().filter(is_wanted).map(|kind| counts.of(kind)).sum();
-    ctx.integer(len as i64);
+    session.ctx.integer(len as i64);
     Ok(())
 }
 

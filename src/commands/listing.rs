@@ -2,7 +2,8 @@
 
 use super::error::Error;
 use super::options::{self, options, Options};
-use super::{key_name, look_caught_up, now, word};
+use super::word;
+use crate::host::session::Session;
 use crate::module_api::register::{Arg, Call};
 use dq_queue::time::UnixMs;
 use dq_queue::Queue;
@@ -31,15 +32,14 @@ pub fn reply(
     call: &mut Call<'_>,
     reply_entries: impl FnOnce(&Queue, UnixMs, &Page, &dyn Fn(Option<u64>)),
 ) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
+    let Session { ctx, now, .. } = session;
     let page = parse(call)?;
-    let now = now(ctx);
     let begin = |next: Option<u64>| {
         ctx.array(2);
         ctx.bulk(next.unwrap_or(0).to_string().as_bytes());
     };
-    if look_caught_up(ctx, name, now, |held| reply_entries(&held.queue, now, &page, &begin))?.is_none() {
+    if session.look_caught_up(|held| reply_entries(&held.queue, now, &page, &begin))?.is_none() {
         begin(None);
         ctx.array(0);
     }

@@ -2,13 +2,13 @@
 
 use super::error::Error;
 use super::options::{counted_receipts, options, Options};
-use super::{change_queue, key_name, now, Command, Handler};
+use super::{Command, Handler};
 use crate::host::event::Event;
-use crate::host::write;
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::Target;
 use dq_queue::time::DurationMs;
-use dq_queue::{Deadlines, Effect};
+use dq_queue::{Deadlines, Effect, Queue};
 
 /// The command.
 pub struct MExtend;
@@ -37,31 +37,27 @@ options! {
 }
 
 fn mextend(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
+    let Session { ctx, now, .. } = session;
     let (targets, lease) = parse(call)?;
-    let now = now(ctx);
-    let mut deadlines = vec![None; targets.len()];
-    let outcome = change_queue(ctx, name, now, |queue| {
-        let extended = targets.iter().map(|target| queue.extend(now, target.as_ref()?, lease, None));
+    let extend = |queue: &mut Queue| {
         let mut those = Deadlines::with_capacity(targets.len());
-        for (deadline, extended) in deadlines.iter_mut().zip(extended) {
-            *deadline = extended.map(|(_, deadline)| deadline);
+        let mut deadlines = Vec::with_capacity(targets.len());
+        for target in &targets {
+            let extended = target.as_ref().and_then(|target| queue.extend(now, target, lease, None));
+            deadlines.push(extended.map(|(_, deadline)| deadline));
             those.extend(extended);
         }
-        (!those.is_empty()).then_some(((), move || Effect::Extend { those, checkpoint: None }))
-    })?;
-    ctx.array(deadlines.len());
-    for deadline in deadlines {
-        match deadline {
-            Some(deadline) => ctx.integer(deadline.as_ms() as i64),
-            None => ctx.null(),
+        (!those.is_empty()).then_some((deadlines, move || Effect::Extend { those, checkpoint: None }))
+    };
+    session.change(extend, |deadlines| {
+        let deadlines = deadlines.unwrap_or_else(|| vec![None; targets.len()]);
+        ctx.array(deadlines.len());
+        for deadline in deadlines {
+            ctx.integer_or_null(deadline.map(|deadline| deadline.as_ms() as i64));
         }
-    }
-    if let Some(((), announcement)) = outcome {
-        write::announce(ctx, name, announcement, &[Event::Extend]);
-    }
-    Ok(())
+        &[Event::Extend]
+    })
 }
 
 /// Parses the deliveries, `None` for a word that names none, and the lease.

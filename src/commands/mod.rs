@@ -44,16 +44,15 @@ mod schedule;
 mod settings;
 mod stats;
 
-use crate::host::datatype;
+use crate::host::event::Event;
 use crate::host::held::Held;
 use crate::host::origin::OnlyClients;
-use crate::host::write::{self, Announcement, Wake};
-use crate::module_api::ctx::{Ctx, Name};
+use crate::host::session::Session;
+use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::plant;
-use crate::module_api::key::{Content, OpenKey, Touch};
+use crate::module_api::key::{Content, Touch};
 use crate::module_api::register::{self, add_acl_category, Call, Row};
 use dq_queue::id::{Id, IdBuffer, Sequence};
-use dq_queue::time::UnixMs;
 use dq_queue::{Effect, Queue};
 use error::Error;
 
@@ -139,11 +138,6 @@ impl<C: Command> register::Command for C {
     }
 }
 
-/// Reads the clock. Each command does this once.
-fn now(ctx: Ctx) -> UnixMs {
-    UnixMs::new(ctx.now_ms())
-}
-
 /// Reads the next word, which the arity guarantees to exist.
 fn word<'a>(call: &mut Call<'a>) -> &'a [u8] {
     call.args.next().unwrap_or_default()
@@ -158,73 +152,60 @@ fn id(word: &[u8]) -> Result<Option<Id<'_>>, Error> {
     }
 }
 
-/// Reads the key's name, which is the next word.
-fn key_name<'a>(call: &mut Call<'a>) -> Result<Name<'a>, Error> {
-    call.args.next_name().ok_or(Error::WrongType)
-}
+impl<'a> Session<'a> {
+    /// Begins a command at the key, which is its next word.
+    fn begin(call: &mut Call<'a>) -> Result<Session<'a>, Error> {
+        call.args.next_name().map(|name| Session::at(call.ctx, name)).ok_or(Error::WrongType)
+    }
 
-/// Calls `change` with the queue at `name`. Returns `None` if the queue does not exist.
-fn with_queue<R>(ctx: Ctx, name: Name<'_>, change: impl FnOnce(&mut Held) -> R) -> Result<Option<R>, Error> {
-    let mut key = OpenKey::open_write(ctx, name, datatype::handle());
-    match key.content() {
-        Content::Missing => Ok(None),
-        Content::Holds(held) => Ok(Some(change(held))),
-        Content::Refused(why) => Err(why.into()),
+    /// Calls `change` with the queue. Returns `None` if it does not exist.
+    fn with_queue<R>(&self, change: impl FnOnce(&mut Held) -> R) -> Result<Option<R>, Error> {
+        existing(self.open_write().content(), change)
+    }
+
+    /// Changes the queue. `change` returns the outcome and what makes its effect, or `None` if it changed nothing.
+    /// `reply` sends the reply, and returns the events to announce if there was a change.
+    fn change<'e, R, E: FnOnce() -> Effect<'e>>(
+        &self,
+        change: impl FnOnce(&mut Queue) -> Option<(R, E)>,
+        reply: impl FnOnce(Option<R>) -> &'static [Event],
+    ) -> Result<(), Error> {
+        let changed = self.with_queue(|held| {
+            let (outcome, effect) = change(&mut held.queue).inspect(|_| plant("a change")).unzip();
+            (outcome, self.record_if(held, effect))
+        })?;
+        let (outcome, announcement) = changed.unwrap_or((None, None));
+        let events = reply(outcome);
+        announcement.into_iter().for_each(|announcement| self.announce(announcement, events));
+        Ok(())
+    }
+
+    /// Reads the queue. Returns `None` if it does not exist.
+    fn look<R>(&self, look: impl FnOnce(&Held) -> R) -> Result<Option<R>, Error> {
+        existing(self.open_read(Touch::Yes).content(), |held| {
+            // The queue remembers the latest time it has seen, so that what was visible once stays visible if the clock
+            // steps back.
+            held.queue.notice(self.now);
+            look(held)
+        })
+    }
+
+    /// Reads the queue after its view was brought up to now, for answers that depend on the whole view.
+    fn look_caught_up<R>(&self, look: impl FnOnce(&Held) -> R) -> Result<Option<R>, Error> {
+        existing(self.open_read(Touch::Yes).content(), |held| {
+            held.queue.notice(self.now);
+            held.queue.catch_up(self.now);
+            look(held)
+        })
     }
 }
 
-/// Changes the queue at `name`. `change` returns the outcome and what makes its effect, or `None` if it changed nothing.
-/// The change may make messages deliverable, or make room under `MAXINFLIGHT`, so it wakes blocked clients if there is a
-/// deliverable message.
-fn change_queue<'e, R, E: FnOnce() -> Effect<'e>>(
-    ctx: Ctx,
-    name: Name<'_>,
-    now: UnixMs,
-    change: impl FnOnce(&mut Queue) -> Option<(R, E)>,
-) -> Result<Option<(R, Announcement)>, Error> {
-    let outcome = with_queue(ctx, name, |held| match change(&mut held.queue).inspect(|_| plant("a change")) {
-        Some((outcome, effect)) => Some((outcome, write::record(ctx, name, held, now, Wake::IfDeliverable, effect))),
-        None => {
-            let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
-            None
-        }
-    })?;
-    Ok(outcome.flatten())
-}
-
-/// Reads the queue at `name` as of `now`. Returns `None` if the queue does not exist.
-fn look_at<R>(ctx: Ctx, name: Name<'_>, now: UnixMs, look: impl FnOnce(&Held) -> R) -> Result<Option<R>, Error> {
-    // The queue remembers the latest time it has seen, so that what was visible once stays visible if the clock steps
-    // back.
-    look_after(ctx, name, |held| held.queue.notice(now), look)
-}
-
-/// Reads the queue at `name` after its view was brought up to `now`, for answers that depend on the whole view.
-fn look_caught_up<R>(ctx: Ctx, name: Name<'_>, now: UnixMs, look: impl FnOnce(&Held) -> R) -> Result<Option<R>, Error> {
-    look_after(
-        ctx,
-        name,
-        |held| {
-            held.queue.notice(now);
-            held.queue.catch_up(now);
-        },
-        look,
-    )
-}
-
-fn look_after<R>(
-    ctx: Ctx,
-    name: Name<'_>,
-    prepare: impl FnOnce(&mut Held),
-    look: impl FnOnce(&Held) -> R,
-) -> Result<Option<R>, Error> {
-    let mut key = OpenKey::open_read(ctx, name, datatype::handle(), Touch::Yes);
-    match key.content() {
-        Content::Missing => Ok(None),
-        Content::Holds(held) => {
-            prepare(held);
-            Ok(Some(look(held)))
-        }
+/// Calls `visit` with the queue that a key holds. Returns `None` if the key does not exist.
+#[inline(always)]
+fn existing<R>(content: Content<'_, '_, Held>, visit: impl FnOnce(&mut Held) -> R) -> Result<Option<R>, Error> {
+    match content {
+        Content::Missing(_) => Ok(None),
+        Content::Holds(held) => Ok(Some(visit(held))),
         Content::Refused(why) => Err(why.into()),
     }
 }

@@ -3,14 +3,13 @@
 use super::error::Error;
 use super::options::count_of_words;
 use super::pop::{parse, refuse_forwarding, serve_now, Head, PopOption, TakeOption};
-use super::{now, with_queue, Command, Handler};
+use super::{existing, Command, Handler};
 use crate::host::blocked;
-use crate::host::datatype;
 use crate::host::event::Event;
-use crate::host::write;
-use crate::module_api::ctx::{Ctx, Name};
-use crate::module_api::key::{Content, OpenKey, Touch};
+use crate::host::session::Session;
+use crate::module_api::key::Touch;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use dq_queue::time::UnixMs;
 
 /// The command.
 pub struct MPop;
@@ -39,13 +38,16 @@ fn mpop(call: &mut Call<'_>) -> Result<(), Error> {
     let names = call.args.take_names(count).ok_or(too_few)?;
     let (mut request, block) = parse(call)?;
     request.head = Head::Queue;
-    let now = now(ctx);
+    let (db, now) = (ctx.selected_db(), UnixMs::new(ctx.now_ms()));
+    let sessions = names.iter().map(|name| Session { ctx, db, name: *name, now });
     // If one of the keys cannot be popped, the command fails, and nothing may have been popped by then.
-    names.iter().try_for_each(|name| may_be_popped(ctx, *name))?;
-    for name in names {
-        let delivered = with_queue(ctx, *name, |held| serve_now(ctx, *name, held, now, &request))?;
+    for session in sessions.clone() {
+        existing(session.open_read(Touch::No).content(), |held| refuse_forwarding(held))?.transpose()?;
+    }
+    for session in sessions {
+        let delivered = session.with_queue(|held| serve_now(&session, held, &request))?;
         if let Some(announcement) = delivered.flatten() {
-            write::announce(ctx, *name, announcement, &[Event::Pop]);
+            session.announce(announcement, &[Event::Pop]);
             return Ok(());
         }
     }
@@ -57,14 +59,4 @@ fn mpop(call: &mut Call<'_>) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// Fails if the key holds another type, or a queue that forwards.
-fn may_be_popped(ctx: Ctx, name: Name<'_>) -> Result<(), Error> {
-    let mut key = OpenKey::open_read(ctx, name, datatype::handle(), Touch::No);
-    match key.content() {
-        Content::Missing => Ok(()),
-        Content::Holds(held) => refuse_forwarding(held),
-        Content::Refused(why) => Err(why.into()),
-    }
 }

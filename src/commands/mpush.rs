@@ -3,15 +3,13 @@
 use super::error::Error;
 use super::options::{count_of_words, options, Options};
 use super::push::{dead_id, MessageOption, Shared, Template};
-use super::{key_name, now, reply_id, Command, Handler};
-use crate::host::config;
-use crate::host::datatype;
+use super::{reply_id, Command, Handler};
 use crate::host::event::{Death, Event};
 use crate::host::floor::floor;
-use crate::host::held::Held;
-use crate::host::write::{self, Wake};
+use crate::host::open::{change_or_make, Changed};
+use crate::host::session::Session;
 use crate::module_api::ctx::Ctx;
-use crate::module_api::key::{Content, OpenKey};
+use crate::module_api::key::Content;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::{Id, Sequence};
 use dq_queue::{Effect, Image, NewMessage, NotPushed, OnDuplicate, Pushed, Queue};
@@ -43,60 +41,30 @@ options! {
 }
 
 fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let key_name = key_name(call)?;
+    let session = Session::begin(call)?;
     let (mut messages, shared) = parse(call)?;
     shared.give_to(&mut messages);
-    let now = now(ctx);
 
-    let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
-    let mut pushed = AllPushed::of(messages.len());
-    pushed.images = write::is_heard(ctx, key_name).then(|| Vec::with_capacity(messages.len()));
-    let mut push_to = |queue: &mut Queue| queue.push_all(now, &mut floor(), &messages, |outcome| pushed.note(outcome));
-    let mut made_with = None;
-    let outcome = match key.content() {
-        Content::Refused(why) => return Err(why.into()),
-        Content::Holds(held) => {
-            // A dead message that the settings no longer keep does not hold its id.
-            for id in messages
-                .iter()
-                .filter(|message| message.on_duplicate == OnDuplicate::Refuse)
-                .filter_map(|message| message.name)
-            {
-                write::drop_excess(ctx, key_name, held, now, id);
-            }
-            push_to(&mut held.queue)
+    let mut key = session.open_write();
+    if let Content::Holds(held) = key.content() {
+        // A dead message that the settings no longer keep does not hold its id.
+        for message in messages.iter().filter(|message| message.on_duplicate == OnDuplicate::Refuse) {
+            message.name.map(|id| session.drop_excess(held, id));
         }
-        Content::Missing => {
-            // A push that is refused does not create a queue.
-            let settings = config::defaults();
-            let mut queue = Queue::new(settings);
-            push_to(&mut queue).map_err(refusal)?;
-            key.create(Held::made(queue)).map_err(|_| Error::WrongType)?;
-            made_with = Some(settings);
-            Ok(())
-        }
-    };
-    let Content::Holds(held) = key.content() else { return Err(Error::WrongType) };
-    let images = pushed.images.take().unwrap_or_default();
-    let announcement = if pushed.only_replaced.is_some() {
-        write::record(ctx, key_name, held, now, Wake::IfDeliverable, || Effect::Push(made_with, images))
-    } else {
-        write::rearm(ctx, key_name, held, now, Wake::Nobody)
-    };
-    drop(key);
-    if let Err(why) = outcome {
-        write::wake(ctx, key_name, announcement);
-        return Err(refusal(why));
     }
-    reply(ctx, &messages, &pushed.outcomes);
-    match pushed.only_replaced {
-        Some(only_replaced) => {
-            let is_dead = messages.first().is_some_and(NewMessage::is_dead);
-            let death = if is_dead { Death::Some } else { Death::None };
-            write::announce(ctx, key_name, announcement, Event::of_push(only_replaced, death));
-        }
-        None => write::wake(ctx, key_name, announcement),
+    let mut pushed = AllPushed::of(messages.len());
+    pushed.images = session.is_heard().then(|| Vec::with_capacity(messages.len()));
+    let push = |queue: &mut Queue| queue.push_all(session.now, &mut floor(), &messages, |outcome| pushed.note(outcome));
+    let Changed { outcome, held, made_with } = change_or_make(key.content(), push, Result::is_ok)?;
+    let images = pushed.images.take().unwrap_or_default();
+    let effect = pushed.only_replaced.map(|_| || Effect::Push(made_with, images));
+    let announcement = held.and_then(|held| session.record_if(held, effect));
+    drop(key);
+    outcome.map_err(refusal)?;
+    reply(session.ctx, &messages, &pushed.outcomes);
+    if let (Some(announcement), Some(only_replaced)) = (announcement, pushed.only_replaced) {
+        let is_dead = messages.first().is_some_and(NewMessage::is_dead);
+        session.announce(announcement, Event::of_push(only_replaced, Death::if_any(is_dead)));
     }
     Ok(())
 }

@@ -2,9 +2,9 @@
 
 use super::error::Error;
 use super::options::{options, Options};
-use super::{change_queue, key_name, now, word, Command, Handler};
+use super::{word, Command, Handler};
 use crate::host::event::Event;
-use crate::host::write;
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::Target;
 use dq_queue::{Effect, Nack as Wanted, Verdict};
@@ -38,30 +38,26 @@ options! {
 }
 
 fn nack(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
     let target = Target::parse(word(call));
     let wanted = parse(call)?;
-    let now = now(ctx);
-    let outcome = change_queue(ctx, name, now, |queue| {
-        let nacked = queue.nack(now, &target?, &wanted)?;
-        let effect = move || Effect::Nack {
-            sequence: nacked.sequence,
-            fate: nacked.fate,
-            attempts: nacked.attempts,
-            error: nacked.error,
-            checkpoint: nacked.checkpoint,
-        };
-        Some(((nacked.state, nacked.fate), effect))
-    })?;
-    match outcome {
-        Some(((state, fate), announcement)) => {
-            ctx.bulk(state.as_str().as_bytes());
-            write::announce(ctx, name, announcement, Event::of_nack(fate));
-        }
-        None => ctx.null(),
-    }
-    Ok(())
+    session.change(
+        |queue| {
+            let nacked = queue.nack(session.now, &target?, &wanted)?;
+            let effect = move || Effect::Nack {
+                sequence: nacked.sequence,
+                fate: nacked.fate,
+                attempts: nacked.attempts,
+                error: nacked.error,
+                checkpoint: nacked.checkpoint,
+            };
+            Some(((nacked.state, nacked.fate), effect))
+        },
+        |nacked| {
+            session.ctx.bulk_or_null(nacked.map(|(state, _)| state.as_str().as_bytes()));
+            nacked.map_or(&[], |(_, fate)| Event::of_nack(fate))
+        },
+    )
 }
 
 pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Wanted<'a>, Error> {

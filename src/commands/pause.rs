@@ -2,12 +2,11 @@
 
 use super::error::Error;
 use super::options::{options, Options};
-use super::{key_name, now, with_queue, Command, Handler};
+use super::{Command, Handler};
 use crate::host::event::Event;
-use crate::host::write::{self, Wake};
-use crate::module_api::ctx::Name;
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
-use dq_queue::time::{DurationMs, UnixMs};
+use dq_queue::time::DurationMs;
 use dq_queue::{Effect, Flow, Pause as Suspended, Queue};
 
 /// The command that suspends what a queue delivers, what it accepts, or both, or what it delivers of one group.
@@ -113,10 +112,10 @@ impl<'a> Given<'a> {
 }
 
 fn pause(call: &mut Call<'_>) -> Result<(), Error> {
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
+    let now = session.now;
     let (concerned, length) = parse(call)?;
-    let now = now(call.ctx);
-    set(call, name, now, Event::Pause, |queue| match concerned {
+    set(&session, Event::Pause, |queue| match concerned {
         Concerned::Queue(flow) => {
             queue.suspend(now, flow, length).map(|(pause, flow)| Effect::Pause { pause, flow, group: None })
         }
@@ -125,10 +124,10 @@ fn pause(call: &mut Call<'_>) -> Result<(), Error> {
 }
 
 fn resume(call: &mut Call<'_>) -> Result<(), Error> {
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
+    let now = session.now;
     let concerned = parse_resumed(call)?;
-    let now = now(call.ctx);
-    set(call, name, now, Event::Resume, |queue| match concerned {
+    set(&session, Event::Resume, |queue| match concerned {
         Concerned::Queue(flow) => {
             queue.resume(now, flow).map(|flow| Effect::Pause { pause: Suspended::Off, flow, group: None })
         }
@@ -142,25 +141,17 @@ fn of_group(pause: Suspended, name: &[u8]) -> Effect<'_> {
 
 /// Calls `change`, which returns the effect of the change, or `None` if it changed nothing.
 fn set<'a>(
-    call: &Call<'_>,
-    name: Name<'_>,
-    now: UnixMs,
+    session: &Session<'_>,
     event: Event,
     change: impl FnOnce(&mut Queue) -> Option<Effect<'a>>,
 ) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let announcement = with_queue(ctx, name, |held| match change(&mut held.queue) {
-        Some(effect) => Some(write::record(ctx, name, held, now, Wake::IfDeliverable, || effect)),
-        None => {
-            let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
-            None
-        }
+    let announcement = session.with_queue(|held| {
+        let effect = change(&mut held.queue);
+        session.record_if(held, effect.map(|effect| || effect))
     })?;
     let announcement = announcement.ok_or(Error::NoSuchKey)?;
-    ctx.ok();
-    if let Some(announcement) = announcement {
-        write::announce(ctx, name, announcement, &[event]);
-    }
+    session.ctx.ok();
+    announcement.into_iter().for_each(|announcement| session.announce(announcement, &[event]));
     Ok(())
 }
 

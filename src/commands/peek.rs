@@ -4,7 +4,8 @@ use super::error::Error;
 use super::get::reply_shown;
 use super::len::{state, STATES};
 use super::options::{options, OptionSet, Options};
-use super::{key_name, look_caught_up, now, Command, Handler};
+use super::{Command, Handler};
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::StateKind;
 
@@ -35,11 +36,10 @@ options! {
 }
 
 fn peek(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
+    let Session { ctx, now, .. } = session;
     let (kind, count, group) = parse(call)?;
-    let now = now(ctx);
-    let shown = look_caught_up(ctx, name, now, |held| {
+    let shown = session.look_caught_up(|held| {
         let next = match group {
             None => held.queue.peek(now, kind, count),
             Some(group) => held.queue.peek_group(now, group, kind, count),

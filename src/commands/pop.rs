@@ -4,15 +4,16 @@ use super::ack::Acks;
 use super::error::Error;
 use super::get::reply_headers;
 use super::options::{options, Options};
-use super::{key_name, now, with_queue, Command, Handler};
+use super::{Command, Handler};
 use crate::host::blocked;
 use crate::host::event::Event;
 use crate::host::floor::floor;
 use crate::host::gauges;
 use crate::host::held::Held;
 use crate::host::listeners;
-use crate::host::write::{self, Announcement, Wake};
-use crate::module_api::ctx::{Ctx, Name};
+use crate::host::session::Session;
+use crate::host::write::{Announcement, Wake};
+use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::IdBuffer;
 use dq_queue::time::{DurationMs, UnixMs};
@@ -98,14 +99,14 @@ impl blocked::Request for Request {
         self.gather.is_some()
     }
 
-    fn deliver(&self, ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> Option<Announcement> {
+    fn deliver(&self, session: &Session<'_>, held: &mut Held) -> Option<Announcement> {
         if held.queue.forward().is_some() {
             return None;
         }
-        correct_clock(ctx, name, held, now);
-        let available = held.queue.deliverable_as_viewed(now, &self.wanted);
-        let count = self.enough(held, now, available);
-        deliver(ctx, name, held, now, self, count, None)
+        correct_clock(session, held);
+        let available = held.queue.deliverable_as_viewed(session.now, &self.wanted);
+        let count = self.enough(held, session.now, available);
+        deliver(session, held, self, count, None)
     }
 
     fn reply_none(&self, ctx: Ctx) {
@@ -137,22 +138,20 @@ impl Request {
 }
 
 fn pop(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
     let (request, block) = parse(call)?;
-    let now = now(ctx);
-    let delivered = with_queue(ctx, name, |held| {
+    let delivered = session.with_queue(|held| {
         refuse_forwarding(held)?;
-        let served = serve_now(ctx, name, held, now, &request);
+        let served = serve_now(&session, held, &request);
         if served.is_none() && block.is_none() {
             held.queue.count_empty_pop();
         }
         Ok::<_, Error>(served)
     })?;
     match (delivered.transpose()?.flatten(), block) {
-        (Some(announcement), _) => write::announce(ctx, name, announcement, Event::of_delivery(None)),
-        (None, Some(timeout)) => blocked::block(ctx, &[name], Box::new(request), timeout),
-        (None, None) => ctx.null_array(),
+        (Some(announcement), _) => session.announce(announcement, Event::of_delivery(None)),
+        (None, Some(timeout)) => blocked::block(session.ctx, &[session.name], Box::new(request), timeout),
+        (None, None) => session.ctx.null_array(),
     }
     Ok(())
 }
@@ -252,50 +251,42 @@ pub fn parse_leased(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>)
 /// Delivers the messages that `request` asks for and replies with them. Returns `None`, and sends no reply, if there is
 /// none.
 #[inline]
-pub fn serve_now(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: &Request) -> Option<Announcement> {
-    correct_clock(ctx, name, held, now);
-    let available = held.queue.deliverable(now, &request.wanted);
-    let count = request.enough(held, now, available);
-    deliver(ctx, name, held, now, request, count, None)
+pub fn serve_now(session: &Session<'_>, held: &mut Held, request: &Request) -> Option<Announcement> {
+    correct_clock(session, held);
+    let available = held.queue.deliverable(session.now, &request.wanted);
+    let count = request.enough(held, session.now, available);
+    deliver(session, held, request, count, None)
 }
 
 /// [`serve_now`] after the acks of the same command, which become part of the effect of the delivery. If there is no
 /// message, the caller must record the acks. It must have corrected the clock before the acks.
-pub fn serve_after(
-    ctx: Ctx,
-    name: Name<'_>,
-    held: &mut Held,
-    now: UnixMs,
-    request: &Request,
-    acks: &mut Acks,
-) -> Option<Announcement> {
-    let available = held.queue.deliverable(now, &request.wanted);
-    let count = request.enough(held, now, available);
-    deliver(ctx, name, held, now, request, count, Some(acks).filter(|acks| acks.count > 0))
+pub fn serve_after(session: &Session<'_>, held: &mut Held, request: &Request, acks: &mut Acks) -> Option<Announcement> {
+    let available = held.queue.deliverable(session.now, &request.wanted);
+    let count = request.enough(held, session.now, available);
+    deliver(session, held, request, count, Some(acks).filter(|acks| acks.count > 0))
 }
 
 /// Corrects what a clock that was ahead of this one has recorded. The correction is a write.
-pub fn correct_clock(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
-    if let Some(now) = held.queue.correct_clock(now) {
-        if listeners::any(ctx) {
-            write::replicate(ctx, name, held, now, Effect::PullBack);
+pub fn correct_clock(session: &Session<'_>, held: &mut Held) {
+    if let Some(now) = held.queue.correct_clock(session.now) {
+        if listeners::any(session.ctx) {
+            Session { now, ..*session }.replicate(held, Effect::PullBack);
         }
     }
 }
 
 /// Delivers `count` messages, which the queue has promised, and replies with them.
 fn deliver(
-    ctx: Ctx,
-    name: Name<'_>,
+    session: &Session<'_>,
     held: &mut Held,
-    now: UnixMs,
     request: &Request,
     count: usize,
     acks: Option<&mut Acks>,
 ) -> Option<Announcement> {
+    let ctx = session.ctx;
     if count == 0 {
         if acks.is_none() {
-            let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
+            session.rearm(held);
         }
         return None;
     }
@@ -303,7 +294,7 @@ fn deliver(
         Head::None => {}
         Head::Queue => {
             ctx.array(2);
-            ctx.bulk(name.bytes());
+            ctx.bulk(session.name.bytes());
         }
         Head::Acked(count) => {
             ctx.array(2);
@@ -311,13 +302,13 @@ fn deliver(
         }
     }
     ctx.array(count);
-    let heard = write::is_heard(ctx, name);
+    let heard = session.is_heard();
     let consumer = request.consumer.as_deref();
     let is_noted = heard || consumer.is_some();
     let mut grants: Vec<Grant> = Vec::with_capacity(if is_noted { count } else { 0 });
     let mut sent = 0;
     let mut buffer = IdBuffer::new();
-    held.queue.deliver(now, &mut floor(), &Wanted { count, ..request.wanted }, |message| {
+    held.queue.deliver(session.now, &mut floor(), &Wanted { count, ..request.wanted }, |message| {
         reply_delivered(ctx, &mut buffer, &message, request.meta);
         message.lateness.into_iter().for_each(gauges::count_lateness);
         if is_noted {
@@ -343,7 +334,7 @@ fn deliver(
         Lease::NoAck => Effect::Take(grants.iter().map(|grant| grant.sequence).collect()),
         Lease::Default | Lease::For(_) => Effect::Deliver { grants, acked, consumer },
     };
-    Some(write::record(ctx, name, held, now, wake, effect))
+    Some(session.record(held, wake, effect))
 }
 
 /// Replies with a message as its consumer receives it: id, payload, attempt, receipt, and what else there is to know if

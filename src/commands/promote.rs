@@ -2,9 +2,9 @@
 
 use super::error::Error;
 use super::options::{options, Options};
-use super::{change_queue, key_name, now, Command, Handler};
+use super::{Command, Handler};
 use crate::host::event::Event;
-use crate::host::write;
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::UnixMs;
 use dq_queue::Effect;
@@ -38,22 +38,18 @@ options! {
 }
 
 fn promote(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
     let Chosen { count, until } = parse(call)?;
-    let now = now(ctx);
-    let outcome = change_queue(ctx, name, now, |queue| {
-        let promoted = queue.promote(now, count, until);
-        (promoted.count > 0).then_some((promoted.count, move || Effect::Promote(promoted.due, promoted.spans)))
-    })?;
-    match outcome {
-        Some((count, announcement)) => {
-            ctx.integer(count as i64);
-            write::announce(ctx, name, announcement, &[Event::Promote]);
-        }
-        None => ctx.integer(0),
-    }
-    Ok(())
+    session.change(
+        |queue| {
+            let promoted = queue.promote(session.now, count, until);
+            (promoted.count > 0).then_some((promoted.count, move || Effect::Promote(promoted.due, promoted.spans)))
+        },
+        |count| {
+            session.ctx.integer(count.unwrap_or(0) as i64);
+            &[Event::Promote]
+        },
+    )
 }
 
 /// Which messages to promote.

@@ -3,9 +3,9 @@
 use super::error::Error;
 use super::len::{state, STATES};
 use super::options::{options, OptionSet, Options};
-use super::{change_queue, key_name, now, Command, Handler};
+use super::{Command, Handler};
 use crate::host::event::Event;
-use crate::host::write;
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::{Effect, Spare, States, ToPurge};
 
@@ -38,26 +38,22 @@ options! {
 }
 
 fn purge(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
     let (which, group) = parse(call)?;
-    let now = now(ctx);
-    let outcome = change_queue(ctx, name, now, |queue| {
-        let purged = match group {
-            Some(group) => queue.purge_group(now, group, &which),
-            None => queue.purge(now, &which),
-        };
-        let effect = move || Effect::Purge { messages: purged.messages, done: purged.done };
-        (purged.count > 0).then_some((purged.count, effect))
-    })?;
-    match outcome {
-        Some((purged, announcement)) => {
-            ctx.integer(purged as i64);
-            write::announce(ctx, name, announcement, &[Event::Purge]);
-        }
-        None => ctx.integer(0),
-    }
-    Ok(())
+    session.change(
+        |queue| {
+            let purged = match group {
+                Some(group) => queue.purge_group(session.now, group, &which),
+                None => queue.purge(session.now, &which),
+            };
+            let effect = move || Effect::Purge { messages: purged.messages, done: purged.done };
+            (purged.count > 0).then_some((purged.count, effect))
+        },
+        |count| {
+            session.ctx.integer(count.unwrap_or(0) as i64);
+            &[Event::Purge]
+        },
+    )
 }
 
 /// Parses which messages to remove, and of which group.

@@ -4,15 +4,13 @@
 
 use super::error::Error;
 use super::options::{options, Options, DUE, HEADERS, REASON};
-use super::{key_name, now, reply_id, word, Command, Handler};
-use crate::host::config;
-use crate::host::datatype;
+use super::{reply_id, word, Command, Handler};
 use crate::host::event::{Death, Event};
 use crate::host::floor::floor;
-use crate::host::held::Held;
-use crate::host::write::{self, Wake};
+use crate::host::open::{change_or_make, Changed};
+use crate::host::session::Session;
+use crate::host::write::Wake;
 use crate::module_api::ctx::Ctx;
-use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::settings::Retries;
 use dq_queue::time::DurationMs;
@@ -68,58 +66,43 @@ options! {
 }
 
 fn push(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let key_name = key_name(call)?;
+    let session = Session::begin(call)?;
     let (mut message, shared) = parse(call)?;
     shared.give_to(std::slice::from_mut(&mut message));
-    let now = now(ctx);
 
-    let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
-    let mut made_with = None;
-    let mut pushed = match key.content() {
-        Content::Refused(why) => return Err(why.into()),
-        Content::Holds(held) => held.queue.push(now, &mut floor(), &message),
-        Content::Missing => {
-            // A push that is refused does not create a queue.
-            let settings = config::defaults();
-            let mut queue = Queue::new(settings);
-            let pushed = queue.push(now, &mut floor(), &message);
-            if let Pushed::Added { .. } = pushed {
-                key.create(Held::made(queue)).map_err(|_| Error::WrongType)?;
-                made_with = Some(settings);
-            }
-            pushed
-        }
-    };
-    if let (Pushed::HeldDead, Content::Holds(held), Some(id)) = (&pushed, key.content(), message.name) {
+    let mut key = session.open_write();
+    let push = |queue: &mut Queue| queue.push(session.now, &mut floor(), &message);
+    let is_added = |pushed: &Pushed<'_>| matches!(pushed, Pushed::Added { .. });
+    let Changed { mut outcome, mut held, made_with } = change_or_make(key.content(), push, is_added)?;
+    if let (Pushed::HeldDead, Some(held), Some(id)) = (&outcome, &mut held, message.name) {
         // A dead message that the settings no longer keep does not hold its id.
-        if write::drop_excess(ctx, key_name, held, now, id) {
-            pushed = held.queue.push(now, &mut floor(), &message);
+        if session.drop_excess(held, id) {
+            outcome = push(&mut held.queue);
         }
     }
-    // The image is copied only if somebody is told.
-    let Pushed::Added { image, replaced } = &pushed else {
-        if let Content::Holds(held) = key.content() {
-            let announcement = write::rearm(ctx, key_name, held, now, Wake::Nobody);
-            drop(key);
-            write::wake(ctx, key_name, announcement);
+    let (image, replaced) = match &outcome {
+        Pushed::Added { image, replaced } => (image, *replaced),
+        refused => {
+            held.into_iter().for_each(|held| session.rearm(held));
+            return refuse(session.ctx, &message, refused);
         }
-        return refuse(ctx, &message, pushed);
     };
-    let Content::Holds(held) = key.content() else { return Err(Error::WrongType) };
+    // The image is copied only if somebody is told.
     let effect = || Effect::Push(made_with, vec![image.clone()]);
-    let announcement = write::record(ctx, key_name, held, now, Wake::IfDeliverable, effect);
+    let announcement = held.map(|held| session.record(held, Wake::IfDeliverable, effect));
     drop(key);
-    reply_id(ctx, image.record.sequence, message.name);
-    write::announce(ctx, key_name, announcement, Event::of_push(*replaced, Death::of_pushed(&image.record)));
+    reply_id(session.ctx, image.record.sequence, message.name);
+    if let Some(announcement) = announcement {
+        session.announce(announcement, Event::of_push(replaced, Death::of_pushed(&image.record)));
+    }
     Ok(())
 }
 
 /// Replies to a push that changed nothing.
-fn refuse(ctx: Ctx, message: &NewMessage<'_>, why: Pushed<'_>) -> Result<(), Error> {
+fn refuse(ctx: Ctx, message: &NewMessage<'_>, why: &Pushed<'_>) -> Result<(), Error> {
     match why {
         Pushed::Closed => Err(Error::Closed),
-        Pushed::Full { held } => Err(Error::Full(held)),
+        Pushed::Full { held } => Err(Error::Full(*held)),
         Pushed::TooLarge => Err(Error::TooLarge(message.payload.len())),
         Pushed::Exhausted => Err(Error::Exhausted),
         Pushed::HeldDead => Err(dead_id(message)),

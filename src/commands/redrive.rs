@@ -3,9 +3,9 @@
 
 use super::error::Error;
 use super::options::{count_of_words, options, Options, REASON};
-use super::{change_queue, id, key_name, now, Command, Handler};
+use super::{id, Command, Handler};
 use crate::host::event::Event;
-use crate::host::write;
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::Id;
 use dq_queue::{Due, Effect, Oldest, Which};
@@ -52,26 +52,22 @@ pub(super) struct Arguments<'a> {
 }
 
 fn redrive(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
     let arguments = parse(call)?;
-    let now = now(ctx);
     let which = match &arguments.ids {
         Some(ids) => Which::Named(ids),
         None => Which::Oldest(arguments.oldest),
     };
-    let outcome = change_queue(ctx, name, now, |queue| {
-        let redriven = queue.redrive(now, &which, arguments.due);
-        (redriven.count > 0).then_some((redriven.count, move || Effect::Redrive(redriven.spans, redriven.due)))
-    })?;
-    match outcome {
-        Some((count, announcement)) => {
-            ctx.integer(count as i64);
-            write::announce(ctx, name, announcement, &[Event::Redrive]);
-        }
-        None => ctx.integer(0),
-    }
-    Ok(())
+    session.change(
+        |queue| {
+            let redriven = queue.redrive(session.now, &which, arguments.due);
+            (redriven.count > 0).then_some((redriven.count, move || Effect::Redrive(redriven.spans, redriven.due)))
+        },
+        |count| {
+            session.ctx.integer(count.unwrap_or(0) as i64);
+            &[Event::Redrive]
+        },
+    )
 }
 
 pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Arguments<'a>, Error> {

@@ -2,9 +2,9 @@
 
 use super::error::Error;
 use super::options::{options, Options};
-use super::{change_queue, key_name, now, word, Command, Handler};
+use super::{word, Command, Handler};
 use crate::host::event::{Death, Event};
-use crate::host::write;
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::{Effect, Verdict};
 
@@ -35,25 +35,21 @@ options! {
 }
 
 fn release(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
     let consumer = word(call);
     let (count, verdict) = parse(call)?;
-    let now = now(ctx);
-    let outcome = change_queue(ctx, name, now, |queue| {
-        let released = queue.release(now, consumer, count, verdict);
-        let death = if released.died { Death::Some } else { Death::None };
-        let effect = move || Effect::Release { ended: released.ended, given_back: released.given_back };
-        (released.count > 0).then_some(((released.count, death), effect))
-    })?;
-    match outcome {
-        Some(((count, death), announcement)) => {
-            ctx.integer(count as i64);
-            write::announce(ctx, name, announcement, Event::of_release(death));
-        }
-        None => ctx.integer(0),
-    }
-    Ok(())
+    session.change(
+        |queue| {
+            let released = queue.release(session.now, consumer, count, verdict);
+            let effect = move || Effect::Release { ended: released.ended, given_back: released.given_back };
+            (released.count > 0).then_some(((released.count, released.died), effect))
+        },
+        |released| {
+            let (count, died) = released.unwrap_or((0, false));
+            session.ctx.integer(count as i64);
+            Event::of_release(Death::if_any(died))
+        },
+    )
 }
 
 /// Parses how many messages are released at most, and how these deliveries count.

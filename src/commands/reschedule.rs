@@ -2,9 +2,9 @@
 
 use super::error::Error;
 use super::options::{options, Options, DUE};
-use super::{change_queue, id, key_name, now, word, Command, Handler};
+use super::{id, word, Command, Handler};
 use crate::host::event::Event;
-use crate::host::write;
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::{Effect, Reschedule as To};
 
@@ -35,23 +35,20 @@ options! {
 }
 
 fn reschedule(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
+    let session = Session::begin(call)?;
     let id = id(word(call))?;
     let to = parse(call)?;
-    let now = now(ctx);
-    let outcome = change_queue(ctx, name, now, |queue| {
-        let moved = queue.reschedule(now, &id?, &to)?;
-        Some(((), move || Effect::Reschedule { sequence: moved.sequence, due: moved.due, priority: moved.priority }))
-    })?;
-    match outcome {
-        Some(((), announcement)) => {
-            ctx.integer(1);
-            write::announce(ctx, name, announcement, &[Event::Reschedule]);
-        }
-        None => ctx.integer(0),
-    }
-    Ok(())
+    session.change(
+        |queue| {
+            let moved = queue.reschedule(session.now, &id?, &to)?;
+            let (sequence, due, priority) = (moved.sequence, moved.due, moved.priority);
+            Some(((), move || Effect::Reschedule { sequence, due, priority }))
+        },
+        |moved| {
+            session.ctx.integer(moved.is_some().into());
+            &[Event::Reschedule]
+        },
+    )
 }
 
 pub(super) fn parse(call: &mut Call<'_>) -> Result<To, Error> {

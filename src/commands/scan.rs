@@ -4,12 +4,11 @@ use super::error::Error;
 use super::get::{reply_shown_with, Extra};
 use super::len::{state, STATES};
 use super::options::{self, options, Options};
-use super::{key_name, look_at, now, word, Command, Handler};
-use crate::module_api::ctx::Ctx;
+use super::{word, Command, Handler};
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::Sequence;
-use dq_queue::time::UnixMs;
-use dq_queue::{Queue, ScanFilter};
+use dq_queue::ScanFilter;
 
 /// The command.
 pub struct Scan;
@@ -43,29 +42,27 @@ options! {
 const COUNT: usize = 10;
 
 fn scan(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
-    let request = parse(call)?;
-    let now = now(ctx);
-    if look_at(ctx, name, now, |held| reply_page(ctx, &held.queue, now, &request))?.is_none() {
+    let session = Session::begin(call)?;
+    let Session { ctx, now, .. } = session;
+    let Request { after, count, filter, extra } = parse(call)?;
+    let found = session.look(|held| {
+        let (page, next) = held.queue.scan(now, after, count, filter);
+        ctx.array(2);
+        ctx.bulk(next.map_or(0, |last| last.0).to_string().as_bytes());
+        ctx.array(page.len());
+        for sequence in page {
+            match held.queue.show(now, sequence) {
+                Some(shown) => reply_shown_with(ctx, &shown, extra),
+                None => ctx.null_array(),
+            }
+        }
+    })?;
+    if found.is_none() {
         ctx.array(2);
         ctx.bulk(b"0");
         ctx.array(0);
     }
     Ok(())
-}
-
-fn reply_page(ctx: Ctx, queue: &Queue, now: UnixMs, request: &Request) {
-    let (page, next) = queue.scan(now, request.after, request.count, request.filter);
-    ctx.array(2);
-    ctx.bulk(next.map_or(0, |last| last.0).to_string().as_bytes());
-    ctx.array(page.len());
-    for sequence in page {
-        match queue.show(now, sequence) {
-            Some(shown) => reply_shown_with(ctx, &shown, request.extra),
-            None => ctx.null_array(),
-        }
-    }
 }
 
 /// What one call of a scan returns.

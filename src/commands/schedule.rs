@@ -3,14 +3,11 @@
 
 use super::error::Error;
 use super::options::{self, options, Options, HEADERS};
-use super::{key_name, now, word, Command, Handler};
-use crate::host::config;
-use crate::host::datatype;
+use super::{word, Command, Handler};
 use crate::host::event::Event;
 use crate::host::floor::floor;
-use crate::host::held::Held;
-use crate::host::write::{self, Wake};
-use crate::module_api::key::{Content, OpenKey};
+use crate::host::open::{change_or_make, Changed};
+use crate::host::session::Session;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::cron::{zone_name, BadCron, Cron};
 use dq_queue::rule::Rule;
@@ -73,72 +70,34 @@ options! {
 }
 
 fn schedule(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let key_name = key_name(call)?;
+    let session = Session::begin(call)?;
     let (mut wanted, headers) = parse(call)?;
     wanted.headers = headers.as_ref().map(HeaderBlock::headers);
-    let now = now(ctx);
 
-    let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
-    let mut made_with = None;
-    let scheduled = match key.content() {
-        Content::Refused(why) => return Err(why.into()),
-        Content::Holds(held) => held.queue.schedule(now, &mut floor(), &wanted),
-        Content::Missing => {
-            // A declaration that is refused does not create a queue.
-            let settings = config::defaults();
-            let mut queue = Queue::new(settings);
-            let scheduled = queue.schedule(now, &mut floor(), &wanted);
-            if let Scheduled::Created(_) = scheduled {
-                key.create(Held::made(queue)).map_err(|_| Error::WrongType)?;
-                made_with = Some(settings);
-            }
-            scheduled
-        }
+    let mut key = session.open_write();
+    let schedule = |queue: &mut Queue| queue.schedule(session.now, &mut floor(), &wanted);
+    let is_created = |scheduled: &Scheduled<'_>| matches!(scheduled, Scheduled::Created(_));
+    let Changed { outcome, held, made_with } = change_or_make(key.content(), schedule, is_created)?;
+    let done = match outcome {
+        Scheduled::Created(image) => Ok(("created", Some(Effect::Schedule(made_with, image)))),
+        Scheduled::Changed(image) => Ok(("changed", Some(Effect::Schedule(None, image)))),
+        Scheduled::Deferred(sequence, declared) => Ok(("changed", Some(Effect::Declare(sequence, declared)))),
+        Scheduled::Unchanged => Ok(("unchanged", None)),
+        Scheduled::AfterEnd => Err(Error::AfterUntil),
+        Scheduled::Closed => Err(Error::Closed),
+        Scheduled::TooLarge => Err(Error::TooLarge(wanted.payload.len())),
+        Scheduled::Full { held } => Err(Error::Full(held)),
+        Scheduled::Exhausted => Err(Error::Exhausted),
     };
-    let (answer, effect) = match scheduled {
-        Scheduled::Created(image) => ("created", Some(Effect::Schedule(made_with, image))),
-        Scheduled::Changed(image) => ("changed", Some(Effect::Schedule(None, image))),
-        Scheduled::Deferred(sequence, declared) => ("changed", Some(Effect::Declare(sequence, declared))),
-        Scheduled::Unchanged => ("unchanged", None),
-        Scheduled::AfterEnd
-        | Scheduled::Closed
-        | Scheduled::TooLarge
-        | Scheduled::Full { .. }
-        | Scheduled::Exhausted => {
-            if let Content::Holds(held) = key.content() {
-                let _ = write::rearm(ctx, key_name, held, now, Wake::Nobody);
-            }
-            return Err(refusal(&scheduled, &wanted));
-        }
+    let (answer, effect) = match done {
+        Ok((answer, effect)) => (Ok(answer), effect),
+        Err(refused) => (Err(refused), None),
     };
-    let Content::Holds(held) = key.content() else { return Err(Error::WrongType) };
-    let Some(effect) = effect else {
-        let _ = write::rearm(ctx, key_name, held, now, Wake::Nobody);
-        drop(key);
-        ctx.bulk(answer.as_bytes());
-        return Ok(());
-    };
-    let announcement = write::record(ctx, key_name, held, now, Wake::IfDeliverable, || effect);
+    let announcement = held.and_then(|held| session.record_if(held, effect.map(|effect| || effect)));
     drop(key);
-    ctx.bulk(answer.as_bytes());
-    write::announce(ctx, key_name, announcement, &[Event::Schedule]);
+    session.ctx.bulk(answer?.as_bytes());
+    announcement.into_iter().for_each(|announcement| session.announce(announcement, &[Event::Schedule]));
     Ok(())
-}
-
-/// The error for a declaration that was refused.
-fn refusal(why: &Scheduled<'_>, wanted: &Wanted<'_>) -> Error {
-    match why {
-        Scheduled::Closed => Error::Closed,
-        Scheduled::TooLarge => Error::TooLarge(wanted.payload.len()),
-        Scheduled::Full { held } => Error::Full(*held),
-        Scheduled::Exhausted => Error::Exhausted,
-        Scheduled::AfterEnd
-        | Scheduled::Created(_)
-        | Scheduled::Changed(_)
-        | Scheduled::Deferred(..)
-        | Scheduled::Unchanged => Error::AfterUntil,
-    }
 }
 
 /// The values of the options that do not belong to the rule.

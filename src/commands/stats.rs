@@ -1,7 +1,8 @@
 //! `DQ.STATS key`
 
 use super::error::Error;
-use super::{key_name, look_at, now, Command, Handler};
+use super::{Command, Handler};
+use crate::host::session::Session;
 use crate::host::waiting;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
@@ -27,16 +28,15 @@ impl Command for Stats {
 }
 
 fn stats(call: &mut Call<'_>) -> Result<(), Error> {
-    let ctx = call.ctx;
-    let name = key_name(call)?;
-    let now = now(ctx);
-    let waiting = waiting::clients_at(ctx, name);
+    let session = Session::begin(call)?;
+    let waiting = waiting::clients_at(&session);
     let nothing = Measured::default();
-    let found = look_at(ctx, name, now, |held| {
-        reply_stats(ctx, held.queue.stats().unwrap_or(&nothing), waiting, held.queue.own_time(now));
+    let found = session.look(|held| {
+        let now = held.queue.own_time(session.now);
+        reply_stats(session.ctx, held.queue.stats().unwrap_or(&nothing), waiting, now);
     })?;
     if found.is_none() {
-        ctx.null_array();
+        session.ctx.null_array();
     }
     Ok(())
 }
@@ -66,10 +66,7 @@ fn reply_histogram(ctx: Ctx, histogram: &Histogram) {
     ctx.array(Histogram::BUCKETS);
     for (bound, count) in histogram.cumulative() {
         ctx.array(2);
-        match bound {
-            Some(bound) => reply_number(ctx, bound),
-            None => ctx.null(),
-        }
+        ctx.integer_or_null(bound.map(|bound| i64::try_from(bound).unwrap_or(i64::MAX)));
         reply_number(ctx, count);
     }
 }

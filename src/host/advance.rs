@@ -7,13 +7,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::datatype;
 use super::event::Event;
 use super::floor::raise_floor;
 use super::held::Held;
-use super::{authority, forward, waiting, write};
-use crate::module_api::ctx::{Ctx, Name};
-use crate::module_api::key::{Content, OpenKey, Refusal};
+use super::session::Session;
+use super::{authority, forward, waiting};
+use crate::module_api::ctx::Ctx;
+use crate::module_api::key::{Content, Refusal};
 use crate::schedule::agenda::{Grounds, Taken};
 use crate::schedule::timer::Budget;
 use crate::schedule::walk::Cause;
@@ -38,12 +38,13 @@ pub fn look_at(ctx: Ctx, taken: &Taken, now: UnixMs, budget: &Budget) -> bool {
         return budget.lasts();
     }
     ctx.with_name(&hint.key, |name| {
+        let session = Session { ctx, db: hint.db, name, now };
         let mut moved = Report::default();
-        let mut lasted = advance(ctx, name, taken, now, budget, &mut moved);
-        moved.tell(ctx, name);
+        let mut lasted = advance(&session, taken, budget, &mut moved);
+        moved.tell(&session);
         for source in moved.forwards.into_iter().flatten() {
             // Each gets a batch at least, so that neither holds up the other.
-            lasted &= forward::run(ctx, hint.db, name, source, now, budget);
+            lasted &= forward::run(session, source, budget);
         }
         lasted
     })
@@ -67,7 +68,8 @@ struct Report {
 }
 
 impl Report {
-    fn tell(&self, ctx: Ctx, name: Name<'_>) {
+    fn tell(&self, Session { ctx, name, .. }: &Session<'_>) {
+        let name = *name;
         if self.wakes {
             ctx.signal_ready(name);
         }
@@ -88,26 +90,27 @@ impl Report {
 
 /// Ends some of the runs of recurring messages that time has made fail, and the membership of messages in batches that
 /// it has made dead. Returns whether there were any.
-fn end_failed_runs(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, moved: &mut Report) -> bool {
+fn end_failed_runs(session: &Session<'_>, held: &mut Held, moved: &mut Report) -> bool {
     if held.queue.first_failed_run().is_none() {
         return false;
     }
-    let others = held.queue.end_failed_runs(now, STEP);
+    let others = held.queue.end_failed_runs(session.now, STEP);
     let ends = held.queue.take_ends();
     if others.is_empty() && ends.is_empty() {
         return false;
     }
     let effect = Effect::EndRuns { how: Ended::ByTime, others, ends };
-    moved.wakes |= waiting::note(ctx, name, &effect);
-    write::replicate(ctx, name, held, now, effect);
+    moved.wakes |= waiting::note(session, &effect);
+    session.replicate(held, effect);
     // Dead copies and what follows batches have ids of their own.
     raise_floor(held.queue.last_given());
     true
 }
 
-fn advance(ctx: Ctx, name: Name<'_>, taken: &Taken, now: UnixMs, budget: &Budget, moved: &mut Report) -> bool {
+fn advance(session: &Session<'_>, taken: &Taken, budget: &Budget, moved: &mut Report) -> bool {
     let hint = &taken.hint;
-    let mut key = OpenKey::open_write_untouched(ctx, name, datatype::handle());
+    let Session { db, name, now, .. } = *session;
+    let mut key = session.open_untouched();
     let content = key.content();
     let is_lost = match (hint.grounds, &content) {
         // A queue that was freed has no hint any more. So the queue of this hint still exists under another name,
@@ -127,7 +130,7 @@ fn advance(ctx: Ctx, name: Name<'_>, taken: &Taken, now: UnixMs, budget: &Budget
     if decides {
         // Clients may be blocked already, so the correction does not wait for the next pop.
         if let Some(at) = held.queue.correct_clock(now) {
-            write::replicate(ctx, name, held, at, Effect::PullBack);
+            Session { now: at, ..*session }.replicate(held, Effect::PullBack);
             moved.changed = true;
         }
     }
@@ -138,9 +141,9 @@ fn advance(ctx: Ctx, name: Name<'_>, taken: &Taken, now: UnixMs, budget: &Budget
         let trimmed = if decides { held.queue.trim(STEP) } else { Trimmed::default() };
         for effect in trimmed.effects() {
             moved.changed = true;
-            write::replicate(ctx, name, held, now, effect);
+            session.replicate(held, effect);
         }
-        if decides && end_failed_runs(ctx, name, held, now, moved) {
+        if decides && end_failed_runs(session, held, moved) {
             moved.changed = true;
         }
         lasted = lasted && budget.lasts();
@@ -150,16 +153,16 @@ fn advance(ctx: Ctx, name: Name<'_>, taken: &Taken, now: UnixMs, budget: &Budget
         }
         if !lasted {
             // There is more to do at this very time, so the hint is added again, which also re-arms the timer.
-            with_schedule(|schedule| schedule.agenda.look_at(now, hint.db, name.bytes()));
+            with_schedule(|schedule| schedule.agenda.look_at(now, db, name.bytes()));
             break;
         }
     }
-    moved.ends_batch |= decides && write::take_batch_end(hint.db, name, held);
+    moved.ends_batch |= decides && session.take_batch_end(held);
     MOVED.fetch_add((moved.ready + moved.died) as u64, Relaxed);
-    moved.wakes |= write::serves(held, hint.db, name, now);
-    let tells = moved.died > 0 && waiting::look_again(hint.db, name.bytes());
+    moved.wakes |= session.serves(held);
+    let tells = moved.died > 0 && waiting::look_again(session);
     moved.wakes |= tells || moved.ends_batch;
-    moved.wakes |= waiting::take_postponed(hint.db, name.bytes());
+    moved.wakes |= waiting::take_postponed(session);
     moved.announced = decides;
     if decides {
         held.queue.note_rate_limit(now);
@@ -169,13 +172,13 @@ fn advance(ctx: Ctx, name: Name<'_>, taken: &Taken, now: UnixMs, budget: &Budget
         if tells && held.queue.may_forward(now, Source::Dead) {
             // A client that waits for a message which has just died is served after this run, and sees it dead before
             // the next run forwards it.
-            with_schedule(|schedule| schedule.agenda.look_at(now.after(NEXT_RUN), hint.db, name.bytes()));
+            with_schedule(|schedule| schedule.agenda.look_at(now.after(NEXT_RUN), db, name.bytes()));
             return lasted;
         }
         moved.forwards = Source::ALL.map(|source| held.queue.may_forward(now, source).then_some(source));
     }
     if moved.forwards == [None; 2] {
-        held.arm(ctx, hint.db, name);
+        session.arm(held);
     }
     lasted
 }

@@ -12,15 +12,15 @@ use redis_module::raw;
 use super::admission::{self, Admission};
 use super::answered;
 use super::awaited::{Awaited, Seen};
-use super::datatype;
 use super::punctuality;
+use super::session::Session;
 use super::waiting;
 use crate::module_api::args::Args;
-use crate::module_api::ctx::{Ctx, Name};
+use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::guard;
-use crate::module_api::key::{Content, OpenKey, Touch};
+use crate::module_api::key::{Content, Touch};
 use dq_queue::id::{Id, Sequence};
-use dq_queue::time::{DurationMs, UnixMs};
+use dq_queue::time::DurationMs;
 use dq_queue::Shown;
 
 const ANSWERED: c_int = raw::REDISMODULE_OK as c_int;
@@ -42,9 +42,9 @@ struct Waiter {
 /// at most `timeout`; zero means for ever. No key may be open.
 ///
 /// If the server does not allow the client to block, the client gets the reply of a timeout at once.
-pub fn block(ctx: Ctx, name: Name<'_>, id: &[u8], sequence: Sequence, reply: Reply, timeout: DurationMs) {
-    let db = ctx.selected_db();
-    let Some(awaited) = waiting::enter_awaiting(db, name.bytes(), id, sequence) else { return ctx.null_array() };
+pub fn block(session: &Session<'_>, id: &[u8], sequence: Sequence, reply: Reply, timeout: DurationMs) {
+    let Session { ctx, db, name, .. } = *session;
+    let Some(awaited) = waiting::enter_awaiting(session, id, sequence) else { return ctx.null_array() };
     punctuality::require(ctx);
     let seen = Cell::new(awaited.seen_now());
     let private =
@@ -83,15 +83,15 @@ extern "C" fn on_ready(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::Redis
 /// Answers the client of this call if its message is done, dead or gone. If not, nothing is replied.
 fn try_answer(ctx: Ctx, words: &Args<'_>, waiter: &Waiter) -> bool {
     let Some(name) = ctx.blocked_ready_key() else { return false };
-    let now = UnixMs::new(ctx.now_ms());
-    if waits_on(ctx, name, now, waiter) {
+    let session = Session::at(ctx, name);
+    if waits_on(&session, waiter) {
         return false;
     }
     match admission::ask_reader(ctx, words) {
         Admission::Granted => {}
         Admission::Refused => {
-            waiting::postpone(waiter.db, &waiter.key);
-            waiting::retry(ctx, waiter.db, &waiter.key, now);
+            waiting::postpone(&session);
+            waiting::retry(&session);
             return false;
         }
         Admission::Denied(denial) => {
@@ -99,9 +99,9 @@ fn try_answer(ctx: Ctx, words: &Args<'_>, waiter: &Waiter) -> bool {
             return true;
         }
     }
-    let mut key = OpenKey::open_read(ctx, name, datatype::handle(), Touch::Yes);
+    let mut key = session.open_read(Touch::Yes);
     let Content::Holds(held) = key.content() else { return false };
-    match Id::parse(waiter.awaited.id()).and_then(|id| held.queue.find(now, &id)) {
+    match Id::parse(waiter.awaited.id()).and_then(|id| held.queue.find(session.now, &id)) {
         Some(shown) => (waiter.reply)(ctx, &shown),
         None => ctx.null_array(),
     }
@@ -109,16 +109,16 @@ fn try_answer(ctx: Ctx, words: &Args<'_>, waiter: &Waiter) -> bool {
 }
 
 /// Whether the message is still to be completed, or the key holds no queue at present. Re-arms the timer for the queue.
-fn waits_on(ctx: Ctx, name: Name<'_>, now: UnixMs, waiter: &Waiter) -> bool {
-    let mut key = OpenKey::open_read(ctx, name, datatype::handle(), Touch::No);
+fn waits_on(session: &Session<'_>, waiter: &Waiter) -> bool {
+    let mut key = session.open_read(Touch::No);
     let Content::Holds(held) = key.content() else { return true };
-    held.queue.notice(now);
+    held.queue.notice(session.now);
     let Some(id) = Id::parse(waiter.awaited.id()) else { return false };
-    let Some(shown) = held.queue.find(now, &id).filter(|shown| !shown.is_over()) else { return false };
+    let Some(shown) = held.queue.find(session.now, &id).filter(|shown| !shown.is_over()) else { return false };
     let sequence = shown.sequence();
     waiter.seen.set(waiter.awaited.seen_now());
-    waiting::bind(waiter.db, &waiter.key, &waiter.awaited, sequence);
-    held.arm(ctx, waiter.db, name);
+    waiting::bind(session, &waiter.awaited, sequence);
+    session.arm(held);
     true
 }
 

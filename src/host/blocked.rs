@@ -17,16 +17,16 @@ use redis_module::raw;
 
 use super::admission::{self, Admission};
 use super::answered;
-use super::datatype;
 use super::event::Event;
 use super::held::Held;
 use super::punctuality;
+use super::session::Session;
 use super::waiting::{self, Names};
-use super::write::{self, Announcement, Wake};
+use super::write::Announcement;
 use crate::module_api::args::Args;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::guard::{guard, plant};
-use crate::module_api::key::{Content, OpenKey, Touch};
+use crate::module_api::key::{Content, Touch};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::Gathered;
 
@@ -42,7 +42,7 @@ pub trait Request {
     fn gathers(&self) -> bool;
 
     /// Delivers the messages and sends the reply. Returns `None`, and sends no reply, if there is no message.
-    fn deliver(&self, ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> Option<Announcement>;
+    fn deliver(&self, session: &Session<'_>, held: &mut Held) -> Option<Announcement>;
 
     /// Sends the reply to a client that has received no message.
     fn reply_none(&self, ctx: Ctx);
@@ -63,11 +63,11 @@ pub fn block(ctx: Ctx, names: &[Name<'_>], request: Box<dyn Request>, timeout: D
     punctuality::require(ctx);
     if request.gathers() {
         // There may be messages, but not enough. Nothing else says when they have waited for long enough.
-        let now = UnixMs::new(ctx.now_ms());
         for name in names {
-            if finds(ctx, *name, now, &*request) {
+            let session = Session::at(ctx, *name);
+            if finds(&session, &*request) {
                 // That has just come.
-                waiting::linger(ctx, ctx.selected_db(), name.bytes(), now, now);
+                waiting::linger(&session, session.now);
             }
         }
     }
@@ -92,7 +92,7 @@ pub fn count_empty_pop(ctx: Ctx, names: &[Name<'_>]) {
 fn count_empty_pops(ctx: Ctx, keys: &Names) {
     for name in keys.iter() {
         ctx.with_name(name, |name| {
-            let mut key = OpenKey::open_read(ctx, name, datatype::handle(), Touch::No);
+            let mut key = Session::at(ctx, name).open_read(Touch::No);
             if let Content::Holds(held) = key.content() {
                 held.queue.count_empty_pop();
             }
@@ -121,17 +121,16 @@ fn try_serve(ctx: Ctx, words: &Args<'_>) -> bool {
     let Some(name) = ctx.blocked_ready_key() else { return false };
     // SAFETY: the server returns the pointer that `block` passed, and frees it only after this call.
     let Some(Blocked { request, .. }) = (unsafe { blocked.as_ref() }) else { return false };
-    let db = ctx.selected_db();
-    let now = UnixMs::new(ctx.now_ms());
+    let session = Session::at(ctx, name);
     let retry = || {
-        waiting::retry(ctx, db, name.bytes(), now);
+        waiting::retry(&session);
         false
     };
     if ctx.avoid_replication_traffic() {
         // A delivery must be replicated, and to replicate while writes are paused would abort the server.
         return retry();
     }
-    if !finds(ctx, name, now, &**request) {
+    if !finds(&session, &**request) {
         return false;
     }
     plant("blocked client");
@@ -143,33 +142,33 @@ fn try_serve(ctx: Ctx, words: &Args<'_>) -> bool {
             return true;
         }
     }
-    let mut key = OpenKey::open_write(ctx, name, datatype::handle());
+    let mut key = session.open_write();
     let Content::Holds(held) = key.content() else { return false };
-    let Some(announcement) = request.deliver(ctx, name, held, now) else { return false };
+    let Some(announcement) = request.deliver(&session, held) else { return false };
     drop(key);
-    write::announce(ctx, name, announcement, &[Event::Pop]);
+    session.announce(announcement, &[Event::Pop]);
     true
 }
 
-/// Returns whether the queue at `name` has a message for the request. Re-arms the timer for this queue.
-fn finds(ctx: Ctx, name: Name<'_>, now: UnixMs, request: &dyn Request) -> bool {
-    let mut key = OpenKey::open_write(ctx, name, datatype::handle());
+/// Returns whether the queue has a message for the request. Re-arms the timer for this queue.
+fn finds(session: &Session<'_>, request: &dyn Request) -> bool {
+    let mut key = session.open_write();
     // The key is missing or holds another type. A queue may still be created there.
     let Content::Holds(held) = key.content() else { return false };
     // Usually the clients before this one have taken all messages that a pop could deliver, and the timer will signal
     // the key when more become ready. With a thousand blocked clients, all but one end here.
     if held.queue.has_nothing_open() {
-        held.arm(ctx, ctx.selected_db(), name);
+        session.arm(held);
         return false;
     }
-    let found = request.finds(held, now);
+    let found = request.finds(held, session.now);
     // Nobody is woken, because this call already serves a blocked client.
-    let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
+    session.rearm(held);
     match found {
         Gathered::Enough => true,
         Gathered::Nothing => false,
         Gathered::Until(end) => {
-            waiting::linger(ctx, ctx.selected_db(), name.bytes(), now, end);
+            waiting::linger(session, end);
             false
         }
     }

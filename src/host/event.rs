@@ -71,34 +71,31 @@ pub enum Death {
 }
 
 impl Death {
+    /// By whether any message is dead.
+    pub const fn if_any(died: bool) -> Death {
+        if died {
+            Death::Some
+        } else {
+            Death::None
+        }
+    }
+
     /// By the state of the message that took the place.
     pub fn of_next(next: Option<State>) -> Death {
-        match next {
-            Some(State::Dead { .. }) => Death::Some,
-            _ => Death::None,
-        }
+        Death::if_any(matches!(next, Some(State::Dead { .. })))
     }
 
     /// By the record of a message that was pushed.
     pub fn of_pushed(record: &Record) -> Death {
-        match record.phase {
-            Phase::Dead { .. } => Death::Some,
-            Phase::Waiting | Phase::Leased { .. } | Phase::Successor { .. } => Death::None,
-        }
+        Death::if_any(matches!(record.phase, Phase::Dead { .. }))
     }
 
     fn of_release(applied: Applied) -> Death {
-        match applied {
-            Applied::Died => Death::Some,
-            Applied::Done | Applied::OnlyReplaced | Applied::Succeeded | Applied::SuccessorDied => Death::None,
-        }
+        Death::if_any(applied == Applied::Died)
     }
 
     fn of_successor(applied: Applied) -> Death {
-        match applied {
-            Applied::SuccessorDied => Death::Some,
-            Applied::Done | Applied::OnlyReplaced | Applied::Succeeded | Applied::Died => Death::None,
-        }
+        Death::if_any(applied == Applied::SuccessorDied)
     }
 }
 

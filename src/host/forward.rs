@@ -10,15 +10,15 @@
 //! This runs on the server that decides about the queue, and never while writes are paused; see [`super::advance`].
 
 use super::admission;
-use super::datatype;
 use super::event::Event;
 use super::floor::raise_floor;
 use super::held::Held;
 use super::requeue::{self, Moving};
-use super::{gauges, slot, waiting, write};
+use super::session::Session;
+use super::{gauges, slot, waiting};
 use crate::module_api::call::Word;
-use crate::module_api::ctx::{Ctx, Name};
-use crate::module_api::key::{Content, OpenKey};
+use crate::module_api::ctx::Name;
+use crate::module_api::key::Content;
 use crate::module_api::log::{log, Level};
 use crate::schedule::timer::Budget;
 use dq_queue::forward::{Forward, ListEnd, Register, Source};
@@ -35,8 +35,9 @@ const BATCH_BYTES: usize = 64 * 1024;
 
 /// Forwards these messages of the queue at `name`, until the budget for writes is spent. Returns whether it lasted.
 /// Re-arms the timer for the queue. No key may be open.
-pub fn run(ctx: Ctx, db: i32, name: Name<'_>, source: Source, now: UnixMs, budget: &Budget) -> bool {
-    let mut run = Run { ctx, name, source, now, target: None, forwarded: false, ends_batch: false, answers: false };
+pub fn run(session: Session<'_>, source: Source, budget: &Budget) -> bool {
+    let Session { ctx, name, now, .. } = session;
+    let mut run = Run { session, source, target: None, forwarded: false, ends_batch: false, answers: false };
     let mut lasted = true;
     while let Some(batch) = run.choose() {
         let (written, refused) = run.write(&batch);
@@ -50,7 +51,7 @@ pub fn run(ctx: Ctx, db: i32, name: Name<'_>, source: Source, now: UnixMs, budge
         // What follows a batch has an id of its own.
         raise_floor(held.queue.last_given());
         held.queue.note_rate_limit(now);
-        held.arm(ctx, db, name);
+        session.arm(held);
     });
     if run.answers {
         ctx.signal_ready(name);
@@ -71,10 +72,8 @@ pub fn run(ctx: Ctx, db: i32, name: Name<'_>, source: Source, now: UnixMs, budge
 
 /// The forwarding of one queue in one run of the timer.
 struct Run<'a> {
-    ctx: Ctx<'a>,
-    name: Name<'a>,
+    session: Session<'a>,
     source: Source,
-    now: UnixMs,
     /// The target, once it is known that it may be written to.
     target: Option<Target>,
     /// Whether anything was forwarded.
@@ -105,10 +104,10 @@ struct Outgoing {
 impl Run<'_> {
     /// Calls `change` with the queue, if it still exists.
     fn with_queue<R>(&self, change: impl FnOnce(&mut Held) -> R) -> Option<R> {
-        let mut key = OpenKey::open_write_untouched(self.ctx, self.name, datatype::handle());
+        let mut key = self.session.open_untouched();
         match key.content() {
             Content::Holds(held) => Some(change(held)),
-            Content::Missing | Content::Refused(_) => None,
+            Content::Missing(_) | Content::Refused(_) => None,
         }
     }
 
@@ -119,7 +118,7 @@ impl Run<'_> {
             let (is_stream, is_queue) = (matches!(to, Forward::Stream { .. }), matches!(to, Forward::Queue { .. }));
             let most = if matches!(to, Forward::List { .. }) { BATCH } else { BATCH_SINGLY };
             let (mut messages, mut bytes, mut buffer) = (Vec::with_capacity(most), 0, IdBuffer::new());
-            held.queue.next_to_forward(self.now, self.source, most, |next| {
+            held.queue.next_to_forward(self.session.now, self.source, most, |next| {
                 bytes += next.payload.len();
                 let fields = is_stream.then(|| {
                     let id = buffer.id(next.sequence, next.name);
@@ -128,7 +127,7 @@ impl Run<'_> {
                     fields.extend(next.headers.into_iter().flat_map(header_fields));
                     (Word::new(buffer.text(id)), Word::new(next.due.as_ms().to_string().as_bytes()), fields)
                 });
-                let moving = is_queue.then(|| Moving::new(self.name, &next));
+                let moving = is_queue.then(|| Moving::new(self.session.name, &next));
                 let payload: &[u8] = if is_queue { &[] } else { next.payload };
                 messages.push(Outgoing { sequence: next.sequence, payload: Word::new(payload), fields, moving });
                 bytes < BATCH_BYTES
@@ -141,17 +140,17 @@ impl Run<'_> {
     /// Writes the messages of a batch to their target. Returns how many were written, and why the next one was not.
     fn write(&mut self, batch: &Batch) -> (usize, Option<String>) {
         if self.target.is_none() {
-            match Target::prepare(self.ctx, self.name, &batch.to, self.now) {
+            match Target::prepare(&self.session, &batch.to) {
                 Ok(target) => self.target = Some(target),
                 Err(refused) => return (0, Some(refused)),
             }
         }
-        self.target.as_ref().map_or((0, None), |target| target.write(self.ctx, &batch.messages))
+        self.target.as_ref().map_or((0, None), |target| target.write(&self.session, &batch.messages))
     }
 
     /// Removes the messages that were written, and records the server's answer.
     fn record(&mut self, batch: &Batch, written: usize, refused: Option<&str>) {
-        let (ctx, name, source, now) = (self.ctx, self.name, self.source, self.now);
+        let (session, source, now) = (self.session, self.source, self.session.now);
         let written: Vec<Sequence> = batch.messages.iter().take(written).map(|message| message.sequence).collect();
         self.forwarded |= !written.is_empty();
         let (mut answers, mut ends_batch) = (false, false);
@@ -161,21 +160,21 @@ impl Run<'_> {
                     Source::Due => forwarded_due(held, now, &written),
                     Source::Dead => Effect::DeadForward(held.queue.forwarded_dead(now, &written)),
                 };
-                answers |= waiting::note(ctx, name, &effect);
-                write::replicate(ctx, name, held, now, effect);
+                answers |= waiting::note(&session, &effect);
+                session.replicate(held, effect);
             }
             let health = match refused {
                 None => held.queue.forwarding_works(source),
                 Some(refused) => held.queue.forwarding_failed(now, source, refused),
             };
             // Dead messages that their target refuses are subject to the limits.
-            write::keep_limits(ctx, name, held, now);
-            ends_batch = write::take_batch_end(ctx.selected_db(), name, held);
+            session.keep_limits(held);
+            ends_batch = session.take_batch_end(held);
             health
         });
         self.answers |= answers || ends_batch;
         self.ends_batch |= ends_batch;
-        tell(name, source, &batch.to, health.unwrap_or(Health::Same), refused);
+        tell(session.name, source, &batch.to, health.unwrap_or(Health::Same), refused);
     }
 }
 
@@ -236,13 +235,14 @@ enum Target {
     Stream { before: Vec<Word>, id: Word, payload: Word, due: Word },
     List { key: Word, is_left: bool },
     Channel { name: Word },
-    Queue { key: Box<[u8]>, now: UnixMs },
+    Queue { key: Box<[u8]> },
 }
 
 impl Target {
     /// Makes the checks that are needed once per run, and adds the member to the set. Returns the error if the server
     /// refuses it.
-    fn prepare(ctx: Ctx, queue: Name<'_>, to: &Forward, now: UnixMs) -> Result<Target, String> {
+    fn prepare(session: &Session<'_>, to: &Forward) -> Result<Target, String> {
+        let (ctx, queue) = (session.ctx, session.name);
         if ctx.flags().cluster() && to.keys().any(|key| slot::of(key) != slot::of(queue.bytes())) {
             // The server itself compares a key with the slots of this node only.
             return Err("CROSSSLOT Keys in request don't hash to the same slot".to_owned());
@@ -275,7 +275,7 @@ impl Target {
             // have left this node before the queue. If it accepts that, it accepts the removal as well.
             Forward::Queue { key } => match ctx.with_name(key, |name| admission::refusal(ctx, name)) {
                 Some(refused) => Err(refused),
-                None => Ok(Target::Queue { key: key.clone(), now }),
+                None => Ok(Target::Queue { key: key.clone() }),
             },
             Forward::Channel { name } => match admission::refusal(ctx, queue) {
                 // Publishing is not a write, but removing the published messages is.
@@ -286,11 +286,12 @@ impl Target {
     }
 
     /// Writes messages. Returns how many were written, and why the next one was not.
-    fn write(&self, ctx: Ctx, messages: &[Outgoing]) -> (usize, Option<String>) {
+    fn write(&self, session: &Session<'_>, messages: &[Outgoing]) -> (usize, Option<String>) {
         let each = |write: &dyn Fn(&Outgoing) -> Result<(), String>| {
             let refused = messages.iter().enumerate().find_map(|(nth, message)| Some((nth, write(message).err()?)));
             refused.map_or((messages.len(), None), |(written, error)| (written, Some(error)))
         };
+        let ctx = session.ctx;
         match self {
             Target::Stream { before, id, payload, due } => each(&|message| {
                 let fields = message.fields.iter();
@@ -307,8 +308,8 @@ impl Target {
                     Err(refused) => (0, Some(refused)),
                 }
             }
-            Target::Queue { key, now } => {
-                each(&|message| message.moving.as_ref().map_or(Ok(()), |moving| requeue::push(ctx, key, *now, moving)))
+            Target::Queue { key } => {
+                each(&|message| message.moving.as_ref().map_or(Ok(()), |moving| requeue::push(session, key, moving)))
             }
             Target::Channel { name } => each(&|message| ctx.call_write(c"PUBLISH", [name, &message.payload])),
         }

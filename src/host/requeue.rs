@@ -1,14 +1,13 @@
 //! Moves dead messages of one queue to another one (`DEADFORWARD QUEUE`): each is a push, with headers that say how the
 //! message died. The other queue decides as for a client: it may be full, or refuse the size.
 
-use super::config;
-use super::datatype;
 use super::event::Event;
 use super::floor::floor;
-use super::held::Held;
-use super::write::{self, Wake};
-use crate::module_api::ctx::{Ctx, Name};
-use crate::module_api::key::{Content, OpenKey, Refusal};
+use super::open::{change_or_make, Changed};
+use super::session::Session;
+use super::write::Wake;
+use crate::module_api::ctx::Name;
+use crate::module_api::key::Refusal;
 use dq_queue::id::IdBuffer;
 use dq_queue::time::UnixMs;
 use dq_queue::{Due, Effect, HeaderBlock, Headers, NewMessage, Outgoing, Pushed, Queue};
@@ -91,53 +90,47 @@ fn has_first_id(headers: Option<Headers<'_>>) -> bool {
 
 /// Pushes a message to the queue at `to`, which is created if it does not exist. Returns why the queue refuses it. No
 /// key may be open.
-pub fn push(ctx: Ctx, to: &[u8], now: UnixMs, message: &Moving) -> Result<(), String> {
+pub fn push(session: &Session<'_>, to: &[u8], message: &Moving) -> Result<(), String> {
     let renamed: Renamed<'_> = LazyCell::new(Box::new(|| message.renamed()));
-    ctx.with_name(to, |name| {
-        let mut key = OpenKey::open_write(ctx, name, datatype::handle());
-        let (made_with, pushed) = match key.content() {
-            Content::Refused(Refusal::WrongType) => return Err(WRONG_TYPE.to_owned()),
-            Content::Refused(Refusal::Unsound) => return Err("ERR the target queue is not sound".to_owned()),
-            Content::Holds(held) => (None, message.push(&renamed, &mut held.queue, now)),
-            Content::Missing => {
-                let settings = config::defaults();
-                let mut queue = Queue::new(settings);
-                let pushed = message.push(&renamed, &mut queue, now);
-                if let Pushed::Added { .. } = pushed {
-                    key.create(Held::made(queue)).map_err(|_| WRONG_TYPE.to_owned())?;
-                }
-                (Some(settings), pushed)
-            }
-        };
-        let (pushed, refused) = match pushed {
-            Pushed::Added { image, .. } => (Some(image), None),
-            Pushed::Full { held } => (None, Some(format!("QUEUEFULL target queue holds {held} messages (MAXLEN)"))),
-            Pushed::Closed => (None, Some("QUEUECLOSED target queue accepts no messages".to_owned())),
-            Pushed::TooLarge => (None, Some("TOOLARGE payload exceeds MAXPAYLOAD of the target queue".to_owned())),
+    session.ctx.with_name(to, |name| {
+        let session = Session { name, ..*session };
+        let mut key = session.open_write();
+        let push = |queue: &mut Queue| message.push(&renamed, queue, session.now);
+        let Changed { outcome, held, made_with } =
+            change_or_make(key.content(), push, |pushed| matches!(pushed, Pushed::Added { .. })).map_err(refusal)?;
+        let image = match outcome {
+            Pushed::Added { image, .. } => Ok(image),
+            Pushed::Full { held } => Err(format!("QUEUEFULL target queue holds {held} messages (MAXLEN)")),
+            Pushed::Closed => Err("QUEUECLOSED target queue accepts no messages".to_owned()),
+            Pushed::TooLarge => Err("TOOLARGE payload exceeds MAXPAYLOAD of the target queue".to_owned()),
             Pushed::Duplicate | Pushed::HeldDead | Pushed::Exhausted => {
-                (None, Some("ERR the ids of the target queue are used up".to_owned()))
+                Err("ERR the ids of the target queue are used up".to_owned())
             }
         };
-        let Content::Holds(held) = key.content() else { return refused.map_or(Ok(()), Err) };
-        match (pushed, refused) {
-            (Some(image), _) => {
+        let Some(held) = held else { return image.map(drop) };
+        match image {
+            Ok(image) => {
                 let effect = || Effect::Push(made_with, vec![image]);
-                let announcement = write::record(ctx, name, held, now, Wake::IfDeliverable, effect);
+                let announcement = session.record(held, Wake::IfDeliverable, effect);
                 drop(key);
-                write::announce(ctx, name, announcement, &[Event::Push]);
+                session.announce(announcement, &[Event::Push]);
                 Ok(())
             }
-            (None, refused) => {
-                let announcement = write::rearm(ctx, name, held, now, Wake::Nobody);
-                drop(key);
-                write::wake(ctx, name, announcement);
-                refused.map_or(Ok(()), Err)
+            Err(refused) => {
+                session.rearm(held);
+                Err(refused)
             }
         }
     })
 }
 
-const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+fn refusal(why: Refusal) -> String {
+    let text = match why {
+        Refusal::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
+        Refusal::Unsound => "ERR the target queue is not sound",
+    };
+    text.to_owned()
+}
 
 /// The server's error while memory is low, as for a client's push.
 pub const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";

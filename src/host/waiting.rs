@@ -11,8 +11,8 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::awaited::{Awaited, AwaitedMessages};
+use super::session::Session;
 use crate::module_api::alarms::BUG;
-use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::log::{log, Level};
 use crate::schedule::with_schedule;
 use dq_queue::id::Sequence;
@@ -110,25 +110,24 @@ impl Table {
     /// all clients of the key, however many were refused.
     fn plan_retry(&mut self, db: i32, name: &[u8], now: UnixMs) -> Option<UnixMs> {
         let key = self.get(db, name)?;
-        let at = now.after(RETRY);
-        // A time after `at` was scheduled before the clock stepped back.
-        if key.retry.is_some_and(|planned| now < planned && planned <= at) {
-            return None;
-        }
-        key.retry = Some(at);
-        key.retry
+        // A later time was scheduled before the clock stepped back.
+        plan(&mut key.retry, now, now.after(RETRY))
     }
 
-    /// Schedules a look at the key at `end`. Returns whether it was necessary: an earlier look serves too, since every
-    /// client that gathers at the key then says again until when it waits.
-    fn plan_linger(&mut self, db: i32, name: &[u8], now: UnixMs, end: UnixMs) -> bool {
-        let Some(key) = self.get(db, name) else { return false };
-        if key.linger.is_some_and(|planned| now < planned && planned <= end) {
-            return false;
-        }
-        key.linger = Some(end);
-        true
+    /// Schedules a look at the key at `end`. Returns `None` if an earlier one is already scheduled: it serves too, since
+    /// every client that gathers at the key then says again until when it waits.
+    fn plan_linger(&mut self, db: i32, name: &[u8], now: UnixMs, end: UnixMs) -> Option<UnixMs> {
+        plan(&mut self.get(db, name)?.linger, now, end)
     }
+}
+
+/// Moves a planned look to `at`, unless there will be one until then. Returns the time of the new look.
+fn plan(planned: &mut Option<UnixMs>, now: UnixMs, at: UnixMs) -> Option<UnixMs> {
+    if planned.is_some_and(|planned| now < planned && planned <= at) {
+        return None;
+    }
+    *planned = Some(at);
+    *planned
 }
 
 thread_local! {
@@ -152,9 +151,9 @@ pub fn clients() -> u64 {
     POPPING.load(Relaxed) + AWAITING.load(Relaxed)
 }
 
-/// The number of clients that are blocked on a key of the selected database.
-pub fn clients_at(ctx: Ctx, name: Name<'_>) -> u64 {
-    with_table(|table| table.clients(ctx.selected_db(), name.bytes())).unwrap_or(0)
+/// The number of clients that are blocked on a key.
+pub fn clients_at(session: &Session<'_>) -> u64 {
+    with_table(|table| table.clients(session.db, session.name.bytes())).unwrap_or(0)
 }
 
 /// Counts a client that waits for a delivery at these keys.
@@ -170,9 +169,9 @@ pub fn leave(keys: &Names) {
 }
 
 /// Counts a client that waits for the message with the id `id`, which has this sequence at present.
-pub fn enter_awaiting(db: i32, name: &[u8], id: &[u8], sequence: Sequence) -> Option<Rc<Awaited>> {
+pub fn enter_awaiting(session: &Session<'_>, id: &[u8], sequence: Sequence) -> Option<Rc<Awaited>> {
     let awaited = with_table(|table| {
-        let key = table.get_or_add(db, name);
+        let key = table.get_or_add(session.db, session.name.bytes());
         key.awaiting += 1;
         key.messages.enter(id, sequence)
     });
@@ -192,74 +191,73 @@ pub fn leave_awaiting(db: i32, name: &[u8], awaited: &Rc<Awaited>) {
 }
 
 /// Makes the timer signal the key again, because the server refused to answer a client at present.
-pub fn retry(ctx: Ctx, db: i32, name: &[u8], now: UnixMs) {
-    if let Some(at) = with_table(|table| table.plan_retry(db, name, now)).flatten() {
-        with_schedule(|schedule| {
-            schedule.agenda.look_at(at, db, name);
-            schedule.rearm(&ctx, now);
-        });
-    }
+pub fn retry(session: &Session<'_>) {
+    look_when(session, |table| table.plan_retry(session.db, session.name.bytes(), session.now));
 }
 
 /// Makes the timer signal the key at `end`, when a message will have waited for long enough for others.
-pub fn linger(ctx: Ctx, db: i32, name: &[u8], now: UnixMs, end: UnixMs) {
-    if with_table(|table| table.plan_linger(db, name, now, end)) == Some(true) {
+pub fn linger(session: &Session<'_>, end: UnixMs) {
+    look_when(session, |table| table.plan_linger(session.db, session.name.bytes(), session.now, end));
+}
+
+/// Makes the timer look at the key at the time that `plan` returns.
+fn look_when(session: &Session<'_>, plan: impl FnOnce(&mut Table) -> Option<UnixMs>) {
+    if let Some(at) = with_table(plan).flatten() {
         with_schedule(|schedule| {
-            schedule.agenda.look_at(end, db, name);
-            schedule.rearm(&ctx, now);
+            schedule.agenda.look_at(at, session.db, session.name.bytes());
+            schedule.rearm(&session.ctx, session.now);
         });
     }
 }
 
 /// Runs `step` on a key at which clients wait for messages to be done. Costs nothing if there is no such client.
-fn with_awaited<R>(db: impl FnOnce() -> i32, name: &[u8], step: impl FnOnce(&mut Key) -> R) -> Option<R> {
+fn with_awaited<R>(session: &Session<'_>, step: impl FnOnce(&mut Key) -> R) -> Option<R> {
     if AWAITING.load(Relaxed) == 0 {
         return None;
     }
-    with_table(|table| table.get(db(), name).filter(|key| key.awaiting > 0).map(step)).flatten()
+    with_table(|table| table.get(session.db, session.name.bytes()).filter(|key| key.awaiting > 0).map(step)).flatten()
 }
 
 /// Records that the awaited message is held, and has this sequence at present.
-pub fn bind(db: i32, name: &[u8], awaited: &Rc<Awaited>, sequence: Sequence) {
-    with_awaited(|| db, name, |key| key.messages.bind(awaited, sequence));
+pub fn bind(session: &Session<'_>, awaited: &Rc<Awaited>, sequence: Sequence) {
+    with_awaited(session, |key| key.messages.bind(awaited, sequence));
 }
 
 /// Whether a client waits for a message of this key to be done.
 #[inline(always)]
-pub fn is_awaited(ctx: Ctx, name: Name<'_>) -> bool {
-    AWAITING.load(Relaxed) > 0 && with_awaited(|| ctx.selected_db(), name.bytes(), |_| ()).is_some()
+pub fn is_awaited(session: &Session<'_>) -> bool {
+    AWAITING.load(Relaxed) > 0 && with_awaited(session, |_| ()).is_some()
 }
 
 /// Takes note of an effect on a key. Returns whether the key must be signalled.
-pub fn note(ctx: Ctx, name: Name<'_>, effect: &Effect<'_>) -> bool {
-    AWAITING.load(Relaxed) > 0
-        && with_awaited(|| ctx.selected_db(), name.bytes(), |key| key.messages.note(effect)).unwrap_or(false)
+pub fn note(session: &Session<'_>, effect: &Effect<'_>) -> bool {
+    with_awaited(session, |key| key.messages.note(effect)).unwrap_or(false)
 }
 
 /// Takes note that messages of a key may have ended that no effect names: time has made them dead, or their ids now belong
 /// to others. Returns whether the key must be signalled.
-pub fn look_again(db: i32, name: &[u8]) -> bool {
-    with_awaited(|| db, name, |key| key.messages.look_again()).unwrap_or(false)
+pub fn look_again(session: &Session<'_>) -> bool {
+    with_awaited(session, |key| key.messages.look_again()).unwrap_or(false)
 }
 
 /// Records that a client of this key is to be answered as soon as the server accepts its command.
-pub fn postpone(db: i32, name: &[u8]) {
-    with_awaited(|| db, name, |key| key.is_postponed = true);
+pub fn postpone(session: &Session<'_>) {
+    with_awaited(session, |key| key.is_postponed = true);
 }
 
 /// Whether a client of this key was to be answered later. The key must be signalled then.
-pub fn take_postponed(db: i32, name: &[u8]) -> bool {
-    with_awaited(|| db, name, |key| std::mem::take(&mut key.is_postponed)).unwrap_or(false)
+pub fn take_postponed(session: &Session<'_>) -> bool {
+    with_awaited(session, |key| std::mem::take(&mut key.is_postponed)).unwrap_or(false)
 }
 
 /// Whether a client that waits for a delivery may be blocked on this key.
-pub fn may_wait_for_delivery(db: i32, name: &[u8]) -> bool {
-    POPPING.load(Relaxed) > 0 && (AWAITING.load(Relaxed) == 0 || waits_for_delivery(db, name))
+pub fn may_wait_for_delivery(session: &Session<'_>) -> bool {
+    POPPING.load(Relaxed) > 0 && (AWAITING.load(Relaxed) == 0 || waits_for_delivery(session))
 }
 
 #[cold]
-fn waits_for_delivery(db: i32, name: &[u8]) -> bool {
-    with_table(|table| table.get(db, name).is_some_and(|key| key.popping > 0)).unwrap_or(false)
+fn waits_for_delivery(session: &Session<'_>) -> bool {
+    with_table(|table| table.get(session.db, session.name.bytes()).is_some_and(|key| key.popping > 0)).unwrap_or(false)
 }
 
 #[cfg(test)]
@@ -301,10 +299,10 @@ mod tests {
         let at = UnixMs::new;
         let mut table = Table::default();
         table.enter(&names(0, &["a"]));
-        assert!(table.plan_linger(0, b"a", at(1_000), at(1_500)));
-        assert!(!table.plan_linger(0, b"a", at(1_001), at(1_700)), "it is asked again at 1,500");
-        assert!(table.plan_linger(0, b"a", at(1_002), at(1_300)));
-        assert!(table.plan_linger(0, b"a", at(1_300), at(1_700)), "its time has come");
-        assert!(!table.plan_linger(0, b"nobody", at(1_000), at(1_500)));
+        assert!(table.plan_linger(0, b"a", at(1_000), at(1_500)).is_some());
+        assert_eq!(table.plan_linger(0, b"a", at(1_001), at(1_700)), None, "it is asked again at 1,500");
+        assert!(table.plan_linger(0, b"a", at(1_002), at(1_300)).is_some());
+        assert!(table.plan_linger(0, b"a", at(1_300), at(1_700)).is_some(), "its time has come");
+        assert_eq!(table.plan_linger(0, b"nobody", at(1_000), at(1_500)), None);
     }
 }

@@ -83,9 +83,9 @@ impl Touch {
 }
 
 /// The content of a key.
-pub enum Content<'k, T> {
+pub enum Content<'k, 'a, T: Value> {
     /// The key does not exist.
-    Missing,
+    Missing(Vacant<'k, 'a, T>),
     /// The key holds a value of the module's data type.
     Holds(&'k mut T),
     /// The value of the key cannot be used.
@@ -124,28 +124,28 @@ pub struct OpenKey<'a, T: Value> {
 }
 
 impl<'a, T: Value> OpenKey<'a, T> {
-    /// Opens the key for reading. A key that has expired is reported as missing.
-    pub fn open_read(ctx: Ctx, name: Name<'a>, of: TypeHandle<T>, touch: Touch) -> Self {
-        Self::open(ctx, name, of, raw::REDISMODULE_READ as c_int | touch.bits())
+    /// Opens the key for reading, in the selected database `db`. A key that has expired is reported as missing.
+    pub fn open_read(ctx: Ctx, db: i32, name: Name<'a>, of: TypeHandle<T>, touch: Touch) -> Self {
+        Self::open(ctx, db, name, of, raw::REDISMODULE_READ as c_int | touch.bits())
     }
 
     /// Opens the key for writing. On a master this deletes a key that has expired.
-    pub fn open_write(ctx: Ctx, name: Name<'a>, of: TypeHandle<T>) -> Self {
-        Self::open(ctx, name, of, (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int)
+    pub fn open_write(ctx: Ctx, db: i32, name: Name<'a>, of: TypeHandle<T>) -> Self {
+        Self::open(ctx, db, name, of, (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int)
     }
 
     /// Opens the key for writing without counting as an access, for changes that are made by time and not by a client.
-    pub fn open_write_untouched(ctx: Ctx, name: Name<'a>, of: TypeHandle<T>) -> Self {
+    pub fn open_write_untouched(ctx: Ctx, db: i32, name: Name<'a>, of: TypeHandle<T>) -> Self {
         let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
-        Self::open(ctx, name, of, mode | Touch::No.bits())
+        Self::open(ctx, db, name, of, mode | Touch::No.bits())
     }
 
     // Inlined into each command, so that the state of the open key is written in place and not copied.
     #[inline(always)]
-    fn open(ctx: Ctx, name: Name<'a>, of: TypeHandle<T>, mode: c_int) -> Self {
+    fn open(ctx: Ctx, db: i32, name: Name<'a>, of: TypeHandle<T>, mode: c_int) -> Self {
         // SAFETY: the context and the name are valid; the server takes a reference of its own to the name.
         let key = unsafe { api!(RedisModule_OpenKey)(ctx.as_ptr(), name.as_ptr(), mode) };
-        let mut open = OpenKey { key, of, found: Found::Missing, opened: None, db: ctx.selected_db(), name };
+        let mut open = OpenKey { key, of, found: Found::Missing, opened: None, db, name };
         open.look();
         open
     }
@@ -162,7 +162,7 @@ impl<'a, T: Value> OpenKey<'a, T> {
         } else if id != self.of.id {
             self.found = Found::Refused(Refusal::WrongType);
         } else if VALUE_OPEN.load(Ordering::Relaxed) {
-            self.found = refuse_second();
+            self.found = Found::Refused(refuse_second());
         } else {
             // SAFETY: as above; values of this type are boxes of `T`, see `TypeHandle::new`, and no other is open.
             let (value, is_sound) = unsafe {
@@ -187,41 +187,43 @@ impl<'a, T: Value> OpenKey<'a, T> {
     }
 
     /// Returns the current content of the key.
-    pub fn content(&mut self) -> Content<'_, T> {
+    #[inline(always)]
+    pub fn content(&mut self) -> Content<'_, 'a, T> {
         match self.found {
-            Found::Missing => Content::Missing,
+            Found::Missing => Content::Missing(Vacant(self)),
             Found::Refused(why) => Content::Refused(why),
             // SAFETY: the value lives in the key while nothing else runs, and this is the only open value, so the
             // borrow, which ends with that of `self`, is the only one.
             Found::Value(value) => Content::Holds(unsafe { &mut *value }),
         }
     }
+}
 
-    /// Stores a new value in the key, which must be open for writing and hold nothing. Otherwise returns the value as
-    /// the error.
+/// A key that was opened and holds nothing.
+pub struct Vacant<'k, 'a, T: Value>(&'k mut OpenKey<'a, T>);
+
+impl<'k, T: Value> Vacant<'k, '_, T> {
+    /// Stores a new value in the key, which must be open for writing. If that is refused, the value is dropped.
     ///
     /// The server retries the clients that are blocked on the key after this command. Nothing is replicated.
-    pub fn create(&mut self, value: Box<T>) -> Result<&mut T, Box<T>> {
-        match self.found {
-            Found::Refused(_) | Found::Value(..) => return Err(value),
-            Found::Missing if VALUE_OPEN.load(Ordering::Relaxed) => {
-                self.found = refuse_second();
-                return Err(value);
-            }
-            Found::Missing => {}
+    pub fn create(self, value: Box<T>) -> Result<&'k mut T, Refusal> {
+        let Vacant(open) = self;
+        if VALUE_OPEN.load(Ordering::Relaxed) {
+            return Err(refuse_second());
         }
         // A key that did not exist when it was opened for reading has a null handle.
-        if self.of.id.is_null() || self.key.is_null() {
-            return Err(value);
+        if open.of.id.is_null() || open.key.is_null() {
+            return Err(Refusal::WrongType);
         }
         let value = Box::into_raw(value);
         // SAFETY: the key is open, and the server refuses one that is open for reading only; the value is a box of
         // the type's own `T`, and the server owns it if it accepts it.
-        if !is_ok(unsafe { api!(RedisModule_ModuleTypeSetValue)(self.key, self.of.id, value.cast()) }) {
+        if !is_ok(unsafe { api!(RedisModule_ModuleTypeSetValue)(open.key, open.of.id, value.cast()) }) {
             // SAFETY: the server refused it, so no one else holds it.
-            return Err(unsafe { Box::from_raw(value) });
+            drop(unsafe { Box::from_raw(value) });
+            return Err(Refusal::WrongType);
         }
-        self.hold(value);
+        open.hold(value);
         // SAFETY: as in `content`.
         Ok(unsafe { &mut *value })
     }
@@ -254,7 +256,7 @@ pub unsafe fn holds<T>(key: *mut raw::RedisModuleKey, of: TypeHandle<T>) -> bool
 }
 
 #[cold]
-fn refuse_second<T>() -> Found<T> {
+fn refuse_second() -> Refusal {
     log(Level::Warning, &format!("a queue was asked for while another is in use, {BUG}; the call was refused"));
-    Found::Refused(Refusal::WrongType)
+    Refusal::WrongType
 }

@@ -23,6 +23,16 @@ impl Ctx<'_> {
         unsafe { api!(RedisModule_ReplyWithStringBuffer)(self.as_ptr(), bytes.as_ptr().cast(), bytes.len()) };
     }
 
+    /// Replies with an integer, or with null if there is none.
+    pub fn integer_or_null(&self, value: Option<i64>) {
+        value.map_or_else(|| self.null(), |value| self.integer(value));
+    }
+
+    /// Replies with a bulk string, or with null if there is none.
+    pub fn bulk_or_null(&self, bytes: Option<&[u8]>) {
+        bytes.map_or_else(|| self.null(), |bytes| self.bulk(bytes));
+    }
+
     /// Replies with a simple string: a constant text without CR and LF.
     pub fn simple(&self, text: &'static CStr) {
         // SAFETY: the context is valid, the text a C string.
