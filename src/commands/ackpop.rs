@@ -6,9 +6,9 @@ use super::error::Error;
 use super::options::counted_receipts;
 use super::pop::{correct_clock, parse_leased, refuse_forwarding, serve_after, Head, PopOption, Request};
 use super::{Command, Handler};
-use crate::host::blocked::{self, Request as _};
 use crate::host::event::Event;
 use crate::host::session::Session;
+use crate::host::waiting::delivery::{self, Request as _};
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::DurationMs;
 
@@ -55,7 +55,7 @@ fn ackpop(call: &mut Call<'_>) -> Result<(), Error> {
         Some(Ok(announcement)) => session.announce(announcement, Event::of_delivery(acked)),
         none => {
             match block {
-                Some(timeout) => blocked::block(session.ctx, &[session.name], Box::new(request), timeout),
+                Some(timeout) => delivery::block(session.ctx, &[session.name], Box::new(request), timeout),
                 None => request.reply_none(session.ctx),
             }
             // The acks are final, even if the client is blocked now and never gets a message.

@@ -4,8 +4,8 @@ use super::error::Error;
 use super::get::reply_shown;
 use super::options::{options, Options};
 use super::{existing, id, word, Command, Handler};
-use crate::host::awaiting;
 use crate::host::session::Session;
+use crate::host::waiting::message;
 use crate::module_api::key::Touch;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::DurationMs;
@@ -54,7 +54,7 @@ fn wait(call: &mut Call<'_>) -> Result<(), Error> {
     })?;
     match (found.flatten(), timeout) {
         (Some(None), _) => {}
-        (Some(Some(sequence)), Some(timeout)) => awaiting::block(&session, word, sequence, reply_shown, timeout),
+        (Some(Some(sequence)), Some(timeout)) => message::block(&session, word, sequence, reply_shown, timeout),
         // The id is not held, or the client does not wait.
         (None, _) | (_, None) => session.ctx.null_array(),
     }

@@ -4,9 +4,9 @@ use super::error::Error;
 use super::options::count_of_words;
 use super::pop::{parse, refuse_forwarding, serve_now, Head, PopOption, TakeOption};
 use super::{existing, Command, Handler};
-use crate::host::blocked;
 use crate::host::event::Event;
 use crate::host::session::Session;
+use crate::host::waiting::delivery;
 use crate::module_api::key::Touch;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::UnixMs;
@@ -52,9 +52,9 @@ fn mpop(call: &mut Call<'_>) -> Result<(), Error> {
         }
     }
     match block {
-        Some(timeout) => blocked::block(ctx, names, Box::new(request), timeout),
+        Some(timeout) => delivery::block(ctx, names, Box::new(request), timeout),
         None => {
-            blocked::count_empty_pop(ctx, names);
+            delivery::count_empty_pop(ctx, names);
             ctx.null_array();
         }
     }

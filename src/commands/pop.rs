@@ -5,13 +5,13 @@ use super::error::Error;
 use super::get::reply_headers;
 use super::options::{options, Options};
 use super::{Command, Handler};
-use crate::host::blocked;
 use crate::host::event::Event;
 use crate::host::floor::floor;
 use crate::host::gauges;
 use crate::host::held::Held;
 use crate::host::listeners;
 use crate::host::session::Session;
+use crate::host::waiting::delivery;
 use crate::host::write::{Announcement, Wake};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
@@ -85,7 +85,7 @@ pub enum Head {
     Acked(i64),
 }
 
-impl blocked::Request for Request {
+impl delivery::Request for Request {
     fn finds(&self, held: &mut Held, now: UnixMs) -> Gathered {
         // While the queue forwards, a client that blocked before keeps waiting.
         if held.queue.forward().is_some() {
@@ -150,7 +150,7 @@ fn pop(call: &mut Call<'_>) -> Result<(), Error> {
     })?;
     match (delivered.transpose()?.flatten(), block) {
         (Some(announcement), _) => session.announce(announcement, Event::of_delivery(None)),
-        (None, Some(timeout)) => blocked::block(session.ctx, &[session.name], Box::new(request), timeout),
+        (None, Some(timeout)) => delivery::block(session.ctx, &[session.name], Box::new(request), timeout),
         (None, None) => session.ctx.null_array(),
     }
     Ok(())

@@ -11,10 +11,10 @@ use std::ptr;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 
-use super::awaited;
 use super::disposal;
 use super::effect_command::EFFECT_COMMAND;
 use super::held::Held;
+use super::waiting::awaited;
 use crate::module_api::alarms::BUG;
 use crate::module_api::ctx::{now_ms, Name};
 use crate::module_api::guard::{guard, plant};

@@ -7,11 +7,7 @@
 
 pub mod admission;
 pub mod advance;
-pub mod answered;
 pub mod authority;
-pub mod awaited;
-pub mod awaiting;
-pub mod blocked;
 pub mod config;
 pub mod datatype;
 pub mod disposal;

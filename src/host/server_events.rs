@@ -5,7 +5,8 @@ use std::ffi::c_void;
 
 use redis_module::raw;
 
-use super::{awaited, floor, gauges, imports, listeners};
+use super::waiting::awaited;
+use super::{floor, gauges, imports, listeners};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::guard;
 use crate::schedule::{timer, walk};

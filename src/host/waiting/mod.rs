@@ -1,20 +1,34 @@
-//! The keys at which clients wait: for a delivery ([`blocked`](super::blocked)) or for one message to be done
-//! ([`awaiting`](super::awaiting)). For each key the table says how many clients wait, which messages are awaited, and
-//! when an answer that the server refused is tried again.
+//! The clients that wait, and the keys at which they do.
+//!
+//! | a client waits for | command | file | it is called when its key is signalled, and served if |
+//! | --- | --- | --- | --- |
+//! | a delivery | `DQ.POP`, `DQ.MPOP`, `DQ.ACKPOP` with `BLOCK` | [`delivery`] | the queue has a message for it, and the clients that came before it were served or wait for more |
+//! | a message | `DQ.AWAIT` with `BLOCK` | [`message`] | the message is *awaited* ([`awaited`]), and an effect ended it |
+//!
+//! For each key the table here says how many clients wait, which messages are awaited, and when an answer that the server
+//! refused ([`admission`](super::admission)) is tried again. So a change tells whether its key must be signalled. A client
+//! that was served is remembered until the server has unblocked it ([`answered`]). Both kinds of clients are blocked,
+//! called and freed in the same way ([`client`]).
 //!
 //! A key is a database and a name, as the server keeps it for a blocked client: `SWAPDB`, `RENAME` and `MOVE` move
-//! values, but blocked clients remain where they are.
+//! values, but clients wait where they are.
+
+mod answered;
+pub mod awaited;
+mod client;
+pub mod delivery;
+pub mod message;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::awaited::{Awaited, AwaitedMessages};
 use super::session::Session;
 use crate::module_api::alarms::BUG;
 use crate::module_api::log::{log, Level};
 use crate::schedule::with_schedule;
+use awaited::{Awaited, AwaitedMessages};
 use dq_queue::id::Sequence;
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::Effect;
@@ -24,9 +38,9 @@ use dq_queue::Effect;
 const RETRY: DurationMs = DurationMs::new(50);
 
 /// The number of clients that wait for a delivery.
-static POPPING: AtomicU64 = AtomicU64::new(0);
+static FOR_DELIVERY: AtomicU64 = AtomicU64::new(0);
 /// The number of clients that wait for a message to be done.
-static AWAITING: AtomicU64 = AtomicU64::new(0);
+static FOR_MESSAGE: AtomicU64 = AtomicU64::new(0);
 
 /// The keys that a client named, without duplicates.
 #[derive(Debug)]
@@ -54,9 +68,9 @@ impl Names {
 #[derive(Debug, Default)]
 struct Key {
     /// How many clients wait for a delivery.
-    popping: u64,
+    for_delivery: u64,
     /// How many clients wait for a message to be done.
-    awaiting: u64,
+    for_message: u64,
     messages: AwaitedMessages,
     /// When the timer will look at the key, if the server refused to answer a client.
     retry: Option<UnixMs>,
@@ -84,7 +98,7 @@ impl Table {
         let Some(names) = self.0.get_mut(&db) else { return };
         let Some(key) = names.get_mut(name) else { return };
         change(key);
-        if key.popping == 0 && key.awaiting == 0 {
+        if key.for_delivery == 0 && key.for_message == 0 {
             names.remove(name);
         }
         if names.is_empty() {
@@ -93,17 +107,17 @@ impl Table {
     }
 
     fn enter(&mut self, keys: &Names) {
-        keys.iter().for_each(|name| self.get_or_add(keys.db, name).popping += 1);
+        keys.iter().for_each(|name| self.get_or_add(keys.db, name).for_delivery += 1);
     }
 
     fn leave(&mut self, keys: &Names) {
         for name in keys.iter() {
-            self.reduce(keys.db, name, |key| key.popping = key.popping.saturating_sub(1));
+            self.reduce(keys.db, name, |key| key.for_delivery = key.for_delivery.saturating_sub(1));
         }
     }
 
     fn clients(&mut self, db: i32, name: &[u8]) -> u64 {
-        self.get(db, name).map_or(0, |key| key.popping + key.awaiting)
+        self.get(db, name).map_or(0, |key| key.for_delivery + key.for_message)
     }
 
     /// Schedules another attempt to answer. Returns its time, or `None` if one is already scheduled: one attempt serves
@@ -148,7 +162,7 @@ fn with_table<R>(step: impl FnOnce(&mut Table) -> R) -> Option<R> {
 
 /// The number of blocked clients.
 pub fn clients() -> u64 {
-    POPPING.load(Relaxed) + AWAITING.load(Relaxed)
+    FOR_DELIVERY.load(Relaxed) + FOR_MESSAGE.load(Relaxed)
 }
 
 /// The number of clients that are blocked on a key.
@@ -159,35 +173,35 @@ pub fn clients_at(session: &Session<'_>) -> u64 {
 /// Counts a client that waits for a delivery at these keys.
 pub fn enter(keys: &Names) {
     with_table(|table| table.enter(keys));
-    POPPING.fetch_add(1, Relaxed);
+    FOR_DELIVERY.fetch_add(1, Relaxed);
 }
 
 /// Reverts [`enter`].
 pub fn leave(keys: &Names) {
     with_table(|table| table.leave(keys));
-    POPPING.fetch_sub(1, Relaxed);
+    FOR_DELIVERY.fetch_sub(1, Relaxed);
 }
 
 /// Counts a client that waits for the message with the id `id`, which has this sequence at present.
-pub fn enter_awaiting(session: &Session<'_>, id: &[u8], sequence: Sequence) -> Option<Rc<Awaited>> {
+pub fn enter_for_message(session: &Session<'_>, id: &[u8], sequence: Sequence) -> Option<Rc<Awaited>> {
     let awaited = with_table(|table| {
         let key = table.get_or_add(session.db, session.name.bytes());
-        key.awaiting += 1;
+        key.for_message += 1;
         key.messages.enter(id, sequence)
     });
-    AWAITING.fetch_add(u64::from(awaited.is_some()), Relaxed);
+    FOR_MESSAGE.fetch_add(u64::from(awaited.is_some()), Relaxed);
     awaited
 }
 
-/// Reverts [`enter_awaiting`].
-pub fn leave_awaiting(db: i32, name: &[u8], awaited: &Rc<Awaited>) {
+/// Reverts [`enter_for_message`].
+pub fn leave_for_message(db: i32, name: &[u8], awaited: &Rc<Awaited>) {
     with_table(|table| {
         table.reduce(db, name, |key| {
-            key.awaiting = key.awaiting.saturating_sub(1);
+            key.for_message = key.for_message.saturating_sub(1);
             key.messages.leave(awaited);
         });
     });
-    AWAITING.fetch_sub(1, Relaxed);
+    FOR_MESSAGE.fetch_sub(1, Relaxed);
 }
 
 /// Makes the timer signal the key again, because the server refused to answer a client at present.
@@ -212,10 +226,11 @@ fn look_when(session: &Session<'_>, plan: impl FnOnce(&mut Table) -> Option<Unix
 
 /// Runs `step` on a key at which clients wait for messages to be done. Costs nothing if there is no such client.
 fn with_awaited<R>(session: &Session<'_>, step: impl FnOnce(&mut Key) -> R) -> Option<R> {
-    if AWAITING.load(Relaxed) == 0 {
+    if FOR_MESSAGE.load(Relaxed) == 0 {
         return None;
     }
-    with_table(|table| table.get(session.db, session.name.bytes()).filter(|key| key.awaiting > 0).map(step)).flatten()
+    with_table(|table| table.get(session.db, session.name.bytes()).filter(|key| key.for_message > 0).map(step))
+        .flatten()
 }
 
 /// Records that the awaited message is held, and has this sequence at present.
@@ -226,7 +241,7 @@ pub fn bind(session: &Session<'_>, awaited: &Rc<Awaited>, sequence: Sequence) {
 /// Whether a client waits for a message of this key to be done.
 #[inline(always)]
 pub fn is_awaited(session: &Session<'_>) -> bool {
-    AWAITING.load(Relaxed) > 0 && with_awaited(session, |_| ()).is_some()
+    FOR_MESSAGE.load(Relaxed) > 0 && with_awaited(session, |_| ()).is_some()
 }
 
 /// Takes note of an effect on a key. Returns whether the key must be signalled.
@@ -252,12 +267,13 @@ pub fn take_postponed(session: &Session<'_>) -> bool {
 
 /// Whether a client that waits for a delivery may be blocked on this key.
 pub fn may_wait_for_delivery(session: &Session<'_>) -> bool {
-    POPPING.load(Relaxed) > 0 && (AWAITING.load(Relaxed) == 0 || waits_for_delivery(session))
+    FOR_DELIVERY.load(Relaxed) > 0 && (FOR_MESSAGE.load(Relaxed) == 0 || waits_for_delivery(session))
 }
 
 #[cold]
 fn waits_for_delivery(session: &Session<'_>) -> bool {
-    with_table(|table| table.get(session.db, session.name.bytes()).is_some_and(|key| key.popping > 0)).unwrap_or(false)
+    with_table(|table| table.get(session.db, session.name.bytes()).is_some_and(|key| key.for_delivery > 0))
+        .unwrap_or(false)
 }
 
 #[cfg(test)]
