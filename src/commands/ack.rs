@@ -1,12 +1,6 @@
 //! `DQ.ACK key id|receipt [id|receipt ...]`
 
-use super::error::Error;
-use super::{Command, Handler};
-use crate::host::event::{Death, Event};
-use crate::host::held::Held;
-use crate::host::session::Session;
-use crate::host::write::{Announcement, Wake};
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::{Access, Announcement, Arg, Call, Command, Death, Error, Event, Handler, Held, Keys, Row, Session, Wake};
 use dq_queue::id::{Sequence, Target};
 use dq_queue::{Effect, State};
 

@@ -2,14 +2,10 @@
 //! [AS name]`
 
 use super::ack::Acks;
-use super::error::Error;
 use super::options::counted_receipts;
 use super::pop::{correct_clock, parse_leased, refuse_forwarding, serve_after, Head, PopOption, Request};
-use super::{Command, Handler};
-use crate::host::event::Event;
-use crate::host::session::Session;
+use super::{Access, Arg, Call, Command, Error, Event, Handler, Keys, Row, Session};
 use crate::host::waiting::delivery::{self, Request as _};
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::DurationMs;
 
 /// The command.

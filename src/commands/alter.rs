@@ -1,18 +1,13 @@
 //! `DQ.ALTER key [MKQUEUE] [settings]`
 
 use super::create::{make, Wanted};
-use super::error::Error;
 use super::forward::{self, QueueSetting};
-use super::options::{options, Options};
 use super::settings::Setting;
-use super::{Command, Handler};
+use super::{
+    options, Access, Announcement, Arg, Call, Command, Error, Event, Handler, Held, Options, Row, Session, Wake,
+};
 use crate::host::config;
-use crate::host::event::Event;
-use crate::host::held::Held;
-use crate::host::session::Session;
-use crate::host::write::{Announcement, Wake};
 use crate::module_api::key::Content;
-use crate::module_api::register::{Access, Arg, Call, Row};
 use dq_queue::forward::Targets;
 use dq_queue::Effect;
 

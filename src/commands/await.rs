@@ -1,13 +1,9 @@
 //! `DQ.AWAIT key id [BLOCK ms]`
 
-use super::error::Error;
 use super::get::reply_shown;
-use super::options::{options, Options};
-use super::{existing, id, word, Command, Handler};
-use crate::host::session::Session;
+use super::{existing, id, options, word, Access, Arg, Call, Command, Error, Handler, Keys, Options, Row, Session};
 use crate::host::waiting::message;
 use crate::module_api::key::Touch;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::DurationMs;
 
 /// The command.

@@ -1,16 +1,10 @@
 //! `DQ.BATCH key name THEN payload [ID id] [DELAY ms] [PRIORITY n] [RETRIES n] [LEASE ms] [GROUP name]
 //! [HEADERS n name value [name value ...]] | CANCEL`, `DQ.BATCHINFO key name`
 
-use super::error::Error;
-use super::options::{batch_name, options, Options, HEADERS};
-use super::{word, Command, Handler};
-use crate::host::event::Event;
+use super::options::{batch_name, HEADERS};
+use super::{options, word, Access, Arg, Call, Command, Ctx, Error, Event, Handler, Keys, Options, Row, Session, Wake};
 use crate::host::floor::floor;
 use crate::host::open::{change_or_make, Changed};
-use crate::host::session::Session;
-use crate::host::write::Wake;
-use crate::module_api::ctx::Ctx;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::DurationMs;
 use dq_queue::{Batch as Shown, Effect, FollowUp, Queue};
 

@@ -1,11 +1,6 @@
 //! `DQ.BURY key id [ERROR text]`
 
-use super::error::Error;
-use super::options::{options, Options};
-use super::{id, word, Command, Handler};
-use crate::host::event::{Death, Event};
-use crate::host::session::Session;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::{id, options, word, Access, Arg, Call, Command, Death, Error, Event, Handler, Keys, Options, Row, Session};
 use dq_queue::Effect;
 
 /// The command.

@@ -1,10 +1,6 @@
 //! `DQ.CANCEL key id [id ...]`
 
-use super::error::Error;
-use super::{id, Command, Handler};
-use crate::host::event::Event;
-use crate::host::session::Session;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::{id, Access, Arg, Call, Command, Error, Event, Handler, Keys, Row, Session};
 use dq_queue::id::Id;
 use dq_queue::{Effect, Queue};
 

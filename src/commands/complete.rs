@@ -1,11 +1,6 @@
 //! `DQ.COMPLETE key id|receipt [RESULT bytes] [RETAIN ms]`
 
-use super::error::Error;
-use super::options::{options, Options};
-use super::{word, Command, Handler};
-use crate::host::event::{Death, Event};
-use crate::host::session::Session;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::{options, word, Access, Arg, Call, Command, Death, Error, Event, Handler, Keys, Options, Row, Session};
 use dq_queue::id::Target;
 use dq_queue::{Completion, Effect, RESULT_MAX};
 

@@ -1,9 +1,7 @@
 //! `DQ.CONSUMERS key cursor [COUNT n]`
 
-use super::error::Error;
 use super::listing::{self, ListingOption};
-use super::{Command, Handler};
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::{Access, Arg, Call, Command, Error, Handler, Keys, Row};
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) use super::listing::parse;

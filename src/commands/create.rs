@@ -1,17 +1,10 @@
 //! `DQ.CREATE key [settings]`
 
-use super::error::Error;
 use super::forward::{self, QueueSetting, WantedTargets};
-use super::options::Options;
 use super::settings::{Change, Setting};
-use super::{Command, Handler};
+use super::{Access, Announcement, Arg, Call, Command, Error, Event, Handler, Held, Options, Row, Session, Wake};
 use crate::host::config;
-use crate::host::event::Event;
-use crate::host::held::Held;
-use crate::host::session::Session;
-use crate::host::write::{Announcement, Wake};
 use crate::module_api::key::{Content, Vacant};
-use crate::module_api::register::{Access, Arg, Call, Row};
 use dq_queue::forward::{Source, Targets};
 use dq_queue::settings::Settings;
 use dq_queue::{Effect, Queue};

@@ -3,17 +3,11 @@
 //! Every write command replicates this command instead of itself. Its input is not trusted: ordinary clients may not
 //! send it unless `dq.allow-effects` allows it, and its content is validated in every case.
 
-use super::error::Error;
-use super::{word, Command, Handler};
+use super::{word, Access, Announcement, Arg, Call, Command, Error, Event, Handler, Held, Keys, Row, Session};
 use crate::host::admission;
 use crate::host::config;
-use crate::host::event::Event;
-use crate::host::held::Held;
 use crate::host::origin::Origin;
-use crate::host::session::Session;
-use crate::host::write::Announcement;
 use crate::module_api::key::Content;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::wire::unsealed;
 use dq_queue::{Effect as Decided, Queue, Refused, Stamped};
 

@@ -1,11 +1,10 @@
 //! The settings `FORWARD` and `DEADFORWARD` as options of `DQ.CREATE` and `DQ.ALTER`, and the keys that they name.
 
-use super::error::Error;
-use super::options::{options, Options};
 use super::settings::Setting;
+use super::{options, Access, Arg, Ctx, Error, Keys, Options};
 use crate::module_api::call::Word;
-use crate::module_api::ctx::{Ctx, Name};
-use crate::module_api::register::{Access, Arg, Found, Keys};
+use crate::module_api::ctx::Name;
+use crate::module_api::register::Found;
 use dq_queue::forward::{Forward, ListEnd, Register, Source, Targets};
 use dq_queue::time::UnixMs;
 use dq_queue::Queue;

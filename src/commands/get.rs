@@ -1,10 +1,6 @@
 //! `DQ.GET key id`
 
-use super::error::Error;
-use super::{id, reply_id, word, Command, Handler};
-use crate::host::session::Session;
-use crate::module_api::ctx::Ctx;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::{id, reply_id, word, Access, Arg, Call, Command, Ctx, Error, Handler, Keys, Row, Session};
 use dq_queue::id::{IdBuffer, Sequence};
 use dq_queue::rule::Rule;
 use dq_queue::time::UnixMs;

@@ -1,9 +1,7 @@
 //! `DQ.GROUPS key cursor [COUNT n]`
 
-use super::error::Error;
 use super::listing::{self, ListingOption};
-use super::{Command, Handler};
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::{Access, Arg, Call, Command, Error, Handler, Keys, Row};
 use dq_queue::time::UnixMs;
 use dq_queue::Pause;
 

@@ -1,13 +1,8 @@
 //! `DQ.INFO key`
 
-use super::error::Error;
-use super::{Command, Handler};
-use crate::host::held::Held;
-use crate::host::session::Session;
+use super::{Access, Arg, Call, Command, Ctx, Error, Handler, Held, Keys, Row, Session};
 use crate::host::waiting;
-use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::plant;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::forward::Source;
 use dq_queue::settings::FIELDS;
 use dq_queue::time::UnixMs;

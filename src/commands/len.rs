@@ -1,10 +1,6 @@
 //! `DQ.LEN key [state] [GROUP name]`
 
-use super::error::Error;
-use super::options::{options, OptionSet, Options};
-use super::{Command, Handler};
-use crate::host::session::Session;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::{options, Access, Arg, Call, Command, Error, Handler, Keys, OptionSet, Options, Row, Session};
 use dq_queue::StateKind;
 
 /// The command.

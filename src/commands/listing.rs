@@ -1,10 +1,6 @@
 //! What `DQ.CONSUMERS` and `DQ.GROUPS` have in common: the pages of a listing, with a cursor.
 
-use super::error::Error;
-use super::options::{self, options, Options};
-use super::word;
-use crate::host::session::Session;
-use crate::module_api::register::{Arg, Call};
+use super::{options, word, Arg, Call, Error, Options, Session};
 use dq_queue::time::UnixMs;
 use dq_queue::Queue;
 

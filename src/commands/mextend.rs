@@ -1,11 +1,7 @@
 //! `DQ.MEXTEND key count id|receipt [id|receipt ...] [LEASE ms]`
 
-use super::error::Error;
-use super::options::{counted_receipts, options, Options};
-use super::{Command, Handler};
-use crate::host::event::Event;
-use crate::host::session::Session;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::options::counted_receipts;
+use super::{options, Access, Arg, Call, Command, Error, Event, Handler, Keys, Options, Row, Session};
 use dq_queue::id::Target;
 use dq_queue::time::DurationMs;
 use dq_queue::{Deadlines, Effect, Queue};

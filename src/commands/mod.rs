@@ -44,17 +44,20 @@ mod schedule;
 mod settings;
 mod stats;
 
-use crate::host::event::Event;
+// The files of the commands import from here what most of them need.
+use crate::host::event::{Death, Event};
 use crate::host::held::Held;
 use crate::host::origin::OnlyClients;
 use crate::host::session::Session;
+use crate::host::write::{Announcement, Wake};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::plant;
 use crate::module_api::key::{Content, Touch};
-use crate::module_api::register::{self, add_acl_category, Call, Row};
+use crate::module_api::register::{self, add_acl_category, Access, Arg, Call, Keys, Row};
 use dq_queue::id::{Id, IdBuffer, Sequence};
 use dq_queue::{Effect, Queue};
 use error::Error;
+use options::{options, OptionSet, Options};
 
 /// Declares the commands of the module from lines `file::Type`. A line ends in `(parse)` if the file has a function of
 /// this name that reads the arguments after the key; the fuzzer then calls it.

@@ -1,14 +1,10 @@
 //! `DQ.MPOP numkeys key [key ...] [COUNT n] [MIN n LINGER ms] [LEASE ms] [BLOCK ms] [META] [AS name] [NOACK]`
 
-use super::error::Error;
 use super::options::count_of_words;
 use super::pop::{parse, refuse_forwarding, serve_now, Head, PopOption, TakeOption};
-use super::{existing, Command, Handler};
-use crate::host::event::Event;
-use crate::host::session::Session;
+use super::{existing, Access, Arg, Call, Command, Error, Event, Handler, Keys, Row, Session};
 use crate::host::waiting::delivery;
 use crate::module_api::key::Touch;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::UnixMs;
 
 /// The command.

@@ -1,16 +1,13 @@
 //! `DQ.MPUSH key count payload [payload ...] [IDS id [id ...]] [the options of DQ.PUSH except ID]`
 
-use super::error::Error;
-use super::options::{count_of_words, options, Options};
+use super::options::count_of_words;
 use super::push::{dead_id, MessageOption, Shared, Template};
-use super::{reply_id, Command, Handler};
-use crate::host::event::{Death, Event};
+use super::{
+    options, reply_id, Access, Arg, Call, Command, Ctx, Death, Error, Event, Handler, Keys, Options, Row, Session,
+};
 use crate::host::floor::floor;
 use crate::host::open::{change_or_make, Changed};
-use crate::host::session::Session;
-use crate::module_api::ctx::Ctx;
 use crate::module_api::key::Content;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::{Id, Sequence};
 use dq_queue::{Effect, Image, NewMessage, NotPushed, OnDuplicate, Pushed, Queue};
 

@@ -1,11 +1,6 @@
 //! `DQ.NACK key id|receipt [DELAY ms] [ERROR text] [DEAD | NOCOUNT] [CHECKPOINT bytes]`
 
-use super::error::Error;
-use super::options::{options, Options};
-use super::{word, Command, Handler};
-use crate::host::event::Event;
-use crate::host::session::Session;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::{options, word, Access, Arg, Call, Command, Error, Event, Handler, Keys, Options, Row, Session};
 use dq_queue::id::Target;
 use dq_queue::{Effect, Nack as Wanted, Verdict};
 

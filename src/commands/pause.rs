@@ -1,11 +1,6 @@
 //! `DQ.PAUSE key [IN | OUT | ALL | GROUP name] [FOR ms]`, `DQ.RESUME key [IN | OUT | ALL | GROUP name]`
 
-use super::error::Error;
-use super::options::{options, Options};
-use super::{Command, Handler};
-use crate::host::event::Event;
-use crate::host::session::Session;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::{options, Access, Arg, Call, Command, Error, Event, Handler, Keys, Options, Row, Session};
 use dq_queue::time::DurationMs;
 use dq_queue::{Effect, Flow, Pause as Suspended, Queue};
 

@@ -1,12 +1,8 @@
 //! `DQ.PEEK key [state] [COUNT n] [GROUP name]`
 
-use super::error::Error;
 use super::get::reply_shown;
 use super::len::{state, STATES};
-use super::options::{options, OptionSet, Options};
-use super::{Command, Handler};
-use crate::host::session::Session;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::{options, Access, Arg, Call, Command, Error, Handler, Keys, OptionSet, Options, Row, Session};
 use dq_queue::StateKind;
 
 /// The command.

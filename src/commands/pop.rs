@@ -1,20 +1,15 @@
 //! `DQ.POP key [COUNT n] [MIN n LINGER ms] [LEASE ms] [BLOCK ms] [META] [AS name] [NOACK]`
 
 use super::ack::Acks;
-use super::error::Error;
 use super::get::reply_headers;
-use super::options::{options, Options};
-use super::{Command, Handler};
-use crate::host::event::Event;
+use super::{
+    options, Access, Announcement, Arg, Call, Command, Ctx, Error, Event, Handler, Held, Keys, Options, Row, Session,
+    Wake,
+};
 use crate::host::floor::floor;
 use crate::host::gauges;
-use crate::host::held::Held;
 use crate::host::listeners;
-use crate::host::session::Session;
 use crate::host::waiting::delivery;
-use crate::host::write::{Announcement, Wake};
-use crate::module_api::ctx::Ctx;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::IdBuffer;
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{Delivered, Effect, Gather, Gathered, Grant, Lease, Pop as Wanted};

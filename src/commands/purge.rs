@@ -1,12 +1,7 @@
 //! `DQ.PURGE key [state ...] [COUNT n] [GROUP name] [RECURRING] [OLDER ms]`
 
-use super::error::Error;
 use super::len::{state, STATES};
-use super::options::{options, OptionSet, Options};
-use super::{Command, Handler};
-use crate::host::event::Event;
-use crate::host::session::Session;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::{options, Access, Arg, Call, Command, Error, Event, Handler, Keys, OptionSet, Options, Row, Session};
 use dq_queue::{Effect, Spare, States, ToPurge};
 
 /// The command.

@@ -2,16 +2,13 @@
 //! [MAXWAIT ms] [LATER] [RETAIN ms] [GROUP name] [BATCH name] [HEADERS n name value [name value ...]] [ATTEMPT n]
 //! [ERROR text] [CHECKPOINT bytes] [DEAD] [REASON retries | rejected | expired]`
 
-use super::error::Error;
-use super::options::{options, Options, DUE, HEADERS, REASON};
-use super::{reply_id, word, Command, Handler};
-use crate::host::event::{Death, Event};
+use super::options::{DUE, HEADERS, REASON};
+use super::{
+    options, reply_id, word, Access, Arg, Call, Command, Ctx, Death, Error, Event, Handler, Keys, Options, Row,
+    Session, Wake,
+};
 use crate::host::floor::floor;
 use crate::host::open::{change_or_make, Changed};
-use crate::host::session::Session;
-use crate::host::write::Wake;
-use crate::module_api::ctx::Ctx;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::settings::Retries;
 use dq_queue::time::DurationMs;
 use dq_queue::{Due, Effect, HeaderBlock, NewMessage, OnDuplicate, Past, Pushed, Queue, Reason};

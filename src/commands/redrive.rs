@@ -1,12 +1,8 @@
 //! `DQ.REDRIVE key [COUNT n | IDS n id [id ...]] [DELAY ms] [OLDER ms]
 //! [REASON retries | rejected | expired]`
 
-use super::error::Error;
-use super::options::{count_of_words, options, Options, REASON};
-use super::{id, Command, Handler};
-use crate::host::event::Event;
-use crate::host::session::Session;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::options::{count_of_words, REASON};
+use super::{id, options, Access, Arg, Call, Command, Error, Event, Handler, Keys, Options, Row, Session};
 use dq_queue::id::Id;
 use dq_queue::{Due, Effect, Oldest, Which};
 

@@ -1,11 +1,6 @@
 //! `DQ.RELEASE key consumer [COUNT n] [NOCOUNT]`
 
-use super::error::Error;
-use super::options::{options, Options};
-use super::{word, Command, Handler};
-use crate::host::event::{Death, Event};
-use crate::host::session::Session;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::{options, word, Access, Arg, Call, Command, Death, Error, Event, Handler, Keys, Options, Row, Session};
 use dq_queue::{Effect, Verdict};
 
 /// The command.

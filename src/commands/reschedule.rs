@@ -1,11 +1,7 @@
 //! `DQ.RESCHEDULE key id [DELAY ms | AT unix-ms] [PRIORITY n]`, at least one of them
 
-use super::error::Error;
-use super::options::{options, Options, DUE};
-use super::{id, word, Command, Handler};
-use crate::host::event::Event;
-use crate::host::session::Session;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::options::DUE;
+use super::{id, options, word, Access, Arg, Call, Command, Error, Event, Handler, Keys, Options, Row, Session};
 use dq_queue::{Effect, Reschedule as To};
 
 /// The command.

@@ -1,12 +1,8 @@
 //! `DQ.SCAN key cursor [STATE state] [COUNT n] [RECURRING] [SEQUENCE]`
 
-use super::error::Error;
 use super::get::{reply_shown_with, Extra};
 use super::len::{state, STATES};
-use super::options::{self, options, Options};
-use super::{word, Command, Handler};
-use crate::host::session::Session;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use super::{options, word, Access, Arg, Call, Command, Error, Handler, Keys, Options, Row, Session};
 use dq_queue::id::Sequence;
 use dq_queue::ScanFilter;
 

@@ -1,14 +1,10 @@
 //! `DQ.SCHEDULE key id payload EVERY ms [OFFSET ms] | CRON expression [TZ zone] [AT unix-ms] [UNTIL unix-ms] [TIMES n]
 //! [PRIORITY n] [RETRIES n] [LEASE ms] [TTL ms] [GROUP name] [HEADERS n name value [name value ...]]`
 
-use super::error::Error;
-use super::options::{self, options, Options, HEADERS};
-use super::{word, Command, Handler};
-use crate::host::event::Event;
+use super::options::HEADERS;
+use super::{options, word, Access, Arg, Call, Command, Error, Event, Handler, Keys, Options, Row, Session};
 use crate::host::floor::floor;
 use crate::host::open::{change_or_make, Changed};
-use crate::host::session::Session;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::cron::{zone_name, BadCron, Cron};
 use dq_queue::rule::Rule;
 use dq_queue::settings::{Retries, Unit};

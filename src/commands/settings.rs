@@ -1,8 +1,6 @@
 //! The settings of a queue as options of `DQ.CREATE` and `DQ.ALTER`, made from the rows of [`FIELDS`].
 
-use super::error::Error;
-use super::options::{OptionSet, Options};
-use crate::module_api::register::Arg;
+use super::{Arg, Error, OptionSet, Options};
 use dq_queue::settings::{Field, Given, Settings, Word, FIELDS};
 use std::ffi::CStr;
 

@@ -1,11 +1,7 @@
 //! `DQ.STATS key`
 
-use super::error::Error;
-use super::{Command, Handler};
-use crate::host::session::Session;
+use super::{Access, Arg, Call, Command, Ctx, Error, Handler, Keys, Row, Session};
 use crate::host::waiting;
-use crate::module_api::ctx::Ctx;
-use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::UnixMs;
 use dq_queue::{Histogram, Stats as Measured};
 
