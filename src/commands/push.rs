@@ -9,9 +9,7 @@ use super::{
 };
 use crate::host::floor::floor;
 use crate::host::open::{change_or_make, Changed};
-use dq_queue::settings::Retries;
-use dq_queue::time::DurationMs;
-use dq_queue::{Due, Effect, HeaderBlock, NewMessage, OnDuplicate, Past, Pushed, Queue, Reason};
+use dq_queue::{Effect, HeaderBlock, NewMessage, OnDuplicate, Past, Pushed, Queue, Reason};
 
 /// The command.
 pub struct Push;
@@ -133,17 +131,9 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(NewMessage<'a>, Shared<'
 /// A message without its payload and its name: the values of the options that `DQ.PUSH` and `DQ.MPUSH` have in common.
 #[derive(Clone, Debug, Default)]
 pub struct Template<'a> {
-    due: Option<Due>,
-    priority: i8,
-    retries: Option<Retries>,
-    lease: Option<DurationMs>,
-    ttl: Option<DurationMs>,
+    message: NewMessage<'a>,
     replace: bool,
-    maxwait: Option<DurationMs>,
     later: bool,
-    retain: Option<DurationMs>,
-    group: Option<&'a [u8]>,
-    batch: Option<&'a [u8]>,
     reason: Option<Reason>,
     /// What messages borrow.
     pub shared: Shared<'a>,
@@ -172,7 +162,7 @@ impl<'a> Template<'a> {
     /// Checks which options are given together, once all are read; `ids` is the option that names the messages, and
     /// `names` is its value.
     pub fn check<N>(&mut self, ids: &'static str, names: Option<&N>) -> Result<(), Error> {
-        for (option, given) in [("MAXWAIT", self.maxwait.is_some()), ("LATER", self.later)] {
+        for (option, given) in [("MAXWAIT", self.message.maxwait.is_some()), ("LATER", self.later)] {
             if given && !self.replace {
                 return Err(Error::Needs(option, "REPLACE"));
             }
@@ -196,18 +186,18 @@ impl<'a> Template<'a> {
     /// Reads the value of an option.
     pub fn read(&mut self, option: MessageOption, options: &mut Options<'a, '_>) -> Result<(), Error> {
         match option {
-            MessageOption::Delay => options.delay(&mut self.due)?,
-            MessageOption::At => options.at(&mut self.due)?,
-            MessageOption::Priority => self.priority = options.priority()?,
-            MessageOption::Retries => self.retries = Some(options.retries()?),
-            MessageOption::Lease => self.lease = Some(options.positive_duration()?),
-            MessageOption::Ttl => self.ttl = Some(options.duration()?),
+            MessageOption::Delay => options.delay(&mut self.message.due)?,
+            MessageOption::At => options.at(&mut self.message.due)?,
+            MessageOption::Priority => self.message.priority = options.priority()?,
+            MessageOption::Retries => self.message.retries = Some(options.retries()?),
+            MessageOption::Lease => self.message.lease = Some(options.positive_duration()?),
+            MessageOption::Ttl => self.message.ttl = Some(options.duration()?),
             MessageOption::Replace => self.replace = true,
             MessageOption::Later => self.later = true,
-            MessageOption::MaxWait => self.maxwait = Some(options.duration()?),
-            MessageOption::Retain => self.retain = Some(options.duration()?),
-            MessageOption::Group => self.group = Some(options.group()?),
-            MessageOption::Batch => self.batch = Some(options.batch()?),
+            MessageOption::MaxWait => self.message.maxwait = Some(options.duration()?),
+            MessageOption::Retain => self.message.retain = Some(options.duration()?),
+            MessageOption::Group => self.message.group = Some(options.group()?),
+            MessageOption::Batch => self.message.batch = Some(options.batch()?),
             MessageOption::Headers => self.shared.headers = Some(options.headers()?),
             MessageOption::Attempt => self.past().attempts = options.attempts()?,
             MessageOption::Error => self.past().error = Some(options.value()?),
@@ -232,22 +222,12 @@ impl<'a> Template<'a> {
         NewMessage {
             payload,
             name,
-            due: self.due,
-            priority: self.priority,
-            retries: self.retries,
-            lease: self.lease,
-            ttl: self.ttl,
             on_duplicate: match (self.replace, self.later) {
                 (false, _) => OnDuplicate::Refuse,
                 (true, false) => OnDuplicate::Replace,
                 (true, true) => OnDuplicate::ReplaceLater,
             },
-            maxwait: self.maxwait,
-            retain: self.retain,
-            group: self.group,
-            headers: None,
-            batch: self.batch,
-            past: None,
+            ..self.message
         }
     }
 }
