@@ -77,7 +77,7 @@ impl Default for UnixMs {
 }
 
 /// A length of time in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DurationMs(u64);
 
 impl DurationMs {

@@ -90,11 +90,16 @@ impl<'b> Writer<'b> {
         values.iter().try_for_each(|value| each(self, value))
     }
 
-    /// Begins a record; [`RecordWriter::end`] must be called.
-    pub fn record(&mut self) -> RecordWriter<'_, 'b> {
+    /// Writes a record, whose fields `write` writes.
+    pub fn record(
+        &mut self,
+        write: impl FnOnce(&mut RecordWriter<'_, 'b>) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
         let start = self.buffer.len();
         self.buffer.push(SHORT_ARRAY);
-        RecordWriter { start, fields: 0, used: (0, start + 1), to: self }
+        let mut fields = RecordWriter { start, fields: 0, used: (0, start + 1), to: self };
+        write(&mut fields)?;
+        fields.end()
     }
 }
 
@@ -136,7 +141,7 @@ impl RecordWriter<'_, '_> {
     }
 
     /// Leaves out the trailing defaults, and writes how many fields remain.
-    pub fn end(self) -> Result<(), Refused> {
+    fn end(self) -> Result<(), Refused> {
         let (fields, end) = self.used;
         let buffer = &mut *self.to.buffer;
         buffer.truncate(end);
@@ -208,10 +213,28 @@ impl<'a> Reader<'a> {
         (0..length).map(|_| each(self)).collect()
     }
 
-    /// Begins a record; [`RecordReader::end`] must be called.
-    pub fn record(&mut self) -> Result<RecordReader<'_, 'a>, Refused> {
+    /// Reads a record, whose fields `read` reads. Returns an error if fields are left over.
+    pub fn record<T>(
+        &mut self,
+        read: impl FnOnce(&mut RecordReader<'_, 'a>) -> Result<T, Refused>,
+    ) -> Result<T, Refused> {
         let left = self.array()?;
-        Ok(RecordReader { from: self, left })
+        let mut fields = RecordReader { from: self, left };
+        let record = read(&mut fields)?;
+        if fields.left == 0 {
+            Ok(record)
+        } else {
+            Err(Refused::Malformed)
+        }
+    }
+
+    /// Reads an array of numbers, two for each value that `each` makes of them.
+    pub fn pairs<T>(&mut self, mut each: impl FnMut(i64, i64) -> Result<T, Refused>) -> Result<Vec<T>, Refused> {
+        let pair = |pair: &[i64]| match *pair {
+            [first, second] => each(first, second),
+            _ => Err(Refused::Malformed),
+        };
+        self.numbers()?.chunks(2).map(pair).collect()
     }
 
     /// Returns an error unless all bytes were read.
@@ -240,45 +263,77 @@ impl<'a> RecordReader<'_, 'a> {
         self.left = self.left.checked_sub(1).ok_or(Refused::Malformed)?;
         self.from.get()
     }
-
-    /// Returns an error if fields are left over.
-    pub fn end(self) -> Result<(), Refused> {
-        if self.left == 0 {
-            Ok(())
-        } else {
-            Err(Refused::Malformed)
-        }
-    }
 }
 
 /// Declares the record of a type: the fields that every record has, those that are left out if they have their
-/// defaults, and those that a later version added, with that version.
+/// defaults, and those that a later version added, with that version. The lifetime is that of the bytes.
 macro_rules! record {
-    ($type:ty { $($required:ident),* ; $($field:ident),* $(; $($version:literal $new:ident),+)? }) => {
-        impl Encode for $type {
+    ($bytes:lifetime $type:ty { $($required:ident),* ; $($field:ident),* $(; $($version:literal $new:ident),+)? }) => {
+        impl<$bytes> Encode for $type {
             fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-                let mut fields = to.record();
-                $(fields.require(&self.$required)?;)*
-                $(fields.put(&self.$field)?;)*
-                $($(fields.put_since($version, &self.$new)?;)+)?
-                fields.end()
+                to.record(|fields| {
+                    $(fields.require(&self.$required)?;)*
+                    $(fields.put(&self.$field)?;)*
+                    $($(fields.put_since($version, &self.$new)?;)+)?
+                    Ok(())
+                })
             }
         }
 
-        impl Decode<'_> for $type {
-            fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-                let mut fields = from.record()?;
-                let record = Self {
-                    $($required: fields.required()?,)*
-                    $($field: fields.get()?,)*
-                    $($($new: fields.get()?,)+)?
-                };
-                fields.end().map(|()| record)
+        impl<$bytes> Decode<$bytes> for $type {
+            fn decode(from: &mut Reader<$bytes>) -> Result<Self, Refused> {
+                from.record(|fields| {
+                    Ok(Self {
+                        $($required: fields.required()?,)*
+                        $($field: fields.get()?,)*
+                        $($($new: fields.get()?,)+)?
+                    })
+                })
             }
         }
     };
 }
 pub(super) use record;
+
+/// Declares how the values of types are written and read: as a value of another type, which depends on the instant of the
+/// decision. The lifetime is that of the bytes.
+macro_rules! coded {
+    ($bytes:lifetime; $($(#[$doc:meta])* $type:ty as $code:ty: $put:expr, $get:expr;)+) => {$(
+        $(#[$doc])*
+        impl<$bytes> Encode for $type {
+            fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+                let code: fn(&Self, UnixMs) -> $code = $put;
+                to.put(&code(self, to.now))
+            }
+        }
+
+        impl<$bytes> Decode<$bytes> for $type {
+            fn decode(from: &mut Reader<$bytes>) -> Result<Self, Refused> {
+                let value: fn($code, UnixMs) -> Option<Self> = $get;
+                value(from.get()?, from.now).ok_or(Refused::Malformed)
+            }
+        }
+    )+};
+}
+pub(super) use coded;
+
+/// Declares that lists of these types are arrays of their values.
+macro_rules! lists {
+    ($bytes:lifetime; $($type:ty),+) => {$(
+        impl<$bytes> Encode for Vec<$type> {
+            fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+                to.list(self, |to, value| to.put(value))
+            }
+        }
+
+        impl<$bytes> Decode<$bytes> for Vec<$type> {
+            fn decode(from: &mut Reader<$bytes>) -> Result<Self, Refused> {
+                from.list(Reader::get)
+            }
+        }
+    )+};
+}
+pub(super) use lists;
 
 #[cfg(test)]
 mod tests {
@@ -299,8 +354,8 @@ mod tests {
         colour: Option<u32>,
     }
 
-    record!(Older { ; priority, name });
-    record!(Newer { ; priority, name; 2 colour });
+    record!('a Older { ; priority, name });
+    record!('a Newer { ; priority, name; 2 colour });
 
     /// The bytes, and the version that their reader needs.
     fn written(value: &impl Encode) -> (Vec<u8>, u8) {
@@ -359,19 +414,15 @@ mod tests {
         struct Wide(Vec<u8>);
         impl Encode for Wide {
             fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-                let mut fields = to.record();
-                self.0.iter().try_for_each(|field| fields.put(field))?;
-                fields.end()
+                to.record(|fields| self.0.iter().try_for_each(|field| fields.put(field)))
             }
         }
         for fields in [1, 14, 15, 16, 17, 300] {
             let (bytes, _) = written(&Wide((0..fields).map(|nth| (nth % 7) as u8 + 1).collect()));
             let mut from = Reader::new(&bytes, UnixMs::EPOCH);
-            let mut record = from.record().unwrap();
-            for nth in 0..fields {
-                assert_eq!(record.get::<u8>(), Ok((nth % 7) as u8 + 1));
-            }
-            record.end().unwrap();
+            let read = |record: &mut RecordReader<'_, '_>| (0..fields).map(|_| record.get()).collect();
+            let values: Vec<u8> = from.record(read).unwrap();
+            assert!(values.into_iter().eq((0..fields).map(|nth| (nth % 7) as u8 + 1)));
             from.end().unwrap();
         }
     }

@@ -25,13 +25,15 @@ macro_rules! effects {
                     $(Effect::$name $(($($field),+))? $({$($part,)+ $($($new),+)?})? => {
                         self.needs($since);
                         self.head($letter)?;
-                        $(let mut fields = self.record();
-                        $(fields.require($field)?;)+
-                        fields.end()?;)?
-                        $(let mut fields = self.record();
-                        $(fields.require($part)?;)+
-                        $($(fields.put_since($version, $new)?;)+)?
-                        fields.end()?;)?
+                        $(self.record(|fields| {
+                            $(fields.require($field)?;)+
+                            Ok(())
+                        })?;)?
+                        $(self.record(|fields| {
+                            $(fields.require($part)?;)+
+                            $($(fields.put_since($version, $new)?;)+)?
+                            Ok(())
+                        })?;)?
                     })*
                 }
                 Ok(())
@@ -42,13 +44,15 @@ macro_rules! effects {
             fn effect(&mut self, letter: u8) -> Result<Effect<'a>, Refused> {
                 match letter {
                     $($letter => {
-                        $(let mut fields = self.record()?;
-                        $(let $field = fields.required()?;)+
-                        fields.end()?;)?
-                        $(let mut fields = self.record()?;
-                        $(let $part = fields.required()?;)+
-                        $($(let $new = fields.get()?;)+)?
-                        fields.end()?;)?
+                        $(let ($($field,)+) = self.record(|fields| {
+                            $(let $field = fields.required()?;)+
+                            Ok(($($field,)+))
+                        })?;)?
+                        $(let ($($part,)+ $($($new,)+)?) = self.record(|fields| {
+                            $(let $part = fields.required()?;)+
+                            $($(let $new = fields.get()?;)+)?
+                            Ok(($($part,)+ $($($new,)+)?))
+                        })?;)?
                         Ok(Effect::$name $(($($field),+))? $({$($part,)+ $($($new),+)?})?)
                     })*
                     ONE_PUSHED => Ok(Effect::Push(None, vec![self.get()?])),

@@ -1,6 +1,6 @@
 //! Whole messages.
 
-use super::codec::{Decode, Encode, Reader, Writer};
+use super::codec::{coded, Decode, Encode, Reader, Writer};
 use super::numbers::{at_distance, distance, reason, reason_code, time_at, time_distance};
 use super::Refused;
 use crate::effect::Image;
@@ -35,56 +35,70 @@ pub(super) fn put_image(to: &mut Writer<'_>, image: &Image<'_>, base: u64) -> Re
     let accepted = image.origin.map(|origin| time_distance(origin.accepted, created));
     let chain = image.origin.and_then(|origin| Some(time_distance(origin.chain?, origin.accepted)));
 
-    let mut fields = to.record();
-    fields.require(&distance(sequence, base))?;
-    fields.require(&time_distance(record.due, created))?;
-    fields.require(&Content { payload: image.payload, headers: image.headers })?;
-    fields.require(&record.retries)?;
-    fields.put(&image.name)?;
-    fields.put(&record.priority)?;
-    fields.put(&record.attempts)?;
-    fields.put(&phase)?;
-    fields.put(&image.group)?;
-    fields.put(&record.lease)?;
-    fields.put(&ttl)?;
-    fields.put(&image.errors)?;
-    fields.put(&image.retain)?;
-    fields.put(&accepted)?;
-    fields.put(&chain)?;
-    fields.put(&image.recurring)?;
-    fields.put(&image.checkpoint)?;
-    fields.put(&image.consumer)?;
-    fields.put(&image.batch)?;
-    fields.end()
+    to.record(|fields| {
+        fields.require(&distance(sequence, base))?;
+        fields.require(&time_distance(record.due, created))?;
+        fields.require(&Content { payload: image.payload, headers: image.headers })?;
+        fields.require(&record.retries)?;
+        fields.put(&image.name)?;
+        fields.put(&record.priority)?;
+        fields.put(&record.attempts)?;
+        fields.put(&phase)?;
+        fields.put(&image.group)?;
+        fields.put(&record.lease)?;
+        fields.put(&ttl)?;
+        fields.put(&image.errors)?;
+        fields.put(&image.retain)?;
+        fields.put(&accepted)?;
+        fields.put(&chain)?;
+        fields.put(&image.recurring)?;
+        fields.put(&image.checkpoint)?;
+        fields.put(&image.consumer)?;
+        fields.put(&image.batch)?;
+        Ok(())
+    })
 }
 
 /// Reads what [`put_image`] wrote. Returns an error if a value is out of its range.
 pub(super) fn get_image<'a>(from: &mut Reader<'a>, base: u64) -> Result<Image<'a>, Refused> {
-    let mut fields = from.record()?;
-    let sequence = at_distance(fields.required()?, base);
-    let created = instant_of(sequence);
-    let due = time_at(fields.required()?, created)?;
-    let Content { payload, headers } = fields.required()?;
-    let retries = fields.required()?;
-    let name = fields.get()?;
-    let priority = fields.get()?;
-    let attempts = fields.get()?;
-    let phase = get_phase(fields.get()?, sequence, due)?;
-    let group = fields.get()?;
-    let lease = fields.get()?;
-    let ttl = fields.get::<Option<[i64; 2]>>()?.map(|ttl| get_ttl(ttl, due)).transpose()?;
-    let errors = fields.get()?;
-    let retain = fields.get()?;
-    let origin = get_origin(fields.get()?, fields.get()?, created)?;
-    let recurring: Option<Box<_>> = fields.get()?;
-    let checkpoint = fields.get()?;
-    let consumer = fields.get()?;
-    let batch = fields.get()?;
-    fields.end()?;
-    let sequence = Sequence(sequence);
-    let is_recurring = recurring.is_some();
-    let record = Record { sequence, due, priority, retries, lease, ttl, attempts, phase, recurring: is_recurring };
-    Ok(Image { record, name, payload, errors, group, origin, retain, recurring, headers, checkpoint, consumer, batch })
+    from.record(|fields| {
+        let sequence = at_distance(fields.required()?, base);
+        let created = instant_of(sequence);
+        let due = time_at(fields.required()?, created)?;
+        let Content { payload, headers } = fields.required()?;
+        let retries = fields.required()?;
+        let name = fields.get()?;
+        let priority = fields.get()?;
+        let attempts = fields.get()?;
+        let phase = get_phase(fields.get()?, sequence, due)?;
+        let group = fields.get()?;
+        let lease = fields.get()?;
+        let ttl = fields.get::<Option<[i64; 2]>>()?.map(|ttl| get_ttl(ttl, due)).transpose()?;
+        let errors = fields.get()?;
+        let retain = fields.get()?;
+        let origin = get_origin(fields.get()?, fields.get()?, created)?;
+        let recurring: Option<Box<_>> = fields.get()?;
+        let checkpoint = fields.get()?;
+        let consumer = fields.get()?;
+        let batch = fields.get()?;
+        let sequence = Sequence(sequence);
+        let is_recurring = recurring.is_some();
+        let record = Record { sequence, due, priority, retries, lease, ttl, attempts, phase, recurring: is_recurring };
+        Ok(Image {
+            record,
+            name,
+            payload,
+            errors,
+            group,
+            origin,
+            retain,
+            recurring,
+            headers,
+            checkpoint,
+            consumer,
+            batch,
+        })
+    })
 }
 
 /// The payload, or an array of the headers and the payload. A field at the end would need a byte for each optional
@@ -115,28 +129,9 @@ impl<'a> Decode<'a> for Content<'a> {
     }
 }
 
-impl Encode for Headers<'_> {
-    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        to.put(self.block())
-    }
-}
-
-impl<'a> Decode<'a> for Headers<'a> {
-    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
-        Headers::parse(from.get()?).ok_or(Refused::Malformed)
-    }
-}
-
-impl Encode for Errors<'_> {
-    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        to.put(self.block())
-    }
-}
-
-impl<'a> Decode<'a> for Errors<'a> {
-    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
-        Errors::parse(from.get()?).ok_or(Refused::Malformed)
-    }
+coded! {'a;
+    Headers<'a> as &'a [u8]: |headers, _| headers.block(), |block, _| Headers::parse(block);
+    Errors<'a> as &'a [u8]: |errors, _| errors.block(), |block, _| Errors::parse(block);
 }
 
 impl Encode for HeaderBlock {
@@ -165,8 +160,8 @@ fn get_phase(phase: Option<[i64; 3]>, sequence: u64, due: UnixMs) -> Result<Phas
             held(receipt, deadline).map(|(deadline, receipt)| Phase::Successor { deadline, receipt })
         }
         Some([DEAD, died, code]) => {
-            let code = u8::try_from(code).map_err(|_| Refused::Malformed)?;
-            Ok(Phase::Dead { died: time_at(died, due)?, reason: reason(code)? })
+            let reason = u8::try_from(code).ok().and_then(reason).ok_or(Refused::Malformed)?;
+            Ok(Phase::Dead { died: time_at(died, due)?, reason })
         }
         Some(_) => Err(Refused::Malformed),
     }

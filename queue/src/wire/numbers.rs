@@ -2,7 +2,7 @@
 //!
 //! Differences of sequences and receipts wrap, so every number can be written; times are checked when they are read.
 
-use super::codec::{Decode, Encode, Reader, Writer};
+use super::codec::{coded, Decode, Encode, Reader, Writer};
 use super::Refused;
 use crate::effect::{Deadlines, Grant};
 use crate::id::{first_tick, Receipt, Sequence, COUNT_BITS};
@@ -28,7 +28,32 @@ pub(super) fn time_distance(time: UnixMs, base: UnixMs) -> i64 {
 
 /// The time at this distance from `base`, if there is such a time.
 pub(super) fn time_at(distance: i64, base: UnixMs) -> Result<UnixMs, Refused> {
-    UnixMs::checked(at_distance(distance, base.as_ms())).ok_or(Refused::Malformed)
+    checked_time_at(distance, base).ok_or(Refused::Malformed)
+}
+
+fn checked_time_at(distance: i64, base: UnixMs) -> Option<UnixMs> {
+    UnixMs::checked(at_distance(distance, base.as_ms()))
+}
+
+/// The last one of several numbers that are written as distances, each from the one before.
+pub(super) struct Last(pub u64);
+
+impl Last {
+    /// The distance of the next number.
+    pub fn to(&mut self, number: u64) -> i64 {
+        distance(number, std::mem::replace(&mut self.0, number))
+    }
+
+    /// The next number, from its distance.
+    pub fn at(&mut self, distance: i64) -> u64 {
+        self.0 = at_distance(distance, self.0);
+        self.0
+    }
+
+    /// The next number as a time, from its distance.
+    pub fn time_at(&mut self, distance: i64) -> Result<UnixMs, Refused> {
+        UnixMs::checked(self.at(distance)).ok_or(Refused::Malformed)
+    }
 }
 
 /// A distance of sequences as two numbers, milliseconds and the rest: most sequences are the first of their millisecond
@@ -43,43 +68,6 @@ pub(super) fn joined(ms: i64, rest: i64) -> i64 {
     ms.wrapping_shl(COUNT_BITS).wrapping_add(rest)
 }
 
-/// A time in an effect is written as its distance from the instant of the decision.
-impl Encode for UnixMs {
-    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        to.put(&time_distance(*self, to.now))
-    }
-}
-
-impl Decode<'_> for UnixMs {
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        time_at(from.get()?, from.now)
-    }
-}
-
-impl Encode for DurationMs {
-    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        to.put(&self.as_ms())
-    }
-}
-
-impl Decode<'_> for DurationMs {
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        DurationMs::checked(from.get()?).ok_or(Refused::Malformed)
-    }
-}
-
-impl Encode for Retries {
-    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        to.put(&self.count())
-    }
-}
-
-impl Decode<'_> for Retries {
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        Retries::new(from.get()?).ok_or(Refused::Malformed)
-    }
-}
-
 pub(super) const fn reason_code(reason: Reason) -> u8 {
     match reason {
         Reason::Rejected => 0,
@@ -88,50 +76,26 @@ pub(super) const fn reason_code(reason: Reason) -> u8 {
     }
 }
 
-pub(super) const fn reason(code: u8) -> Result<Reason, Refused> {
+pub(super) const fn reason(code: u8) -> Option<Reason> {
     match code {
-        0 => Ok(Reason::Rejected),
-        1 => Ok(Reason::Expired),
-        2 => Ok(Reason::Retries),
-        _ => Err(Refused::Malformed),
+        0 => Some(Reason::Rejected),
+        1 => Some(Reason::Expired),
+        2 => Some(Reason::Retries),
+        _ => None,
     }
 }
 
-impl Encode for Reason {
-    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        to.put(&reason_code(*self))
-    }
-}
-
-impl Decode<'_> for Reason {
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        reason(from.get()?)
-    }
-}
-
-/// A sequence in an effect is written as its distance from the smallest sequence of the instant of the decision.
-impl Encode for Sequence {
-    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        to.put(&distance(self.0, first_tick(to.now)))
-    }
-}
-
-impl Decode<'_> for Sequence {
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        Ok(Sequence(at_distance(from.get()?, first_tick(from.now))))
-    }
-}
-
-impl Encode for Receipt {
-    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        to.put(&distance(self.0, first_tick(to.now)))
-    }
-}
-
-impl Decode<'_> for Receipt {
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        Ok(Receipt(at_distance(from.get()?, first_tick(from.now))))
-    }
+coded! {'a;
+    /// A time in an effect is written as its distance from the instant of the decision.
+    UnixMs as i64: |time, now| time_distance(*time, now), checked_time_at;
+    DurationMs as u64: |duration, _| duration.as_ms(), |ms, _| DurationMs::checked(ms);
+    Retries as i32: |retries, _| retries.count(), |count, _| Retries::new(count);
+    Reason as u8: |reason, _| reason_code(*reason), |code, _| reason(code);
+    /// A sequence in an effect is written as its distance from the smallest sequence of the instant of the decision.
+    Sequence as i64: |sequence, now| distance(sequence.0, first_tick(now)),
+        |distance, now| Some(Sequence(at_distance(distance, first_tick(now))));
+    Receipt as i64: |receipt, now| distance(receipt.0, first_tick(now)),
+        |distance, now| Some(Receipt(at_distance(distance, first_tick(now))));
 }
 
 /// Two numbers for the first sequence, as [`split`] makes them, and for each other one its distance from the one
@@ -139,10 +103,10 @@ impl Decode<'_> for Receipt {
 impl Encode for Vec<Sequence> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         let Some((first, others)) = self.split_first() else { return to.array(0) };
+        let mut last = Last(first_tick(to.now));
         to.array(self.len() + 1)?;
-        split(distance(first.0, first_tick(to.now))).iter().try_for_each(|number| to.put(number))?;
-        let mut last = first.0;
-        others.iter().try_for_each(|next| to.put(&distance(next.0, std::mem::replace(&mut last, next.0))))
+        split(last.to(first.0)).iter().try_for_each(|number| to.put(number))?;
+        others.iter().try_for_each(|next| to.put(&last.to(next.0)))
     }
 }
 
@@ -154,22 +118,18 @@ impl Decode<'_> for Vec<Sequence> {
             [ms, rest, others @ ..] => (joined(*ms, *rest), others),
             [_] => return Err(Refused::Malformed),
         };
-        let mut last = first_tick(from.now);
-        let next = |distance| {
-            last = at_distance(distance, last);
-            Sequence(last)
-        };
-        Ok(std::iter::once(first).chain(others.iter().copied()).map(next).collect())
+        let mut last = Last(first_tick(from.now));
+        Ok(std::iter::once(&first).chain(others).map(|distance| Sequence(last.at(*distance))).collect())
     }
 }
 
 /// For each message its sequence, as a distance from that of the one before, and the instant.
 impl Encode for Deadlines {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let mut last = first_tick(to.now);
+        let mut last = Last(first_tick(to.now));
         to.array(2 * self.len())?;
         self.iter().try_for_each(|(sequence, at)| {
-            to.put(&distance(sequence.0, std::mem::replace(&mut last, sequence.0)))?;
+            to.put(&last.to(sequence.0))?;
             to.put(at)
         })
     }
@@ -177,13 +137,8 @@ impl Encode for Deadlines {
 
 impl Decode<'_> for Deadlines {
     fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        let (now, mut last) = (from.now, first_tick(from.now));
-        let both = |pair: &[i64]| {
-            let [sequence, at] = *pair else { return Err(Refused::Malformed) };
-            last = at_distance(sequence, last);
-            Ok((Sequence(last), time_at(at, now)?))
-        };
-        from.numbers()?.chunks(2).map(both).collect()
+        let (now, mut last) = (from.now, Last(first_tick(from.now)));
+        Ok(from.pairs(|sequence, at| Ok((Sequence(last.at(sequence)), time_at(at, now)?)))?.into())
     }
 }
 
@@ -191,26 +146,17 @@ impl Decode<'_> for Deadlines {
 /// as a distance from the first.
 impl Encode for Spans {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let mut last = first_tick(to.now);
-        let both = |span: Span| {
-            let first = distance(span.first.0, std::mem::replace(&mut last, span.last.0));
-            [first, distance(span.last.0, span.first.0)]
-        };
+        let mut last = Last(first_tick(to.now));
+        let both = |span: Span| [last.to(span.first.0), last.to(span.last.0)];
         to.numbers(&self.iter().flat_map(both).collect::<Vec<_>>())
     }
 }
 
 impl Decode<'_> for Spans {
     fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        let mut last = first_tick(from.now);
-        let span = |pair: &[i64]| {
-            let [first, length] = pair else { return Err(Refused::Malformed) };
-            let first = at_distance(*first, last);
-            last = at_distance(*length, first);
-            Ok(Span { first: Sequence(first), last: Sequence(last) })
-        };
-        let spans = from.numbers()?.chunks(2).map(span).collect::<Result<_, _>>()?;
-        Spans::new(spans).ok_or(Refused::Malformed)
+        let mut last = Last(first_tick(from.now));
+        let span = |first, length| Ok(Span { first: Sequence(last.at(first)), last: Sequence(last.at(length)) });
+        Spans::new(from.pairs(span)?).ok_or(Refused::Malformed)
     }
 }
 
@@ -219,19 +165,18 @@ impl Decode<'_> for Spans {
 /// the instant of the decision), and the attempt.
 impl Encode for Vec<Grant> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let base = first_tick(to.now);
-        let (mut sequence, mut deadline, mut receipt) = (base, to.now, base);
+        let (base, now) = (first_tick(to.now), to.now.as_ms());
+        let (mut sequence, mut deadline, mut receipt) = (Last(base), Last(now), Last(base));
         let mut numbers = Vec::with_capacity(4 * self.len() + 1);
         for grant in self {
-            let from_last = distance(grant.sequence.0, std::mem::replace(&mut sequence, grant.sequence.0));
+            let from_last = sequence.to(grant.sequence.0);
             if numbers.is_empty() {
                 numbers.extend(split(from_last));
             } else {
                 numbers.push(from_last);
             }
-            numbers.push(time_distance(grant.deadline, std::mem::replace(&mut deadline, grant.deadline)));
-            numbers.push(distance(grant.receipt.0, std::mem::replace(&mut receipt, grant.receipt.0)));
-            numbers.push(grant.attempt.into());
+            let deadline = deadline.to(grant.deadline.as_ms());
+            numbers.extend([deadline, receipt.to(grant.receipt.0), grant.attempt.into()]);
         }
         to.numbers(&numbers)
     }
@@ -239,24 +184,25 @@ impl Encode for Vec<Grant> {
 
 impl Decode<'_> for Vec<Grant> {
     fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        let base = first_tick(from.now);
-        let (mut deadline, mut receipt) = (from.now, base);
+        let (base, now) = (first_tick(from.now), from.now.as_ms());
+        let (mut sequence, mut deadline, mut receipt) = (Last(base), Last(now), Last(base));
         let numbers = from.numbers()?;
-        let (mut sequence, mut rest) = match numbers.as_slice() {
+        let (mut distance, mut rest) = match numbers.as_slice() {
             [] => return Ok(Vec::new()),
-            [ms, count, rest @ ..] => (at_distance(joined(*ms, *count), base), rest),
+            [ms, count, rest @ ..] => (joined(*ms, *count), rest),
             [_] => return Err(Refused::Malformed),
         };
         let mut grants = Vec::with_capacity(numbers.len() / 4);
         loop {
             let [from_deadline, from_receipt, attempt, others @ ..] = rest else { return Err(Refused::Malformed) };
-            deadline = time_at(*from_deadline, deadline)?;
-            receipt = at_distance(*from_receipt, receipt);
-            let attempt = u32::try_from(*attempt).map_err(|_| Refused::Malformed)?;
-            grants.push(Grant { sequence: Sequence(sequence), attempt, deadline, receipt: Receipt(receipt) });
+            grants.push(Grant {
+                sequence: Sequence(sequence.at(distance)),
+                attempt: u32::try_from(*attempt).map_err(|_| Refused::Malformed)?,
+                deadline: deadline.time_at(*from_deadline)?,
+                receipt: Receipt(receipt.at(*from_receipt)),
+            });
             let [from_sequence, others @ ..] = others else { return Ok(grants) };
-            sequence = at_distance(*from_sequence, sequence);
-            rest = others;
+            (distance, rest) = (*from_sequence, others);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The pieces of a whole queue other than its messages: its header, its done messages, its known ids, and the turns and
 //! the gates of its groups.
 
-use super::codec::{record, Decode, Encode, Reader, Writer};
-use super::numbers::{at_distance, distance, time_at, time_distance};
+use super::codec::{coded, lists, record, Decode, Encode, Reader, Writer};
+use super::numbers::{at_distance, distance, time_at, time_distance, Last};
 use super::Refused;
 use crate::batches::{BatchState, FollowUp};
 use crate::done::DoneMessage;
@@ -15,24 +15,26 @@ use crate::rate::RateLog;
 use crate::time::UnixMs;
 use crate::Totals;
 
-record!(QueueHeader { settings, last_sequence, last_receipt, viewed; totals, pause, log, targets, closed });
+record!('a QueueHeader { settings, last_sequence, last_receipt, viewed; totals, pause, log, targets, closed });
+record!('a FollowUp { payload; name, delay, priority, retries, lease, group, headers });
+record!('a GroupGate<'a> { name; pause, log });
+lists!('a; GroupGate<'a>);
 
 impl Encode for Totals {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let mut fields = to.record();
-        self.numbers().iter().try_for_each(|total| fields.put(total))?;
-        fields.end()
+        to.record(|fields| self.numbers().iter().try_for_each(|total| fields.put(total)))
     }
 }
 
 impl Decode<'_> for Totals {
     fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        let mut fields = from.record()?;
         let mut totals = Totals::default().numbers();
-        for total in &mut totals {
-            *total = fields.get()?;
-        }
-        fields.end()?;
+        from.record(|fields| {
+            totals.iter_mut().try_for_each(|total| {
+                *total = fields.get()?;
+                Ok(())
+            })
+        })?;
         Ok(Totals::from_numbers(totals))
     }
 }
@@ -40,94 +42,43 @@ impl Decode<'_> for Totals {
 /// The number that stands for a pause without an end.
 const ENDLESS: u64 = u64::MAX;
 
-/// The end of the pause in Unix ms; zero if there is none.
-impl Encode for Pause {
-    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        to.put(&match self {
-            Pause::Off => 0,
-            // A pause until 1970 has ended, so it is the same as no pause.
-            Pause::Until(end) => end.as_ms(),
-            Pause::Endless => ENDLESS,
-        })
-    }
-}
-
-impl Decode<'_> for Pause {
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        match from.get()? {
-            0 => Ok(Pause::Off),
-            ENDLESS => Ok(Pause::Endless),
-            end => UnixMs::checked(end).map(Pause::Until).ok_or(Refused::Malformed),
-        }
-    }
-}
-
-/// Deliveries are 0, new messages 1, and both 2.
-impl Encode for Flow {
-    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        to.put(&match self {
-            Flow::Out => 0u8,
-            Flow::In => 1,
-            Flow::Both => 2,
-        })
-    }
-}
-
-impl Decode<'_> for Flow {
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        match from.get::<u8>()? {
-            0 => Ok(Flow::Out),
-            1 => Ok(Flow::In),
-            2 => Ok(Flow::Both),
-            _ => Err(Refused::Malformed),
-        }
-    }
-}
-
-/// For each group its name, its pause and its recent deliveries.
-impl Encode for Vec<GroupGate<'_>> {
-    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        to.list(self, |to, gate| {
-            let mut fields = to.record();
-            fields.require(&gate.name)?;
-            fields.put(&gate.pause)?;
-            fields.put(&gate.log)?;
-            fields.end()
-        })
-    }
-}
-
-impl<'a> Decode<'a> for Vec<GroupGate<'a>> {
-    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
-        from.list(|from| {
-            let mut fields = from.record()?;
-            let gate = GroupGate { name: fields.required()?, pause: fields.get()?, log: fields.get()? };
-            fields.end()?;
-            Ok(gate)
-        })
-    }
+coded! {'a;
+    /// The end of the pause in Unix ms; zero if there is none.
+    Pause as u64: |pause, _| match pause {
+        Pause::Off => 0,
+        // A pause until 1970 has ended, so it is the same as no pause.
+        Pause::Until(end) => end.as_ms(),
+        Pause::Endless => ENDLESS,
+    }, |number, _| match number {
+        0 => Some(Pause::Off),
+        ENDLESS => Some(Pause::Endless),
+        end => UnixMs::checked(end).map(Pause::Until),
+    };
+    Flow as u8: |flow, _| match flow {
+        Flow::Out => 0,
+        Flow::In => 1,
+        Flow::Both => 2,
+    }, |number, _| match number {
+        0 => Some(Flow::Out),
+        1 => Some(Flow::In),
+        2 => Some(Flow::Both),
+        _ => None,
+    };
 }
 
 /// The deliveries that the rate limit counts: for each millisecond its distance from the one before, and their number.
 impl Encode for RateLog {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let mut last = UnixMs::EPOCH;
-        let pairs = self
-            .pairs()
-            .flat_map(|(at, count)| [time_distance(at, std::mem::replace(&mut last, at)), distance(count, 0)]);
+        let mut last = Last(0);
+        let pairs = self.pairs().flat_map(|(at, count)| [last.to(at.as_ms()), distance(count, 0)]);
         to.numbers(&pairs.collect::<Vec<_>>())
     }
 }
 
 impl Decode<'_> for RateLog {
     fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        let mut last = UnixMs::EPOCH;
-        let pair = |pair: &[i64]| {
-            let [distance, count] = *pair else { return Err(Refused::Malformed) };
-            last = time_at(distance, last)?;
-            Ok((last, at_distance(count, 0)))
-        };
-        let pairs = from.numbers()?.chunks(2).map(pair).collect::<Result<Vec<_>, _>>()?;
+        let mut last = Last(0);
+        let pairs = from.pairs(|distance, count| Ok((last.time_at(distance)?, at_distance(count, 0))))?;
         RateLog::from_pairs(pairs).ok_or(Refused::Malformed)
     }
 }
@@ -137,51 +88,47 @@ impl Decode<'_> for RateLog {
 /// the result, and when its id was accepted, as a distance from the sequence's instant.
 impl Encode for Vec<DoneMessage<'_>> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let mut last = first_tick(to.now);
+        let mut last = Last(first_tick(to.now));
         to.list(self, |to, message| {
-            let sequence = message.sequence.0;
-            let created = instant_of(sequence);
-            let mut fields = to.record();
-            fields.require(&distance(sequence, std::mem::replace(&mut last, sequence)))?;
-            fields.require(&time_distance(message.due, created))?;
-            fields.require(&message.attempts)?;
-            fields.require(&time_distance(message.done, message.due))?;
-            fields.put(&time_distance(message.until, message.done))?;
-            fields.put(&message.name)?;
-            fields.put(&message.result)?;
-            fields.put(&time_distance(message.accepted, created))?;
-            fields.end()
+            let created = instant_of(message.sequence.0);
+            to.record(|fields| {
+                fields.require(&last.to(message.sequence.0))?;
+                fields.require(&time_distance(message.due, created))?;
+                fields.require(&message.attempts)?;
+                fields.require(&time_distance(message.done, message.due))?;
+                fields.put(&time_distance(message.until, message.done))?;
+                fields.put(&message.name)?;
+                fields.put(&message.result)?;
+                fields.put(&time_distance(message.accepted, created))
+            })
         })
     }
 }
 
 impl<'a> Decode<'a> for Vec<DoneMessage<'a>> {
     fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
-        let mut last = first_tick(from.now);
+        let mut last = Last(first_tick(from.now));
         from.list(|from| {
-            let mut fields = from.record()?;
-            last = at_distance(fields.required()?, last);
-            let created = instant_of(last);
-            let due = time_at(fields.required()?, created)?;
-            let attempts = fields.required()?;
-            let done = time_at(fields.required()?, due)?;
-            let message = DoneMessage {
-                sequence: Sequence(last),
-                due,
-                attempts,
-                done,
-                until: time_at(fields.get()?, done)?,
-                name: fields.get()?,
-                result: fields.get()?,
-                accepted: time_at(fields.get()?, created)?,
-            };
-            fields.end()?;
-            Ok(message)
+            from.record(|fields| {
+                let sequence = last.at(fields.required()?);
+                let created = instant_of(sequence);
+                let due = time_at(fields.required()?, created)?;
+                let attempts = fields.required()?;
+                let done = time_at(fields.required()?, due)?;
+                Ok(DoneMessage {
+                    sequence: Sequence(sequence),
+                    due,
+                    attempts,
+                    done,
+                    until: time_at(fields.get()?, done)?,
+                    name: fields.get()?,
+                    result: fields.get()?,
+                    accepted: time_at(fields.get()?, created)?,
+                })
+            })
         })
     }
 }
-
-record!(FollowUp { payload; name, delay, priority, retries, lease, group, headers });
 
 /// When each began, as a distance from the instant of the view; its name; how many members were acked, became dead and
 /// were cancelled; when the last one ended, as a distance from the beginning; and what follows.
@@ -189,13 +136,13 @@ impl Encode for Vec<BatchState<'_>> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         let base = to.now;
         to.list(self, |to, batch| {
-            let mut fields = to.record();
-            fields.require(&time_distance(batch.created, base))?;
-            fields.require(&batch.name)?;
-            batch.ends.iter().try_for_each(|count| fields.put(count))?;
-            fields.put(&(!is_never(batch.idle)).then(|| time_distance(batch.idle, batch.created)))?;
-            fields.put(&batch.then)?;
-            fields.end()
+            to.record(|fields| {
+                fields.require(&time_distance(batch.created, base))?;
+                fields.require(&batch.name)?;
+                batch.ends.iter().try_for_each(|count| fields.put(count))?;
+                fields.put(&(!is_never(batch.idle)).then(|| time_distance(batch.idle, batch.created)))?;
+                fields.put(&batch.then)
+            })
         })
     }
 }
@@ -208,15 +155,14 @@ impl<'a> Decode<'a> for Vec<BatchState<'a>> {
     fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
         let base = from.now;
         from.list(|from| {
-            let mut fields = from.record()?;
-            let created = time_at(fields.required()?, base)?;
-            let name = fields.required()?;
-            let ends = [fields.get()?, fields.get()?, fields.get()?];
-            let idle: Option<i64> = fields.get()?;
-            let idle = idle.map_or(Ok(UnixMs::EPOCH), |idle| time_at(idle, created))?;
-            let batch = BatchState { name, created, ends, idle, then: fields.get()? };
-            fields.end()?;
-            Ok(batch)
+            from.record(|fields| {
+                let created = time_at(fields.required()?, base)?;
+                let name = fields.required()?;
+                let ends = [fields.get()?, fields.get()?, fields.get()?];
+                let idle: Option<i64> = fields.get()?;
+                let idle = idle.map_or(Ok(UnixMs::EPOCH), |idle| time_at(idle, created))?;
+                Ok(BatchState { name, created, ends, idle, then: fields.get()? })
+            })
         })
     }
 }
@@ -224,25 +170,21 @@ impl<'a> Decode<'a> for Vec<BatchState<'a>> {
 /// When each was accepted, as a distance from the one before, and the name.
 impl Encode for Vec<KnownId<'_>> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let mut last = to.now;
+        let mut last = Last(to.now.as_ms());
         to.list(self, |to, id| {
-            let mut fields = to.record();
-            fields.require(&time_distance(id.accepted, std::mem::replace(&mut last, id.accepted)))?;
-            fields.require(&id.name)?;
-            fields.end()
+            to.record(|fields| {
+                fields.require(&last.to(id.accepted.as_ms()))?;
+                fields.require(&id.name)
+            })
         })
     }
 }
 
 impl<'a> Decode<'a> for Vec<KnownId<'a>> {
     fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
-        let mut last = from.now;
+        let mut last = Last(from.now.as_ms());
         from.list(|from| {
-            let mut fields = from.record()?;
-            last = time_at(fields.required()?, last)?;
-            let id = KnownId { accepted: last, name: fields.required()? };
-            fields.end()?;
-            Ok(id)
+            from.record(|fields| Ok(KnownId { accepted: last.time_at(fields.required()?)?, name: fields.required()? }))
         })
     }
 }
@@ -260,12 +202,12 @@ impl Encode for TurnState<'_> {
         to.put(&claim.map(|claim| claim.since))?;
         to.put(&claim.map(|claim| claim.until))?;
         to.list(&self.groups, |to, (name, turn, claim)| {
-            let mut fields = to.record();
-            fields.require(name)?;
-            fields.put(&distance(*turn, self.last))?;
-            fields.put(&claim.map(|claim| claim.since))?;
-            fields.put(&claim.map(|claim| claim.until))?;
-            fields.end()
+            to.record(|fields| {
+                fields.require(name)?;
+                fields.put(&distance(*turn, self.last))?;
+                fields.put(&claim.map(|claim| claim.since))?;
+                fields.put(&claim.map(|claim| claim.until))
+            })
         })
     }
 }
@@ -288,11 +230,10 @@ impl<'a> Decode<'a> for TurnState<'a> {
         let last = at_distance(from.get()?, base);
         let ungrouped = (at_distance(from.get()?, base), claim(from.get()?, from.get()?)?);
         let groups = from.list(|from| {
-            let mut fields = from.record()?;
-            let (name, turn) = (fields.required()?, at_distance(fields.get()?, last));
-            let group = (name, turn, claim(fields.get()?, fields.get()?)?);
-            fields.end()?;
-            Ok(group)
+            from.record(|fields| {
+                let (name, turn) = (fields.required()?, at_distance(fields.get()?, last));
+                Ok((name, turn, claim(fields.get()?, fields.get()?)?))
+            })
         })?;
         Ok(TurnState { last, ungrouped, groups })
     }

@@ -26,19 +26,19 @@ impl Encode for Settings {
 impl Decode<'_> for Settings {
     fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
         let mut settings = Settings::DEFAULT;
-        for pair in from.numbers()?.chunks(2) {
-            let [code, number] = *pair else { return Err(Refused::Malformed) };
+        from.pairs(|code, number| {
             let field = FIELDS.iter().find(|field| i64::from(field.code) == code).ok_or(Refused::Malformed)?;
             if !field.range.contains(&number) {
                 return Err(Refused::Impossible);
             }
             (field.set)(&mut settings, number);
-        }
+            Ok(())
+        })?;
         Ok(settings)
     }
 }
 
-record!(Targets { ; due, dead });
+record!('a Targets { ; due, dead });
 
 /// The numbers of the targets.
 const STREAM: u8 = 1;
@@ -50,64 +50,64 @@ const QUEUE: u8 = 4;
 /// left one, 2: the right one), and the set with its member.
 impl Encode for Forward {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let mut fields = to.record();
-        match self {
-            Forward::Stream { key, trim } => {
-                fields.put(&STREAM)?;
-                fields.put(key)?;
-                fields.put(trim)?;
+        to.record(|fields| {
+            match self {
+                Forward::Stream { key, trim } => {
+                    fields.put(&STREAM)?;
+                    fields.put(key)?;
+                    fields.put(trim)?;
+                }
+                Forward::List { key, end, register } => {
+                    let end: u8 = match end {
+                        ListEnd::Default => 0,
+                        ListEnd::Left => 1,
+                        ListEnd::Right => 2,
+                    };
+                    fields.put(&LIST)?;
+                    fields.put(key)?;
+                    fields.put(&end)?;
+                    fields.put(&register.as_ref().map(|register| &*register.set))?;
+                    fields.put(&register.as_ref().map(|register| &*register.member))?;
+                }
+                Forward::Channel { name } => {
+                    fields.put(&CHANNEL)?;
+                    fields.put(name)?;
+                }
+                Forward::Queue { key } => {
+                    fields.put(&QUEUE)?;
+                    fields.put(key)?;
+                }
             }
-            Forward::List { key, end, register } => {
-                let end: u8 = match end {
-                    ListEnd::Default => 0,
-                    ListEnd::Left => 1,
-                    ListEnd::Right => 2,
-                };
-                fields.put(&LIST)?;
-                fields.put(key)?;
-                fields.put(&end)?;
-                fields.put(&register.as_ref().map(|register| &*register.set))?;
-                fields.put(&register.as_ref().map(|register| &*register.member))?;
-            }
-            Forward::Channel { name } => {
-                fields.put(&CHANNEL)?;
-                fields.put(name)?;
-            }
-            Forward::Queue { key } => {
-                fields.put(&QUEUE)?;
-                fields.put(key)?;
-            }
-        }
-        fields.end()
+            Ok(())
+        })
     }
 }
 
 impl Decode<'_> for Forward {
     fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        let mut fields = from.record()?;
-        let kind: u8 = fields.get()?;
-        let key = fields.get()?;
-        let forward = match kind {
-            STREAM => Forward::Stream { key, trim: fields.get()? },
-            LIST => {
-                let end = match fields.get::<u8>()? {
-                    0 => ListEnd::Default,
-                    1 => ListEnd::Left,
-                    2 => ListEnd::Right,
-                    _ => return Err(Refused::Malformed),
-                };
-                let register = match (fields.get()?, fields.get()?) {
-                    (Some(set), Some(member)) => Some(Register { set, member }),
-                    (None, None) => None,
-                    _ => return Err(Refused::Malformed),
-                };
-                Forward::List { key, end, register }
-            }
-            CHANNEL => Forward::Channel { name: key },
-            QUEUE => Forward::Queue { key },
-            _ => return Err(Refused::Malformed),
-        };
-        fields.end()?;
-        Ok(forward)
+        from.record(|fields| {
+            let kind: u8 = fields.get()?;
+            let key = fields.get()?;
+            Ok(match kind {
+                STREAM => Forward::Stream { key, trim: fields.get()? },
+                LIST => {
+                    let end = match fields.get::<u8>()? {
+                        0 => ListEnd::Default,
+                        1 => ListEnd::Left,
+                        2 => ListEnd::Right,
+                        _ => return Err(Refused::Malformed),
+                    };
+                    let register = match (fields.get()?, fields.get()?) {
+                        (Some(set), Some(member)) => Some(Register { set, member }),
+                        (None, None) => None,
+                        _ => return Err(Refused::Malformed),
+                    };
+                    Forward::List { key, end, register }
+                }
+                CHANNEL => Forward::Channel { name: key },
+                QUEUE => Forward::Queue { key },
+                _ => return Err(Refused::Malformed),
+            })
+        })
     }
 }

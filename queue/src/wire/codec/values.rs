@@ -1,6 +1,6 @@
 //! How plain values are written and read: numbers, bytes, text, and what may be absent.
 
-use super::{Decode, Encode, Reader, Writer, NIL};
+use super::{lists, Decode, Encode, Reader, Writer, NIL};
 use crate::wire::Refused;
 
 macro_rules! numbers {
@@ -127,14 +127,4 @@ impl<'a, T: Decode<'a>> Decode<'a> for Box<T> {
     }
 }
 
-impl Encode for Vec<&[u8]> {
-    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        to.list(self, |to, bytes| to.put(bytes))
-    }
-}
-
-impl<'a> Decode<'a> for Vec<&'a [u8]> {
-    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
-        from.list(Reader::get)
-    }
-}
+lists!('a; &'a [u8]);
