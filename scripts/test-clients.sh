@@ -218,6 +218,7 @@ EOF
     echo "--- Rust programs"
     cargo build --locked --quiet -p dq-client --example worker --example push
     cargo build --locked --quiet -p dqctl
+    DQ_MODULE="$(scripts/find-module.sh debug)" cargo test --locked --quiet -p dq-client --features otel --test it -- traces
     mkdir -p "$target/clients/rust"
     ln -sf "$target/debug/examples/worker" "$target/debug/examples/push" "$target/clients/rust/"
     ln -sf "$target/debug/dqctl" "$target/clients/"

@@ -12,6 +12,8 @@ mod payload;
 mod queue;
 mod reply;
 mod request;
+#[cfg(feature = "otel")]
+mod trace;
 mod worker;
 
 pub use connect::{Address, Options};

@@ -147,6 +147,8 @@ fn with_ids<R: 'static>(
     mut options: Options,
     read: fn(Answer, Ids) -> Result<R, Error>,
 ) -> Request<R> {
+    #[cfg(feature = "otel")]
+    crate::trace::inject(&mut options.headers);
     let can_repeat = !options.once && !options.has("REPLACE");
     if options.ids.is_empty() && can_repeat {
         options.ids = (0..options.messages).map(|_| Id::unique()).collect();

@@ -131,7 +131,10 @@ impl Threads {
 
 /// The span of a handler.
 fn span(context: &Context) -> Span {
-    tracing::info_span!("message", queue = context.queue(), id = %context.id(), attempt = context.attempt())
+    let span = tracing::info_span!("message", queue = context.queue(), id = %context.id(), attempt = context.attempt());
+    #[cfg(feature = "otel")]
+    crate::trace::follow(&span, context);
+    span
 }
 
 /// A message from its delivery to the end of its handler.

@@ -334,7 +334,7 @@ impl<M: Mode> Worker<M> {
                 handlers,
                 observer: Arc::clone(&self.observer),
                 block: BLOCK,
-                meta: spec.meta,
+                meta: spec.meta || cfg!(feature = "otel"),
                 time_limit: spec.time_limit,
                 permits: Permits::new(spec.concurrency, &weights),
                 outcomes,

@@ -23,5 +23,7 @@ mod queues;
 mod results;
 mod storm;
 mod support;
+#[cfg(feature = "otel")]
+mod traces;
 mod travelling;
 mod worker;
