@@ -41,16 +41,20 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, PartialEq)]
 enum Peer {
     Dq,
-    DqPrefetch,
+    DqOne,
     Redis,
 }
 
 const PEERS: [(Peer, &str); 3] =
-    [(Peer::Dq, "apalis-dq"), (Peer::DqPrefetch, "apalis-dq, prefetch 10"), (Peer::Redis, "apalis-redis, batch 10")];
+    [(Peer::Dq, "apalis-dq"), (Peer::DqOne, "apalis-dq, prefetch 1"), (Peer::Redis, "apalis-redis, batch 10")];
 
 fn dq(url: &str, peer: Peer) -> DqStorage<u64> {
     let storage = DqStorage::new(dq_client::Client::open(url).unwrap(), "tasks").lease(2 * SECOND);
-    storage.prefetch(if peer == Peer::DqPrefetch { 10 } else { 1 })
+    if peer == Peer::DqOne {
+        storage.prefetch(1)
+    } else {
+        storage
+    }
 }
 
 async fn redis(url: &str) -> RedisStorage<u64> {
@@ -68,7 +72,7 @@ async fn push(peer: Peer, url: &str, tasks: impl Iterator<Item = u64>, run_at: O
         let some = futures_util::stream::iter(some.to_vec());
         match peer {
             Peer::Redis => redis(url).await.push_all(some).await.unwrap(),
-            Peer::Dq | Peer::DqPrefetch => dq(url, peer).push_all(some).await.unwrap(),
+            Peer::Dq | Peer::DqOne => dq(url, peer).push_all(some).await.unwrap(),
         }
     }
 }
@@ -85,7 +89,7 @@ where
             let backend = redis(url).await.poll_with_interval(POLL);
             WorkerBuilder::new(name).backend(backend).concurrency(CONCURRENCY).build(handler).run().await.unwrap();
         }
-        Peer::Dq | Peer::DqPrefetch => {
+        Peer::Dq | Peer::DqOne => {
             let backend = dq(url, peer);
             WorkerBuilder::new(name).backend(backend).concurrency(CONCURRENCY).build(handler).run().await.unwrap();
         }

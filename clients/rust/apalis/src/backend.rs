@@ -1,26 +1,19 @@
 //! The storage as the source of a worker: it fetches, and gives back what it has not handed out.
 
-use crate::fetch::Fetch;
-use crate::settle::SettleLayer;
-use crate::DqStorage;
-use apalis_core::backend::codec::Codec;
+use crate::fetch::fetch;
+use crate::settle::Settle;
+use crate::{DqStorage, TaskCodec, Work};
 use apalis_core::backend::finalize::Durable;
 use apalis_core::backend::{Backend, BackendConfig, WireFormatBackend};
 use apalis_core::task::task_id::RandomId;
 use apalis_core::task::Task;
 use apalis_core::worker::context::WorkerContext;
-use dq_client::{Error, Nack};
+use dq_client::{Error, Nack, Queue, Raw};
 use futures_util::FutureExt;
 use std::collections::VecDeque;
-use std::fmt::Display;
 use std::task::{ready, Context, Poll};
 
-impl<Args, C> Backend for DqStorage<Args, C>
-where
-    C: Codec<Args, Compact = Vec<u8>> + Clone + Send + Sync + 'static,
-    C::Error: Display,
-    Args: 'static,
-{
+impl<Args: 'static, C: TaskCodec<Args>> Backend for DqStorage<Args, C> {
     type Task = Task<Vec<u8>>;
     type Error = Error;
 
@@ -34,7 +27,7 @@ where
         worker: &WorkerContext,
     ) -> Poll<Option<Result<Self::Task, Error>>> {
         loop {
-            if let Some(task) = self.incoming.pop_front() {
+            if let Some(task) = self.work.incoming.pop_front() {
                 return Poll::Ready(Some(Ok(task)));
             }
             if let Err(error) = ready!(self.poll_fetch(context, worker)) {
@@ -45,48 +38,37 @@ where
 
     fn poll_close(&mut self, context: &mut Context<'_>, worker: &WorkerContext) -> Poll<Result<(), Error>> {
         // A pop that waits ends within `fetch::BLOCK`. What it delivers meanwhile is given back.
-        if self.fetch.is_some() {
+        if self.work.fetch.is_some() {
             ready!(self.poll_fetch(context, worker))?;
         }
-        let (queue, rest) = (&self.source.queue, &mut self.incoming);
-        let give_back = self.give_back.get_or_insert_with(|| {
-            let (queue, rest) = (queue.clone(), std::mem::take(rest));
-            give_back(queue, rest).boxed().into()
-        });
+        let (queue, rest) = (&self.source.queue, &mut self.work.incoming);
+        let give_back =
+            self.work.give_back.get_or_insert_with(|| give_back(queue.clone(), std::mem::take(rest)).boxed().into());
         let done = ready!(give_back.poll_unpin(context));
-        (self.give_back, self.leases) = (None, None);
+        self.work = Work::default();
         Poll::Ready(done)
     }
 }
 
-impl<Args, C> DqStorage<Args, C>
-where
-    C: Codec<Args, Compact = Vec<u8>> + Clone + Send + Sync + 'static,
-    C::Error: Display,
-    Args: 'static,
-{
+impl<Args: 'static, C: TaskCodec<Args>> DqStorage<Args, C> {
     fn poll_fetch(&mut self, context: &mut Context<'_>, worker: &WorkerContext) -> Poll<Result<(), Error>> {
-        if self.fetch.is_none() {
-            let fetch = Fetch { source: self.source.clone(), leases: self.leases.clone(), worker: worker.clone() };
-            let codec = self.codec.clone();
+        let (source, codec, work) = (&self.source, &self.codec, &mut self.work);
+        let fetch = work.fetch.get_or_insert_with(|| {
+            let codec = codec.clone();
             let check = move |bytes: &Vec<u8>| codec.decode(bytes).map(drop).map_err(|error| error.to_string());
-            self.fetch = Some(fetch.tasks(Box::new(check)).boxed().into());
-        }
-        let Some(fetch) = &mut self.fetch else { return Poll::Pending };
+            fetch(source.clone(), work.leases.clone(), worker.clone(), Box::new(check)).boxed().into()
+        });
         let fetched = ready!(fetch.poll_unpin(context));
-        self.fetch = None;
-        Poll::Ready(fetched.map(|fetched| {
-            self.leases = Some(fetched.leases);
-            self.incoming = fetched.tasks;
-        }))
+        work.fetch = None;
+        Poll::Ready(fetched.map(|(leases, tasks)| (work.leases, work.incoming) = (Some(leases), tasks)))
     }
 }
 
 /// Gives back tasks that no handler has begun. No attempt is counted.
-async fn give_back(queue: dq_client::Queue<dq_client::Raw>, tasks: VecDeque<Task<Vec<u8>>>) -> Result<(), Error> {
+async fn give_back(queue: Queue<Raw>, tasks: VecDeque<Task<Vec<u8>>>) -> Result<(), Error> {
     for task in tasks {
         if let Some(held) = crate::leases::held(&task) {
-            queue.nack(held.receipt(), &Nack::give_back()).await?;
+            queue.nack(&held.receipt, &Nack::give_back()).await?;
         }
     }
     Ok(())
@@ -97,14 +79,14 @@ impl<Args, C> BackendConfig for DqStorage<Args, C> {
     type Id = RandomId;
     type Kind = Durable;
     type Config = ();
-    type Layer = SettleLayer;
+    type Layer = Settle;
 
     fn config(&self) -> &() {
         &()
     }
 
-    fn middleware(&mut self, worker: &mut WorkerContext) -> SettleLayer {
-        SettleLayer::new(self.source.queue.clone(), worker.clone())
+    fn middleware(&mut self, worker: &mut WorkerContext) -> Settle {
+        Settle { inner: (), queue: self.source.queue.clone(), worker: worker.clone() }
     }
 }
 

@@ -1,56 +1,43 @@
 //! What `apalis-board` shows: queues, tasks, workers and counts.
 
-use crate::{task, DqStorage};
+use crate::{task, DqStorage, TaskCodec};
 use apalis_core::backend::{
-    Backend, Filter, ListAllTasks, ListQueues, ListTasks, ListWorkers, Metrics, QueueInfo, RunningWorker, StatType,
-    Statistic, WireFormatBackend,
+    Filter, ListAllTasks, ListQueues, ListTasks, ListWorkers, Metrics, QueueInfo, RunningWorker, StatType, Statistic,
 };
 use apalis_core::task::Task;
-use dq_client::{cmd, Client, Error, Info, Queue, Raw, State, Value};
+use dq_client::{cmd, from_redis_value, Client, Error, Info, Queue, Raw, State};
+use futures_util::future::try_join_all;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 
 /// The name of the data type of a queue.
 const TYPE: &str = "DQ--queue";
 
-impl<Args, C> ListQueues for DqStorage<Args, C>
-where
-    Self: Backend<Task = Task<Vec<u8>>, Error = Error> + Send + Sync,
-{
+impl<Args: 'static, C: TaskCodec<Args>> ListQueues for DqStorage<Args, C> {
     async fn list_queues(&self) -> Result<Vec<QueueInfo>, Error> {
         let mut infos = Vec::new();
         for queue in queues(&self.source.client).await? {
             let Some(info) = queue.info().await? else { continue };
             let workers = workers(&queue).await?.into_iter().map(|worker| worker.id).collect();
-            infos.push(QueueInfo { name: queue.name(), stats: statistics(&[info]), workers, activity: Vec::new() });
+            infos.push(QueueInfo { name: queue.name(), stats: statistics([&info]), workers, activity: Vec::new() });
         }
         Ok(infos)
     }
 }
 
-impl<Args, C> ListWorkers for DqStorage<Args, C>
-where
-    Self: Backend<Task = Task<Vec<u8>>, Error = Error> + Send + Sync,
-{
+impl<Args: 'static, C: TaskCodec<Args>> ListWorkers for DqStorage<Args, C> {
     /// The workers that hold tasks now.
     async fn list_workers(&self) -> Result<Vec<RunningWorker>, Error> {
         workers(&self.source.queue).await
     }
 
     async fn list_all_workers(&self) -> Result<Vec<RunningWorker>, Error> {
-        let mut all = Vec::new();
-        for queue in queues(&self.source.client).await? {
-            all.extend(workers(&queue).await?);
-        }
-        Ok(all)
+        let queues = queues(&self.source.client).await?;
+        try_join_all(queues.iter().map(workers)).await.map(|all| all.concat())
     }
 }
 
-impl<Args, C> ListTasks for DqStorage<Args, C>
-where
-    Self: Backend<Task = Task<Vec<u8>>, Error = Error> + WireFormatBackend<Compact = Vec<u8>> + Send + Sync,
-    Args: DeserializeOwned,
-{
+impl<Args: DeserializeOwned + 'static, C: TaskCodec<Args>> ListTasks for DqStorage<Args, C> {
     /// Tasks in the order in which their states are listed. The queue drops the payloads of done tasks, so these are listed only
     /// if null is an `Args`: `DqStorage<serde_json::Value>` lists them.
     async fn list_tasks(&self, filter: &Filter) -> Result<Vec<Task<Vec<u8>>>, Error> {
@@ -59,29 +46,21 @@ where
     }
 }
 
-impl<Args, C> ListAllTasks for DqStorage<Args, C>
-where
-    Self: Backend<Task = Task<Vec<u8>>, Error = Error> + WireFormatBackend<Compact = Vec<u8>> + Send + Sync,
-{
+impl<Args: 'static, C: TaskCodec<Args>> ListAllTasks for DqStorage<Args, C> {
     async fn list_all_tasks(&self, filter: &Filter) -> Result<Vec<Task<Vec<u8>>>, Error> {
         tasks(&queues(&self.source.client).await?, filter, true).await
     }
 }
 
-impl<Args, C> Metrics for DqStorage<Args, C>
-where
-    Self: Backend<Task = Task<Vec<u8>>, Error = Error> + Send + Sync,
-{
+impl<Args: 'static, C: TaskCodec<Args>> Metrics for DqStorage<Args, C> {
     async fn global(&self) -> Result<Vec<Statistic>, Error> {
-        let mut infos = Vec::new();
-        for queue in queues(&self.source.client).await? {
-            infos.extend(queue.info().await?);
-        }
-        Ok(statistics(&infos))
+        let queues = queues(&self.source.client).await?;
+        let infos = try_join_all(queues.iter().map(Queue::info)).await?;
+        Ok(statistics(infos.iter().flatten()))
     }
 
     async fn fetch_by_queue(&self) -> Result<Vec<Statistic>, Error> {
-        Ok(statistics(self.source.queue.info().await?.as_slice()))
+        self.source.queue.info().await.map(|info| statistics(&info))
     }
 }
 
@@ -124,16 +103,10 @@ async fn queues(client: &Client) -> Result<Vec<Queue<Raw>>, Error> {
         let mut cursor = b"0".to_vec();
         loop {
             let scan = cmd("SCAN").arg(&cursor).arg("COUNT").arg(1000).arg("TYPE").arg(TYPE).clone();
-            let page = client.call_on(&server, &scan).await?;
-            let Value::Array(page) = page else { return Err(unexpected(&page)) };
-            let [Value::BulkString(next), Value::Array(keys)] = page.as_slice() else {
-                return Err(unexpected(&Value::Array(page)));
-            };
-            names.extend(keys.iter().filter_map(|key| match key {
-                Value::BulkString(key) => Some(key.clone()),
-                _ => None,
-            }));
-            cursor.clone_from(next);
+            let page = from_redis_value(client.call_on(&server, &scan).await?);
+            let (next, keys): (_, Vec<Vec<u8>>) = page.map_err(|error| Error::Protocol(error.to_string()))?;
+            names.extend(keys);
+            cursor = next;
             if cursor == b"0" {
                 break;
             }
@@ -142,13 +115,10 @@ async fn queues(client: &Client) -> Result<Vec<Queue<Raw>>, Error> {
     Ok(names.into_iter().map(|name| client.queue(name)).collect())
 }
 
-fn unexpected(reply: &Value) -> Error {
-    Error::Protocol(format!("a page of SCAN: {reply:?}"))
-}
-
 /// The counts under the names that `apalis-board` knows.
-fn statistics(infos: &[Info]) -> Vec<Statistic> {
-    let sum = |count: fn(&Info) -> u64| infos.iter().map(count).sum::<u64>();
+fn statistics<'i>(infos: impl IntoIterator<Item = &'i Info>) -> Vec<Statistic> {
+    let infos: Vec<_> = infos.into_iter().collect();
+    let sum = |count: fn(&Info) -> u64| infos.iter().copied().map(count).sum::<u64>();
     let counts = [
         ("RUNNING_JOBS", sum(|info| info.inflight)),
         ("PENDING_JOBS", sum(|info| info.ready + info.delayed)),

@@ -5,7 +5,7 @@ use crate::{task, Source};
 use apalis_core::task::Task;
 use apalis_core::timer::sleep;
 use apalis_core::worker::context::WorkerContext;
-use dq_client::{Delivery, Error, Nack, Raw};
+use dq_client::{Error, Nack};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,79 +20,68 @@ const LEASE: Duration = Duration::from_secs(30);
 /// Why a payload cannot be decoded, if it cannot.
 type Check = Box<dyn Fn(&Vec<u8>) -> Result<(), String> + Send + Sync>;
 
-/// Tasks that were delivered, and the leases that they are under. No tasks: the worker stops.
-pub(crate) struct Fetched {
-    pub leases: Arc<Leases>,
-    pub tasks: VecDeque<Task<Vec<u8>>>,
-}
+/// The leases that tasks are under, and tasks that were delivered. No tasks: the worker stops.
+pub(crate) type Fetched = (Arc<Leases>, VecDeque<Task<Vec<u8>>>);
 
-/// What one fetch needs.
-pub(crate) struct Fetch {
-    pub source: Source,
-    /// `None` before the first fetch.
-    pub leases: Option<Arc<Leases>>,
-    pub worker: WorkerContext,
-}
-
-impl Fetch {
-    /// Waits for tasks. An outage of the server is waited out.
-    pub async fn tasks(mut self, check: Check) -> Result<Fetched, Error> {
-        let mut pause = PAUSES.0;
-        loop {
-            let error = match self.attempt(&check).await {
-                Ok((leases, tasks)) if !tasks.is_empty() || self.worker.is_shutting_down() => {
-                    return Ok(Fetched { leases, tasks });
+/// Waits for tasks. An outage of the server is waited out. There are no leases before the first fetch.
+pub(crate) async fn fetch(
+    source: Source,
+    mut leases: Option<Arc<Leases>>,
+    worker: WorkerContext,
+    check: Check,
+) -> Result<Fetched, Error> {
+    let mut pause = PAUSES.0;
+    loop {
+        match source.attempt(&mut leases, &worker, &check).await {
+            Ok(fetched) if !fetched.1.is_empty() || worker.is_shutting_down() => return Ok(fetched),
+            Ok(_) => pause = PAUSES.0,
+            Err(error) if !error.is_transient() || worker.is_shutting_down() => return Err(error),
+            Err(error) => {
+                if pause == PAUSES.0 {
+                    tracing::warn!(queue = source.queue.name(), %error, "cannot pop");
                 }
-                Ok((leases, _)) => {
-                    self.leases = Some(leases);
-                    pause = PAUSES.0;
-                    continue;
-                }
-                Err(error) => error,
-            };
-            if !error.is_transient() || self.worker.is_shutting_down() {
-                return Err(error);
+                sleep(pause).await;
+                pause = (pause * 2).min(PAUSES.1);
             }
-            if pause == PAUSES.0 {
-                tracing::warn!(queue = self.source.queue.name(), %error, "cannot pop");
-            }
-            sleep(pause).await;
-            pause = (pause * 2).min(PAUSES.1);
         }
     }
+}
 
-    async fn attempt(&self, check: &Check) -> Result<(Arc<Leases>, VecDeque<Task<Vec<u8>>>), Error> {
-        let leases = match &self.leases {
-            Some(leases) => Arc::clone(leases),
-            None => Leases::keep(&self.source.client, &self.source.queue, self.lease().await?)?,
+impl Source {
+    async fn attempt(
+        &self,
+        leases: &mut Option<Arc<Leases>>,
+        worker: &WorkerContext,
+        check: &Check,
+    ) -> Result<Fetched, Error> {
+        let leases = match leases {
+            Some(leases) => leases,
+            None => leases.insert(Leases::keep(&self.client, &self.queue, self.lease().await?)?),
         };
-        let pop = self.source.queue.pop().count(self.source.prefetch).lease(leases.time()).meta().block(BLOCK);
-        let delivered = pop.named(self.worker.name()).all().await?;
-        let mut tasks = VecDeque::with_capacity(delivered.len());
-        for delivery in delivered {
+        let pop = self.queue.pop().count(self.prefetch).lease(leases.time()).meta().block(BLOCK);
+        let mut tasks = VecDeque::new();
+        for delivery in pop.named(worker.name()).all().await? {
             match check(&delivery.bytes().to_vec()) {
-                Ok(()) => tasks.push_back(task::delivered(delivery, &self.source.queue, self.worker.name(), &leases)),
-                Err(error) => self.return_undecodable(&delivery, error).await?,
+                Ok(()) => tasks.push_back(task::delivered(delivery, &self.queue, worker.name(), leases)),
+                Err(error) => {
+                    // A newer worker may be able to decode it. apalis would end the worker.
+                    tracing::warn!(queue = self.queue.name(), id = %delivery.id, error, "a task cannot be decoded");
+                    self.queue.nack(&delivery, &Nack::retry().error(error)).await?;
+                }
             }
         }
-        Ok((leases, tasks))
+        Ok((Arc::clone(leases), tasks))
     }
 
     /// The time for which tasks are leased.
     async fn lease(&self) -> Result<Duration, Error> {
-        if let Some(lease) = self.source.lease {
+        if let Some(lease) = self.lease {
             return Ok(lease);
         }
-        match self.source.queue.info().await {
+        match self.queue.info().await {
             Ok(info) => Ok(info.and_then(|info| info.settings.lease).unwrap_or(LEASE)),
             Err(Error::NoPermission(_)) => Ok(LEASE),
             Err(error) => Err(error),
         }
-    }
-
-    /// A newer worker may be able to decode it. apalis would end the worker.
-    async fn return_undecodable(&self, delivery: &Delivery<Raw>, error: String) -> Result<(), Error> {
-        tracing::warn!(queue = self.source.queue.name(), id = %delivery.id, error, "a task cannot be decoded");
-        self.source.queue.nack(delivery, &Nack::retry().error(error)).await.map(drop)
     }
 }

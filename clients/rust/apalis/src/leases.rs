@@ -57,19 +57,19 @@ impl Leases {
     /// Extends the lease of a delivery from now on, until what this returns is dropped.
     pub fn hold(self: &Arc<Leases>, receipt: Receipt) -> Held {
         let (sender, lost) = oneshot::channel();
-        self.kept().insert(receipt.clone(), Kept { end: Instant::now() + self.time, lost: sender });
-        Held(Arc::new(Hold { receipt, leases: Arc::downgrade(self), lost: Mutex::new(Some(lost)) }))
+        lock(&self.kept).insert(receipt.clone(), Kept { end: Instant::now() + self.time, lost: sender });
+        Arc::new(Hold { receipt, leases: Arc::downgrade(self), lost: Mutex::new(Some(lost)) })
     }
 
     fn extend(&self) {
-        let receipts: Vec<Receipt> = self.kept().keys().cloned().collect();
+        let receipts: Vec<Receipt> = lock(&self.kept).keys().cloned().collect();
         for batch in receipts.chunks(BATCH) {
             let begun = Instant::now();
             let ends = self.queue.extend_all(batch, Some(self.time));
             if let Err(error) = &ends {
                 tracing::warn!(queue = self.queue.name(), %error, "leases cannot be extended");
             }
-            let (ends, now, mut kept) = (ends.ok(), Instant::now(), self.kept());
+            let (ends, now, mut kept) = (ends.ok(), Instant::now(), lock(&self.kept));
             for (number, receipt) in batch.iter().enumerate() {
                 let Some(lease) = kept.get_mut(receipt) else { continue };
                 let is_extended = ends.as_ref().map(|ends| ends.get(number).is_some_and(Option::is_some));
@@ -81,53 +81,37 @@ impl Leases {
             }
         }
     }
-
-    fn kept(&self) -> MutexGuard<'_, Receipts> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A delivery whose lease is kept as long as a clone of this is there.
-#[derive(Clone)]
-pub(crate) struct Held(Arc<Hold>);
+pub(crate) type Held = Arc<Hold>;
 
-struct Hold {
-    receipt: Receipt,
+pub(crate) struct Hold {
+    pub receipt: Receipt,
     leases: Weak<Leases>,
     lost: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
-impl Held {
-    pub fn receipt(&self) -> &Receipt {
-        &self.0.receipt
-    }
-
+impl Hold {
     /// Ends when the lease is lost. `None` if this was asked for before.
     pub fn lost(&self) -> Option<oneshot::Receiver<()>> {
-        self.0.lost.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Extends the lease no more.
-    pub fn release(&self) {
-        self.0.release();
-    }
-}
-
-impl Hold {
-    fn release(&self) {
-        if let Some(leases) = self.leases.upgrade() {
-            leases.kept().remove(&self.receipt);
-        }
+        lock(&self.lost).take()
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.release();
+        if let Some(leases) = self.leases.upgrade() {
+            lock(&leases.kept).remove(&self.receipt);
+        }
     }
 }
 
 /// The delivery that a task came with; `None` if it did not come from a queue of dq.
 pub(crate) fn held<A>(task: &Task<A>) -> Option<Held> {
     task.data().get::<Held>().cloned()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,9 +14,10 @@ mod settle;
 mod task;
 
 pub use push::DueAt;
-pub use settle::{LeaseLost, SettleLayer, SettleService};
+pub use settle::{LeaseLost, Settle};
 
 use apalis_codec::json::JsonCodec;
+use apalis_core::backend::codec::Codec;
 use apalis_core::backend::future::BoxSyncFuture;
 use apalis_core::task::Task;
 use dq_client::{Client, Error, Queue, Raw};
@@ -29,6 +30,9 @@ use std::time::Duration;
 /// The codec of a storage that names no other: JSON.
 pub type Json = JsonCodec<Vec<u8>>;
 
+/// How many tasks a worker fetches in one command, as with `apalis-redis`.
+const PREFETCH: u32 = 10;
+
 /// A queue of dq as a backend of apalis, whose tasks are values of type `Args`.
 ///
 /// Its clones push to the same queue; each can be the backend of a worker.
@@ -38,12 +42,26 @@ pub struct DqStorage<Args, C = Json> {
     /// Tasks that were given to the sink and are not yet sent.
     outgoing: Vec<Task<Vec<u8>>>,
     flush: Option<BoxSyncFuture<Result<(), Error>>>,
+    work: Work,
+    of: PhantomData<fn() -> Args>,
+}
+
+/// What a storage holds while it is the backend of a worker.
+#[derive(Default)]
+struct Work {
     /// Tasks that were delivered and are not yet handed out.
     incoming: VecDeque<Task<Vec<u8>>>,
     fetch: Option<BoxSyncFuture<Result<fetch::Fetched, Error>>>,
     give_back: Option<BoxSyncFuture<Result<(), Error>>>,
     leases: Option<Arc<leases::Leases>>,
-    of: PhantomData<fn() -> Args>,
+}
+
+/// What encodes the arguments of tasks: any codec whose errors can be shown.
+pub trait TaskCodec<Args>: Codec<Args, Compact = Vec<u8>, Error: fmt::Display> + Clone + Send + Sync + 'static {}
+
+impl<Args, C> TaskCodec<Args> for C where
+    C: Codec<Args, Compact = Vec<u8>, Error: fmt::Display> + Clone + Send + Sync + 'static
+{
 }
 
 /// The queue, and how workers take tasks from it.
@@ -59,24 +77,14 @@ struct Source {
 impl<Args> DqStorage<Args> {
     /// The queue of this name. The first push creates it.
     pub fn new(client: Client, queue: impl AsRef<[u8]>) -> DqStorage<Args> {
-        let source = Source { queue: client.queue(queue), client, lease: None, retain: None, prefetch: 1 };
+        let source = Source { queue: client.queue(queue), client, lease: None, retain: None, prefetch: PREFETCH };
         DqStorage::with(source, Json::default())
     }
 }
 
 impl<Args, C> DqStorage<Args, C> {
     fn with(source: Source, codec: C) -> DqStorage<Args, C> {
-        DqStorage {
-            source,
-            codec,
-            outgoing: Vec::new(),
-            flush: None,
-            incoming: VecDeque::new(),
-            fetch: None,
-            give_back: None,
-            leases: None,
-            of: PhantomData,
-        }
+        DqStorage { source, codec, outgoing: Vec::new(), flush: None, work: Work::default(), of: PhantomData }
     }
 
     /// Encodes tasks in another way, such as `apalis_codec::msgpack::MsgPackCodec`. Pushers and workers must agree.
@@ -101,8 +109,9 @@ impl<Args, C> DqStorage<Args, C> {
         self
     }
 
-    /// How many tasks a worker fetches in one command, 1 by default. Those that wait in the worker cannot be taken by another
-    /// one, so a larger number is for short tasks only.
+    /// How many tasks a worker fetches in one command at most, 10 by default. They are under leases, which are extended, and a
+    /// worker that stops gives back those that it has not begun. But no other worker can take them meanwhile, so use 1 if a
+    /// task takes long.
     #[must_use]
     pub fn prefetch(mut self, tasks: u32) -> Self {
         self.source.prefetch = tasks.max(1);

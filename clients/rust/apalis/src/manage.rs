@@ -1,7 +1,7 @@
 //! Looking at tasks, and changing those that wait.
 
-use crate::{push, task, DqStorage};
-use apalis_core::backend::{Backend, FetchById, Reschedule, ResumeById, Update, Vacuum};
+use crate::{push, task, DqStorage, TaskCodec};
+use apalis_core::backend::{FetchById, Reschedule, ResumeById, Update, Vacuum};
 use apalis_core::task::task_id::TaskId;
 use apalis_core::task::Task;
 use dq_client::{Error, Id, State};
@@ -14,20 +14,14 @@ pub(crate) fn id_of(id: &TaskId) -> Id {
     Id::from(id.to_string().as_str())
 }
 
-impl<Args, C> FetchById for DqStorage<Args, C>
-where
-    Self: Backend<Task = Task<Vec<u8>>, Error = Error> + Send,
-{
+impl<Args: 'static, C: TaskCodec<Args>> FetchById for DqStorage<Args, C> {
     async fn fetch_by_id(&mut self, id: &TaskId) -> Result<Option<Task<Vec<u8>>>, Error> {
         let message = self.source.queue.get(id_of(id)).await?;
         Ok(message.map(|message| task::looked_at(&message, &self.source.queue.name())))
     }
 }
 
-impl<Args, C> Update for DqStorage<Args, C>
-where
-    Self: Backend<Task = Task<Vec<u8>>, Error = Error> + Send,
-{
+impl<Args: 'static, C: TaskCodec<Args>> Update for DqStorage<Args, C> {
     /// Replaces the task of the same id. One that runs is replaced when its delivery ends, and then runs again.
     async fn update(&mut self, task: Task<Vec<u8>>) -> Result<(), Error> {
         let id = known_id(&task)?;
@@ -38,10 +32,7 @@ where
     }
 }
 
-impl<Args, C> Reschedule for DqStorage<Args, C>
-where
-    Self: Backend<Task = Task<Vec<u8>>, Error = Error> + Send,
-{
+impl<Args: 'static, C: TaskCodec<Args>> Reschedule for DqStorage<Args, C> {
     /// Makes a task that waits due this long after now. A task that runs returns `RetryAfterError` instead.
     async fn reschedule(&mut self, task: Task<Vec<u8>>, wait: Duration) -> Result<(), Error> {
         let id = known_id(&task)?;
@@ -58,30 +49,20 @@ fn known_id<A>(task: &Task<A>) -> Result<Id, Error> {
     task.task_id().map(id_of).ok_or_else(none)
 }
 
-impl<Args, C> ResumeById for DqStorage<Args, C>
-where
-    Self: Backend<Task = Task<Vec<u8>>, Error = Error> + Send,
-{
+impl<Args: 'static, C: TaskCodec<Args>> ResumeById for DqStorage<Args, C> {
     /// Makes a dead task live again, with no attempts counted.
     async fn resume_by_id(&mut self, id: TaskId) -> Result<bool, Error> {
         Ok(self.source.queue.redrive([id_of(&id)]).await? == 1)
     }
 }
 
-impl<Args, C> Vacuum for DqStorage<Args, C>
-where
-    Self: Backend<Task = Task<Vec<u8>>, Error = Error> + Send,
-{
+impl<Args: 'static, C: TaskCodec<Args>> Vacuum for DqStorage<Args, C> {
     /// Removes tasks that are done or dead.
     async fn vacuum(&mut self) -> Result<usize, Error> {
-        self.source.queue.purge(&ENDED, None).await.map(number)
+        self.source.queue.purge(&ENDED, None).await.map(|count| count as usize)
     }
 
     async fn vacuum_before(&mut self, age: Duration) -> Result<usize, Error> {
-        self.source.queue.purge_older(age, &ENDED, None).await.map(number)
+        self.source.queue.purge_older(age, &ENDED, None).await.map(|count| count as usize)
     }
-}
-
-fn number(count: u64) -> usize {
-    usize::try_from(count).unwrap_or(usize::MAX)
 }

@@ -48,28 +48,16 @@ impl<Args, C: Unpin> Sink<Task<Vec<u8>>> for DqStorage<Args, C> {
     }
 }
 
-/// What tasks that are pushed by one command have in common.
-#[derive(PartialEq)]
-struct Terms {
-    has_id: bool,
-    due: Option<SystemTime>,
-    priority: Option<i8>,
-    retries: Option<i32>,
-    headers: Headers,
-}
+/// What tasks that are pushed by one command have in common: whether they have ids, their due time, their priority, their
+/// retries and their headers.
+type Terms = (bool, Option<SystemTime>, Option<i8>, Option<i32>, Headers);
 
-impl Terms {
-    fn of(task: &Task<Vec<u8>>) -> Terms {
-        let run_at = task.run_at().map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
-        let retries = |attempts: usize| i32::try_from(attempts.saturating_sub(1)).unwrap_or(-1);
-        Terms {
-            has_id: id(task).is_some(),
-            due: task.data().get::<DueAt>().map(|due| due.0).or(run_at),
-            priority: task.priority().map(|priority| i8::try_from(priority).unwrap_or(i8::MAX)),
-            retries: task.max_attempts().map(retries),
-            headers: task.metadata().iter().collect(),
-        }
-    }
+fn terms(task: &Task<Vec<u8>>) -> Terms {
+    let run_at = task.run_at().map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
+    let due = task.data().get::<DueAt>().map(|due| due.0).or(run_at);
+    let priority = task.priority().map(|priority| i8::try_from(priority).unwrap_or(i8::MAX));
+    let retries = task.max_attempts().map(|attempts| i32::try_from(attempts.saturating_sub(1)).unwrap_or(-1));
+    (id(task).is_some(), due, priority, retries, task.metadata().iter().collect())
 }
 
 /// The id of the message, if the task has one. While the queue holds that message, further pushes of the id have no effect.
@@ -87,7 +75,7 @@ async fn push(queue: &Queue<Raw>, tasks: Vec<Task<Vec<u8>>>, retain: Option<Dura
         let text = format!("the task has the id {:?} and another idempotency key", id(task));
         return Err(Error::Config(text));
     }
-    for alike in tasks.chunk_by(|one, next| Terms::of(one) == Terms::of(next)) {
+    for alike in tasks.chunk_by(|one, next| terms(one) == terms(next)) {
         for batch in alike.chunks(BATCH) {
             command(queue, batch, retain).await?.into_iter().try_for_each(|pushed| pushed.map(drop))?;
         }
@@ -98,25 +86,13 @@ async fn push(queue: &Queue<Raw>, tasks: Vec<Task<Vec<u8>>>, retain: Option<Dura
 /// The command that pushes tasks which have their terms in common.
 fn command(queue: &Queue<Raw>, tasks: &[Task<Vec<u8>>], retain: Option<Duration>) -> PushAll<Raw, Async> {
     let payloads: Vec<Raw> = tasks.iter().map(|task| Raw(task.args.clone())).collect();
-    let mut push = queue.push_all(&payloads);
-    let Some(terms) = tasks.first().map(Terms::of) else { return push };
-    push = push.headers(terms.headers);
-    if terms.has_id {
-        push = push.ids(tasks.iter().filter_map(id));
-    }
-    if let Some(time) = terms.due {
-        push = push.at(time);
-    }
-    if let Some(priority) = terms.priority {
-        push = push.priority(priority);
-    }
-    if let Some(retries) = terms.retries {
-        push = push.retries(retries);
-    }
-    if let Some(time) = retain {
-        push = push.retain(time);
-    }
-    push
+    let push = queue.push_all(&payloads);
+    let Some((has_ids, due, priority, retries, headers)) = tasks.first().map(terms) else { return push };
+    let push = if has_ids { push.ids(tasks.iter().filter_map(id)) } else { push };
+    let push = due.into_iter().fold(push.headers(headers), PushAll::at);
+    let push = priority.into_iter().fold(push, PushAll::priority);
+    let push = retries.into_iter().fold(push, PushAll::retries);
+    retain.into_iter().fold(push, PushAll::retain)
 }
 
 /// Puts a task in the place of the message that has its id. One in flight is replaced when its delivery ends.

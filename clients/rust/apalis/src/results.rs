@@ -1,18 +1,16 @@
 //! Waiting for tasks with `DQ.AWAIT`.
 
-use crate::{manage, task, DqStorage};
-use apalis_core::backend::{Backend, TaskResult, WaitForCompletion};
+use crate::{manage, task, DqStorage, TaskCodec};
+use apalis_core::backend::{TaskResult, WaitForCompletion};
 use apalis_core::task::task_id::TaskId;
-use apalis_core::task::Task;
 use dq_client::{Error, Message, Raw, State};
 use futures_util::stream::{BoxStream, FuturesUnordered};
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
-impl<Args, C, Res> WaitForCompletion<Res> for DqStorage<Args, C>
+impl<Args: 'static, C: TaskCodec<Args>, Res> WaitForCompletion<Res> for DqStorage<Args, C>
 where
-    Self: Backend<Task = Task<Vec<u8>>, Error = Error> + Send,
     Res: DeserializeOwned + Send + 'static,
 {
     type ResultStream = BoxStream<'static, Result<TaskResult<Res>, Error>>;

@@ -5,7 +5,7 @@ use apalis_core::error::{AbortError, BoxDynError, DeferredError, RetryAfterError
 use apalis_core::task::Task;
 use apalis_core::worker::context::WorkerContext;
 use dq_client::{Error, Nack, Queue, Raw};
-use futures_util::future::{select, BoxFuture, Either};
+use futures_util::future::{pending, select, BoxFuture, Either};
 use futures_util::FutureExt;
 use serde::Serialize;
 use std::fmt;
@@ -28,36 +28,24 @@ impl fmt::Display for LeaseLost {
 
 impl std::error::Error for LeaseLost {}
 
-/// Acknowledges tasks that succeeded, and gives back those that failed. It is the outermost layer of a worker, so it sees the
-/// last result of a layer that retries.
+/// Acknowledges tasks that succeeded, and gives back those that failed: a layer, and with an inner service its service. It is
+/// the outermost layer of a worker, so it sees the last result of a layer that retries.
 #[derive(Clone, Debug)]
-pub struct SettleLayer {
-    queue: Queue<Raw>,
-    worker: WorkerContext,
+pub struct Settle<S = ()> {
+    pub(crate) inner: S,
+    pub(crate) queue: Queue<Raw>,
+    pub(crate) worker: WorkerContext,
 }
 
-impl SettleLayer {
-    pub(crate) fn new(queue: Queue<Raw>, worker: WorkerContext) -> SettleLayer {
-        SettleLayer { queue, worker }
+impl<S> Layer<S> for Settle {
+    type Service = Settle<S>;
+
+    fn layer(&self, inner: S) -> Settle<S> {
+        Settle { inner, queue: self.queue.clone(), worker: self.worker.clone() }
     }
 }
 
-impl<S> Layer<S> for SettleLayer {
-    type Service = SettleService<S>;
-
-    fn layer(&self, inner: S) -> SettleService<S> {
-        SettleService { inner, layer: self.clone() }
-    }
-}
-
-/// The service of a [`SettleLayer`].
-#[derive(Clone, Debug)]
-pub struct SettleService<S> {
-    inner: S,
-    layer: SettleLayer,
-}
-
-impl<S, Args> Service<Task<Args>> for SettleService<S>
+impl<S, Args> Service<Task<Args>> for Settle<S>
 where
     S: Service<Task<Args>>,
     S::Future: Send + 'static,
@@ -77,24 +65,14 @@ where
         let run = self.inner.call(task).map(|result| result.map_err(Into::into));
         // It was not delivered by a queue, but for example piped to the backend from a stream.
         let Some(held) = held else { return run.boxed() };
-        let SettleLayer { queue, worker } = self.layer.clone();
+        let (queue, worker) = (self.queue.clone(), self.worker.clone());
         async move {
             let first = context.attempt();
-            let lost = async {
-                match held.lost() {
-                    Some(lost) => drop(lost.await),
-                    None => std::future::pending().await,
-                }
-            };
-            let result = match select(pin!(run), pin!(lost)).await {
-                Either::Left((result, _)) => result,
-                Either::Right(_) => return Err(LeaseLost.into()),
-            };
+            let lost = held.lost().map_or(Either::Left(pending()), |lost| Either::Right(lost.map(drop)));
+            let Either::Left((result, _)) = select(pin!(run), lost).await else { return Err(LeaseLost.into()) };
             // A layer that has retried and then returned the error has given up, unless it did so because the worker stops.
             let has_given_up = context.attempt() > first + 1 && !worker.is_shutting_down();
-            let verdict = Verdict::of(&result, has_given_up);
-            held.release();
-            if verdict.report(&queue, &held).await? {
+            if report(&queue, &held, verdict(&result, has_given_up)).await? {
                 result
             } else {
                 Err(LeaseLost.into())
@@ -104,48 +82,38 @@ where
     }
 }
 
-/// What is reported to the server.
-enum Verdict {
-    /// With its result in JSON; `None` if it is null.
-    Done(Option<Vec<u8>>),
-    Failed(Nack),
+/// What is reported to the server: the result in JSON, which is `None` if it is null; or how the task is given back.
+fn verdict<R: Serialize>(result: &Result<R, BoxDynError>, has_given_up: bool) -> Result<Option<Vec<u8>>, Nack> {
+    let error = match result {
+        Ok(value) => return Ok(serde_json::to_vec(value).ok().filter(|json| json != b"null")),
+        Err(error) => error,
+    };
+    let cause = |error: &dyn std::error::Error| error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    Err(if let Some(abort) = error.downcast_ref::<AbortError>() {
+        Nack::reject().error(cause(abort))
+    } else if let Some(retry) = error.downcast_ref::<RetryAfterError>() {
+        Nack::retry().after(retry.get_duration()).error(cause(retry))
+    } else if let Some(deferred) = error.downcast_ref::<DeferredError>() {
+        Nack::give_back().after(Duration::ZERO).error(cause(deferred))
+    } else {
+        let nack = if has_given_up { Nack::reject() } else { Nack::retry() };
+        nack.error(error.to_string())
+    })
 }
 
-impl Verdict {
-    fn of<R: Serialize>(result: &Result<R, BoxDynError>, has_given_up: bool) -> Verdict {
-        let error = match result {
-            Ok(value) => return Verdict::Done(serde_json::to_vec(value).ok().filter(|json| json != b"null")),
-            Err(error) => error,
-        };
-        let cause =
-            |error: &dyn std::error::Error| error.source().map_or_else(|| error.to_string(), ToString::to_string);
-        if let Some(abort) = error.downcast_ref::<AbortError>() {
-            return Verdict::Failed(Nack::reject().error(cause(abort)));
+/// Returns false if the lease was lost before.
+async fn report(queue: &Queue<Raw>, held: &Held, verdict: Result<Option<Vec<u8>>, Nack>) -> Result<bool, Error> {
+    let receipt = &held.receipt;
+    let result = match verdict {
+        Err(nack) => return Ok(queue.nack(receipt, &nack).await?.is_some()),
+        Ok(None) => return queue.ack(receipt).await,
+        Ok(Some(result)) => result,
+    };
+    match queue.complete(receipt).result(&Raw(result)).await {
+        Err(error @ (Error::TooLarge(_) | Error::NoPermission(_))) => {
+            tracing::warn!(queue = queue.name(), %error, "a result cannot be kept");
+            queue.ack(receipt).await
         }
-        if let Some(retry) = error.downcast_ref::<RetryAfterError>() {
-            return Verdict::Failed(Nack::retry().after(retry.get_duration()).error(cause(retry)));
-        }
-        if let Some(deferred) = error.downcast_ref::<DeferredError>() {
-            return Verdict::Failed(Nack::give_back().after(Duration::ZERO).error(cause(deferred)));
-        }
-        let nack = if has_given_up { Nack::reject() } else { Nack::retry() };
-        Verdict::Failed(nack.error(error.to_string()))
-    }
-
-    /// False: the lease was lost before.
-    async fn report(self, queue: &Queue<Raw>, held: &Held) -> Result<bool, Error> {
-        let receipt = held.receipt();
-        let result = match self {
-            Verdict::Failed(nack) => return Ok(queue.nack(receipt, &nack).await?.is_some()),
-            Verdict::Done(None) => return queue.ack(receipt).await,
-            Verdict::Done(Some(result)) => result,
-        };
-        match queue.complete(receipt).result(&Raw(result)).await {
-            Err(error @ (Error::TooLarge(_) | Error::NoPermission(_))) => {
-                tracing::warn!(queue = queue.name(), %error, "a result cannot be kept");
-                queue.ack(receipt).await
-            }
-            reported => reported,
-        }
+        reported => reported,
     }
 }

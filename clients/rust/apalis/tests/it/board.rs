@@ -1,6 +1,6 @@
 //! What `apalis-board` needs, and the checks that apalis has for backends.
 
-use crate::{numbers, queue, until, with_server, Outcome, HOUR};
+use crate::{numbers, queue, until_held, with_server, Outcome, HOUR};
 use apalis_core::backend::codec::Codec;
 use apalis_core::backend::finalize::Durable;
 use apalis_core::backend::{
@@ -13,7 +13,6 @@ use apalis_core::worker::builder::WorkerBuilder;
 use apalis_core::worker::context::WorkerContext;
 use apalis_core::worker::service::task_fn_validator::check_fn_2;
 use apalis_dq::DqStorage;
-use dq_client::State;
 use serde_json::Value;
 
 fn page(status: Option<Status>, page: u32) -> Filter {
@@ -70,7 +69,7 @@ fn a_worker_is_listed_under_its_name_while_it_holds_a_task() {
             Outcome::Ok(())
         };
         let running = tokio::spawn(WorkerBuilder::new("ann").backend(storage.clone()).build(handler).run());
-        until("it is held", || async { queue(&client).len(Some(State::Inflight)).await.unwrap() == 1 }).await;
+        until_held(&queue(&client)).await;
         assert_eq!(storage.list_workers().await.unwrap()[0].id, "ann");
         running.abort();
     });

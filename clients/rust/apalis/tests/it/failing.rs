@@ -1,17 +1,13 @@
 //! Tasks that fail: who decides whether they run again.
 
-use crate::{next, numbers, queue, until, until_dead, with_server, Outcome, HOUR};
+use crate::{attempts, next, numbers, queue, until, until_dead, with_server, Outcome, HOUR};
 use apalis::layers::retry::RetryPolicy;
 use apalis::layers::WorkerBuilderExt;
 use apalis_core::backend::TaskSink;
 use apalis_core::error::{AbortError, DeferredError, RetryAfterError};
-use apalis_core::task::attempt::Attempt;
 use apalis_core::worker::builder::WorkerBuilder;
 use dq_client::{Client, Settings, State};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tokio::sync::mpsc::unbounded_channel;
 
 /// Retries come at once, and there are `retries` of them.
 async fn declare(client: &Client, retries: i32) {
@@ -61,13 +57,9 @@ fn a_panic_that_apalis_catches_is_dead_at_once() {
 fn without_a_retry_layer_the_queue_retries() {
     with_server(|client| async move {
         declare(&client, 2).await;
-        let (sender, mut received) = unbounded_channel();
+        let (handler, mut received) = attempts(|_| Err("mailbox full".into()));
         let mut storage = numbers(&client);
         storage.push(1).await.unwrap();
-        let handler = move |_: u32, attempt: Attempt| {
-            let _ = sender.send(attempt.current());
-            async { Outcome::Err("mailbox full".into()) }
-        };
         let running = tokio::spawn(WorkerBuilder::new("w").backend(storage).build(handler).run());
         for attempt in 1..=3 {
             assert_eq!(next(&mut received).await, attempt);
@@ -83,13 +75,9 @@ fn without_a_retry_layer_the_queue_retries() {
 fn what_a_retry_layer_gives_up_is_not_retried_again() {
     with_server(|client| async move {
         declare(&client, 5).await;
-        let (sender, mut received) = unbounded_channel();
+        let (handler, mut received) = attempts(|_| Err("mailbox full".into()));
         let mut storage = numbers(&client);
         storage.push(1).await.unwrap();
-        let handler = move |_: u32, attempt: Attempt| {
-            let _ = sender.send(attempt.current());
-            async { Outcome::Err("mailbox full".into()) }
-        };
         let worker = WorkerBuilder::new("w").backend(storage).retry(RetryPolicy::retries(2)).build(handler);
         let running = tokio::spawn(worker.run());
         until_dead(&queue(&client), 1).await;
@@ -119,20 +107,10 @@ fn a_task_may_say_when_it_runs_again() {
 fn a_task_that_is_deferred_is_not_counted() {
     with_server(|client| async move {
         declare(&client, 0).await;
-        let (sender, mut received) = unbounded_channel();
         let mut storage = numbers(&client);
         storage.push(1).await.unwrap();
-        let runs = Arc::new(AtomicUsize::new(0));
-        let handler = move |_: u32, attempt: Attempt| {
-            let (sent, run) = (sender.send(attempt.current()), runs.fetch_add(1, Ordering::Relaxed));
-            async move {
-                sent?;
-                if run < 3 {
-                    return Outcome::Err(DeferredError::new("not yet").into());
-                }
-                Ok(())
-            }
-        };
+        let (handler, mut received) =
+            attempts(|runs| if runs < 3 { Err(DeferredError::new("not yet").into()) } else { Ok(()) });
         let worker = WorkerBuilder::new("w").backend(storage).build(handler);
         let running = tokio::spawn(worker.run());
         until("it is done", || async { queue(&client).info().await.unwrap().unwrap().totals.acked == 1 }).await;

@@ -1,10 +1,11 @@
 //! Workers that die, tasks that are slow, and workers that stop.
 
 use crate::support::{Process, Server};
-use crate::{next, numbers, queue, until, until_empty, with_client, with_server, Outcome, HOUR};
+use crate::{
+    attempts, next, numbers, queue, sleeps, until, until_empty, until_held, with_client, with_server, Outcome, HOUR,
+};
 use apalis::layers::WorkerBuilderExt;
 use apalis_core::backend::TaskSink;
-use apalis_core::task::attempt::Attempt;
 use apalis_core::task::builder::TaskBuilder;
 use apalis_core::task::task_id::TaskId;
 use apalis_core::worker::builder::WorkerBuilder;
@@ -24,20 +25,13 @@ const URL: &str = "APALIS_DQ_TEST_URL";
 fn holds_a_task_until_it_is_killed() {
     let client = Client::open(&std::env::var(URL).unwrap()).unwrap();
     let storage = numbers(&client).lease(LEASE);
-    let worker = WorkerBuilder::new("first").backend(storage).build(|_: u32| async {
-        tokio::time::sleep(HOUR).await;
-        Outcome::Ok(())
-    });
+    let worker = WorkerBuilder::new("first").backend(storage).build(sleeps);
     tokio::runtime::Runtime::new().unwrap().block_on(worker.run()).unwrap();
 }
 
 /// Handles what is delivered, and returns the attempt of the first task.
 async fn attempt_of_next(client: &Client) -> usize {
-    let (sender, mut received) = unbounded_channel();
-    let handler = move |_: u32, attempt: Attempt| {
-        let _ = sender.send(attempt.current());
-        async { Outcome::Ok(()) }
-    };
+    let (handler, mut received) = attempts(|_| Ok(()));
     let running = tokio::spawn(WorkerBuilder::new("second").backend(numbers(client)).build(handler).run());
     let attempt = next(&mut received).await;
     until_empty(&queue(client)).await;
@@ -55,7 +49,7 @@ fn the_task_of_a_worker_that_was_killed_is_delivered_again_after_its_lease() {
             .args(["--exact", "leases::holds_a_task_until_it_is_killed", "--ignored"])
             .env(URL, server_url(&client).await);
         let mut first = Process(first.spawn().unwrap());
-        until("it is held", || async { queue(&client).len(Some(State::Inflight)).await.unwrap() == 1 }).await;
+        until_held(&queue(&client)).await;
         // It is held for longer than its lease.
         tokio::time::sleep(2 * LEASE).await;
         assert_eq!(queue(&client).info().await.unwrap().unwrap().totals.lease_expired, 0);
@@ -73,12 +67,9 @@ fn the_task_of_a_worker_that_was_dropped_is_delivered_again_after_its_lease() {
     with_server(|client| async move {
         numbers(&client).push(1).await.unwrap();
         let storage = numbers(&client).lease(LEASE);
-        let worker = WorkerBuilder::new("first").backend(storage).build(|_: u32| async {
-            tokio::time::sleep(HOUR).await;
-            Outcome::Ok(())
-        });
+        let worker = WorkerBuilder::new("first").backend(storage).build(sleeps);
         let running = tokio::spawn(worker.run());
-        until("it is held", || async { queue(&client).len(Some(State::Inflight)).await.unwrap() == 1 }).await;
+        until_held(&queue(&client)).await;
         running.abort();
         assert_eq!(attempt_of_next(&client).await, 2);
     });
@@ -100,6 +91,25 @@ fn a_task_that_blocks_its_runtime_for_longer_than_its_lease_keeps_it() {
             info.totals.acked == 1
         })
         .await;
+        running.abort();
+    });
+}
+
+#[test]
+fn tasks_that_wait_in_a_worker_keep_their_leases() {
+    with_server(|client| async move {
+        numbers(&client).push_bulk(vec![1, 2, 3]).await.unwrap();
+        let handler = |_: u32| async {
+            tokio::time::sleep(LEASE).await;
+            Outcome::Ok(())
+        };
+        let worker = WorkerBuilder::new("w").backend(numbers(&client).lease(LEASE)).concurrency(1).build(handler);
+        let running = tokio::spawn(worker.run());
+        until("all are in the worker", || async { queue(&client).len(Some(State::Inflight)).await.unwrap() == 3 })
+            .await;
+        until_empty(&queue(&client)).await;
+        let totals = queue(&client).info().await.unwrap().unwrap().totals;
+        assert_eq!((totals.delivered, totals.acked, totals.lease_expired), (3, 3, 0));
         running.abort();
     });
 }
@@ -133,7 +143,7 @@ fn the_work_on_a_cancelled_task_ends() {
         };
         let worker = WorkerBuilder::new("w").backend(numbers(&client).lease(LEASE)).on_event(report).build(handler);
         let running = tokio::spawn(worker.run());
-        until("it is held", || async { queue(&client).len(Some(State::Inflight)).await.unwrap() == 1 }).await;
+        until_held(&queue(&client)).await;
         queue(&client).cancel("a").await.unwrap();
         next(&mut ended).await;
         assert_eq!(next(&mut error).await, apalis_dq::LeaseLost.to_string());

@@ -21,12 +21,15 @@ mod managing;
 mod pushing;
 
 use apalis_core::error::BoxDynError;
+use apalis_core::task::attempt::Attempt;
 use apalis_dq::DqStorage;
 use dq_client::{Client, Queue, Raw, State};
-use std::future::Future;
+use std::future::{Future, Ready};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::{patience, Server};
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -69,6 +72,28 @@ async fn until_empty(queue: &Queue<Raw>) {
 
 async fn until_dead(queue: &Queue<Raw>, count: u64) {
     until("messages are dead", || async { queue.len(Some(State::Dead)).await.unwrap() == count }).await;
+}
+
+/// A handler that reports its attempts, and returns what `outcome` makes of the number of its runs before.
+fn attempts(
+    outcome: fn(usize) -> Outcome,
+) -> (impl Fn(u32, Attempt) -> Ready<Outcome> + Clone + Send + 'static, UnboundedReceiver<usize>) {
+    let ((sender, received), runs) = (unbounded_channel(), Arc::new(AtomicUsize::new(0)));
+    let handler = move |_: u32, attempt: Attempt| {
+        let _ = sender.send(attempt.current());
+        std::future::ready(outcome(runs.fetch_add(1, Ordering::Relaxed)))
+    };
+    (handler, received)
+}
+
+/// A handler that does not end.
+async fn sleeps(_: u32) -> Outcome {
+    tokio::time::sleep(HOUR).await;
+    Ok(())
+}
+
+async fn until_held(queue: &Queue<Raw>) {
+    until("it is held", || async { queue.len(Some(State::Inflight)).await.unwrap() == 1 }).await;
 }
 
 /// The next value that a handler has sent.
