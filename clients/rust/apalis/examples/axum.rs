@@ -10,12 +10,13 @@
 
 use apalis::prelude::*;
 use apalis_board::axum::framework::{ApiBuilder, RegisterRoute};
+use apalis_board::axum::sse::TracingBroadcaster;
 use apalis_board::axum::ui::ServeUI;
 use apalis_dq::{DqStorage, DueAt};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use std::time::{Duration, SystemTime};
 
 const DELAY: Duration = Duration::from_secs(10);
@@ -51,10 +52,13 @@ async fn main() -> Result<(), BoxDynError> {
     let mails: DqStorage<Mail> = DqStorage::new(client.clone(), "mail").retain(Duration::from_secs(3600));
     // Done mails have no arguments, so the board reads any value.
     let shown: DqStorage<serde_json::Value> = DqStorage::new(client, "mail");
+    let board = ApiBuilder::new(Router::new()).register("mail", shown).build();
+    // The board counts as unhealthy without a stream of events, even if nothing is sent to it.
+    let board = board.layer(Extension(TracingBroadcaster::create()));
     let app = Router::new()
         .route("/mails", post(accept))
         .with_state(mails.clone())
-        .nest("/api/v1", ApiBuilder::new(Router::new()).register("mail", shown).build())
+        .nest("/api/v1", board)
         .fallback_service(ServeUI::new());
     let listener = tokio::net::TcpListener::bind(or("LISTEN", "127.0.0.1:3000")).await?;
     let worker = WorkerBuilder::new("mailer").backend(mails).concurrency(64).build(send);
