@@ -71,13 +71,11 @@ pub enum Error {
 
 impl Error {
     /// Whether the same command may succeed if it is sent again later.
-    #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self, Error::Unavailable(_) | Error::Connect(_) | Error::Lost(_))
     }
 
     /// Whether it is unknown if the server executed the command.
-    #[must_use]
     pub fn may_have_been_executed(&self) -> bool {
         matches!(self, Error::Lost(_))
     }

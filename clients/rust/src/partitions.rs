@@ -5,7 +5,6 @@ use crate::mode::Mode;
 use crate::murmur3::murmur3;
 use crate::payload::Encode;
 use crate::queue::{Info, Push, Queue};
-use std::fmt;
 
 /// A topic over n queues `{topic:0}` … `{topic:n-1}`, which a cluster spreads over its shards.
 ///
@@ -21,6 +20,7 @@ use std::fmt;
 /// orders.push("customer-17", &"close order 1001".to_owned()).await?;
 /// # Ok(()) }
 /// ```
+#[derive(Debug)]
 pub struct Partitions<T, M> {
     client: Client<M>,
     topic: String,
@@ -29,26 +29,22 @@ pub struct Partitions<T, M> {
 
 impl<T: 'static, M: Mode> Partitions<T, M> {
     /// The topic of this name over `count` queues, at least one.
-    #[must_use]
     pub fn new(client: &Client<M>, topic: &str, count: u32) -> Partitions<T, M> {
         let queues = (0..count.max(1)).map(|number| client.queue(format!("{{{topic}:{number}}}"))).collect();
         Partitions { client: client.clone(), topic: topic.to_owned(), queues }
     }
 
     /// The name of the topic.
-    #[must_use]
     pub fn topic(&self) -> &str {
         &self.topic
     }
 
     /// The queues, in the order of their numbers.
-    #[must_use]
     pub fn queues(&self) -> &[Queue<T, M>] {
         &self.queues
     }
 
     /// The number of the partition that has this key.
-    #[must_use]
     pub fn number_of(&self, key: impl AsRef<[u8]>) -> usize {
         let hash = usize::try_from(murmur3(key.as_ref(), 0)).unwrap_or_default();
         hash % self.queues.len()
@@ -83,12 +79,6 @@ impl<T: Encode + 'static, M: Mode> Partitions<T, M> {
 impl<T, M: Clone> Clone for Partitions<T, M> {
     fn clone(&self) -> Partitions<T, M> {
         Partitions { client: self.client.clone(), topic: self.topic.clone(), queues: self.queues.clone() }
-    }
-}
-
-impl<T, M> fmt::Debug for Partitions<T, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Partitions").field("topic", &self.topic).field("count", &self.queues.len()).finish()
     }
 }
 

@@ -255,7 +255,6 @@ macro_rules! words {
             pub const ALL: [$name; [$($word),*].len()] = [$($name::$variant),*];
 
             /// The word for it in commands and replies.
-            #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $word,)*

@@ -2,8 +2,7 @@
 
 use super::link::{subscribe, Link};
 use super::options::Options;
-use super::routing::{key_of, redirect};
-use super::slots::{slot_of, Slots};
+use super::routing::{key_of, redirect, slot_of, Slots};
 use super::url::{Address, Topology};
 use super::{sentinel, Backoff};
 use crate::reply;

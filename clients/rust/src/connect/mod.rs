@@ -6,7 +6,6 @@ mod link;
 mod options;
 mod routing;
 mod sentinel;
-mod slots;
 #[cfg(not(feature = "tls"))]
 #[path = "no_tls.rs"]
 mod tls;
@@ -85,7 +84,6 @@ impl<M: Mode> Client<M> {
     }
 
     /// The same client with the other face.
-    #[must_use]
     pub fn face<N: Mode>(&self) -> Client<N> {
         Client { core: Arc::clone(&self.core), io: self.io.clone(), mode: PhantomData }
     }
@@ -139,7 +137,6 @@ impl<M: Mode> Client<M> {
     }
 
     /// Whether this is a client of a cluster.
-    #[must_use]
     pub fn is_cluster(&self) -> bool {
         matches!(self.core.options.target.topology, Topology::Cluster(_))
     }

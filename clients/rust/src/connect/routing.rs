@@ -1,8 +1,10 @@
-//! The key of a command, and where a cluster redirects it.
+//! The key of a command, and which node of a cluster has it.
 
-use super::slots::redirection;
 use super::url::Address;
+use crate::reply::{row, Field};
+use crate::Error;
 use redis::{Arg, Cmd, Value};
+use std::collections::BTreeMap;
 
 /// Commands without a key.
 const KEYLESS: [&str; 19] = [
@@ -29,7 +31,77 @@ pub(super) fn key_of(command: &Cmd) -> Option<Vec<u8>> {
     word(place).map(<[u8]>::to_vec)
 }
 
-/// The slot and its node if the reply is a redirection, and whether it is for good.
+const SLOTS: u16 = 16384;
+
+/// The hash slot of a key: CRC16 of the part between the first `{` and the next `}`, if there is one, else of all of it.
+pub(crate) fn slot_of(key: &[u8]) -> u16 {
+    let tag = key.iter().position(|&byte| byte == b'{').and_then(|open| {
+        let rest = key.get(open + 1..)?;
+        let close = rest.iter().position(|&byte| byte == b'}')?;
+        rest.get(..close).filter(|tag| !tag.is_empty())
+    });
+    crc16(tag.unwrap_or(key)) % SLOTS
+}
+
+/// CRC-16/XMODEM.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, &byte| {
+        (0..8)
+            .fold(crc ^ (u16::from(byte) << 8), |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 })
+    })
+}
+
+row! { Range { first: u16, last: u16, master: Node, } }
+row! { Node { host: Option<String>, port: u16, } }
+
+/// The known layout of a cluster: ranges of slots, each by its first slot.
+#[derive(Default)]
+pub(crate) struct Slots {
+    ranges: BTreeMap<u16, (u16, Address)>,
+    /// Slots that have moved since the ranges were read.
+    moved: BTreeMap<u16, Address>,
+}
+
+impl Slots {
+    /// Reads the reply of `CLUSTER SLOTS`, which `asked` sent: it leaves out its own host if it does not know it.
+    pub fn read(reply: Value, asked: &Address) -> Result<Slots, Error> {
+        let mut slots = Slots::default();
+        for Range { first, last, master: Node { host, port } } in <Vec<Range>>::read(reply)? {
+            slots.ranges.insert(first, (last, address_of(&host.unwrap_or_default(), port, asked)));
+        }
+        Ok(slots)
+    }
+
+    pub fn node_of(&self, slot: u16) -> Option<&Address> {
+        let in_range = || {
+            let (_, (last, address)) = self.ranges.range(..=slot).next_back()?;
+            (slot <= *last).then_some(address)
+        };
+        self.moved.get(&slot).or_else(in_range)
+    }
+
+    pub fn learn(&mut self, slot: u16, address: Address) {
+        self.moved.insert(slot, address);
+    }
+
+    /// The masters, each once.
+    pub fn nodes(&self) -> Vec<Address> {
+        let mut nodes: Vec<Address> =
+            self.ranges.values().map(|(_, address)| address).chain(self.moved.values()).cloned().collect();
+        nodes.sort();
+        nodes.dedup();
+        nodes
+    }
+}
+
+fn address_of(host: &str, port: u16, asked: &Address) -> Address {
+    match asked {
+        Address::Tcp(own, _) if host.is_empty() || host == "?" => Address::Tcp(own.clone(), port),
+        _ => Address::Tcp(host.to_owned(), port),
+    }
+}
+
+/// The slot and its node if the reply is a redirection, `MOVED slot host:port` or `ASK slot host:port`, and whether it is for good.
 pub(super) fn redirect(reply: &Value, asked: &Address) -> Option<(u16, Address, bool)> {
     let Value::ServerError(error) = reply else { return None };
     let is_final = match error.code() {
@@ -37,13 +109,16 @@ pub(super) fn redirect(reply: &Value, asked: &Address) -> Option<(u16, Address, 
         "ASK" => false,
         _ => return None,
     };
-    let (slot, address) = redirection(error.details()?, asked)?;
-    Some((slot, address, is_final))
+    let (slot, address) = error.details()?.split_once(' ')?;
+    let (host, port) = address.rsplit_once(':')?;
+    Some((slot.parse().ok()?, address_of(host.trim_matches(['[', ']']), port.parse().ok()?, asked), is_final))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::key_of;
+    use super::{key_of, redirect, slot_of, Slots};
+    use crate::connect::url::Address;
+    use redis::Value;
 
     #[test]
     fn a_pop_of_several_queues_goes_to_the_server_of_the_first() {
@@ -53,5 +128,35 @@ mod tests {
         assert_eq!(key(&["DQ.PUSH", "q", "payload"]), Some(b"q".to_vec()));
         assert_eq!(key(&["EVAL", "return 1", "1", "q"]), Some(b"q".to_vec()));
         assert_eq!(key(&["INFO", "dq"]), None);
+    }
+
+    #[test]
+    fn a_key_has_the_slot_that_servers_compute() {
+        assert_eq!(slot_of(b"123456789"), 0x31c3);
+        assert_eq!(slot_of(b"foo{hash_tag}"), slot_of(b"hash_tag"));
+        assert_eq!(slot_of(b"foo{}{bar}"), 8363);
+        assert_eq!(slot_of(b"foo{{bar}}zap"), slot_of(b"{bar"));
+        assert_eq!(slot_of(b""), 0);
+    }
+
+    #[test]
+    fn slots_are_found_in_ranges_and_after_a_move() {
+        let asked = Address::Tcp("seed".to_owned(), 1);
+        let node = |host: Value, port| Value::Array(vec![host, Value::Int(port), Value::BulkString(b"id".to_vec())]);
+        let range = |first, last, node| Value::Array(vec![Value::Int(first), Value::Int(last), node]);
+        let reply = Value::Array(vec![
+            range(0, 99, node(Value::Nil, 7000)),
+            range(200, 300, node(Value::BulkString(b"b".to_vec()), 7001)),
+        ]);
+        let mut slots = Slots::read(reply, &asked).unwrap();
+        let (a, b) = (Address::Tcp("seed".to_owned(), 7000), Address::Tcp("b".to_owned(), 7001));
+        assert_eq!((slots.node_of(99), slots.node_of(100), slots.node_of(200)), (Some(&a), None, Some(&b)));
+        let redirected = |error: &[u8]| redirect(&redis::parse_redis_value(error).unwrap(), &asked);
+        let (slot, address, is_final) = redirected(b"-MOVED 99 b:7001\r\n").unwrap();
+        assert!(is_final);
+        slots.learn(slot, address);
+        assert_eq!(slots.node_of(99), Some(&b));
+        assert_eq!(redirected(b"-ASK 5 :7002\r\n"), Some((5, Address::Tcp("seed".to_owned(), 7002), false)));
+        assert_eq!(redirected(b"-ERR 5 :7002\r\n"), None);
     }
 }

@@ -83,14 +83,12 @@ fn of_server(wrong: &CertificateError) -> String {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "not valid yet: set the clock of this machine"
         }
-        CertificateError::NotValidForName => "for another name: connect by the name in it",
         CertificateError::NotValidForNameContext { expected, presented } => {
             // They come as DnsName("name").
             let names: Vec<_> = presented.iter().filter_map(|name| name.split('"').nth(1)).collect();
             let names = if names.is_empty() { "no name at all".to_owned() } else { names.join(", ") };
             &format!("not for {}, but for {names}: connect by a name in it", expected.to_str())
         }
-        CertificateError::Revoked => "revoked",
         // webpki has no public type for it.
         CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
             "that of an authority (CA:TRUE), which no server may use: sign one for the server with it"

@@ -10,13 +10,11 @@ pub struct Headers(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl Headers {
     /// The value of the header with this name.
-    #[must_use]
     pub fn get(&self, name: impl AsRef<[u8]>) -> Option<&[u8]> {
         self.0.get(name.as_ref()).map(Vec::as_slice)
     }
 
     /// The value of the header with this name, if it is UTF-8.
-    #[must_use]
     pub fn text(&self, name: impl AsRef<[u8]>) -> Option<&str> {
         self.get(name).and_then(|value| std::str::from_utf8(value).ok())
     }
@@ -27,7 +25,6 @@ impl Headers {
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -32,7 +32,6 @@ macro_rules! name {
     ($name:ident) => {
         impl $name {
             /// The text, or `None` if the bytes are not UTF-8.
-            #[must_use]
             pub fn as_str(&self) -> Option<&str> {
                 std::str::from_utf8(&self.0).ok()
             }

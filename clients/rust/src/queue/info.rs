@@ -163,14 +163,12 @@ pub struct Histogram {
 
 impl Histogram {
     /// How many times were measured.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.last().map_or(0, |(_, count)| *count)
     }
 
     /// The upper bound of the bucket below which this share of the times lies, such as 0.99. `None` if there are no times, or
     /// if it is beyond all bounds.
-    #[must_use]
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         #[allow(clippy::cast_precision_loss, reason = "an estimate by buckets")]
         let reaches = |count: u64| count as f64 >= share * self.count() as f64;

@@ -149,13 +149,11 @@ impl Part for Option<Recurring> {
 
 impl<T> Message<T> {
     /// The payload as the queue holds it. Empty for a done message: its payload is dropped.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.bytes.as_deref().unwrap_or_default()
     }
 
     /// Done: the result as the queue holds it; `None` if the message was completed without one.
-    #[must_use]
     pub fn result_bytes(&self) -> Option<&[u8]> {
         self.result.as_deref()
     }

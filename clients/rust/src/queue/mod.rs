@@ -51,13 +51,11 @@ impl<M: Mode> Client<M> {
 
 impl<T, M> Queue<T, M> {
     /// The name of the queue.
-    #[must_use]
     pub fn name(&self) -> String {
         String::from_utf8_lossy(&self.key).into_owned()
     }
 
     /// The name of the queue as the server has it.
-    #[must_use]
     pub fn key(&self) -> &[u8] {
         &self.key
     }

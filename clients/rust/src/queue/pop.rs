@@ -56,7 +56,6 @@ reply! {
 
 impl<T> Delivery<T> {
     /// The payload as the queue holds it.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -23,7 +23,6 @@ pub enum Pushed {
 
 impl Pushed {
     /// The id of the new message; `None` if it was a duplicate.
-    #[must_use]
     pub fn id(self) -> Option<Id> {
         match self {
             Pushed::New(id) => Some(id),

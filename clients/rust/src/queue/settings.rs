@@ -159,7 +159,6 @@ pub struct Forward(Vec<String>);
 
 impl Forward {
     /// The target in the words of the setting.
-    #[must_use]
     pub fn to<W: Into<String>>(words: impl IntoIterator<Item = W>) -> Forward {
         Forward(words.into_iter().map(Into::into).collect())
     }
