@@ -23,7 +23,6 @@ use crate::queue::{Info, Push, Queue};
 #[derive(Debug)]
 pub struct Partitions<T, M> {
     client: Client<M>,
-    topic: String,
     queues: Vec<Queue<T, M>>,
 }
 
@@ -31,12 +30,7 @@ impl<T: 'static, M: Mode> Partitions<T, M> {
     /// The topic of this name over `count` queues, at least one.
     pub fn new(client: &Client<M>, topic: &str, count: u32) -> Partitions<T, M> {
         let queues = (0..count.max(1)).map(|number| client.queue(format!("{{{topic}:{number}}}"))).collect();
-        Partitions { client: client.clone(), topic: topic.to_owned(), queues }
-    }
-
-    /// The name of the topic.
-    pub fn topic(&self) -> &str {
-        &self.topic
+        Partitions { client: client.clone(), queues }
     }
 
     /// The queues, in the order of their numbers.
@@ -78,7 +72,7 @@ impl<T: Encode + 'static, M: Mode> Partitions<T, M> {
 
 impl<T, M: Clone> Clone for Partitions<T, M> {
     fn clone(&self) -> Partitions<T, M> {
-        Partitions { client: self.client.clone(), topic: self.topic.clone(), queues: self.queues.clone() }
+        Partitions { client: self.client.clone(), queues: self.queues.clone() }
     }
 }
 

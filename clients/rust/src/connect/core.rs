@@ -233,7 +233,7 @@ impl Core {
     /// Opens a connection that receives the messages of these channels, to the server of the key.
     pub async fn subscribe(&self, key: &[u8], channels: &[Vec<u8>]) -> Result<PubSub, Error> {
         let address = self.route(Some(key)).await?;
-        subscribe(&address, &self.options, &self.options.target.credentials, channels).await
+        subscribe(&address, &self.options, channels).await
     }
 
     /// Notes where a command was redirected, or that the server has failed. Returns whether it was redirected.

@@ -47,9 +47,18 @@ impl Link {
         let (address, opened, answered) = (address.clone(), Instant::now(), Arc::default());
         let mut link = Link { connection, address, id: None, is_master: true, opened, answered };
         match link.greet(options, credentials).await {
-            Err(error @ Error::Connect(_)) if options.target.tls => {
-                let problem = tls::alert(client, options.connect_timeout).await;
-                Err(problem.map_or(error, |problem| Error::Certificate(format!("{}: {problem}", link.address))))
+            // A connection that is lost here has lost no command.
+            Err(Error::Lost(text)) => {
+                let is_tls = options.target.tls;
+                let problem = if is_tls { tls::alert(client, options.connect_timeout).await } else { None };
+                let hint = match (is_tls, text.ends_with(NO_REPLY)) {
+                    // It waits for the rest of what it takes for a command.
+                    (true, true) => "; the server may not speak TLS on this port",
+                    (false, false) => "; the server may expect TLS, and so rediss://",
+                    (true, false) | (false, true) => "",
+                };
+                let certificate = |problem| Error::Certificate(format!("{}: {problem}", link.address));
+                Err(problem.map_or_else(|| Error::Connect(text + hint), certificate))
             }
             greeted => greeted.map(|()| link),
         }
@@ -67,20 +76,6 @@ impl Link {
         if !name.is_empty() {
             hello.arg("SETNAME").arg(&name);
         }
-        // A connection that is lost here has lost no command.
-        let is_tls = options.target.tls;
-        let lost = |error| match error {
-            Error::Lost(text) => {
-                let hint = match (is_tls, text.ends_with(NO_REPLY)) {
-                    // It waits for the rest of what it takes for a command.
-                    (true, true) => "; the server may not speak TLS on this port",
-                    (false, false) => "; the server may expect TLS, and so rediss://",
-                    (true, false) | (false, true) => "",
-                };
-                Error::Connect(text + hint)
-            }
-            other => other,
-        };
         // A sentinel has no role, and no databases.
         let role = match self.ask(&hello, options.connect_timeout).await {
             Ok(greeting) => {
@@ -88,8 +83,8 @@ impl Link {
                 self.id = Some(greeting.get("id")?);
                 greeting.get("role")?
             }
-            Err(Error::Server(_)) => self.greet_without_hello(options, credentials, &name).await.map_err(lost)?,
-            Err(error) => return Err(lost(error)),
+            Err(Error::Server(_)) => self.greet_without_hello(options, credentials, &name).await?,
+            Err(error) => return Err(error),
         };
         self.is_master = role.as_deref() == Some("master");
         let database = options.target.database;
@@ -100,7 +95,7 @@ impl Link {
                     "{} has no database {database}: the number in the URL is from 0 to below the setting databases ({text})",
                     self.address
                 )),
-                other => lost(other),
+                other => other,
             })?;
         }
         Ok(())
@@ -174,13 +169,8 @@ impl Link {
 }
 
 /// Opens a connection that receives the messages of these channels.
-pub(crate) async fn subscribe(
-    address: &Address,
-    options: &Options,
-    credentials: &Credentials,
-    channels: &[Vec<u8>],
-) -> Result<PubSub, Error> {
-    let mut settings = RedisConnectionInfo::default();
+pub(crate) async fn subscribe(address: &Address, options: &Options, channels: &[Vec<u8>]) -> Result<PubSub, Error> {
+    let (mut settings, credentials) = (RedisConnectionInfo::default(), &options.target.credentials);
     if let Some(password) = &credentials.password {
         settings = settings.set_password(password);
     }

@@ -30,13 +30,13 @@ impl<T: 'static, M: Mode> Group<T, M> {
         /// Suspends the deliveries of the group, for a time or until [`Group::resume`], whether or not it has messages.
         ///
         /// # Errors
-        /// [`Error::NoQueue`] if the queue does not exist.
+        /// [`Error::NoQueue`](crate::Error::NoQueue) if the queue does not exist.
         harmless pause(time: Option<Duration>) -> ()
             = "DQ.PAUSE".word("GROUP").word(&self.name).maybe("FOR", time.map(millis));
         /// Resumes the deliveries of the group.
         ///
         /// # Errors
-        /// [`Error::NoQueue`] if the queue does not exist.
+        /// [`Error::NoQueue`](crate::Error::NoQueue) if the queue does not exist.
         harmless resume() -> () = "DQ.RESUME".word("GROUP").word(&self.name);
     }
 }
