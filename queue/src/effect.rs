@@ -58,7 +58,26 @@ pub struct Image<'a> {
     pub batch: Option<&'a [u8]>,
 }
 
-impl Image<'_> {
+impl<'a> Image<'a> {
+    /// A message that has a payload and nothing else.
+    #[inline(always)]
+    pub(super) fn new(record: Record, payload: &'a [u8]) -> Image<'a> {
+        Image {
+            record,
+            name: None,
+            payload,
+            errors: None,
+            group: None,
+            origin: None,
+            retain: None,
+            recurring: None,
+            headers: None,
+            checkpoint: None,
+            consumer: None,
+            batch: None,
+        }
+    }
+
     /// Whether a push could have created this message.
     pub(super) fn is_new(&self) -> bool {
         let has_past = self.record.attempts > 0 || self.errors.is_some() || self.checkpoint.is_some();

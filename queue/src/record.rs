@@ -220,6 +220,23 @@ pub struct Record {
 }
 
 impl Record {
+    /// A message that waits to be delivered for the first time, with the priority 0 and no lease of its own. A time to
+    /// live of zero is none; it begins at `now` or when the message is due.
+    #[inline(always)]
+    pub(super) fn new(sequence: Sequence, due: UnixMs, retries: Retries, ttl: DurationMs, now: UnixMs) -> Record {
+        Record {
+            sequence,
+            due,
+            priority: 0,
+            retries,
+            lease: None,
+            ttl: (!ttl.is_zero()).then(|| Ttl::starting(ttl, due, now)),
+            attempts: 0,
+            phase: Phase::Waiting,
+            recurring: false,
+        }
+    }
+
     /// The state at `now`, which follows from this record and the time alone.
     pub fn state_at(&self, now: UnixMs) -> State {
         // The instant at which its lease ended, if it was leased. A message in flight neither expires nor is delivered

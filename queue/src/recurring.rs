@@ -14,7 +14,7 @@ use super::settings::{Retries, MAX_LENGTH};
 use super::time::{DurationMs, UnixMs};
 
 /// The times of a recurring message, as a client declared them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Series {
     /// When it becomes due.
     pub rule: Rule,

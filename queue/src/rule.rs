@@ -32,6 +32,13 @@ pub enum Rule {
     },
 }
 
+impl Default for Rule {
+    /// A rule that never fires.
+    fn default() -> Self {
+        Rule::Every { every: DurationMs::ZERO, offset: DurationMs::ZERO }
+    }
+}
+
 impl Rule {
     /// The first instant of the rule that is later than `now`; `None` if there is none that a queue can represent.
     pub fn next_after(&self, now: UnixMs) -> Option<UnixMs> {

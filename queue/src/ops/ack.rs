@@ -1,12 +1,8 @@
 //! Acknowledging: a delivered message is removed because it is completed. A done message may be retained for a time.
 
+use super::{At, DurationMs, Ended, Queue, Record, Sequence, State, UnixMs};
 use crate::done::RESULT_MAX;
-use crate::id::{Sequence, Target};
-use crate::record::{Record, State};
-use crate::recurring::Ended;
-use crate::store::At;
-use crate::time::{DurationMs, UnixMs};
-use crate::Queue;
+use crate::id::Target;
 
 /// The result of an ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,7 @@
 //! the timer processes the rest. What a call says about a single message is always exact, since it follows from the
 //! record of that message.
 
-use crate::time::UnixMs;
-use crate::Queue;
-
+use super::{Queue, UnixMs};
 /// The largest number of overdue leases and TTLs that one call ends: about a millisecond of work, and less than two if
 /// the messages are not in the CPU's cache.
 pub(crate) const PILED_MAX: usize = 2048;

@@ -1,8 +1,7 @@
 //! Changing the settings.
 
+use super::{Queue, UnixMs};
 use crate::settings::Settings;
-use crate::time::UnixMs;
-use crate::Queue;
 use std::sync::Arc;
 
 impl Queue {

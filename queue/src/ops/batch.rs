@@ -6,17 +6,13 @@
 //! so in an effect ([`Queue::end_failed_runs`]).
 
 use super::dedupe::Ids;
+use super::{At, Loss, Phase, Queue, Record, Sequence, Spans, StateKind, UnixMs};
 use crate::batches::{Batch, BatchState, Batches, Entry, FollowUp, MemberEnd};
 use crate::effect::Image;
 use crate::headers::HeaderBlock;
-use crate::id::{BatchId, Floor, Sequence};
-use crate::lost::Loss;
+use crate::id::{BatchId, Floor};
 use crate::origin::Origin;
-use crate::record::{Phase, Record, StateKind, Ttl};
-use crate::spans::Spans;
-use crate::store::{At, Placement};
-use crate::time::UnixMs;
-use crate::Queue;
+use crate::store::Placement;
 
 /// The result of closing a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -308,31 +304,19 @@ impl Queue {
         let headers = HeaderBlock::with_added(then.headers.as_ref().map(HeaderBlock::headers), &added);
         let is_free = |name: &&[u8]| self.messages.find_named(name).is_none() && !self.is_taken(name, now);
         let name = then.name.as_deref().filter(is_free);
-        let (due, ttl) = (then.delay.map_or(now, |delay| now.after(delay)), self.settings.ttl);
+        let due = then.delay.map_or(now, |delay| now.after(delay));
+        let retries = then.retries.unwrap_or(self.settings.retries);
         let record = Record {
-            sequence,
-            due,
             priority: then.priority,
-            retries: then.retries.unwrap_or(self.settings.retries),
             lease: then.lease,
-            ttl: (!ttl.is_zero()).then(|| Ttl::starting(ttl, due, now)),
-            attempts: 0,
-            phase: Phase::Waiting,
-            recurring: false,
+            ..Record::new(sequence, due, retries, self.settings.ttl, now)
         };
         let image = Image {
-            record,
             name,
-            payload: &then.payload,
-            errors: None,
             group: then.group.as_deref(),
             origin: name.and_then(|_| Origin::new(now).unless_told_by(sequence)),
-            retain: None,
-            recurring: None,
             headers: Some(headers.headers()),
-            checkpoint: None,
-            consumer: None,
-            batch: None,
+            ..Image::new(record, &then.payload)
         };
         self.take_in(now, &image);
     }

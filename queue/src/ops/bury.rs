@@ -1,13 +1,8 @@
 //! Burials: a command makes a message dead.
 
 use super::nack::stored;
-use crate::id::{Id, Sequence};
-use crate::lost::Loss;
-use crate::record::{Phase, Reason, Record, StateKind};
-use crate::recurring::{Ended, Failure};
-use crate::store::At;
-use crate::time::UnixMs;
-use crate::Queue;
+use super::{At, Ended, Id, Loss, Phase, Queue, Reason, Record, Sequence, StateKind, UnixMs};
+use crate::recurring::Failure;
 
 /// The result of a burial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,7 @@
 //! Cancelling: a message is removed by its id, whatever its state.
 
 use super::dedupe::Ids;
-use crate::id::{Id, Sequence};
-use crate::lost::Loss;
-use crate::record::{Record, StateKind};
-use crate::store::At;
-use crate::time::UnixMs;
-use crate::Queue;
+use super::{At, Id, Loss, Queue, Record, Sequence, StateKind, UnixMs};
 
 impl Queue {
     /// Removes a message and returns its sequence and its last state; `None` if there is no such message. O(log n).

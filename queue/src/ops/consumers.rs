@@ -2,15 +2,11 @@
 
 use super::advance::PILED_MAX;
 use super::nack::{GivenBack, Verdict};
+use super::{At, Ended, Loss, Queue, Reason, Record, Sequence, State, UnixMs};
 use crate::effect::Fate;
-use crate::id::Sequence;
-use crate::lost::Loss;
 use crate::name_index::NameHash;
-use crate::record::{Reason, Record, State};
-use crate::recurring::{Ended, Failure};
-use crate::store::{At, Placement};
-use crate::time::UnixMs;
-use crate::Queue;
+use crate::recurring::Failure;
+use crate::store::Placement;
 
 /// A consumer that holds messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

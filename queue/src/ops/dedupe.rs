@@ -1,10 +1,7 @@
 //! The deduplication window: an id that was accepted is refused until `DEDUPE` has passed, even if its message is gone.
 
-use crate::id::Sequence;
+use super::{At, DurationMs, Queue, Sequence, UnixMs};
 use crate::known::{Known, KnownId};
-use crate::store::At;
-use crate::time::{DurationMs, UnixMs};
-use crate::Queue;
 
 /// The largest number of forgotten ids whose memory one call frees: a few microseconds of work. A call forgets fewer on
 /// average, so the timer is needed only if many windows end at once.

@@ -6,15 +6,10 @@
 
 use super::advance::PILED_MAX;
 use super::dedupe::{over_by, Ids};
+use super::{At, DurationMs, Id, Queue, Record, Sequence, Spans, UnixMs};
 use crate::batches::MemberEnd;
 use crate::done::DoneMessage;
-use crate::id::{Id, Sequence};
 use crate::known::KnownId;
-use crate::record::Record;
-use crate::spans::Spans;
-use crate::store::At;
-use crate::time::{DurationMs, UnixMs};
-use crate::Queue;
 use std::collections::BTreeSet;
 
 /// Retaining messages.

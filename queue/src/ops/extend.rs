@@ -1,11 +1,8 @@
 //! Extending a lease.
 
+use super::{At, DurationMs, Phase, Queue, Record, Sequence, State, UnixMs};
 use crate::checkpoint::stored;
-use crate::id::{Sequence, Target};
-use crate::record::{Phase, Record, State};
-use crate::store::At;
-use crate::time::{DurationMs, UnixMs};
-use crate::Queue;
+use crate::id::Target;
 
 impl Queue {
     /// Restarts the lease of a message in flight: for `lease`, or for the message's own lease, or for that of the

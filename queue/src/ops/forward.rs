@@ -13,19 +13,14 @@ mod tests;
 use super::advance::PILED_MAX;
 use super::dedupe::Ids;
 use super::pop::Pop;
+use super::{DurationMs, Ended, Queue, Reason, Sequence, Spans, State, StateKind, UnixMs};
 use crate::errors::Errors;
 use crate::forward::{Failing, Forward, Forwarding, Source, Targets, RETRY};
 use crate::gate::Lease;
 use crate::groups::Pops;
 use crate::headers::Headers;
-use crate::id::Sequence;
 use crate::optional::OptionalParts;
-use crate::record::{Reason, State, StateKind};
-use crate::recurring::Ended;
-use crate::spans::Spans;
 use crate::store::Bytes;
-use crate::time::{DurationMs, UnixMs};
-use crate::Queue;
 
 /// A message to forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

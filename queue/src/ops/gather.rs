@@ -4,8 +4,7 @@
 //! gathers is a question, asked again whenever a message becomes deliverable and at the instant at which the wait ends.
 
 use super::pop::Pop;
-use crate::time::{DurationMs, UnixMs};
-use crate::Queue;
+use super::{DurationMs, Queue, UnixMs};
 
 /// What a consumer gathers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

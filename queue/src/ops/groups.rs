@@ -3,16 +3,13 @@
 use super::advance::PILED_MAX;
 use super::dedupe::Ids;
 use super::purge::{first_of_all, Purged, ToPurge};
+use super::{At, Loss, Queue, Record, Sequence, Spans, State, StateKind, UnixMs};
 use crate::gate::Pause;
 use crate::groups::{is_group_name, Group, GroupGate, GroupLimits, TurnState};
-use crate::id::{GroupId, Sequence};
-use crate::lost::Loss;
+use crate::id::GroupId;
 use crate::name_index::NameHash;
-use crate::record::{Record, State, StateKind, States};
-use crate::spans::Spans;
-use crate::store::At;
-use crate::time::UnixMs;
-use crate::{Counts, Queue};
+use crate::record::States;
+use crate::Counts;
 
 /// The result of one step of a scan of groups: what it found, and the cursor of the next step.
 pub type GroupPage<'a> = (Vec<Group<'a>>, Option<u64>);

@@ -1,16 +1,14 @@
 //! Reading messages and counts without changing them.
 
 use super::advance::PILED_MAX;
+use super::{At, DurationMs, Id, Phase, Queue, Record, Sequence, State, StateKind, UnixMs};
 use crate::done::DoneMessage;
 use crate::effect::Image;
 use crate::errors::Errors;
 use crate::headers::{HeaderBlock, Headers};
-use crate::id::{Id, Sequence};
-use crate::record::{Phase, Record, State, StateKind};
 use crate::recurring::Recurring;
-use crate::store::{At, Bytes};
-use crate::time::{DurationMs, UnixMs};
-use crate::{Counts, Queue};
+use crate::store::Bytes;
+use crate::Counts;
 
 /// A message as it is at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]

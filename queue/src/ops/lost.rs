@@ -4,12 +4,9 @@
 //! Only the queue that decides takes note of them, until [`Queue::take_lost`] hands them over. What time ends, and what
 //! a consumer ends itself, is not lost.
 
-use crate::id::{IdBuffer, Sequence};
-use crate::lost::{Loss, Losses, Lost};
-use crate::record::{Record, State};
-use crate::store::At;
-use crate::time::UnixMs;
-use crate::Queue;
+use super::{At, Loss, Queue, Record, Sequence, State, UnixMs};
+use crate::id::IdBuffer;
+use crate::lost::{Losses, Lost};
 
 /// The most deliveries of one command that are named.
 const NAMED_MAX: usize = 1_000;

@@ -1,10 +1,7 @@
 //! Chains of replacements: `MAXWAIT` bounds how long replacements can postpone a message.
 
+use super::{At, Queue, StateKind, UnixMs};
 use crate::origin::Origin;
-use crate::record::StateKind;
-use crate::store::At;
-use crate::time::UnixMs;
-use crate::Queue;
 
 impl Queue {
     /// When the chain began that a replacement of this message continues, which is when its first message was pushed.

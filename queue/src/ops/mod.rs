@@ -38,3 +38,13 @@ pub mod schedule;
 pub mod stats;
 pub mod successor;
 pub mod trim;
+
+// The files of the operations import from here what most of them need.
+use crate::id::{Id, Sequence};
+use crate::lost::Loss;
+use crate::record::{Phase, Reason, Record, State, StateKind};
+use crate::recurring::Ended;
+use crate::spans::Spans;
+use crate::store::At;
+use crate::time::{DurationMs, UnixMs};
+use crate::Queue;

@@ -1,14 +1,11 @@
 //! Nacks: a delivery ends without an ack.
 
+use super::{At, DurationMs, Ended, Phase, Queue, Reason, Record, Sequence, State, UnixMs};
 use crate::checkpoint;
 use crate::effect::Fate;
 use crate::errors::{PastError, ERROR_MAX};
-use crate::id::{Sequence, Target};
-use crate::record::{Phase, Reason, Record, State};
-use crate::recurring::{Ended, Failure};
-use crate::store::At;
-use crate::time::{DurationMs, UnixMs};
-use crate::Queue;
+use crate::id::Target;
+use crate::recurring::Failure;
 
 /// How a consumer gives a message back.
 #[derive(Clone, Copy, Debug, Default)]

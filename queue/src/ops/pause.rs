@@ -1,8 +1,7 @@
 //! Pausing: what a queue delivers, what it accepts, or both, and resuming it.
 
+use super::{DurationMs, Queue, UnixMs};
 use crate::gate::{Flow, Pause};
-use crate::time::{DurationMs, UnixMs};
-use crate::Queue;
 
 impl Queue {
     /// Suspends a flow for `length`, or until it is resumed if `length` is `None`. Never shortens a running pause.

@@ -1,19 +1,15 @@
 //! Delivery: the first messages in delivery order are leased to a consumer, or delivered without a lease and removed.
 
 use super::advance::PILED_MAX;
+use super::{At, DurationMs, Ended, Phase, Queue, Record, Sequence, State, StateKind, UnixMs};
 use crate::batches::Batches;
 use crate::effect::Grant;
 use crate::errors::Errors;
 use crate::gate::Lease;
 use crate::groups::Pops;
 use crate::headers::Headers;
-use crate::id::{Floor, GroupId, Receipt, Sequence};
+use crate::id::{Floor, GroupId, Receipt};
 use crate::messages::Messages;
-use crate::record::{Phase, Record, State, StateKind};
-use crate::recurring::Ended;
-use crate::store::At;
-use crate::time::{DurationMs, UnixMs};
-use crate::Queue;
 
 /// The largest number of messages whose TTL has ended that the turn of one blocked client passes over. It is small
 /// because all blocked clients may have their turns one after another.

@@ -6,13 +6,10 @@
 //! million messages therefore costs about as much as the deletion of the key.
 
 use super::dedupe::Ids;
-use crate::id::{Receipt, Sequence};
-use crate::lost::Loss;
-use crate::record::{State, StateKind, States};
-use crate::spans::Spans;
-use crate::store::{At, Placement};
-use crate::time::{DurationMs, UnixMs};
-use crate::Queue;
+use super::{At, DurationMs, Loss, Queue, Sequence, Spans, State, StateKind, UnixMs};
+use crate::id::Receipt;
+use crate::record::States;
+use crate::store::Placement;
 
 /// Fewer messages than this are removed one by one.
 const BULK: usize = 8;

@@ -1,17 +1,16 @@
 //! Pushing one message or a batch.
 
+#[cfg(test)]
+mod tests;
+
+use super::{At, DurationMs, Loss, Phase, Queue, Reason, Record, Sequence, StateKind, UnixMs};
 use crate::batches::MemberEnd;
 use crate::effect::Image;
 use crate::errors::{Errors, PastError};
 use crate::headers::Headers;
-use crate::id::{Floor, Sequence};
-use crate::lost::Loss;
+use crate::id::Floor;
 use crate::origin::Origin;
-use crate::record::{Phase, Reason, Record, StateKind, Ttl};
 use crate::settings::Retries;
-use crate::store::At;
-use crate::time::{DurationMs, UnixMs};
-use crate::Queue;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
@@ -341,31 +340,22 @@ impl Queue {
             let replaced = self.messages.record(at);
             self.note_lost(at, &replaced, Loss::Replaced, now);
         }
+        let retries = message.retries.unwrap_or(self.settings.retries);
         let record = Record {
-            sequence,
-            due,
             priority: message.priority,
-            retries: message.retries.unwrap_or(self.settings.retries),
             lease: message.lease,
-            ttl: (!ttl.is_zero()).then(|| Ttl::starting(ttl, due, now)),
-            attempts: 0,
             phase,
-            recurring: false,
+            ..Record::new(sequence, due, retries, ttl, now)
         };
         let origin = message.name.and_then(|_| Origin { accepted: now, chain: Some(chain) }.unless_told_by(sequence));
         let mut image = Image {
-            record,
             name: message.name,
-            payload: message.payload,
-            errors: None,
             group: message.group,
             origin,
             retain: message.retain,
-            recurring: None,
             headers: message.headers,
-            checkpoint: None,
-            consumer: None,
             batch: message.batch,
+            ..Image::new(record, message.payload)
         };
         if let Some(past) = message.past {
             past.give_to(&mut image, now, self.settings.errors);
@@ -439,42 +429,5 @@ impl Queue {
     /// The number of messages that are not dead.
     pub(crate) fn held(&self) -> u64 {
         (self.messages.len() - self.view.dead()) as u64
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::settings::Settings;
-
-    #[test]
-    fn a_push_without_a_time_waits_for_the_delay_of_the_queue() {
-        let mut queue = Queue::new(Settings { delay: DurationMs::new(500), ..Settings::default() });
-        let mut due_of = |due: Option<Due>| {
-            let message = NewMessage { due, ..NewMessage::default() };
-            match queue.push(UnixMs::new(1_000), &mut Floor::default(), &message) {
-                Pushed::Added { image, .. } => image.record.due.as_ms(),
-                refused => panic!("{refused:?}"),
-            }
-        };
-        let dues = [None, Some(Due::Now), Some(Due::After(DurationMs::new(7))), Some(Due::At(UnixMs::new(9)))];
-        assert_eq!(dues.map(&mut due_of), [1_500, 1_000, 1_007, 9]);
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "Miri would fill four gigabytes")]
-    fn a_payload_whose_length_has_no_place_in_the_format_is_refused() {
-        // The system gives zeros without memory until something is written.
-        let payload = vec![0; PAYLOAD_MAX + 1];
-        let (now, mut floor) = (UnixMs::new(1_760_000_000_000), Floor::default());
-        for maxpayload in [0, PAYLOAD_MAX as u64 + 1] {
-            let mut queue = Queue::new(Settings { maxpayload, ..Settings::default() });
-            let message = NewMessage { payload: &payload, ..NewMessage::default() };
-            assert_eq!(queue.push(now, &mut floor, &message), Pushed::TooLarge);
-            let messages = [NewMessage::default(), message];
-            let refused = queue.push_all(now, &mut floor, &messages, |_| ());
-            assert_eq!((refused, queue.counts().total()), (Err(NotPushed::TooLarge(payload.len())), 0));
-            assert!(queue.is_too_large(&payload) && !queue.is_too_large(&payload[1..]));
-        }
     }
 }

@@ -1,12 +1,7 @@
 //! Redriving: dead messages become live again, as if they had never been delivered.
 
 use super::push::Due;
-use crate::id::Id;
-use crate::record::{Reason, Record, State, StateKind};
-use crate::spans::Spans;
-use crate::store::At;
-use crate::time::{DurationMs, UnixMs};
-use crate::Queue;
+use super::{At, DurationMs, Id, Queue, Reason, Record, Spans, State, StateKind, UnixMs};
 
 /// Which dead messages to redrive.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,7 @@
 //! Rescheduling and promoting: a waiting message gets another due time or priority.
 
 use super::push::Due;
-use crate::id::{Id, Sequence};
-use crate::record::{Phase, Record, StateKind};
-use crate::spans::Spans;
-use crate::store::At;
-use crate::time::UnixMs;
-use crate::Queue;
+use super::{At, Id, Phase, Queue, Record, Sequence, Spans, StateKind, UnixMs};
 
 /// The changes to a waiting message.
 #[derive(Clone, Copy, Debug, Default)]

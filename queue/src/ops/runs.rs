@@ -6,19 +6,16 @@
 //! about are collected until [`Queue::take_ends`] hands them over for replication.
 
 use super::advance::BYTES_OF_A_STEP;
+use super::{At, Ended, Phase, Queue, Record, Sequence, State, StateKind, UnixMs};
 use crate::batches::MemberEnd;
 use crate::effect::Image;
 use crate::errors::{Errors, PastError};
 use crate::headers::HeaderBlock;
-use crate::id::Sequence;
 use crate::order::Key;
 use crate::origin::Origin;
-use crate::record::{Phase, Record, State, StateKind, Ttl};
-use crate::recurring::{Ended, Failure, Next, Recurring, RunEnd, Series};
+use crate::recurring::{Failure, Next, Recurring, RunEnd, Series};
 use crate::rule::Rule;
-use crate::store::{At, Bytes};
-use crate::time::UnixMs;
-use crate::Queue;
+use crate::store::Bytes;
 
 impl Queue {
     /// The instant of the earliest failure among the runs that [`Queue::end_failed_runs`] still has to end, or that of
@@ -214,30 +211,19 @@ impl Queue {
         let times_left =
             if has_same_times(&state, &declared.series) { state.times_left } else { declared.series.times };
         let renewed = Record {
-            sequence,
-            due,
             priority: declared.priority,
-            retries: declared.retries,
             lease: declared.lease,
-            ttl: (!declared.ttl.is_zero()).then(|| Ttl::starting(declared.ttl, due, now)),
-            attempts: 0,
-            phase: Phase::Waiting,
             recurring: true,
+            ..Record::new(sequence, due, declared.retries, declared.ttl, now)
         };
         let state = Recurring { series: Some(declared.series), priority: declared.priority, times_left, ..state };
         let image = Image {
-            record: renewed,
             name: name.as_deref(),
-            payload: &declared.payload,
-            errors: None,
             group: declared.group.as_deref(),
             origin,
-            retain: None,
             recurring: Some(Box::new(state)),
             headers: declared.headers.as_ref().map(HeaderBlock::headers),
-            checkpoint: None,
-            consumer: None,
-            batch: None,
+            ..Image::new(renewed, &declared.payload)
         };
         self.replace_with_image(at, record, &image, now);
         self.last_sequence = self.last_sequence.max(sequence);

@@ -4,11 +4,7 @@
 //! it is held, so one that is held during the whole scan is returned once. A message that replaces another gets a new
 //! sequence, above all others: an id whose message is replaced is returned before or after that, or both.
 
-use crate::id::Sequence;
-use crate::record::StateKind;
-use crate::time::UnixMs;
-use crate::Queue;
-
+use super::{Queue, Sequence, StateKind, UnixMs};
 /// Which messages a scan returns. The default is all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanFilter {

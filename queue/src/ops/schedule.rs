@@ -6,19 +6,16 @@
 //! replaces it. Every process may therefore declare its schedules when it starts.
 
 use super::runs::has_same_times;
+use super::{At, DurationMs, Phase, Queue, Record, Sequence, StateKind, UnixMs};
 use crate::effect::Image;
 use crate::headers::{HeaderBlock, Headers};
-use crate::id::{Floor, Sequence};
+use crate::id::Floor;
 use crate::origin::Origin;
-use crate::record::{Phase, Record, StateKind, Ttl};
 use crate::recurring::{Declaration, Recurring, Series};
 use crate::settings::Retries;
-use crate::store::At;
-use crate::time::{DurationMs, UnixMs};
-use crate::Queue;
 
 /// A recurring message as a client declares it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Schedule<'a> {
     /// Its name.
     pub name: &'a [u8],
@@ -228,35 +225,26 @@ impl Queue {
                 state = Recurring { series: Some(new), priority: wanted.priority, times_left, declared: None, ..*held };
             }
         }
+        // If the message of that name is a successor, the schedule becomes the successor instead.
+        let phase = held_at.and_then(|at| self.as_successor_of(at, now)).unwrap_or(Phase::Waiting);
         let record = Record {
-            sequence,
-            due,
             priority: wanted.priority,
-            retries: wanted.retries,
             lease: wanted.lease,
-            ttl: (!wanted.ttl.is_zero()).then(|| Ttl::starting(wanted.ttl, due, now)),
-            attempts: 0,
-            // If the message of that name is a successor, the schedule becomes the successor instead.
-            phase: held_at.and_then(|at| self.as_successor_of(at, now)).unwrap_or(Phase::Waiting),
+            phase,
             recurring: true,
+            ..Record::new(sequence, due, wanted.retries, wanted.ttl, now)
         };
         let accepted = match held_at {
             Some(at) => self.accepted_of(at),
             None => self.accepted_of_gone(schedule.name, now),
         };
         let image = Image {
-            record,
             name: Some(schedule.name),
-            payload: schedule.payload,
-            errors: None,
             group: schedule.group,
             origin: accepted.map(|accepted| Origin { accepted, chain: None }),
-            retain: None,
             recurring: Some(Box::new(state)),
             headers: schedule.headers,
-            checkpoint: None,
-            consumer: None,
-            batch: None,
+            ..Image::new(record, schedule.payload)
         };
         let is_new = self.take_in_series(now, &image);
         floor.raise(self.last_sequence, self.last_receipt);

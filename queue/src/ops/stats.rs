@@ -1,11 +1,8 @@
 //! What is counted for the statistics of a queue, and what clients see of them.
 
+use super::{At, DurationMs, Queue, Record, UnixMs};
 use crate::gate::Lease;
-use crate::record::Record;
 use crate::stats::Stats;
-use crate::store::At;
-use crate::time::{DurationMs, UnixMs};
-use crate::Queue;
 
 impl Queue {
     /// The statistics; `None` if there is nothing to show.

@@ -9,12 +9,9 @@
 //! A schedule that is declared for such an id waits in the same way: it replaces the successor, not the message in
 //! flight.
 
+use super::{At, Phase, Queue, Record, Sequence, State, UnixMs};
 use crate::effect::Image;
-use crate::id::Sequence;
-use crate::record::{Phase, Record, State};
-use crate::store::{At, Bytes, Leaving};
-use crate::time::UnixMs;
-use crate::Queue;
+use crate::store::{Bytes, Leaving};
 
 impl Queue {
     /// The phase of a successor of the message at `at`; `None` if that message is not in flight, and is replaced at

@@ -3,14 +3,11 @@
 
 use super::advance::{BYTES_OF_A_STEP, PILED_MAX};
 use super::dedupe::Ids;
+use super::{Queue, Spans, State, UnixMs};
 use crate::batches::MemberEnd;
 use crate::done::Done;
 use crate::effect::Effect;
 use crate::order::Key;
-use crate::record::State;
-use crate::spans::Spans;
-use crate::time::UnixMs;
-use crate::Queue;
 
 /// What was dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

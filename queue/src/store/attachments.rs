@@ -47,18 +47,10 @@ impl Leaving {
     /// Its image, without what its successor has of it.
     pub fn image(&self) -> Image<'_> {
         Image {
-            record: self.record,
-            name: None,
-            payload: &self.payload,
             errors: self.errors(),
-            group: None,
-            origin: None,
-            retain: None,
-            recurring: None,
             headers: self.headers.as_ref().map(HeaderBlock::headers),
             checkpoint: self.checkpoint(),
-            consumer: None,
-            batch: None,
+            ..Image::new(self.record, &self.payload)
         }
     }
 

@@ -10,9 +10,11 @@
 // Indices come from `find` in the same call, or from a search in the vector that they index.
 #![allow(clippy::indexing_slicing)]
 
+mod at;
 mod attachments;
 mod deliveries;
 mod directory;
+mod finding;
 mod header;
 mod packing;
 mod segment;
@@ -34,6 +36,7 @@ use header::{Header, PhaseTag};
 use segment::{split, NewEntry, Segment};
 use std::collections::{BTreeMap, VecDeque};
 
+pub(super) use at::At;
 pub(super) use attachments::Leaving;
 pub(super) use header::Placement;
 pub(super) use segment::Bytes;
@@ -41,28 +44,6 @@ pub(super) use segment::Bytes;
 /// The largest payload that is stored in a segment, with its headers, in bytes; a larger one has an allocation of its
 /// own.
 pub(super) const INLINE_MAX: usize = 8 * 1024;
-
-/// The place of a message, which is valid until the next insertion or removal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct At {
-    segment: u32,
-    index: u32,
-}
-
-impl At {
-    /// The place at an index of a segment. A queue has far fewer segments than 32 bits can count.
-    fn new(segment: usize, index: usize) -> At {
-        At { segment: segment as u32, index: index as u32 }
-    }
-
-    fn segment(self) -> usize {
-        self.segment as usize
-    }
-
-    fn index(self) -> usize {
-        self.index as usize
-    }
-}
 
 /// All messages of a queue, in push order.
 #[derive(Debug, Default)]
