@@ -38,18 +38,10 @@ options! {
     }
 }
 
-/// The arguments of a call.
-#[derive(Default)]
-pub(super) struct Arguments {
-    wanted: Wanted,
-    /// Whether the queue is created if it does not exist.
-    makes_queue: bool,
-}
-
 fn alter(call: &mut Call<'_>) -> Result<(), Error> {
     let session = Session::begin(call)?;
     let Session { ctx, name, .. } = session;
-    let Arguments { wanted, makes_queue } = parse(call)?;
+    let (wanted, makes_queue) = parse(call)?;
     forward::refuse_itself(name, &wanted.targets)?;
     forward::refuse_moved(ctx, name)?;
     let mut key = session.open_write();
@@ -90,14 +82,15 @@ fn change(session: &Session<'_>, held: &mut Held, wanted: Wanted) -> Option<Anno
     Some(announcement)
 }
 
-pub(super) fn parse(call: &mut Call<'_>) -> Result<Arguments, Error> {
-    let mut arguments = Arguments::default();
+/// Parses the settings, and whether the queue is created if it does not exist.
+pub(super) fn parse(call: &mut Call<'_>) -> Result<(Wanted, bool), Error> {
+    let (mut wanted, mut makes_queue) = (Wanted::default(), false);
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            AlterOption::MkQueue => arguments.makes_queue = true,
-            AlterOption::QueueSetting(setting) => arguments.wanted.read(setting, &mut options)?,
+            AlterOption::MkQueue => makes_queue = true,
+            AlterOption::QueueSetting(setting) => wanted.read(setting, &mut options)?,
         }
     }
-    Ok(arguments)
+    Ok((wanted, makes_queue))
 }

@@ -8,7 +8,7 @@ use crate::host::open::{change_or_make, Changed};
 use dq_queue::time::DurationMs;
 use dq_queue::{Batch as Shown, Effect, FollowUp, Queue};
 
-/// The command that says what follows a batch, or removes the batch.
+/// The command that declares what follows a batch, or removes the batch.
 pub struct Batch;
 
 /// The command that returns how far a batch is.
@@ -21,7 +21,7 @@ impl Command for Batch {
         arity: -4,
         keys: Keys::First(Access::UPDATE),
         summary:
-            c"Says which message follows a batch once all its members have ended, or removes a batch with its members",
+            c"Declares which message follows a batch once all its members have ended, or removes a batch with its members",
         complexity: c"O(log N) with THEN, where N is the number of messages in the queue; O(M * log N) with CANCEL, where M is the number of messages that were pushed from the first to the last member",
         args: &[Arg::key(c"key"), Arg::string(c"name"), WHAT],
         options: &[ThenOption::ARGS],
@@ -91,7 +91,7 @@ fn batch(call: &mut Call<'_>) -> Result<(), Error> {
     }
 }
 
-/// Says what follows a batch.
+/// Declares what follows a batch.
 fn close(session: &Session<'_>, batch: &[u8], then: FollowUp) -> Result<(), Error> {
     // The flag of a command would refuse `CANCEL` too, which frees memory.
     if session.ctx.flags().out_of_memory() {
@@ -122,10 +122,7 @@ fn cancel(session: &Session<'_>, batch: &[u8]) -> Result<(), Error> {
             let last = queue.last_given().0;
             Some((removed, move || Effect::Batch { settings: None, name: batch, last, then: None }))
         },
-        |removed| {
-            session.ctx.integer(removed.unwrap_or(0) as i64);
-            &[Event::Batch]
-        },
+        |removed| session.reply_count(removed, &[Event::Batch]),
     )
 }
 

@@ -1,10 +1,12 @@
 //! `DQ.GET key id`
 
-use super::{id, reply_id, word, Access, Arg, Call, Command, Ctx, Error, Handler, Keys, Row, Session};
+use super::{id, word, Access, Arg, Call, Command, Ctx, Error, Handler, Keys, Row, Session};
 use dq_queue::id::{IdBuffer, Sequence};
 use dq_queue::rule::Rule;
 use dq_queue::time::UnixMs;
-use dq_queue::{DoneMessage, Errors, Headers, Message, PastError, Phase, Reason, Recurring, Shown, State, StateKind};
+use dq_queue::{
+    DoneMessage, Errors, Headers, Message, PastError, Phase, Queue, Reason, Recurring, Shown, State, StateKind,
+};
 
 /// The command.
 pub struct Get;
@@ -44,153 +46,129 @@ pub enum Extra {
     Sequence,
 }
 
-impl Extra {
-    fn reply(self, ctx: Ctx, sequence: Sequence) {
-        if self == Extra::Sequence {
-            ctx.bulk(b"sequence");
-            ctx.integer(sequence.0 as i64);
-        }
-    }
-}
-
 /// Replies with a message as a map.
 pub fn reply_shown(ctx: Ctx, shown: &Shown<'_>) {
     reply_shown_with(ctx, shown, Extra::Nothing);
 }
 
 /// Replies with a message as a map that has `extra` in addition to the fields of `DQ.GET`.
-pub fn reply_shown_with(ctx: Ctx, shown: &Shown<'_>, extra: Extra) {
+fn reply_shown_with(ctx: Ctx, shown: &Shown<'_>, extra: Extra) {
+    let (sequence, name) = match shown {
+        Shown::Held(message) => (message.record.sequence, message.name),
+        Shown::Done(message) => (message.sequence, message.name),
+    };
+    let mut buffer = IdBuffer::new();
+    let id = buffer.id(sequence, name);
+    let receipt = match shown {
+        Shown::Held(Message { state: State::InFlight, record, .. }) => record.receipt(),
+        Shown::Held(_) | Shown::Done(_) => None,
+    };
+    let receipt = receipt.map(|receipt| buffer.receipt(id, receipt));
+    let mut fields = vec![("id", text(buffer.text(id)))];
     match shown {
-        Shown::Held(message) => reply_message(ctx, message, extra),
-        Shown::Done(message) => reply_done(ctx, message, extra),
+        Shown::Held(message) => add_message(&mut fields, message, receipt.map(|receipt| buffer.text(receipt))),
+        Shown::Done(message) => add_done(&mut fields, message),
+    }
+    if extra == Extra::Sequence {
+        fields.push(("sequence", number(sequence.0)));
+    }
+    ctx.map(fields.len());
+    for (field, value) in fields {
+        ctx.bulk(field.as_bytes());
+        match value {
+            Value::Number(number) => ctx.integer_or_null(number),
+            Value::Text(text) => ctx.bulk_or_null(text),
+            Value::Headers(headers) => reply_headers(ctx, headers),
+            Value::Errors(errors) => reply_errors(ctx, errors),
+        }
     }
 }
 
-/// Replies with a done message.
-fn reply_done(ctx: Ctx, message: &DoneMessage<'_>, extra: Extra) {
-    let number = |field: &str, value: u64| {
-        ctx.bulk(field.as_bytes());
-        ctx.integer(value as i64);
-    };
-    ctx.map(8 + usize::from(extra == Extra::Sequence));
-    ctx.bulk(b"id");
-    reply_id(ctx, message.sequence, message.name);
-    ctx.bulk(b"state");
-    ctx.bulk(StateKind::Done.as_str().as_bytes());
-    number("created", message.sequence.created().as_ms());
-    number("due", message.due.as_ms());
-    number("attempt", message.attempts.into());
-    number("done", message.done.as_ms());
-    number("until", message.until.as_ms());
-    ctx.bulk(b"result");
-    ctx.bulk_or_null(message.result);
-    extra.reply(ctx, message.sequence);
+/// Replies with an array of these messages, each as a map.
+pub fn reply_all(session: &Session<'_>, queue: &Queue, sequences: Vec<Sequence>, extra: Extra) {
+    session.ctx.array(sequences.len());
+    for sequence in sequences {
+        match queue.show(session.now, sequence) {
+            Some(shown) => reply_shown_with(session.ctx, &shown, extra),
+            None => session.ctx.null_array(),
+        }
+    }
 }
 
-fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
+/// The value of a field; a number or a text may be null.
+enum Value<'a> {
+    Number(Option<i64>),
+    Text(Option<&'a [u8]>),
+    Headers(Headers<'a>),
+    Errors(Errors<'a>),
+}
+
+type Fields<'a> = Vec<(&'static str, Value<'a>)>;
+
+fn number<'a>(number: u64) -> Value<'a> {
+    Value::Number(Some(number as i64))
+}
+
+fn text(text: &[u8]) -> Value<'_> {
+    Value::Text(Some(text))
+}
+
+/// Adds the fields of a done message.
+fn add_done<'a>(fields: &mut Fields<'a>, message: &DoneMessage<'a>) {
+    fields.extend([
+        ("state", text(StateKind::Done.as_str().as_bytes())),
+        ("created", number(message.sequence.created().as_ms())),
+        ("due", number(message.due.as_ms())),
+        ("attempt", number(message.attempts.into())),
+        ("done", number(message.done.as_ms())),
+        ("until", number(message.until.as_ms())),
+        ("result", Value::Text(message.result)),
+    ]);
+}
+
+/// Adds the fields of a message that the queue holds; `receipt` is that of its delivery, if it is in flight.
+fn add_message<'a>(fields: &mut Fields<'a>, message: &'a Message<'_>, receipt: Option<&'a [u8]>) {
     let record = &message.record;
-    let leased = match (message.state, record.phase) {
-        (State::InFlight, Phase::Leased { deadline, receipt }) => Some((deadline, receipt)),
-        _ => None,
-    };
-    let death = match message.state {
-        State::Dead { died, reason } => Some((died, reason)),
-        State::Delayed | State::Ready | State::InFlight => None,
-    };
-    let is_of_lease = matches!((death, record.phase), (Some((_, Reason::Retries)), Phase::Leased { .. }));
-    let past_errors = message.errors.map_or(0, |errors| errors.listed().count());
-    let fields = 11
-        + 2 * usize::from(leased.is_some())
-        + usize::from(message.errors.is_some())
-        + usize::from(past_errors > 0)
-        + 2 * usize::from(death.is_some())
-        + usize::from(is_of_lease)
-        + usize::from(message.group.is_some())
-        + usize::from(message.batch.is_some())
-        + usize::from(message.headers.is_some())
-        + usize::from(message.checkpoint.is_some())
-        + usize::from(message.retain.is_some())
-        + usize::from(message.consumer.is_some())
-        + message.recurring.map_or(0, schedule_fields)
-        + usize::from(extra == Extra::Sequence);
-    let number = |field: &str, value: u64| {
-        ctx.bulk(field.as_bytes());
-        ctx.integer(value as i64);
-    };
-    ctx.map(fields);
-    ctx.bulk(b"id");
-    reply_id(ctx, record.sequence, message.name);
-    ctx.bulk(b"state");
-    ctx.bulk(message.state.as_str().as_bytes());
-    ctx.bulk(b"payload");
-    ctx.bulk(message.payload);
-    ctx.bulk(b"priority");
-    ctx.integer(record.priority.into());
-    number("created", record.sequence.created().as_ms());
-    number("due", record.due.as_ms());
-    number("attempt", record.attempts.into());
-    ctx.bulk(b"retries");
-    ctx.integer(record.retries.count().into());
-    number("lease", message.lease.as_ms());
-    number("ttl", record.ttl.map_or(0, |ttl| ttl.duration.as_ms()));
-    number("next", message.next.into());
-    if let Some(retain) = message.retain {
-        number("retain", retain.as_ms());
-    }
-    if let Some((deadline, receipt)) = leased {
-        number("deadline", deadline.as_ms());
-        ctx.bulk(b"receipt");
-        let mut buffer = IdBuffer::new();
-        let id = buffer.id(record.sequence, message.name);
-        let receipt = buffer.receipt(id, receipt);
-        ctx.bulk(buffer.text(receipt));
+    fields.extend([
+        ("state", text(message.state.as_str().as_bytes())),
+        ("payload", text(message.payload)),
+        ("priority", Value::Number(Some(record.priority.into()))),
+        ("created", number(record.sequence.created().as_ms())),
+        ("due", number(record.due.as_ms())),
+        ("attempt", number(record.attempts.into())),
+        ("retries", Value::Number(Some(record.retries.count().into()))),
+        ("lease", number(message.lease.as_ms())),
+        ("ttl", number(record.ttl.map_or(0, |ttl| ttl.duration.as_ms()))),
+        ("next", number(message.next.into())),
+    ]);
+    fields.extend(message.retain.map(|retain| ("retain", number(retain.as_ms()))));
+    if let (State::InFlight, Phase::Leased { deadline, .. }, Some(receipt)) = (message.state, record.phase, receipt) {
+        fields.extend([("deadline", number(deadline.as_ms())), ("receipt", text(receipt))]);
     }
     if let Some(errors) = message.errors {
-        ctx.bulk(b"error");
-        ctx.bulk(errors.last());
-        reply_errors(ctx, errors, past_errors);
+        fields.push(("error", text(errors.last())));
+        // The errors of past attempts, if there are any.
+        fields.extend(errors.listed().next().map(|_| ("errors", Value::Errors(errors))));
     }
-    if let Some((died, reason)) = death {
-        ctx.bulk(b"reason");
-        ctx.bulk(reason.as_str().as_bytes());
-        number("died", died.as_ms());
+    if let State::Dead { died, reason } = message.state {
+        fields.extend([("reason", text(reason.as_str().as_bytes())), ("died", number(died.as_ms()))]);
+        if matches!((reason, record.phase), (Reason::Retries, Phase::Leased { .. })) {
+            fields.push(("lease-expired", number(1)));
+        }
     }
-    if is_of_lease {
-        number("lease-expired", 1);
-    }
-    if let Some(group) = message.group {
-        ctx.bulk(b"group");
-        ctx.bulk(group);
-    }
-    if let Some(batch) = message.batch {
-        ctx.bulk(b"batch");
-        ctx.bulk(batch);
-    }
-    if let Some(headers) = message.headers {
-        ctx.bulk(b"headers");
-        reply_headers(ctx, headers);
-    }
-    if let Some(checkpoint) = message.checkpoint {
-        ctx.bulk(b"checkpoint");
-        ctx.bulk(checkpoint);
-    }
-    if let Some(consumer) = message.consumer {
-        ctx.bulk(b"consumer");
-        ctx.bulk(consumer);
-    }
+    fields.extend(message.group.map(|group| ("group", text(group))));
+    fields.extend(message.batch.map(|batch| ("batch", text(batch))));
+    fields.extend(message.headers.map(|headers| ("headers", Value::Headers(headers))));
+    fields.extend(message.checkpoint.map(|checkpoint| ("checkpoint", text(checkpoint))));
+    fields.extend(message.consumer.map(|consumer| ("consumer", text(consumer))));
     if let Some(state) = message.recurring {
-        reply_schedule(ctx, state);
+        add_schedule(fields, state);
     }
-    extra.reply(ctx, record.sequence);
 }
 
-/// Adds the errors of past attempts, which are this many, to the map of a message, if there are any.
-fn reply_errors(ctx: Ctx, errors: Errors<'_>, count: usize) {
-    if count == 0 {
-        return;
-    }
-    ctx.bulk(b"errors");
-    ctx.array(count);
+/// Replies with the errors of past attempts.
+fn reply_errors(ctx: Ctx, errors: Errors<'_>) {
+    ctx.array(errors.listed().count());
     for PastError { attempt, at, text } in errors.listed() {
         ctx.array(3);
         ctx.integer(attempt.into());
@@ -208,37 +186,20 @@ pub fn reply_headers(ctx: Ctx, headers: Headers<'_>) {
     }
 }
 
-/// The number of fields that [`reply_schedule`] adds to the map of a message.
-fn schedule_fields(state: &Recurring) -> usize {
-    let rule = state.shown().map_or(0, |series| match series.rule {
-        Rule::Every { .. } | Rule::Cron { .. } => 2,
-    });
-    rule + 5
-}
-
-/// Adds the schedule of a recurring message to its map.
-fn reply_schedule(ctx: Ctx, state: &Recurring) {
-    let count = |field: &str, value: Option<u64>| {
-        ctx.bulk(field.as_bytes());
-        ctx.integer_or_null(value.map(|value| value as i64));
-    };
+/// Adds the fields of the schedule of a recurring message.
+fn add_schedule<'a>(fields: &mut Fields<'a>, state: &'a Recurring) {
     let Some(series) = state.shown() else { return };
-    match &series.rule {
-        Rule::Every { every, offset } => {
-            count("every", Some(every.as_ms()));
-            count("offset", Some(offset.as_ms()));
-        }
-        Rule::Cron { expression, zone } => {
-            for (field, value) in [("cron", expression), ("tz", zone)] {
-                ctx.bulk(field.as_bytes());
-                ctx.bulk(value.as_bytes());
-            }
-        }
-    }
-    count("until", series.until.map(UnixMs::as_ms));
+    fields.extend(match &series.rule {
+        Rule::Every { every, offset } => [("every", number(every.as_ms())), ("offset", number(offset.as_ms()))],
+        Rule::Cron { expression, zone } => [("cron", text(expression.as_bytes())), ("tz", text(zone.as_bytes()))],
+    });
     let left = if state.series.is_some() { state.times_left } else { series.times };
-    count("times-left", left);
-    count("runs", Some(state.runs));
-    count("failed-runs", Some(state.failed_runs));
-    count("last-run", state.last_run.map(UnixMs::as_ms));
+    let optional = |value: Option<u64>| Value::Number(value.map(|value| value as i64));
+    fields.extend([
+        ("until", optional(series.until.map(UnixMs::as_ms))),
+        ("times-left", optional(left)),
+        ("runs", number(state.runs)),
+        ("failed-runs", number(state.failed_runs)),
+        ("last-run", optional(state.last_run.map(UnixMs::as_ms))),
+    ]);
 }

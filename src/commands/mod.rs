@@ -183,6 +183,12 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Replies with the number of messages that a change concerned, zero if there was none. Returns its events.
+    fn reply_count(&self, count: Option<usize>, events: &'static [Event]) -> &'static [Event] {
+        self.ctx.integer(count.unwrap_or(0) as i64);
+        events
+    }
+
     /// Reads the queue. Returns `None` if it does not exist.
     fn look<R>(&self, look: impl FnOnce(&Held) -> R) -> Result<Option<R>, Error> {
         existing(self.open_read(Touch::Yes).content(), |held| {

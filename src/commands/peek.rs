@@ -1,6 +1,6 @@
 //! `DQ.PEEK key [state] [COUNT n] [GROUP name]`
 
-use super::get::reply_shown;
+use super::get::{reply_all, Extra};
 use super::len::{state, STATES};
 use super::{options, Access, Arg, Call, Command, Error, Handler, Keys, OptionSet, Options, Row, Session};
 use dq_queue::StateKind;
@@ -33,23 +33,17 @@ options! {
 
 fn peek(call: &mut Call<'_>) -> Result<(), Error> {
     let session = Session::begin(call)?;
-    let Session { ctx, now, .. } = session;
+    let now = session.now;
     let (kind, count, group) = parse(call)?;
     let shown = session.look_caught_up(|held| {
         let next = match group {
             None => held.queue.peek(now, kind, count),
             Some(group) => held.queue.peek_group(now, group, kind, count),
         };
-        ctx.array(next.len());
-        for sequence in next {
-            match held.queue.show(now, sequence) {
-                Some(shown) => reply_shown(ctx, &shown),
-                None => ctx.null_array(),
-            }
-        }
+        reply_all(&session, &held.queue, next, Extra::Nothing);
     })?;
     if shown.is_none() {
-        ctx.array(0);
+        session.ctx.array(0);
     }
     Ok(())
 }

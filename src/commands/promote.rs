@@ -34,34 +34,25 @@ options! {
 
 fn promote(call: &mut Call<'_>) -> Result<(), Error> {
     let session = Session::begin(call)?;
-    let Chosen { count, until } = parse(call)?;
+    let (count, until) = parse(call)?;
     session.change(
         |queue| {
             let promoted = queue.promote(session.now, count, until);
             (promoted.count > 0).then_some((promoted.count, move || Effect::Promote(promoted.due, promoted.spans)))
         },
-        |count| {
-            session.ctx.integer(count.unwrap_or(0) as i64);
-            &[Event::Promote]
-        },
+        |count| session.reply_count(count, &[Event::Promote]),
     )
 }
 
-/// Which messages to promote.
-pub(super) struct Chosen {
-    count: usize,
-    until: Option<UnixMs>,
-}
-
-/// Parses which messages to promote: all of them if no option is given.
-pub(super) fn parse(call: &mut Call<'_>) -> Result<Chosen, Error> {
-    let mut chosen = Chosen { count: usize::MAX, until: None };
+/// Parses how many messages to promote at most, and until when they are due: all of them if no option is given.
+pub(super) fn parse(call: &mut Call<'_>) -> Result<(usize, Option<UnixMs>), Error> {
+    let (mut count, mut until) = (usize::MAX, None);
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            PromoteOption::Count => chosen.count = options.count()?,
-            PromoteOption::Until => chosen.until = Some(options.instant()?),
+            PromoteOption::Count => count = options.count()?,
+            PromoteOption::Until => until = Some(options.instant()?),
         }
     }
-    Ok(chosen)
+    Ok((count, until))
 }

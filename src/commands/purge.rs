@@ -44,10 +44,7 @@ fn purge(call: &mut Call<'_>) -> Result<(), Error> {
             let effect = move || Effect::Purge { messages: purged.messages, done: purged.done };
             (purged.count > 0).then_some((purged.count, effect))
         },
-        |count| {
-            session.ctx.integer(count.unwrap_or(0) as i64);
-            &[Event::Purge]
-        },
+        |count| session.reply_count(count, &[Event::Purge]),
     )
 }
 

@@ -59,10 +59,7 @@ fn redrive(call: &mut Call<'_>) -> Result<(), Error> {
             let redriven = queue.redrive(session.now, &which, arguments.due);
             (redriven.count > 0).then_some((redriven.count, move || Effect::Redrive(redriven.spans, redriven.due)))
         },
-        |count| {
-            session.ctx.integer(count.unwrap_or(0) as i64);
-            &[Event::Redrive]
-        },
+        |count| session.reply_count(count, &[Event::Redrive]),
     )
 }
 

@@ -40,9 +40,8 @@ fn release(call: &mut Call<'_>) -> Result<(), Error> {
             (released.count > 0).then_some(((released.count, released.died), effect))
         },
         |released| {
-            let (count, died) = released.unwrap_or((0, false));
-            session.ctx.integer(count as i64);
-            Event::of_release(Death::if_any(died))
+            let (count, died) = released.unzip();
+            session.reply_count(count, Event::of_release(Death::if_any(died == Some(true))))
         },
     )
 }

@@ -1,6 +1,6 @@
 //! `DQ.SCAN key cursor [STATE state] [COUNT n] [RECURRING] [SEQUENCE]`
 
-use super::get::{reply_shown_with, Extra};
+use super::get::{reply_all, Extra};
 use super::len::{state, STATES};
 use super::{options, word, Access, Arg, Call, Command, Error, Handler, Keys, Options, Row, Session};
 use dq_queue::id::Sequence;
@@ -45,13 +45,7 @@ fn scan(call: &mut Call<'_>) -> Result<(), Error> {
         let (page, next) = held.queue.scan(now, after, count, filter);
         ctx.array(2);
         ctx.bulk(next.map_or(0, |last| last.0).to_string().as_bytes());
-        ctx.array(page.len());
-        for sequence in page {
-            match held.queue.show(now, sequence) {
-                Some(shown) => reply_shown_with(ctx, &shown, extra),
-                None => ctx.null_array(),
-            }
-        }
+        reply_all(&session, &held.queue, page, extra);
     })?;
     if found.is_none() {
         ctx.array(2);

@@ -7,9 +7,9 @@ use crate::host::floor::floor;
 use crate::host::open::{change_or_make, Changed};
 use dq_queue::cron::{zone_name, BadCron, Cron};
 use dq_queue::rule::Rule;
-use dq_queue::settings::{Retries, Unit};
+use dq_queue::settings::Unit;
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{Effect, HeaderBlock, Queue, Schedule as Wanted, Scheduled, Series};
+use dq_queue::{Effect, HeaderBlock, Queue, Schedule as Wanted, Scheduled};
 
 /// The command.
 pub struct Schedule;
@@ -96,43 +96,12 @@ fn schedule(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The values of the options that do not belong to the rule.
-#[derive(Default)]
-struct Template<'a> {
-    at: Option<UnixMs>,
-    until: Option<UnixMs>,
-    times: Option<u64>,
-    priority: i8,
-    retries: Option<Retries>,
-    lease: Option<DurationMs>,
-    ttl: Option<DurationMs>,
-    group: Option<&'a [u8]>,
-    headers: Option<HeaderBlock>,
-}
-
-impl<'a> Template<'a> {
-    fn read(&mut self, option: ScheduleOption, options: &mut Options<'a, '_>) -> Result<(), Error> {
-        match option {
-            ScheduleOption::At => self.at = Some(options.instant()?),
-            ScheduleOption::Until => self.until = Some(options.instant()?),
-            ScheduleOption::Times => self.times = Some(options.count()? as u64),
-            ScheduleOption::Priority => self.priority = options.priority()?,
-            ScheduleOption::Retries => self.retries = Some(options.retries()?),
-            ScheduleOption::Lease => self.lease = Some(options.positive_duration()?),
-            ScheduleOption::Ttl => self.ttl = Some(options.duration()?),
-            ScheduleOption::Group => self.group = Some(options.group()?),
-            ScheduleOption::Headers => self.headers = Some(options.headers()?),
-        }
-        Ok(())
-    }
-}
-
 /// Parses the arguments. The headers come apart from the schedule, as for `DQ.PUSH`.
 pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(Wanted<'a>, Option<HeaderBlock>), Error> {
     let name = options::message_name(word(call))?;
     let payload = word(call);
     let (mut every, mut offset, mut expression, mut zone) = (None, None, None, None);
-    let mut template = Template::default();
+    let (mut wanted, mut headers) = (Wanted { name, payload, ..Wanted::default() }, None);
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
@@ -140,10 +109,10 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(Wanted<'a>, Option<Heade
             RuleOption::Offset => offset = Some(options.offset()?),
             RuleOption::Cron => expression = Some(expression_of(options.value()?)?),
             RuleOption::Tz => zone = Some(options.value()?),
-            RuleOption::ScheduleOption(option) => template.read(option, &mut options)?,
+            RuleOption::ScheduleOption(option) => read(&mut wanted, &mut headers, option, &mut options)?,
         }
     }
-    let rule = match (every, expression) {
+    wanted.series.rule = match (every, expression) {
         (Some(_), Some(_)) => return Err(Error::Exclusive("EVERY", "CRON")),
         (None, _) if offset.is_some() => return Err(Error::Needs("OFFSET", "EVERY")),
         (_, None) if zone.is_some() => return Err(Error::Needs("TZ", "CRON")),
@@ -151,22 +120,31 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(Wanted<'a>, Option<Heade
         (None, Some(expression)) => cron(expression, zone)?,
         (None, None) => return Err(Error::NoRule),
     };
-    if template.at.zip(template.until).is_some_and(|(at, until)| at > until) {
+    if wanted.first.zip(wanted.series.until).is_some_and(|(first, until)| first > until) {
         return Err(Error::AfterUntil);
     }
-    let wanted = Wanted {
-        name,
-        payload,
-        series: Series { rule, until: template.until, times: template.times },
-        first: template.at,
-        priority: template.priority,
-        retries: template.retries,
-        lease: template.lease,
-        ttl: template.ttl,
-        group: template.group,
-        headers: None,
-    };
-    Ok((wanted, template.headers))
+    Ok((wanted, headers))
+}
+
+/// Reads the value of an option that does not belong to the rule.
+fn read<'a>(
+    wanted: &mut Wanted<'a>,
+    headers: &mut Option<HeaderBlock>,
+    option: ScheduleOption,
+    options: &mut Options<'a, '_>,
+) -> Result<(), Error> {
+    match option {
+        ScheduleOption::At => wanted.first = Some(options.instant()?),
+        ScheduleOption::Until => wanted.series.until = Some(options.instant()?),
+        ScheduleOption::Times => wanted.series.times = Some(options.count()? as u64),
+        ScheduleOption::Priority => wanted.priority = options.priority()?,
+        ScheduleOption::Retries => wanted.retries = Some(options.retries()?),
+        ScheduleOption::Lease => wanted.lease = Some(options.positive_duration()?),
+        ScheduleOption::Ttl => wanted.ttl = Some(options.duration()?),
+        ScheduleOption::Group => wanted.group = Some(options.group()?),
+        ScheduleOption::Headers => *headers = Some(options.headers()?),
+    }
+    Ok(())
 }
 
 /// The rule of an interval, whose offset must be less than the interval.
