@@ -16,6 +16,7 @@ use super::effect_command::EFFECT_COMMAND;
 use super::held::Held;
 use super::waiting::awaited;
 use crate::module_api::alarms::BUG;
+use crate::module_api::api::api;
 use crate::module_api::ctx::{now_ms, Name};
 use crate::module_api::guard::{guard, plant};
 use crate::module_api::key::{holds, TypeHandle, Value};
@@ -158,25 +159,18 @@ fn load(io: *mut raw::RedisModuleIO, encoding: c_int) -> Result<Option<Queue>, S
 
 /// The database into which a value is being loaded.
 fn database_of(io: *mut raw::RedisModuleIO) -> i32 {
-    // SAFETY: the static is read by value; the function exists since 7.0 and is called during the load.
-    unsafe { raw::RedisModule_GetDbIdFromIO.map_or(0, |db_of| db_of(io)) }
+    // SAFETY: the context of the load is valid during it.
+    unsafe { api!(RedisModule_GetDbIdFromIO)(io) }
 }
 
 /// Makes the timer look at a key that is being loaded. The key may end up missing or with another value, which the
 /// timer will notice.
 fn look_at_later(io: *mut raw::RedisModuleIO) {
-    let (Some(name_of), Some(db_of)) =
-        // SAFETY: the statics are read by value; both functions exist since 7.0.
-        (unsafe { raw::RedisModule_GetKeyNameFromIO }, unsafe { raw::RedisModule_GetDbIdFromIO })
-    else {
-        return;
-    };
-    // SAFETY: the context of the load is valid during it; the name, if it is not null, is the server's.
-    let (name, db) = unsafe { (name_of(io), db_of(io)) };
+    // SAFETY: the context of the load is valid during it.
+    let name = unsafe { api!(RedisModule_GetKeyNameFromIO)(io) };
     if !name.is_null() {
-        // SAFETY: the string is valid during the load.
-        let name = unsafe { Name::from_raw(name.cast_mut()) };
-        request_look(db, name);
+        // SAFETY: the string is the server's, and valid during the load.
+        request_look(database_of(io), unsafe { Name::from_raw(name.cast_mut()) });
     }
 }
 
@@ -207,34 +201,24 @@ extern "C" fn aof_rewrite(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModul
 }
 
 fn emit(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModuleString, blob: &[u8]) {
-    // SAFETY: the static is read by value.
-    if let Some(emit) = unsafe { raw::RedisModule_EmitAOF } {
-        // SAFETY: the format names a string of the server and a buffer with its length, which are what follows.
-        unsafe {
-            emit(io, EFFECT_COMMAND.as_ptr(), c"sb".as_ptr(), key, blob.as_ptr().cast::<c_char>(), blob.len());
-        }
-    }
+    let (command, format, bytes) = (EFFECT_COMMAND.as_ptr(), c"sb".as_ptr(), blob.as_ptr().cast::<c_char>());
+    // SAFETY: the format names a string of the server and a buffer with its length, which are what follows.
+    unsafe { api!(RedisModule_EmitAOF)(io, command, format, key, bytes, blob.len()) };
 }
 
 extern "C" fn digest(md: *mut raw::RedisModuleDigest, value: *mut c_void) {
     guard("a digest", (), || {
         // SAFETY: the server passes a value of this type and does nothing else meanwhile.
         let queue = unsafe { &held(value).queue };
-        let (Some(add), Some(end)) =
-            // SAFETY: the statics are read by value.
-            (unsafe { raw::RedisModule_DigestAddStringBuffer }, unsafe { raw::RedisModule_DigestEndSequence })
-        else {
-            return;
-        };
         let done = queue.digest(|piece| {
             // SAFETY: the server reads `len` bytes of a valid slice.
-            unsafe { add(md, piece.as_ptr().cast(), piece.len()) }
+            unsafe { api!(RedisModule_DigestAddStringBuffer)(md, piece.as_ptr().cast(), piece.len()) }
         });
         if let Err(refused) = done {
             log(Level::Warning, &refused.to_string());
         }
         // SAFETY: the digest is the server's.
-        unsafe { end(md) }
+        unsafe { api!(RedisModule_DigestEndSequence)(md) }
     });
 }
 
@@ -284,13 +268,7 @@ extern "C" fn copy(options: *mut raw::RedisModuleKeyOptCtx, value: *const c_void
             return ptr::null_mut();
         }
         match held.queue.duplicate() {
-            Ok(queue) => {
-                let held = match look_at_copy(options) {
-                    Some(db) => Held::loaded(queue, db),
-                    None => Held::new(queue),
-                };
-                Box::into_raw(held).cast()
-            }
+            Ok(queue) => Box::into_raw(Held::loaded(queue, look_at_copy(options))).cast(),
             Err(refused) => {
                 log(Level::Warning, &refused.to_string());
                 ptr::null_mut()
@@ -300,18 +278,13 @@ extern "C" fn copy(options: *mut raw::RedisModuleKeyOptCtx, value: *const c_void
 }
 
 /// Makes the timer look at a copy. Returns the database to which the queue is copied.
-fn look_at_copy(options: *mut raw::RedisModuleKeyOptCtx) -> Option<i32> {
-    let (Some(name_of), Some(db_of)) =
-        // SAFETY: the statics are read by value; both functions exist since 7.0.
-        (unsafe { raw::RedisModule_GetToKeyNameFromOptCtx }, unsafe { raw::RedisModule_GetToDbIdFromOptCtx })
-    else {
-        return None;
-    };
+fn look_at_copy(options: *mut raw::RedisModuleKeyOptCtx) -> i32 {
     // SAFETY: the options are valid during the copy.
-    let (name, db) = unsafe { (name_of(options), db_of(options)) };
+    let (name, db) =
+        unsafe { (api!(RedisModule_GetToKeyNameFromOptCtx)(options), api!(RedisModule_GetToDbIdFromOptCtx)(options)) };
     if !name.is_null() {
         // SAFETY: the string is valid during the copy.
         request_look(db, unsafe { Name::from_raw(name.cast_mut()) });
     }
-    Some(db)
+    db
 }

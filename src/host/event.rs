@@ -7,57 +7,71 @@ use std::ffi::CStr;
 
 use dq_queue::{Applied, Effect, Ended, Fate, Pause, Phase, Record, State};
 
-/// What happened to a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+/// Declares the events, each with the name that subscribers receive.
+macro_rules! events {
+    ($($(#[$doc:meta])* $event:ident $name:literal,)+) => {
+        /// What happened to a queue.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Event { $($(#[$doc])* $event,)+ }
+
+        impl Event {
+            /// The name of the event that subscribers receive.
+            pub const fn name(self) -> &'static CStr {
+                match self { $(Event::$event => $name,)+ }
+            }
+        }
+    };
+}
+
+events! {
     /// The queue was created by `DQ.CREATE` or `DQ.ALTER … MKQUEUE`.
-    Create,
+    Create c"dq.create",
     /// The settings of the queue changed.
-    Alter,
+    Alter c"dq.alter",
     /// A message was added.
-    Push,
+    Push c"dq.push",
     /// A message replaced another one.
-    Replace,
+    Replace c"dq.replace",
     /// A recurring message was declared.
-    Schedule,
+    Schedule c"dq.schedule",
     /// Messages became due, or their leases ended.
-    Ready,
+    Ready c"dq.ready",
     /// Messages were delivered.
-    Pop,
+    Pop c"dq.pop",
     /// Messages were forwarded.
-    Forward,
+    Forward c"dq.forward",
     /// Dead messages were forwarded.
-    DeadForward,
+    DeadForward c"dq.deadforward",
     /// Messages were completed.
-    Ack,
+    Ack c"dq.ack",
     /// A message was completed with a result.
-    Complete,
+    Complete c"dq.complete",
     /// A message was given back.
-    Nack,
+    Nack c"dq.nack",
     /// The lease of a message was extended.
-    Extend,
+    Extend c"dq.extend",
     /// Messages became dead.
-    Dead,
+    Dead c"dq.dead",
     /// A message was made dead by `DQ.BURY`.
-    Bury,
+    Bury c"dq.bury",
     /// Messages were cancelled.
-    Cancel,
+    Cancel c"dq.cancel",
     /// A message got another due time or priority.
-    Reschedule,
+    Reschedule c"dq.reschedule",
     /// Delayed messages were made due.
-    Promote,
+    Promote c"dq.promote",
     /// Dead messages were made live again.
-    Redrive,
+    Redrive c"dq.redrive",
     /// A batch was closed, ended or was cancelled.
-    Batch,
+    Batch c"dq.batch",
     /// Messages were taken from a consumer that is gone.
-    Release,
+    Release c"dq.release",
     /// Messages were purged.
-    Purge,
+    Purge c"dq.purge",
     /// Delivery was suspended.
-    Pause,
+    Pause c"dq.pause",
     /// Delivery was resumed.
-    Resume,
+    Resume c"dq.resume",
 }
 
 /// Whether a message is dead after a command that ended another one: the one that took its place, or the one that was
@@ -100,36 +114,6 @@ impl Death {
 }
 
 impl Event {
-    /// The name of the event that subscribers receive.
-    pub const fn name(self) -> &'static CStr {
-        match self {
-            Event::Create => c"dq.create",
-            Event::Alter => c"dq.alter",
-            Event::Push => c"dq.push",
-            Event::Replace => c"dq.replace",
-            Event::Schedule => c"dq.schedule",
-            Event::Ready => c"dq.ready",
-            Event::Pop => c"dq.pop",
-            Event::Forward => c"dq.forward",
-            Event::DeadForward => c"dq.deadforward",
-            Event::Ack => c"dq.ack",
-            Event::Complete => c"dq.complete",
-            Event::Nack => c"dq.nack",
-            Event::Extend => c"dq.extend",
-            Event::Dead => c"dq.dead",
-            Event::Bury => c"dq.bury",
-            Event::Cancel => c"dq.cancel",
-            Event::Reschedule => c"dq.reschedule",
-            Event::Promote => c"dq.promote",
-            Event::Redrive => c"dq.redrive",
-            Event::Batch => c"dq.batch",
-            Event::Release => c"dq.release",
-            Event::Purge => c"dq.purge",
-            Event::Pause => c"dq.pause",
-            Event::Resume => c"dq.resume",
-        }
-    }
-
     /// The events of a push, which is announced as a replacement if each of its messages replaced another.
     pub const fn of_push(only_replaced: bool, death: Death) -> &'static [Event] {
         match (only_replaced, death) {

@@ -9,13 +9,12 @@
 //!
 //! This runs on the server that decides about the queue, and never while writes are paused; see [`super::advance`].
 
-use super::admission;
 use super::event::Event;
 use super::floor::raise_floor;
 use super::held::Held;
 use super::requeue::{self, Moving};
 use super::session::Session;
-use super::{gauges, slot, waiting};
+use super::{admission, gauges, slot, waiting};
 use crate::module_api::call::Word;
 use crate::module_api::ctx::Name;
 use crate::module_api::key::Content;

@@ -4,10 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lazy_static::lazy_static;
 
-use super::authority;
 use super::floor::raise_floor;
 use super::gauges::{self, Share, TallyEntry};
-use super::punctuality;
+use super::{authority, punctuality};
 use crate::module_api::alarms::BUG;
 use crate::module_api::ctx::{now_ms, Ctx, Name};
 use crate::module_api::guard::guard;

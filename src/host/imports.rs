@@ -16,8 +16,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use redis_module::raw;
-
+use super::slot;
 use crate::module_api::ctx::{Ctx, EventCallback, Name};
 
 /// Valkey's number of the event. The `redis-module` crate does not know it, and Redis 8.4 uses the same number for an
@@ -74,7 +73,7 @@ pub fn may_run() -> bool {
 
 /// Returns whether the key is in a slot that is being imported, so that another server decides about it.
 pub fn covers(name: Name<'_>) -> bool {
-    COUNT.load(Relaxed) > 0 && slot_of(name).is_none_or(|slot| imports().iter().any(|import| import.contains(slot)))
+    COUNT.load(Relaxed) > 0 && imports().iter().any(|import| import.contains(slot::of(name.bytes()).into()))
 }
 
 /// Clears the list of imports, because this server's role has changed.
@@ -96,15 +95,6 @@ fn change(change: impl FnOnce(&mut Vec<Import>)) {
     let mut imports = imports();
     change(&mut imports);
     COUNT.store(imports.len(), Relaxed);
-}
-
-/// Returns the key's slot, or `None` if the server lacks the function for it. Every server that has imports also has
-/// the function.
-fn slot_of(name: Name<'_>) -> Option<c_int> {
-    // SAFETY: the static is read by value.
-    let key_slot = unsafe { raw::RedisModule_ClusterKeySlot }?;
-    // SAFETY: the name is a valid string of the server.
-    c_int::try_from(unsafe { key_slot(name.as_ptr()) }).ok()
 }
 
 /// Takes note of the stage of a migration. Returns whether an import has completed.

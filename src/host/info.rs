@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use redis_module::raw;
 
 use super::{advance, authority, gauges, waiting};
+use crate::module_api::api::api;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::guard;
 use crate::schedule::{timer, wakeup};
@@ -22,20 +23,14 @@ pub fn register(ctx: Ctx) -> Result<(), String> {
 
 extern "C" fn on_info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_int) {
     guard("INFO", (), || {
-        let (Some(section), Some(field)) =
-            // SAFETY: the statics are read by value.
-            (unsafe { raw::RedisModule_InfoAddSection }, unsafe { raw::RedisModule_InfoAddFieldULongLong })
-        else {
-            return;
-        };
         // SAFETY: the context is valid during this call; an empty name stands for the module's own.
-        if unsafe { section(ctx, c"".as_ptr()) } != raw::REDISMODULE_OK as c_int {
+        if unsafe { api!(RedisModule_InfoAddSection)(ctx, c"".as_ptr()) } != raw::REDISMODULE_OK as c_int {
             return;
         }
         let add = |name: &str, value: u64| {
             let name = CString::new(name).unwrap_or_default();
             // SAFETY: the context is valid during this call, the name a C string that the server copies.
-            unsafe { field(ctx, name.as_ptr(), value) };
+            unsafe { api!(RedisModule_InfoAddFieldULongLong)(ctx, name.as_ptr(), value) };
         };
         let (queues, held) = gauges::held();
         add("decides_by_time", authority::decides().into());
@@ -45,12 +40,9 @@ extern "C" fn on_info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_in
         for (name, total) in gauges::totals() {
             add(&format!("total_{}", name.replace('-', "_")), total);
         }
-        // SAFETY: the static is read by value.
-        if let Some(text) = unsafe { raw::RedisModule_InfoAddFieldCString } {
-            let version = CString::new(cron::tzdb_version()).unwrap_or_default();
-            // SAFETY: the context is valid during this call, name and value are C strings that the server copies.
-            unsafe { text(ctx, c"tzdata".as_ptr(), version.as_ptr()) };
-        }
+        let version = CString::new(cron::tzdb_version()).unwrap_or_default();
+        // SAFETY: the context is valid during this call, name and value are C strings that the server copies.
+        unsafe { api!(RedisModule_InfoAddFieldCString)(ctx, c"tzdata".as_ptr(), version.as_ptr()) };
         add("blocked_clients", waiting::clients());
         let shown = |sum: &AtomicU64| sum.load(Relaxed);
         with_lateness(ctx, || {
@@ -70,15 +62,9 @@ extern "C" fn on_info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_in
 
 /// Starts the field of the lateness; `add_parts` adds its parts.
 fn with_lateness(ctx: *mut raw::RedisModuleInfoCtx, add_parts: impl FnOnce()) {
-    let (Some(begin), Some(end)) =
-        // SAFETY: the statics are read by value.
-        (unsafe { raw::RedisModule_InfoBeginDictField }, unsafe { raw::RedisModule_InfoEndDictField })
-    else {
-        return;
-    };
     // SAFETY: the context is valid during the call of `on_info`, the name a C string that the server copies.
-    unsafe { begin(ctx, c"lateness_ms".as_ptr()) };
+    unsafe { api!(RedisModule_InfoBeginDictField)(ctx, c"lateness_ms".as_ptr()) };
     add_parts();
     // SAFETY: the same, and a field was begun.
-    unsafe { end(ctx) };
+    unsafe { api!(RedisModule_InfoEndDictField)(ctx) };
 }

@@ -6,11 +6,7 @@ use std::time::Duration;
 use redis_module::raw;
 
 use super::datatype::QUEUE_TYPE;
-use super::disposal;
-use super::floor;
-use super::info;
-use super::{advance, config, datatype, server_events};
-use super::{gauges, punctuality};
+use super::{advance, config, datatype, disposal, floor, gauges, info, punctuality, server_events};
 use crate::module_api::api::missing_api;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::{guard, install_panic_hook};

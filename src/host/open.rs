@@ -1,9 +1,8 @@
 //! How a call opens its key, and how it changes the queue there or makes one.
 
-use super::config;
-use super::datatype;
 use super::held::Held;
 use super::session::Session;
+use super::{config, datatype};
 use crate::module_api::key::{Content, OpenKey, Refusal, Touch};
 use dq_queue::settings::Settings;
 use dq_queue::Queue;

@@ -105,6 +105,18 @@ required! {
     RedisModule_RegisterBoolConfig
     RedisModule_RegisterEnumConfig
     RedisModule_LoadConfigs
+    RedisModule_InfoAddSection
+    RedisModule_InfoAddFieldULongLong
+    RedisModule_InfoAddFieldCString
+    RedisModule_InfoBeginDictField
+    RedisModule_InfoEndDictField
+    RedisModule_GetDbIdFromIO
+    RedisModule_GetKeyNameFromIO
+    RedisModule_GetToDbIdFromOptCtx
+    RedisModule_GetToKeyNameFromOptCtx
+    RedisModule_EmitAOF
+    RedisModule_DigestAddStringBuffer
+    RedisModule_DigestEndSequence
 }
 
 /// The server's function of that name, for an immediate call: `api!(RedisModule_Log)(ctx, level, …)`.
