@@ -80,21 +80,15 @@ fn find(words: &[Name<'_>]) -> Vec<Found> {
 /// Fails if a queue is not on this node of a cluster any more because its slot is moving. Otherwise the command would create
 /// a second one. Redis 8 does not tell clients itself where to go, if their command may name a channel. No key may be open.
 pub fn refuse_moved(ctx: Ctx, queue: Name<'_>) -> Result<(), Error> {
-    if ctx.flags().cluster() && ctx.call_exists(&Word::new(queue.bytes())).is_err() {
-        Err(Error::Moved)
-    } else {
-        Ok(())
-    }
+    let is_gone = ctx.flags().cluster() && ctx.call_exists(&Word::new(queue.bytes())).is_err();
+    (!is_gone).then_some(()).ok_or(Error::Moved)
 }
 
 /// Fails if a queue would forward to itself.
 pub fn refuse_itself(queue: Name<'_>, wanted: &WantedTargets) -> Result<(), Error> {
     let mut targets = [&wanted.due, &wanted.dead].into_iter().flatten().flatten();
-    if targets.any(|to| to.keys().any(|key| key == queue.bytes())) {
-        Err(Error::ForwardsToItself)
-    } else {
-        Ok(())
-    }
+    let is_among = targets.any(|to| to.keys().any(|key| key == queue.bytes()));
+    (!is_among).then_some(()).ok_or(Error::ForwardsToItself)
 }
 
 /// The target of `FORWARD` and that of `DEADFORWARD`, if a command names them; `Some(None)` is `NONE`.

@@ -5,7 +5,7 @@ use crate::host::waiting;
 use crate::module_api::guard::plant;
 use dq_queue::forward::Source;
 use dq_queue::settings::FIELDS;
-use dq_queue::time::UnixMs;
+use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{Pause, Queue, Totals};
 
 /// The command.
@@ -38,11 +38,10 @@ fn info(call: &mut Call<'_>) -> Result<(), Error> {
 
 fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
     let counts = queue.counts_at(now);
-    let next_due = queue.next_due(now).map(UnixMs::as_ms);
-    let oldest_ready = queue.oldest_ready(now).map(|age| age.as_ms());
-    let oldest_inflight = queue.oldest_inflight(now).map(|age| age.as_ms());
     let (pause, closed) = (queue.pause_at(now), queue.closed_at(now));
     let some = |number: u64| i64::try_from(number).ok();
+    let instant = |at: Option<UnixMs>| at.and_then(|at| some(at.as_ms()));
+    let length = |ms: Option<DurationMs>| ms.and_then(|ms| some(ms.as_ms()));
     let age = |at: Option<UnixMs>| at.and_then(|at| some(queue.own_time(now).since(at).as_ms()));
     let (oldest_dead, newest_dead) = queue.deaths().unzip();
     let [last_delivery, last_death] = queue.last_events();
@@ -58,10 +57,10 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
         ("known", some(queue.known(now) as u64)),
         ("batches", some(queue.batches(now) as u64)),
         ("payload-bytes", some(counts.payload_bytes)),
-        ("next-due", next_due.and_then(some)),
-        ("oldest-ready", oldest_ready.and_then(some)),
+        ("next-due", instant(queue.next_due(now))),
+        ("oldest-ready", length(queue.oldest_ready(now))),
         ("waiting-clients", some(waiting_clients)),
-        ("oldest-inflight", oldest_inflight.and_then(some)),
+        ("oldest-inflight", length(queue.oldest_inflight(now))),
         ("oldest-dead", age(oldest_dead)),
         ("newest-dead", age(newest_dead)),
         ("last-death", age(last_death)),
@@ -70,10 +69,10 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
         ("consumers", some(consumers)),
         ("paused-groups", some(paused_groups)),
         ("paused", Some((pause != Pause::Off).into())),
-        ("paused-until", pause.end().map(UnixMs::as_ms).and_then(some)),
+        ("paused-until", instant(pause.end())),
         ("closed", Some((closed != Pause::Off).into())),
-        ("closed-until", closed.end().map(UnixMs::as_ms).and_then(some)),
-        ("next-delivery", queue.next_delivery(now).map(UnixMs::as_ms).and_then(some)),
+        ("closed-until", instant(closed.end())),
+        ("next-delivery", instant(queue.next_delivery(now))),
     ];
     let totals = queue.totals().named().map(|(field, total)| (field, some(total)));
     ctx.map(head.len() + FIELDS.len() + 2 * FORWARDING + Totals::NAMES.len());

@@ -40,7 +40,7 @@ const COUNT: usize = 10;
 fn scan(call: &mut Call<'_>) -> Result<(), Error> {
     let session = Session::begin(call)?;
     let Session { ctx, now, .. } = session;
-    let Request { after, count, filter, extra } = parse(call)?;
+    let (after, count, filter, extra) = parse(call)?;
     let found = session.look(|held| {
         let (page, next) = held.queue.scan(now, after, count, filter);
         ctx.array(2);
@@ -55,17 +55,8 @@ fn scan(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What one call of a scan returns.
-pub(super) struct Request {
-    /// The last message of the page before.
-    after: Option<Sequence>,
-    /// How many messages to look at.
-    count: usize,
-    filter: ScanFilter,
-    extra: Extra,
-}
-
-pub(super) fn parse(call: &mut Call<'_>) -> Result<Request, Error> {
+/// Parses the last message of the page before, how many messages to look at, which of them to return, and what to add.
+pub(super) fn parse(call: &mut Call<'_>) -> Result<(Option<Sequence>, usize, ScanFilter, Extra), Error> {
     let after = options::cursor(word(call))?.map(Sequence);
     let (mut count, mut filter, mut extra) = (COUNT, ScanFilter::default(), Extra::Nothing);
     let mut options = Options::new(&mut call.args);
@@ -77,5 +68,5 @@ pub(super) fn parse(call: &mut Call<'_>) -> Result<Request, Error> {
             ScanOption::Sequence => extra = Extra::Sequence,
         }
     }
-    Ok(Request { after, count, filter, extra })
+    Ok((after, count, filter, extra))
 }

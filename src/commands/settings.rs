@@ -2,7 +2,6 @@
 
 use super::{Arg, Error, OptionSet, Options};
 use dq_queue::settings::{Field, Given, Settings, Word, FIELDS};
-use std::ffi::CStr;
 
 /// A setting as an option; holds the index of its first number in [`FIELDS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,16 +20,8 @@ impl OptionSet for Setting {
     fn find(word: &[u8]) -> Option<(u32, Self)> {
         let place = FIELDS
             .iter()
-            .position(|field| option_of(field).is_some_and(|option| option.to_bytes().eq_ignore_ascii_case(word)))?;
+            .position(|field| field.option().is_some_and(|option| option.to_bytes().eq_ignore_ascii_case(word)))?;
         Some((place as u32, Setting(place)))
-    }
-}
-
-/// The name of the option that `field` begins, if it begins one.
-const fn option_of(field: &Field) -> Option<&'static CStr> {
-    match field.given {
-        Given::Option(option, _) | Given::First(option, _, _) | Given::Word(option, _, _) => Some(option),
-        Given::Next(_) | Given::Optional(_, _) => None,
     }
 }
 
@@ -38,7 +29,7 @@ const fn option_of(field: &Field) -> Option<&'static CStr> {
 const OPTIONS: usize = {
     let (mut count, mut fields) = (0, FIELDS);
     while let [field, rest @ ..] = fields {
-        count += option_of(field).is_some() as usize;
+        count += field.option().is_some() as usize;
         fields = rest;
     }
     count
@@ -111,7 +102,7 @@ const fn options() -> [Arg; OPTIONS] {
 const fn further(fields: &[Field]) -> usize {
     let (mut count, mut left) = (0, fields);
     while let [field, rest @ ..] = left {
-        if option_of(field).is_some() {
+        if field.option().is_some() {
             break;
         }
         count += 1;
@@ -171,7 +162,7 @@ fn is_name(word: &[u8]) -> bool {
 
 /// The error for an option that has fewer values than it needs.
 fn missing(fields: &'static [Field]) -> Error {
-    let option = fields.first().and_then(option_of).map(|option| option.to_string_lossy().into_owned());
+    let option = fields.first().and_then(Field::option).map(|option| option.to_string_lossy().into_owned());
     let names = fields.iter().filter_map(|field| match field.given {
         Given::Option(_, name) | Given::Word(_, name, _) | Given::First(_, _, name) | Given::Next(name) => {
             Some(name.to_string_lossy())

@@ -58,29 +58,25 @@ impl Denial {
 /// Asks whether the server would accept `words`, the command with which the client of this callback blocked. `name` is
 /// one of its keys. Takes a few microseconds. No key may be open.
 pub fn ask(ctx: Ctx, words: &Args<'_>, name: Name<'_>) -> Admission {
-    // SAFETY: takes no arguments.
-    if unsafe { api!(RedisModule_GetServerVersion)() } >= DRY_RUN_SINCE {
-        answer(dry_run(ctx, words))
-    } else {
-        answer(trial(ctx, name))
-    }
+    answer(if has_dry_run() { dry_run(ctx, words) } else { trial(ctx, name) })
 }
 
 /// [`ask`] for a command that only reads. Redis 7.0 grants it always: it has no dry run, and a trial would be a write.
 pub fn ask_reader(ctx: Ctx, words: &Args<'_>) -> Admission {
+    answer(if has_dry_run() { dry_run(ctx, words) } else { None })
+}
+
+fn has_dry_run() -> bool {
     // SAFETY: takes no arguments.
-    let has_dry_run = unsafe { api!(RedisModule_GetServerVersion)() } >= DRY_RUN_SINCE;
-    answer(if has_dry_run { dry_run(ctx, words) } else { None })
+    unsafe { api!(RedisModule_GetServerVersion)() >= DRY_RUN_SINCE }
 }
 
 fn answer(reply: Option<CallReply>) -> Admission {
-    match reply {
-        Some(reply) => match reply.error() {
-            None => Admission::Granted,
-            Some(text) if text.starts_with(b"NOPERM") => Admission::Denied(Denial(reply)),
-            Some(_) => Admission::Refused,
-        },
+    let Some(reply) = reply else { return Admission::Granted };
+    match reply.error() {
         None => Admission::Granted,
+        Some(text) if text.starts_with(b"NOPERM") => Admission::Denied(Denial(reply)),
+        Some(_) => Admission::Refused,
     }
 }
 

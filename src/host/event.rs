@@ -104,10 +104,6 @@ impl Death {
         Death::if_any(matches!(record.phase, Phase::Dead { .. }))
     }
 
-    fn of_release(applied: Applied) -> Death {
-        Death::if_any(applied == Applied::Died)
-    }
-
     fn of_successor(applied: Applied) -> Death {
         Death::if_any(applied == Applied::SuccessorDied)
     }
@@ -207,7 +203,7 @@ impl Event {
             Effect::Bury(..) if applied == Applied::Succeeded => Event::of_burial(Death::None),
             Effect::Bury(..) => Event::of_burial(Death::Some),
             Effect::Redrive(..) => &[Event::Redrive],
-            Effect::Release { .. } => Event::of_release(Death::of_release(applied)),
+            Effect::Release { .. } => Event::of_release(Death::if_any(applied == Applied::Died)),
             Effect::Batch { .. } => &[Event::Batch],
             Effect::Purge { .. } => &[Event::Purge],
             Effect::Create(..) => &[Event::Create],

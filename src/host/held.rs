@@ -123,9 +123,7 @@ impl Held {
             }
         });
     }
-}
 
-impl Held {
     /// The next time at which the timer has something to do for this queue: a message changes its state, or, on the
     /// server that decides about the queue, it drops a dead or done message, ends a failed run or forwards a message.
     #[inline]
@@ -168,10 +166,7 @@ impl Held {
 /// The earlier of two times, if there is any.
 #[inline]
 fn earlier(one: Option<UnixMs>, other: Option<UnixMs>) -> Option<UnixMs> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
+    one.into_iter().chain(other).min()
 }
 
 /// Debug builds check the invariants of a queue after each command if it has at most this many messages. Larger queues
