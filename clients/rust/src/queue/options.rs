@@ -60,30 +60,30 @@ pub(crate) fn value(value: impl ToRedisArgs) -> Vec<Vec<u8>> {
     value.to_redis_args()
 }
 
-/// Declares a builder with the method that sends it, as `.await` does.
+/// Declares a builder with the method that sends it, as `.await` does. `R` is what it then returns.
 macro_rules! builder {
-    ($(#[$doc:meta])* $name:ident<$T:ident> -> $result:ty; $(#[$send_doc:meta])* $send:ident) => {
+    ($(#[$doc:meta])* $name:ident<$T:ident> -> $result:ty; $(#[$send_doc:meta])* send) => {
         $(#[$doc])*
         #[must_use = "nothing is done until it is sent"]
         #[derive(Debug)]
-        pub struct $name<$T, M> {
+        pub struct $name<$T, M, R = $result> {
             queue: super::Queue<$T, M>,
             /// What precedes the options; an error if a value has no encoding.
             command: Result<crate::request::Command, crate::Error>,
             options: super::options::Options,
-            request: super::options::Make<$result>,
+            request: super::options::Make<R>,
         }
 
-        impl<$T: 'static, M: crate::mode::Mode> $name<$T, M> {
+        impl<$T: 'static, M: crate::mode::Mode, R: Send + 'static> $name<$T, M, R> {
             fn new(
                 queue: &super::Queue<$T, M>,
                 command: Result<crate::request::Command, crate::Error>,
-                request: super::options::Make<$result>,
+                request: super::options::Make<R>,
             ) -> Self {
                 $name { queue: queue.clone(), command, options: super::options::Options::default(), request }
             }
 
-            fn request(self) -> crate::request::Request<$result> {
+            fn request(self) -> crate::request::Request<R> {
                 match self.command {
                     Ok(command) => (self.request)(command, self.options),
                     Err(error) => crate::request::Request::failed(error),
@@ -91,17 +91,17 @@ macro_rules! builder {
             }
 
             $(#[$send_doc])*
-            pub fn $send(self) -> crate::connect::Sent<M, $result> {
+            pub fn send(self) -> crate::connect::Sent<M, R> {
                 self.queue.client.clone().send(self.request())
             }
         }
 
-        impl<$T: 'static> std::future::IntoFuture for $name<$T, crate::mode::Async> {
-            type Output = Result<$result, crate::Error>;
-            type IntoFuture = crate::connect::Sent<crate::mode::Async, $result>;
+        impl<$T: 'static, R: Send + 'static> std::future::IntoFuture for $name<$T, crate::mode::Async, R> {
+            type Output = Result<R, crate::Error>;
+            type IntoFuture = crate::connect::Sent<crate::mode::Async, R>;
 
             fn into_future(self) -> Self::IntoFuture {
-                self.$send()
+                self.send()
             }
         }
     };

@@ -88,56 +88,55 @@ pub(crate) fn acked<T>(reply: Value) -> Result<(u64, Vec<Delivery<T>>), Error> {
     Field::read(reply)
 }
 
-/// The methods that set the options of [`Pop`], [`PopAny`] and [`AckPop`].
-macro_rules! pop_options {
-    () => {
-        options! {
-            /// The most messages to deliver. 1 by default.
-            count(count: u32) = "COUNT" count;
-            /// How long these deliveries may take, instead of the message's or the queue's lease.
-            lease(lease: Duration) = "LEASE" millis(lease);
-            /// Delivers more of each message: [`Delivery::meta`] has its headers, its checkpoint and more.
-            meta() = "META";
-            /// Gathers messages: fewer than this, which is at most the count, are delivered only after [`Self::linger`].
-            gather(least: u32) = "MIN" least;
-            /// For how long the first of fewer messages than [`Self::gather`] must have been due.
-            linger(time: Duration) = "LINGER" millis(time);
-        }
-
-        /// Waits for up to this time until there is a message. Zero, the default: does not wait.
-        pub fn block(mut self, time: Duration) -> Self {
-            self.options.wait = time;
-            self
-        }
-    };
-}
-
-/// The methods that set the options of pops without acks.
-macro_rules! plain_pop_options {
-    () => {
-        options! {
-            /// Removes the messages when they are delivered, so that each is delivered at most once.
-            no_ack() = "NOACK";
-            /// The name of the consumer, which its deliveries bear: `Queue::consumers` lists it.
-            named(consumer: impl AsRef<[u8]>) = "AS" consumer.as_ref();
-        }
-    };
-}
-
 builder! {
     /// A pop: options, and then [`Pop::one`] or [`Pop::all`].
     Pop<T> -> Vec<Delivery<T>>;
-    /// Delivers up to [`Pop::count`] messages. The list is empty if there was none in time.
+    /// Delivers up to [`Pop::count`] messages, if there are any in time.
     ///
     /// # Errors
     /// As [`Pop::one`].
-    all
+    send
+}
+
+/// Acks, and a pop that follows them in the same command: options, and then `.await`, or [`Pop::send`]. Returns how many messages
+/// were removed, and those that were delivered. The acks hold even if no message comes in time.
+///
+/// If the connection is lost, it is unknown whether the acks were made; `Queue::ack_all` makes them again without harm.
+pub type AckPop<T, M> = Pop<T, M, (u64, Vec<Delivery<T>>)>;
+
+/// A pop from several queues: options, and then `.await`, or [`Pop::send`]. Returns the name of a queue with its messages; `None` if
+/// there was none in time.
+///
+/// In a cluster all queues must be in one slot: `{mail}:urgent` and `{mail}:bulk`. A worker serves queues of any slots, and
+/// fairly.
+pub type PopAny<T, M> = Pop<T, M, Option<(Vec<u8>, Vec<Delivery<T>>)>>;
+
+impl<T: 'static, M: Mode, R: Send + 'static> Pop<T, M, R> {
+    options! {
+        /// The most messages to deliver. 1 by default.
+        count(count: u32) = "COUNT" count;
+        /// How long these deliveries may take, instead of the message's or the queue's lease.
+        lease(lease: Duration) = "LEASE" millis(lease);
+        /// Delivers more of each message: [`Delivery::meta`] has its headers, its checkpoint and more.
+        meta() = "META";
+        /// Gathers messages: fewer than this, which is at most the count, are delivered only after [`Pop::linger`].
+        gather(least: u32) = "MIN" least;
+        /// For how long the first of fewer messages than [`Pop::gather`] must have been due.
+        linger(time: Duration) = "LINGER" millis(time);
+        /// Removes the messages when they are delivered, so that each is delivered at most once. Not together with acks.
+        no_ack() = "NOACK";
+        /// The name of the consumer, which its deliveries bear: `Queue::consumers` lists it.
+        named(consumer: impl AsRef<[u8]>) = "AS" consumer.as_ref();
+    }
+
+    /// Waits for up to this time until there is a message. Zero, the default: does not wait.
+    pub fn block(mut self, time: Duration) -> Self {
+        self.options.wait = time;
+        self
+    }
 }
 
 impl<T: 'static, M: Mode> Pop<T, M> {
-    pop_options!();
-    plain_pop_options!();
-
     /// Delivers one message, if there is one in time.
     ///
     /// # Errors
@@ -147,41 +146,14 @@ impl<T: 'static, M: Mode> Pop<T, M> {
         let client = self.queue.client.clone();
         client.send(self.count(1).request().map(|mut messages| Ok(messages.pop())))
     }
-}
 
-builder! {
-    /// Acks, and a pop that follows them in the same command: options, and then `.await`, or [`AckPop::send`].
-    AckPop<T> -> (u64, Vec<Delivery<T>>);
-    /// Acknowledges the deliveries, and delivers up to [`AckPop::count`] messages. Returns how many messages were removed,
-    /// and those that were delivered. The acks hold even if no message comes in time.
-    ///
-    /// # Errors
-    /// [`Error::Lost`] if the connection is lost: the command is not repeated. Whether the acks were made is unknown then;
-    /// `Queue::ack_all` makes them again without harm. Messages that it may have delivered come back when their leases
-    /// expire. Also those of every command.
-    send
-}
-
-impl<T: 'static, M: Mode> AckPop<T, M> {
-    pop_options!();
-}
-
-builder! {
-    /// A pop from several queues: options, and then `.await`, or [`PopAny::send`].
-    ///
-    /// In a cluster all queues must be in one slot: `{mail}:urgent` and `{mail}:bulk`. A worker serves queues of any slots, and
-    /// fairly.
-    PopAny<T> -> Option<(Vec<u8>, Vec<Delivery<T>>)>;
-    /// Delivers messages of one queue, and returns the name of that queue with them. `None` if there was none in time.
+    /// Delivers up to [`Pop::count`] messages. The list is empty if there was none in time.
     ///
     /// # Errors
     /// As [`Pop::one`].
-    send
-}
-
-impl<T: 'static, M: Mode> PopAny<T, M> {
-    pop_options!();
-    plain_pop_options!();
+    pub fn all(self) -> Sent<M, Vec<Delivery<T>>> {
+        self.send()
+    }
 }
 
 impl<T: 'static, M: Mode> Queue<T, M> {

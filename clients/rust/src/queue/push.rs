@@ -31,82 +31,73 @@ impl Pushed {
     }
 }
 
-macro_rules! push_options {
-    () => {
-        message_options!();
-
-        options! {
-            /// The message is due this long after now. It is due at once by default.
-            delay(delay: Duration) = "DELAY" millis(delay);
-            /// The message is due at this time, which may be in the past, instead of after a delay.
-            at(time: SystemTime) = "AT" unix_ms(time);
-            /// If the message is not completed within this time after it was due, it becomes dead; zero: never.
-            ttl(ttl: Duration) = "TTL" millis(ttl);
-            /// The batch, of 1 to 255 bytes: see `Queue::batch`.
-            batch(name: impl AsRef<[u8]>) = "BATCH" name.as_ref();
-            /// How long the message is kept as done after its completion, with its result, instead of the queue's time; zero:
-            /// not at all.
-            retain(time: Duration) = "RETAIN" millis(time);
-            /// Each message removes the one that has its id, in any state, and takes its place. If the connection is lost while
-            /// this is sent, it is not repeated, because the first message may have been delivered already.
-            replace() = "REPLACE";
-            /// For a message that is moved from elsewhere: it was delivered this often already, 1 to 2147483647 times. The
-            /// next delivery has the next number, and retries count on from there.
-            attempt(attempt: u32) = "ATTEMPT" attempt;
-            /// The last error of a message that is moved from elsewhere.
-            error(text: impl AsRef<[u8]>) = "ERROR" text.as_ref();
-            /// The checkpoint of a message that is moved from elsewhere, of at most 65536 bytes.
-            checkpoint(checkpoint: impl AsRef<[u8]>) = "CHECKPOINT" checkpoint.as_ref();
-            /// The message is dead from now on.
-            dead(reason: Reason) = "DEAD" &["REASON", reason.as_str()][..];
-        }
-
-        /// As `replace`, and the message is due no later than this long after the first push of the chain of replacements.
-        pub fn replace_within(mut self, wait: Duration) -> Self {
-            self.options.set("MAXWAIT", value(millis(wait)));
-            self.replace()
-        }
-
-        /// As `replace`, but a message in flight is not replaced before its delivery ends: so the same id is never handled
-        /// twice at the same time, and the last payload wins. Can be combined with `replace_within`.
-        pub fn replace_later(mut self) -> Self {
-            self.options.set("LATER", Vec::new());
-            self.replace()
-        }
-
-        /// Sends the push at most once, and lets the server generate the id, unless there is one. Without this, a message
-        /// without an id gets a random one, so that the push can be repeated if the connection is lost and is still made
-        /// only once. The server's own ids cost less memory.
-        pub fn once(mut self) -> Self {
-            self.options.once = true;
-            self
-        }
-    };
-}
-
 builder! {
-    /// A push of one message: options, and then `.await`, or [`Push::send`].
+    /// A push of one message, or as [`PushAll`] of several: options, and then `.await`, or [`Push::send`].
     Push<T> -> Pushed;
-    /// Pushes the message.
+    /// Pushes the message, or the messages.
     ///
     /// If the push is repeated after a lost connection, and the queue then reports a message of this id, live or dead, it
     /// counts as [`Pushed::New`].
     ///
     /// # Errors
     /// [`Error::QueueFull`], [`Error::DeadId`], [`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::Encode`]; and those
-    /// of every command.
+    /// of every command. Then nothing was pushed.
     send
 }
 
-builder! {
-    /// A push of several messages with the same options, in one step: other clients see all of them or none.
-    PushAll<T> -> Vec<Result<Pushed, Error>>;
-    /// Pushes the messages. The results are in the order of the payloads; a message whose id belongs to a dead one is
-    /// [`Error::DeadId`] there, and the others are pushed.
-    ///
-    /// # Errors
-    /// As [`Push::send`]; then nothing was pushed.
-    send
+/// A push of several messages with the same options, in one step: other clients see all of them or none. The results are in the
+/// order of the payloads; a message whose id belongs to a dead one is [`Error::DeadId`] there, and the others are pushed.
+pub type PushAll<T, M> = Push<T, M, Vec<Result<Pushed, Error>>>;
+
+impl<T: 'static, M: Mode, R: Send + 'static> Push<T, M, R> {
+    message_options!();
+
+    options! {
+        /// The message is due this long after now. It is due at once by default.
+        delay(delay: Duration) = "DELAY" millis(delay);
+        /// The message is due at this time, which may be in the past, instead of after a delay.
+        at(time: SystemTime) = "AT" unix_ms(time);
+        /// If the message is not completed within this time after it was due, it becomes dead; zero: never.
+        ttl(ttl: Duration) = "TTL" millis(ttl);
+        /// The batch, of 1 to 255 bytes: see `Queue::batch`.
+        batch(name: impl AsRef<[u8]>) = "BATCH" name.as_ref();
+        /// How long the message is kept as done after its completion, with its result, instead of the queue's time; zero:
+        /// not at all.
+        retain(time: Duration) = "RETAIN" millis(time);
+        /// Each message removes the one that has its id, in any state, and takes its place. If the connection is lost while
+        /// this is sent, it is not repeated, because the first message may have been delivered already.
+        replace() = "REPLACE";
+        /// For a message that is moved from elsewhere: it was delivered this often already, 1 to 2147483647 times. The
+        /// next delivery has the next number, and retries count on from there.
+        attempt(attempt: u32) = "ATTEMPT" attempt;
+        /// The last error of a message that is moved from elsewhere.
+        error(text: impl AsRef<[u8]>) = "ERROR" text.as_ref();
+        /// The checkpoint of a message that is moved from elsewhere, of at most 65536 bytes.
+        checkpoint(checkpoint: impl AsRef<[u8]>) = "CHECKPOINT" checkpoint.as_ref();
+        /// The message is dead from now on.
+        dead(reason: Reason) = "DEAD" &["REASON", reason.as_str()][..];
+    }
+
+    /// As `replace`, and the message is due no later than this long after the first push of the chain of replacements.
+    pub fn replace_within(mut self, wait: Duration) -> Self {
+        self.options.set("MAXWAIT", value(millis(wait)));
+        self.replace()
+    }
+
+    /// As `replace`, but a message in flight is not replaced before its delivery ends: so the same id is never handled
+    /// twice at the same time, and the last payload wins. Can be combined with `replace_within`.
+    pub fn replace_later(mut self) -> Self {
+        self.options.set("LATER", Vec::new());
+        self.replace()
+    }
+
+    /// Sends the push at most once, and lets the server generate the id, unless there is one. Without this, a message
+    /// without an id gets a random one, so that the push can be repeated if the connection is lost and is still made
+    /// only once. The server's own ids cost less memory.
+    pub fn once(mut self) -> Self {
+        self.options.once = true;
+        self
+    }
 }
 
 impl<T: Encode + 'static, M: Mode> Queue<T, M> {
@@ -171,8 +162,6 @@ fn pushed(reply: Result<Value, Error>, id: Option<Id>, repeated: bool) -> Result
 }
 
 impl<T: 'static, M: Mode> Push<T, M> {
-    push_options!();
-
     /// The message's own id, of 1 to 255 bytes without `#`. While the queue holds a live message of this id, further
     /// pushes are [`Pushed::Duplicate`].
     pub fn id(mut self, id: impl AsRef<[u8]>) -> Self {
@@ -212,8 +201,6 @@ impl<T: 'static, M: Mode> Push<T, M> {
 }
 
 impl<T: 'static, M: Mode> PushAll<T, M> {
-    push_options!();
-
     /// The messages' own ids, one for each payload. See [`Push::id`].
     pub fn ids<I: AsRef<[u8]>>(mut self, ids: impl IntoIterator<Item = I>) -> Self {
         self.options.ids = ids.into_iter().map(|id| Id::from_bytes(id.as_ref().to_vec())).collect();
