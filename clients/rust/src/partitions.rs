@@ -5,6 +5,7 @@ use crate::mode::Mode;
 use crate::murmur3::murmur3;
 use crate::payload::Encode;
 use crate::queue::{Info, Push, Queue};
+use crate::request::Request;
 
 /// A topic over n queues `{topic:0}` … `{topic:n-1}`, which a cluster spreads over its shards.
 ///
@@ -22,7 +23,6 @@ use crate::queue::{Info, Push, Queue};
 /// ```
 #[derive(Debug)]
 pub struct Partitions<T, M> {
-    client: Client<M>,
     queues: Vec<Queue<T, M>>,
 }
 
@@ -30,7 +30,7 @@ impl<T: 'static, M: Mode> Partitions<T, M> {
     /// The topic of this name over `count` queues, at least one.
     pub fn new(client: &Client<M>, topic: &str, count: u32) -> Partitions<T, M> {
         let queues = (0..count.max(1)).map(|number| client.queue(format!("{{{topic}:{number}}}"))).collect();
-        Partitions { client: client.clone(), queues }
+        Partitions { queues }
     }
 
     /// The queues, in the order of their numbers.
@@ -56,8 +56,9 @@ impl<T: 'static, M: Mode> Partitions<T, M> {
     /// # Errors
     /// Those of [`Queue::info`].
     pub fn info(&self) -> Sent<M, Vec<Option<Info>>> {
-        let asked: Vec<_> = self.queues.iter().map(Queue::info_request).collect();
-        self.client.run(|core| async move {
+        let info = |queue: &Queue<T, M>| Request::harmless(queue.command("DQ.INFO"));
+        let asked: Vec<_> = self.queues.iter().map(info).collect();
+        self.queue_of("").client.run(|core| async move {
             futures_util::future::try_join_all(asked.into_iter().map(|request| core.send(request))).await
         })
     }
@@ -72,7 +73,7 @@ impl<T: Encode + 'static, M: Mode> Partitions<T, M> {
 
 impl<T, M: Clone> Clone for Partitions<T, M> {
     fn clone(&self) -> Partitions<T, M> {
-        Partitions { client: self.client.clone(), queues: self.queues.clone() }
+        Partitions { queues: self.queues.clone() }
     }
 }
 

@@ -190,10 +190,6 @@ impl<T: 'static, M: Mode> Queue<T, M> {
             .send(cancelled.map(|states: Vec<Option<State>>| Ok(states.into_iter().any(|state| state.is_some()))))
     }
 
-    pub(crate) fn info_request(&self) -> Request<Option<Info>> {
-        Request::harmless(self.command("DQ.INFO"))
-    }
-
     /// All messages, page by page.
     pub fn scan(&self) -> Pages<Message<T>, M> {
         Pages::new(&self.client, self.command("DQ.SCAN"))

@@ -37,7 +37,7 @@ use std::sync::Arc;
 /// errors are listed at each method. Commands whose second execution is harmless are repeated for the time of
 /// [`crate::Options::retry_for`], so the reply may be that of the second execution: an ack that was repeated may count 0.
 pub struct Queue<T, M> {
-    client: Client<M>,
+    pub(crate) client: Client<M>,
     key: Arc<[u8]>,
     of: PhantomData<fn(T) -> T>,
 }
@@ -60,7 +60,7 @@ impl<T, M> Queue<T, M> {
         &self.key
     }
 
-    fn command(&self, name: &str) -> Command {
+    pub(crate) fn command(&self, name: &str) -> Command {
         Command::new(name, &*self.key)
     }
 }
