@@ -83,8 +83,25 @@ fn newest_death(info: &Fields) -> Option<i64> {
 }
 
 impl Condition {
-    /// The conditions of a queue; none if nothing is unusual.
-    pub fn of(info: &Fields) -> Vec<(Condition, Level)> {
+    /// All of them, with their names, and shorter ones where there is room for few columns.
+    pub const ALL: [(Condition, &'static str, &'static str); 12] = [
+        (Condition::Failing, "forwarding fails", "fwd fails"),
+        (Condition::Full, "full", "full"),
+        (Condition::Dying, "messages die", "msgs die"),
+        (Condition::Unserved, "no consumer", "no cons."),
+        (Condition::Late, "late", "late"),
+        (Condition::Held, "groups held", "groups held"),
+        (Condition::Paused, "paused", "paused"),
+        (Condition::Closed, "closed", "closed"),
+        (Condition::Occupied, "at its limit in flight", "at its limit"),
+        (Condition::Limited, "at its rate limit", "at its rate"),
+        (Condition::Dead, "dead", "dead"),
+        (Condition::Letters, "dead letters", "dead letters"),
+    ];
+
+    /// The conditions of a queue; none if nothing is unusual. Nobody has to take dead letters: `has_letters` says whether nothing was
+    /// ever taken from the queue, and its first message died in another one.
+    pub fn of(info: &Fields, has_letters: bool) -> Vec<(Condition, Level)> {
         let number = |name: &str| info.int(name).unwrap_or(0);
         let is_within = |name: &str, time| info.int(name).is_some_and(|ago| ago < time);
         let is_paused = number("paused") == 1;
@@ -109,6 +126,8 @@ impl Condition {
         let hangs = number("oldest-inflight") >= LONG && waited >= LONG;
         let occupied = if hangs { Level::Bad } else { held };
         let waits = if waited >= LONG { Level::Bad } else { Level::Warning };
+        let (unserved, alone) =
+            if has_letters { (Condition::Letters, Level::Note) } else { (Condition::Unserved, waits) };
         // It fills up because it is paused.
         let paused = if is_full { Level::Bad } else { Level::Warning };
         let all = [
@@ -117,7 +136,7 @@ impl Condition {
             (Condition::Full, Level::Bad, is_full),
             (Condition::Dying, Level::Warning, dies && (number("dead") > 0 || moves_dead(info))),
             (Condition::Closed, Level::Warning, number("closed") == 1),
-            (Condition::Unserved, waits, !is_served && waited >= UNSERVED),
+            (unserved, alone, !is_served && waited >= UNSERVED),
             (Condition::Late, waits, waited >= LATE && is_served && !is_explained),
             (Condition::Held, held, is_held && !is_paused),
             (Condition::Occupied, occupied, is_occupied && !is_paused && !is_limited),
@@ -130,26 +149,9 @@ impl Condition {
         found
     }
 
-    /// The same for a queue from which nothing was ever taken, if its first message died in another queue: nobody has to take
-    /// dead letters.
-    pub fn of_letters(info: &Fields) -> Vec<(Condition, Level)> {
-        let found = Condition::of(info).into_iter();
-        let letters = |(condition, level)| match condition {
-            Condition::Unserved => (Condition::Letters, Level::Note),
-            _ => (condition, level),
-        };
-        let mut found: Vec<_> = found.map(letters).collect();
-        found.sort_by_key(|(_, level)| Reverse(*level));
-        found
-    }
-
     /// The same for any queue. The first message is read if that decides it.
     pub fn read(client: &Client, queue: &[u8], info: &Fields) -> Vec<(Condition, Level)> {
-        if may_be_letters(info) && begins_with_letter(client, queue) {
-            Condition::of_letters(info)
-        } else {
-            Condition::of(info)
-        }
+        Condition::of(info, may_be_letters(info) && begins_with_letter(client, queue))
     }
 
     /// The names of conditions and of their levels, in their order: `[["full", "bad"], ["paused", "warning"]]`.
@@ -169,38 +171,12 @@ impl Condition {
 
     /// Its name, in the terminal and on the page.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Condition::Failing => "forwarding fails",
-            Condition::Full => "full",
-            Condition::Unserved => "no consumer",
-            Condition::Dying => "messages die",
-            Condition::Late => "late",
-            Condition::Paused => "paused",
-            Condition::Closed => "closed",
-            Condition::Held => "groups held",
-            Condition::Occupied => "at its limit in flight",
-            Condition::Limited => "at its rate limit",
-            Condition::Dead => "dead",
-            Condition::Letters => "dead letters",
-        }
+        Condition::ALL.iter().find(|(one, ..)| *one == self).map_or("", |(_, name, _)| name)
     }
 
     /// The same where there is room for few columns.
     pub fn in_short(self) -> &'static str {
-        match self {
-            Condition::Failing => "fwd fails",
-            Condition::Unserved => "no cons.",
-            Condition::Dying => "msgs die",
-            Condition::Occupied => "at its limit",
-            Condition::Limited => "at its rate",
-            Condition::Full
-            | Condition::Late
-            | Condition::Paused
-            | Condition::Closed
-            | Condition::Held
-            | Condition::Dead
-            | Condition::Letters => self.as_str(),
-        }
+        Condition::ALL.iter().find(|(one, ..)| *one == self).map_or("", |(.., name)| name)
     }
 
     /// The same with what explains it. If a queue is late while consumers hold messages for long, that is the likely cause.
@@ -225,7 +201,7 @@ impl Condition {
 
 /// Whether nothing was ever taken from a queue in which messages wait without a consumer.
 pub fn may_be_letters(info: &Fields) -> bool {
-    info.int("delivered") == Some(0) && Condition::of(info).iter().any(|(one, _)| *one == Condition::Unserved)
+    info.int("delivered") == Some(0) && Condition::of(info, false).iter().any(|(one, _)| *one == Condition::Unserved)
 }
 
 /// Whether the first message that waits in a queue died in another one. False if the user may not read it.
@@ -248,7 +224,7 @@ mod tests {
     }
 
     fn conditions(numbers: &[(&str, i64)]) -> Vec<(Condition, Level)> {
-        Condition::of(&info(numbers))
+        Condition::of(&info(numbers), false)
     }
 
     #[test]
@@ -308,7 +284,7 @@ mod tests {
         let fields = [("ready", Value::Int(2)), ("oldest-ready", Value::Int(70_000))].into_iter();
         let failing = [("forward", Value::BulkString(b"STREAM s".to_vec())), ("forward-failing-since", Value::Int(9))];
         let info = Fields(fields.chain(failing).map(|(name, value)| (name.to_owned(), value)).collect());
-        assert_eq!(Condition::of(&info), [(Condition::Failing, Level::Bad)]);
+        assert_eq!(Condition::of(&info, false), [(Condition::Failing, Level::Bad)]);
     }
 
     #[test]
@@ -324,8 +300,8 @@ mod tests {
     fn nobody_has_to_take_dead_letters() {
         let waits = info(&[("ready", 2), ("oldest-ready", 20 * 60_000), ("closed", 1)]);
         let closed = (Condition::Closed, Level::Warning);
-        assert_eq!(Condition::of(&waits), [(Condition::Unserved, Level::Bad), closed]);
-        assert_eq!(Condition::of_letters(&waits), [closed, (Condition::Letters, Level::Note)]);
+        assert_eq!(Condition::of(&waits, false), [(Condition::Unserved, Level::Bad), closed]);
+        assert_eq!(Condition::of(&waits, true), [closed, (Condition::Letters, Level::Note)]);
     }
 
     #[test]
@@ -341,7 +317,7 @@ mod tests {
             let target = Value::BulkString(target.into());
             let Fields(mut fields) = info(&[("dead", 0), ("last-death", 0)]);
             fields.push(("deadforward".to_owned(), target));
-            Condition::of(&Fields(fields))
+            Condition::of(&Fields(fields), false)
         };
         assert_eq!((dies("QUEUE q:dead"), dies("NONE")), (vec![(Condition::Dying, Level::Warning)], vec![]));
     }
@@ -356,7 +332,7 @@ mod tests {
         ] {
             // One that died later was redriven.
             let info = info(&[("dead", 30), ("newest-dead", newest), ("last-death", 0)]);
-            assert_eq!(Condition::of(&info), [(condition, level)], "{newest}");
+            assert_eq!(Condition::of(&info, false), [(condition, level)], "{newest}");
             assert_eq!(condition.words(&info), words);
         }
     }

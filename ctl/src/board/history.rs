@@ -1,10 +1,10 @@
 //! The counts of a queue in the last hour, or of all queues together: a small ring of samples, from which rates and charts are
 //! made.
 
-use super::latency::{Latency, Times};
+use super::latency::{between, Times};
 use crate::server::reply::Fields;
 use crate::text::time::now_ms;
-use serde_json::{json, Value as Json};
+use dq_client::Stats;
 use std::collections::VecDeque;
 
 /// Two samples are at least this far apart, in ms.
@@ -23,15 +23,12 @@ const POINTS: usize = 40;
 pub struct Sample {
     /// In Unix ms.
     pub at: i64,
-    ready: i64,
-    delayed: i64,
-    inflight: i64,
-    dead: i64,
-    pushed: i64,
-    delivered: i64,
-    completed: i64,
+    /// Ready, delayed, in flight and dead.
+    pub counts: [i64; 4],
+    /// Pushed, delivered and completed.
+    pub totals: [i64; 3],
     /// Since the sample before, if deliveries are measured.
-    times: Times,
+    pub times: Times,
 }
 
 impl Sample {
@@ -45,40 +42,11 @@ impl Sample {
     pub fn of(count: impl Fn(&str) -> i64, total: impl Fn(&str) -> i64) -> Sample {
         Sample {
             at: now_ms(),
-            ready: count("ready"),
-            delayed: count("delayed"),
-            inflight: count("inflight"),
-            dead: count("dead"),
-            pushed: total("pushed"),
-            delivered: total("delivered"),
-            completed: total("acked") + total("forwarded"),
+            counts: ["ready", "delayed", "inflight", "dead"].map(count),
+            totals: [total("pushed"), total("delivered"), total("acked") + total("forwarded")],
             times: Times::default(),
         }
     }
-
-    fn json(&self) -> Json {
-        let Times { lateness, runtime } = self.times;
-        json!([
-            self.at,
-            self.ready,
-            self.delayed,
-            self.inflight,
-            self.dead,
-            self.pushed,
-            self.delivered,
-            self.completed,
-            lateness,
-            runtime
-        ])
-    }
-}
-
-/// Messages a second; `None` if a total fell, by a restart for example, so that what happened before is not known.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Rates {
-    pub pushed: Option<f64>,
-    pub delivered: Option<f64>,
-    pub completed: Option<f64>,
 }
 
 #[derive(Clone, Default)]
@@ -86,7 +54,7 @@ pub struct History {
     samples: VecDeque<Sample>,
     /// The last reading, though it may be too close to the last sample to become one.
     latest: Option<Sample>,
-    latency: Latency,
+    stats: Option<Stats>,
 }
 
 impl History {
@@ -110,65 +78,50 @@ impl History {
         self.samples.drain(..self.samples.len().saturating_sub(most));
     }
 
-    /// Adds what `DQ.STATS` has measured since the last call to the last sample.
-    pub fn measure(&mut self, info: &Fields, stats: &Fields) {
-        let times = self.latency.since(info, stats, now_ms());
-        if let Some(last) = self.samples.back_mut() {
-            last.times.complete(times);
+    /// Adds what has been measured since the last call to the last sample.
+    pub fn measure(&mut self, stats: Stats) {
+        if let (Some(last), Some(before)) = (self.samples.back_mut(), &self.stats) {
+            last.times = between(before, &stats);
         }
+        self.stats = Some(stats);
     }
 
-    pub fn latest(&self) -> Option<&Sample> {
-        self.latest.as_ref()
-    }
-
-    /// Messages a second in the last ten seconds, or since the first sample; `None` if that was just now.
-    pub fn rates(&self) -> Option<Rates> {
+    /// Messages a second in the last ten seconds, or since the first sample; `None` if that was just now, or if the total fell, by a
+    /// restart for example, so that what happened before is not known.
+    pub fn rate(&self, total: fn(&Sample) -> i64) -> Option<f64> {
         let last = self.latest?;
         let before = self.samples.iter().rev().find(|sample| sample.at <= last.at - RATE_OVER);
         let first = before.or(self.samples.front()).filter(|first| first.at <= last.at - RATE_LEAST)?;
-        let rate = |total: fn(&Sample) -> i64| {
-            let per_second = (total(&last) - total(first)) * 100_000 / (last.at - first.at);
-            #[allow(clippy::cast_precision_loss, reason = "a rate is shown with two digits after the point")]
-            let rate = per_second as f64 / 100.0;
-            (rate >= 0.0).then_some(rate)
-        };
-        Some(Rates {
-            pushed: rate(|sample| sample.pushed),
-            delivered: rate(|sample| sample.delivered),
-            completed: rate(|sample| sample.completed),
-        })
+        let per_second = (total(&last) - total(first)) * 100_000 / (last.at - first.at);
+        #[allow(clippy::cast_precision_loss, reason = "a rate is shown with two digits after the point")]
+        let rate = per_second as f64 / 100.0;
+        (rate >= 0.0).then_some(rate)
     }
 
-    /// All samples, the oldest first: `[at, ready, delayed, inflight, dead, pushed, delivered, completed, lateness, runtime]`,
-    /// of which the last two are `[median, 99 %]` in ms, or null if nothing was measured since the sample before. Between
-    /// samples that are `least` ms apart, `[at]` is an instant at which a server could not be read.
-    pub fn samples(&self, interruptions: &VecDeque<i64>, least: i64) -> Json {
+    /// All samples, the oldest first. Between samples that are `least` ms apart, `None` is an instant at which a server could not be
+    /// read.
+    pub fn samples(&self, interruptions: &VecDeque<i64>, least: i64) -> Vec<(i64, Option<Sample>)> {
         let is_between = |at: &&i64| {
             let mut pairs = self.samples.iter().zip(self.samples.iter().skip(1));
             pairs.any(|(before, after)| (before.at..after.at).contains(*at) && after.at - before.at >= least)
         };
-        let mut rows: Vec<(i64, Json)> = self.samples.iter().map(|sample| (sample.at, sample.json())).collect();
-        rows.extend(interruptions.iter().filter(is_between).map(|at| (*at, json!([at]))));
-        rows.sort_by_key(|(at, _)| *at);
-        rows.into_iter().map(|(_, row)| row).collect()
+        let mut all: Vec<_> = self.samples.iter().map(|sample| (sample.at, Some(*sample))).collect();
+        all.extend(interruptions.iter().filter(is_between).map(|at| (*at, None)));
+        all.sort_by_key(|(at, _)| *at);
+        all
     }
 
-    /// Depths for a small chart: `[at, depth]`, the oldest first.
-    pub fn depths(&self) -> Json {
+    /// Instants and depths for a small chart, the newest first.
+    pub fn depths(&self) -> Vec<(i64, i64)> {
         let step = self.samples.len().div_ceil(POINTS).max(1);
-        let point = |sample: &Sample| json!([sample.at, sample.ready + sample.delayed + sample.inflight]);
-        // Counted from the end, so that the present is always there.
-        let mut points: Vec<Json> = self.samples.iter().rev().step_by(step).map(point).collect();
-        points.reverse();
-        Json::Array(points)
+        let depth = |&Sample { counts: [ready, delayed, inflight, _], .. }: &Sample| ready + delayed + inflight;
+        self.samples.iter().rev().step_by(step).map(|sample| (sample.at, depth(sample))).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{History, Sample, HOUR};
-    use serde_json::{json, Value as Json};
 
     fn sample(at: i64, pushed: i64) -> Sample {
         let total = |name: &str| if name == "pushed" { pushed } else { 0 };
@@ -180,7 +133,7 @@ mod tests {
         let mut history = History::default();
         let mut at = |at, pushed| {
             history.add(sample(at, pushed), HOUR);
-            history.rates().and_then(|rates| rates.pushed)
+            history.rate(|sample| sample.totals[0])
         };
         assert_eq!(at(0, 0), None);
         assert_eq!(at(899, 0), None, "too short to say something");
@@ -198,8 +151,8 @@ mod tests {
         [10, 10_000, 30_000].into_iter().for_each(|at| _ = history.add(sample(at, at), HOUR));
         let ats = |least| {
             let rows = history.samples(&[1_000, 15_000, 90_000].into(), least);
-            assert!(rows.as_array().unwrap().contains(&json!([15_000])), "{rows}");
-            rows.as_array().unwrap().iter().map(|row| row[0].as_i64().unwrap()).collect::<Vec<_>>()
+            assert!(rows.iter().any(|(at, sample)| *at == 15_000 && sample.is_none()), "{rows:?}");
+            rows.iter().map(|(at, _)| *at).collect::<Vec<_>>()
         };
         assert_eq!(ats(0), [10, 1_000, 10_000, 15_000, 30_000]);
         assert_eq!(ats(18_000), [10, 10_000, 15_000, 30_000], "it was read around the first one");
@@ -209,9 +162,8 @@ mod tests {
     fn rings_and_charts_are_bounded() {
         let mut history = History::default();
         (0..1_000).for_each(|number| _ = history.add(sample(number * 10_000, 0), HOUR));
-        let len = |json: Json| json.as_array().unwrap().len();
-        assert_eq!(len(history.samples(&[].into(), 0)), HOUR);
+        assert_eq!(history.samples(&[].into(), 0).len(), HOUR);
         let depths = history.depths();
-        assert!(len(depths.clone()) <= 40 && depths.as_array().unwrap().last().unwrap()[0] == 999 * 10_000, "{depths}");
+        assert!(depths.len() <= 40 && depths[0].0 == 999 * 10_000, "{depths:?}");
     }
 }

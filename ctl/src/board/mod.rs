@@ -25,7 +25,7 @@ use crate::server::reply::Fields;
 use crate::text::time::now_ms;
 use condition::begins_with_letter;
 use dq_client::blocking::Client;
-use dq_client::{cmd, Error, Resend, Value};
+use dq_client::{cmd, Error, Raw, Resend, Value};
 use history::{History, Sample, APART, FEW, HOUR};
 use row::{Row, Status};
 use std::cmp::Reverse;
@@ -312,9 +312,8 @@ impl Board {
         };
         row.info = Fields(info.0.iter().filter(is_kept).cloned().collect());
         if has_hour && is_sample {
-            let stats = self.client.call(cmd("DQ.STATS").arg(name), Resend::Harmless);
-            if let Some(stats) = stats.ok().and_then(|reply| Fields::read(reply).ok().flatten()) {
-                row.history.measure(&info, &stats);
+            if let Ok(Some(stats)) = self.client.queue::<Raw>(name).stats() {
+                row.history.measure(stats);
             }
         }
         self.lock().rows.insert(name.to_vec(), row);

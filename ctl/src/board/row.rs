@@ -1,7 +1,7 @@
 //! What is known of one queue: its numbers, its rates, its conditions and its history.
 
 use super::condition::{may_be_letters, Condition, Level, HELD};
-use super::history::{History, Rates, Sample};
+use super::history::{History, Sample};
 use super::trouble::Trouble;
 use crate::output::text::Style;
 use crate::server::reply::Fields;
@@ -46,9 +46,14 @@ impl Row {
         self.info.int("oldest-ready").and_then(|age| u64::try_from(age).ok())
     }
 
-    /// Messages a second; `None` until two readings are apart.
-    pub fn rates(&self) -> Option<Rates> {
-        self.history.rates()
+    /// Messages that are pushed a second; `None` until two readings are apart.
+    pub fn rate_in(&self) -> Option<f64> {
+        self.history.rate(|sample| sample.totals[0])
+    }
+
+    /// Messages that are completed a second.
+    pub fn rate_out(&self) -> Option<f64> {
+        self.history.rate(|sample| sample.totals[2])
     }
 
     pub fn has(&self, condition: Condition) -> bool {
@@ -88,8 +93,7 @@ impl Row {
     /// Returns whether this became a sample of the history.
     pub(super) fn take(&mut self, info: &Fields, is_letter: impl FnOnce() -> bool, most: usize) -> bool {
         self.letters = may_be_letters(info).then(|| self.letters.unwrap_or_else(is_letter));
-        let conditions = if self.letters == Some(true) { Condition::of_letters } else { Condition::of };
-        self.conditions = conditions(info);
+        self.conditions = Condition::of(info, self.letters == Some(true));
         self.trouble = Trouble::of(info, &self.conditions);
         (self.status, self.read) = (Status::Known, Some(Instant::now()));
         self.history.add(Sample::of_queue(info), most)

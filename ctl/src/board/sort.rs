@@ -31,10 +31,7 @@ impl Sort {
     /// The largest numbers and the worst states come first.
     pub fn compare(self, (a_name, a): Named, (b_name, b): Named) -> Ordering {
         let by = |name: &str| b.number(name).cmp(&a.number(name));
-        let rate = |row: &Row, of_in: bool| {
-            let rate = row.rates().and_then(|rates| if of_in { rates.pushed } else { rates.completed });
-            rate.unwrap_or(-1.0)
-        };
+        let by_rate = |rate: fn(&Row) -> Option<f64>| rate(b).unwrap_or(-1.0).total_cmp(&rate(a).unwrap_or(-1.0));
         match self {
             Sort::Queue => a_name.cmp(b_name),
             Sort::Ready => by("ready"),
@@ -42,8 +39,8 @@ impl Sort {
             Sort::Inflight => by("inflight"),
             Sort::Dead => by("dead"),
             Sort::Oldest => b.oldest().cmp(&a.oldest()),
-            Sort::In => rate(b, true).total_cmp(&rate(a, true)),
-            Sort::Out => rate(b, false).total_cmp(&rate(a, false)),
+            Sort::In => by_rate(Row::rate_in),
+            Sort::Out => by_rate(Row::rate_out),
             Sort::Waiting => by("waiting-clients"),
             Sort::State => b.trouble.cmp(&a.trouble),
         }

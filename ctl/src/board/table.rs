@@ -67,8 +67,8 @@ fn cell(column: &str, row: &Row) -> Cell {
             let is_old = row.oldest().is_some_and(|age| age >= OLD);
             Cell::new(vec![row.oldest().map_or_else(|| "-".to_owned(), span)], if_so(is_old, Style::Warning))
         }
-        "in/s" => rate(row.rates().and_then(|rates| rates.pushed)),
-        "out/s" => rate(row.rates().and_then(|rates| rates.completed)),
+        "in/s" => rate(row.rate_in()),
+        "out/s" => rate(row.rate_out()),
         "waiting" => number("waiting-clients", Style::Plain),
         _ => number(column, Style::Plain),
     }

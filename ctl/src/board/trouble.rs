@@ -77,7 +77,7 @@ mod tests {
 
     fn trouble(numbers: &[(&str, i64)]) -> Trouble {
         let info = Fields(numbers.iter().map(|(name, number)| ((*name).to_owned(), Value::Int(*number))).collect());
-        Trouble::of(&info, &Condition::of(&info))
+        Trouble::of(&info, &Condition::of(&info, false))
     }
 
     #[test]

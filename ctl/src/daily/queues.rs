@@ -4,7 +4,7 @@ use crate::acts::no_such_queue;
 use crate::board::condition::{Condition, Level};
 use crate::board::dead::frequent_cause;
 use crate::board::groups;
-use crate::board::latency::{Histogram, TOLD};
+use crate::board::latency::{at_most, TOLD};
 use crate::board::message::{meaning, setting, TIMES};
 use crate::cli::QueueArgs;
 use crate::output::Output;
@@ -12,9 +12,9 @@ use crate::server::advice::{for_queue, tell};
 use crate::server::failure::{Failure, Outcome};
 use crate::server::reply::{info as read, Fields};
 use crate::text::name::QueueName;
-use crate::text::time::{exact, span};
+use crate::text::time::{exact, millis, span};
 use dq_client::blocking::Client;
-use dq_client::{cmd, Resend};
+use dq_client::{cmd, Raw, Resend};
 use serde_json::{Map, Value as Json};
 
 /// The counts that are always shown.
@@ -96,28 +96,24 @@ pub fn object(info: &Fields, conditions: &[(Condition, Level)]) -> Map<String, J
 }
 
 pub fn stats(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outcome, Failure> {
-    let command = cmd("DQ.STATS").arg(args.queue.as_bytes()).clone();
-    let Some(stats) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
+    let Some(stats) = client.queue::<Raw>(&args.queue).stats()? else {
         tell(no_such_queue(&args.queue));
         return Ok(Outcome::Nothing);
     };
     if output.json {
-        output.object(&stats.json())?;
+        let reply = client.call(cmd("DQ.STATS").arg(args.queue.as_bytes()), Resend::Harmless)?;
+        output.object(&Fields::read(reply)?.unwrap_or_default().json())?;
         return Ok(Outcome::Done);
     }
     let mut pairs = Vec::new();
-    for name in ["lateness", "runtime"] {
-        let times = Histogram::read(&stats, name);
+    for (name, times) in [("lateness", &stats.lateness), ("runtime", &stats.runtime)] {
         pairs.push((format!("{name}-count"), times.count().to_string()));
-        pairs.extend(TOLD.into_iter().zip(times.told()).map(|(percent, bound)| {
-            let bound = bound.and_then(|bound| u64::try_from(bound).ok());
-            let shown = bound.map_or_else(|| "-".to_owned(), |ms| format!("<={}", exact(ms)));
-            (format!("{name}-p{percent}"), shown)
-        }));
+        let bound = |bound: Option<u64>| bound.map_or_else(|| "-".to_owned(), |ms| format!("<={}", exact(ms)));
+        pairs.extend(TOLD.map(|percent| (format!("{name}-p{percent}"), bound(at_most(times, percent)))));
     }
-    pairs.extend(["pops-empty", "waiting-clients"].map(|name| (name.to_owned(), stats.text(name))));
-    let limited = stats.int("rate-limited-ms").and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0);
-    pairs.push(("rate-limited".to_owned(), span(limited)));
+    let numbers = [("pops-empty", stats.pops_empty), ("waiting-clients", stats.waiting_clients)];
+    pairs.extend(numbers.map(|(name, number)| (name.to_owned(), number.to_string())));
+    pairs.push(("rate-limited".to_owned(), span(millis(stats.rate_limited))));
     output.pairs(&pairs)?;
     Ok(Outcome::Done)
 }

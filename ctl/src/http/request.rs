@@ -1,9 +1,8 @@
 //! Requests: the head is read and checked before anything is answered, the body only if the answer needs it.
 
-use super::connection::Patient;
 use super::response::Response;
 use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 
 /// The longest head of a request.
 const HEAD: u64 = 16 * 1024;
@@ -11,7 +10,7 @@ const HEAD: u64 = 16 * 1024;
 const HEADERS: usize = 100;
 
 /// A request whose head has been read.
-pub struct Request {
+pub struct Request<'a> {
     pub method: String,
     /// As it was sent, without the query.
     pub path: String,
@@ -22,12 +21,12 @@ pub struct Request {
     /// The address of the client, or of the proxy before this server.
     pub peer: SocketAddr,
     headers: Vec<(String, String)>,
-    reader: BufReader<Patient>,
+    reader: BufReader<&'a TcpStream>,
 }
 
-impl Request {
+impl Request<'_> {
     /// Reads a head. The error is what to answer.
-    pub(super) fn read(stream: Patient, (local, peer): (SocketAddr, SocketAddr)) -> Result<Request, Response> {
+    pub(super) fn read(stream: &TcpStream, (local, peer): (SocketAddr, SocketAddr)) -> Result<Request<'_>, Response> {
         let mut reader = BufReader::new(stream);
         let head = head(&mut reader)?;
         let mut fields = [httparse::EMPTY_HEADER; HEADERS];
@@ -69,9 +68,6 @@ impl Request {
         if length > limit {
             return Err(Response::refusal(413, &format!("the body of a request has at most {limit} bytes")));
         }
-        if self.header("expect").is_some_and(|expected| expected.eq_ignore_ascii_case("100-continue")) {
-            self.reader.get_mut().tell_to_continue().map_err(|_| too_slow())?;
-        }
         let mut body = vec![0; length];
         self.reader.read_exact(&mut body).map_err(|_| too_slow())?;
         Ok(body)
@@ -90,7 +86,7 @@ impl Request {
 }
 
 /// Reads up to the empty line that ends the head.
-fn head(reader: &mut BufReader<Patient>) -> Result<Vec<u8>, Response> {
+fn head(reader: &mut BufReader<&TcpStream>) -> Result<Vec<u8>, Response> {
     let mut head = Vec::new();
     let mut reader = reader.take(HEAD);
     loop {

@@ -1,5 +1,7 @@
 //! Answers.
 
+use crate::server::failure::Failure;
+use serde_json::{json, Value as Json};
 use std::io::{self, Write};
 use ureq::http::StatusCode;
 
@@ -16,14 +18,13 @@ impl Response {
         Response { status, headers: vec![("Content-Type", content_type.to_owned())], body: body.into() }
     }
 
-    /// A line of text.
-    pub fn text(status: u16, text: &str) -> Response {
-        Response::new(status, "text/plain; charset=utf-8", format!("{text}\n"))
+    pub fn json(status: u16, answer: &Json) -> Response {
+        Response::new(status, "application/json", format!("{answer}\n"))
     }
 
     /// What is wrong with a request, as `{"error": "…"}`.
     pub fn refusal(status: u16, text: &str) -> Response {
-        Response::new(status, "application/json", serde_json::json!({ "error": text }).to_string())
+        Response::json(status, &json!({ "error": text }))
     }
 
     /// The same with one more header.
@@ -32,8 +33,12 @@ impl Response {
         self
     }
 
+    pub fn of(failure: &Failure) -> Response {
+        Response::refusal(failure.status(), &failure.to_string())
+    }
+
     /// Writes it; for `HEAD` without the body.
-    pub fn write(&self, out: &mut impl Write, is_head: bool) -> io::Result<()> {
+    pub fn write(&self, mut out: impl Write, is_head: bool) -> io::Result<()> {
         let reason = StatusCode::from_u16(self.status).ok().and_then(|status| status.canonical_reason());
         let mut head = format!("HTTP/1.1 {} {}\r\n", self.status, reason.unwrap_or_default());
         for (name, value) in &self.headers {

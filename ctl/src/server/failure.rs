@@ -3,6 +3,7 @@
 use crate::server::advice;
 use crate::text::number::messages;
 use crate::text::visible;
+use dq_client::Error;
 use std::fmt::{self, Display};
 use std::io;
 use std::process::ExitCode;
@@ -16,6 +17,9 @@ const FAILED: u8 = 3;
 
 /// How the client says that a server has accepted a connection and nothing more.
 const NO_REPLY: &str = ": no reply in time";
+
+/// What the server says of a command that it does not know.
+const UNKNOWN: &str = "unknown command";
 
 /// What an error says that ended a script, which is one of rights.
 const SCRIPT_ENDED: &str = " script: ";
@@ -55,37 +59,21 @@ impl Outcome {
 /// Why a command could not be executed.
 #[derive(Debug)]
 pub struct Failure {
+    /// Empty if there is nothing to report: the reader of the output has gone, or the text is the help.
     text: String,
     code: u8,
-    /// The reader of the output has gone, or the text is the help: there is nothing to report.
-    is_quiet: bool,
-    /// The server cannot be reached, so that the next command would fail as well.
-    is_unreachable: bool,
-    /// The connection was lost after the command was sent.
-    is_lost: bool,
-    /// The server refused a value, which is wrong on any queue.
-    is_of_value: bool,
-    /// A server has not loaded the module, and it is not said which.
-    lacks_module: bool,
-    /// The user may not execute the command.
-    is_denied: bool,
-    /// A queue refused a message, or a server a command, for what it is.
-    is_refused: bool,
+    /// The error of the client, if it is one.
+    cause: Option<Error>,
 }
 
 impl Failure {
     fn new(text: impl Display, code: u8) -> Failure {
-        Failure {
-            text: text.to_string(),
-            code,
-            is_quiet: false,
-            is_unreachable: false,
-            is_lost: false,
-            is_of_value: false,
-            lacks_module: false,
-            is_denied: false,
-            is_refused: false,
-        }
+        Failure { text: text.to_string(), code, cause: None }
+    }
+
+    /// There is no such thing.
+    pub fn nothing(text: impl Display) -> Failure {
+        Failure::new(text, NOTHING)
     }
 
     /// The command line is wrong; the text says what would be right.
@@ -102,7 +90,7 @@ impl Failure {
     pub fn of_usage(error: &clap::Error, help: &str) -> Failure {
         if !error.use_stderr() {
             let _ = error.print();
-            return Failure { is_quiet: true, ..Failure::new("", 0) };
+            return Failure::new("", 0);
         }
         let text = error.to_string();
         let mut line = String::new();
@@ -135,62 +123,67 @@ impl Failure {
 
     /// Whether a server has not loaded the module, and it is not said which.
     pub fn lacks_module(&self) -> bool {
-        self.lacks_module
+        matches!(&self.cause, Some(Error::NoModule(text)) if text.contains(UNKNOWN))
     }
 
     /// The status with which the page answers.
     pub fn status(&self) -> u16 {
-        match self.code {
-            NOTHING => 404,
-            USAGE => 400,
-            _ if self.is_denied => 403,
-            _ if self.is_refused => 409,
-            _ if self.is_of_value => 400,
+        match (self.code, &self.cause) {
+            (NOTHING, _) => 404,
+            (USAGE, _) => 400,
+            (_, Some(Error::NoPermission(_))) => 403,
+            (_, Some(Error::QueueFull(_) | Error::QueueClosed(_) | Error::TooLarge(_) | Error::OutOfMemory(_))) => 409,
+            (_, Some(Error::WrongType(_) | Error::DeadId(_))) => 409,
+            (_, Some(Error::NoModule(_))) => 501,
+            _ if self.is_of_value() => 400,
             _ => 503,
         }
     }
 
     /// Whether the user may not execute the command.
     pub fn is_denied(&self) -> bool {
-        self.is_denied
+        matches!(self.cause, Some(Error::NoPermission(_)))
+    }
+
+    /// Whether the server refused a value, which is wrong on any queue.
+    fn is_of_value(&self) -> bool {
+        matches!(&self.cause, Some(Error::Server(text)) if OF_VALUES.iter().any(|part| text.contains(part)))
     }
 
     /// Whether other queues would fail in the same way: the command line is wrong, or the server cannot be reached.
     pub fn is_of_any_queue(&self) -> bool {
-        self.is_of_value || self.code == USAGE || self.is_unreachable
+        self.is_of_value() || self.code == USAGE || self.cause.as_ref().is_some_and(Error::is_transient)
     }
 
     /// The failure of a command whose values come from its command line: if the server refused one for what it is, the command
     /// line is wrong.
     #[must_use]
     pub fn of_command_line(self) -> Failure {
-        let code = if self.is_of_value { USAGE } else { self.code };
+        let code = if self.is_of_value() { USAGE } else { self.code };
         Failure { code, ..self }
     }
 
     /// The failure of a command that changes something: if the connection was lost, it may have done so.
     #[must_use]
     pub fn of_write(mut self) -> Failure {
-        if self.is_lost {
+        if matches!(self.cause, Some(Error::Lost(_))) {
             self.text.push_str("; it is unknown whether the server executed the command: look before you repeat it");
         }
         self
     }
 
     /// The failure of a command that changes nothing. It does not matter whether a server that does not answer has got it.
-    pub fn of_read(error: dq_client::Error) -> Failure {
+    pub fn of_read(error: Error) -> Failure {
         match error {
-            dq_client::Error::Lost(text) if text.ends_with(NO_REPLY) => dq_client::Error::Connect(text).into(),
+            Error::Lost(text) if text.ends_with(NO_REPLY) => Error::Connect(text).into(),
             other => other.into(),
         }
     }
 
     /// The failure of a script. Redis 7 does not say which right the script lacks, so `rights` does.
-    pub fn of_script(error: dq_client::Error, rights: &str) -> Failure {
+    pub fn of_script(error: Error, rights: &str) -> Failure {
         match error.to_string().split_once(SCRIPT_ENDED) {
-            Some((why, _)) if !matches!(error, dq_client::Error::WrongType(_)) => {
-                Failure::failed(format!("{why}; {rights}"))
-            }
+            Some((why, _)) if !matches!(error, Error::WrongType(_)) => Failure::failed(format!("{why}; {rights}")),
             Some(_) | None => error.into(),
         }
     }
@@ -219,7 +212,7 @@ impl Failure {
 
     /// Writes the line to standard error. The result is the exit code.
     pub fn report(&self) -> ExitCode {
-        if !self.is_quiet {
+        if !self.text.is_empty() {
             advice::tell(self);
         }
         self.code()
@@ -237,88 +230,73 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<dq_client::Error> for Failure {
-    fn from(error: dq_client::Error) -> Failure {
-        Failure { is_unreachable: error.is_transient(), ..Failure::of_client(error) }
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let (text, code) = match &error {
+            Error::NoQueue(_) => {
+                let text = "there is no such queue; it is created by its first push, and dqctl ls lists the queues";
+                (text.to_owned(), NOTHING)
+            }
+            Error::Config(text) if !text.contains("URL") => (text.clone(), USAGE),
+            Error::Config(_) => (format!("{error}; an example is --url redis://user:password@127.0.0.1:6379"), USAGE),
+            error => (described(error), FAILED),
+        };
+        Failure { cause: Some(error), ..Failure::new(text, code) }
     }
 }
 
-impl Failure {
-    fn of_client(error: dq_client::Error) -> Failure {
-        use dq_client::Error;
-        let is_denied = matches!(error, Error::NoPermission(_));
-        let is_refused = matches!(
-            error,
-            Error::QueueFull(_)
-                | Error::QueueClosed(_)
-                | Error::TooLarge(_)
-                | Error::OutOfMemory(_)
-                | Error::WrongType(_)
-        );
-        let advice = match &error {
-            Error::Connect(text) if text.ends_with(NO_REPLY) => {
-                let server = text.trim_end_matches(NO_REPLY);
-                return Failure::failed(format!(
-                    "{server} accepts connections, but does not answer: it is stopped, or busy for seconds; look at its log, or \
-                     name another server with --url or DQ_URL"
-                ));
-            }
-            Error::Connect(_) => "start the server, or name another one with --url or DQ_URL",
-            Error::Lost(_) => return Failure { is_lost: true, ..Failure::failed(error) },
-            Error::Unavailable(_) => "try again later, or name the master with --url",
-            Error::NoModule(text) => {
-                // What the server said of an unknown command says no more. Else it is the address of the server.
-                let server = if text.contains("unknown command") { "" } else { &format!(": {text}") };
-                let text = format!(
-                    "the server has not loaded the module dq{server}; load it with loadmodule /PATH/libdq.so in its \
-                     configuration, or name another server with --url"
-                );
-                return Failure { lacks_module: server.is_empty(), ..Failure::failed(text) };
-            }
-            Error::NoPermission(_) => "grant the user the command and the key with ACL SETUSER",
-            Error::Certificate(_) => "see --cacert, --cert and --key",
-            Error::Authentication(_) => "name the user and the password: --url redis://user:password@host",
-            Error::WrongType(_) => "name a key that is a queue; dqctl ls lists them",
-            Error::NoQueue(_) => {
-                let text = "there is no such queue; it is created by its first push, and dqctl ls lists the queues";
-                return Failure::new(text, NOTHING);
-            }
-            Error::QueueFull(_) => {
-                "push again when messages have been completed, or raise the limit with dqctl alter QUEUE --maxlen N"
-            }
-            Error::QueueClosed(_) => "push again later, or open it with dqctl resume QUEUE in",
-            Error::DeadId(text) => {
-                let named = text.strip_prefix("DEADID message ").and_then(|text| text.rsplit_once(" is dead: "));
-                let id = named.map_or("ID", |(id, _)| id);
-                return Failure::failed(format!(
-                    "DEADID message {id} is dead; dqctl redrive QUEUE {id} makes it live again, dqctl cancel QUEUE {id} \
-                     removes it, and --replace takes its place"
-                ));
-            }
-            Error::TooLarge(text) if text.contains("RESULT") => return Failure::failed(text),
-            Error::TooLarge(_) => "push less, or raise the limit with dqctl alter QUEUE --maxpayload BYTES",
-            Error::OutOfMemory(_) => "free memory, or raise maxmemory",
-            Error::Config(text) if !text.contains("URL") => return Failure::usage(text),
-            Error::Config(_) => {
-                return Failure::usage(format!("{error}; an example is --url redis://user:password@127.0.0.1:6379"));
-            }
-            Error::Server(text) => {
-                let text = text.strip_prefix("ERR ").unwrap_or(text);
-                return Failure {
-                    is_of_value: OF_VALUES.iter().any(|part| text.contains(part)),
-                    ..Failure::failed(text)
-                };
-            }
-            _ => return Failure::failed(error),
-        };
-        Failure { is_denied, is_refused, ..Failure::failed(format!("{error}; {advice}")) }
-    }
+/// What an error says, and what to do.
+fn described(error: &Error) -> String {
+    let advice = match error {
+        Error::Connect(text) if text.ends_with(NO_REPLY) => {
+            let server = text.trim_end_matches(NO_REPLY);
+            return format!(
+                "{server} accepts connections, but does not answer: it is stopped, or busy for seconds; look at its log, or \
+                 name another server with --url or DQ_URL"
+            );
+        }
+        Error::Connect(_) => "start the server, or name another one with --url or DQ_URL",
+        Error::Unavailable(_) => "try again later, or name the master with --url",
+        Error::NoModule(text) => {
+            // What the server said of an unknown command says no more. Else it is the address of the server.
+            let server = if text.contains(UNKNOWN) { "" } else { &format!(": {text}") };
+            return format!(
+                "the server has not loaded the module dq{server}; load it with loadmodule /PATH/libdq.so in its \
+                 configuration, or name another server with --url"
+            );
+        }
+        Error::NoPermission(_) => "grant the user the command and the key with ACL SETUSER",
+        Error::Certificate(_) => "see --cacert, --cert and --key",
+        Error::Authentication(_) => "name the user and the password: --url redis://user:password@host",
+        Error::WrongType(_) => "name a key that is a queue; dqctl ls lists them",
+        Error::QueueFull(_) => {
+            "push again when messages have been completed, or raise the limit with dqctl alter QUEUE --maxlen N"
+        }
+        Error::QueueClosed(_) => "push again later, or open it with dqctl resume QUEUE in",
+        Error::DeadId(text) => {
+            let named = text.strip_prefix("DEADID message ").and_then(|text| text.rsplit_once(" is dead: "));
+            let id = named.map_or("ID", |(id, _)| id);
+            return format!(
+                "DEADID message {id} is dead; dqctl redrive QUEUE {id} makes it live again, dqctl cancel QUEUE {id} \
+                 removes it, and --replace takes its place"
+            );
+        }
+        Error::TooLarge(text) if !text.contains("RESULT") => {
+            "push less, or raise the limit with dqctl alter QUEUE --maxpayload BYTES"
+        }
+        Error::OutOfMemory(_) => "free memory, or raise maxmemory",
+        Error::Server(text) => return text.strip_prefix("ERR ").unwrap_or(text).to_owned(),
+        error => return error.to_string(),
+    };
+    format!("{error}; {advice}")
 }
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
-        // A pipe that was closed by `head` is not a failure.
-        let is_quiet = error.kind() == io::ErrorKind::BrokenPipe;
-        Failure { is_quiet, ..Failure::new(error, if is_quiet { 0 } else { FAILED }) }
+        match error.kind() {
+            // A pipe that was closed by `head` is not a failure.
+            io::ErrorKind::BrokenPipe => Failure::new("", 0),
+            _ => Failure::failed(error),
+        }
     }
 }

@@ -136,13 +136,12 @@ impl Messages {
 
 /// The numbers of a queue.
 fn numbers(row: &Row) -> Line {
-    let rates = row.rates();
     let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}/s"));
     let text = format!(
         "oldest {}  in {}  out {}  waiting clients {}  consumers {}  payloads {}",
         row.oldest().map_or_else(|| "-".to_owned(), span),
-        rate(rates.and_then(|rates| rates.pushed)),
-        rate(rates.and_then(|rates| rates.completed)),
+        rate(row.rate_in()),
+        rate(row.rate_out()),
         row.number("waiting-clients"),
         row.number("consumers"),
         bytes(row.number("payload-bytes")),

@@ -4,7 +4,6 @@
 //! question named.
 
 use super::app::App;
-use super::problem::Problem;
 use crate::acts::{Doing, Plan};
 use crate::board::message::setting;
 use crate::cli::Act;
@@ -38,17 +37,16 @@ struct Asked {
 }
 
 impl Asked {
-    fn read(body: &[u8]) -> Result<Asked, Problem> {
-        let wrong = |text: String| Problem::new(400, text);
-        let mut values: Map<String, Json> =
-            serde_json::from_slice(body).map_err(|error| wrong(format!("the body is no JSON object: {error}")))?;
+    fn read(body: &[u8]) -> Result<Asked, Failure> {
+        let mut values: Map<String, Json> = serde_json::from_slice(body)
+            .map_err(|error| Failure::usage(format!("the body is no JSON object: {error}")))?;
         let most = values.remove("most").map(serde_json::from_value).transpose();
-        let most = most.map_err(|error| wrong(format!("most: {error}")))?;
+        let most = most.map_err(|error| Failure::usage(format!("most: {error}")))?;
         let name = values.remove("act").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
         let definitions = Act::augment_subcommands(Command::new("dqctl"));
         let definition = definitions.find_subcommand(&name).cloned();
         let definition =
-            definition.ok_or_else(|| wrong(format!("there is no act {name}: give the name of a command")))?;
+            definition.ok_or_else(|| Failure::usage(format!("there is no act {name}: give the name of a command")))?;
         values.retain(|_, value| !value.is_null());
         Ok(Asked { name, definition, values, most })
     }
@@ -59,7 +57,7 @@ impl Asked {
 
     /// The options and then the other words of the command line. What is neither is an error, so that a misspelt option is not
     /// ignored.
-    fn words(&self, hides: bool) -> Result<[Vec<String>; 2], Problem> {
+    fn words(&self, hides: bool) -> Result<[Vec<String>; 2], Failure> {
         let (mut options, mut positional, mut known) = (Vec::new(), Vec::new(), 0);
         for arg in self.definition.get_arguments() {
             let Some(value) = self.value(arg) else { continue };
@@ -82,27 +80,27 @@ impl Asked {
         if known < self.values.len() {
             let names: Vec<&str> = self.definition.get_arguments().map(name_of).collect();
             let unknown = self.values.keys().find(|name| !names.contains(&name.as_str())).cloned().unwrap_or_default();
-            return Err(Problem::new(400, format!("{} has no option {unknown}", self.name)));
+            return Err(Failure::usage(format!("{} has no option {unknown}", self.name)));
         }
         Ok([options, positional])
     }
 
-    fn act(&self) -> Result<Act, Problem> {
+    fn act(&self) -> Result<Act, Failure> {
         let definitions = Act::augment_subcommands(Command::new("dqctl").no_binary_name(true));
         let [options, positional] = self.words(false)?;
         let words = [vec![self.name.clone()], options, vec!["--".to_owned()], positional].concat();
         let matches = definitions.try_get_matches_from(words);
         let act = matches.and_then(|matches| Act::from_arg_matches(&matches));
-        let act = act.map_err(|error| Problem::new(400, Failure::of_usage(&error, "").to_string()))?;
+        let act = act.map_err(|error| Failure::of_usage(&error, ""))?;
         if !act.is_change() {
-            return Err(Problem::new(400, format!("{} changes nothing without more options", self.name)));
+            return Err(Failure::usage(format!("{} changes nothing without more options", self.name)));
         }
         act.check()?;
         Ok(act)
     }
 
     /// The command that does the same in a terminal.
-    fn command(&self) -> Result<String, Problem> {
+    fn command(&self) -> Result<String, Failure> {
         let [options, positional] = self.words(true)?;
         let word = |word: &String| match word.split_once('=') {
             Some((name, value)) if name.starts_with("--") => format!("{name} {}", quoted(value)),
@@ -152,7 +150,7 @@ fn text(value: &Json) -> String {
 }
 
 /// The question with its numbers, or what is still missing.
-pub fn ask(app: &App, body: &[u8]) -> Result<Json, Problem> {
+pub fn ask(app: &App, body: &[u8]) -> Result<Json, Failure> {
     let asked = Asked::read(body)?;
     let mut answer = json!({ "options": asked.options(app), "command": asked.command()? });
     let planned = asked.act().and_then(|act| {
@@ -163,8 +161,8 @@ pub fn ask(app: &App, body: &[u8]) -> Result<Json, Problem> {
     });
     let more = match planned {
         Ok(planned) => planned,
-        Err(problem) if problem.status == 400 => json!({ "missing": problem.text }),
-        Err(problem) => return Err(problem),
+        Err(failure) if failure.status() == 400 => json!({ "missing": failure.to_string() }),
+        Err(failure) => return Err(failure),
     };
     if let (Some(answer), Json::Object(more)) = (answer.as_object_mut(), more) {
         answer.extend(more);
@@ -178,16 +176,14 @@ fn limit(plan: &Plan, most: u64) -> Option<u64> {
 }
 
 /// Carries an act out, and logs it.
-pub fn carry_out(app: &App, request: &Request, body: &[u8]) -> Result<Json, Problem> {
+pub fn carry_out(app: &App, request: &Request, body: &[u8]) -> Result<Json, Failure> {
     let asked = Asked::read(body)?;
     let done = run(app, &asked);
-    // Also if it failed: a part of it may have been done.
-    app.doctor.outdate();
     log(request, &asked.command()?, &done);
     done
 }
 
-fn run(app: &App, asked: &Asked) -> Result<Json, Problem> {
+fn run(app: &App, asked: &Asked) -> Result<Json, Failure> {
     let act = asked.act()?;
     let plan = act.plan(&doing(app), &[], false)?;
     let (mut lines, mut notes, mut number, mut rest) = (Vec::new(), Vec::new(), None, Map::new());
@@ -210,7 +206,7 @@ fn run(app: &App, asked: &Asked) -> Result<Json, Problem> {
                 notes.push(failure.of(queue).to_string());
                 continue;
             }
-            Err(failure) => return Err(failure.about(Some(&queue.to_string())).of_write().into()),
+            Err(failure) => return Err(failure.about(Some(&queue.to_string())).of_write()),
         };
         if let Some(changed) = report.number {
             number = Some(number.unwrap_or(0) + changed);
@@ -236,14 +232,14 @@ fn doing(app: &App) -> Doing<'_> {
 
 /// A line on standard error for each request that changes something: when, from where, what, and the outcome. A proxy says in
 /// `X-Forwarded-For` for whom it asks.
-fn log(request: &Request, command: &str, done: &Result<Json, Problem>) {
+fn log(request: &Request, command: &str, done: &Result<Json, Failure>) {
     let client = request.header("x-forwarded-for").map_or_else(String::new, |client| format!(" for {client}"));
     let outcome = match done {
         Ok(done) => match done.get("number").and_then(Json::as_u64) {
             Some(number) => format!("{number} {}", done.get("done").map(text).unwrap_or_default()),
             None => done.get("lines").map(ToString::to_string).unwrap_or_default(),
         },
-        Err(problem) => format!("failed: {}", problem.text),
+        Err(failure) => format!("failed: {failure}"),
     };
     let line = format!("{} {}{client}: {command}: {outcome}", instant(now_ms()), request.peer.ip());
     // The change was made, also if nobody reads the log.

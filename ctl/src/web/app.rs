@@ -1,28 +1,35 @@
 //! What all requests share.
 
-use super::refreshed::Refreshed;
 use super::servers;
-use crate::board::history::APART;
+use crate::board::history::{Sample, APART};
 use crate::board::{Board, Memory};
 use crate::findings::{self, Finding};
 use crate::server::failure::Failure;
 use crate::text::time::now_ms;
 use dq_client::blocking::Client;
 use maud::Markup;
-use serde_json::{json, Value as Json};
-use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The shortest time between two looks of the doctor, and the share of the time that it looks at most.
+const DOCTOR: Duration = Duration::from_secs(5);
+const SHARE: u32 = 20;
 
 pub struct App {
     pub client: Client,
     pub allow_writes: bool,
     pub board: Arc<Board>,
-    pub doctor: Refreshed<Examined>,
+    /// Asks the doctor to look, and what it has found last.
+    asks: SyncSender<()>,
+    examined: Arc<Mutex<Option<Examined>>>,
 }
 
-/// What `dqctl doctor` finds, and when it looked, in Unix ms.
+/// What `dqctl doctor` finds, or why it could not look, and when it looked, in Unix ms.
 pub struct Examined {
     pub looked: i64,
-    pub findings: Vec<Finding>,
+    pub findings: Result<Vec<Finding>, Failure>,
 }
 
 /// What the page shows below its head.
@@ -35,15 +42,36 @@ impl App {
     pub fn start(client: &Client, allow_writes: bool) -> Result<App, Failure> {
         let board = Arc::new(Board::new(client.clone(), None, Memory::Hour));
         board.start(|client| servers::sample(&servers::read(client)))?;
-        let examined = client.clone();
-        let doctor = Refreshed::new(move || Ok(Examined { looked: now_ms(), findings: findings::examine(&examined)? }));
-        Ok(App { client: client.clone(), allow_writes, board, doctor })
+        let (asks, asked) = mpsc::sync_channel(1);
+        let (examined, client) = (Arc::default(), client.clone());
+        let app = App { client: client.clone(), allow_writes, board, asks, examined: Arc::clone(&examined) };
+        thread::Builder::new().name("dq-doctor".to_owned()).spawn(move || examine(&client, &asked, &examined))?;
+        app.examined(|_| {});
+        Ok(app)
     }
 
-    /// The history of a queue, or of all together, for charts; null if there is none.
-    pub fn samples(&self, queue: Option<&[u8]>) -> Json {
+    /// What the doctor has found last; `None` if it has not looked yet. It looks again soon.
+    pub fn examined<T>(&self, read: impl FnOnce(Option<&Examined>) -> T) -> T {
+        // If it has been asked already, it looks once for both.
+        let _ = self.asks.try_send(());
+        read(self.examined.lock().unwrap_or_else(PoisonError::into_inner).as_ref())
+    }
+
+    /// The history of a queue, or of all together, for charts.
+    pub fn samples(&self, queue: Option<&[u8]>) -> Vec<(i64, Option<Sample>)> {
         // A queue that was read meanwhile is on another server of the cluster.
         let least = if queue.is_some() { 2 * APART } else { 0 };
-        json!(self.board.history(queue, |history, interruptions| history.samples(interruptions, least)))
+        let samples = self.board.history(queue, |history, interruptions| history.samples(interruptions, least));
+        samples.unwrap_or_default()
+    }
+}
+
+/// Looks when it is asked to, for as long as the process runs.
+fn examine(client: &Client, asked: &Receiver<()>, examined: &Mutex<Option<Examined>>) {
+    while asked.recv().is_ok() {
+        let (looked, began) = (now_ms(), Instant::now());
+        let findings = findings::examine(client);
+        *examined.lock().unwrap_or_else(PoisonError::into_inner) = Some(Examined { looked, findings });
+        thread::sleep(DOCTOR.max(began.elapsed() * SHARE));
     }
 }

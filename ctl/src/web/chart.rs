@@ -1,8 +1,9 @@
 //! Charts of the last hour, as SVG. Lines differ by their dashes as well as by their colours.
 
+use crate::board::history::Sample;
+use crate::board::latency::Times;
 use crate::text::time::{exact, span};
 use maud::{html, Markup};
-use serde_json::Value as Json;
 
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 64.0;
@@ -14,17 +15,14 @@ const GAP: i64 = 60_000;
 const STEPS: [i64; 7] = [30_000, 60_000, 120_000, 300_000, 600_000, 900_000, 1_200_000];
 const TICKS: i64 = 4;
 
-/// The places of a sample of the history.
-pub const READY: usize = 1;
-const PUSHED: usize = 5;
-pub const LATENESS: usize = 8;
-pub const RUNTIME: usize = 9;
+/// Values at instants in Unix ms; `None` interrupts the line.
+type Points = Vec<(i64, Option<f64>)>;
 
-/// A line: its name, its class, and its values at instants in Unix ms; `None` interrupts it.
+/// A line: its name, its class, and its values.
 struct Series {
     name: &'static str,
     kind: &'static str,
-    points: Vec<(i64, Option<f64>)>,
+    points: Points,
 }
 
 /// What the axis of values shows.
@@ -36,49 +34,47 @@ enum Axis {
 }
 
 /// The depth of the queues.
-pub fn depths(samples: &Json) -> Markup {
+pub fn depths(samples: &[(i64, Option<Sample>)]) -> Markup {
     let all = [("Ready", "ready"), ("Delayed", "delayed"), ("In flight", "inflight"), ("Dead", "dead")];
-    let series = all.into_iter().enumerate().map(|(place, (name, kind))| Series {
-        name,
-        kind,
-        points: rows(samples).map(|row| (at(row), number(row.get(READY + place)))).collect(),
+    let series = all.into_iter().enumerate().map(|(place, (name, kind))| {
+        let count = |sample: &Sample| sample.counts.get(place).copied().map(float);
+        let points = samples.iter().map(|(at, sample)| (*at, sample.as_ref().and_then(count)));
+        Series { name, kind, points: points.collect() }
     });
     chart("Messages", series.collect(), Axis::Number)
 }
 
 /// Messages a second. A total that fell was reset, so the rate is not known then.
-pub fn flows(samples: &Json) -> Markup {
-    let all = [("In", "pushed", 0), ("Delivered", "delivered", 1), ("Out", "completed", 2)];
-    let series = all.into_iter().map(|(name, kind, place)| {
-        let rows: Vec<&Vec<Json>> = rows(samples).collect();
-        let rate = |pair: &[&Vec<Json>]| {
-            let [before, after] = pair else { return None };
-            let [then, now] = [before, after].map(|row| number(row.get(PUSHED + place)));
-            let seconds = milliseconds(at(after) - at(before)) / 1_000.0;
-            let rate = now.zip(then).map(|(now, then)| (now - then) / seconds.max(0.001));
-            Some((at(after), rate.filter(|rate| *rate >= 0.0)))
+pub fn flows(samples: &[(i64, Option<Sample>)]) -> Markup {
+    let all = [("In", "pushed"), ("Delivered", "delivered"), ("Out", "completed")];
+    let series = all.into_iter().enumerate().map(|(place, (name, kind))| {
+        let total = |sample: Option<Sample>| sample?.totals.get(place).copied();
+        let rate = |pair: &[(i64, Option<Sample>)]| {
+            let [(before, then), (at, now)] = pair else { return None };
+            let rate =
+                total(*now).zip(total(*then)).map(|(now, then)| float(now - then) * 1_000.0 / float(at - before));
+            Some((*at, rate.filter(|rate| *rate >= 0.0)))
         };
-        Series { name, kind, points: rows.windows(2).filter_map(rate).collect() }
+        Series { name, kind, points: samples.windows(2).filter_map(rate).collect() }
     });
     chart("Messages per second", series.collect(), Axis::Number)
 }
 
 /// The median and 99 of 100 of what was measured.
-pub fn times(title: &str, samples: &Json, column: usize) -> Markup {
+pub fn times(title: &str, samples: &[(i64, Option<Sample>)], of: fn(Times) -> Option<[u64; 2]>) -> Markup {
     let series = [("median", "ready", 0), ("99 %", "inflight", 1)].map(|(name, kind, place)| {
-        let value = |row: &Vec<Json>| number(row.get(column).and_then(|pair| pair.get(place)));
-        Series {
-            name,
-            kind,
-            points: rows(samples).map(|row| (at(row), value(row))).filter(|(_, one)| one.is_some()).collect(),
-        }
+        let value = |(at, sample): &(i64, Option<Sample>)| {
+            let value = of(sample.as_ref()?.times)?.get(place).copied()?;
+            Some((*at, Some(float(i64::try_from(value).unwrap_or(i64::MAX)))))
+        };
+        Series { name, kind, points: samples.iter().filter_map(value).collect() }
     });
     chart(title, series.into(), Axis::Time)
 }
 
 /// A line in a row of a table.
-pub fn sparkline(depths: &Json) -> Markup {
-    let points: Vec<(i64, Option<f64>)> = rows(depths).map(|row| (at(row), number(row.get(1)))).collect();
+pub fn sparkline(depths: &[(i64, i64)]) -> Markup {
+    let points: Points = depths.iter().rev().map(|(at, depth)| (*at, Some(float(*depth)))).collect();
     let top = highest(points.iter());
     let (first, last) = bounds(points.iter());
     html! {
@@ -162,7 +158,7 @@ fn path(points: &[(i64, Option<f64>)], first: i64, last: i64, place: impl Fn(f64
 }
 
 fn share(at: i64, first: i64, last: i64) -> f64 {
-    milliseconds(at - first) / milliseconds((last - first).max(1))
+    float(at - first) / float((last - first).max(1))
 }
 
 fn highest<'a>(points: impl Iterator<Item = &'a (i64, Option<f64>)>) -> f64 {
@@ -181,21 +177,9 @@ fn nice(value: f64) -> f64 {
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= value).unwrap_or(value)
 }
 
-fn rows(samples: &Json) -> impl Iterator<Item = &Vec<Json>> {
-    samples.as_array().into_iter().flatten().filter_map(Json::as_array)
-}
-
-fn at(row: &[Json]) -> i64 {
-    row.first().and_then(Json::as_i64).unwrap_or(0)
-}
-
-fn number(value: Option<&Json>) -> Option<f64> {
-    value.and_then(Json::as_f64)
-}
-
 #[allow(clippy::cast_precision_loss, reason = "a place in a picture")]
-fn milliseconds(ms: i64) -> f64 {
-    ms as f64
+fn float(number: i64) -> f64 {
+    number as f64
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times are positive")]

@@ -8,7 +8,6 @@
 //!   never does.
 //! - `Origin` and `Sec-Fetch-Site`, in which browsers name the page, must be that of this server.
 
-use super::problem::refusal;
 use crate::cli::WebArgs;
 use crate::http::{Request, Response};
 use crate::server::failure::Failure;
@@ -53,33 +52,33 @@ impl Guard {
     /// Whether the request names a host that is known. The error is what to answer.
     pub fn host(&self, request: &Request) -> Result<(), Response> {
         let host = request.header("host").and_then(host_of);
-        let host = host.ok_or_else(|| refusal(400, "the request needs one header Host"))?;
+        let host = host.ok_or_else(|| Response::refusal(400, "the request needs one header Host"))?;
         let is_known = self.hosts.iter().any(|known| host.eq_ignore_ascii_case(known)) || is_address_of(host, request);
         if is_known {
             return Ok(());
         }
-        Err(refusal(421, "this host name is not known: if it is yours, name it with --host"))
+        Err(Response::refusal(421, "this host name is not known: if it is yours, name it with --host"))
     }
 
     /// Whether a request to the API is answered. The error is what to answer.
     pub fn api(&self, request: &Request) -> Result<(), Response> {
         if !self.is_from_here(request) {
-            return Err(refusal(403, "the request comes from a page of another origin"));
+            return Err(Response::refusal(403, "the request comes from a page of another origin"));
         }
         if !self.has_token(request) {
             let text = "the token is missing or wrong: send it as 'Authorization: Bearer TOKEN'";
-            return Err(refusal(401, text).with("WWW-Authenticate", "Bearer realm=\"dqctl web\""));
+            return Err(Response::refusal(401, text).with("WWW-Authenticate", "Bearer realm=\"dqctl web\""));
         }
         match request.method.as_str() {
             "GET" | "HEAD" => Ok(()),
             "POST" if request.header("x-dq") != Some("1") => {
-                Err(refusal(403, "a request that changes something needs the header 'X-DQ: 1'"))
+                Err(Response::refusal(403, "a request that changes something needs the header 'X-DQ: 1'"))
             }
             "POST" if !self.allow_writes => {
-                Err(refusal(403, "read-only: start dqctl web with --allow-writes to change something"))
+                Err(Response::refusal(403, "read-only: start dqctl web with --allow-writes to change something"))
             }
             "POST" => Ok(()),
-            _ => Err(refusal(405, "only GET and POST").with("Allow", "GET, HEAD, POST")),
+            _ => Err(Response::refusal(405, "only GET and POST").with("Allow", "GET, HEAD, POST")),
         }
     }
 

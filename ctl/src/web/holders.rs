@@ -1,13 +1,12 @@
 //! Who holds messages back: consumers with their deliveries, of one queue or of all, and groups.
 
 use super::app::{App, View};
-use super::find::contains;
-use super::html::{act, address, head, named_link, queue_link, time};
+use super::html::{act, address, contains, head, named_link, queue_link, time};
 use super::params::Params;
-use super::problem::Problem;
 use crate::board::consumers::{self, Holder};
 use crate::board::groups::{each, Group};
 use crate::board::row::Status;
+use crate::server::failure::Failure;
 use crate::server::reply::Fields;
 use crate::text::name::shown;
 use crate::text::number::messages;
@@ -28,7 +27,7 @@ const LISTED: usize = 500;
 const GROUPS: usize = 500_000;
 
 /// The consumers of one queue.
-pub fn of_queue(app: &App, queue: &[u8], info: &Fields) -> Result<Markup, Problem> {
+pub fn of_queue(app: &App, queue: &[u8], info: &Fields) -> Result<Markup, Failure> {
     let (mut rows, unnamed) = consumers::read(&app.client, queue, info)?;
     rows.sort_by_key(|row| row.since);
     Ok(html! {
@@ -39,7 +38,7 @@ pub fn of_queue(app: &App, queue: &[u8], info: &Fields) -> Result<Markup, Proble
 }
 
 /// The consumers of all queues, those that hold a message for longest first.
-pub fn everywhere(app: &App, params: &Params) -> Result<View, Problem> {
+pub fn everywhere(app: &App, params: &Params) -> Result<View, Failure> {
     let part = params.bytes("contains").unwrap_or_default();
     let is_known = app.board.wait()?.is_known;
     let queues: Vec<(Vec<u8>, Fields)> = app.board.rows(|rows| {
@@ -94,7 +93,7 @@ fn table(app: &App, rows: &[Holder], has_queue: bool) -> Markup {
 }
 
 /// The groups of a queue: first those that are held back, so that they can be resumed however many others there are.
-pub fn groups(app: &App, queue: &[u8], info: &Fields, params: &Params) -> Result<Markup, Problem> {
+pub fn groups(app: &App, queue: &[u8], info: &Fields, params: &Params) -> Result<Markup, Failure> {
     let part = params.bytes("contains").unwrap_or_default();
     let (mut found, mut looked, limit) = (Vec::new(), 0, info.int("groupinflight").unwrap_or(0));
     each(&app.client, queue, |group| {

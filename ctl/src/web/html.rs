@@ -9,6 +9,11 @@ use maud::{html, Markup};
 use percent_encoding::{percent_encode, NON_ALPHANUMERIC};
 use serde_json::Value as Json;
 
+/// Whether a name has this part, in upper or lower case.
+pub fn contains(name: &[u8], part: &[u8]) -> bool {
+    part.is_empty() || name.windows(part.len()).any(|at| at.eq_ignore_ascii_case(part))
+}
+
 /// The address of a view.
 pub fn address(view: &str, params: &[(&str, &[u8])]) -> String {
     let pairs = params.iter().map(|(name, value)| format!("{name}={}", percent_encode(value, NON_ALPHANUMERIC)));

@@ -4,11 +4,11 @@ use super::app::{App, View};
 use super::html::{act, address, of_queue, pairs};
 use super::messages::when;
 use super::params::Params;
-use super::problem::Problem;
 use crate::board::dead::{error_of, is_letter};
 use crate::board::message::{lines, meaning, recurs, says_nothing};
 use crate::http::Response;
 use crate::output::text::payload as shown_lines;
+use crate::server::failure::Failure;
 use crate::server::reply::{self, int, Fields};
 use crate::text::name::shown;
 use dq_client::Value;
@@ -20,7 +20,7 @@ const EDITED: usize = 256 * 1024;
 /// How wide a dump of bytes may be.
 const WIDTH: usize = 4_000;
 
-pub fn message(app: &App, params: &Params) -> Result<View, Problem> {
+pub fn message(app: &App, params: &Params) -> Result<View, Failure> {
     let (queue, id) = (params.needed("queue")?, params.needed("id")?);
     let found = reply::message(&app.client, queue, id)?;
     let body = html! {
@@ -130,9 +130,9 @@ fn again(id: &[u8], message: &Fields, payload: &str) -> Json {
 }
 
 /// The whole payload or result of a message, as it is.
-pub fn payload(app: &App, params: &Params) -> Result<Response, Problem> {
+pub fn payload(app: &App, params: &Params) -> Result<Response, Failure> {
     let message = reply::message(&app.client, params.needed("queue")?, params.needed("id")?)?;
-    let message = message.ok_or_else(|| Problem::new(404, "the queue has no message of this id"))?;
+    let message = message.ok_or_else(|| Failure::nothing("the queue has no message of this id"))?;
     let name = if params.text("field") == "result" { "result" } else { "payload" };
     let bytes = message.bytes(name).to_vec();
     Ok(Response::new(200, "application/octet-stream", bytes).with("Content-Disposition", "attachment"))

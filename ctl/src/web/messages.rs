@@ -1,17 +1,16 @@
 //! Lists of messages: those of a state, filtered and by cause; schedules; and those of an id in all queues.
 
 use super::app::{App, View};
-use super::find;
-use super::html::{act, address, named_link, of_queue, time};
+use super::html::{act, address, contains, named_link, of_queue, time};
 use super::overview::select;
 use super::params::Params;
-use super::problem::Problem;
 use crate::board::dead::{cause_of, error_of, pages, since, Among, Filter};
 use crate::board::first::{self, Most};
 use crate::board::message::{as_text, recurs, rule};
 use crate::board::row::Status;
 use crate::board::scan;
 use crate::output::text::cut;
+use crate::server::failure::Failure;
 use crate::server::reply::Fields;
 use crate::text::name::shown;
 use crate::text::number::messages;
@@ -49,7 +48,7 @@ struct Chosen {
 }
 
 impl Chosen {
-    fn of(tab: &str, params: &Params) -> Result<Chosen, Problem> {
+    fn of(tab: &str, params: &Params) -> Result<Chosen, Failure> {
         let mut conditions = Vec::new();
         let (field, text) = (params.text("field"), params.text("text"));
         if !text.is_empty() {
@@ -60,13 +59,13 @@ impl Chosen {
             conditions.extend(value.map(|value| format!("{name}={value}")));
         }
         let older = params.text("older");
-        let age = if older.is_empty() { None } else { Some(parse_span(&older).map_err(|why| Problem::new(400, why))?) };
+        let age = if older.is_empty() { None } else { Some(parse_span(&older).map_err(|why| Failure::usage(why))?) };
         let among = match tab {
             "letters" => Among::Letters,
-            state => Among::State(state.parse().map_err(|_| Problem::new(400, "there is no such state"))?),
+            state => Among::State(state.parse().map_err(|_| Failure::usage("there is no such state"))?),
         };
         let parsed = conditions.iter().map(|condition| condition.parse()).collect::<Result<_, &str>>();
-        let conditions_of = parsed.map_err(|why| Problem::new(400, why))?;
+        let conditions_of = parsed.map_err(|why| Failure::usage(why))?;
         Ok(Chosen {
             conditions,
             older,
@@ -112,7 +111,7 @@ struct Found {
 }
 
 /// The messages of a state, or letters.
-pub fn list(app: &App, queue: &[u8], info: &Fields, tab: &str, params: &Params) -> Result<Markup, Problem> {
+pub fn list(app: &App, queue: &[u8], info: &Fields, tab: &str, params: &Params) -> Result<Markup, Failure> {
     let chosen = Chosen::of(tab, params)?;
     let has_causes = matches!(tab, "dead" | "letters");
     let found = match has_causes || chosen.is_filtered() {
@@ -144,7 +143,7 @@ pub fn list(app: &App, queue: &[u8], info: &Fields, tab: &str, params: &Params) 
 }
 
 /// The first messages of a state in the order of the server.
-fn peeked(app: &App, queue: &[u8], info: &Fields, state: &str, count: usize) -> Result<Found, Problem> {
+fn peeked(app: &App, queue: &[u8], info: &Fields, state: &str, count: usize) -> Result<Found, Failure> {
     let most = Most { messages: i64::try_from(count).unwrap_or(i64::MAX), bytes: BYTES };
     let messages = first::read(&app.client, cmd("DQ.PEEK").arg(queue).arg(state), info, most)?;
     Ok(Found { messages, number: info.number(state), ..Found::default() })
@@ -152,7 +151,7 @@ fn peeked(app: &App, queue: &[u8], info: &Fields, state: &str, count: usize) -> 
 
 /// The first of the messages that are chosen, for which all have to be read. Causes are counted whichever is chosen, and former queues
 /// likewise, so that another one can be.
-fn selected(app: &App, queue: &[u8], chosen: &Chosen) -> Result<Found, Problem> {
+fn selected(app: &App, queue: &[u8], chosen: &Chosen) -> Result<Found, Failure> {
     let (mut found, began) = (Found::default(), Instant::now());
     // All conditions, but for those that begin so.
     let meets = |message: &Fields, but: Option<&str>| {
@@ -185,7 +184,7 @@ fn selected(app: &App, queue: &[u8], chosen: &Chosen) -> Result<Found, Problem> 
     if exists {
         Ok(found)
     } else {
-        Err(Problem::no_queue())
+        Err(Error::NoQueue(String::new()).into())
     }
 }
 
@@ -322,7 +321,7 @@ fn facts(message: &Fields) -> String {
 }
 
 /// The recurring messages of a queue, the one that is late by most first.
-pub fn schedules(app: &App, queue: &[u8], info: &Fields) -> Result<Markup, Problem> {
+pub fn schedules(app: &App, queue: &[u8], info: &Fields) -> Result<Markup, Failure> {
     let (mut all, began, mut is_partial) = (Vec::new(), Instant::now(), false);
     if info.number("schedules") > 0 {
         scan::pages(&app.client, queue, info, &["RECURRING"], |page| {
@@ -355,7 +354,7 @@ pub fn schedules(app: &App, queue: &[u8], info: &Fields) -> Result<Markup, Probl
 }
 
 /// The messages of an id in all queues, and the queues with it in their name.
-pub fn find(app: &App, params: &Params) -> Result<View, Problem> {
+pub fn find(app: &App, params: &Params) -> Result<View, Failure> {
     // Of a receipt, the id. An id has no #.
     let wanted = params.needed("id")?;
     let id = wanted.split(|byte| *byte == b'#').next().unwrap_or_default();
@@ -375,7 +374,7 @@ pub fn find(app: &App, params: &Params) -> Result<View, Problem> {
             Err(error) => return Err(error.into()),
         }
     }
-    let queues = names.iter().filter(|name| find::contains(name, wanted)).take(LISTED);
+    let queues = names.iter().filter(|name| contains(name, wanted)).take(LISTED);
     let body = html! {
         nav.crumbs { a href="#/" { "Queues" } }
         h1 { "Search: " (shown(wanted)) }

@@ -8,7 +8,6 @@
 mod act;
 mod app;
 mod chart;
-mod find;
 mod guard;
 mod holders;
 mod html;
@@ -18,9 +17,7 @@ mod overview;
 mod page;
 mod params;
 mod paths;
-mod problem;
 mod queue;
-mod refreshed;
 mod servers;
 
 use crate::cli::WebArgs;

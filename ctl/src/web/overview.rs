@@ -1,10 +1,8 @@
 //! All queues: what is wrong, how they develop, and a page of the list.
 
-use super::app::{App, View};
-use super::find;
-use super::html::{act, address, advice, conditions, queue_link, time};
+use super::app::{App, Examined, View};
+use super::html::{act, address, advice, conditions, contains, queue_link, time};
 use super::params::Params;
-use super::problem::Problem;
 use super::{chart, servers};
 use crate::board::condition::{Condition, Level};
 use crate::board::dead::frequent_cause;
@@ -18,14 +16,10 @@ use crate::text::time::span;
 use clap::ValueEnum;
 use dq_client::Error;
 use maud::{html, Markup};
-use serde_json::{json, Value as Json};
-use std::cmp::Reverse;
-use std::time::Duration;
+use serde_json::json;
 
 /// Queues on a page, and the last known ones that are shown if no server answers.
 const PAGE: usize = 50;
-/// The shortest time between two looks of the doctor.
-const DOCTOR: Duration = Duration::from_secs(5);
 /// The orders of the list.
 const ORDERS: [&str; 9] = ["trouble", "name", "ready", "delayed", "inflight", "dead", "oldest-ready", "in", "out"];
 /// Findings that are shown until somebody opens the others.
@@ -42,13 +36,15 @@ const NUMBERS: [(&str, &str); 7] = [
     ("oldest-ready", "Oldest"),
 ];
 
-pub fn overview(app: &App, params: &Params) -> Result<View, Problem> {
+pub fn overview(app: &App, params: &Params) -> Result<View, Failure> {
     let sums = servers::read(&app.client);
     app.board.look_at_all(servers::sample(&sums));
     let samples = app.samples(None);
-    let sums = match sums {
-        Ok(sums) => sums,
-        Err(problem) => return last_known(app, &samples, problem),
+    let about = app.board.about();
+    let (is_lost, alarms) = match sums {
+        Ok(sums) => (false, sums.failed.into_iter().map(|failed| format!("Counts are too low: {failed}")).collect()),
+        Err(failure) if about.read.is_none() => return Err(failure),
+        Err(failure) => (true, vec![format!("{failure}. What is shown was known before.")]),
     };
     let body = html! {
         div.head {
@@ -58,10 +54,10 @@ pub fn overview(app: &App, params: &Params) -> Result<View, Problem> {
                 (several(params))
             }
         }
-        @for failed in &sums.failed { p.alarm { "Counts are too low: " (failed) } }
+        @for alarm in &alarms { p.alarm { (alarm) } }
         (findings(app))
         div.charts id="charts" { (chart::depths(&samples)) (chart::flows(&samples)) }
-        (list(app, params)?)
+        (list(app, params, is_lost)?)
     };
     Ok(View { title: "dq".to_owned(), body })
 }
@@ -81,24 +77,25 @@ fn several(params: &Params) -> Markup {
 
 /// What the doctor finds, a line each: the most important ones, and the others folded.
 fn findings(app: &App) -> Markup {
-    let found = match app.doctor.get_within(DOCTOR) {
-        Ok(found) => found,
-        Err(failure) => {
-            return html! { section.findings id="found" { p.dim { "The doctor could not look: " (failure) } } }
+    app.examined(|examined| match examined {
+        None => html! { section.findings id="found" { p.dim { "The doctor is looking…" } } },
+        Some(Examined { findings: Err(failure), .. }) => {
+            html! { section.findings id="found" { p.dim { "The doctor could not look: " (failure) } } }
         }
-    };
-    let Some(found) = found else {
-        return html! { section.findings id="found" { p.dim { "The doctor is looking…" } } };
-    };
-    let (few, others) = found.findings.split_at(FEW.min(found.findings.len()));
+        Some(Examined { findings: Ok(found), looked }) => listed(found, *looked),
+    })
+}
+
+fn listed(findings: &[Finding], looked: i64) -> Markup {
+    let (few, others) = findings.split_at(FEW.min(findings.len()));
     html! {
         section.findings id="found" aria-label="Findings" {
             @for one in few { (finding(one)) }
             @if !others.is_empty() {
                 details id="findings" { summary { (others.len()) " more" } @for one in others { (finding(one)) } }
             }
-            @if found.findings.is_empty() { p.dim { "The doctor found nothing." } }
-            p.dim { "Looked " (time(Some(found.looked))) }
+            @if findings.is_empty() { p.dim { "The doctor found nothing." } }
+            p.dim { "Looked " (time(Some(looked))) }
         }
     }
 }
@@ -117,17 +114,17 @@ fn finding(one: &Finding) -> Markup {
     }
 }
 
-fn list(app: &App, params: &Params) -> Result<Markup, Problem> {
+fn list(app: &App, params: &Params, is_lost: bool) -> Result<Markup, Failure> {
     let (part, state, sort) = (params.bytes("contains").unwrap_or_default(), params.text("state"), params.text("sort"));
     let order = if ORDERS.contains(&sort.as_str()) { sort.as_str() } else { "trouble" };
-    let known = app.board.wait()?;
+    let known = if is_lost { app.board.about() } else { app.board.wait()? };
     if !known.is_known {
         return Ok(html! { p { "Looking for queues…" } });
     }
     let (names, is_empty) = app.board.rows(|rows| {
         let is_in = |row: &Row| state.is_empty() || row.conditions.iter().any(|(one, _)| one.as_str() == state);
         let mut named: Vec<(&[u8], &Row)> = rows.iter().map(|(name, row)| (name.as_slice(), row)).collect();
-        named.retain(|(name, row)| find::contains(name, part) && is_in(row));
+        named.retain(|(name, row)| contains(name, part) && is_in(row));
         let by = Sort::from_str(order, true).unwrap_or(Sort::State);
         named.sort_by(|a, b| by.compare(*a, *b).then(a.0.cmp(b.0)));
         (named.into_iter().map(|(name, _)| name.to_vec()).collect::<Vec<_>>(), rows.is_empty())
@@ -158,7 +155,7 @@ fn list(app: &App, params: &Params) -> Result<Markup, Problem> {
                     }
                     th.depth scope="col" { "Last hour" }
                 } }
-                tbody { @for name in shown_names { (row(app, name)?) } }
+                tbody { @for name in shown_names { (row(app, name, is_lost)?) } }
             }
         }
         @if names.len() > PAGE {
@@ -171,12 +168,15 @@ fn list(app: &App, params: &Params) -> Result<Markup, Problem> {
     })
 }
 
-fn row(app: &App, name: &[u8]) -> Result<Markup, Problem> {
+fn row(app: &App, name: &[u8], is_lost: bool) -> Result<Markup, Failure> {
     let failed = |text: &str| html! { tr id=(shown(name)) class="bad" { td.name { (queue_link(name)) } td.state colspan="9" { (text) } } };
-    if app.board.rows(|rows| rows.get(name).is_some_and(|row| row.status == Status::Lost)) {
-        return Ok(failed("its server does not answer"));
-    }
-    let row = match app.board.look(name) {
+    let known = app.board.rows(|rows| rows.get(name).cloned());
+    let looked = match known.filter(|row| is_lost || row.status == Status::Lost) {
+        Some(row) if is_lost => Ok(Some(row)),
+        Some(_) => return Ok(failed("its server does not answer")),
+        None => app.board.look(name),
+    };
+    let row = match looked {
         Ok(Some(row)) => row,
         Ok(None) | Err(Error::WrongType(_)) => return Ok(html! {}),
         Err(error) if app.client.is_cluster() || matches!(error, Error::NoPermission(_)) => {
@@ -188,7 +188,7 @@ fn row(app: &App, name: &[u8]) -> Result<Markup, Problem> {
     Ok(html! {
         tr id=(shown(name)) class=[level] {
             td.name { (queue_link(name)) }
-            td.state { (conditions(name, &row.info, &row.conditions)) (died(app, name, &row)) }
+            td.state { (conditions(name, &row.info, &row.conditions)) @if !is_lost { (died(app, name, &row)) } }
             @for (order, heading) in NUMBERS { td.num data-label=(heading) { (cell(&row, order)) } }
             td.depth { (chart::sparkline(&row.history.depths())) }
         }
@@ -198,8 +198,8 @@ fn row(app: &App, name: &[u8]) -> Result<Markup, Problem> {
 fn cell(row: &Row, order: &str) -> String {
     let rate = |rate: Option<f64>| rate.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.1}"));
     match order {
-        "in" => rate(row.rates().and_then(|rates| rates.pushed)),
-        "out" => rate(row.rates().and_then(|rates| rates.completed)),
+        "in" => rate(row.rate_in()),
+        "out" => rate(row.rate_out()),
         "oldest-ready" => row.oldest().map_or_else(|| "–".to_owned(), span),
         order => separated(row.number(order)),
     }
@@ -213,51 +213,9 @@ pub fn died(app: &App, name: &[u8], row: &Row) -> Markup {
 }
 
 fn states() -> Vec<(&'static str, &'static str)> {
-    let all = [
-        Condition::Failing,
-        Condition::Full,
-        Condition::Dying,
-        Condition::Unserved,
-        Condition::Late,
-        Condition::Held,
-        Condition::Paused,
-        Condition::Closed,
-        Condition::Occupied,
-        Condition::Limited,
-        Condition::Dead,
-        Condition::Letters,
-    ];
-    [("", "any")].into_iter().chain(all.map(|one| (one.as_str(), one.as_str()))).collect()
+    [("", "any")].into_iter().chain(Condition::ALL.map(|(_, name, _)| (name, name))).collect()
 }
 
 pub fn select(name: &str, chosen: &str, options: Vec<(&str, &str)>) -> Markup {
     html! { select name=(name) { @for (value, words) in options { option value=(value) selected[value == chosen] { (words) } } } }
-}
-
-/// What was known of the queues when the servers answered last.
-fn last_known(app: &App, samples: &Json, problem: Problem) -> Result<View, Problem> {
-    let rows: Vec<(String, Row)> = app.board.rows(|rows| {
-        let mut known: Vec<_> = rows.iter().filter(|(_, row)| row.history.latest().is_some()).collect();
-        known.sort_by_key(|(_, row)| Reverse(row.trouble));
-        known.into_iter().take(PAGE).map(|(name, row)| (shown(name), row.clone())).collect()
-    });
-    let at = app.board.about().read;
-    if rows.is_empty() {
-        return Err(problem);
-    }
-    let body = html! {
-        p.alarm { (problem.text) ". What is shown is of " (time(at)) "." }
-        h1 { "Queues" }
-        div.charts id="charts" { (chart::depths(samples)) (chart::flows(samples)) }
-        table.queues id="rows" {
-            (super::html::head(&["Queue", "Ready", "Delayed", "In flight", "Dead"]))
-            tbody { @for (name, row) in &rows {
-                tr {
-                    td.name { (name) }
-                    @for column in ["ready", "delayed", "inflight", "dead"] { td.num data-label=(column) { (row.number(column)) } }
-                }
-            } }
-        }
-    };
-    Ok(View { title: "dq".to_owned(), body })
 }

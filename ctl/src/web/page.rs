@@ -24,11 +24,11 @@ const FILES: [File; 4] = [
 /// A file of the page.
 pub fn file(request: &Request) -> Response {
     if !matches!(request.method.as_str(), "GET" | "HEAD") {
-        return Response::text(405, "only GET").with("Allow", "GET, HEAD");
+        return Response::refusal(405, "only GET").with("Allow", "GET, HEAD");
     }
     match FILES.iter().find(|(path, _, _)| *path == request.path) {
         Some((_, content_type, text)) => Response::new(200, content_type, *text),
-        None => Response::text(404, "there is no such page: see /"),
+        None => Response::refusal(404, "there is no such page: see /"),
     }
 }
 

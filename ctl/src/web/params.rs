@@ -1,6 +1,6 @@
 //! The parameters of a view, from the query of its address. Names of queues and ids may be any bytes.
 
-use super::problem::Problem;
+use crate::server::failure::Failure;
 use percent_encoding::percent_decode_str;
 
 pub struct Params(Vec<(String, Vec<u8>)>);
@@ -20,8 +20,8 @@ impl Params {
         self.0.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_slice())
     }
 
-    pub fn needed(&self, name: &str) -> Result<&[u8], Problem> {
-        self.bytes(name).ok_or_else(|| Problem::new(400, format!("{name} is missing")))
+    pub fn needed(&self, name: &str) -> Result<&[u8], Failure> {
+        self.bytes(name).ok_or_else(|| Failure::usage(format!("{name} is missing")))
     }
 
     /// A text; empty if it is not there.

@@ -2,9 +2,9 @@
 
 use super::app::{App, View};
 use super::params::Params;
-use super::problem::{refusal, response, Problem};
 use super::{act, holders, message, messages, overview, queue, servers};
 use crate::http::{Request, Response};
+use crate::server::failure::Failure;
 use crate::text::time::now_ms;
 use maud::{html, DOCTYPE};
 
@@ -14,7 +14,7 @@ const BODY: usize = 4 * 1024 * 1024;
 const EVERY: u128 = 2_500;
 const SHARE: u128 = 20;
 
-type Render = fn(&App, &Params) -> Result<View, Problem>;
+type Render = fn(&App, &Params) -> Result<View, Failure>;
 
 const VIEWS: [(&str, Render); 5] = [
     ("", overview::overview),
@@ -29,7 +29,7 @@ pub fn answer(app: &App, request: &mut Request) -> Response {
     let path = request.path.strip_prefix("/api/").unwrap_or_default().to_owned();
     let is_post = request.method == "POST";
     match path.as_str() {
-        "ask" | "do" if !is_post => refusal(405, "use POST").with("Allow", "POST"),
+        "ask" | "do" if !is_post => Response::refusal(405, "use POST").with("Allow", "POST"),
         "ask" | "do" => {
             let body = match request.body(BODY) {
                 Ok(body) => body,
@@ -39,18 +39,18 @@ pub fn answer(app: &App, request: &mut Request) -> Response {
                 "ask" => act::ask(app, &body),
                 _ => act::carry_out(app, request, &body),
             };
-            answer.map_or_else(|problem| problem.response(), |answer| response(200, &answer))
+            answer.map_or_else(|failure| Response::of(&failure), |answer| Response::json(200, &answer))
         }
-        _ if is_post => refusal(405, "this path only reads: use GET").with("Allow", "GET, HEAD"),
+        _ if is_post => Response::refusal(405, "this path only reads: use GET").with("Allow", "GET, HEAD"),
         "payload" => {
             let params = Params::of(&request.query);
-            message::payload(app, &params).unwrap_or_else(|problem| problem.response())
+            message::payload(app, &params).unwrap_or_else(|failure| Response::of(&failure))
         }
         path => {
             let render = VIEWS.iter().find(|(name, _)| path.strip_prefix("view/") == Some(name));
             match render {
                 Some((_, render)) => view(app, *render, &Params::of(&request.query)),
-                None => refusal(404, "there is no such path: docs/dqctl/web.md lists them"),
+                None => Response::refusal(404, "there is no such path: docs/dqctl/web.md lists them"),
             }
         }
     }
@@ -68,6 +68,6 @@ fn view(app: &App, render: Render, params: &Params) -> Response {
             };
             Response::new(200, "text/html; charset=utf-8", page.into_string())
         }
-        Err(problem) => problem.response(),
+        Err(failure) => Response::of(&failure),
     }
 }

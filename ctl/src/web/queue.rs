@@ -3,19 +3,20 @@
 use super::app::{App, View};
 use super::html::{act, advice, conditions, of_queue, of_tab, pairs, time};
 use super::params::Params;
-use super::problem::Problem;
-use super::{chart, find, holders, messages, overview};
+use super::{chart, holders, messages, overview};
 use crate::board::condition::{begins_with_letter, Condition};
 use crate::board::dead::{target_in_words, target_queue};
 use crate::board::groups;
-use crate::board::latency::{Histogram, TOLD};
+use crate::board::latency::{at_most, TOLD};
 use crate::board::message::setting;
 use crate::board::row::Row;
 use crate::server::advice::for_queue;
+use crate::server::failure::Failure;
 use crate::server::reply::{settings, Fields};
 use crate::text::name::shown;
 use crate::text::number::separated;
 use crate::text::time::{exact, span};
+use dq_client::{Error, Raw};
 use maud::{html, Markup};
 use serde_json::{json, Map, Value as Json};
 
@@ -34,9 +35,9 @@ const TABS: [(&str, &str); 10] = [
 ];
 const FULLEST: [&str; 5] = ["ready", "dead", "inflight", "delayed", "done"];
 
-pub fn queue(app: &App, params: &Params) -> Result<View, Problem> {
+pub fn queue(app: &App, params: &Params) -> Result<View, Failure> {
     let name = params.needed("queue")?;
-    let Some(row) = app.board.look(name)? else { return Err(Problem::no_queue()) };
+    let Some(row) = app.board.look(name)? else { return Err(Error::NoQueue(String::new()).into()) };
     let info = row.info.clone();
     let has_letters = begins_with_letter(&app.client, name);
     let tab = match params.text("tab") {
@@ -69,7 +70,7 @@ pub fn queue(app: &App, params: &Params) -> Result<View, Problem> {
         }
         div.charts id="charts" {
             (chart::depths(&samples)) (chart::flows(&samples))
-            (chart::times("Delivered late by", &samples, chart::LATENESS)) (chart::times("Run time", &samples, chart::RUNTIME))
+            (chart::times("Delivered late by", &samples, |times| times.lateness)) (chart::times("Run time", &samples, |times| times.runtime))
         }
     };
     Ok(View { title: shown(name), body })
@@ -149,18 +150,18 @@ fn state(app: &App, name: &[u8], info: &Fields, row: &Row) -> Markup {
 }
 
 /// Settings, totals, and how long deliveries take.
-fn details(app: &App, name: &[u8], info: &Fields) -> Result<Markup, Problem> {
+fn details(app: &App, name: &[u8], info: &Fields) -> Result<Markup, Failure> {
     let of_settings = settings(info.clone());
     let named = |fields: &Fields| -> Vec<(String, String)> {
         fields.0.iter().map(|(name, _)| (name.clone(), setting(fields, name))).collect()
     };
     let totals = Fields(info.0.iter().skip_while(|(name, _)| name != "pushed").cloned().collect());
-    let stats = find::read_stats(&app.client, name)?.unwrap_or_default();
-    let times = ["lateness", "runtime"].into_iter().flat_map(|name| {
-        let told = Histogram::read(&stats, name).told();
-        TOLD.into_iter().zip(told).map(move |(percent, bound)| {
-            let bound = bound.and_then(|bound| u64::try_from(bound).ok());
-            (format!("{name}, {percent} %"), bound.map_or_else(|| "–".to_owned(), |ms| format!("≤{}", exact(ms))))
+    let stats = app.client.queue::<Raw>(name).stats()?;
+    let measured = stats.iter().flat_map(|stats| [("lateness", &stats.lateness), ("runtime", &stats.runtime)]);
+    let times = measured.flat_map(|(name, times)| {
+        TOLD.map(|percent| {
+            let bound = at_most(times, percent).map_or_else(|| "–".to_owned(), |ms| format!("≤{}", exact(ms)));
+            (format!("{name}, {percent} %"), bound)
         })
     });
     let queue = shown(name);

@@ -1,6 +1,5 @@
 //! The servers: which there are, and what they hold together.
 
-use super::problem::Problem;
 use crate::board::history::Sample;
 use crate::server::failure::Failure;
 use crate::server::reply;
@@ -15,14 +14,14 @@ pub struct Sums {
     pub failed: Vec<String>,
 }
 
-pub fn read(client: &Client) -> Result<Sums, Problem> {
+pub fn read(client: &Client) -> Result<Sums, Failure> {
     let (mut sums, mut last) = (Sums::default(), None);
     let servers = client.servers()?;
     for server in &servers {
         // The second attempt opens another connection, if the first one was closed by the server meanwhile.
         let command = cmd("INFO").arg("persistence").arg("dq").clone();
         let info = client.call_on(server, &command).or_else(|_| client.call_on(server, &command));
-        let failure: Problem = match info {
+        let failure: Failure = match info {
             Ok(info) => {
                 let info = reply::text(&info).unwrap_or_default();
                 let has_module = info.lines().any(|line| line.starts_with("dq_"));
@@ -36,14 +35,14 @@ pub fn read(client: &Client) -> Result<Sums, Problem> {
                     continue;
                 }
                 match is_loading {
-                    true => Problem::new(503, format!("{server} is loading its data")),
+                    true => Failure::failed(format!("{server} is loading its data")),
                     false => Error::NoModule(server.to_string()).into(),
                 }
             }
             Err(error @ Error::NoPermission(_)) => return Err(error.into()),
-            Err(error) => Failure::from(error).into(),
+            Err(error) => error.into(),
         };
-        sums.failed.push(format!("{server}: {}", failure.text));
+        sums.failed.push(format!("{server}: {}", failure));
         last = Some(failure);
     }
     match last {
@@ -53,7 +52,7 @@ pub fn read(client: &Client) -> Result<Sums, Problem> {
 }
 
 /// A sample of all queues together; `None` if some could not be read, without which the totals are too low.
-pub fn sample(sums: &Result<Sums, Problem>) -> Option<Sample> {
+pub fn sample(sums: &Result<Sums, Failure>) -> Option<Sample> {
     let Sums { totals, failed } = sums.as_ref().ok()?;
     let number = |name: &str| totals.get(name).copied().unwrap_or(0);
     failed.is_empty().then(|| Sample::of(number, |name| number(&format!("total_{name}"))))
