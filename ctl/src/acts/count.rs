@@ -16,8 +16,8 @@ use dq_client::{Raw, State};
 use std::ops::ControlFlow;
 
 impl Act {
-    /// How many messages of a queue it would change; `None` if that does not exist. Adds how many of them recur.
-    pub fn count(&self, doing: &Doing, queue: &QueueName, recurring: &mut u64) -> Result<Option<u64>, Failure> {
+    /// How many messages of a queue it would change; `None` if that does not exist.
+    pub fn count(&self, doing: &Doing, queue: &QueueName) -> Result<Option<u64>, Failure> {
         let (client, name) = (doing.client, queue.as_bytes());
         let Some(info) = reply::info(client, name)? else { return Ok(None) };
         let number = match self.meant() {
@@ -27,7 +27,7 @@ impl Act {
                 let messages = get_all(client, name, &ids)?;
                 messages.iter().flatten().filter(|message| self.fits(message)).count() as u64
             }
-            Meant::States(states) => self.of_states(client, name, &info, &states, recurring)?,
+            Meant::States(states) => self.of_states(client, name, &info, &states)?,
             Meant::Selected(filter) => {
                 let mut counted = 0;
                 pages(client, name, &filter, |page| {
@@ -48,7 +48,7 @@ impl Act {
     /// The most messages that its options allow.
     pub fn limit(&self) -> u64 {
         match self {
-            Act::Redrive(args) => args.count,
+            Act::Redrive(args) => args.target.count,
             Act::Promote(args) => args.count,
             Act::Purge(args) => args.count,
             Act::Release(args) => args.count,
@@ -69,22 +69,12 @@ impl Act {
         }
     }
 
-    fn of_states(
-        &self,
-        client: &Client,
-        queue: &[u8],
-        info: &Fields,
-        states: &[State],
-        recurring: &mut u64,
-    ) -> Result<u64, Failure> {
+    fn of_states(&self, client: &Client, queue: &[u8], info: &Fields, states: &[State]) -> Result<u64, Failure> {
         let all = held(info, states);
         match self {
             Act::Purge(args) if args.group.is_some() || args.older.is_some() => to_purge(client, args, queue, states),
-            Act::Purge(args) if args.recurring => Ok(all),
-            Act::Purge(_) => Ok(all.saturating_sub(count_recurring(client, queue, info, states)?)),
-            Act::Promote(_) => {
-                *recurring += count_recurring(client, queue, info, states).unwrap_or(0).min(self.limit());
-                Ok(all)
+            Act::Purge(args) if !args.recurring => {
+                Ok(all.saturating_sub(count_recurring(client, queue, info, states)?))
             }
             _ => Ok(all),
         }

@@ -14,7 +14,7 @@ pub use why::{no_such_id, no_such_queue, where_the_dead_are};
 
 use crate::board::dead::{Among, Filter};
 use crate::board::names;
-use crate::cli::{among, Act, BuryArgs};
+use crate::cli::{among, Act, BuryArgs, CancelArgs, ManyArgs, RedriveArgs};
 use crate::server::failure::{Failure, Outcome};
 use crate::server::reply;
 use crate::text::name::{MessageId, QueueName};
@@ -64,8 +64,6 @@ pub struct Plan {
     pub is_of_several: bool,
     /// How many messages that is; `None` if they were not counted.
     pub number: Option<u64>,
-    /// How many of these recur.
-    recurring: u64,
     /// Why some queues are not among them, and why those of some servers of a cluster are missing.
     pub refused: Vec<Failure>,
     pub missing: Option<Failure>,
@@ -114,14 +112,14 @@ impl Act {
 
     pub fn queue(&self) -> &QueueName {
         match self {
+            Act::Cancel(CancelArgs { target, .. })
+            | Act::Redrive(RedriveArgs { target, .. })
+            | Act::Bury(BuryArgs { target, .. }) => &target.queue,
             Act::Push(args) => &args.queue,
             Act::Schedule(args) => &args.queue,
             Act::Release(args) => &args.queue,
             Act::Complete(args) => &args.queue,
-            Act::Cancel(args) => &args.queue,
             Act::Reschedule(args) => &args.queue,
-            Act::Redrive(args) => &args.queue,
-            Act::Bury(args) => &args.queue,
             Act::Nack(args) => &args.queue,
             Act::Promote(args) => &args.queue,
             Act::Batch(args) => &args.queue,
@@ -134,49 +132,52 @@ impl Act {
         }
     }
 
-    /// Whether the messages are only counted, and whether nobody is asked.
-    pub fn is_dry(&self) -> bool {
+    fn many(&self) -> Option<&ManyArgs> {
         match self {
-            Act::Cancel(args) => args.dry_run,
-            Act::Redrive(args) => args.dry_run,
-            Act::Bury(args) => args.dry_run,
-            Act::Release(args) => args.dry_run,
-            Act::Promote(args) => args.dry_run,
-            Act::Purge(args) => args.dry_run,
-            Act::Delete(args) => args.dry_run,
-            _ => false,
+            Act::Cancel(args) => Some(&args.target.many),
+            Act::Redrive(args) => Some(&args.target.many),
+            Act::Bury(args) => Some(&args.target.many),
+            Act::Release(args) => Some(&args.many),
+            Act::Promote(args) => Some(&args.many),
+            Act::Purge(args) => Some(&args.many),
+            Act::Delete(args) => Some(&args.many),
+            _ => None,
         }
     }
 
+    /// Whether the messages are only counted.
+    pub fn is_dry(&self) -> bool {
+        self.many().is_some_and(|many| many.dry_run)
+    }
+
+    /// Whether nobody is asked.
     pub fn is_agreed(&self) -> bool {
-        match self {
-            Act::Cancel(args) => args.confirm.yes,
-            Act::Redrive(args) => args.confirm.yes,
-            Act::Bury(args) => args.confirm.yes,
-            Act::Release(args) => args.confirm.yes,
-            Act::Promote(args) => args.confirm.yes,
-            Act::Purge(args) => args.confirm.yes,
-            Act::Delete(args) => args.confirm.yes,
-            Act::Batch(args) => args.confirm.yes,
-            Act::Alter(args) => args.confirm.yes,
-            Act::Pause(args) => args.confirm.yes,
-            Act::Resume(args) => args.confirm.yes,
-            _ => false,
-        }
+        let confirm = match self {
+            Act::Batch(args) => Some(&args.confirm),
+            Act::Alter(args) => Some(&args.confirm),
+            Act::Pause(args) => Some(&args.confirm),
+            Act::Resume(args) => Some(&args.confirm),
+            _ => self.many().map(|many| &many.confirm),
+        };
+        confirm.is_some_and(|confirm| confirm.yes)
     }
 
     pub fn meant(&self) -> Meant<'_> {
         match self {
-            Act::Cancel(args) if !args.ids.is_empty() => Meant::Ids(&args.ids),
-            Act::Redrive(args) if !args.ids.is_empty() => Meant::Ids(&args.ids),
-            Act::Bury(args) if !args.ids.is_empty() => Meant::Ids(&args.ids),
+            Act::Cancel(CancelArgs { target, .. })
+            | Act::Redrive(RedriveArgs { target, .. })
+            | Act::Bury(BuryArgs { target, .. })
+                if !target.ids.is_empty() =>
+            {
+                Meant::Ids(&target.ids)
+            }
             Act::Promote(args) if !args.ids.is_empty() => Meant::Ids(&args.ids),
             Act::Nack(args) => Meant::Ids(&args.ids),
             Act::Complete(args) => Meant::Ids(slice::from_ref(&args.id)),
             Act::Reschedule(args) => Meant::Ids(slice::from_ref(&args.id)),
-            Act::Cancel(args) => Meant::Selected(args.select.filter(among(args.letters, args.state), args.count)),
-            Act::Bury(args) => Meant::Selected(args.select.filter(Among::State(args.state), args.count)),
-            Act::Redrive(args) => match args.select.filter(among(args.letters, None), args.count) {
+            Act::Cancel(args) => Meant::Selected(args.target.filter(among(args.letters, args.state))),
+            Act::Bury(args) => Meant::Selected(args.target.filter(Among::State(args.state))),
+            Act::Redrive(args) => match args.target.filter(among(args.letters, None)) {
                 filter if filter.has_conditions() => Meant::Selected(filter),
                 _ => Meant::States(vec![State::Dead]),
             },
@@ -187,14 +188,7 @@ impl Act {
             }
             Act::Release(args) => Meant::Consumer(&args.consumer),
             Act::Batch(args) if args.cancel => Meant::Batch(args.name.as_deref().unwrap_or_default()),
-            Act::Push(_)
-            | Act::Schedule(_)
-            | Act::Batch(_)
-            | Act::Create(_)
-            | Act::Alter(_)
-            | Act::Delete(_)
-            | Act::Pause(_)
-            | Act::Resume(_) => Meant::Queue,
+            _ => Meant::Queue,
         }
     }
 
@@ -221,7 +215,6 @@ impl Act {
             exists: true,
             is_of_several: true,
             number: Some(0),
-            recurring: 0,
             refused: Vec::new(),
             missing: None,
         };
@@ -239,7 +232,7 @@ impl Act {
         };
         let counts = counts && (self.is_of_many() || self.is_dry());
         for name in names {
-            let counted = if counts { self.count(doing, &name, &mut plan.recurring) } else { Ok(Some(u64::MAX)) };
+            let counted = if counts { self.count(doing, &name) } else { Ok(Some(u64::MAX)) };
             let number = match counted {
                 // A user may be allowed the change alone.
                 Err(failure) if failure.is_denied() && !self.is_dry() => None,

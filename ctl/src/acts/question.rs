@@ -116,10 +116,6 @@ impl Act {
             Act::Redrive(args) if !args.letters => format!(", which clears their errors and attempts{kept}"),
             Act::Redrive(_) => ", which sends them back to the queues in which they died".to_owned(),
             Act::Release(_) | Act::Nack(_) => TWICE.to_owned(),
-            Act::Promote(_) if plan.recurring > 0 => {
-                let number = separated(plan.recurring);
-                format!(", of which {number} {}", if plan.recurring == 1 { "recurs" } else { "recur" })
-            }
             Act::Delete(_) => {
                 let held = plan.number.map_or_else(|| "all its messages".to_owned(), messages);
                 format!(" for good, with its settings, its schedules and {held}")

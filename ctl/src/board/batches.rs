@@ -2,7 +2,7 @@
 
 use crate::board::scan;
 use crate::server::failure::Failure;
-use crate::server::reply::Fields;
+use crate::server::reply::{self, Fields};
 use dq_client::blocking::Client;
 use dq_client::{cmd, Error, Resend};
 use std::collections::BTreeSet;
@@ -18,18 +18,14 @@ pub fn info(client: &Client, queue: &[u8], name: &[u8]) -> Result<Option<Fields>
 type Batch = (Vec<u8>, Fields);
 
 /// The batches of the messages that a queue holds, with what [`info`] says of them. One without messages cannot be found.
-///
-/// Looks at no more than about `most` messages. `None` if the queue does not exist.
-pub fn find(client: &Client, queue: &[u8], most: usize) -> Result<Option<Vec<Batch>>, Failure> {
-    let Some(of_queue) = Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)? else {
-        return Ok(None);
-    };
-    let (mut names, mut looked) = (BTreeSet::new(), 0);
+/// `None` if the queue does not exist.
+pub fn find(client: &Client, queue: &[u8]) -> Result<Option<Vec<Batch>>, Failure> {
+    let Some(of_queue) = reply::info(client, queue)? else { return Ok(None) };
+    let mut names = BTreeSet::new();
     if of_queue.number("batches") > 0 {
         scan::pages(client, queue, &of_queue, &[], |page| {
-            looked += page.len();
             names.extend(page.iter().map(|message| message.bytes("batch").to_vec()).filter(|name| !name.is_empty()));
-            Ok(if looked >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            Ok(ControlFlow::Continue(()))
         })?;
     }
     let mut batches = Vec::new();

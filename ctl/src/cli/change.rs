@@ -3,6 +3,7 @@
 use super::push::parse_priority;
 use super::state::StateParser;
 use super::SelectArgs;
+use crate::board::dead::{Among, Filter};
 use crate::text::name::{MessageId, QueueName};
 use crate::text::time::{parse_instant, parse_span};
 use clap::{ArgGroup, Args, ValueEnum};
@@ -17,6 +18,39 @@ pub struct ConfirmArgs {
     pub yes: bool,
 }
 
+/// For the commands that change many messages.
+#[derive(Args, Debug)]
+pub struct ManyArgs {
+    /// Only count the messages that would be changed
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub confirm: ConfirmArgs,
+}
+
+/// Messages of a queue or of several: those of some ids, or those that conditions select.
+#[derive(Args, Debug)]
+pub struct TargetArgs {
+    /// The queue, or without ids a glob such as 'svc:*' for all that match
+    pub queue: QueueName,
+    /// The ids of the messages
+    #[arg(value_name = "ID", conflicts_with_all = ["count", "conditions", "older"])]
+    pub ids: Vec<MessageId>,
+    /// Without ids: at most so many of each queue, those that have been dead, or in their state, for longest
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    #[command(flatten)]
+    pub many: ManyArgs,
+}
+
+impl TargetArgs {
+    pub fn filter(&self, among: Among) -> Filter {
+        self.select.filter(among, self.count)
+    }
+}
+
 #[derive(Args, Debug)]
 #[command(
     group = ArgGroup::new("which").args(["ids", "conditions", "older"]).required(true).multiple(true),
@@ -24,27 +58,14 @@ pub struct ConfirmArgs {
         dqctl cancel [OPTIONS] <QUEUE> [--state <STATE>] [--where <CONDITION>]... [--older <TIME>] [-n <N>]"
 )]
 pub struct CancelArgs {
-    /// The queue, or with conditions a glob such as 'svc:*' for all that match
-    pub queue: QueueName,
-    /// The ids of the messages
-    #[arg(value_name = "ID", conflicts_with_all = ["count", "conditions", "older"])]
-    pub ids: Vec<MessageId>,
-    /// With conditions: at most so many, those that have been dead, or in their state, for longest
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub count: Option<u32>,
     #[command(flatten)]
-    pub select: SelectArgs,
+    pub target: TargetArgs,
     /// With conditions: instead of dead messages, those in this state
     #[arg(long, value_name = "STATE", value_parser = StateParser, conflicts_with_all = ["ids", "letters"])]
     pub state: Option<State>,
     /// With conditions: instead of dead messages, those that DEADFORWARD has moved here from other queues
     #[arg(long, conflicts_with = "ids")]
     pub letters: bool,
-    /// Only count the messages that would be removed
-    #[arg(long)]
-    pub dry_run: bool,
-    #[command(flatten)]
-    pub confirm: ConfirmArgs,
 }
 
 #[derive(Args, Debug)]
@@ -67,27 +88,14 @@ pub struct RescheduleArgs {
 
 #[derive(Args, Debug)]
 pub struct RedriveArgs {
-    /// The queue, or without ids a glob such as 'svc:*' for all that match
-    pub queue: QueueName,
-    /// The ids of the dead messages; none: all of them
-    #[arg(value_name = "ID", conflicts_with_all = ["count", "conditions", "older"])]
-    pub ids: Vec<MessageId>,
-    /// At most so many of each queue, those that died first, whereas dqctl purge -n takes the newest
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub count: Option<u32>,
+    #[command(flatten)]
+    pub target: TargetArgs,
     /// Due after this time instead of now
     #[arg(long = "in", alias = "delay", value_name = "TIME", value_parser = parse_span)]
     pub delay: Option<Duration>,
-    #[command(flatten)]
-    pub select: SelectArgs,
     /// Instead of dead messages, send those that DEADFORWARD has moved here back to the queues in which they died
     #[arg(long)]
     pub letters: bool,
-    /// Only count the messages that would be redriven
-    #[arg(long)]
-    pub dry_run: bool,
-    #[command(flatten)]
-    pub confirm: ConfirmArgs,
 }
 
 #[derive(Args, Debug)]
@@ -102,11 +110,8 @@ pub struct ReleaseArgs {
     /// Do not count the attempts
     #[arg(long)]
     pub no_count: bool,
-    /// Only count the messages that would be released
-    #[arg(long)]
-    pub dry_run: bool,
     #[command(flatten)]
-    pub confirm: ConfirmArgs,
+    pub many: ManyArgs,
 }
 
 #[derive(Args, Debug)]
@@ -166,27 +171,14 @@ impl FlowArg {
         dqctl bury [OPTIONS] <QUEUE> [--state <STATE>] [--where <CONDITION>]... [--older <TIME>] [-n <N>]"
 )]
 pub struct BuryArgs {
-    /// The queue, or with conditions a glob such as 'svc:*' for all that match
-    pub queue: QueueName,
-    /// The ids of the messages
-    #[arg(value_name = "ID", conflicts_with_all = ["count", "conditions", "older"])]
-    pub ids: Vec<MessageId>,
+    #[command(flatten)]
+    pub target: TargetArgs,
     /// The error that is kept with them
     #[arg(long, value_name = "TEXT")]
     pub error: Option<String>,
-    /// With conditions: at most so many, those that have been in their state for longest
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub count: Option<u32>,
-    #[command(flatten)]
-    pub select: SelectArgs,
     /// With conditions: those in this state: ready, delayed or inflight
     #[arg(long, value_name = "STATE", value_parser = StateParser, default_value = "ready", conflicts_with = "ids")]
     pub state: State,
-    /// Only count the messages that would be buried
-    #[arg(long)]
-    pub dry_run: bool,
-    #[command(flatten)]
-    pub confirm: ConfirmArgs,
 }
 
 #[derive(Args, Debug)]

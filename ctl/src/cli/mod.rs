@@ -21,7 +21,7 @@ mod work;
 pub use act::Act;
 pub use batch::BatchArgs;
 pub use change::{
-    BuryArgs, CancelArgs, FlowArg, NackArgs, PauseArgs, RedriveArgs, ReleaseArgs, RescheduleArgs, ResumeArgs,
+    BuryArgs, CancelArgs, FlowArg, ManyArgs, NackArgs, PauseArgs, RedriveArgs, ReleaseArgs, RescheduleArgs, ResumeArgs,
 };
 pub use dead::{among, DeadArgs, SelectArgs};
 pub use done::{AwaitArgs, CompleteArgs};

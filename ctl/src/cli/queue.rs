@@ -1,6 +1,6 @@
 //! The options of the commands for a whole queue: `create`, `alter`, `promote`, `purge` and `delete`.
 
-use super::change::ConfirmArgs;
+use super::change::{ConfirmArgs, ManyArgs};
 use super::{SettingsArgs, StateParser};
 use crate::text::name::{MessageId, QueueName};
 use crate::text::time::parse_span;
@@ -39,11 +39,8 @@ pub struct PromoteArgs {
     /// Only the next ones
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
-    /// Only count the messages that would be due now
-    #[arg(long)]
-    pub dry_run: bool,
     #[command(flatten)]
-    pub confirm: ConfirmArgs,
+    pub many: ManyArgs,
 }
 
 #[derive(Args, Debug)]
@@ -72,20 +69,14 @@ pub struct PurgeArgs {
     /// Recurring messages too, which ends their series
     #[arg(long)]
     pub recurring: bool,
-    /// Only count the messages that would be removed
-    #[arg(long)]
-    pub dry_run: bool,
     #[command(flatten)]
-    pub confirm: ConfirmArgs,
+    pub many: ManyArgs,
 }
 
 #[derive(Args, Debug)]
 pub struct DeleteArgs {
     /// The queue
     pub queue: QueueName,
-    /// Only say what would be deleted
-    #[arg(long)]
-    pub dry_run: bool,
     #[command(flatten)]
-    pub confirm: ConfirmArgs,
+    pub many: ManyArgs,
 }

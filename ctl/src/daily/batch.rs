@@ -38,7 +38,7 @@ pub fn batch(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outco
 }
 
 fn list(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, Failure> {
-    let Some(found) = find(client, args.queue.as_bytes(), usize::MAX)? else {
+    let Some(found) = find(client, args.queue.as_bytes())? else {
         tell(no_such_queue(&args.queue));
         return Ok(Outcome::Nothing);
     };
