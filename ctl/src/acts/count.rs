@@ -32,7 +32,6 @@ impl Act {
                 let mut counted = 0;
                 pages(client, name, &filter, |page| {
                     counted += page.len() as u64;
-                    (doing.progress)(counted);
                     Ok(if doing.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
                 })?;
                 counted.min(filter.oldest.map_or(u64::MAX, u64::from))

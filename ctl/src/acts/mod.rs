@@ -30,8 +30,6 @@ pub struct Doing<'a> {
     pub client: &'a Client,
     /// No step begins after this instant, once something was changed.
     pub until: Option<Instant>,
-    /// Is called with how many messages were counted or changed so far.
-    pub progress: &'a dyn Fn(u64),
 }
 
 impl Doing<'_> {

@@ -138,7 +138,6 @@ impl Act {
             let step = self.send(doing, queue, Part::Count(wanted)).and_then(|answer| changed(&answer));
             let step = step.map_err(|failure| failure.after_change(total, self.done()))?;
             total += step;
-            (doing.progress)(total);
             has_more = step == wanted && total < limit && doing.is_over();
             if step < wanted || has_more {
                 break;
@@ -168,7 +167,6 @@ impl Act {
         let mut change = |ids: &[&[u8]], total: &mut u64| {
             let step = self.change_these(doing, queue, ids, filter, &mut left, total);
             step.map_err(|failure| failure.after_change(*total, self.done()))?;
-            (doing.progress)(*total);
             Ok::<_, Failure>(*total > 0 && doing.is_over())
         };
         let most = usize::try_from(most.min(filter.oldest.map_or(u64::MAX, u64::from))).unwrap_or(usize::MAX);

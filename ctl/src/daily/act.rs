@@ -2,7 +2,6 @@
 
 use crate::acts::{no_such_queue, Doing, Plan, Report};
 use crate::cli::Act;
-use crate::output::progress::Progress;
 use crate::output::Output;
 use crate::server::advice::tell;
 use crate::server::failure::{Failure, Outcome};
@@ -11,7 +10,6 @@ use crate::text::number::separated;
 use crate::text::visible;
 use dq_client::blocking::Client;
 use serde_json::json;
-use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 
@@ -19,8 +17,7 @@ pub fn act(client: &Client, mut act: Act, output: &Output) -> Result<Outcome, Fa
     act.read_input()?;
     act.check()?;
     let is_asked = !act.is_agreed() && io::stdin().is_terminal();
-    let progress = RefCell::new(Progress::new("selected"));
-    let doing = Doing { client, until: None, progress: &|number| progress.borrow_mut().at(number) };
+    let doing = Doing { client, until: None };
     let plan = act.plan(&doing, &[], act.is_dry() || is_asked)?;
     if !plan.exists {
         tell(no_such_queue(act.queue()));
@@ -38,7 +35,6 @@ pub fn act(client: &Client, mut act: Act, output: &Output) -> Result<Outcome, Fa
     if is_asked && is_question && plan.number != Some(0) && !agrees(&act.question(&plan))? {
         return Ok(Outcome::Nothing);
     }
-    progress.replace(Progress::new(act.done()));
     carry_out(&act, &doing, plan, output)
 }
 

@@ -6,12 +6,11 @@ use crate::board::batches::{find, info};
 use crate::board::message::field;
 use crate::cli::BatchArgs;
 use crate::output::Column::{Name, Number, Text, Word};
-use crate::output::{Column, Output, Table};
+use crate::output::{Column, Output};
 use crate::server::advice::tell;
 use crate::server::failure::{Failure, Outcome};
 use crate::server::reply::Fields;
 use dq_client::blocking::Client;
-use serde_json::Value as Json;
 
 const COLUMNS: &[Column] = &[
     Name("batch"),
@@ -26,9 +25,6 @@ const COLUMNS: &[Column] = &[
     Text("then"),
 ];
 
-/// The counts of a batch, as the lists show them.
-const COUNTS: [&str; 5] = ["left", "total", "acked", "dead", "cancelled"];
-
 /// Lists the batches of a queue, or shows one.
 pub fn batch(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, Failure> {
     match &args.name {
@@ -42,35 +38,21 @@ fn list(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, F
         tell(no_such_queue(&args.queue));
         return Ok(Outcome::Nothing);
     };
-    let mut table = Table::new(COLUMNS);
-    for (name, fields) in found {
-        let name = String::from_utf8_lossy(&name).into_owned();
-        if output.json {
-            let mut object = fields.json();
-            object.insert("batch".to_owned(), Json::from(name));
-            output.object(&object)?;
-            continue;
-        }
-        let mut row = vec![name];
-        row.extend(COUNTS.map(|name| fields.text(name)));
-        row.push(state(&fields).to_owned());
+    let object = |(name, fields): &(Vec<u8>, Fields)| {
+        let mut object = fields.json();
+        object.insert("batch".to_owned(), String::from_utf8_lossy(name).into());
+        object
+    };
+    let row = |(name, fields): &(Vec<u8>, Fields)| {
+        let mut row = vec![String::from_utf8_lossy(name).into_owned()];
+        row.extend(["left", "total", "acked", "dead", "cancelled"].map(|name| fields.text(name)));
+        row.push(if fields.int("closed") == Some(1) { "closed" } else { "open" }.to_owned());
         row.push(fields.int("created").map_or_else(String::new, |at| output.instant(at)));
-        row.extend(["then-id", "then"].map(|name| field(&fields, name, output)));
-        table.row(row);
-    }
-    if !output.json {
-        output.table(&table)?;
-    }
+        row.extend(["then-id", "then"].map(|name| field(fields, name, output)));
+        row
+    };
+    output.list(COLUMNS, &found, object, row)?;
     Ok(Outcome::Done)
-}
-
-/// Whether somebody has said what follows.
-fn state(fields: &Fields) -> &'static str {
-    if fields.int("closed") == Some(1) {
-        "closed"
-    } else {
-        "open"
-    }
 }
 
 fn show(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Result<Outcome, Failure> {

@@ -5,7 +5,7 @@ use crate::board::consumers::{self, Holder};
 use crate::board::names;
 use crate::cli::ConsumersArgs;
 use crate::output::Column::{Name, Number, Word};
-use crate::output::{Column, Output, Table};
+use crate::output::{Column, Output};
 use crate::server::failure::{Failure, Outcome};
 use crate::server::reply;
 use crate::text::name::{put, shown};
@@ -53,27 +53,22 @@ fn read(client: &Client, queue: &[u8]) -> Result<(Vec<Holder>, u64), Failure> {
 }
 
 fn print(found: &[Holder], is_of_all: bool, output: &Output) -> Result<(), Failure> {
-    let mut table = Table::new(if is_of_all { OF_ALL } else { COLUMNS });
-    for holder in found {
-        let name = String::from_utf8_lossy(&holder.consumer).into_owned();
-        if output.json {
-            let mut object = Map::new();
-            if is_of_all {
-                put(&mut object, "queue", &holder.queue);
-            }
-            object.insert("consumer".to_owned(), name.into());
-            object.insert("inflight".to_owned(), holder.messages.into());
-            object.insert("oldest-delivery".to_owned(), holder.since.into());
-            output.object(&object)?;
-            continue;
+    let name = |holder: &Holder| String::from_utf8_lossy(&holder.consumer).into_owned();
+    let object = |holder: &Holder| {
+        let mut object = Map::new();
+        if is_of_all {
+            put(&mut object, "queue", &holder.queue);
         }
-        let mut row = vec![name];
+        object.insert("consumer".to_owned(), name(holder).into());
+        object.insert("inflight".to_owned(), holder.messages.into());
+        object.insert("oldest-delivery".to_owned(), holder.since.into());
+        object
+    };
+    let row = |holder: &Holder| {
+        let mut row = vec![name(holder)];
         row.extend(is_of_all.then(|| shown(&holder.queue)));
         row.extend([holder.messages.to_string(), output.instant(holder.since)]);
-        table.row(row);
-    }
-    if output.json {
-        return Ok(());
-    }
-    output.table(&table)
+        row
+    };
+    output.list(if is_of_all { OF_ALL } else { COLUMNS }, found, object, row)
 }

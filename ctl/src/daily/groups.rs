@@ -4,13 +4,12 @@ use super::exists;
 use crate::board::groups::{each, Group};
 use crate::cli::GroupsArgs;
 use crate::output::Column::{Name, Number, Word};
-use crate::output::{Column, Output, Table};
+use crate::output::{Column, Output};
 use crate::server::failure::{Failure, Outcome};
 use crate::text::number::separated;
-use crate::text::time::distance;
-use crate::text::time::instant;
+use crate::text::time::{distance, instant};
 use dq_client::blocking::Client;
-use serde_json::{json, Value as Json};
+use serde_json::{json, Map, Value as Json};
 use std::ops::ControlFlow;
 
 const COLUMNS: &[Column] =
@@ -34,20 +33,14 @@ pub fn groups(client: &Client, args: &GroupsArgs, output: &Output) -> Result<Out
     let left =
         found.len().saturating_sub(args.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
     found.truncate(found.len() - left);
-    if output.json {
-        found.into_iter().try_for_each(|group| output.result("", json(group)))?;
-        return Ok(Outcome::Done);
-    }
-    let mut table = Table::new(COLUMNS);
-    found.into_iter().for_each(|group| table.row(cells(group, output)));
-    output.table(&table)?;
-    if left > 0 {
+    output.list(COLUMNS, &found, json, |group| cells(group, output))?;
+    if left > 0 && !output.json {
         output.remark(&format!("{} more", separated(left)))?;
     }
     Ok(Outcome::Done)
 }
 
-fn cells(group: Group, output: &Output) -> Vec<String> {
+fn cells(group: &Group, output: &Output) -> Vec<String> {
     let paused = match group.paused_until {
         Some(0) => String::new(),
         Some(until) if output.is_for_people() => format!("ends {}", distance(until)),
@@ -55,7 +48,7 @@ fn cells(group: Group, output: &Output) -> Vec<String> {
         None => "until resumed".to_owned(),
     };
     vec![
-        group.name,
+        group.name.clone(),
         group.waiting.to_string(),
         group.occupied.to_string(),
         group.oldest_due.map_or_else(|| "-".to_owned(), |at| output.instant(at)),
@@ -64,14 +57,15 @@ fn cells(group: Group, output: &Output) -> Vec<String> {
     ]
 }
 
-fn json(group: Group) -> Json {
-    json!({
-        "group": group.name,
-        "waiting": group.waiting,
-        "occupied": group.occupied,
-        "oldest-due": group.oldest_due,
-        "paused": i32::from(group.is_paused()),
-        "paused-until": group.paused_until.filter(|until| *until > 0),
-        "next-delivery": group.next_delivery,
-    })
+fn json(group: &Group) -> Map<String, Json> {
+    let fields = [
+        ("group", json!(group.name)),
+        ("waiting", json!(group.waiting)),
+        ("occupied", json!(group.occupied)),
+        ("oldest-due", json!(group.oldest_due)),
+        ("paused", json!(i32::from(group.is_paused()))),
+        ("paused-until", json!(group.paused_until.filter(|until| *until > 0))),
+        ("next-delivery", json!(group.next_delivery)),
+    ];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

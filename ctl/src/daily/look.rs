@@ -2,17 +2,16 @@
 
 use super::exists;
 use crate::acts::no_such_id;
-use crate::board::dead::{error_of, pages, Among};
+use crate::board::dead::{error_of, pages, Among, Filter};
 use crate::board::message;
 use crate::board::{names, scan};
 use crate::cli::{FindArgs, GetArgs, PeekArgs};
-use crate::output::progress::Progress;
 use crate::output::Column::{Id, Name, Number, Text, Word};
-use crate::output::{Column, Output, Table};
+use crate::output::{Column, Output};
 use crate::server::advice::tell;
 use crate::server::failure::{Failure, Outcome};
 use crate::server::reply::{self, Fields};
-use crate::text::name::{put, shown, MessageId};
+use crate::text::name::{put, shown, MessageId, QueueName};
 use crate::text::time::now_ms;
 use dq_client::blocking::Client;
 use dq_client::{cmd, Error, Resend, State};
@@ -55,10 +54,15 @@ pub fn peek(client: &Client, args: &PeekArgs, output: &Output) -> Result<Outcome
         }
     };
     let mut messages = Vec::new();
+    let is = |message: &Fields, name: &str, wanted: &Option<String>| {
+        wanted.as_ref().is_none_or(|wanted| message.text(name) == *wanted)
+    };
+    let of_both = |message: &Fields| is(message, "group", &args.group) && is(message, "consumer", &args.consumer);
     for state in &states {
+        let filter = args.select.filter(Among::State(*state), None);
         messages.extend(match args.reads_all() {
-            true => selected(client, args, *state)?,
-            false => first(client, args, *state)?,
+            true => selected(client, &args.queue, &filter, args.count, of_both)?.unwrap_or_default().0,
+            false => first(client, &args.queue, *state, args.count, args.group.as_ref())?,
         });
     }
     if messages.is_empty() && !exists(client, &args.queue)? {
@@ -73,49 +77,57 @@ pub fn peek(client: &Client, args: &PeekArgs, output: &Output) -> Result<Outcome
 }
 
 /// The first messages of a state, in the order of `DQ.PEEK`.
-fn first(client: &Client, args: &PeekArgs, state: State) -> Result<Vec<Fields>, Failure> {
+pub fn first(
+    client: &Client,
+    queue: &QueueName,
+    state: State,
+    count: u32,
+    group: Option<&String>,
+) -> Result<Vec<Fields>, Failure> {
     let mut command = cmd("DQ.PEEK");
-    command.arg(args.queue.as_bytes()).arg(state.as_str()).arg("COUNT").arg(args.count);
-    if let Some(group) = &args.group {
+    command.arg(queue.as_bytes()).arg(state.as_str()).arg("COUNT").arg(count);
+    if let Some(group) = group {
         command.arg("GROUP").arg(group);
     }
     let messages = reply::list(client.call(&command, Resend::Harmless)?)?;
     messages.into_iter().filter_map(|message| Fields::read(message).transpose()).collect()
 }
 
-/// The first messages of a state that conditions select, for which all of that state are read.
-fn selected(client: &Client, args: &PeekArgs, state: State) -> Result<Vec<Fields>, Failure> {
-    let filter = args.select.filter(Among::State(state), None);
-    let is = |message: &Fields, name: &str, wanted: &Option<String>| {
-        wanted.as_ref().is_none_or(|wanted| message.text(name) == *wanted)
-    };
+/// The first of the messages that are selected, for which all are read, and how many there are. `None` if there is no such queue.
+pub fn selected(
+    client: &Client,
+    queue: &QueueName,
+    filter: &Filter,
+    count: u32,
+    is_meant: impl Fn(&Fields) -> bool,
+) -> Result<Option<(Vec<Fields>, usize)>, Failure> {
     // The newest of the dead and done are the first; deliveries of one instant are in their order.
     let place = |message: &Fields| {
         let delivery = message.text("receipt").rsplit_once('#').and_then(|(_, number)| number.parse::<i64>().ok());
-        match state {
-            State::Inflight => (message.int("deadline"), delivery),
-            State::Dead => (message.int("died").map(i64::wrapping_neg), None),
-            State::Done => (message.int("done").map(i64::wrapping_neg), None),
-            _ => (message.int("due"), None),
+        match filter.among {
+            Among::State(State::Inflight) => (message.int("deadline"), delivery),
+            Among::State(State::Done) => (message.int("done").map(i64::wrapping_neg), None),
+            Among::State(State::Dead) | Among::Letters => (message.int("died").map(i64::wrapping_neg), None),
+            Among::State(_) => (message.int("due"), None),
         }
     };
-    let (mut messages, mut progress) = (Vec::<Fields>::new(), Progress::new("selected"));
-    pages(client, args.queue.as_bytes(), &filter, |page| {
-        let of_both = |message: &Fields| is(message, "group", &args.group) && is(message, "consumer", &args.consumer);
-        messages.extend(page.into_iter().filter(of_both));
+    let (mut messages, mut number) = (Vec::<Fields>::new(), 0);
+    let exists = pages(client, queue.as_bytes(), filter, |page| {
+        let before = messages.len();
+        messages.extend(page.into_iter().filter(&is_meant));
+        number += messages.len() - before;
         messages.sort_by_key(place);
-        messages.truncate(usize::try_from(args.count).unwrap_or(usize::MAX));
-        progress.at(messages.len() as u64);
+        messages.truncate(usize::try_from(count).unwrap_or(usize::MAX));
         Ok(ControlFlow::Continue(()))
     })?;
-    Ok(messages)
+    Ok(exists.then_some((messages, number)))
 }
 
 /// Looks for messages in all queues: for an id, for its beginning, or for what conditions select.
 pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome, Failure> {
     let id = args.id.as_ref().map(MessageId::id);
     let filter = args.select.filter(Among::default(), None);
-    let (mut table, mut outcome) = (Table::new(FOUND), Outcome::Nothing);
+    let mut all_found: Vec<(Vec<u8>, Fields)> = Vec::new();
     let (queues, mut unread) = names::find_reachable(client, args.pattern.as_deref())?;
     for queue in queues {
         let found = match &id {
@@ -123,42 +135,39 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
             Some(id) => all(client, &queue, |message| message.bytes("id").starts_with(id.as_bytes())),
             None => all(client, &queue, |message| filter.selects(message, now_ms())),
         };
-        let found = match found {
-            Err(failure) if failure.is_denied() => {
-                unread = Some(failure);
-                continue;
-            }
-            found => found?,
-        };
-        for message in found {
-            outcome = Outcome::Done;
-            if output.json {
-                let mut object = message.json();
-                put(&mut object, "queue", &queue);
-                output.object(&object)?;
-                continue;
-            }
-            let [due, died] =
-                ["due", "died"].map(|name| message.int(name).map_or_else(String::new, |at| output.instant(at)));
-            let due = if died.is_empty() || !output.is_for_people() { due } else { String::new() };
-            let [id, state, attempt, payload] =
-                ["id", "state", "attempt", "payload"].map(|name| message::field(&message, name, output));
-            table.row(vec![shown(&queue), id, state, due, died, attempt, payload, error_of(&message)]);
+        match found {
+            Err(failure) if failure.is_denied() => unread = Some(failure),
+            found => all_found.extend(found?.into_iter().map(|message| (queue.clone(), message))),
         }
     }
-    match (outcome, unread) {
+    match unread {
         // It may be where nobody could look.
-        (Outcome::Nothing, Some(failure)) => return Err(failure),
-        (Outcome::Done, Some(failure)) => say!("dqctl: not all queues could be read: {failure}"),
-        (Outcome::Nothing | Outcome::Done, None) => {}
+        Some(failure) if all_found.is_empty() => return Err(failure),
+        Some(failure) => say!("dqctl: not all queues could be read: {failure}"),
+        None => {}
     }
-    match (outcome, id) {
-        (Outcome::Nothing, Some(id)) => say!("dqctl: no queue has a message {id}"),
-        (Outcome::Nothing, None) => say!("dqctl: no queue has a message{filter}"),
-        (Outcome::Done, _) if !output.json => output.table(&table)?,
-        (Outcome::Done, _) => {}
+    match id {
+        _ if !all_found.is_empty() => {}
+        Some(id) => say!("dqctl: no queue has a message {id}"),
+        None => say!("dqctl: no queue has a message{filter}"),
     }
-    Ok(outcome)
+    let object = |(queue, message): &(Vec<u8>, Fields)| {
+        let mut object = message.json();
+        put(&mut object, "queue", queue);
+        object
+    };
+    let row = |(queue, message): &(Vec<u8>, Fields)| {
+        let [due, died] =
+            ["due", "died"].map(|name| message.int(name).map_or_else(String::new, |at| output.instant(at)));
+        let due = if died.is_empty() || !output.is_for_people() { due } else { String::new() };
+        let [id, state, attempt, payload] =
+            ["id", "state", "attempt", "payload"].map(|name| message::field(message, name, output));
+        vec![shown(queue), id, state, due, died, attempt, payload, error_of(message)]
+    };
+    if !all_found.is_empty() {
+        output.list(FOUND, &all_found, object, row)?;
+    }
+    Ok(Outcome::found(!all_found.is_empty()))
 }
 
 fn of_id(client: &Client, queue: &[u8], id: &[u8]) -> Result<Vec<Fields>, Failure> {

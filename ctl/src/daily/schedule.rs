@@ -4,7 +4,7 @@ use super::exists;
 use crate::board::message::{self, rule};
 use crate::board::scan;
 use crate::output::Column::{Name, Number, Text, Word};
-use crate::output::{Column, Output, Table};
+use crate::output::{Column, Output};
 use crate::server::failure::{Failure, Outcome};
 use crate::server::reply::{self, Fields};
 use crate::text::name::{shown, QueueName};
@@ -28,13 +28,7 @@ pub fn list(client: &Client, name: &QueueName, output: &Output) -> Result<Outcom
     }
     // What is late comes first.
     messages.sort_by_key(|message| message.int("due"));
-    if output.json {
-        messages.iter().try_for_each(|message| output.object(&message.json()))?;
-        return Ok(Outcome::Done);
-    }
-    let mut table = Table::new(COLUMNS);
-    messages.iter().for_each(|message| table.row(row(message, output)));
-    output.table(&table)?;
+    output.list(COLUMNS, &messages, Fields::json, |message| row(message, output))?;
     Ok(Outcome::Done)
 }
 

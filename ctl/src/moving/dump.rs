@@ -6,7 +6,6 @@ use super::line;
 use crate::board::dead::Among;
 use crate::board::scan;
 use crate::cli::DumpArgs;
-use crate::output::progress::Progress;
 use crate::server::advice::tell;
 use crate::server::failure::{Failure, Outcome};
 use crate::server::reply::Fields;
@@ -41,8 +40,7 @@ fn collect(client: &Client, args: &DumpArgs, info: &Fields, out: &mut impl Write
     let is_meant = |message: &Fields| {
         args.state.is_none_or(|state| message.text("state") == state.as_str()) && filter.selects(message, now_ms())
     };
-    let (mut lost, mut count) = (0, 0);
-    let mut progress = Progress::new("read");
+    let mut lost = 0;
     scan::pages(client, queue, info, &[], |page| {
         for message in page {
             if message.text("state") == "done" || !is_meant(&message) {
@@ -50,9 +48,7 @@ fn collect(client: &Client, args: &DumpArgs, info: &Fields, out: &mut impl Write
             }
             lost += message.int("next").and_then(|next| u64::try_from(next).ok()).unwrap_or(0);
             out.write_all(line::of_message(queue, &message, lease).as_bytes())?;
-            count += 1;
         }
-        progress.at(count);
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(lost)

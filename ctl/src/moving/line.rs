@@ -20,6 +20,18 @@ pub const RULE: [(&str, &str); 6] = [
     ("times-left", "TIMES"),
 ];
 
+/// The fields of a message that are options of a push.
+const OPTIONS: [(&str, &str); 8] = [
+    ("priority", "PRIORITY"),
+    ("retries", "RETRIES"),
+    ("lease", "LEASE"),
+    ("ttl", "TTL"),
+    ("retain", "RETAIN"),
+    ("group", "GROUP"),
+    ("checkpoint", "CHECKPOINT"),
+    ("error", "ERROR"),
+];
+
 /// One line that was read.
 #[derive(Debug)]
 pub struct Line {
@@ -32,7 +44,7 @@ pub enum What {
     Queue(QueueLine),
     Message(NewMessage),
     /// A recurring message, with the options of its rule.
-    Schedule(NewMessage, Vec<(&'static str, String)>),
+    Schedule(NewMessage, Vec<(&'static str, Vec<u8>)>),
 }
 
 /// The settings of a queue, as options of DQ.CREATE, and its pause.
@@ -144,27 +156,12 @@ fn read_message(object: &Map<String, Json>) -> Result<What, String> {
         id: bytes(object, "id")?.ok_or("it has no id")?,
         payload: BASE64_STANDARD.decode(payload).map_err(|_| "its payload is not base64")?,
         due: number(object, "due")?,
-        priority: number(object, "priority")?.unwrap_or(0),
-        retries: number(object, "retries")?,
-        lease: number(object, "lease")?,
-        ttl: number(object, "ttl")?,
-        retain: number(object, "retain")?,
-        group: bytes(object, "group")?,
         headers: headers(object)?,
         attempt: number(object, "attempt")?.filter(|attempt| *attempt > 0),
-        checkpoint: bytes(object, "checkpoint")?,
-        error: bytes(object, "error")?,
         dead: None,
+        options: words(object, &OPTIONS)?,
     };
-    let mut rule = Vec::new();
-    for (name, option) in RULE {
-        match object.get(name) {
-            None | Some(Json::Null) => {}
-            Some(Json::String(text)) => rule.push((option, text.clone())),
-            Some(Json::Number(number)) => rule.push((option, number.to_string())),
-            Some(_) => return Err(format!("its {name} is neither text nor a number")),
-        }
-    }
+    let rule = words(object, &RULE)?;
     match state {
         "dead" => {
             message.dead = Some(bytes(object, "reason")?.unwrap_or_else(|| b"rejected".to_vec()));
@@ -176,16 +173,23 @@ fn read_message(object: &Map<String, Json>) -> Result<What, String> {
     }
 }
 
-/// The value of `name`, or of `name-base64` decoded.
+/// The options of some fields, with their values.
+fn words(object: &Map<String, Json>, names: &[(&str, &'static str)]) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
+    let word = |(name, option): &(&str, &'static str)| Ok(bytes(object, name)?.map(|value| (*option, value)));
+    names.iter().map(word).filter_map(Result::transpose).collect()
+}
+
+/// The value of `name` as text, or of `name-base64` decoded.
 fn bytes(object: &Map<String, Json>, name: &str) -> Result<Option<Vec<u8>>, String> {
     let encoded = format!("{name}-base64");
     match (object.get(name), object.get(&encoded)) {
         (Some(Json::String(text)), _) => Ok(Some(text.as_bytes().to_vec())),
+        (Some(Json::Number(number)), _) => Ok(Some(number.to_string().into_bytes())),
         (None, Some(Json::String(text))) => {
             BASE64_STANDARD.decode(text).map(Some).map_err(|_| format!("its {encoded} is not base64"))
         }
-        (None, None) => Ok(None),
-        _ => Err(format!("its {name} is not text")),
+        (None | Some(Json::Null), None) => Ok(None),
+        _ => Err(format!("its {name} is neither text nor a number")),
     }
 }
 
@@ -198,12 +202,6 @@ fn number(object: &Map<String, Json>, name: &str) -> Result<Option<i64>, String>
 
 /// The settings as options of DQ.CREATE: a field has the name of the option, except for options with several values.
 fn create_words(settings: &Map<String, Json>) -> Result<Vec<Vec<u8>>, String> {
-    let shown = |name: &str| match settings.get(name) {
-        Some(Json::String(text)) => Ok(Some(text.clone())),
-        Some(Json::Number(number)) => Ok(Some(number.to_string())),
-        None => Ok(None),
-        Some(_) => Err(format!("its setting {name} is neither text nor a number")),
-    };
     let mut words = Vec::new();
     for name in settings.keys() {
         let (option, values): (&str, Vec<&str>) = match name.as_str() {
@@ -216,10 +214,10 @@ fn create_words(settings: &Map<String, Json>) -> Result<Vec<Vec<u8>>, String> {
         };
         words.push(option.to_ascii_uppercase().into_bytes());
         for value in values {
-            words.push(shown(value)?.ok_or_else(|| format!("its setting {value} is missing"))?.into_bytes());
+            words.push(bytes(settings, value)?.ok_or_else(|| format!("its setting {value} is missing"))?);
         }
-        if let ("BACKOFF", Some(jitter)) = (option, shown("backoff-jitter")?) {
-            words.extend([b"JITTER".to_vec(), jitter.into_bytes()]);
+        if let ("BACKOFF", Some(jitter)) = (option, bytes(settings, "backoff-jitter")?) {
+            words.extend([b"JITTER".to_vec(), jitter]);
         }
     }
     for (name, option) in [("forward", "FORWARD"), ("deadforward", "DEADFORWARD")] {

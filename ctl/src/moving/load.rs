@@ -4,10 +4,9 @@
 //! holds are not pushed again. The lines are read and pushed a batch at a time.
 
 use super::line::{self, Line, QueueLine, What};
-use super::push::{is_generated, push_all, type_of, NewMessage, Pushed, Refused, BATCH};
+use super::push::{is_generated, push_all, type_of, NewMessage, Pushed, BATCH};
 use crate::board::names;
 use crate::cli::LoadArgs;
-use crate::output::progress::Progress;
 use crate::output::Output;
 use crate::server::failure::{Failure, Outcome};
 use crate::server::transfer::{get_all, BATCH_BYTES};
@@ -32,7 +31,6 @@ pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome
         bytes: 0,
         loaded: 0,
         held: 0,
-        progress: Progress::new("loaded"),
     };
     let (mut text, mut number) = (Vec::new(), 0);
     loop {
@@ -50,7 +48,6 @@ pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome
         }
     }
     load.flush()?;
-    drop(load.progress);
     let (loaded, held) = (load.loaded, load.held);
     let known = if held > 0 { format!("; {held} were there already") } else { String::new() };
     output.result(&format!("loaded {loaded}{known}"), json!({ "loaded": loaded, "already": held }))?;
@@ -87,7 +84,6 @@ struct Load<'a> {
     bytes: usize,
     loaded: u64,
     held: u64,
-    progress: Progress,
 }
 
 impl Load<'_> {
@@ -136,14 +132,10 @@ impl Load<'_> {
         let batch = std::mem::take(&mut self.batch);
         let (numbers, messages): (Vec<u64>, Vec<NewMessage>) =
             batch.into_iter().map(|waiting| (waiting.number, waiting.message)).unzip();
-        let (outcomes, error) = match push_all(self.client, &self.queue, &messages) {
-            Ok(outcomes) => (outcomes, None),
-            Err(Refused { before, error }) => (before, Some(error)),
-        };
+        let (outcomes, error) = push_all(self.client, &self.queue, &messages);
         let new = outcomes.iter().filter(|pushed| **pushed == Pushed::New).count();
         self.loaded += new as u64;
         self.held += (outcomes.len() - new) as u64;
-        self.progress.at(self.loaded + self.held);
         let line = numbers.get(outcomes.len()).copied().unwrap_or_default();
         error.map_or(Ok(()), |error| Err(self.stopped(line, &Failure::from(error))))
     }
@@ -177,19 +169,13 @@ impl Load<'_> {
     }
 
     /// Declares a schedule, unless the queue has a message of its id: that may have been changed since the dump.
-    fn declare(&mut self, message: &NewMessage, rule: &[(&'static str, String)]) -> Result<(), Failure> {
+    fn declare(&mut self, message: &NewMessage, rule: &[(&'static str, Vec<u8>)]) -> Result<(), Failure> {
         let held = get_all(self.client, &self.queue, &[&message.id])?;
         if held.iter().any(Option::is_some) {
             self.held += 1;
             return Ok(());
         }
-        let mut command = cmd("DQ.SCHEDULE");
-        command.arg(&self.queue).arg(&message.id).arg(&message.payload);
-        for (option, value) in rule {
-            command.arg(*option).arg(value);
-        }
-        message.write_options(&mut command);
-        self.client.call(&command, Resend::Harmless)?;
+        self.client.call(&message.schedule(&self.queue, rule), Resend::Harmless)?;
         self.loaded += 1;
         Ok(())
     }

@@ -5,8 +5,6 @@ use crate::server::reply;
 use crate::server::transfer::persistently;
 use dq_client::blocking::Client;
 use dq_client::{cmd, Cmd, Error, Value};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 
 /// The most messages of one batch: the server answers other clients in between.
 pub const BATCH: usize = 500;
@@ -21,21 +19,17 @@ pub struct NewMessage {
     pub payload: Vec<u8>,
     /// In Unix ms; `None`: due at once.
     pub due: Option<i64>,
-    pub priority: i64,
-    /// `None`: the setting of the queue applies. The same holds for `lease`, `ttl` and `retain`.
-    pub retries: Option<i64>,
-    pub lease: Option<i64>,
-    pub ttl: Option<i64>,
-    pub retain: Option<i64>,
-    pub group: Option<Vec<u8>>,
     pub headers: Headers,
-    /// How often it was delivered before, what a consumer has stored of its work, and the error of the last attempt.
+    /// How often it was delivered before.
     pub attempt: Option<i64>,
-    pub checkpoint: Option<Vec<u8>>,
-    pub error: Option<Vec<u8>>,
     /// Why it is dead, if it is.
     pub dead: Option<Vec<u8>>,
+    /// Further options with their values. For what is missing, the settings of the queue apply.
+    pub options: Vec<(&'static str, Vec<u8>)>,
 }
+
+/// The options that a schedule takes too.
+const OF_SCHEDULES: [&str; 5] = ["PRIORITY", "RETRIES", "LEASE", "TTL", "GROUP"];
 
 /// What a push did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,68 +41,58 @@ pub enum Pushed {
     Dead,
 }
 
-/// A push that was refused, and the outcomes of those before it. Some after it may have been made too.
-pub struct Refused {
-    pub before: Vec<Pushed>,
-    pub error: Error,
-}
-
 impl NewMessage {
-    pub fn push(&self, queue: &[u8]) -> Cmd {
+    /// The same with an option, if it has a value.
+    pub fn with(mut self, option: &'static str, value: Option<impl ToString>) -> NewMessage {
+        self.options.extend(value.map(|value| (option, value.to_string().into_bytes())));
+        self
+    }
+
+    fn push(&self, queue: &[u8]) -> Cmd {
         let mut command = cmd("DQ.PUSH");
         command.arg(queue).arg(&self.payload).arg("ID").arg(&self.id);
-        for (name, value) in [("RETAIN", self.retain), ("ATTEMPT", self.attempt)] {
-            if let Some(value) = value {
-                command.arg(name).arg(value);
-            }
+        if let Some(reason) = &self.dead {
+            command.arg("DEAD").arg("REASON").arg(reason);
         }
-        if self.dead.is_some() {
-            command.arg("DEAD");
+        if let Some(attempt) = self.attempt {
+            command.arg("ATTEMPT").arg(attempt);
         }
-        for (name, bytes) in [("REASON", &self.dead), ("ERROR", &self.error), ("CHECKPOINT", &self.checkpoint)] {
-            if let Some(bytes) = bytes {
-                command.arg(name).arg(bytes);
-            }
-        }
-        self.write_options(&mut command);
+        self.write_options(&mut command, |_| true);
         command
     }
 
-    /// Adds what both a push and a schedule take.
-    pub fn write_options(&self, command: &mut Cmd) {
-        let priority = Some(self.priority).filter(|priority| *priority != 0);
-        let numbers = [
-            ("AT", self.due),
-            ("RETRIES", self.retries),
-            ("LEASE", self.lease),
-            ("TTL", self.ttl),
-            ("PRIORITY", priority),
-        ];
-        for (name, value) in numbers {
-            if let Some(value) = value {
-                command.arg(name).arg(value);
-            }
+    /// The declaration of a schedule with the options of its rule.
+    pub fn schedule(&self, queue: &[u8], rule: &[(&'static str, Vec<u8>)]) -> Cmd {
+        let mut command = cmd("DQ.SCHEDULE");
+        command.arg(queue).arg(&self.id).arg(&self.payload);
+        rule.iter().for_each(|(option, value)| _ = command.arg(*option).arg(value));
+        self.write_options(&mut command, |option| OF_SCHEDULES.contains(&option));
+        command
+    }
+
+    fn write_options(&self, command: &mut Cmd, takes: impl Fn(&str) -> bool) {
+        if let Some(due) = self.due {
+            command.arg("AT").arg(due);
         }
-        if let Some(group) = &self.group {
-            command.arg("GROUP").arg(group);
+        for (option, value) in self.options.iter().filter(|(option, _)| takes(option)) {
+            command.arg(*option).arg(value);
         }
         if !self.headers.is_empty() {
             command.arg("HEADERS").arg(self.headers.len());
-            for (name, value) in &self.headers {
-                command.arg(name).arg(value);
-            }
+            self.headers.iter().for_each(|(name, value)| _ = command.arg(name).arg(value));
         }
     }
 
     pub fn size(&self) -> usize {
         let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-        let attached: usize = [&self.checkpoint, &self.error].into_iter().flatten().map(Vec::len).sum();
-        self.payload.len() + self.id.len() + headers + attached
+        let options: usize = self.options.iter().map(|(_, value)| value.len()).sum();
+        self.payload.len() + self.id.len() + headers + options
     }
 }
 
-/// Pushes messages in their order. A batch that does not get through is sent again; its ids make that harmless.
-pub fn push_all(client: &Client, queue: &[u8], messages: &[NewMessage]) -> Result<Vec<Pushed>, Refused> {
+/// Pushes messages in their order. A batch that does not get through is sent again; its ids make that harmless. Returns the outcomes of
+/// those before the first that was refused, and why that was. Some after it may have been pushed too.
+pub fn push_all(client: &Client, queue: &[u8], messages: &[NewMessage]) -> (Vec<Pushed>, Option<Error>) {
     let commands: Vec<Cmd> = messages.iter().map(|message| message.push(queue)).collect();
     let mut outcomes = Vec::with_capacity(messages.len());
     for reply in persistently(client, &commands) {
@@ -116,21 +100,16 @@ pub fn push_all(client: &Client, queue: &[u8], messages: &[NewMessage]) -> Resul
             Ok(Value::Nil) => Pushed::Held,
             Ok(_) => Pushed::New,
             Err(Error::DeadId(_)) => Pushed::Dead,
-            Err(error) => return Err(Refused { before: outcomes, error }),
+            Err(error) => return (outcomes, Some(error)),
         });
     }
-    Ok(outcomes)
+    (outcomes, None)
 }
 
 /// What `TYPE` says of a key; `none` if there is none.
 pub fn type_of(client: &Client, key: &[u8]) -> Result<String, Failure> {
     let reply = client.call(cmd("TYPE").arg(key), dq_client::Resend::Harmless)?;
     Ok(reply::text(&reply).unwrap_or_default())
-}
-
-/// A key from the command line, which can be any bytes except zeros.
-pub fn key(name: &OsStr) -> &[u8] {
-    name.as_bytes()
 }
 
 /// Whether an id has the form of a generated one: 12 or more digits, `-`, digits. Such an id cannot be pushed.

@@ -1,7 +1,6 @@
 //! What is printed: a table on a terminal, lines with tabs in a pipe, and JSON on request.
 
 mod paint;
-pub mod progress;
 mod table;
 pub mod text;
 
@@ -105,6 +104,22 @@ impl Output {
             writeln!(out, "{}", cells.join("\t"))?;
         }
         Ok(())
+    }
+
+    /// A list as JSON objects, or as a table.
+    pub fn list<T>(
+        &self,
+        columns: &'static [Column],
+        items: &[T],
+        object: impl Fn(&T) -> Map<String, Json>,
+        row: impl Fn(&T) -> Vec<String>,
+    ) -> Result<(), Failure> {
+        if self.json {
+            return items.iter().try_for_each(|item| self.object(&object(item)));
+        }
+        let mut table = Table::new(columns);
+        items.iter().for_each(|item| table.row(row(item)));
+        self.table(&table)
     }
 
     /// Lines of a terminal.

@@ -227,7 +227,7 @@ fn run(app: &App, asked: &Asked) -> Result<Json, Failure> {
 }
 
 fn doing(app: &App) -> Doing<'_> {
-    Doing { client: &app.client, until: Some(Instant::now() + WITHIN), progress: &|_| {} }
+    Doing { client: &app.client, until: Some(Instant::now() + WITHIN) }
 }
 
 /// A line on standard error for each request that changes something: when, from where, what, and the outcome. A proxy says in

@@ -29,15 +29,9 @@ pub struct Cause {
     pub from: BTreeMap<Vec<u8>, u64>,
 }
 
-/// The selected dead messages by cause, the most frequent first. `None` if the queue does not exist. `progress` is called
-/// with the number of messages that were counted so far.
-pub fn causes(
-    client: &Client,
-    queue: &[u8],
-    filter: &Filter,
-    mut progress: impl FnMut(u64),
-) -> Result<Option<Vec<Cause>>, Failure> {
-    let (mut causes, mut counted) = (HashMap::<String, Cause>::new(), 0);
+/// The selected dead messages by cause, the most frequent first. `None` if the queue does not exist.
+pub fn causes(client: &Client, queue: &[u8], filter: &Filter) -> Result<Option<Vec<Cause>>, Failure> {
+    let mut causes = HashMap::<String, Cause>::new();
     let exists = pages(client, queue, filter, |page| {
         for message in page {
             let mut text = cause_of(&message);
@@ -61,9 +55,7 @@ pub fn causes(
             if died >= cause.newest {
                 (cause.newest, cause.id) = (died, shown(message.bytes("id")));
             }
-            counted += 1;
         }
-        progress(counted);
         Ok(ControlFlow::Continue(()))
     })?;
     if !exists {

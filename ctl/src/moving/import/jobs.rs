@@ -81,7 +81,7 @@ pub fn rq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
 }
 
 /// The last line of the traceback of a failed job, which its last result has as base64 of what zlib made of it.
-fn rq_error(client: &Client, results: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
+fn rq_error(client: &Client, results: &[u8]) -> Result<Option<String>, Failure> {
     let last = cmd("XREVRANGE").arg(results).arg("+").arg("-").arg("COUNT").arg(1).clone();
     let entry = reply::list(client.call(&last, Resend::Harmless)?)?.into_iter().next().unwrap_or(Value::Nil);
     let fields = reply::list(entry)?.into_iter().nth(1).unwrap_or(Value::Nil);
@@ -89,23 +89,19 @@ fn rq_error(client: &Client, results: &[u8]) -> Result<Option<Vec<u8>>, Failure>
     let text = reply::list(fields)?.into_iter().skip_while(|word| !name(word)).nth(1);
     let text = text.and_then(|text| BASE64_STANDARD.decode(bytes(text).ok()?).ok());
     let text = text.and_then(|packed| decompress_to_vec_zlib_with_limit(&packed, TRACEBACK).ok());
-    Ok(text.and_then(|text| text.trim_ascii().rsplit(|byte| *byte == b'\n').next().map(<[u8]>::to_vec)))
+    Ok(text.and_then(|text| String::from_utf8_lossy(&text).trim().lines().last().map(str::to_owned)))
 }
 
 /// RQ keeps how many retries are left, but counts those alone that the job itself has asked for. Of the others, it is only
 /// known that the job was started.
-fn rq_past(hash: &Hash, error: Option<Vec<u8>>, is_dead: bool) -> NewMessage {
+fn rq_past(hash: &Hash, error: Option<String>, is_dead: bool) -> NewMessage {
     let number = |name| std::str::from_utf8(field(hash, name)?).ok()?.parse::<i64>().ok();
     let was_started = is_dead || field(hash, "started_at").is_some_and(|at| !at.is_empty());
     let tried = number("number_of_retries").unwrap_or(0) + i64::from(is_dead);
     let attempt = attempts(Some(tried.max(i64::from(was_started))));
-    NewMessage {
-        attempt,
-        retries: number("retries_left").map(|left| left + attempt.unwrap_or(0) - i64::from(is_dead)),
-        error,
-        dead: is_dead.then(|| b"retries".to_vec()),
-        ..NewMessage::default()
-    }
+    let retries = number("retries_left").map(|left| left + attempt.unwrap_or(0) - i64::from(is_dead));
+    let past = NewMessage { attempt, dead: is_dead.then(|| b"retries".to_vec()), ..NewMessage::default() };
+    past.with("RETRIES", retries).with("ERROR", error)
 }
 
 /// BullMQ: job ids in `bull:NAME:wait` and `…:paused`, taken from the right, in `…:prioritized` by score, in `…:delayed` and in
@@ -155,14 +151,13 @@ fn bullmq_job(queue: &[u8], found: Found, key: &[u8], hash: &Hash, is_dead: bool
         id: id("bullmq", &[queue, &found.value]),
         payload: object(&pairs),
         due: found.due,
-        // 0 is the highest there, and then 1, 2, …
-        priority: -number("priority").unwrap_or(0).clamp(0, 128),
-        retries: limit.map(|limit| limit - 1),
         attempt: attempts(Some(made)),
-        error: field(hash, "failedReason").map(<[u8]>::to_vec),
         dead: is_dead.then(|| reason.into()),
         ..NewMessage::default()
     };
+    // 0 is the highest there, and then 1, 2, …
+    let message = message.with("PRIORITY", Some(-number("priority").unwrap_or(0).clamp(0, 128)));
+    let message = message.with("RETRIES", limit.map(|limit| limit - 1)).with("ERROR", text("failedReason"));
     let logs = [key, b":logs"].concat();
     let remove = vec![cmd("DEL").arg(key).clone(), cmd("DEL").arg(logs).clone()];
     Element::Message { message: Box::new(message), remove }

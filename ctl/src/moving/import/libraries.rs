@@ -39,7 +39,7 @@ pub fn add_set(
 }
 
 /// Converts each value on its own.
-fn each(convert: impl Fn(Found) -> Element + 'static) -> Convert {
+pub fn each(convert: impl Fn(Found) -> Element + 'static) -> Convert {
     Box::new(move |_, all| Ok(all.into_iter().map(&convert).collect()))
 }
 
@@ -95,10 +95,10 @@ fn sidekiq_job(json: &Json, found: Found, dead: Option<&str>) -> Element {
         payload: found.value,
         due: found.due,
         attempt: json.get("retry_count").and_then(Json::as_i64).map(|count| count + 1),
-        error: (!error.is_empty()).then(|| error.join(": ").into_bytes()),
         dead: dead.map(Into::into),
         ..NewMessage::default()
     };
+    let message = message.with("ERROR", (!error.is_empty()).then(|| error.join(": ")));
     job("sidekiq", text("jid"), message)
 }
 
@@ -147,8 +147,8 @@ fn celery_task(message: Vec<u8>, priority: i64) -> Result<Element, String> {
     let priority = own.unwrap_or(priority).clamp(0, CELERY_PRIORITIES);
     let attempt = attempts(header("retries").and_then(Json::as_i64));
     let id = text("id").map(str::to_owned);
-    let message = NewMessage { payload: message, due, priority: -priority, attempt, ..NewMessage::default() };
-    Ok(job("celery", id.as_deref(), message))
+    let message = NewMessage { payload: message, due, attempt, ..NewMessage::default() };
+    Ok(job("celery", id.as_deref(), message.with("PRIORITY", Some(-priority))))
 }
 
 /// An instant in ISO 8601, in UTC if it has no offset. In Unix ms, rounded up.

@@ -13,8 +13,7 @@ mod source;
 
 use crate::board::names;
 use crate::cli::{ImportArgs, Kind};
-use crate::moving::push::{key, push_all, NewMessage, Pushed, Refused, BATCH};
-use crate::output::progress::Progress;
+use crate::moving::push::{push_all, NewMessage, Pushed, BATCH};
 use crate::output::Output;
 use crate::server::failure::{Failure, Outcome};
 use crate::server::reply::{self, Fields};
@@ -24,6 +23,7 @@ use dq_client::blocking::Client;
 use dq_client::{cmd, Cmd, Resend};
 use serde_json::json;
 use source::{exists, Element, Reader};
+use std::os::unix::ffi::OsStrExt;
 
 /// How many elements are read first, before their size is known.
 const FIRST_PAGE: u64 = 50;
@@ -32,7 +32,7 @@ const FIRST_PAGE: u64 = 50;
 type Parts = Vec<Box<dyn Reader>>;
 
 pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Outcome, Failure> {
-    let (source, queue) = (key(&args.source), args.queue.as_bytes());
+    let (source, queue) = (args.source.as_bytes(), args.queue.as_bytes());
     if source == queue {
         return Err(Failure::usage("a key cannot be both: name another queue than the source"));
     }
@@ -48,20 +48,10 @@ pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Out
         say!("dqctl: there is nothing to import: no key for {} exists", shown(source));
         return Ok(Outcome::Nothing);
     }
-    let mut import = Import {
-        client,
-        queue,
-        is_dry: args.dry_run,
-        is_move: args.is_move,
-        is_exact: matches!(args.kind, Kind::Zset | Kind::Stream),
-        page: FIRST_PAGE,
-        counts: Counts::default(),
-        progress: Progress::new(if args.dry_run { "counted" } else { "imported" }),
-    };
+    let mut import = Import { client, args, page: FIRST_PAGE, counts: Counts::default() };
     for mut part in parts {
         import.part(part.as_mut())?;
     }
-    drop(import.progress);
     import.counts.report(args, output)
 }
 
@@ -144,15 +134,10 @@ impl Counts {
 
 struct Import<'a> {
     client: &'a Client,
-    queue: &'a [u8],
-    is_dry: bool,
-    is_move: bool,
-    /// An id names one element of the source, and not a job that can be there again with another time.
-    is_exact: bool,
+    args: &'a ImportArgs,
     /// How many elements are read at a time.
     page: u64,
     counts: Counts,
-    progress: Progress,
 }
 
 impl Import<'_> {
@@ -172,9 +157,8 @@ impl Import<'_> {
                 }
             }
             self.adapt(&messages);
-            let removed = if self.is_dry { self.count(&messages)? } else { self.take(&messages, removals)? };
+            let removed = if self.args.dry_run { self.count(&messages)? } else { self.take(&messages, removals)? };
             offset += read - removed;
-            self.progress.at(self.counts.imported + self.counts.already);
         }
         Ok(())
     }
@@ -191,7 +175,7 @@ impl Import<'_> {
     fn count(&mut self, messages: &[NewMessage]) -> Result<u64, Failure> {
         let now = crate::text::time::now_ms();
         let ids: Vec<&[u8]> = messages.iter().map(|message| message.id.as_slice()).collect();
-        let held = get_all(self.client, self.queue, &ids)?;
+        let held = get_all(self.client, self.args.queue.as_bytes(), &ids)?;
         for (message, held) in messages.iter().zip(held) {
             if held.is_some() {
                 self.counts.already += 1;
@@ -206,10 +190,7 @@ impl Import<'_> {
 
     /// Pushes messages, and with `--move` removes from the source what the queue has. Returns how many were removed.
     fn take(&mut self, messages: &[NewMessage], removals: Vec<Vec<Cmd>>) -> Result<u64, Failure> {
-        let (pushed, refused) = match push_all(self.client, self.queue, messages) {
-            Ok(pushed) => (pushed, None),
-            Err(Refused { before, error }) => (before, Some(error)),
-        };
+        let (pushed, refused) = push_all(self.client, self.args.queue.as_bytes(), messages);
         let known = self.known(messages, &pushed)?;
         let mut commands = Vec::new();
         let mut removed = 0;
@@ -225,7 +206,7 @@ impl Import<'_> {
             commands.extend(removal);
             removed += 1;
         }
-        if !self.is_move || commands.is_empty() {
+        if !self.args.is_move || commands.is_empty() {
             removed = 0;
         } else {
             for reply in persistently(self.client, &commands) {
@@ -249,10 +230,12 @@ impl Import<'_> {
         let is_held = |(_, pushed): &(&NewMessage, &Pushed)| **pushed != Pushed::New;
         let held: Vec<&[u8]> =
             messages.iter().zip(pushed).filter(is_held).map(|(message, _)| message.id.as_slice()).collect();
-        let mut held = get_all(self.client, self.queue, &held)?.into_iter();
+        let mut held = get_all(self.client, self.args.queue.as_bytes(), &held)?.into_iter();
+        // An id of these names one element of the source, and not a job that can be there again with another time.
+        let is_certain = !self.args.is_move || matches!(self.args.kind, Kind::Zset | Kind::Stream);
         let known = messages.iter().zip(pushed).map(|both| {
             let held = is_held(&both).then(|| held.next().flatten())?;
-            difference(both.0, held.as_ref(), self.is_move, self.is_exact)
+            difference(both.0, held.as_ref(), is_certain)
         });
         Ok(known.collect())
     }
@@ -260,8 +243,7 @@ impl Import<'_> {
 
 /// What differs. A job is removed only if it is certain that the queue has this one, since a library can put a job of the same id
 /// there again: it was not delivered since it was imported, and has the due time of the source.
-fn difference(message: &NewMessage, held: Option<&Fields>, is_move: bool, is_exact: bool) -> Option<&'static str> {
-    let is_certain = !is_move || is_exact;
+fn difference(message: &NewMessage, held: Option<&Fields>, is_certain: bool) -> Option<&'static str> {
     let Some(held) = held else {
         return (!is_certain).then_some("the queue had a job of this id, which may be another one");
     };

@@ -1,10 +1,10 @@
 //! Sorted sets, lists and streams that are read by code of one's own, not by a library.
 
 use super::ids::id;
+use super::libraries::each;
 use super::source::{bytes, fields_as_json, Element, Found, Reader, Score, SortedSet};
 use crate::cli::End;
 use crate::moving::push::NewMessage;
-use crate::output::progress::Progress;
 use crate::server::failure::Failure;
 use crate::server::reply;
 use dq_client::blocking::Client;
@@ -13,22 +13,13 @@ use dq_client::{cmd, Resend, Value};
 pub fn sorted_set(key: Vec<u8>) -> SortedSet {
     let source = key.clone();
     // With its score, since a member that is added again with another one is another message.
-    let message = move |found: Found| {
+    let element = move |found: Found| {
         let score = found.score.map(|score| score.to_string()).unwrap_or_default();
-        NewMessage {
-            id: id("zset", &[&source, score.as_bytes(), &found.value]),
-            payload: found.value,
-            due: found.due,
-            ..NewMessage::default()
-        }
+        let id = id("zset", &[&source, score.as_bytes(), &found.value]);
+        let message = NewMessage { id, payload: found.value, due: found.due, ..NewMessage::default() };
+        Element::Message { message: Box::new(message), remove: Vec::new() }
     };
-    let convert = move |_: &Client, all: Vec<Found>| {
-        Ok(all
-            .into_iter()
-            .map(|found| Element::Message { message: Box::new(message(found)), remove: Vec::new() })
-            .collect())
-    };
-    SortedSet { key, score: Score::Time, convert: Box::new(convert) }
+    SortedSet { key, score: Score::Time, convert: each(element) }
 }
 
 /// Moves elements from a list to a queue. A push that is refused ends the script before the element is removed.
@@ -51,7 +42,7 @@ return moved";
 pub fn move_list(client: &Client, key: &[u8], queue: &[u8], from: End) -> Result<u64, Failure> {
     let end = if from == End::Left { "left" } else { "right" };
     let command = cmd("EVAL").arg(MOVE).arg(2).arg(key).arg(queue).arg(end).clone();
-    let (mut total, mut progress) = (0, Progress::new("imported"));
+    let mut total = 0;
     loop {
         // If its reply is lost, the next one goes on where it ended.
         let reply = client.call(&command, Resend::Harmless).map_err(|error| {
@@ -64,7 +55,6 @@ pub fn move_list(client: &Client, key: &[u8], queue: &[u8], from: End) -> Result
             None | Some(0) => return Ok(total),
             Some(moved) => total += moved,
         }
-        progress.at(total);
     }
 }
 
