@@ -1,6 +1,6 @@
 //! Messages as they are printed.
 
-use crate::board::dead::error_of;
+use crate::board::dead::{cause_of, error_of};
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{width, Column, Output, Table};
 use crate::server::failure::Failure;
@@ -26,6 +26,8 @@ const COLUMNS: &[Column] = &[
     Text("result"),
     Name("consumer"),
     Word("lease-ends"),
+    Word("reason"),
+    Name("from"),
 ];
 
 /// Fields of `DQ.GET` that are instants in Unix ms, and lengths of time in ms that somebody has set.
@@ -44,10 +46,16 @@ const SHOWN_LINES: usize = 20;
 /// Prints a list of messages; `asked` is the state that all of them have, if only that one was asked for. A terminal has no
 /// room for what goes without saying.
 pub fn list(messages: &[Fields], asked: Option<State>, output: &Output) -> Result<(), Failure> {
-    if output.json {
-        return messages.iter().try_for_each(|message| output.object(&message.json()));
+    if !output.json {
+        return output.table(&table(&messages.iter().collect::<Vec<_>>(), asked, output));
     }
-    output.table(&table(&messages.iter().collect::<Vec<_>>(), asked, output))
+    messages.iter().try_for_each(|message| {
+        let mut object = message.json();
+        if message.int("died").is_some() {
+            object.insert("cause".to_owned(), cause_of(message).into());
+        }
+        output.object(&object)
+    })
 }
 
 /// The same as a table.
@@ -66,6 +74,7 @@ pub fn table(messages: &[&Fields], asked: Option<State>, output: &Output) -> Tab
         let [attempt, payload, group, result] =
             ["attempt", "payload", "group", "result"].map(|name| field(message, name, output));
         row.extend([attempt, payload, error_of(message), group, result, message.text("consumer"), ends]);
+        row.extend([message.text("reason"), shown(message.bytes("from"))]);
         table.row(row);
     }
     table
@@ -76,16 +85,24 @@ pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
     if output.json {
         return output.object(&message.json());
     }
-    let shown = |(name, value): &(String, Value)| match reply::int(value).and_then(|number| meaning(name, number)) {
-        _ if !output.is_for_people() => lines_with(message, name, value, &instant),
-        _ if says_nothing(message, name, value) => Vec::new(),
-        Some(words) => vec![(name.clone(), words.to_owned())],
-        None => lines(message, name, value).into_iter().map(|(name, text)| for_people(name, &text)).collect(),
+    let mut pairs: Vec<(String, String)> = if output.is_for_people() {
+        told(message).into_iter().map(|(name, text)| for_people(name, &text)).collect()
+    } else {
+        message.0.iter().flat_map(|(name, value)| lines(message, name, value, &instant)).collect()
     };
-    let mut fields: Vec<&(String, Value)> = message.0.iter().collect();
     // It is the longest one, and below it what happened to the message would be out of sight.
-    fields.sort_by_key(|(name, _)| name == "payload");
-    output.pairs(&fields.into_iter().flat_map(shown).collect::<Vec<_>>())
+    pairs.sort_by_key(|(name, _)| name == "payload");
+    output.pairs(&pairs)
+}
+
+/// The fields of a message as a person reads them, without those that are of no use.
+pub fn told(message: &Fields) -> Vec<(String, String)> {
+    let fields = message.0.iter().filter(|(name, value)| !says_nothing(message, name, value));
+    let told = |(name, value): &(String, Value)| match reply::int(value).and_then(|number| meaning(name, number)) {
+        Some(words) => vec![(name.clone(), words.to_owned())],
+        None => lines(message, name, value, &with_distance),
+    };
+    fields.flat_map(told).collect()
 }
 
 /// Whether the error is shown as that of the last attempt as well.
@@ -123,13 +140,8 @@ fn first_lines(text: &str, columns: usize) -> Option<&str> {
     None
 }
 
-/// The lines of a field as a terminal shows them: one for each header, and for each error of a past attempt.
-pub fn lines(message: &Fields, name: &str, value: &Value) -> Vec<(String, String)> {
-    lines_with(message, name, value, &with_distance)
-}
-
-/// The same, with instants as `when` writes them.
-fn lines_with(message: &Fields, name: &str, value: &Value, when: &dyn Fn(i64) -> String) -> Vec<(String, String)> {
+/// The lines of a field, one for each header and for each error of a past attempt, with instants as `when` writes them.
+fn lines(message: &Fields, name: &str, value: &Value, when: &dyn Fn(i64) -> String) -> Vec<(String, String)> {
     let shown = |value: &Value| as_text(value).unwrap_or_default();
     match (name, value) {
         ("headers", Value::Map(headers)) => {
@@ -147,8 +159,9 @@ fn lines_with(message: &Fields, name: &str, value: &Value, when: &dyn Fn(i64) ->
 }
 
 /// Whether a field is of no use to a person: no message takes the place of this one, or another field says the same.
-pub fn says_nothing(message: &Fields, name: &str, value: &Value) -> bool {
+fn says_nothing(message: &Fields, name: &str, value: &Value) -> bool {
     match name {
+        _ if *value == Value::Nil => true,
         "next" => reply::int(value) == Some(0),
         "lease-expired" => true,
         "error" => is_last_of_errors(message),

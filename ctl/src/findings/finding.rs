@@ -109,14 +109,18 @@ impl Finding {
         }
     }
 
-    fn cells(&self) -> [String; 5] {
-        let about = match &self.subject {
+    /// The same with the word for it.
+    pub fn place(&self) -> String {
+        match &self.subject {
             Subject::Server(_) => format!("server {}", self.about()),
             Subject::Queue(_) => format!("queue {}", self.about()),
             Subject::All => self.about(),
-        };
+        }
+    }
+
+    fn cells(&self) -> [String; 5] {
         let Found { severity, what, why, advice } = &self.found;
-        [severity.as_str().to_owned(), about, what.clone(), why.clone(), advice.clone()]
+        [severity.as_str().to_owned(), self.place(), what.clone(), why.clone(), advice.clone()]
     }
 
     fn is_like(&self, other: &Finding) -> bool {

@@ -1,5 +1,7 @@
 //! A place in a list, and the part of the list that a screen shows.
 
+use crate::output::text::Line;
+use crate::output::Table;
 use crossterm::event::KeyCode;
 use std::ops::Range;
 
@@ -23,6 +25,15 @@ impl Cursor {
         self.top =
             self.top.min(count.saturating_sub(height)).min(self.place).max((self.place + 1).saturating_sub(height));
         self.top..(self.top + height).min(count)
+    }
+
+    /// The lines of a table of the rows in the window, with the one of the cursor marked.
+    pub fn marked(&self, table: &Table, width: usize) -> Vec<Line> {
+        let mut lines = table.lines(width);
+        if let Some(line) = lines.get_mut(1 + self.place - self.top).filter(|_| !table.rows().is_empty()) {
+            *line = std::mem::take(line).fitted(width).selected();
+        }
+        lines
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use crate::findings::{Finding, Severity, Subject};
-use crate::output::text::{left, named, paragraph, Line, Style};
+use crate::output::text::{paragraph, Line, Style};
 use crate::output::Column::{Name, Text, Word};
 use crate::output::{Cell, Column, Table};
 use crate::text::time::{millis, span};
@@ -10,31 +10,11 @@ use crate::text::visible;
 use std::time::Instant;
 
 const COLUMNS: &[Column] = &[Word("severity"), Name("about"), Text("what")];
-/// The width of the names of its parts.
-const PART: usize = 6;
-
-/// What it is about, as a person reads it.
-fn about(finding: &Finding) -> String {
-    match &finding.subject {
-        Subject::Queue(queue) => format!("queue {}", named(queue)),
-        Subject::Server(server) => format!("server {server}"),
-        Subject::All => "all".to_owned(),
-    }
-}
-
 /// What is so, why that matters, and what to do.
 fn in_full(finding: &Finding, width: usize) -> Vec<Line> {
     let parts = [("what", &finding.found.what), ("why", &finding.found.why), ("do", &finding.found.advice)];
-    let mut lines = Vec::new();
-    for (name, text) in parts.into_iter().filter(|(_, text)| !text.is_empty()) {
-        let part = paragraph(Style::Plain, text, width.saturating_sub(PART));
-        for (number, line) in part.into_iter().enumerate() {
-            let mut whole = Line::new(Style::Bold, left(if number == 0 { name } else { "" }, PART));
-            whole.0.extend(line.0);
-            lines.push(whole);
-        }
-    }
-    lines
+    let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
+    parts.flat_map(|(name, text)| paragraph(Style::Plain, &format!("{name}: {text}"), width)).collect()
 }
 
 pub struct Findings {
@@ -91,17 +71,13 @@ impl Findings {
         let longest =
             self.rows().iter().map(|finding| in_full(finding, width).len()).max().unwrap_or(0).min(height / 2);
         let list = height.saturating_sub(longest + 2);
-        let window = self.cursor.window(self.rows().len(), list);
-        let mut table = Table::new(COLUMNS);
-        for finding in self.rows().get(window.clone()).unwrap_or_default() {
+        let (mut table, window) = (Table::new(COLUMNS), self.cursor.window(self.rows().len(), list));
+        for finding in self.rows().get(window).unwrap_or_default() {
             let severity = finding.found.severity;
             let severity = Cell::new(vec![severity.as_str().to_owned()], severity.style());
-            table.styled(vec![severity, Cell::from(about(finding)), Cell::from(finding.found.what.clone())]);
+            table.styled(vec![severity, Cell::from(visible(&finding.place())), Cell::from(finding.found.what.clone())]);
         }
-        let mut lines = table.lines(width);
-        if let Some(line) = lines.get_mut(1 + self.cursor.place - window.start) {
-            *line = std::mem::take(line).fitted(width).selected();
-        }
+        let mut lines = self.cursor.marked(&table, width);
         lines.resize(list + 2, Line::default());
         let selected = self.rows().get(self.cursor.place).map(|finding| in_full(finding, width));
         lines.extend(selected.into_iter().flatten().take(longest));

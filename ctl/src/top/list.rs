@@ -74,12 +74,9 @@ impl List {
     fn lines(&mut self, rows: &Rows, about: &About, width: usize, height: usize) -> Vec<Line> {
         self.arrange(rows);
         let window = self.cursor.window(self.order.len(), height);
-        self.visible = self.order.get(window.clone()).unwrap_or_default().to_vec();
+        self.visible = self.order.get(window).unwrap_or_default().to_vec();
         let named = |name: &Vec<u8>| Some((rows.get_key_value(name)?.0.as_slice(), rows.get(name)?));
-        let mut lines = table(self.visible.iter().filter_map(named), WATCHED).lines(width);
-        if let Some(line) = lines.get_mut(1 + self.cursor.place - window.start).filter(|_| !self.order.is_empty()) {
-            *line = std::mem::take(line).fitted(width).selected();
-        }
+        let mut lines = self.cursor.marked(&table(self.visible.iter().filter_map(named), WATCHED), width);
         if self.order.is_empty() {
             let text = match about {
                 About { is_known: false, .. } => "Looking for queues …".to_owned(),

@@ -125,11 +125,7 @@ impl Messages {
         }
         let window = self.cursor.window(count, height);
         let shown: Vec<&Fields> = self.rows().into_iter().skip(window.start).take(window.len()).collect();
-        let mut table = message::table(&shown, Some(self.state), &Output::new(false)).lines(width);
-        if let Some(line) = table.get_mut(1 + self.cursor.place - window.start) {
-            *line = std::mem::take(line).fitted(width).selected();
-        }
-        lines.extend(table);
+        lines.extend(self.cursor.marked(&message::table(&shown, Some(self.state), &Output::new(false)), width));
         lines
     }
 }

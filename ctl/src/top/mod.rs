@@ -23,7 +23,7 @@ use dq_client::blocking::Client;
 use reader::{Ask, Reader, Update};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::sync::Arc;
 use std::thread;
@@ -32,8 +32,6 @@ use terminal::Terminal;
 
 /// How long the screen waits for keys before it looks for new data.
 const TURN: Duration = Duration::from_millis(50);
-/// How often it is checked whether a signal came, and that the terminal is still there.
-const WATCH: Duration = Duration::from_millis(200);
 /// How often ages on the screen are redrawn.
 const REDRAW: Duration = Duration::from_secs(1);
 
@@ -45,47 +43,32 @@ pub fn top(client: &Client, args: TopArgs) -> Result<Outcome, Failure> {
         servers => format!("cluster of {} masters", servers.len()),
     };
     let terminal = Terminal::take()?;
-    watch()?;
+    let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let board = Arc::new(Board::new(client.clone(), args.pattern, Memory::Rates));
     let (asks, asked) = mpsc::channel();
     let (updates, news) = mpsc::channel();
     let reader = Reader::new(client.clone(), Arc::clone(&board), args.every, updates);
     thread::Builder::new().name("dq-reader".to_owned()).spawn(move || reader.run(&asked))?;
-    run(terminal, App::new(board, server, args.every), &asks, &news)
+    run(terminal, signals, App::new(board, server, args.every), &asks, &news)
 }
 
-/// Ends the process on a signal, or if the terminal has gone: reading keys from it would never return, and use a whole core.
-fn watch() -> Result<(), Failure> {
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    let watch = move || loop {
-        thread::sleep(WATCH);
-        let why = match signals.pending().next() {
-            Some(SIGTERM) => "it got SIGTERM",
-            Some(SIGINT) => "it got SIGINT",
-            Some(_) => "it got SIGHUP",
-            None if !io::stdin().is_terminal() => "its terminal has gone",
-            None => continue,
-        };
-        // If the terminal takes no output, the main thread waits and holds its lock; that must not keep the process alive.
-        let (given, is_given) = mpsc::channel();
-        let give_back = move || {
-            terminal::give_back();
-            // Nothing is drawn any more.
-            let _held = io::stdout().lock();
-            let _ = writeln!(io::stderr(), "dqctl: top has ended: {why}");
-            let _ = given.send(());
-            thread::park();
-        };
-        if thread::Builder::new().name("dq-give-back".to_owned()).spawn(give_back).is_ok() {
-            let _ = is_given.recv_timeout(WATCH);
-        }
-        std::process::exit(0);
-    };
-    thread::Builder::new().name("dq-terminal".to_owned()).spawn(watch)?;
-    Ok(())
+/// Why the screen ends by itself: a signal, or the terminal has gone, from which keys would be read for ever.
+fn end(signals: &mut Signals) -> Option<&'static str> {
+    match signals.pending().next() {
+        Some(SIGTERM) => Some("it got SIGTERM"),
+        Some(SIGINT) => Some("it got SIGINT"),
+        Some(_) => Some("it got SIGHUP"),
+        None => (!io::stdin().is_terminal()).then_some("its terminal has gone"),
+    }
 }
 
-fn run(mut terminal: Terminal, mut app: App, asks: &Sender<Ask>, news: &Receiver<Update>) -> Result<Outcome, Failure> {
+fn run(
+    mut terminal: Terminal,
+    mut signals: Signals,
+    mut app: App,
+    asks: &Sender<Ask>,
+    news: &Receiver<Update>,
+) -> Result<Outcome, Failure> {
     let gone = || Failure::failed("the thread that reads the server has ended");
     let (mut wanted, mut drawn, mut has_changed) = (None, Instant::now(), true);
     loop {
@@ -106,6 +89,11 @@ fn run(mut terminal: Terminal, mut app: App, asks: &Sender<Ask>, news: &Receiver
                 asks.send(Ask::Show(now.clone().unwrap_or_default())).map_err(|_| gone())?;
                 wanted = now;
             }
+        }
+        if let Some(why) = end(&mut signals) {
+            drop(terminal);
+            say!("dqctl: top has ended: {why}");
+            return Ok(Outcome::Done);
         }
         if event::poll(TURN)? {
             has_changed = true;

@@ -5,11 +5,11 @@ use super::html::{act, address, of_queue, pairs};
 use super::messages::when;
 use super::params::Params;
 use crate::board::dead::{error_of, is_letter};
-use crate::board::message::{lines, meaning, recurs, says_nothing};
+use crate::board::message::{recurs, told};
 use crate::http::Response;
 use crate::output::text::payload as shown_lines;
 use crate::server::failure::Failure;
-use crate::server::reply::{self, int, Fields};
+use crate::server::reply::{self, Fields};
 use crate::text::name::shown;
 use dq_client::Value;
 use maud::{html, Markup};
@@ -35,16 +35,8 @@ pub fn message(app: &App, params: &Params) -> Result<View, Failure> {
 }
 
 fn fields(queue: &[u8], id: &[u8], message: &Fields) -> Markup {
-    let mut all = Vec::new();
-    for (name, value) in &message.0 {
-        if matches!(name.as_str(), "payload" | "result" | "id") || says_nothing(message, name, value) {
-            continue;
-        }
-        match int(value).and_then(|number| meaning(name, number)) {
-            Some(words) => all.push((name.clone(), words.to_owned())),
-            None => all.extend(lines(message, name, value)),
-        }
-    }
+    let mut all = told(message);
+    all.retain(|(name, _)| !matches!(name.as_str(), "payload" | "result" | "id"));
     let error = error_of(message);
     html! {
         p.condition { (message.text("state")) " · " (when(message)) }
