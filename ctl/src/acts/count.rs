@@ -1,6 +1,6 @@
 //! How many messages an act would change.
 
-use super::{Doing, Meant};
+use super::Meant;
 use crate::board::batches;
 use crate::board::dead::{is_older, pages, Among, Filter};
 use crate::board::message::recurs;
@@ -17,8 +17,8 @@ use std::ops::ControlFlow;
 
 impl Act {
     /// How many messages of a queue it would change; `None` if that does not exist.
-    pub fn count(&self, doing: &Doing, queue: &QueueName) -> Result<Option<u64>, Failure> {
-        let (client, name) = (doing.client, queue.as_bytes());
+    pub fn count(&self, client: &Client, queue: &QueueName) -> Result<Option<u64>, Failure> {
+        let name = queue.as_bytes();
         let Some(info) = reply::info(client, name)? else { return Ok(None) };
         let number = match self.meant() {
             Meant::Queue => held(&info, &State::ALL),
@@ -32,7 +32,7 @@ impl Act {
                 let mut counted = 0;
                 pages(client, name, &filter, |page| {
                     counted += page.len() as u64;
-                    Ok(if doing.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                    Ok(ControlFlow::Continue(()))
                 })?;
                 counted.min(filter.oldest.map_or(u64::MAX, u64::from))
             }

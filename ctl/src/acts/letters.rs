@@ -10,39 +10,33 @@ use dq_client::{Error, Value};
 
 const RIGHTS: &str = "to send messages back, a user needs +eval +dq.get +dq.info +dq.push +dq.cancel for both queues";
 
-/// Letters that stay where they are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Left {
-    in_flight: u64,
-    /// Their former queue has messages of their ids.
-    known: u64,
-    /// The queue that they name does not exist, or does not move its dead messages here.
-    foreign: u64,
-}
+/// Which letters stay where they are, by the answer of the script.
+const STAY: [(&str, &str); 3] = [
+    ("inflight", "in flight"),
+    ("known", "with an id that the queue in which it died has again"),
+    ("foreign", "from a queue that does not exist, or does not move its dead messages here (--deadforward)"),
+];
+
+/// How many letters stay where they are.
+#[derive(Default)]
+pub struct Left([u64; 3]);
 
 impl Left {
-    /// Whether a letter was sent back, which is noted otherwise. `None` if the id is that of no letter.
-    pub fn count(&mut self, reply: &Value) -> Result<Option<bool>, Failure> {
-        match text(reply).as_deref() {
-            Some("sent") => return Ok(Some(true)),
-            Some("inflight") => self.in_flight += 1,
-            Some("known") => self.known += 1,
-            Some("foreign") => self.foreign += 1,
-            Some("none") => return Ok(None),
-            _ => return Err(unexpected(reply)),
+    /// Whether a letter was sent back, which is noted otherwise; no letter has this id if the answer is `none`.
+    pub fn count(&mut self, reply: &Value) -> Result<bool, Failure> {
+        let answer = text(reply).unwrap_or_default();
+        if let Some((number, _)) = self.0.iter_mut().zip(STAY).find(|(_, (stays, _))| *stays == answer) {
+            *number += 1;
+        } else if answer != "sent" && answer != "none" {
+            return Err(unexpected(reply));
         }
-        Ok(Some(false))
+        Ok(answer == "sent")
     }
 
     /// Which letters stay, and why.
     pub fn notes(self) -> impl Iterator<Item = String> {
-        let stay = [
-            (self.in_flight, "in flight"),
-            (self.known, "with an id that the queue in which it died has again"),
-            (self.foreign, "from a queue that does not exist, or does not move its dead messages here (--deadforward)"),
-        ];
-        let stay = stay.into_iter().filter(|(number, _)| *number > 0);
-        stay.map(|(number, which)| format!("left here: {} {which}", messages(number)))
+        let stay = self.0.into_iter().zip(STAY).filter(|(number, _)| *number > 0);
+        stay.map(|(number, (_, which))| format!("left here: {} {which}", messages(number)))
     }
 }
 

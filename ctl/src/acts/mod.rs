@@ -23,20 +23,6 @@ use dq_client::{Raw, State};
 use serde_json::Value as Json;
 use std::io::{self, IsTerminal, Read};
 use std::slice;
-use std::time::Instant;
-
-/// With what an act is carried out.
-pub struct Doing<'a> {
-    pub client: &'a Client,
-    /// No step begins after this instant, once something was changed.
-    pub until: Option<Instant>,
-}
-
-impl Doing<'_> {
-    fn is_over(&self) -> bool {
-        self.until.is_some_and(|until| Instant::now() >= until)
-    }
-}
 
 /// Which messages of a queue an act is about.
 pub enum Meant<'a> {
@@ -77,8 +63,6 @@ pub struct Report {
     pub lines: Vec<(String, Json)>,
     /// What else there is to know, such as why a message was left alone.
     pub notes: Vec<String>,
-    /// Whether it was ended by its time limit.
-    pub has_more: bool,
 }
 
 impl Act {
@@ -205,32 +189,26 @@ impl Act {
         }
     }
 
-    /// What it would change: in `chosen` queues, or if these are none in the one that it names, or in all that match it.
+    /// What it would change: in the queue that it names, or in all that match it.
     /// Messages are counted only if somebody is to know their number.
-    pub fn plan(&self, doing: &Doing, chosen: &[QueueName], counts: bool) -> Result<Plan, Failure> {
+    pub fn plan(&self, client: &Client, counts: bool) -> Result<Plan, Failure> {
         let mut plan = Plan {
             queues: Vec::new(),
             exists: true,
-            is_of_several: true,
+            is_of_several: false,
             number: Some(0),
             refused: Vec::new(),
             missing: None,
         };
-        let names = match (chosen, self.pattern(doing.client)?) {
-            ([], Some(pattern)) => {
-                let (names, missing) = names::find_reachable(doing.client, Some(pattern))?;
-                plan.missing = missing;
-                names.iter().map(|name| QueueName::of(name)).collect()
-            }
-            ([], None) => {
-                plan.is_of_several = false;
-                vec![self.queue().clone()]
-            }
-            (chosen, _) => chosen.to_vec(),
-        };
+        let mut names = vec![self.queue().clone()];
+        if let Some(pattern) = self.pattern(client)? {
+            let (found, missing) = names::find_reachable(client, Some(pattern))?;
+            names = found.iter().map(|name| QueueName::of(name)).collect();
+            (plan.is_of_several, plan.missing) = (true, missing);
+        }
         let counts = counts && (self.is_of_many() || self.is_dry());
         for name in names {
-            let counted = if counts { self.count(doing, &name) } else { Ok(Some(u64::MAX)) };
+            let counted = if counts { self.count(client, &name) } else { Ok(Some(u64::MAX)) };
             let number = match counted {
                 // A user may be allowed the change alone.
                 Err(failure) if failure.is_denied() && !self.is_dry() => None,
@@ -249,7 +227,7 @@ impl Act {
             plan.number = plan.number.zip(number).map(|(sum, number)| sum.saturating_add(number));
             plan.queues.push((name, number.unwrap_or(u64::MAX)));
         }
-        if !counts || doing.is_over() {
+        if !counts {
             plan.number = None;
         }
         Ok(plan)
@@ -294,7 +272,7 @@ impl Report {
 
 impl Default for Report {
     fn default() -> Report {
-        Report { outcome: Outcome::Nothing, number: None, lines: Vec::new(), notes: Vec::new(), has_more: false }
+        Report { outcome: Outcome::Nothing, number: None, lines: Vec::new(), notes: Vec::new() }
     }
 }
 

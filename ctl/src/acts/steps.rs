@@ -5,7 +5,7 @@ use super::command::Part;
 use super::count::{count_recurring, held};
 use super::letters::{refusal, Left};
 use super::why::{self, no_such_queue, why_not};
-use super::{Doing, Meant, Report};
+use super::{Meant, Report};
 use crate::board::batches;
 use crate::board::dead::{pages, since, Among, Filter};
 use crate::board::message::setting;
@@ -17,6 +17,7 @@ use crate::server::transfer::get_all;
 use crate::text::name::{shown, MessageId, QueueName};
 use crate::text::number::messages;
 use crate::text::time::{instant, now_ms};
+use dq_client::blocking::Client;
 use dq_client::{Cmd, State, Value};
 use serde_json::{json, Map, Value as Json};
 use std::collections::BTreeSet;
@@ -31,27 +32,27 @@ const DELETE_RIGHTS: &str = "to delete a queue, a user needs +eval +dq.info +unl
 
 impl Act {
     /// Changes at most so many messages of a queue.
-    pub fn run(&self, doing: &Doing, queue: &QueueName, most: u64) -> Result<Report, Failure> {
+    pub fn run(&self, client: &Client, queue: &QueueName, most: u64) -> Result<Report, Failure> {
         let report = match self.meant() {
-            Meant::Queue => self.change_queue(doing, queue)?,
-            Meant::Ids(ids) => return self.change_ids(doing, queue, ids),
-            Meant::States(states) => self.change_states(doing, queue, &states, most)?,
-            Meant::Selected(filter) => self.change_selected(doing, queue, &filter, most)?,
+            Meant::Queue => self.change_queue(client, queue)?,
+            Meant::Ids(ids) => return self.change_ids(client, queue, ids),
+            Meant::States(states) => self.change_states(client, queue, &states, most)?,
+            Meant::Selected(filter) => self.change_selected(client, queue, &filter, most)?,
             Meant::Consumer(_) if most == 0 => Some(Report::of(0)),
             Meant::Consumer(_) | Meant::Batch(_) => {
                 let has_batch = self.batch().is_some_and(|name| {
-                    batches::info(doing.client, queue.as_bytes(), name.as_bytes()).is_ok_and(|found| found.is_some())
+                    batches::info(client, queue.as_bytes(), name.as_bytes()).is_ok_and(|found| found.is_some())
                 });
                 let most = most.min(self.limit());
                 let part = if most == u64::MAX { Part::Whole } else { Part::Count(most) };
-                let number = changed(&self.send(doing, queue, part)?)?;
-                let exists = number > 0 || reply::info(doing.client, queue.as_bytes())?.is_some();
+                let number = changed(&self.send(client, queue, part)?)?;
+                let exists = number > 0 || reply::info(client, queue.as_bytes())?.is_some();
                 exists.then(|| Report::of(number).ended(number > 0 || has_batch))
             }
         };
         let Some(report) = report else { return Ok(Report::default().note(no_such_queue(queue))) };
         match (report.number, report.outcome) {
-            (Some(0), Outcome::Nothing) => Ok(why::nothing(self, doing.client, queue, report)),
+            (Some(0), Outcome::Nothing) => Ok(why::nothing(self, client, queue, report)),
             _ => Ok(report),
         }
     }
@@ -64,25 +65,25 @@ impl Act {
         }
     }
 
-    fn send(&self, doing: &Doing, queue: &QueueName, part: Part) -> Result<Value, Failure> {
+    fn send(&self, client: &Client, queue: &QueueName, part: Part) -> Result<Value, Failure> {
         let command = self.command(queue.as_bytes(), part);
-        doing.client.call(&command, self.resend()).map_err(|error| match self {
+        client.call(&command, self.resend()).map_err(|error| match self {
             Act::Delete(_) => Failure::of_script(error, DELETE_RIGHTS),
             _ => error.into(),
         })
     }
 
     /// Changes messages one by one, so that it can be said which of them were left alone.
-    fn change_ids(&self, doing: &Doing, queue: &QueueName, ids: &[MessageId]) -> Result<Report, Failure> {
+    fn change_ids(&self, client: &Client, queue: &QueueName, ids: &[MessageId]) -> Result<Report, Failure> {
         let (mut report, mut left, mut number) = (Report::default(), Left::default(), 0);
         for id in ids {
-            let changed = self.change_id(doing, queue, id, &mut left);
+            let changed = self.change_id(client, queue, id, &mut left);
             match changed.map_err(|failure| failure.after_change(number, self.done()))? {
                 Some(line) => {
                     number += 1;
                     report.lines.push(line);
                 }
-                None => report.notes.extend(why_not(self, doing.client, queue, id)),
+                None => report.notes.extend(why_not(self, client, queue, id)),
             }
         }
         report.notes.extend(left.notes());
@@ -95,24 +96,23 @@ impl Act {
     /// What was done to a message; `None` if it was left alone.
     fn change_id(
         &self,
-        doing: &Doing,
+        client: &Client,
         queue: &QueueName,
         id: &MessageId,
         left: &mut Left,
     ) -> Result<Option<(String, Json)>, Failure> {
         if matches!(self, Act::Promote(_)) {
             // The server would also give a new due time to one that is ready.
-            let found = reply::message(doing.client, queue.as_bytes(), id.as_bytes())?;
+            let found = reply::message(client, queue.as_bytes(), id.as_bytes())?;
             if !found.is_some_and(|message| self.fits(&message)) {
                 return Ok(None);
             }
         }
         let command = self.command(queue.as_bytes(), Part::Ids(&[id.as_bytes()]));
-        let answer = doing.client.call(&command, self.resend());
+        let answer = client.call(&command, self.resend());
         if matches!(self, Act::Redrive(args) if args.letters) {
-            let answer = answer.map_err(|error| refusal(doing.client, queue.as_bytes(), id.as_bytes(), error))?;
-            let is_sent = left.count(&answer)?;
-            return Ok((is_sent == Some(true)).then(|| (id.to_string(), Json::Null)));
+            let answer = answer.map_err(|error| refusal(client, queue.as_bytes(), id.as_bytes(), error))?;
+            return Ok(left.count(&answer)?.then(|| (id.to_string(), Json::Null)));
         }
         let answer = answer?;
         Ok((changed(&answer)? > 0).then(|| match (self, text(&answer)) {
@@ -125,27 +125,26 @@ impl Act {
     /// Sends commands until as many messages as are there now were changed. What comes later is left alone.
     fn change_states(
         &self,
-        doing: &Doing,
+        client: &Client,
         queue: &QueueName,
         states: &[State],
         most: u64,
     ) -> Result<Option<Report>, Failure> {
-        let Some(info) = reply::info(doing.client, queue.as_bytes())? else { return Ok(None) };
+        let Some(info) = reply::info(client, queue.as_bytes())? else { return Ok(None) };
         let limit = held(&info, states).min(most).min(self.limit());
-        let (mut total, mut has_more) = (0, false);
+        let mut total = 0;
         while total < limit {
             let wanted = STEP.min(limit - total);
-            let step = self.send(doing, queue, Part::Count(wanted)).and_then(|answer| changed(&answer));
+            let step = self.send(client, queue, Part::Count(wanted)).and_then(|answer| changed(&answer));
             let step = step.map_err(|failure| failure.after_change(total, self.done()))?;
             total += step;
-            has_more = step == wanted && total < limit && doing.is_over();
-            if step < wanted || has_more {
+            if step < wanted {
                 break;
             }
         }
-        let mut report = Report { has_more, ..Report::of(total) };
+        let mut report = Report::of(total);
         if let (Act::Purge(args), 0) = (self, total) {
-            let recurring = count_recurring(doing.client, queue.as_bytes(), &info, states).unwrap_or(0);
+            let recurring = count_recurring(client, queue.as_bytes(), &info, states).unwrap_or(0);
             if recurring > 0 && !args.recurring {
                 let left = messages(recurring);
                 report = report.note(format!("left alone, because they recur: {left}; --recurring removes them too"));
@@ -158,25 +157,23 @@ impl Act {
     /// state for longest, which are known only when all have been read.
     fn change_selected(
         &self,
-        doing: &Doing,
+        client: &Client,
         queue: &QueueName,
         filter: &Filter,
         most: u64,
     ) -> Result<Option<Report>, Failure> {
-        let (mut left, mut total, mut has_more) = (Left::default(), 0, false);
-        let mut change = |ids: &[&[u8]], total: &mut u64| {
-            let step = self.change_these(doing, queue, ids, filter, &mut left, total);
-            step.map_err(|failure| failure.after_change(*total, self.done()))?;
-            Ok::<_, Failure>(*total > 0 && doing.is_over())
+        let (mut left, mut total) = (Left::default(), 0);
+        let mut change = |ids: &[&[u8]]| {
+            let step = self.change_these(client, queue, ids, filter, &mut left, &mut total);
+            step.map_err(|failure| failure.after_change(total, self.done()))
         };
         let most = usize::try_from(most.min(filter.oldest.map_or(u64::MAX, u64::from))).unwrap_or(usize::MAX);
         // By the instant, and among those of one instant in the order of the queue.
         let (mut oldest, mut number) = (BTreeSet::<(i64, u64, Vec<u8>)>::new(), 0);
-        let exists = pages(doing.client, queue.as_bytes(), filter, |page| {
+        let exists = pages(client, queue.as_bytes(), filter, |page| {
             if most == usize::MAX {
-                let ids: Vec<&[u8]> = page.iter().map(|message| message.bytes("id")).collect();
-                has_more = !ids.is_empty() && change(&ids, &mut total)?;
-                return Ok(if has_more { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
+                change(&page.iter().map(|message| message.bytes("id")).collect::<Vec<_>>())?;
+                return Ok(ControlFlow::Continue(()));
             }
             for message in page {
                 number += 1;
@@ -188,21 +185,15 @@ impl Act {
             Ok(ControlFlow::Continue(()))
         })?;
         let ids: Vec<&[u8]> = oldest.iter().map(|(_, _, id)| id.as_slice()).collect();
-        let mut steps = ids.chunks(READ).peekable();
-        while let Some(step) = steps.next() {
-            if change(step, &mut total)? && steps.peek().is_some() {
-                has_more = true;
-                break;
-            }
-        }
-        let report = Report { has_more, notes: left.notes().collect(), ..Report::of(total) };
+        ids.chunks(READ).try_for_each(change)?;
+        let report = Report { notes: left.notes().collect(), ..Report::of(total) };
         Ok(exists.then_some(report))
     }
 
     /// Changes those of some messages that are still meant, and adds how many those were.
     fn change_these(
         &self,
-        doing: &Doing,
+        client: &Client,
         queue: &QueueName,
         ids: &[&[u8]],
         filter: &Filter,
@@ -213,41 +204,41 @@ impl Act {
         let is_letters = filter.among == Among::Letters && matches!(self, Act::Redrive(_));
         // The server redrives only what is dead. Others may have changed their state since they were read.
         let ids =
-            if matches!(self, Act::Redrive(_)) { ids.to_vec() } else { still_selected(doing, name, filter, ids)? };
+            if matches!(self, Act::Redrive(_)) { ids.to_vec() } else { still_selected(client, name, filter, ids)? };
         if !self.is_one_by_one() {
             if !ids.is_empty() {
-                *total += changed(&self.send(doing, queue, Part::Ids(&ids))?)?;
+                *total += changed(&self.send(client, queue, Part::Ids(&ids))?)?;
             }
             return Ok(());
         }
         let commands: Vec<Cmd> = ids.iter().map(|id| self.command(name, Part::Ids(slice(id)))).collect();
-        for (id, answer) in ids.iter().zip(doing.client.batch(&commands)) {
+        for (id, answer) in ids.iter().zip(client.batch(&commands)) {
             let answer = answer.map_err(|error| match is_letters {
-                true => refusal(doing.client, name, id, error),
+                true => refusal(client, name, id, error),
                 false => error.into(),
             })?;
-            *total += if is_letters { u64::from(left.count(&answer)? == Some(true)) } else { changed(&answer)? };
+            *total += if is_letters { u64::from(left.count(&answer)?) } else { changed(&answer)? };
         }
         Ok(())
     }
 
     /// Changes the queue itself, or adds a message to it. `None` if there is no such queue.
-    fn change_queue(&self, doing: &Doing, queue: &QueueName) -> Result<Option<Report>, Failure> {
+    fn change_queue(&self, client: &Client, queue: &QueueName) -> Result<Option<Report>, Failure> {
         let name = queue.as_bytes();
         // What was there before. A user may be allowed the change alone.
-        let before = reply::info(doing.client, name);
+        let before = reply::info(client, name);
         let needs_queue = matches!(self, Act::Batch(_) | Act::Pause(_) | Act::Resume(_) | Act::Delete(_));
         if needs_queue && matches!(before, Ok(None)) {
             return Ok(None);
         }
         let held = match self {
             Act::Schedule(args) => {
-                args.id.as_ref().and_then(|id| reply::message(doing.client, name, id.as_bytes()).ok().flatten())
+                args.id.as_ref().and_then(|id| reply::message(client, name, id.as_bytes()).ok().flatten())
             }
             _ => None,
         };
-        let answer = self.send(doing, queue, Part::Whole)?;
-        let after = || reply::info(doing.client, name).ok().flatten();
+        let answer = self.send(client, queue, Part::Whole)?;
+        let after = || reply::info(client, name).ok().flatten();
         Ok(Some(match self {
             Act::Push(args) => match answer {
                 Value::Nil => {
@@ -313,14 +304,14 @@ fn changed(reply: &Value) -> Result<u64, Failure> {
 
 /// Those of some messages that the filter still selects: an id may be that of another message by now.
 fn still_selected<'a>(
-    doing: &Doing,
+    client: &Client,
     queue: &[u8],
     filter: &Filter,
     ids: &[&'a [u8]],
 ) -> Result<Vec<&'a [u8]>, Failure> {
     let mut selected = Vec::new();
     for step in ids.chunks(AGAIN) {
-        let messages = get_all(doing.client, queue, step)?;
+        let messages = get_all(client, queue, step)?;
         let is_selected = |message: Option<Fields>| message.is_some_and(|one| filter.meets(one, now_ms()).is_some());
         selected.extend(step.iter().zip(messages).filter_map(|(id, message)| is_selected(message).then_some(*id)));
     }
@@ -378,17 +369,15 @@ fn declared(
 ) -> Result<Report, Failure> {
     let declared = text(answer).ok_or_else(|| unexpected(answer))?;
     let mut object = json!({ "id": id, "schedule": declared });
-    let mut note = None;
-    if let Some(message) = held.filter(|message| !crate::board::message::recurs(message) && declared != "unchanged") {
+    let was = held.filter(|message| !crate::board::message::recurs(message) && declared != "unchanged");
+    let note = was.map(|message| {
         let (state, id) = (message.text("state"), shown(message.bytes("id")));
-        note = Some(format!("the queue {queue} held a message {id}, {state}, whose place the schedule takes"));
-        if let Json::Object(object) = &mut object {
-            object.insert("was".to_owned(), state.into());
-        }
+        format!("the queue {queue} held a message {id}, {state}, whose place the schedule takes")
+    });
+    if let (Some(message), Some(object)) = (was, object.as_object_mut()) {
+        object.insert("was".to_owned(), message.text("state").into());
     }
-    let report = Report::line(declared, object);
-    Ok(match note {
-        Some(note) => report.note(note),
-        None => report,
-    })
+    let mut report = Report::line(declared, object);
+    report.notes.extend(note);
+    Ok(report)
 }

@@ -9,9 +9,6 @@ use crate::text::name::{shown, MessageId, QueueName};
 use dq_client::blocking::Client;
 use dq_client::State;
 
-/// What a message must be that is neither dead nor done yet.
-const ALIVE: &str = "alive";
-
 /// Why a message was left alone: it is in none of the states that the act needs. It is named by its id or by a receipt.
 pub fn why_not(act: &Act, client: &Client, queue: &QueueName, message: &MessageId) -> Vec<String> {
     let needed = match act {
@@ -19,7 +16,7 @@ pub fn why_not(act: &Act, client: &Client, queue: &QueueName, message: &MessageI
         Act::Redrive(_) => "dead",
         Act::Promote(_) => "delayed",
         Act::Reschedule(_) => "delayed or ready",
-        Act::Bury(_) => ALIVE,
+        Act::Bury(_) => "alive",
         Act::Cancel(_) => "there",
         _ => "in flight",
     };
@@ -36,7 +33,6 @@ pub fn why_not(act: &Act, client: &Client, queue: &QueueName, message: &MessageI
         }
         // Of a letter, it is that a consumer has it or that it has no place to go, which is said of all together.
         (Some("inflight"), None) if needed.starts_with("a letter") => return Vec::new(),
-        (Some(state), _) if needed == ALIVE => format!("the message {id} of the queue {queue} is {state} already"),
         (Some(state), _) => {
             let state = if state == "inflight" { "in flight" } else { state };
             format!("the message {id} of the queue {queue} is {state}, and not {needed}")

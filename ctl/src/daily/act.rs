@@ -1,6 +1,6 @@
 //! The commands that change something: the question, the change, and what came of it.
 
-use crate::acts::{no_such_queue, Doing, Plan, Report};
+use crate::acts::{no_such_queue, Plan, Report};
 use crate::cli::Act;
 use crate::output::Output;
 use crate::server::advice::tell;
@@ -17,8 +17,7 @@ pub fn act(client: &Client, mut act: Act, output: &Output) -> Result<Outcome, Fa
     act.read_input()?;
     act.check()?;
     let is_asked = !act.is_agreed() && io::stdin().is_terminal();
-    let doing = Doing { client, until: None };
-    let plan = act.plan(&doing, &[], act.is_dry() || is_asked)?;
+    let plan = act.plan(client, act.is_dry() || is_asked)?;
     if !plan.exists {
         tell(no_such_queue(act.queue()));
         return Ok(Outcome::Nothing);
@@ -35,7 +34,7 @@ pub fn act(client: &Client, mut act: Act, output: &Output) -> Result<Outcome, Fa
     if is_asked && is_question && plan.number != Some(0) && !agrees(&act.question(&plan))? {
         return Ok(Outcome::Nothing);
     }
-    carry_out(&act, &doing, plan, output)
+    carry_out(&act, client, plan, output)
 }
 
 /// Says that a pattern names no queue that could be changed.
@@ -58,11 +57,11 @@ fn count(plan: Plan, output: &Output) -> Result<Outcome, Failure> {
 }
 
 /// Changes one queue after another. What one of them refuses is reported, and the others are changed nevertheless.
-fn carry_out(act: &Act, doing: &Doing, plan: Plan, output: &Output) -> Result<Outcome, Failure> {
+fn carry_out(act: &Act, client: &Client, plan: Plan, output: &Output) -> Result<Outcome, Failure> {
     let (mut queues, mut total, mut is_complete) = (0, 0, plan.refused.is_empty());
     plan.refused.iter().for_each(tell);
     for (queue, most) in plan.queues {
-        let report = match act.run(doing, &queue, most) {
+        let report = match act.run(client, &queue, most) {
             Ok(report) => report,
             Err(failure) if !plan.is_of_several => return Err(failure),
             Err(failure) if failure.is_of_any_queue() => return Err(failure.of(&queue)),

@@ -4,7 +4,6 @@
 //! question named.
 
 use super::app::App;
-use crate::acts::{Doing, Plan};
 use crate::board::message::setting;
 use crate::cli::Act;
 use crate::http::Request;
@@ -17,11 +16,7 @@ use crate::text::visible;
 use clap::{Arg, ArgAction, Command, FromArgMatches, Subcommand};
 use serde_json::{json, Map, Value as Json};
 use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::time::{Duration, Instant};
 
-/// How long one request counts or changes, once something was changed.
-const WITHIN: Duration = Duration::from_secs(4);
 /// What is no option of an act in a dialog.
 const HIDDEN: [&str; 3] = ["help", "yes", "dry-run"];
 /// Values that no log has: what a message holds is nothing for it.
@@ -154,10 +149,14 @@ pub fn ask(app: &App, body: &[u8]) -> Result<Json, Failure> {
     let asked = Asked::read(body)?;
     let mut answer = json!({ "options": asked.options(app), "command": asked.command()? });
     let planned = asked.act().and_then(|act| {
-        let plan = act.plan(&doing(app), &[], true)?;
-        let most: Map<String, Json> = plan.queues.iter().map(|(name, most)| (name.to_string(), json!(limit(&plan, *most)))).collect();
-        Ok(json!({ "question": act.question(&plan), "verb": act.verb(), "most": most, "number": plan.number.filter(|_| act.is_of_many()),
-            "refused": plan.refused.iter().chain(&plan.missing).map(ToString::to_string).collect::<Vec<_>>() }))
+        let plan = act.plan(&app.client, true)?;
+        // Those that nobody may count are all meant.
+        let most = |(name, most): &(QueueName, u64)| (name.to_string(), json!(plan.number.map(|_| most)));
+        let refused: Vec<String> = plan.refused.iter().chain(&plan.missing).map(ToString::to_string).collect();
+        Ok(json!({
+            "question": act.question(&plan), "verb": act.verb(), "number": plan.number.filter(|_| act.is_of_many()),
+            "most": plan.queues.iter().map(most).collect::<Map<_, _>>(), "refused": refused,
+        }))
     });
     let more = match planned {
         Ok(planned) => planned,
@@ -170,11 +169,6 @@ pub fn ask(app: &App, body: &[u8]) -> Result<Json, Failure> {
     Ok(answer)
 }
 
-/// Those that could not be counted in time are all meant.
-fn limit(plan: &Plan, most: u64) -> Option<u64> {
-    plan.number.map(|_| most)
-}
-
 /// Carries an act out, and logs it.
 pub fn carry_out(app: &App, request: &Request, body: &[u8]) -> Result<Json, Failure> {
     let asked = Asked::read(body)?;
@@ -185,9 +179,8 @@ pub fn carry_out(app: &App, request: &Request, body: &[u8]) -> Result<Json, Fail
 
 fn run(app: &App, asked: &Asked) -> Result<Json, Failure> {
     let act = asked.act()?;
-    let plan = act.plan(&doing(app), &[], false)?;
-    let (mut lines, mut notes, mut number, mut rest) = (Vec::new(), Vec::new(), None, Map::new());
-    let doing = doing(app);
+    let plan = act.plan(&app.client, false)?;
+    let (mut lines, mut notes, mut number) = (Vec::new(), Vec::new(), None);
     notes.extend(plan.refused.iter().chain(&plan.missing).map(ToString::to_string));
     for (queue, _) in &plan.queues {
         let most = match &asked.most {
@@ -196,11 +189,7 @@ fn run(app: &App, asked: &Asked) -> Result<Json, Failure> {
             Some(most) => most.get(&queue.to_string()).copied().flatten().unwrap_or(u64::MAX),
             None => u64::MAX,
         };
-        if doing.until.is_some_and(|until| Instant::now() >= until) {
-            rest.insert(queue.to_string(), json!(most));
-            continue;
-        }
-        let report = match act.run(&doing, queue, most) {
+        let report = match act.run(&app.client, queue, most) {
             Ok(report) => report,
             Err(failure) if plan.is_of_several && !failure.is_of_any_queue() => {
                 notes.push(failure.of(queue).to_string());
@@ -208,26 +197,14 @@ fn run(app: &App, asked: &Asked) -> Result<Json, Failure> {
             }
             Err(failure) => return Err(failure.about(Some(&queue.to_string())).of_write()),
         };
-        if let Some(changed) = report.number {
-            number = Some(number.unwrap_or(0) + changed);
-            if report.has_more {
-                rest.insert(
-                    queue.to_string(),
-                    json!(if most == u64::MAX { None } else { Some(most.saturating_sub(changed)) }),
-                );
-            }
-        }
+        number = report.number.map(|changed| changed + number.unwrap_or(0)).or(number);
         let about = |text: String| if plan.is_of_several { format!("{queue}: {text}") } else { text };
         lines.extend(report.lines.into_iter().map(|(text, _)| about(text)));
         notes.extend(report.notes);
         // So that it is listed, or no longer.
         _ = app.board.look(queue.as_bytes());
     }
-    Ok(json!({ "done": act.done(), "number": number, "lines": lines, "notes": notes, "rest": rest }))
-}
-
-fn doing(app: &App) -> Doing<'_> {
-    Doing { client: &app.client, until: Some(Instant::now() + WITHIN) }
+    Ok(json!({ "done": act.done(), "number": number, "lines": lines, "notes": notes }))
 }
 
 /// A line on standard error for each request that changes something: when, from where, what, and the outcome. A proxy says in
@@ -242,6 +219,5 @@ fn log(request: &Request, command: &str, done: &Result<Json, Failure>) {
         Err(failure) => format!("failed: {failure}"),
     };
     let line = format!("{} {}{client}: {command}: {outcome}", instant(now_ms()), request.peer.ip());
-    // The change was made, also if nobody reads the log.
-    let _ = writeln!(io::stderr(), "dqctl: {}", visible(&line));
+    say!("dqctl: {}", visible(&line));
 }

@@ -207,14 +207,8 @@ async function ask(button) {
   }
 
   async function carryOut(wanted) {
-    let [most, number, result] = [answer.most, 0, null];
-    do {
-      result = await post("do", { ...wanted, most });
-      number += result.number ?? 0;
-      most = result.rest;
-      yes.textContent = `${number} ${result.done}…`;
-    } while (Object.keys(most).length > 0);
-    say([result.number === null ? result.lines.join(", ") : `${number} ${result.done}`, ...result.notes].filter(Boolean).join(". "));
+    const { number, done: verb, lines, notes } = await post("do", { ...wanted, most: answer.most });
+    say([number === null ? lines.join(", ") : `${number} ${verb}`, ...notes].filter(Boolean).join(". "));
   }
 
   async function submit(event) {
