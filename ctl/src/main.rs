@@ -28,7 +28,7 @@ mod top;
 mod web;
 mod work;
 
-use clap::FromArgMatches;
+use clap::{CommandFactory, FromArgMatches};
 use cli::{Act, Cli, Command, InfoArgs, LsArgs};
 use dq_client::blocking::Client;
 use output::Output;
@@ -36,11 +36,7 @@ use server::failure::{Failure, Outcome};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if std::env::args_os().len() <= 1 {
-        say!("{}", cli::overview());
-        return Failure::usage("").code();
-    }
-    let parsed = cli::command().try_get_matches();
+    let parsed = Cli::command().try_get_matches();
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, cli::queue_of(&matches))));
     let outcome = match parsed {
         Ok((cli, queue)) => run(cli).map_err(|failure| failure.about(queue.as_deref())),
@@ -74,7 +70,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     let is_write = cli.command.is_write();
     let is_from_file = matches!(cli.command, Command::Load(_) | Command::Import(_));
     execute(&client, cli.command, &output).map_err(|failure| {
-        let failure = board::names::of_server(failure, &client);
+        let failure = if failure.lacks_module() { board::names::of_server(failure, &client) } else { failure };
         let failure = if is_from_file { failure } else { failure.of_command_line() };
         if is_write {
             failure.of_write()

@@ -33,19 +33,24 @@ pub struct Sample {
 
 impl Sample {
     /// From the fields of `DQ.INFO`.
-    pub fn of_queue(info: &Fields) -> Sample {
+    pub fn of(info: &Fields) -> Sample {
         let number = |name: &str| info.int(name).unwrap_or(0);
-        Sample::of(number, number)
-    }
-
-    /// From a count by its name, and a total by its name.
-    pub fn of(count: impl Fn(&str) -> i64, total: impl Fn(&str) -> i64) -> Sample {
         Sample {
             at: now_ms(),
-            counts: ["ready", "delayed", "inflight", "dead"].map(count),
-            totals: [total("pushed"), total("delivered"), total("acked") + total("forwarded")],
+            counts: ["ready", "delayed", "inflight", "dead"].map(number),
+            totals: [number("pushed"), number("delivered"), number("acked") + number("forwarded")],
             times: Times::default(),
         }
+    }
+
+    /// The counts and totals of several queues together.
+    pub fn sum<'a>(all: impl Iterator<Item = &'a Sample>) -> Sample {
+        let mut sum = Sample::of(&Fields::default());
+        for one in all {
+            sum.counts.iter_mut().zip(one.counts).for_each(|(sum, count)| *sum += count);
+            sum.totals.iter_mut().zip(one.totals).for_each(|(sum, total)| *sum += total);
+        }
+        sum
     }
 }
 
@@ -98,6 +103,10 @@ impl History {
         (rate >= 0.0).then_some(rate)
     }
 
+    pub fn latest(&self) -> Option<&Sample> {
+        self.latest.as_ref()
+    }
+
     /// All samples, the oldest first. Between samples that are `least` ms apart, `None` is an instant at which a server could not be
     /// read.
     pub fn samples(&self, interruptions: &VecDeque<i64>, least: i64) -> Vec<(i64, Option<Sample>)> {
@@ -124,8 +133,7 @@ mod tests {
     use super::{History, Sample, HOUR};
 
     fn sample(at: i64, pushed: i64) -> Sample {
-        let total = |name: &str| if name == "pushed" { pushed } else { 0 };
-        Sample { at, ..Sample::of(|_| 1, total) }
+        Sample { at, totals: [pushed, 0, 0], ..Sample::of(&crate::server::reply::Fields::default()) }
     }
 
     #[test]

@@ -199,26 +199,20 @@ pub fn meaning(name: &str, number: i64) -> Option<&'static str> {
 }
 
 /// Settings that are lengths of time in ms.
-pub const TIMES: [&str; 11] = [
-    "lease",
-    "maxlease",
-    "delay",
-    "ttl",
-    "backoff-base",
-    "backoff-max",
-    "rate-period",
-    "grouprate-period",
-    "deadttl",
-    "dedupe",
-    "retain",
-];
+const TIMES: &str =
+    "lease maxlease delay ttl backoff-base backoff-max rate-period grouprate-period deadttl dedupe retain";
+
+/// Whether a setting is a length of time in ms.
+pub fn is_time(name: &str) -> bool {
+    TIMES.split(' ').any(|time| time == name)
+}
 
 /// A setting of a queue as a person reads it.
 pub fn setting(settings: &Fields, name: &str) -> String {
     match settings.int(name) {
         Some(number) => match meaning(name, number) {
             Some(words) => words.to_owned(),
-            None if TIMES.contains(&name) => exact(settings.number(name)),
+            None if is_time(name) => exact(settings.number(name)),
             None => separated(number),
         },
         None => settings.text(name),

@@ -8,7 +8,6 @@ pub mod batches;
 pub mod condition;
 pub mod consumers;
 pub mod dead;
-pub mod first;
 pub mod groups;
 pub mod history;
 pub mod latency;
@@ -108,16 +107,15 @@ impl Board {
         Board { client, pattern, memory, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Refreshes it in the background for as long as the process runs. `all` reads the counts of all queues together.
-    pub fn start(self: &Arc<Board>, all: impl Fn(&Client) -> Option<Sample> + Send + 'static) -> Result<(), Failure> {
-        let board = Arc::clone(self);
-        let mut next = Instant::now();
+    /// Refreshes it in the background for as long as the process runs.
+    pub fn start(self: &Arc<Board>) -> Result<(), Failure> {
+        let (board, mut next) = (Arc::clone(self), Instant::now());
         thread::Builder::new().name("dq-board".to_owned()).spawn(move || loop {
+            let is_lost = board.refresh(&[]).is_err();
             if Instant::now() >= next {
-                board.look_at_all(all(&board.client));
+                board.sample();
                 next = Instant::now() + ALL_EVERY;
             }
-            let is_lost = board.refresh(&[]).is_err();
             if is_lost || !board.is_behind() {
                 thread::sleep(EVERY);
             }
@@ -184,17 +182,16 @@ impl Board {
         Some(read(history, &state.interruptions))
     }
 
-    /// Notes the counts of all queues together; `None`: some could not be read, because a server is down or loading.
-    pub fn look_at_all(&self, sample: Option<Sample>) {
-        let (mut state, now) = (self.lock(), now_ms());
-        match sample {
-            Some(sample) => _ = state.all.add(sample, HOUR),
-            None if state.interruptions.back().is_none_or(|last| now - last >= APART) => {
-                state.interruptions.push_back(now);
-                let excess = state.interruptions.len().saturating_sub(HOUR);
-                state.interruptions.drain(..excess);
-            }
-            None => {}
+    /// Notes the counts of all queues together, or that some could not be read, because a server is down or loading.
+    fn sample(&self) {
+        let mut state = self.lock();
+        if state.about.lost.is_some() || state.about.missing.is_some() {
+            state.interruptions.push_back(now_ms());
+            let excess = state.interruptions.len().saturating_sub(HOUR);
+            state.interruptions.drain(..excess);
+        } else if state.about.is_read {
+            let sum = Sample::sum(state.rows.values().filter_map(|row| row.history.latest()));
+            state.all.add(sum, HOUR);
         }
     }
 

@@ -11,22 +11,13 @@ const TYPE: &str = "DQ--queue";
 /// How many keys the server looks at in one step, so that each step is short.
 const PAGE: u32 = 1000;
 
-/// The names of the queues, sorted; at most `limit` of them.
-pub fn find(client: &Client, pattern: Option<&str>, limit: usize) -> Result<Vec<Vec<u8>>, Failure> {
-    let mut names = BTreeSet::new();
-    for server in client.servers()? {
-        find_on(client, &server, pattern, limit, &mut names)?;
-    }
-    Ok(names.into_iter().take(limit).collect())
-}
-
 /// The names of the queues on the servers of a cluster that answer, and why those of the others are missing. It is a failure
 /// if none answers.
 pub fn find_reachable(client: &Client, pattern: Option<&str>) -> Result<(Vec<Vec<u8>>, Option<Failure>), Failure> {
     let (mut names, mut silent, mut last) = (BTreeSet::new(), Vec::new(), None);
     let servers = client.servers()?;
     for server in &servers {
-        if let Err(failure) = find_on(client, server, pattern, usize::MAX, &mut names) {
+        if let Err(failure) = find_on(client, server, pattern, &mut names) {
             silent.push(server.to_string());
             last = Some(failure);
         }
@@ -57,7 +48,7 @@ pub fn check_any(client: &Client) -> Result<(), Error> {
 }
 
 /// The same for one server. Every user has the right to it.
-pub fn check_on(client: &Client, server: &Address) -> Result<(), Error> {
+fn check_on(client: &Client, server: &Address) -> Result<(), Error> {
     // Without its key, the command is refused, unless it does not exist.
     match client.call_on(server, &cmd("DQ.INFO")) {
         Ok(_) | Err(Error::Server(_) | Error::NoPermission(_)) => Ok(()),
@@ -68,21 +59,15 @@ pub fn check_on(client: &Client, server: &Address) -> Result<(), Error> {
 
 /// The same failure, which names the server that has not loaded the module, if that is the failure.
 pub fn of_server(failure: Failure, client: &Client) -> Failure {
-    if !failure.lacks_module() {
-        return failure;
-    }
-    match check(client) {
-        Err(error @ Error::NoModule(_)) => error.into(),
-        Ok(()) | Err(_) => failure,
-    }
+    let lacking = check(client).err().filter(|error| matches!(error, Error::NoModule(_)));
+    lacking.map_or(failure, Failure::from)
 }
 
-/// Adds the names of the queues of one server, until there are `limit` names.
-pub fn find_on(
+/// Adds the names of the queues of one server.
+fn find_on(
     client: &Client,
     server: &Address,
     pattern: Option<&str>,
-    limit: usize,
     names: &mut BTreeSet<Vec<u8>>,
 ) -> Result<(), Failure> {
     check_on(client, server)?;
@@ -101,7 +86,7 @@ pub fn find_on(
             }
         }
         cursor = next;
-        if cursor == b"0" || names.len() >= limit {
+        if cursor == b"0" {
             return Ok(());
         }
     }

@@ -96,7 +96,7 @@ impl Row {
         self.conditions = Condition::of(info, self.letters == Some(true));
         self.trouble = Trouble::of(info, &self.conditions);
         (self.status, self.read) = (Status::Known, Some(Instant::now()));
-        self.history.add(Sample::of_queue(info), most)
+        self.history.add(Sample::of(info), most)
     }
 }
 

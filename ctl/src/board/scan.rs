@@ -3,7 +3,7 @@
 use crate::server::failure::Failure;
 use crate::server::reply::{self, Fields};
 use dq_client::blocking::Client;
-use dq_client::{cmd, Resend, Value};
+use dq_client::{cmd, Error, Resend, Value};
 use std::ops::ControlFlow;
 
 /// The most messages that one step looks at.
@@ -57,6 +57,21 @@ pub fn pages_from(
     }
 }
 
+/// The first messages of a state: at most `most`, and fewer if those of the queue are large, so that about so many bytes are read.
+/// `info` are the fields of `DQ.INFO`.
+pub fn first(
+    client: &Client,
+    queue: &[u8],
+    state: &str,
+    info: &Fields,
+    (most, bytes): (u64, u64),
+) -> Result<Vec<Fields>, Error> {
+    let count = (bytes / Size::of(info).average()).clamp(1, most);
+    let reply = client.call(cmd("DQ.PEEK").arg(queue).arg(state).arg("COUNT").arg(count), Resend::Harmless)?;
+    let messages = reply::list(reply).and_then(|all| all.into_iter().map(Fields::read).collect::<Result<Vec<_>, _>>());
+    Ok(messages.map_err(|failure| Error::Protocol(failure.to_string()))?.into_iter().flatten().collect())
+}
+
 /// How large the messages are on average, so that a page does not exceed a batch by much.
 struct Size {
     messages: u64,
@@ -80,8 +95,11 @@ impl Size {
         self.bytes = self.bytes.saturating_add(payload as u64);
     }
 
+    fn average(&self) -> u64 {
+        self.bytes / self.messages + FIELDS
+    }
+
     fn page(&self) -> u64 {
-        let average = self.bytes / self.messages + FIELDS;
-        (PAGE_BYTES / average).clamp(1, PAGE)
+        (PAGE_BYTES / self.average()).clamp(1, PAGE)
     }
 }

@@ -8,63 +8,36 @@ use crate::server::reply::Fields;
 pub struct Trouble {
     /// The worst level of its conditions; `None` if all is as it should be, or as the settings intend it.
     level: Option<Level>,
-    harm: Harm,
+    harm: u8,
     /// How many messages are concerned: those that wait, and the dead ones if they are the trouble.
     messages: i64,
-}
-
-/// From the least to the worst.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-enum Harm {
-    /// Messages wait, or nobody counts what is refused, as when somebody has closed a queue.
-    #[default]
-    Stuck,
-    /// Messages die, or nobody takes them, or whoever took them hangs.
-    Fails,
-    /// Messages are refused.
-    Refuses,
 }
 
 impl Trouble {
     /// The trouble of a queue with these conditions.
     pub fn of(info: &Fields, conditions: &[(Condition, Level)]) -> Trouble {
         let troubling = conditions.iter().filter(|(_, level)| *level > Level::Note);
-        let Some(level) = troubling.clone().map(|(_, level)| *level).max() else { return Trouble::default() };
-        let hangs = info.int("oldest-inflight").is_some_and(|age| age >= HELD);
-        let harm = troubling
-            .map(|(condition, level)| Harm::of(*condition, hangs || *level == Level::Bad))
-            .max()
-            .unwrap_or_default();
+        let number = |name: &str| info.int(name).unwrap_or(0);
+        let hangs = number("oldest-inflight") >= HELD;
+        // Messages are refused; they die, or nobody takes them, or whoever took them hangs; they wait.
+        let harm = |(condition, level): &(Condition, Level)| match condition {
+            Condition::Failing | Condition::Full => 2,
+            Condition::Unserved | Condition::Dying => 1,
+            Condition::Late | Condition::Occupied if hangs || *level == Level::Bad => 1,
+            _ => 0,
+        };
         let is_of_dead = |(condition, _): &(Condition, Level)| {
             matches!(condition, Condition::Failing | Condition::Dying | Condition::Dead)
         };
-        let number = |name: &str| info.int(name).unwrap_or(0);
+        let Some(level) = troubling.clone().map(|(_, level)| *level).max() else { return Trouble::default() };
         let dead = if conditions.iter().any(is_of_dead) { number("dead") } else { 0 };
+        let harm = troubling.map(harm).max().unwrap_or_default();
         Trouble { level: Some(level), harm, messages: number("ready") + dead }
     }
 
     /// Whether nothing is wrong.
     pub fn is_none(self) -> bool {
         self.level.is_none()
-    }
-}
-
-impl Harm {
-    /// `is_long`: consumers have held a message for long, or messages have waited for very long.
-    fn of(condition: Condition, is_long: bool) -> Harm {
-        match condition {
-            Condition::Late | Condition::Occupied if is_long => Harm::Fails,
-            Condition::Failing | Condition::Full => Harm::Refuses,
-            Condition::Unserved | Condition::Dying => Harm::Fails,
-            Condition::Late
-            | Condition::Paused
-            | Condition::Closed
-            | Condition::Held
-            | Condition::Occupied
-            | Condition::Limited
-            | Condition::Dead
-            | Condition::Letters => Harm::Stuck,
-        }
     }
 }
 

@@ -1,20 +1,13 @@
 //! The arguments of `dqctl completions` and `dqctl man`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap_complete::Shell;
 use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub struct CompletionsArgs {
     /// The shell
     pub shell: Shell,
-}
-
-/// The shells whose completions the manual describes.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Shell {
-    Bash,
-    Zsh,
-    Fish,
 }
 
 #[derive(Args, Debug)]

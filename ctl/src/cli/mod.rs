@@ -27,7 +27,7 @@ pub use dead::{among, DeadArgs, SelectArgs};
 pub use done::{AwaitArgs, CompleteArgs};
 pub use ls::LsArgs;
 pub use moving::{DumpArgs, End, ImportArgs, Kind, LoadArgs};
-pub use overview::{command, named, overview, queue_of};
+pub use overview::{named, queue_of};
 pub use push::{PushArgs, ScheduleArgs};
 pub use queue::{AlterArgs, CreateArgs, DeleteArgs, PromoteArgs, PurgeArgs};
 pub use settings::SettingsArgs;
@@ -62,7 +62,7 @@ Exit code 1 says that something critical or a warning was found. Notes and check
 
 /// Delay queues of Redis and Valkey: the daily commands of the module dq, and workers
 #[derive(Parser, Debug)]
-#[command(name = "dqctl", version, after_help = EXIT_CODES)]
+#[command(name = "dqctl", version, after_help = EXIT_CODES, arg_required_else_help = true)]
 pub struct Cli {
     #[command(flatten)]
     pub connection: Connection,
@@ -78,15 +78,6 @@ pub struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    #[command(flatten)]
-    Act(Act),
-    /// Run a command for each message, until SIGTERM
-    #[command(after_help = HANDLERS)]
-    Work(WorkArgs),
-    /// Serve metrics of all queues for Prometheus, until SIGTERM
-    Export(ExportArgs),
-    /// Serve a page that shows the queues in a browser, until SIGTERM
-    Web(WebArgs),
     /// Show a message with all its fields
     Get(GetArgs),
     /// List the first messages of each state, or of one state
@@ -113,16 +104,25 @@ pub enum Command {
     /// Find what is set up in a way that loses or delays messages
     #[command(after_help = FOUND)]
     Doctor(doctor::DoctorArgs),
-    /// Print a script that completes the commands and options of dqctl in a shell
-    Completions(generate::CompletionsArgs),
-    /// Write the manual pages of dqctl
-    Man(generate::ManArgs),
+    #[command(flatten)]
+    Act(Act),
+    /// Run a command for each message, until SIGTERM
+    #[command(after_help = HANDLERS)]
+    Work(WorkArgs),
+    /// Serve metrics of all queues for Prometheus, until SIGTERM
+    Export(ExportArgs),
+    /// Serve a page that shows the queues in a browser, until SIGTERM
+    Web(WebArgs),
     /// Write all messages of a queue, its settings and its schedules as JSON lines
     Dump(DumpArgs),
     /// Push what dqctl dump wrote
     Load(LoadArgs),
     /// Take over the messages of a sorted set, a list, a stream, or a queue of another library
     Import(ImportArgs),
+    /// Print a script that completes the commands and options of dqctl in a shell
+    Completions(generate::CompletionsArgs),
+    /// Write the manual pages of dqctl
+    Man(generate::ManArgs),
 }
 
 impl Command {

@@ -1,11 +1,10 @@
 //! `dqctl completions` and `dqctl man`: what is made from the definitions of the command line.
 
-use crate::cli;
-use crate::cli::generate::{CompletionsArgs, ManArgs, Shell};
+use crate::cli::generate::{CompletionsArgs, ManArgs};
+use crate::cli::Cli;
 use crate::output::Output;
 use crate::server::failure::{Failure, Outcome};
-use clap::Command;
-use clap_complete::shells::{Bash, Fish, Zsh};
+use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use std::fs;
 use std::path::Path;
@@ -13,12 +12,8 @@ use std::path::Path;
 const NAME: &str = "dqctl";
 
 pub fn completions(args: &CompletionsArgs, output: &Output) -> Result<Outcome, Failure> {
-    let (mut command, mut script) = (cli::command(), Vec::new());
-    match args.shell {
-        Shell::Bash => clap_complete::generate(Bash, &mut command, NAME, &mut script),
-        Shell::Zsh => clap_complete::generate(Zsh, &mut command, NAME, &mut script),
-        Shell::Fish => clap_complete::generate(Fish, &mut command, NAME, &mut script),
-    }
+    let (mut command, mut script) = (Cli::command(), Vec::new());
+    clap_complete::generate(args.shell, &mut command, NAME, &mut script);
     output.raw(&script)?;
     Ok(Outcome::Done)
 }
@@ -26,7 +21,7 @@ pub fn completions(args: &CompletionsArgs, output: &Output) -> Result<Outcome, F
 /// Writes `dqctl.1` and `dqctl-COMMAND.1` into a directory, or prints the first.
 pub fn man(args: &ManArgs, output: &Output) -> Result<Outcome, Failure> {
     // Its own page would say nothing.
-    let mut command = cli::command().disable_help_subcommand(true);
+    let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     let Some(dir) = &args.dir else {
         output.raw(&page(command)?)?;

@@ -5,7 +5,7 @@ use crate::board::condition::{Condition, Level};
 use crate::board::dead::frequent_cause;
 use crate::board::groups;
 use crate::board::latency::{at_most, TOLD};
-use crate::board::message::{meaning, setting, TIMES};
+use crate::board::message::{is_time, meaning, setting};
 use crate::cli::QueueArgs;
 use crate::output::Output;
 use crate::server::advice::{for_queue, tell};
@@ -81,7 +81,7 @@ pub fn value(info: &Fields, name: &str, output: &Output) -> String {
     match info.int(name) {
         Some(ms) if INSTANTS.contains(&name) => output.moment(ms),
         Some(_) if AGES.contains(&name) => span(info.number(name)),
-        Some(number) if !output.is_for_people() && !TIMES.contains(&name) => number.to_string(),
+        Some(number) if !output.is_for_people() && !is_time(name) => number.to_string(),
         Some(_) if !output.is_for_people() => exact(info.number(name)),
         _ => setting(info, name),
     }

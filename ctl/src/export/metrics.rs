@@ -128,7 +128,8 @@ impl Exporter {
         let ExportArgs { pattern, queues, max_queues, .. } = &self.args;
         let mut names = Vec::new();
         if queues.is_empty() || pattern.is_some() {
-            names = names::find(&self.client, pattern.as_deref(), max_queues.saturating_add(1))?;
+            let (found, missing) = names::find_reachable(&self.client, pattern.as_deref())?;
+            names = missing.map_or(Ok(found), Err)?;
         }
         let limited = names.len() > *max_queues;
         names.truncate(*max_queues);

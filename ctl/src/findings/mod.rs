@@ -22,7 +22,8 @@ use info::ServerInfo;
 
 /// What is found with the default limits, the most important first.
 pub fn examine(client: &Client) -> Result<Vec<Finding>, Failure> {
-    look(client, &DoctorArgs::default()).map(|(findings, _)| findings)
+    let args = DoctorArgs::unchanged().map_err(Failure::failed)?;
+    look(client, &args).map(|(findings, _)| findings)
 }
 
 pub fn doctor(client: &Client, args: &DoctorArgs, output: &Output) -> Result<Outcome, Failure> {

@@ -65,15 +65,6 @@ impl Line {
         };
         Line(self.0.into_iter().map(|(style, text)| (selected(style), text)).collect())
     }
-
-    /// The same line, if it is out of date. The cursor stays visible.
-    pub fn dimmed(self) -> Line {
-        let dimmed = |style| match style {
-            Style::Selected | Style::SelectedWarning | Style::SelectedBad => Style::Selected,
-            _ => Style::Dim,
-        };
-        Line(self.0.into_iter().map(|(style, text)| (dimmed(style), text)).collect())
-    }
 }
 
 /// The name of a queue, a message, a group or a consumer, as the command line takes that of a queue.

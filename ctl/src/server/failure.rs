@@ -3,6 +3,7 @@
 use crate::server::advice;
 use crate::text::number::messages;
 use crate::text::visible;
+use clap::error::ErrorKind;
 use dq_client::Error;
 use std::fmt::{self, Display};
 use std::io;
@@ -88,9 +89,9 @@ impl Failure {
 
     /// What `clap` says, in one line, with the command whose help explains it. Help and version are printed, which is not a failure.
     pub fn of_usage(error: &clap::Error, help: &str) -> Failure {
-        if !error.use_stderr() {
+        if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
             let _ = error.print();
-            return Failure::new("", 0);
+            return Failure::new("", u8::try_from(error.exit_code()).unwrap_or(USAGE));
         }
         let text = error.to_string();
         let mut line = String::new();

@@ -2,50 +2,33 @@
 
 use serde_json::value::RawValue;
 
-/// What is nested deeper is not indented: its lines would be mostly blank.
-const DEEPEST: usize = 30;
-const INDENT: &str = "  ";
-
 /// `None` if the text is no object and no array.
 pub fn indented(text: &str) -> Option<String> {
     let text = text.trim();
     if !text.starts_with(['{', '[']) || serde_json::from_str::<&RawValue>(text).is_err() {
         return None;
     }
-    let (mut out, mut depth, mut rest) = (String::with_capacity(2 * text.len()), 0_usize, text.chars().peekable());
-    let line = |out: &mut String, depth: usize| {
-        out.push('\n');
-        out.push_str(&INDENT.repeat(depth));
-    };
-    while let Some(c) = rest.next() {
+    let (mut out, mut depth, mut is_string, mut is_escaped) =
+        (String::with_capacity(2 * text.len()), 0_usize, false, false);
+    let line = |out: &mut String, depth: usize| out.push_str(&format!("\n{}", "  ".repeat(depth)));
+    for c in text.chars() {
         match c {
-            '"' => {
+            c if is_string => {
                 out.push(c);
-                let mut is_escaped = false;
-                for c in rest.by_ref() {
-                    out.push(c);
-                    if c == '"' && !is_escaped {
-                        break;
-                    }
-                    is_escaped = c == '\\' && !is_escaped;
-                }
+                is_string = c != '"' || is_escaped;
+                is_escaped = c == '\\' && !is_escaped;
             }
             '{' | '[' => {
                 out.push(c);
-                while rest.next_if(char::is_ascii_whitespace).is_some() {}
-                if let Some(end) = rest.next_if(|c| matches!(c, '}' | ']')) {
-                    out.push(end);
-                    continue;
-                }
                 depth += 1;
-                if depth > DEEPEST {
-                    return None;
-                }
                 line(&mut out, depth);
             }
             '}' | ']' => {
                 depth = depth.saturating_sub(1);
-                line(&mut out, depth);
+                match out.trim_end() {
+                    empty if empty.ends_with(['{', '[']) => out.truncate(empty.len()),
+                    _ => line(&mut out, depth),
+                }
                 out.push(c);
             }
             ',' => {
@@ -54,7 +37,10 @@ pub fn indented(text: &str) -> Option<String> {
             }
             ':' => out.push_str(": "),
             c if c.is_ascii_whitespace() => {}
-            c => out.push(c),
+            c => {
+                out.push(c);
+                is_string = c == '"';
+            }
         }
     }
     Some(out)
@@ -62,7 +48,7 @@ pub fn indented(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{indented, DEEPEST};
+    use super::indented;
 
     #[test]
     fn each_value_has_its_line_and_stays_as_it_is() {
@@ -84,6 +70,5 @@ mod tests {
         for other in ["", "12", "\"text\"", "{", "[1] x", "{a:1}"] {
             assert_eq!(indented(other), None, "{other}");
         }
-        assert_eq!(indented(&("[".repeat(DEEPEST + 2) + &"]".repeat(DEEPEST + 2))), None);
     }
 }

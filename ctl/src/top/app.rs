@@ -1,6 +1,6 @@
 //! The state of the screen, and what keys do to it.
 
-use super::cursor::{step, Cursor};
+use super::cursor::step;
 use super::findings::Findings;
 use super::list::List;
 use super::message::Message;
@@ -11,24 +11,6 @@ use crate::board::Board;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The keys, and what they do.
-pub const HELP: [(&str, &str); 14] = [
-    ("Up Down j k", "move"),
-    ("PageUp PageDown", "move by a screen"),
-    ("Home End g G", "go to the first or the last one"),
-    ("Enter Right", "open the queue, the message, or the queue of a finding"),
-    ("Esc Left", "go back; in the list of queues, forget the filter"),
-    ("/", "filter queues by their name, messages by id, error or payload"),
-    ("Tab", "in a queue: the next state; Shift-Tab: the one before"),
-    ("s", "in the list of queues: sort by the next column"),
-    ("1 to 9, 0", "sort by the column of this number; 0 is the tenth, the state"),
-    ("S", "sort in the opposite order"),
-    ("d", "what dqctl doctor finds; again: look again"),
-    ("?", "these keys"),
-    ("q Ctrl-C", "leave"),
-    ("", "top only looks: other commands change queues, and dqctl web"),
-];
 
 pub struct App {
     pub board: Arc<Board>,
@@ -48,7 +30,6 @@ pub enum Page {
     Messages(Messages),
     Message(Message),
     Findings(Findings),
-    Help(Cursor),
 }
 
 /// What a key leads to.
@@ -77,7 +58,7 @@ impl App {
                 let asked = Asked::Message(page.queue.clone(), page.id.clone());
                 Wanted { queues: vec![page.queue.clone()], asked: Some(asked) }
             }
-            Some(Page::Findings(_) | Page::Help(_)) => Wanted::default(),
+            Some(Page::Findings(_)) => Wanted::default(),
         }
     }
 
@@ -130,8 +111,6 @@ impl App {
             (KeyCode::Char('q'), _) => return Next::Leave,
             (KeyCode::Esc | KeyCode::Left | KeyCode::Backspace, None) => self.list.filter.clear(),
             (KeyCode::Esc | KeyCode::Left | KeyCode::Backspace, Some(_)) => drop(self.pages.pop()),
-            (KeyCode::Char('?'), Some(Page::Help(_))) => drop(self.pages.pop()),
-            (KeyCode::Char('?'), _) => self.pages.push(Page::Help(Cursor::default())),
             (KeyCode::Char('d'), None) => {
                 self.pages.push(Page::Findings(Findings::default()));
                 return Next::Examine;
@@ -186,7 +165,6 @@ impl App {
             Some(Page::Messages(page)) => page.go(by),
             Some(Page::Message(page)) => page.go(by, self.height),
             Some(Page::Findings(page)) => page.go(by),
-            Some(Page::Help(cursor)) => cursor.go(by, HELP.len()),
         }
     }
 
@@ -196,7 +174,7 @@ impl App {
             None => self.list.selected().map(|queue| self.messages_of(queue.clone())),
             Some(Page::Findings(page)) => page.selected_queue().map(|queue| self.messages_of(queue)),
             Some(Page::Messages(page)) => page.selected().map(|id| Page::Message(Message::new(page.queue.clone(), id))),
-            Some(Page::Message(_) | Page::Help(_)) => None,
+            Some(Page::Message(_)) => None,
         };
         self.pages.extend(page);
     }

@@ -50,7 +50,7 @@ impl Messages {
     /// What must be read for a screen of this height.
     pub fn asked(&self, height: usize) -> Asked {
         let count = (self.cursor.place + height + 1).next_multiple_of(STEP);
-        let count = if self.filter.is_empty() { i64::try_from(count).unwrap_or(MESSAGES) } else { MESSAGES };
+        let count = if self.filter.is_empty() { count as u64 } else { MESSAGES };
         Asked::Messages(self.queue.clone(), self.state, count.min(MESSAGES))
     }
 

@@ -1,6 +1,6 @@
 //! Reads what the screen shows, in a thread of its own: a server that does not answer must not stop the keys.
 
-use crate::board::first::{self, Most};
+use crate::board::scan::first;
 use crate::board::Board;
 use crate::findings::{self, Finding};
 use crate::server::failure::Failure;
@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 /// How soon a server that cannot be read is asked again.
 const RETRY: Duration = Duration::from_secs(1);
 /// The most messages of a list, and about the most bytes of their payloads.
-pub const MESSAGES: i64 = 500;
-const BYTES: i64 = 4 * 1024 * 1024;
+pub const MESSAGES: u64 = 500;
+const BYTES: u64 = 4 * 1024 * 1024;
 
 /// What the screen shows, and so has to be read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -29,7 +29,7 @@ pub struct Wanted {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Asked {
     /// Of a queue the messages in a state, at most so many.
-    Messages(Vec<u8>, State, i64),
+    Messages(Vec<u8>, State, u64),
     /// Of a queue the message with an id.
     Message(Vec<u8>, Vec<u8>),
 }
@@ -99,9 +99,8 @@ impl Reader {
         match asked {
             None => {}
             Some(asked @ Asked::Messages(queue, state, count)) => {
-                let peek = cmd("DQ.PEEK").arg(queue).arg(state.as_str()).clone();
                 let info = self.board.rows(|rows| rows.get(queue).map(|row| row.info.clone())).unwrap_or_default();
-                let read = first::read(&self.client, &peek, &info, Most { messages: *count, bytes: BYTES });
+                let read = first(&self.client, queue, state.as_str(), &info, (*count, BYTES));
                 let read = match read {
                     Err(error) if error.is_transient() => return Err(error),
                     read => read.map_err(|error| Failure::of_read(error).to_string()),

@@ -1,10 +1,9 @@
 //! The screen as lines: a function of the state and of the size.
 
-use super::app::{App, Page, HELP};
-use super::cursor::Cursor;
+use super::app::{App, Page};
 use super::{list, message, messages};
 use crate::board::About;
-use crate::output::text::{left, paragraph, Line, Style};
+use crate::output::text::{paragraph, Line, Style};
 use crate::text::time::with_distance;
 use crate::text::time::{now_ms, span};
 use crate::text::visible;
@@ -24,17 +23,14 @@ pub fn screen(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         Some(Page::Messages(_)) => above.saturating_sub(messages::AROUND),
         Some(Page::Message(_)) => above.saturating_sub(message::AROUND),
         Some(Page::Findings(_)) => above / 2,
-        Some(Page::Help(_)) => above,
     };
     let mut lines = match app.pages.last_mut() {
         None => list::lines(&mut app.list, &app.board, &app.server, width, above),
         Some(Page::Messages(page)) => page.lines(&app.board, width, app.height),
         Some(Page::Message(page)) => page.lines(width, app.height),
         Some(Page::Findings(page)) => page.lines(width, above),
-        Some(Page::Help(cursor)) => help(cursor, above),
     };
     if let Some(age) = silence(app, &about) {
-        lines = lines.into_iter().map(Line::dimmed).collect();
         let mark = if about.lost.is_some() { "server lost" } else { "no answer" };
         if let Some(head) = lines.first_mut() {
             head.0.insert(0, (Style::Bad, format!("{mark}, {age} old  ")));
@@ -75,23 +71,13 @@ fn foot(app: &mut App, about: &About, width: usize) -> Vec<Line> {
         return lines;
     }
     let keys = match app.pages.last() {
-        None => "Enter open  / filter  s S sort  d doctor  ? keys  q leave",
-        Some(Page::Messages(_)) => "Enter open  Tab state  / filter  Esc back  ? keys  q leave",
-        Some(Page::Findings(_)) => "Enter open its queue  d look again  Esc back  ? keys  q leave",
-        Some(Page::Message(_) | Page::Help(_)) => "Up Down move  Esc back  q leave",
+        None => "Enter open  / filter  s S sort  d doctor  q leave",
+        Some(Page::Messages(_)) => "Enter open  Tab state  / filter  Esc back  q leave",
+        Some(Page::Findings(_)) => "Enter open its queue  d look again  Esc back  q leave",
+        Some(Page::Message(_)) => "Up Down move  Esc back  q leave",
     };
     lines.push(Line::new(Style::Dim, keys));
     lines
-}
-
-fn help(cursor: &mut Cursor, height: usize) -> Vec<Line> {
-    let window = cursor.window(HELP.len(), height);
-    let line = |(keys, what): &(&str, &str)| {
-        let mut line = Line::new(Style::Bold, left(keys, 17));
-        line.add(Style::Plain, *what);
-        line
-    };
-    HELP.get(window).unwrap_or_default().iter().map(line).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! What all requests share.
 
-use super::servers;
 use crate::board::history::{Sample, APART};
 use crate::board::{Board, Memory};
 use crate::findings::{self, Finding};
@@ -41,7 +40,7 @@ pub struct View {
 impl App {
     pub fn start(client: &Client, allow_writes: bool) -> Result<App, Failure> {
         let board = Arc::new(Board::new(client.clone(), None, Memory::Hour));
-        board.start(|client| servers::sample(&servers::read(client)))?;
+        board.start()?;
         let (asks, asked) = mpsc::sync_channel(1);
         let (examined, client) = (Arc::default(), client.clone());
         let app = App { client: client.clone(), allow_writes, board, asks, examined: Arc::clone(&examined) };
@@ -55,6 +54,15 @@ impl App {
         // If it has been asked already, it looks once for both.
         let _ = self.asks.try_send(());
         read(self.examined.lock().unwrap_or_else(PoisonError::into_inner).as_ref())
+    }
+
+    /// The servers, for the head of the page.
+    pub fn servers(&self) -> String {
+        match self.client.servers() {
+            Ok(servers) if self.client.is_cluster() => format!("Cluster of {} masters", servers.len()),
+            Ok(servers) => servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+            Err(_) => String::new(),
+        }
     }
 
     /// The history of a queue, or of all together, for charts.

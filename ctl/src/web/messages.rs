@@ -5,7 +5,6 @@ use super::html::{act, address, contains, named_link, of_queue, time};
 use super::overview::select;
 use super::params::Params;
 use crate::board::dead::{cause_of, error_of, pages, since, Among, Filter};
-use crate::board::first::{self, Most};
 use crate::board::message::{as_text, recurs, rule};
 use crate::board::row::Status;
 use crate::board::scan;
@@ -30,7 +29,7 @@ const STEP: usize = 50;
 const LISTED: usize = 50;
 /// How long one request reads, and about how many bytes of payloads.
 const READ: Duration = Duration::from_secs(4);
-const BYTES: i64 = 8 * 1024 * 1024;
+const BYTES: u64 = 8 * 1024 * 1024;
 /// What is kept and shown of a payload.
 const BEGINNING: usize = 240;
 /// The fields that a text is looked for in.
@@ -144,8 +143,7 @@ pub fn list(app: &App, queue: &[u8], info: &Fields, tab: &str, params: &Params) 
 
 /// The first messages of a state in the order of the server.
 fn peeked(app: &App, queue: &[u8], info: &Fields, state: &str, count: usize) -> Result<Found, Failure> {
-    let most = Most { messages: i64::try_from(count).unwrap_or(i64::MAX), bytes: BYTES };
-    let messages = first::read(&app.client, cmd("DQ.PEEK").arg(queue).arg(state), info, most)?;
+    let messages = scan::first(&app.client, queue, state, info, (count as u64, BYTES))?;
     Ok(Found { messages, number: info.number(state), ..Found::default() })
 }
 

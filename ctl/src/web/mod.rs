@@ -18,7 +18,6 @@ mod page;
 mod params;
 mod paths;
 mod queue;
-mod servers;
 
 use crate::cli::WebArgs;
 use crate::http;

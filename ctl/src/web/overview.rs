@@ -1,13 +1,14 @@
 //! All queues: what is wrong, how they develop, and a page of the list.
 
 use super::app::{App, Examined, View};
+use super::chart;
 use super::html::{act, address, advice, conditions, contains, queue_link, time};
 use super::params::Params;
-use super::{chart, servers};
 use crate::board::condition::{Condition, Level};
 use crate::board::dead::frequent_cause;
 use crate::board::row::{Row, Status};
 use crate::board::sort::Sort;
+use crate::board::{names, About};
 use crate::findings::{Finding, Found, Subject};
 use crate::server::failure::Failure;
 use crate::text::name::shown;
@@ -37,15 +38,12 @@ const NUMBERS: [(&str, &str); 7] = [
 ];
 
 pub fn overview(app: &App, params: &Params) -> Result<View, Failure> {
-    let sums = servers::read(&app.client);
-    app.board.look_at_all(servers::sample(&sums));
-    let samples = app.samples(None);
-    let about = app.board.about();
-    let (is_lost, alarms) = match sums {
-        Ok(sums) => (false, sums.failed.into_iter().map(|failed| format!("Counts are too low: {failed}")).collect()),
-        Err(failure) if about.read.is_none() => return Err(failure),
-        Err(failure) => (true, vec![format!("{failure}. What is shown was known before.")]),
+    let (samples, about) = (app.samples(None), app.board.about());
+    let lost = match names::check_any(&app.client) {
+        Err(error) if about.read.is_none() => return Err(Failure::of_read(error)),
+        checked => checked.err().map(Failure::of_read),
     };
+    let about = if lost.is_some() { about } else { app.board.wait()? };
     let body = html! {
         div.head {
             h1 { "Queues" }
@@ -54,10 +52,10 @@ pub fn overview(app: &App, params: &Params) -> Result<View, Failure> {
                 (several(params))
             }
         }
-        @for alarm in &alarms { p.alarm { (alarm) } }
+        @if let Some(lost) = &lost { p.alarm { (lost) ". What is shown was read " (time(about.read)) "." } }
         (findings(app))
         div.charts id="charts" { (chart::depths(&samples)) (chart::flows(&samples)) }
-        (list(app, params, is_lost)?)
+        (list(app, params, &about, lost.is_some())?)
     };
     Ok(View { title: "dq".to_owned(), body })
 }
@@ -114,10 +112,9 @@ fn finding(one: &Finding) -> Markup {
     }
 }
 
-fn list(app: &App, params: &Params, is_lost: bool) -> Result<Markup, Failure> {
+fn list(app: &App, params: &Params, known: &About, is_lost: bool) -> Result<Markup, Failure> {
     let (part, state, sort) = (params.bytes("contains").unwrap_or_default(), params.text("state"), params.text("sort"));
     let order = if ORDERS.contains(&sort.as_str()) { sort.as_str() } else { "trouble" };
-    let known = if is_lost { app.board.about() } else { app.board.wait()? };
     if !known.is_known {
         return Ok(html! { p { "Looking for queues…" } });
     }

@@ -2,7 +2,7 @@
 
 use super::app::{App, View};
 use super::params::Params;
-use super::{act, holders, message, messages, overview, queue, servers};
+use super::{act, holders, message, messages, overview, queue};
 use crate::http::{Request, Response};
 use crate::server::failure::Failure;
 use crate::text::time::now_ms;
@@ -64,7 +64,7 @@ fn view(app: &App, render: Render, params: &Params) -> Response {
             let mode = if app.allow_writes { "" } else { "read-only" };
             let page = html! {
                 (DOCTYPE) title { (title) }
-                body data-every=((took * SHARE).max(EVERY)) data-servers=(servers::names(&app.client)) data-mode=(mode) { (body) }
+                body data-every=((took * SHARE).max(EVERY)) data-servers=(app.servers()) data-mode=(mode) { (body) }
             };
             Response::new(200, "text/html; charset=utf-8", page.into_string())
         }

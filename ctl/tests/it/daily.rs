@@ -161,7 +161,7 @@ fn a_message_in_another_state_is_reported_with_it() {
     ok(&server, &["nack", "q", "held", "--no-count"]);
     server.ask(&["DQ.POP", "q", "LEASE", "600000"]);
     for (args, expected) in [
-        (&["bury", "q", "dead"][..], "the message dead of the queue q is dead already"),
+        (&["bury", "q", "dead"][..], "the message dead of the queue q is dead, and not alive"),
         (&["nack", "q", "dead"], "is dead, and not in flight"),
         (&["complete", "q", "late"], "the message late of the queue q is delayed, and not in flight"),
         (&["nack", "q", &receipt], "was delivered again, so this receipt is stale"),

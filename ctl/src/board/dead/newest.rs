@@ -2,24 +2,22 @@
 
 use super::cause_of;
 use crate::board::condition::RECENT;
-use crate::board::first::{self, Most};
+use crate::board::scan::first;
 use crate::server::reply::Fields;
 use crate::text::time::now_ms;
 use crate::text::visible;
 use dq_client::blocking::Client;
-use dq_client::cmd;
 use std::collections::BTreeMap;
 
 /// The most dead messages that are read, and about the most bytes of their payloads: a page shows many queues.
-const READ: i64 = 100;
-const BYTES: i64 = 128 * 1024;
+const READ: u64 = 100;
+const BYTES: u64 = 128 * 1024;
 
 /// The most frequent cause of the deaths of the last minutes, and of how many it is: `timeout (98 of the newest 100)`. `None` if none of
 /// these is dead still.
 pub fn frequent_cause(client: &Client, queue: &[u8], info: &Fields) -> Option<String> {
     let since = now_ms().saturating_sub(RECENT);
-    let peek = cmd("DQ.PEEK").arg(queue).arg("dead").clone();
-    let mut newest = first::read(client, &peek, info, Most { messages: READ, bytes: BYTES }).ok()?;
+    let mut newest = first(client, queue, "dead", info, (READ, BYTES)).ok()?;
     newest.retain(|message| message.int("died").is_some_and(|died| died > since));
     let mut causes = BTreeMap::<String, usize>::new();
     newest.iter().for_each(|message| *causes.entry(cause_of(message)).or_default() += 1);

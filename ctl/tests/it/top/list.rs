@@ -93,7 +93,7 @@ fn no_key_changes_anything() {
         top.press(&letters);
         top.press(ENTER);
     }
-    top.press("?");
-    top.until("top only looks");
+    top.press("\x1b[D");
+    top.until("Tab state");
     assert_eq!(server.ask(&["ACL", "LOG"]), dq_client::Value::Array(Vec::new()), "nothing was refused");
 }

@@ -17,9 +17,9 @@ fn a_lost_server_is_shown_and_recovers() {
     top.until("Last answer: 2");
     top.until("tried again each second");
     // Keys are answered meanwhile.
-    top.press("?");
-    top.until("top only looks");
-    top.press("?");
+    top.press("/");
+    top.until("Filter:");
+    top.press("\r");
     server.boot();
     ok(&server, &["push", "after", "x"]);
     top.until("after");
