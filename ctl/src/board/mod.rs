@@ -76,8 +76,6 @@ pub struct Board {
 #[derive(Default)]
 struct State {
     rows: Rows,
-    /// The queues that can be read, the one that was not read for longest first.
-    turn: VecDeque<Vec<u8>>,
     /// When queues are searched for again; `None`: now.
     search: Option<Instant>,
     about: About,
@@ -142,7 +140,7 @@ impl Board {
     /// Searches for queues and reads all of them.
     pub fn sweep(&self) -> Result<(), Failure> {
         self.noted(self.find().and_then(|()| {
-            let names: Vec<Vec<u8>> = self.lock().turn.iter().cloned().collect();
+            let names: Vec<Vec<u8>> = self.lock().rows.keys().cloned().collect();
             self.read_these(&names)
         }))
     }
@@ -216,13 +214,7 @@ impl Board {
             }
             is_found || missing.is_some()
         });
-        state.turn.retain(|name| names.contains(name));
-        let turn: HashSet<Vec<u8>> = state.turn.iter().cloned().collect();
-        // New ones have their turn first.
-        for name in names.into_iter().filter(|name| !turn.contains(*name)) {
-            state.turn.push_front(name.clone());
-            state.rows.entry(name.clone()).or_default();
-        }
+        names.into_iter().for_each(|name| drop(state.rows.entry(name.clone()).or_default()));
         if state.rows.len() > RINGS {
             let mut rows: Vec<&mut Row> = state.rows.values_mut().collect();
             rows.sort_by_key(|row| Reverse(row.looked));
@@ -234,26 +226,14 @@ impl Board {
         Ok(())
     }
 
-    /// Queues that nobody sees and that were not read for a while.
+    /// Queues that nobody sees, of those that were not read for a while the ones that were not for longest.
     fn take_turn(&self, seen: &[Vec<u8>]) -> Vec<Vec<u8>> {
-        let mut state = self.lock();
-        let state = &mut *state;
-        let age = Duration::from_millis(APART.unsigned_abs());
+        let (state, age) = (self.lock(), Duration::from_millis(APART.unsigned_abs()));
         let is_due = |row: &Row| row.status == Status::Unread || row.read.is_none_or(|at| at.elapsed() >= age);
-        let mut taken = Vec::new();
-        for _ in 0..state.turn.len() {
-            let Some(name) = state.turn.pop_front() else { break };
-            // One that has been deleted since has no row.
-            let Some(row) = state.rows.get(&name) else { continue };
-            if is_due(row) && !seen.contains(&name) {
-                taken.push(name.clone());
-            }
-            state.turn.push_back(name);
-            if taken.len() == SWEEP {
-                break;
-            }
-        }
-        taken
+        let mut due: Vec<_> = state.rows.iter().filter(|(name, row)| is_due(row) && !seen.contains(name)).collect();
+        due.retain(|(_, row)| row.status != Status::Lost);
+        due.sort_by_key(|(_, row)| row.read);
+        due.into_iter().take(SWEEP).map(|(name, _)| name.clone()).collect()
     }
 
     fn read_these(&self, names: &[Vec<u8>]) -> Result<(), Failure> {
@@ -347,7 +327,6 @@ pub mod tests {
     pub fn board(rows: Rows) -> Board {
         let board = Board::new(Client::open("redis://127.0.0.1:1").unwrap(), None, Memory::Rates);
         let mut state = board.lock();
-        state.turn = rows.keys().cloned().collect();
         state.rows = rows;
         state.about.is_known = true;
         drop(state);
@@ -358,11 +337,10 @@ pub mod tests {
     fn each_queue_that_nobody_sees_has_its_turn() {
         let names: Vec<Vec<u8>> = (0..SWEEP + 10).map(|number| format!("q{number:04}").into_bytes()).collect();
         let board = board(names.iter().map(|name| (name.clone(), Row::default())).collect());
-        board.lock().rows.remove(&names[1]);
         let seen = [names[0].clone()];
-        assert_eq!(board.take_turn(&seen), names[2..SWEEP + 2], "one is on the screen, and one was deleted");
-        board.lock().rows.insert(names[SWEEP + 2].clone(), Row::of(&[]));
-        assert_eq!(board.take_turn(&[])[..7], names[SWEEP + 3..], "one was read meanwhile");
+        assert_eq!(board.take_turn(&seen), names[1..=SWEEP], "one is on the screen");
+        names[1..=SWEEP].iter().for_each(|name| _ = board.lock().rows.insert(name.clone(), Row::of(&[])));
+        assert_eq!(board.take_turn(&seen), names[SWEEP + 1..], "the others were read meanwhile");
         board.lock().rows.values_mut().for_each(|row| *row = Row::of(&[]));
         assert!(board.take_turn(&[]).is_empty() && !board.is_behind(), "they were just read");
     }

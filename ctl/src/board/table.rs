@@ -4,7 +4,7 @@ use super::condition::Level;
 use super::row::{Row, Status};
 use super::sort::Named;
 use crate::output::text::Style;
-use crate::output::Column::{Name, Number, Spare, Text, Word};
+use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Cell, Column, Table};
 use crate::text::name::shown;
 use crate::text::number::separated;
@@ -13,11 +13,11 @@ use crate::text::time::span;
 pub const COLUMNS: &[Column] = &[
     Name("queue"),
     Number("ready"),
-    Spare("delayed"),
+    Number("delayed"),
     Number("inflight"),
     Number("dead"),
     Word("oldest"),
-    Spare("waiting"),
+    Number("waiting"),
     Text("state"),
 ];
 
@@ -25,13 +25,13 @@ pub const COLUMNS: &[Column] = &[
 pub const WATCHED: &[Column] = &[
     Name("queue"),
     Number("ready"),
-    Spare("delayed"),
+    Number("delayed"),
     Number("inflight"),
     Number("dead"),
     Word("oldest"),
     Number("in/s"),
     Number("out/s"),
-    Spare("waiting"),
+    Number("waiting"),
     Text("state"),
 ];
 
@@ -45,7 +45,7 @@ pub fn table<'a>(rows: impl IntoIterator<Item = Named<'a>>, columns: &'static [C
         let cells = columns.iter().map(|column| match column {
             Name(_) => Cell::from(shown(name)),
             Text(_) => state(row),
-            Number(column) | Spare(column) | Word(column) => cell(column, row),
+            Number(column) | Word(column) => cell(column, row),
             Column::Id(_) => Cell::from(String::new()),
         });
         table.styled(cells.collect());

@@ -1,6 +1,6 @@
 //! Reads the metrics of all queues, and of the timers of the servers.
 
-use super::text::Text;
+use super::text::{Metric, Text};
 use crate::board::names;
 use crate::cli::ExportArgs;
 use crate::server::failure::Failure;
@@ -13,8 +13,6 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-type Metric = (&'static str, &'static str, &'static str);
-
 const UP: Metric = ("dq_up", "gauge", "Whether the last reading reached all servers, and they have loaded the module.");
 const LIMITED: Metric = ("dq_queues_limited", "gauge", "Whether there are more queues than --max-queues.");
 const MESSAGES: Metric = ("dq_messages", "gauge", "Messages by state.");
@@ -22,11 +20,7 @@ const EVENTS: Metric = ("dq_events_total", "counter", "What has happened since t
 /// Fields of `DQ.INFO`, and the value of one unit of each. What is null counts as zero. One number for each queue: a label for
 /// each group or consumer could be millions.
 const FIELDS: [(&str, Metric, f64); 11] = [
-    (
-        "oldest-ready",
-        ("dq_oldest_ready_seconds", "gauge", "How long the oldest ready message has been due; 0: none."),
-        1e-3,
-    ),
+    ("oldest-ready", ("dq_oldest_ready_seconds", "gauge", "How long the oldest ready message is due; 0: none."), 1e-3),
     ("waiting-clients", ("dq_waiting_clients", "gauge", "Clients that are blocked on the queue."), 1.0),
     ("paused", ("dq_paused", "gauge", "Whether delivery is suspended."), 1.0),
     ("closed", ("dq_closed", "gauge", "Whether pushes are refused, as somebody asked."), 1.0),
@@ -36,11 +30,7 @@ const FIELDS: [(&str, Metric, f64); 11] = [
     ("blocked", ("dq_blocked_messages", "gauge", "Messages that are due and wait for their group."), 1.0),
     ("batches", ("dq_batches", "gauge", "Batches that have not ended."), 1.0),
     ("consumers", ("dq_consumers", "gauge", "Consumers that gave a name and hold messages."), 1.0),
-    (
-        "oldest-inflight",
-        ("dq_oldest_inflight_seconds", "gauge", "How long the oldest running delivery has lasted; 0: none."),
-        1e-3,
-    ),
+    ("oldest-inflight", ("dq_oldest_inflight_seconds", "gauge", "How long the oldest delivery lasts; 0: none."), 1e-3),
 ];
 /// Fields that say since when something fails, if it does.
 const FAILING: [(&str, Metric); 2] = [
@@ -48,8 +38,7 @@ const FAILING: [(&str, Metric); 2] = [
     ("deadforward-failing-since", ("dq_deadforward_failing", "gauge", "Whether dead messages cannot be forwarded.")),
 ];
 const NEXT_DUE: Metric = ("dq_next_due_timestamp_seconds", "gauge", "When the next delayed message is due.");
-const LATENESS: Metric =
-    ("dq_delivery_lateness_seconds", "histogram", "From when a message was due to its first delivery.");
+const LATENESS: Metric = ("dq_delivery_lateness_seconds", "histogram", "From the due time to the first delivery.");
 const RUN: Metric = ("dq_run_seconds", "histogram", "From a delivery to its ack.");
 
 /// The states of `DQ.INFO`. What a server does not have is left out.
@@ -91,17 +80,14 @@ impl Exporter {
     pub fn metrics(&self) -> String {
         // Held for the whole reading, so that many readers do not multiply the work of the server.
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut text = match self.read(&mut found) {
-            Ok(text) => text,
-            Err(failure) => {
-                say!("dqctl: {failure}");
-                *found = None;
-                let mut text = Text::default();
-                text.add(UP, "", 0.0);
-                return text.finish();
-            }
-        };
-        text.add(UP, "", 1.0);
+        let read = self.read(&mut found);
+        if let Err(failure) = &read {
+            say!("dqctl: {failure}");
+            *found = None;
+        }
+        let is_up = read.is_ok();
+        let mut text = read.unwrap_or_default();
+        text.add(UP, "", f64::from(u8::from(is_up)));
         text.finish()
     }
 
@@ -149,12 +135,8 @@ impl Exporter {
             let info = reply::text(&info).unwrap_or_default();
             let labels = labels(&[("server", &server.to_string())]);
             for (field, metric, unit) in TIMER {
-                let value =
-                    info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')?.trim().parse().ok());
-                if let Some(value) = value {
-                    let value: f64 = value;
-                    text.add(metric, &labels, value * unit);
-                }
+                let value = |line: &str| line.strip_prefix(field)?.strip_prefix(':')?.trim().parse::<f64>().ok();
+                info.lines().find_map(value).into_iter().for_each(|value| text.add(metric, &labels, value * unit));
             }
         }
         Ok(())

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// The name of a metric, its kind, and what it says.
+pub type Metric = (&'static str, &'static str, &'static str);
+
 /// Metrics, gathered queue by queue, and written metric by metric as the format wants it.
 #[derive(Default)]
 pub struct Text {
@@ -17,18 +20,12 @@ struct Family {
 
 impl Text {
     /// Adds a value. `labels` is what [`crate::text::labels`] returned.
-    pub fn add(&mut self, (name, kind, help): (&'static str, &'static str, &'static str), labels: &str, value: f64) {
-        self.line((name, kind, help), name, labels, value);
+    pub fn add(&mut self, metric: Metric, labels: &str, value: f64) {
+        self.line(metric, metric.0, labels, value);
     }
 
     /// Adds a line of a metric that has several names: those of a histogram.
-    pub fn line(
-        &mut self,
-        (name, kind, help): (&'static str, &'static str, &'static str),
-        line_name: &str,
-        labels: &str,
-        value: f64,
-    ) {
+    pub fn line(&mut self, (name, kind, help): Metric, line_name: &str, labels: &str, value: f64) {
         let family = self.families.entry(name).or_insert_with(|| Family { kind, help, lines: String::new() });
         let _ = writeln!(family.lines, "{line_name}{labels} {value}");
     }

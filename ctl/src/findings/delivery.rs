@@ -21,12 +21,12 @@ enum Cause {
 /// `None` if they have not, or if that is explained by a pause, forwarding or groups.
 fn cause(queue: &Queue) -> Result<Option<(Cause, u64)>, Failure> {
     let Some(age) = queue.since("oldest-ready", queue.limits.max_ready) else { return Ok(None) };
-    let is_forwarded = !matches!(queue.info.text("forward").as_str(), "" | "NONE");
+    let is_forwarded = !matches!(queue.row.info.text("forward").as_str(), "" | "NONE");
     let (ready, blocked) = (queue.number("ready"), queue.number("blocked"));
     if queue.has(Condition::Paused) || queue.has(Condition::Letters) || is_forwarded || blocked >= ready {
         return Ok(None);
     }
-    let is_taken = queue.info.int("last-delivery").is_some_and(|ago| ago < POLLED);
+    let is_taken = queue.row.info.int("last-delivery").is_some_and(|ago| ago < POLLED);
     if !is_taken && queue.number("waiting-clients") == 0 && queue.number("inflight") == 0 {
         return Ok(Some((Cause::Unserved, age)));
     }
@@ -35,14 +35,15 @@ fn cause(queue: &Queue) -> Result<Option<(Cause, u64)>, Failure> {
         return Ok(None);
     }
     let is_old = |name| queue.since(name, queue.limits.max_ready).is_some();
-    let is_stuck = is_old("oldest-inflight") && (queue.info.int("last-delivery").is_none() || is_old("last-delivery"));
+    let is_stuck =
+        is_old("oldest-inflight") && (queue.row.info.int("last-delivery").is_none() || is_old("last-delivery"));
     Ok(Some((if is_stuck { Cause::Stuck } else { Cause::Behind }, age)))
 }
 
 /// As severe as the condition that `dqctl ls` shows.
 fn severity(queue: &Queue) -> Severity {
     let waits = [Condition::Late, Condition::Unserved, Condition::Occupied].map(|condition| (condition, Level::Bad));
-    match waits.iter().any(|bad| queue.conditions.contains(bad)) {
+    match waits.iter().any(|bad| queue.row.conditions.contains(bad)) {
         true => Severity::Critical,
         false => Severity::Warning,
     }

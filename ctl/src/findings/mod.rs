@@ -9,8 +9,8 @@ mod queue;
 mod queues;
 mod servers;
 
-use crate::board::names;
 use crate::board::trouble::Trouble;
+use crate::board::{Board, Memory, Rows};
 use crate::cli::doctor::DoctorArgs;
 use crate::output::Output;
 use crate::server::failure::{Failure, Outcome};
@@ -19,6 +19,7 @@ use dq_client::{Address, Error};
 use finding::Findings;
 pub use finding::{Finding, Found, Severity, Subject};
 use info::ServerInfo;
+use queue::Queue;
 
 /// What is found with the default limits, the most important first.
 pub fn examine(client: &Client) -> Result<Vec<Finding>, Failure> {
@@ -97,9 +98,11 @@ fn look_at_queues(client: &Client, args: &DoctorArgs, findings: &mut Findings) -
 
 /// The queues of the servers that answer. Returns how many.
 fn look_at_each(client: &Client, args: &DoctorArgs, findings: &mut Findings) -> Result<usize, Failure> {
-    let (found, missing) = names::find_reachable(client, args.pattern.as_deref())?;
-    for name in &found {
-        queues::check(client, name, args, findings)?;
+    let board = Board::new(client.clone(), args.pattern.clone(), Memory::Fields);
+    board.sweep()?;
+    let rows = board.rows(Rows::clone);
+    for (name, row) in &rows {
+        queues::check(&Queue::new(client, name, row, args), findings)?;
     }
-    missing.map_or(Ok(found.len()), Err)
+    board.about().missing.map_or(Ok(rows.len()), |missing| Err(Failure::failed(missing)))
 }

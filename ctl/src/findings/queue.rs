@@ -1,11 +1,11 @@
 //! A queue as the checks look at it.
 
 use super::finding::{Found, Severity};
-use crate::board::condition::{Condition, Level};
+use crate::board::condition::Condition;
 use crate::board::groups::{self, Held};
+use crate::board::row::Row;
 use crate::cli::doctor::DoctorArgs;
 use crate::server::failure::Failure;
-use crate::server::reply::Fields;
 use crate::text::time::{exact, millis};
 use dq_client::blocking::Client;
 use std::cell::OnceCell;
@@ -17,35 +17,28 @@ pub type Looked = Result<Option<Found>, Failure>;
 pub struct Queue<'a> {
     pub client: &'a Client,
     pub name: &'a [u8],
-    pub info: Fields,
-    pub conditions: Vec<(Condition, Level)>,
+    pub row: &'a Row,
     pub limits: &'a DoctorArgs,
     groups: OnceCell<Vec<Held>>,
 }
 
 impl<'a> Queue<'a> {
-    pub fn new(
-        client: &'a Client,
-        name: &'a [u8],
-        info: Fields,
-        conditions: Vec<(Condition, Level)>,
-        limits: &'a DoctorArgs,
-    ) -> Queue<'a> {
-        Queue { client, name, info, conditions, limits, groups: OnceCell::new() }
+    pub fn new(client: &'a Client, name: &'a [u8], row: &'a Row, limits: &'a DoctorArgs) -> Queue<'a> {
+        Queue { client, name, row, limits, groups: OnceCell::new() }
     }
 
     pub fn number(&self, name: &str) -> i64 {
-        self.info.int(name).unwrap_or(0)
+        self.row.number(name)
     }
 
     /// A length of time that is at least `least`.
     pub fn since(&self, name: &str, least: Duration) -> Option<u64> {
-        let age = self.info.int(name).and_then(|age| u64::try_from(age).ok());
+        let age = self.row.info.int(name).and_then(|age| u64::try_from(age).ok());
         age.filter(|age| *age >= millis(least))
     }
 
     pub fn has(&self, wanted: Condition) -> bool {
-        self.conditions.iter().any(|(condition, _)| *condition == wanted)
+        self.row.has(wanted)
     }
 
     /// A limit that is worth trying if this one is too low.
@@ -62,7 +55,7 @@ impl<'a> Queue<'a> {
     /// The groups that hold messages back.
     pub fn groups(&self) -> Result<&[Held], Failure> {
         if self.groups.get().is_none() {
-            let _ = self.groups.set(groups::held(self.client, self.name, &self.info)?);
+            let _ = self.groups.set(groups::held(self.client, self.name, &self.row.info)?);
         }
         Ok(self.groups.get().map_or(&[], Vec::as_slice))
     }

@@ -5,15 +5,13 @@ use super::finding::{Findings, Severity, Subject};
 use super::queue::{one, Looked, Queue};
 use crate::board::condition::{moves_dead, Condition, Level};
 use crate::board::dead::{frequent_cause, target, target_in_words};
-use crate::board::trouble::Trouble;
-use crate::cli::doctor::DoctorArgs;
+use crate::board::row::Status;
 use crate::server::advice::quoted;
 use crate::server::failure::Failure;
-use crate::server::reply::{self, Fields};
+use crate::server::reply;
 use crate::text::name::shown;
 use crate::text::time::{exact, millis, now_ms, span};
-use dq_client::blocking::Client;
-use dq_client::{cmd, Error, Resend};
+use dq_client::{cmd, Resend};
 use std::time::Duration;
 use Severity::{Critical, Note, Warning};
 
@@ -37,24 +35,15 @@ const CHECKS: [Check; 13] = [
 ];
 
 /// Looks at one queue.
-pub fn check(client: &Client, name: &[u8], limits: &DoctorArgs, findings: &mut Findings) -> Result<(), Failure> {
-    let subject = Subject::Queue(name.to_vec());
-    let info = match client.call(cmd("DQ.INFO").arg(name), Resend::Harmless) {
-        Err(Error::NoPermission(_)) => {
-            findings.not_checked(&subject, "queues", "+dq.info, or the keys");
-            return Ok(());
-        }
-        // It was deleted or replaced since it was found.
-        Err(Error::WrongType(_)) => return Ok(()),
-        reply => Fields::read(reply?),
-    };
-    let Ok(Some(info)) = info else { return Ok(()) };
-    let conditions = Condition::read(client, name, &info);
-    let trouble = Trouble::of(&info, &conditions);
-    let queue = Queue::new(client, name, info, conditions, limits);
+pub fn check(queue: &Queue, findings: &mut Findings) -> Result<(), Failure> {
+    let subject = Subject::Queue(queue.name.to_vec());
+    if queue.row.status == Status::Denied {
+        findings.not_checked(&subject, "queues", "+dq.info, or the keys");
+        return Ok(());
+    }
     for (check, right, look) in CHECKS {
-        match look(&queue) {
-            Ok(found) => found.into_iter().for_each(|found| findings.add(&subject, check, found, trouble)),
+        match look(queue) {
+            Ok(found) => found.into_iter().for_each(|found| findings.add(&subject, check, found, queue.row.trouble)),
             Err(failure) if failure.is_denied() => findings.not_checked(&subject, check, right),
             Err(failure) => return Err(failure),
         }
@@ -83,7 +72,7 @@ fn closed(queue: &Queue) -> Looked {
     if queue.number("closed") == 0 {
         return Ok(None);
     }
-    let (severity, what) = match queue.info.int("closed-until") {
+    let (severity, what) = match queue.row.info.int("closed-until") {
         Some(_) => (Note, "it is closed for a time"),
         None => (Warning, "it is closed until it is resumed"),
     };
@@ -92,9 +81,9 @@ fn closed(queue: &Queue) -> Looked {
 }
 
 fn failing(queue: &Queue, name: &str, why: &str) -> Looked {
-    let Some(since) = queue.info.int(&format!("{name}-failing-since")) else { return Ok(None) };
+    let Some(since) = queue.row.info.int(&format!("{name}-failing-since")) else { return Ok(None) };
     let length = span(u64::try_from(now_ms().saturating_sub(since)).unwrap_or(0));
-    let (target, error) = (queue.info.text(name), queue.info.text(&format!("{name}-error")));
+    let (target, error) = (queue.row.info.text(name), queue.row.info.text(&format!("{name}-error")));
     // A restarted server counts from the beginning.
     let what = format!("its {} to {target} has failed for at least {length}: {error}", name.to_uppercase());
     let advice = format!("repair the target, or forward no more with dqctl alter QUEUE --{name} NONE");
@@ -111,7 +100,7 @@ fn expires(queue: &Queue) -> Looked {
 }
 
 fn paused(queue: &Queue) -> Looked {
-    let is_endless = queue.info.int("paused-until").is_none();
+    let is_endless = queue.row.info.int("paused-until").is_none();
     let until = if is_endless { "until it is resumed" } else { "for a time" };
     let (why, advice) = ("nothing is delivered", "resume it with dqctl resume QUEUE");
     match queue.since("oldest-ready", queue.limits.max_paused) {
@@ -131,9 +120,9 @@ fn dying(queue: &Queue) -> Looked {
         return Ok(None);
     }
     let lately = "messages have died in the last 10 minutes";
-    let (what, advice) = match target(&queue.info).filter(|_| moves_dead(&queue.info)) {
+    let (what, advice) = match target(&queue.row.info).filter(|_| moves_dead(&queue.row.info)) {
         None => {
-            let cause = frequent_cause(queue.client, queue.name, &queue.info);
+            let cause = frequent_cause(queue.client, queue.name, &queue.row.info);
             let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
             let what = format!("{lately}{cause}; it has {} dead", queue.number("dead"));
             (what, "look with dqctl dead QUEUE --by-error".to_owned())
@@ -144,7 +133,7 @@ fn dying(queue: &Queue) -> Looked {
                 "QUEUE" => format!("look with dqctl dead {name} --letters --by-error"),
                 _ => format!("look there: {name}"),
             };
-            (format!("{lately}, and are moved to {}", target_in_words(&queue.info).unwrap_or_default()), advice)
+            (format!("{lately}, and are moved to {}", target_in_words(&queue.row.info).unwrap_or_default()), advice)
         }
     };
     one(Warning, what, "they are not delivered again", advice)
@@ -160,7 +149,7 @@ fn dead(queue: &Queue) -> Looked {
             exact(millis(queue.limits.max_dead))
         );
         one(Warning, what, "nobody looks at them, and they take memory", advice)
-    } else if queue.conditions.contains(&(Condition::Dead, Level::Warning)) {
+    } else if queue.row.conditions.contains(&(Condition::Dead, Level::Warning)) {
         let advice = "redrive or cancel them; look with dqctl dead QUEUE --by-error";
         one(Warning, format!("it has {dead} dead, the newest {newest} ago"), "they are not delivered again", advice)
     } else {

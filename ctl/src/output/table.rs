@@ -9,12 +9,8 @@ use unicode_width::UnicodeWidthStr;
 const TEXT: usize = 60;
 /// To how many columns names, texts and ids are cut, one step after the other until all fit. Names come after texts, because
 /// they tell rows apart, and ids come last, because they are copied.
-const STEPS: [(usize, usize, usize); 7] =
-    [(40, 30, 40), (20, 30, 40), (20, 12, 40), (12, 12, 40), (8, 8, 40), (8, LEAST, 40), (8, LEAST, 8)];
-/// If rows do not fit with names and texts of so many columns, spare columns are left out.
-const ROOM: (usize, usize, usize) = (12, 8, 40);
-/// To how many columns texts are cut in favour of ids alone.
-const LEAST: usize = 1;
+const STEPS: [(usize, usize, usize); 6] =
+    [(40, 30, 40), (20, 30, 40), (20, 12, 40), (12, 12, 40), (8, 8, 40), (8, 8, 8)];
 /// Between two columns.
 const GAP: &str = "  ";
 
@@ -29,8 +25,6 @@ pub enum Column {
     Text(&'static str),
     /// Numbers.
     Number(&'static str),
-    /// Numbers that matter less than what would have to be cut for them: the last of these columns is left out first.
-    Spare(&'static str),
     /// Words, times and lengths of time, which are never cut.
     Word(&'static str),
 }
@@ -38,12 +32,9 @@ pub enum Column {
 impl Column {
     fn name(self) -> &'static str {
         match self {
-            Column::Name(name)
-            | Column::Id(name)
-            | Column::Text(name)
-            | Column::Number(name)
-            | Column::Spare(name)
-            | Column::Word(name) => name,
+            Column::Name(name) | Column::Id(name) | Column::Text(name) | Column::Number(name) | Column::Word(name) => {
+                name
+            }
         }
     }
 
@@ -53,7 +44,7 @@ impl Column {
             Column::Id(_) => Some(of_ids),
             Column::Name(_) => Some(of_names),
             Column::Text(_) => Some(of_texts),
-            Column::Number(_) | Column::Spare(_) | Column::Word(_) => None,
+            Column::Number(_) | Column::Word(_) => None,
         }
     }
 
@@ -66,7 +57,7 @@ impl Column {
         match self {
             Column::Name(_) | Column::Id(_) => cut_in_the_middle(cell, width),
             Column::Text(_) => cut(cell, width),
-            Column::Number(_) | Column::Spare(_) | Column::Word(_) => cell.to_owned(),
+            Column::Number(_) | Column::Word(_) => cell.to_owned(),
         }
     }
 }
@@ -141,15 +132,8 @@ impl Table {
         if excess(&widths(&columns), width) > 0 {
             columns.retain(|(_, cells)| !is_zero(cells));
         }
-        while excess(&least(&columns), width) > 0 {
-            let Some(spare) = columns.iter().rposition(|(column, _)| matches!(column, Column::Spare(_))) else { break };
-            columns.remove(spare);
-        }
         let mut widths = widths(&columns);
-        let kinds: Vec<Column> = columns.iter().map(|(column, _)| *column).collect();
-        let fewest: Vec<usize> = columns.iter().map(|(_, cells)| fewest(cells)).collect();
-        shrink(&kinds, &fewest, &mut widths, width);
-        shrink(&kinds, &vec![0; kinds.len()], &mut widths, width);
+        shrink(&columns, &mut widths, width);
         (0..=self.rows.len())
             .map(|number| {
                 let mut line = Line::default();
@@ -159,8 +143,7 @@ impl Table {
                     let Some(cell) = cells.get(number) else { continue };
                     let text = column.cut(cell, *width);
                     let fill = width.saturating_sub(text.width());
-                    let (before, after) =
-                        if matches!(column, Column::Number(_) | Column::Spare(_)) { (fill, 0) } else { (0, fill) };
+                    let (before, after) = if matches!(column, Column::Number(_)) { (fill, 0) } else { (0, fill) };
                     if text.is_empty() {
                         blanks += width + GAP.len();
                         continue;
@@ -180,15 +163,15 @@ impl Table {
 
 /// A cell as a terminal shows it.
 fn shown(column: Column, cell: &Cell) -> Cell {
-    let text = |text: &String| match column {
-        Column::Number(_) | Column::Spare(_) => separated(text),
-        Column::Name(_) | Column::Id(_) | Column::Text(_) | Column::Word(_) => visible(text),
-    };
+    let text = |text: &String| if matches!(column, Column::Number(_)) { separated(text) } else { visible(text) };
     Cell::new(cell.texts.iter().map(text).collect(), cell.style)
 }
 
+/// How many columns the cells need.
 fn widths(columns: &[(Column, Vec<Cell>)]) -> Vec<usize> {
-    columns.iter().map(|(column, cells)| natural(*column, cells)).collect()
+    let widest = |cells: &[Cell]| cells.iter().map(|cell| cell.text().width()).max().unwrap_or(0);
+    let most = |column: &Column| if matches!(column, Column::Text(_)) { TEXT } else { usize::MAX };
+    columns.iter().map(|(column, cells)| widest(cells).min(most(column))).collect()
 }
 
 /// By how much columns of these widths exceed a terminal.
@@ -199,49 +182,17 @@ fn excess(widths: &[usize], width: usize) -> usize {
 
 /// Whether a column says nothing but that there is nothing; its first cell is the heading.
 fn is_zero(cells: &[Cell]) -> bool {
-    cells.len() > 1 && cells.iter().skip(1).all(|cell| is_nothing(cell.text()))
+    cells.len() > 1 && cells.iter().skip(1).all(|cell| ["0", "0.0", "-"].contains(&cell.text()))
 }
 
-/// Whether a number says that there is nothing.
-pub fn is_nothing(number: &str) -> bool {
-    ["0", "0.0", "-"].contains(&number)
-}
-
-/// How many columns the cells of a column need.
-fn natural(column: Column, cells: &[Cell]) -> usize {
-    let widest = cells.iter().map(|cell| cell.text().width()).max().unwrap_or(0);
-    if matches!(column, Column::Text(_)) {
-        widest.min(TEXT)
-    } else {
-        widest
-    }
-}
-
-/// How many columns the shortest words of cells need that have several: before these are cut, all else is.
-fn fewest(cells: &[Cell]) -> usize {
-    let several = cells.iter().filter(|cell| cell.texts.len() > 1);
-    several.filter_map(|cell| cell.texts.last()).map(|text| text.width()).max().unwrap_or(0)
-}
-
-/// How many columns the cells need if names and texts have little [`ROOM`].
-fn least(columns: &[(Column, Vec<Cell>)]) -> Vec<usize> {
-    let least = |(column, cells): &(Column, Vec<Cell>)| {
-        let shortest = column.shortest(ROOM).map_or(usize::MAX, |shortest| shortest.max(fewest(cells)));
-        natural(*column, cells).min(shortest)
-    };
-    columns.iter().map(least).collect()
-}
-
-/// Makes the widest of the columns that can be cut narrower until all fit, or until none can be cut further: none to less than
-/// the `fewest` columns.
-fn shrink(columns: &[Column], fewest: &[usize], widths: &mut [usize], width: usize) {
+/// Makes the widest of the columns that can be cut narrower until all fit, or until none can be cut further.
+fn shrink(columns: &[(Column, Vec<Cell>)], widths: &mut [usize], width: usize) {
     let mut excess = excess(widths, width);
-    let has_ids = columns.iter().any(|column| matches!(column, Column::Id(_)));
-    for step in STEPS.into_iter().filter(|(_, of_texts, _)| has_ids || *of_texts > LEAST) {
+    for step in STEPS {
         while excess > 0 {
-            let cuttable = columns.iter().zip(fewest).zip(widths.iter_mut()).filter(|((column, fewest), width)| {
-                column.shortest(step).is_some_and(|shortest| **width > shortest.max(**fewest))
-            });
+            let pairs = columns.iter().zip(widths.iter_mut());
+            let cuttable =
+                pairs.filter(|((column, _), width)| column.shortest(step).is_some_and(|shortest| **width > shortest));
             let Some((_, widest)) = cuttable.max_by_key(|(_, width)| **width) else { break };
             *widest -= 1;
             excess -= 1;
@@ -329,29 +280,6 @@ mod tests {
         {
             let lines = lines(&table, width);
             assert!(lines[1].ends_with(end), "{width}: {lines:?}");
-        }
-    }
-
-    #[test]
-    fn spare_columns_and_names_give_way_to_the_shortest_words() {
-        const LIST: &[Column] =
-            &[Column::Name("queue"), Column::Spare("delayed"), Column::Spare("waiting"), Column::Text("state")];
-        let mut table = Table::new(LIST);
-        let mut row: Vec<Cell> = ["a-queue-of-mail:eu-west", "8", "4"].map(|text| Cell::from(text.to_owned())).into();
-        row.push(Cell::new(
-            ["forwarding fails, full", "forwarding fails +1", "fwd fails +1"].map(str::to_owned).into(),
-            Style::Bad,
-        ));
-        table.styled(row);
-        for (width, expected) in [
-            (65, "a-queue-of-mail:eu-west        8        4  forwarding fails, full"),
-            (44, "a-queu…-west        8        4  fwd fails +1"),
-            (43, "a-queue-of…l:eu-west        8  fwd fails +1"),
-            (26, "a-queu…-west  fwd fails +1"),
-            (24, "a-que…west  fwd fails +1"),
-            (20, "a-qu…est  fwd fails…"),
-        ] {
-            assert_eq!(lines(&table, width)[1], expected, "{width}");
         }
     }
 

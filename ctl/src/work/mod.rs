@@ -56,7 +56,7 @@ pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Res
         let listener = http::listen(address)?;
         let local = listener.local_addr()?.to_string();
         log.info("listening", &format!("listening on http://{local}"), json!({ "address": local }));
-        let (metrics, running) = (workers.metrics(), workers.running());
+        let (metrics, running) = (workers.metrics.clone(), workers.running.clone());
         http::serve(listener, move |path| match path {
             "/metrics" => Some(http::metrics(200, metrics_of(&metrics, &running))),
             "/healthz" => Some(http::health(health(&running))),

@@ -10,7 +10,8 @@ const ERROR_BYTES: usize = 960;
 pub struct Head {
     bytes: Vec<u8>,
     is_too_long: bool,
-    is_complete: bool,
+    /// Nothing more will be added.
+    pub is_complete: bool,
 }
 
 impl Head {
@@ -21,11 +22,6 @@ impl Head {
         } else {
             self.bytes.extend_from_slice(bytes);
         }
-    }
-
-    /// Nothing more will be added.
-    pub fn complete(&mut self) {
-        self.is_complete = true;
     }
 
     /// Everything that was added; `None` if that is not all, because a part of a result is not a result.
@@ -71,11 +67,11 @@ mod tests {
         head.add(&[1; 65_000]);
         head.add(&[2; 536]);
         assert_eq!(head.take(), None);
-        head.complete();
+        head.is_complete = true;
         assert_eq!(head.take().map(|bytes| bytes.len()), Some(RESULT_BYTES));
         let mut long = Head::default();
         (0..RESULT_BYTES / 256 + 2).for_each(|_| long.add(&[0; 256]));
-        long.complete();
+        long.is_complete = true;
         assert_eq!(long.take(), None);
     }
 

@@ -31,8 +31,7 @@ pub struct Process {
     ended: Receiver<()>,
     /// Is closed when nobody can write to its outputs any longer.
     closed: Receiver<()>,
-    tail: Arc<Mutex<Tail>>,
-    head: Arc<Mutex<Head>>,
+    written: Arc<Mutex<(Tail, Head)>>,
 }
 
 /// How a process has ended.
@@ -48,15 +47,12 @@ impl Process {
     /// Starts a process with the payload as its standard input.
     pub fn start(command: &mut Command, payload: &[u8]) -> io::Result<Process> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let mut child = command.spawn()?;
+        let child = command.spawn()?;
         let pid = Pid::from_child(&child);
         lock(&RUNNING).insert(pid.as_raw_pid());
-        let (tail, head) = (Arc::new(Mutex::new(Tail::default())), Arc::new(Mutex::new(Head::default())));
-        let (ended_sender, ended) = channel();
-        let (closed_sender, closed) = channel();
-        let watched = Process::watch(&mut child, payload, (pid, &tail, &head), (ended_sender, closed_sender));
-        let mut process = Process { child, pid, ended, closed, tail, head };
-        if let Err(error) = watched {
+        let ((end, ended), (open, closed)) = (channel(), channel());
+        let mut process = Process { child, pid, ended, closed, written: Arc::default() };
+        if let Err(error) = process.watch(payload, end, open) {
             // Without its threads it cannot be watched.
             process.kill_group();
             process.finish();
@@ -65,13 +61,9 @@ impl Process {
         Ok(process)
     }
 
-    fn watch(
-        child: &mut Child,
-        payload: &[u8],
-        (pid, tail, head): (Pid, &Arc<Mutex<Tail>>, &Arc<Mutex<Head>>),
-        (ended, closed): (Sender<()>, Sender<()>),
-    ) -> io::Result<()> {
-        if let Some(mut input) = child.stdin.take() {
+    /// `end` is closed when the process has ended, and `open` when nobody can write to its outputs any longer.
+    fn watch(&mut self, payload: &[u8], end: Sender<()>, open: Sender<()>) -> io::Result<()> {
+        if let Some(mut input) = self.child.stdin.take() {
             // A handler may ignore its input.
             if payload.len() <= PIPE {
                 let _ = input.write_all(payload);
@@ -80,34 +72,33 @@ impl Process {
                 thread::Builder::new().name("dq-stdin".to_owned()).spawn(move || input.write_all(&payload))?;
             }
         }
-        if let Some(errors) = child.stderr.take() {
-            let (tail, closed) = (Arc::clone(tail), closed.clone());
+        if let Some(errors) = self.child.stderr.take() {
+            let (written, open) = (Arc::clone(&self.written), open.clone());
             thread::Builder::new().name("dq-stderr".to_owned()).spawn(move || {
                 read(errors, |bytes| {
-                    lock(&tail).add(bytes);
+                    lock(&written).0.add(bytes);
                     let _ = io::stderr().write_all(bytes);
                 });
-                drop(closed);
+                drop(open);
             })?;
         }
-        if let Some(output) = child.stdout.take() {
-            let head = Arc::clone(head);
+        if let Some(output) = self.child.stdout.take() {
+            let written = Arc::clone(&self.written);
             thread::Builder::new().name("dq-stdout".to_owned()).spawn(move || {
                 let is_complete = read(output, |bytes| {
-                    lock(&head).add(bytes);
+                    lock(&written).1.add(bytes);
                     let mut own = io::stdout().lock();
                     let _ = own.write_all(bytes).and_then(|()| own.flush());
                 });
-                if is_complete {
-                    lock(&head).complete();
-                }
-                drop(closed);
+                lock(&written).1.is_complete = is_complete;
+                drop(open);
             })?;
         }
+        let pid = self.pid;
         thread::Builder::new().name("dq-wait".to_owned()).spawn(move || {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             while matches!(waitid(WaitId::Pid(pid), options), Err(Errno::INTR)) {}
-            let _ = ended.send(());
+            drop(end);
         })?;
         Ok(())
     }
@@ -130,7 +121,8 @@ impl Process {
         lock(&RUNNING).remove(&self.pid.as_raw_pid());
         let status = self.child.wait().unwrap_or_else(|_| ExitStatus::from_raw(-1));
         let _ = self.closed.recv_timeout(REST);
-        End { status, errors: lock(&self.tail).text(), output: lock(&self.head).take() }
+        let (tail, head) = &mut *lock(&self.written);
+        End { status, errors: tail.text(), output: head.take() }
     }
 }
 

@@ -46,10 +46,10 @@ impl Running {
 /// The workers of some queues.
 pub struct Workers {
     client: Client,
-    metrics: Metrics,
+    pub metrics: Metrics,
     notices: Sender<Notice>,
     log: Log,
-    running: Running,
+    pub running: Running,
     /// Workers that were asked to stop, until all of them have stopped.
     stoppers: Vec<Stopper>,
     /// How many of these have not stopped yet.
@@ -85,14 +85,6 @@ impl Workers {
             abandoned: 0,
             is_forced: false,
         }
-    }
-
-    pub fn metrics(&self) -> Metrics {
-        self.metrics.clone()
-    }
-
-    pub fn running(&self) -> Running {
-        self.running.clone()
     }
 
     /// Starts, changes and stops workers, so that they do these jobs and no others. If a job cannot be done, returns an error
