@@ -32,7 +32,7 @@ use clap::{CommandFactory, FromArgMatches};
 use cli::{Act, Cli, Command, InfoArgs, LsArgs};
 use dq_client::blocking::Client;
 use output::Output;
-use server::failure::{Failure, Outcome};
+use server::{Failure, Outcome};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -1,9 +1,8 @@
 //! The one place in which an act becomes a command of the server.
 
-use crate::cli::{Act, BatchArgs, PushArgs, ScheduleArgs};
-use crate::text::time::millis;
+use crate::cli::{Act, MessageArgs};
+use crate::text::{millis, unix_ms};
 use dq_client::{cmd, Cmd, Resend, State};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The messages that one command changes.
 #[derive(Clone, Copy)]
@@ -23,9 +22,35 @@ impl Act {
     pub fn command(&self, queue: &[u8], part: Part) -> Cmd {
         let ids: &[&[u8]] = if let Part::Ids(ids) = part { ids } else { &[] };
         match self {
-            Act::Push(args) => push(args, queue),
-            Act::Schedule(args) => schedule(args, queue),
-            Act::Batch(args) => batch(args, queue),
+            Act::Push(args) => named("DQ.PUSH", queue)
+                .arg(args.payload.as_ref().map_or(&[][..], |payload| &payload.0))
+                .option("ID", args.id.as_ref())
+                .number("DELAY", args.delay.map(millis))
+                .number("AT", args.at.map(unix_ms))
+                .flag("REPLACE", args.replace)
+                .number("MAXWAIT", args.max_wait.map(millis))
+                .flag("LATER", args.later)
+                .number("RETAIN", args.retain.map(millis))
+                .option("BATCH", args.batch.as_ref())
+                .message(&args.message),
+            Act::Schedule(args) => named("DQ.SCHEDULE", queue)
+                .args(&args.id)
+                .arg(args.payload.as_ref().map_or(&[][..], |payload| &payload.0))
+                .number("EVERY", args.every.map(millis))
+                .number("OFFSET", args.offset.map(millis))
+                .option("CRON", args.cron.as_ref())
+                .option("TZ", args.tz.as_ref())
+                .number("AT", args.at.map(unix_ms))
+                .number("UNTIL", args.until.map(unix_ms))
+                .number("TIMES", args.times)
+                .message(&args.message),
+            Act::Batch(args) => match (named("DQ.BATCH", queue).args(&args.name), &args.then) {
+                (command, None) => command.arg("CANCEL"),
+                (command, Some(then)) => {
+                    let command = command.arg("THEN").arg(&then.0).option("ID", args.id.as_ref());
+                    command.number("DELAY", args.delay.map(millis)).message(&args.message)
+                }
+            },
             Act::Release(args) => {
                 named("DQ.RELEASE", queue).arg(&args.consumer).count(part).flag("NOCOUNT", args.no_count)
             }
@@ -96,45 +121,6 @@ impl Act {
     }
 }
 
-fn push(args: &PushArgs, queue: &[u8]) -> Words {
-    let mut command = named("DQ.PUSH", queue)
-        .arg(args.payload.as_ref().map_or(&[][..], |payload| &payload.0))
-        .option("ID", args.id.as_ref())
-        .number("DELAY", args.delay.map(millis))
-        .number("AT", args.at.map(unix_ms))
-        .flag("REPLACE", args.replace)
-        .number("MAXWAIT", args.max_wait.map(millis))
-        .flag("LATER", args.later)
-        .number("RETAIN", args.retain.map(millis))
-        .option("BATCH", args.batch.as_ref());
-    args.message.write(&mut command.0);
-    command
-}
-
-fn schedule(args: &ScheduleArgs, queue: &[u8]) -> Words {
-    let mut command = named("DQ.SCHEDULE", queue)
-        .args(&args.id)
-        .arg(args.payload.as_ref().map_or(&[][..], |payload| &payload.0))
-        .number("EVERY", args.every.map(millis))
-        .number("OFFSET", args.offset.map(millis))
-        .option("CRON", args.cron.as_ref())
-        .option("TZ", args.tz.as_ref())
-        .number("AT", args.at.map(unix_ms))
-        .number("UNTIL", args.until.map(unix_ms))
-        .number("TIMES", args.times);
-    args.message.write(&mut command.0);
-    command
-}
-
-fn batch(args: &BatchArgs, queue: &[u8]) -> Words {
-    let command = named("DQ.BATCH", queue).args(&args.name);
-    let Some(then) = &args.then else { return command.arg("CANCEL") };
-    let mut command =
-        command.arg("THEN").arg(&then.0).option("ID", args.id.as_ref()).number("DELAY", args.delay.map(millis));
-    args.message.write(&mut command.0);
-    command
-}
-
 /// A command that is being written.
 struct Words(Cmd);
 
@@ -153,10 +139,7 @@ impl Words {
     }
 
     fn option(self, name: &str, value: Option<impl AsRef<[u8]>>) -> Words {
-        match value {
-            Some(value) => self.arg(name).arg(value),
-            None => self,
-        }
+        value.into_iter().fold(self, |command, value| command.arg(name).arg(value))
     }
 
     fn number(self, name: &str, value: Option<impl ToString>) -> Words {
@@ -164,11 +147,19 @@ impl Words {
     }
 
     fn flag(self, name: &str, is_set: bool) -> Words {
-        if is_set {
-            self.arg(name)
-        } else {
-            self
-        }
+        self.args(is_set.then_some(name))
+    }
+
+    /// What a message and the runs of a schedule have in common.
+    fn message(self, args: &MessageArgs) -> Words {
+        let headers = args.headers.iter().flat_map(|(name, value)| [name, value]);
+        self.number("PRIORITY", Some(args.priority).filter(|priority| *priority != 0))
+            .number("RETRIES", args.retries)
+            .number("LEASE", args.lease.map(millis))
+            .number("TTL", args.ttl.map(millis))
+            .option("GROUP", args.group.as_ref())
+            .number("HEADERS", Some(args.headers.len()).filter(|number| *number > 0))
+            .args(headers)
     }
 
     fn count(self, part: Part) -> Words {
@@ -180,13 +171,6 @@ impl Words {
 
     /// What is suspended or resumed of a queue.
     fn part(self, flow: &str, group: Option<&String>) -> Words {
-        match group {
-            Some(group) => self.arg("GROUP").arg(group),
-            None => self.arg(flow),
-        }
+        self.args(group.is_none().then_some(flow)).option("GROUP", group)
     }
-}
-
-fn unix_ms(at: SystemTime) -> u64 {
-    millis(at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO))
 }

@@ -6,13 +6,9 @@ use crate::board::dead::{is_older, pages, Among, Filter};
 use crate::board::message::recurs;
 use crate::board::scan;
 use crate::cli::{Act, PurgeArgs};
-use crate::server::failure::Failure;
-use crate::server::reply::{self, Fields};
-use crate::server::transfer::get_all;
-use crate::text::name::{MessageId, QueueName};
-use crate::text::time::now_ms;
-use dq_client::blocking::Client;
-use dq_client::{Raw, State};
+use crate::server::{get_all, reply, Failure, Fields};
+use crate::text::{now_ms, MessageId, QueueName};
+use dq_client::{blocking::Client, Raw, State};
 use std::ops::ControlFlow;
 
 impl Act {

@@ -1,12 +1,9 @@
 //! What becomes of dead letters that are sent back to the queue in which they died.
 
 use crate::board::dead::as_it_died;
-use crate::server::failure::Failure;
-use crate::server::reply::{self, text, unexpected};
-use crate::text::name::shown;
-use crate::text::number::messages;
-use dq_client::blocking::Client;
-use dq_client::{Error, Value};
+use crate::server::{reply, reply::text, reply::unexpected, Failure};
+use crate::text::{messages, shown};
+use dq_client::{blocking::Client, Error, Value};
 
 const RIGHTS: &str = "to send messages back, a user needs +eval +dq.get +dq.info +dq.push +dq.cancel for both queues";
 

@@ -10,16 +10,14 @@ mod question;
 mod steps;
 mod why;
 
-pub use why::{no_such_id, no_such_queue, where_the_dead_are};
+pub use why::{no_such_id, where_the_dead_are};
 
 use crate::board::dead::{Among, Filter};
 use crate::board::names;
 use crate::cli::{among, Act, BuryArgs, CancelArgs, ManyArgs, RedriveArgs};
-use crate::server::failure::{Failure, Outcome};
-use crate::server::reply;
-use crate::text::name::{MessageId, QueueName};
-use dq_client::blocking::Client;
-use dq_client::{Raw, State};
+use crate::server::{reply, Failure, Outcome};
+use crate::text::{MessageId, QueueName};
+use dq_client::{blocking::Client, Raw, State};
 use serde_json::Value as Json;
 use std::io::{self, IsTerminal, Read};
 use std::slice;

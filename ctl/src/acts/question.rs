@@ -3,11 +3,8 @@
 use super::{Meant, Plan};
 use crate::board::dead::older_than;
 use crate::cli::{Act, FlowArg};
-use crate::server::advice::dump_of_dead;
-use crate::text::name::{MessageId, QueueName};
-use crate::text::number::messages;
-use crate::text::number::separated;
-use crate::text::visible;
+use crate::server::dump_of_dead;
+use crate::text::{messages, separated, visible, MessageId, QueueName};
 
 /// How many queues or ids a question names.
 const NAMED: usize = 3;

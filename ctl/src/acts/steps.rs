@@ -4,21 +4,15 @@
 use super::command::Part;
 use super::count::{count_recurring, held};
 use super::letters::{refusal, Left};
-use super::why::{self, no_such_queue, why_not};
+use super::why::{self, why_not};
 use super::{Meant, Report};
 use crate::board::batches;
-use crate::board::dead::{pages, since, Among, Filter};
+use crate::board::dead::{pages, since, Filter};
 use crate::board::message::setting;
 use crate::cli::Act;
-use crate::server::failure::{Failure, Outcome};
-use crate::server::reply;
-use crate::server::reply::{int, text, unexpected, Fields};
-use crate::server::transfer::get_all;
-use crate::text::name::{shown, MessageId, QueueName};
-use crate::text::number::messages;
-use crate::text::time::{instant, now_ms};
-use dq_client::blocking::Client;
-use dq_client::{Cmd, State, Value};
+use crate::server::{get_all, reply, reply::int, reply::text, reply::unexpected, Failure, Fields, Outcome};
+use crate::text::{instant, messages, now_ms, shown, MessageId, QueueName};
+use dq_client::{blocking::Client, Cmd, Error, State, Value};
 use serde_json::{json, Map, Value as Json};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -30,149 +24,138 @@ const READ: usize = 1_000;
 const AGAIN: usize = 50;
 const DELETE_RIGHTS: &str = "to delete a queue, a user needs +eval +dq.info +unlink";
 
+/// An act on one queue, and how many messages it has changed.
+struct Steps<'a> {
+    act: &'a Act,
+    client: &'a Client,
+    queue: &'a QueueName,
+    name: &'a [u8],
+    left: Left,
+    total: u64,
+}
+
 impl Act {
     /// Changes at most so many messages of a queue.
     pub fn run(&self, client: &Client, queue: &QueueName, most: u64) -> Result<Report, Failure> {
-        let report = match self.meant() {
-            Meant::Queue => self.change_queue(client, queue)?,
-            Meant::Ids(ids) => return self.change_ids(client, queue, ids),
-            Meant::States(states) => self.change_states(client, queue, &states, most)?,
-            Meant::Selected(filter) => self.change_selected(client, queue, &filter, most)?,
-            Meant::Consumer(_) if most == 0 => Some(Report::of(0)),
-            Meant::Consumer(_) | Meant::Batch(_) => {
-                let has_batch = self.batch().is_some_and(|name| {
-                    batches::info(client, queue.as_bytes(), name.as_bytes()).is_ok_and(|found| found.is_some())
-                });
-                let most = most.min(self.limit());
-                let part = if most == u64::MAX { Part::Whole } else { Part::Count(most) };
-                let number = changed(&self.send(client, queue, part)?)?;
-                let exists = number > 0 || reply::info(client, queue.as_bytes())?.is_some();
-                exists.then(|| Report::of(number).ended(number > 0 || has_batch))
-            }
-        };
-        let Some(report) = report else { return Ok(Report::default().note(no_such_queue(queue))) };
+        let name = queue.as_bytes();
+        let mut steps = Steps { act: self, client, queue, name, left: Left::default(), total: 0 };
+        let report = steps.run(most);
+        let report = report.map_err(|failure| failure.after_change(steps.total, self.done()))?;
+        let Some(mut report) = report else { return Ok(Report::default().note(reply::no_such_queue(queue))) };
+        report.notes.extend(steps.left.notes());
         match (report.number, report.outcome) {
             (Some(0), Outcome::Nothing) => Ok(why::nothing(self, client, queue, report)),
             _ => Ok(report),
         }
     }
 
-    /// The batch that is cancelled.
-    fn batch(&self) -> Option<&str> {
-        match self.meant() {
-            Meant::Batch(name) => Some(name),
-            _ => None,
-        }
+    /// Whether letters are sent back, each by a script.
+    fn sends_back(&self) -> bool {
+        matches!(self, Act::Redrive(args) if args.letters)
+    }
+}
+
+impl Steps<'_> {
+    /// `None` if there is no such queue.
+    fn run(&mut self, most: u64) -> Result<Option<Report>, Failure> {
+        let exists = match self.act.meant() {
+            Meant::Queue => return self.change_queue(),
+            Meant::Ids(ids) => return self.change_ids(ids).map(Some),
+            Meant::States(states) => return self.change_states(&states, most),
+            Meant::Selected(filter) => self.change_selected(&filter, most)?,
+            Meant::Consumer(_) if most == 0 => true,
+            meant @ (Meant::Consumer(_) | Meant::Batch(_)) => {
+                let has_batch = match meant {
+                    Meant::Batch(batch) => batches::info(self.client, self.name, batch.as_bytes())?.is_some(),
+                    _ => false,
+                };
+                let most = most.min(self.act.limit());
+                self.total = changed(&self.send(if most == u64::MAX { Part::Whole } else { Part::Count(most) })?)?;
+                let exists = self.total > 0 || reply::info(self.client, self.name)?.is_some();
+                return Ok(exists.then(|| Report::of(self.total).ended(self.total > 0 || has_batch)));
+            }
+        };
+        Ok(exists.then(|| Report::of(self.total)))
     }
 
-    fn send(&self, client: &Client, queue: &QueueName, part: Part) -> Result<Value, Failure> {
-        let command = self.command(queue.as_bytes(), part);
-        client.call(&command, self.resend()).map_err(|error| match self {
+    fn send(&self, part: Part) -> Result<Value, Failure> {
+        let answer = self.client.call(&self.act.command(self.name, part), self.act.resend());
+        answer.map_err(|error| match self.act {
             Act::Delete(_) => Failure::of_script(error, DELETE_RIGHTS),
             _ => error.into(),
         })
     }
 
-    /// Changes messages one by one, so that it can be said which of them were left alone.
-    fn change_ids(&self, client: &Client, queue: &QueueName, ids: &[MessageId]) -> Result<Report, Failure> {
-        let (mut report, mut left, mut number) = (Report::default(), Left::default(), 0);
-        for id in ids {
-            let changed = self.change_id(client, queue, id, &mut left);
-            match changed.map_err(|failure| failure.after_change(number, self.done()))? {
-                Some(line) => {
-                    number += 1;
-                    report.lines.push(line);
-                }
-                None => report.notes.extend(why_not(self, client, queue, id)),
-            }
+    /// How many messages an answer about one says were changed.
+    fn count(&mut self, id: &[u8], answer: Result<Value, Error>) -> Result<u64, Failure> {
+        if !self.act.sends_back() {
+            return changed(&answer?);
         }
-        report.notes.extend(left.notes());
-        if matches!(self, Act::Redrive(_)) {
-            (report.number, report.lines) = (Some(number), Vec::new());
-        }
-        Ok(report.ended(number == ids.len() as u64))
+        let answer = answer.map_err(|error| refusal(self.client, self.name, id, error))?;
+        Ok(u64::from(self.left.count(&answer)?))
     }
 
-    /// What was done to a message; `None` if it was left alone.
-    fn change_id(
-        &self,
-        client: &Client,
-        queue: &QueueName,
-        id: &MessageId,
-        left: &mut Left,
-    ) -> Result<Option<(String, Json)>, Failure> {
-        if matches!(self, Act::Promote(_)) {
+    /// Changes messages one by one, so that it can be said which of them were left alone.
+    fn change_ids(&mut self, ids: &[MessageId]) -> Result<Report, Failure> {
+        let mut report = Report::default();
+        for id in ids {
             // The server would also give a new due time to one that is ready.
-            let found = reply::message(client, queue.as_bytes(), id.as_bytes())?;
-            if !found.is_some_and(|message| self.fits(&message)) {
-                return Ok(None);
+            let is_due = |message: Option<Fields>| !message.is_some_and(|message| self.act.fits(&message));
+            let answer = match self.act {
+                Act::Promote(_) if is_due(reply::message(self.client, self.name, id.as_bytes())?) => Ok(Value::Nil),
+                act => self.client.call(&act.command(self.name, Part::Ids(&[id.as_bytes()])), act.resend()),
+            };
+            let became = answer.as_ref().ok().and_then(text);
+            if self.count(id.as_bytes(), answer)? == 0 {
+                report.notes.extend(why_not(self.act, self.client, self.queue, id));
+                continue;
             }
+            self.total += 1;
+            report.lines.push(match (self.act, became) {
+                (Act::Nack(_), Some(state)) => (state.clone(), json!({ "id": id, "state": state })),
+                (Act::Bury(_), Some(was)) => (id.to_string(), json!({ "id": id, "was": was })),
+                _ => (id.to_string(), json!({ "id": id, self.act.done(): true })),
+            });
         }
-        let command = self.command(queue.as_bytes(), Part::Ids(&[id.as_bytes()]));
-        let answer = client.call(&command, self.resend());
-        if matches!(self, Act::Redrive(args) if args.letters) {
-            let answer = answer.map_err(|error| refusal(client, queue.as_bytes(), id.as_bytes(), error))?;
-            return Ok(left.count(&answer)?.then(|| (id.to_string(), Json::Null)));
+        if matches!(self.act, Act::Redrive(_)) {
+            (report.number, report.lines) = (Some(self.total), Vec::new());
         }
-        let answer = answer?;
-        Ok((changed(&answer)? > 0).then(|| match (self, text(&answer)) {
-            (Act::Nack(_), Some(state)) => (state.clone(), json!({ "id": id, "state": state })),
-            (Act::Bury(_), Some(was)) => (id.to_string(), json!({ "id": id, "was": was })),
-            _ => (id.to_string(), json!({ "id": id, self.done(): true })),
-        }))
+        Ok(report.ended(self.total == ids.len() as u64))
     }
 
     /// Sends commands until as many messages as are there now were changed. What comes later is left alone.
-    fn change_states(
-        &self,
-        client: &Client,
-        queue: &QueueName,
-        states: &[State],
-        most: u64,
-    ) -> Result<Option<Report>, Failure> {
-        let Some(info) = reply::info(client, queue.as_bytes())? else { return Ok(None) };
-        let limit = held(&info, states).min(most).min(self.limit());
-        let mut total = 0;
-        while total < limit {
-            let wanted = STEP.min(limit - total);
-            let step = self.send(client, queue, Part::Count(wanted)).and_then(|answer| changed(&answer));
-            let step = step.map_err(|failure| failure.after_change(total, self.done()))?;
-            total += step;
+    fn change_states(&mut self, states: &[State], most: u64) -> Result<Option<Report>, Failure> {
+        let Some(info) = reply::info(self.client, self.name)? else { return Ok(None) };
+        let limit = held(&info, states).min(most).min(self.act.limit());
+        while self.total < limit {
+            let wanted = STEP.min(limit - self.total);
+            let step = changed(&self.send(Part::Count(wanted))?)?;
+            self.total += step;
             if step < wanted {
                 break;
             }
         }
-        let mut report = Report::of(total);
-        if let (Act::Purge(args), 0) = (self, total) {
-            let recurring = count_recurring(client, queue.as_bytes(), &info, states).unwrap_or(0);
-            if recurring > 0 && !args.recurring {
-                let left = messages(recurring);
-                report = report.note(format!("left alone, because they recur: {left}; --recurring removes them too"));
+        let report = Report::of(self.total);
+        match self.act {
+            Act::Purge(args) if self.total == 0 && !args.recurring => {
+                let left = count_recurring(self.client, self.name, &info, states).unwrap_or(0);
+                let note =
+                    || format!("left alone, because they recur: {}; --recurring removes them too", messages(left));
+                Ok(Some(if left > 0 { report.note(note()) } else { report }))
             }
+            _ => Ok(Some(report)),
         }
-        Ok(Some(report))
     }
 
     /// Reads the messages, and changes those that are selected, page by page; or if only so many are meant, those that have been in their
-    /// state for longest, which are known only when all have been read.
-    fn change_selected(
-        &self,
-        client: &Client,
-        queue: &QueueName,
-        filter: &Filter,
-        most: u64,
-    ) -> Result<Option<Report>, Failure> {
-        let (mut left, mut total) = (Left::default(), 0);
-        let mut change = |ids: &[&[u8]]| {
-            let step = self.change_these(client, queue, ids, filter, &mut left, &mut total);
-            step.map_err(|failure| failure.after_change(total, self.done()))
-        };
+    /// state for longest, which are known only when all have been read. Returns whether the queue exists.
+    fn change_selected(&mut self, filter: &Filter, most: u64) -> Result<bool, Failure> {
         let most = usize::try_from(most.min(filter.oldest.map_or(u64::MAX, u64::from))).unwrap_or(usize::MAX);
         // By the instant, and among those of one instant in the order of the queue.
         let (mut oldest, mut number) = (BTreeSet::<(i64, u64, Vec<u8>)>::new(), 0);
-        let exists = pages(client, queue.as_bytes(), filter, |page| {
+        let exists = pages(self.client, self.name, filter, |page| {
             if most == usize::MAX {
-                change(&page.iter().map(|message| message.bytes("id")).collect::<Vec<_>>())?;
+                self.change_these(&page.iter().map(|message| message.bytes("id")).collect::<Vec<_>>(), filter)?;
                 return Ok(ControlFlow::Continue(()));
             }
             for message in page {
@@ -185,67 +168,64 @@ impl Act {
             Ok(ControlFlow::Continue(()))
         })?;
         let ids: Vec<&[u8]> = oldest.iter().map(|(_, _, id)| id.as_slice()).collect();
-        ids.chunks(READ).try_for_each(change)?;
-        let report = Report { notes: left.notes().collect(), ..Report::of(total) };
-        Ok(exists.then_some(report))
+        ids.chunks(READ).try_for_each(|ids| self.change_these(ids, filter))?;
+        Ok(exists)
     }
 
-    /// Changes those of some messages that are still meant, and adds how many those were.
-    fn change_these(
-        &self,
-        client: &Client,
-        queue: &QueueName,
-        ids: &[&[u8]],
-        filter: &Filter,
-        left: &mut Left,
-        total: &mut u64,
-    ) -> Result<(), Failure> {
-        let name = queue.as_bytes();
-        let is_letters = filter.among == Among::Letters && matches!(self, Act::Redrive(_));
+    /// Changes those of some messages that are still meant.
+    fn change_these(&mut self, ids: &[&[u8]], filter: &Filter) -> Result<(), Failure> {
         // The server redrives only what is dead. Others may have changed their state since they were read.
-        let ids =
-            if matches!(self, Act::Redrive(_)) { ids.to_vec() } else { still_selected(client, name, filter, ids)? };
-        if !self.is_one_by_one() {
+        let is_redrive = matches!(self.act, Act::Redrive(_));
+        let ids = if is_redrive { ids.to_vec() } else { self.still_selected(ids, filter)? };
+        if !self.act.is_one_by_one() {
             if !ids.is_empty() {
-                *total += changed(&self.send(client, queue, Part::Ids(&ids))?)?;
+                self.total += changed(&self.send(Part::Ids(&ids))?)?;
             }
             return Ok(());
         }
-        let commands: Vec<Cmd> = ids.iter().map(|id| self.command(name, Part::Ids(slice(id)))).collect();
-        for (id, answer) in ids.iter().zip(client.batch(&commands)) {
-            let answer = answer.map_err(|error| match is_letters {
-                true => refusal(client, name, id, error),
-                false => error.into(),
-            })?;
-            *total += if is_letters { u64::from(left.count(&answer)?) } else { changed(&answer)? };
+        let command = |id| self.act.command(self.name, Part::Ids(std::slice::from_ref(id)));
+        let commands: Vec<Cmd> = ids.iter().map(command).collect();
+        for (id, answer) in ids.iter().zip(self.client.batch(&commands)) {
+            self.total += self.count(id, answer)?;
         }
         Ok(())
     }
 
+    /// Those of some messages that the filter still selects: an id may be that of another message by now.
+    fn still_selected<'b>(&self, ids: &[&'b [u8]], filter: &Filter) -> Result<Vec<&'b [u8]>, Failure> {
+        let mut selected = Vec::new();
+        for step in ids.chunks(AGAIN) {
+            let messages = get_all(self.client, self.name, step)?;
+            let is_selected =
+                |message: Option<Fields>| message.is_some_and(|one| filter.meets(one, now_ms()).is_some());
+            selected.extend(step.iter().zip(messages).filter_map(|(id, message)| is_selected(message).then_some(*id)));
+        }
+        Ok(selected)
+    }
+
     /// Changes the queue itself, or adds a message to it. `None` if there is no such queue.
-    fn change_queue(&self, client: &Client, queue: &QueueName) -> Result<Option<Report>, Failure> {
-        let name = queue.as_bytes();
+    fn change_queue(&self) -> Result<Option<Report>, Failure> {
+        let Steps { act, client, queue, name, .. } = *self;
         // What was there before. A user may be allowed the change alone.
         let before = reply::info(client, name);
-        let needs_queue = matches!(self, Act::Batch(_) | Act::Pause(_) | Act::Resume(_) | Act::Delete(_));
+        let needs_queue = matches!(act, Act::Batch(_) | Act::Pause(_) | Act::Resume(_) | Act::Delete(_));
         if needs_queue && matches!(before, Ok(None)) {
             return Ok(None);
         }
-        let held = match self {
+        let held = match act {
             Act::Schedule(args) => {
                 args.id.as_ref().and_then(|id| reply::message(client, name, id.as_bytes()).ok().flatten())
             }
             _ => None,
         };
-        let answer = self.send(client, queue, Part::Whole)?;
+        let answer = self.send(Part::Whole)?;
         let after = || reply::info(client, name).ok().flatten();
-        Ok(Some(match self {
+        Ok(Some(match act {
             Act::Push(args) => match answer {
                 Value::Nil => {
                     let id = args.id.as_ref().map(ToString::to_string).unwrap_or_default();
-                    let text = "a duplicate: the queue";
-                    Report::default()
-                        .note(format!("{text} {queue} has accepted {id} already; --replace takes its place"))
+                    let duplicate = format!("a duplicate: the queue {queue} has accepted {id} already");
+                    Report::default().note(format!("{duplicate}; --replace takes its place"))
                 }
                 answer => {
                     let id = text(&answer).ok_or_else(|| unexpected(&answer))?;
@@ -281,7 +261,7 @@ impl Act {
                 let report = Report::line("resumed", flow_json(queue, fields, args.group.as_ref(), 0));
                 match after().map_or(0, |info| info.number("paused-groups")) {
                     paused @ 1.. if args.group.is_none() => {
-                        let name = crate::server::advice::quoted(&queue.to_string());
+                        let name = crate::server::quoted(&queue.to_string());
                         report.note(format!("paused groups: {paused}; dqctl groups {name} --paused lists them"))
                     }
                     _ => report,
@@ -300,26 +280,6 @@ fn changed(reply: &Value) -> Result<u64, Failure> {
         Value::Array(states) => Ok(states.iter().filter(|state| **state != Value::Nil).count() as u64),
         _ => Ok(1),
     }
-}
-
-/// Those of some messages that the filter still selects: an id may be that of another message by now.
-fn still_selected<'a>(
-    client: &Client,
-    queue: &[u8],
-    filter: &Filter,
-    ids: &[&'a [u8]],
-) -> Result<Vec<&'a [u8]>, Failure> {
-    let mut selected = Vec::new();
-    for step in ids.chunks(AGAIN) {
-        let messages = get_all(client, queue, step)?;
-        let is_selected = |message: Option<Fields>| message.is_some_and(|one| filter.meets(one, now_ms()).is_some());
-        selected.extend(step.iter().zip(messages).filter_map(|(id, message)| is_selected(message).then_some(*id)));
-    }
-    Ok(selected)
-}
-
-fn slice<'a>(id: &'a &'a [u8]) -> &'a [&'a [u8]] {
-    std::slice::from_ref(id)
 }
 
 /// The fields of `DQ.INFO` that say what is suspended.

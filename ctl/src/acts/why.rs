@@ -3,11 +3,9 @@
 use super::{Meant, Report};
 use crate::board::dead::{target_in_words, target_queue, Among};
 use crate::cli::Act;
-use crate::server::advice::quoted;
-use crate::server::reply::{self, Fields};
-use crate::text::name::{shown, MessageId, QueueName};
-use dq_client::blocking::Client;
-use dq_client::State;
+use crate::server::{quoted, reply, reply::no_such_queue, Fields};
+use crate::text::{shown, MessageId, QueueName};
+use dq_client::{blocking::Client, State};
 
 /// Why a message was left alone: it is in none of the states that the act needs. It is named by its id or by a receipt.
 pub fn why_not(act: &Act, client: &Client, queue: &QueueName, message: &MessageId) -> Vec<String> {
@@ -27,7 +25,7 @@ pub fn why_not(act: &Act, client: &Client, queue: &QueueName, message: &MessageI
     };
     let state = held.map(|held| held.text("state"));
     vec![match (state.as_deref(), receipt) {
-        (None, _) => return no_such_id(client, queue, id),
+        (None, _) => no_such_id(client, queue, id),
         (Some("inflight"), Some(receipt)) => {
             format!("the message {id} of the queue {queue} was delivered again, so this receipt is stale: {receipt}")
         }
@@ -41,20 +39,14 @@ pub fn why_not(act: &Act, client: &Client, queue: &QueueName, message: &MessageI
 }
 
 /// Says that a queue does not know an id, or that there is no such queue.
-pub fn no_such_id(client: &Client, queue: &QueueName, id: &MessageId) -> Vec<String> {
-    match reply::info(client, queue.as_bytes()) {
-        Ok(None) => vec![no_such_queue(queue)],
-        info => {
-            let mut notes = vec![format!("the queue {queue} has no such message: {id}")];
-            // It may be one of them.
-            notes.extend(info.ok().flatten().and_then(|info| where_the_dead_are(queue, &info)));
-            notes
-        }
-    }
-}
-
-pub fn no_such_queue(queue: &QueueName) -> String {
-    format!("there is no queue {queue}; dqctl ls lists the queues")
+pub fn no_such_id(client: &Client, queue: &QueueName, id: &MessageId) -> String {
+    let info = match reply::info(client, queue.as_bytes()) {
+        Ok(None) => return no_such_queue(queue),
+        info => info.ok().flatten(),
+    };
+    // It may be one of those that were moved away.
+    let elsewhere = info.and_then(|info| where_the_dead_are(queue, &info)).map(|text| format!("; {text}"));
+    format!("the queue {queue} has no such message: {id}{}", elsewhere.unwrap_or_default())
 }
 
 /// Adds to a report why nothing was changed.

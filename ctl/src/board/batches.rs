@@ -1,10 +1,9 @@
 //! Batches: how far they are, and which ones the messages of a queue belong to. No command lists them.
 
 use crate::board::scan;
-use crate::server::failure::Failure;
-use crate::server::reply::{self, Fields};
-use dq_client::blocking::Client;
-use dq_client::{cmd, Error, Resend};
+use crate::server::{reply, Failure, Fields};
+use crate::text::QueueName;
+use dq_client::{blocking::Client, cmd, Error, Resend};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -18,9 +17,8 @@ pub fn info(client: &Client, queue: &[u8], name: &[u8]) -> Result<Option<Fields>
 type Batch = (Vec<u8>, Fields);
 
 /// The batches of the messages that a queue holds, with what [`info`] says of them. One without messages cannot be found.
-/// `None` if the queue does not exist.
-pub fn find(client: &Client, queue: &[u8]) -> Result<Option<Vec<Batch>>, Failure> {
-    let Some(of_queue) = reply::info(client, queue)? else { return Ok(None) };
+pub fn find(client: &Client, queue: &QueueName) -> Result<Vec<Batch>, Failure> {
+    let (of_queue, queue) = (reply::existing(client, queue)?, queue.as_bytes());
     let mut names = BTreeSet::new();
     if of_queue.number("batches") > 0 {
         scan::pages(client, queue, &of_queue, &[], |page| {
@@ -35,5 +33,5 @@ pub fn find(client: &Client, queue: &[u8]) -> Result<Option<Vec<Batch>>, Failure
             batches.push((name, fields));
         }
     }
-    Ok(Some(batches))
+    Ok(batches)
 }

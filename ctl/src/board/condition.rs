@@ -3,10 +3,9 @@
 //! A queue can have several conditions at once, such as paused and full.
 
 use crate::board::dead::is_letter;
-use crate::server::reply::{self, Fields};
-use crate::text::time::span;
-use dq_client::blocking::Client;
-use dq_client::{cmd, Resend};
+use crate::server::{reply, Fields};
+use crate::text::span;
+use dq_client::{blocking::Client, cmd, Resend};
 use serde_json::{json, Value as Json};
 use std::cmp::Reverse;
 
@@ -216,7 +215,7 @@ pub fn begins_with_letter(client: &Client, queue: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Condition, Level, NEW, POLLED, RECENT};
-    use crate::server::reply::Fields;
+    use crate::server::Fields;
     use dq_client::Value;
 
     fn info(numbers: &[(&str, i64)]) -> Fields {

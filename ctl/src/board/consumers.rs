@@ -1,9 +1,8 @@
 //! Who holds messages: the consumers of a queue with their deliveries.
 
-use crate::server::reply::Fields;
-use dq_client::blocking::Client;
-use dq_client::{Error, Raw};
-use std::time::UNIX_EPOCH;
+use crate::server::Fields;
+use crate::text::unix_ms;
+use dq_client::{blocking::Client, Error, Raw};
 
 /// The messages that one consumer holds in one queue.
 pub struct Holder {
@@ -21,8 +20,7 @@ pub fn read(client: &Client, queue: &[u8], info: &Fields) -> Result<(Vec<Holder>
     if info.number("consumers") > 0 {
         for consumer in client.queue::<Raw>(queue).consumers() {
             let consumer = consumer?;
-            let since = consumer.oldest_delivery.duration_since(UNIX_EPOCH).unwrap_or_default();
-            let since = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+            let since = unix_ms(consumer.oldest_delivery);
             holders.push(Holder { queue: queue.to_vec(), consumer: consumer.name, messages: consumer.inflight, since });
         }
     }

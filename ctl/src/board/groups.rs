@@ -1,15 +1,9 @@
 //! The groups of a queue, from `DQ.GROUPS`: what each holds, and why its messages wait.
 
-use crate::server::advice::quoted;
-use crate::server::failure::Failure;
-use crate::server::reply::{int, list, text, Fields};
-use crate::text::time::{instant, now_ms};
-use dq_client::blocking::Client;
-use dq_client::{cmd, Resend, Value};
-use std::ops::ControlFlow;
+use crate::server::{quoted, Failure, Fields};
+use crate::text::{instant, now_ms, unix_ms};
+use dq_client::{blocking::Client, Error, GroupInfo, GroupPause, Raw};
 
-/// How many groups are read at a time.
-const PAGE: u32 = 1_000;
 /// The most groups that are read to find those that hold messages back, and the most of these that are named.
 pub const MOST_READ: usize = 5_000;
 pub const MOST_NAMED: usize = 3;
@@ -26,15 +20,19 @@ pub struct Group {
 }
 
 impl Group {
-    pub fn read(row: &[Value]) -> Group {
-        let number = |place: usize| row.get(place).and_then(int);
+    fn of(info: GroupInfo) -> Group {
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         Group {
-            name: row.first().and_then(text).unwrap_or_default(),
-            waiting: number(1).unwrap_or(0),
-            occupied: number(2).unwrap_or(0),
-            oldest_due: number(3),
-            paused_until: row.get(4).map_or(Some(0), int),
-            next_delivery: number(5),
+            name: String::from_utf8_lossy(&info.name).into_owned(),
+            waiting: number(info.waiting),
+            occupied: number(info.occupied),
+            oldest_due: info.oldest_due.map(unix_ms),
+            paused_until: match info.pause {
+                GroupPause::Off => Some(0),
+                GroupPause::Until(at) => Some(unix_ms(at)),
+                GroupPause::Endless => None,
+            },
+            next_delivery: info.next_delivery.map(unix_ms),
         }
     }
 
@@ -43,27 +41,9 @@ impl Group {
     }
 }
 
-/// Calls `visit` with each group, until it breaks.
-pub fn each(
-    client: &Client,
-    queue: &[u8],
-    mut visit: impl FnMut(Group) -> Result<ControlFlow<()>, Failure>,
-) -> Result<(), Failure> {
-    let mut cursor = b"0".to_vec();
-    loop {
-        let command = cmd("DQ.GROUPS").arg(queue).arg(&cursor).arg("COUNT").arg(PAGE).clone();
-        let mut page = list(client.call(&command, Resend::Harmless)?)?.into_iter();
-        let Some(Value::BulkString(next)) = page.next() else { return Ok(()) };
-        for row in list(page.next().unwrap_or(Value::Nil))? {
-            if visit(Group::read(&list(row)?))?.is_break() {
-                return Ok(());
-            }
-        }
-        cursor = next;
-        if cursor == b"0" {
-            return Ok(());
-        }
-    }
+/// All groups, read page by page.
+pub fn each(client: &Client, queue: &[u8]) -> impl Iterator<Item = Result<Group, Error>> {
+    client.queue::<Raw>(queue).groups().map(|info| info.map(Group::of))
 }
 
 /// Why a group holds its due messages back.
@@ -122,16 +102,13 @@ impl Held {
 /// The groups that hold due messages back, among the first thousands: the paused ones first. `info` says whether there
 /// are any, so that nothing is read otherwise.
 pub fn held(client: &Client, queue: &[u8], info: &Fields) -> Result<Vec<Held>, Failure> {
-    let (mut found, mut read) = (Vec::new(), 0);
+    let (mut found, limit) = (Vec::new(), info.int("groupinflight").unwrap_or(0));
     if info.int("blocked").unwrap_or(0) == 0 {
         return Ok(found);
     }
-    let limit = info.int("groupinflight").unwrap_or(0);
-    each(client, queue, |group| {
-        found.extend(Held::of(group, limit));
-        read += 1;
-        Ok(if read < MOST_READ { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-    })?;
+    for group in each(client, queue).take(MOST_READ) {
+        found.extend(Held::of(group?, limit));
+    }
     found.sort_by_key(|held| (held.rank(), held.oldest_due));
     Ok(found)
 }

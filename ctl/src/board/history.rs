@@ -2,8 +2,8 @@
 //! made.
 
 use super::latency::{between, Times};
-use crate::server::reply::Fields;
-use crate::text::time::now_ms;
+use crate::server::Fields;
+use crate::text::now_ms;
 use dq_client::Stats;
 use std::collections::VecDeque;
 

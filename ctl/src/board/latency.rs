@@ -2,7 +2,7 @@
 //!
 //! Its histograms count from the start of the server on. The difference of two of them is what happened in between.
 
-use crate::text::time::millis;
+use crate::text::millis;
 use dq_client::{Histogram, Stats};
 
 /// What a median and 99 of 100 were at most, in ms.

@@ -3,13 +3,8 @@
 use crate::board::dead::{cause_of, error_of};
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{width, Column, Output, Table};
-use crate::server::failure::Failure;
-use crate::server::reply::{self, Fields};
-use crate::text::json::indented;
-use crate::text::name::{readable, shown};
-use crate::text::number::separated;
-use crate::text::time::{exact, instant, with_distance};
-use crate::text::visible;
+use crate::server::{reply, Failure, Fields};
+use crate::text::{exact, indented, instant, readable, separated, shown, visible, with_distance};
 use dq_client::{State, Value};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

@@ -19,12 +19,10 @@ pub mod sort;
 pub mod table;
 pub mod trouble;
 
-use crate::server::failure::Failure;
-use crate::server::reply::Fields;
-use crate::text::time::now_ms;
+use crate::server::{Failure, Fields};
+use crate::text::now_ms;
 use condition::begins_with_letter;
-use dq_client::blocking::Client;
-use dq_client::{cmd, Error, Raw, Resend, Value};
+use dq_client::{blocking::Client, cmd, Error, Raw, Resend, Value};
 use history::{History, Sample, APART, FEW, HOUR};
 use row::{Row, Status};
 use std::cmp::Reverse;
@@ -214,7 +212,7 @@ impl Board {
             }
             is_found || missing.is_some()
         });
-        names.into_iter().for_each(|name| drop(state.rows.entry(name.clone()).or_default()));
+        names.into_iter().for_each(|name| _ = state.rows.entry(name.clone()).or_default());
         if state.rows.len() > RINGS {
             let mut rows: Vec<&mut Row> = state.rows.values_mut().collect();
             rows.sort_by_key(|row| Reverse(row.looked));

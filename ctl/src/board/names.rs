@@ -1,9 +1,7 @@
 //! Which queues a server or a cluster has: `SCAN TYPE` on each of its servers.
 
-use crate::server::failure::Failure;
-use crate::server::reply;
-use dq_client::blocking::Client;
-use dq_client::{cmd, Address, Error, Value};
+use crate::server::{reply, Failure};
+use dq_client::{blocking::Client, cmd, Address, Error, Value};
 use std::collections::BTreeSet;
 
 /// The name of the data type, as `SCAN … TYPE` takes it and `TYPE` returns it.

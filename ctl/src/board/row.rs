@@ -3,8 +3,8 @@
 use super::condition::{may_be_letters, Condition, Level, HELD};
 use super::history::{History, Sample};
 use super::trouble::Trouble;
-use crate::output::text::Style;
-use crate::server::reply::Fields;
+use crate::output::Style;
+use crate::server::Fields;
 use std::time::Instant;
 
 /// How far a queue is known.

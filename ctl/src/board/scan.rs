@@ -1,9 +1,7 @@
 //! Reads the messages of a queue page by page, in steps of about the same size however large the payloads are.
 
-use crate::server::failure::Failure;
-use crate::server::reply::{self, Fields};
-use dq_client::blocking::Client;
-use dq_client::{cmd, Error, Resend, Value};
+use crate::server::{reply, Failure, Fields};
+use dq_client::{blocking::Client, cmd, Error, Resend, Value};
 use std::ops::ControlFlow;
 
 /// The most messages that one step looks at.

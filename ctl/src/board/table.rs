@@ -3,12 +3,9 @@
 use super::condition::Level;
 use super::row::{Row, Status};
 use super::sort::Named;
-use crate::output::text::Style;
 use crate::output::Column::{Name, Number, Text, Word};
-use crate::output::{Cell, Column, Table};
-use crate::text::name::shown;
-use crate::text::number::separated;
-use crate::text::time::span;
+use crate::output::{Cell, Column, Style, Table};
+use crate::text::{separated, shown, span};
 
 pub const COLUMNS: &[Column] = &[
     Name("queue"),

@@ -1,7 +1,7 @@
 //! The order of queues by trouble: the same in `dqctl ls`, `doctor`, `top` and `web`.
 
 use super::condition::{Condition, Level, HELD};
-use crate::server::reply::Fields;
+use crate::server::Fields;
 
 /// How soon somebody should look at a queue: the greatest comes first. Queues of the same trouble are in order of name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -45,7 +45,7 @@ impl Trouble {
 mod tests {
     use super::Trouble;
     use crate::board::condition::Condition;
-    use crate::server::reply::Fields;
+    use crate::server::Fields;
     use dq_client::Value;
 
     fn trouble(numbers: &[(&str, i64)]) -> Trouble {

@@ -2,8 +2,7 @@
 
 use super::change::ConfirmArgs;
 use super::push::{parse_raw, MessageArgs};
-use crate::text::name::{MessageId, QueueName};
-use crate::text::time::parse_span;
+use crate::text::{parse_span, MessageId, QueueName};
 use clap::{ArgGroup, Args};
 use dq_client::Raw;
 use std::time::Duration;

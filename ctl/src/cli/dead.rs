@@ -2,8 +2,7 @@
 
 use crate::board::dead::{Among, Condition, Filter};
 use crate::output::Output;
-use crate::text::name::QueueName;
-use crate::text::time::parse_span;
+use crate::text::{parse_span, QueueName};
 use clap::Args;
 use dq_client::State;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! The options of `dqctl doctor`.
 
-use crate::text::time::parse_span;
+use crate::text::parse_span;
 use clap::{Args, Command, FromArgMatches};
 use std::time::Duration;
 

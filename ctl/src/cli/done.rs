@@ -1,8 +1,7 @@
 //! The options of `complete` and `await`.
 
 use super::push::parse_raw;
-use crate::text::name::{MessageId, QueueName};
-use crate::text::time::parse_span;
+use crate::text::{parse_span, MessageId, QueueName};
 use clap::Args;
 use dq_client::Raw;
 use std::time::Duration;

@@ -28,15 +28,15 @@ pub use done::{AwaitArgs, CompleteArgs};
 pub use ls::LsArgs;
 pub use moving::{DumpArgs, End, ImportArgs, Kind, LoadArgs};
 pub use overview::{named, queue_of};
-pub use push::{PushArgs, ScheduleArgs};
+pub use push::{MessageArgs, PushArgs, ScheduleArgs};
 pub use queue::{AlterArgs, CreateArgs, DeleteArgs, PromoteArgs, PurgeArgs};
 pub use settings::SettingsArgs;
 pub use state::StateParser;
 pub use web::WebArgs;
 pub use work::{ExportArgs, HandlerArgs, LogFormat, WorkArgs};
 
-use crate::server::connection::Connection;
-use crate::text::name::{MessageId, QueueName};
+use crate::server::Connection;
+use crate::text::{MessageId, QueueName};
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use std::time::Duration;
 

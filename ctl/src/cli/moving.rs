@@ -2,7 +2,7 @@
 
 use super::state::StateParser;
 use super::SelectArgs;
-use crate::text::name::QueueName;
+use crate::text::QueueName;
 use clap::{Args, ValueEnum};
 use dq_client::State;
 use std::ffi::OsString;

@@ -1,7 +1,7 @@
 //! What is known of a command line besides its options.
 
 use super::Cli;
-use crate::text::name::QueueName;
+use crate::text::QueueName;
 use clap::{ArgMatches, CommandFactory};
 
 /// The command that the command line names, also if its options are wrong.

@@ -1,9 +1,8 @@
 //! The options of `push` and `schedule`.
 
-use crate::text::name::{MessageId, QueueName};
-use crate::text::time::{millis, parse_instant, parse_span};
+use crate::text::{parse_instant, parse_span, MessageId, QueueName};
 use clap::{ArgGroup, Args};
-use dq_client::{Cmd, Raw};
+use dq_client::Raw;
 use std::convert::Infallible;
 use std::time::{Duration, SystemTime};
 
@@ -29,32 +28,6 @@ pub struct MessageArgs {
     /// A header, which says something about the message besides its payload; can be repeated
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse_header)]
     pub headers: Vec<(String, String)>,
-}
-
-impl MessageArgs {
-    /// Adds them to `DQ.PUSH`, `DQ.SCHEDULE` or `DQ.BATCH`.
-    pub fn write(&self, command: &mut Cmd) {
-        if self.priority != 0 {
-            command.arg("PRIORITY").arg(self.priority);
-        }
-        if let Some(retries) = self.retries {
-            command.arg("RETRIES").arg(retries);
-        }
-        for (name, time) in [("LEASE", self.lease), ("TTL", self.ttl)] {
-            if let Some(time) = time {
-                command.arg(name).arg(millis(time));
-            }
-        }
-        if let Some(group) = &self.group {
-            command.arg("GROUP").arg(group);
-        }
-        if !self.headers.is_empty() {
-            command.arg("HEADERS").arg(self.headers.len());
-            for (name, value) in &self.headers {
-                command.arg(name).arg(value);
-            }
-        }
-    }
 }
 
 /// A payload as it is typed.

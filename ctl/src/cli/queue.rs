@@ -2,8 +2,7 @@
 
 use super::change::{ConfirmArgs, ManyArgs};
 use super::{SettingsArgs, StateParser};
-use crate::text::name::{MessageId, QueueName};
-use crate::text::time::parse_span;
+use crate::text::{parse_span, MessageId, QueueName};
 use clap::{ArgAction, ArgGroup, Args};
 use dq_client::State;
 use std::time::Duration;

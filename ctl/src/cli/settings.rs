@@ -1,6 +1,6 @@
 //! The settings of a queue as options, under their names in `DQ.INFO`: one table for the command line, its help and the page.
 
-use crate::text::time::{millis, parse_span};
+use crate::text::{millis, parse_span};
 use clap::{Arg, ArgMatches, Command, Error};
 use Takes::{Backoff, Number, Order, Rate, Target, Time};
 

@@ -1,6 +1,6 @@
 //! The options of `dqctl top`.
 
-use crate::text::time::parse_span;
+use crate::text::parse_span;
 use clap::Args;
 use std::time::Duration;
 

@@ -1,8 +1,7 @@
 //! The options of `work` and `export`.
 
 use crate::http::parse_listen;
-use crate::text::name::QueueName;
-use crate::text::time::parse_span;
+use crate::text::{parse_span, QueueName};
 use clap::{ArgGroup, Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;

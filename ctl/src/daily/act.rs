@@ -1,13 +1,10 @@
 //! The commands that change something: the question, the change, and what came of it.
 
-use crate::acts::{no_such_queue, Plan, Report};
+use crate::acts::{Plan, Report};
 use crate::cli::Act;
 use crate::output::Output;
-use crate::server::advice::tell;
-use crate::server::failure::{Failure, Outcome};
-use crate::text::name::QueueName;
-use crate::text::number::separated;
-use crate::text::visible;
+use crate::server::{reply::no_such_queue, tell, Failure, Outcome};
+use crate::text::{separated, visible, QueueName};
 use dq_client::blocking::Client;
 use serde_json::json;
 use std::fs::File;
@@ -19,8 +16,7 @@ pub fn act(client: &Client, mut act: Act, output: &Output) -> Result<Outcome, Fa
     let is_asked = !act.is_agreed() && io::stdin().is_terminal();
     let plan = act.plan(client, act.is_dry() || is_asked)?;
     if !plan.exists {
-        tell(no_such_queue(act.queue()));
-        return Ok(Outcome::Nothing);
+        return Err(Failure::nothing(no_such_queue(act.queue())));
     }
     if plan.queues.is_empty() && plan.refused.is_empty() && plan.missing.is_none() {
         none(&act);

@@ -1,15 +1,11 @@
 //! `dqctl batch`.
 
-use super::exists;
-use crate::acts::no_such_queue;
 use crate::board::batches::{find, info};
 use crate::board::message::field;
 use crate::cli::BatchArgs;
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output};
-use crate::server::advice::tell;
-use crate::server::failure::{Failure, Outcome};
-use crate::server::reply::Fields;
+use crate::server::{reply, Failure, Fields, Outcome};
 use dq_client::blocking::Client;
 
 const COLUMNS: &[Column] = &[
@@ -34,10 +30,7 @@ pub fn batch(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outco
 }
 
 fn list(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, Failure> {
-    let Some(found) = find(client, args.queue.as_bytes())? else {
-        tell(no_such_queue(&args.queue));
-        return Ok(Outcome::Nothing);
-    };
+    let found = find(client, &args.queue)?;
     let object = |(name, fields): &(Vec<u8>, Fields)| {
         let mut object = fields.json();
         object.insert("batch".to_owned(), String::from_utf8_lossy(name).into());
@@ -57,10 +50,11 @@ fn list(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, F
 
 fn show(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Result<Outcome, Failure> {
     let Some(fields) = info(client, args.queue.as_bytes(), name.as_bytes())? else {
-        if exists(client, &args.queue)? {
-            say!("dqctl: the queue {} has no batch {name}: it has ended, or was never begun", args.queue);
-        }
-        return Ok(Outcome::Nothing);
+        reply::existing(client, &args.queue)?;
+        let queue = &args.queue;
+        return Err(Failure::nothing(format!(
+            "the queue {queue} has no batch {name}: it has ended, or was never begun"
+        )));
     };
     if output.json {
         output.object(&fields.json())?;

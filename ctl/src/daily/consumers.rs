@@ -1,14 +1,13 @@
 //! `dqctl consumers`.
 
-use super::{exists, NOT_ALL};
+use super::NOT_ALL;
 use crate::board::consumers::{self, Holder};
 use crate::board::names;
 use crate::cli::ConsumersArgs;
 use crate::output::Column::{Name, Number, Word};
 use crate::output::{Column, Output};
-use crate::server::failure::{Failure, Outcome};
-use crate::server::reply;
-use crate::text::name::{put, shown};
+use crate::server::{reply, Failure, Outcome};
+use crate::text::{put, shown};
 use dq_client::blocking::Client;
 use serde_json::Map;
 
@@ -33,9 +32,7 @@ pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Resu
         }
     }
     if let (true, Some(queue)) = (found.is_empty(), &args.queue) {
-        if !exists(client, queue)? {
-            return Ok(Outcome::Nothing);
-        }
+        reply::existing(client, queue)?;
     }
     // The one that has held a message for longest is most likely gone.
     found.sort_by_key(|holder| holder.since);

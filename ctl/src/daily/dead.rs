@@ -1,19 +1,16 @@
 //! `dqctl dead`.
 
 use super::look::{first, selected};
-use super::{exists, NOT_ALL};
-use crate::acts::{no_such_queue, where_the_dead_are};
+use super::NOT_ALL;
+use crate::acts::where_the_dead_are;
 use crate::board::dead::{causes, Cause, Causes};
 use crate::board::{message, names};
 use crate::cli::DeadArgs;
 use crate::output::Column::{Id, Number, Text, Word};
 use crate::output::{Column, Output};
-use crate::server::advice::tell;
-use crate::server::failure::{Failure, Outcome};
-use crate::server::reply;
-use crate::text::name::QueueName;
-use dq_client::blocking::Client;
-use dq_client::State;
+use crate::server::{reply, tell, Failure, Outcome};
+use crate::text::QueueName;
+use dq_client::{blocking::Client, State};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -42,8 +39,7 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
     }
     let pattern = std::str::from_utf8(typed.as_bytes()).ok().filter(|text| text.contains(['*', '?', '[']));
     let Some(pattern) = pattern else {
-        tell(no_such_queue(typed));
-        return Ok(Outcome::Nothing);
+        return Err(Failure::nothing(reply::no_such_queue(typed)));
     };
     let (names, missing) = names::find_reachable(client, Some(pattern))?;
     let names: Vec<QueueName> = names.iter().map(|name| QueueName::of(name)).collect();
@@ -109,12 +105,10 @@ fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, 
         (messages, number)
     };
     if messages.is_empty() {
-        if !exists(client, &args.queue)? {
-            if args.queue.as_bytes().contains(&b'*') {
-                tell("dqctl dead --by-error counts those of several queues");
-            }
-            return Ok(Outcome::Nothing);
-        }
+        let of_several = "; --by-error counts those of several queues";
+        let more = if args.queue.as_bytes().contains(&b'*') { of_several } else { "" };
+        reply::info(client, args.queue.as_bytes())?
+            .ok_or_else(|| Failure::nothing(reply::no_such_queue(&args.queue) + more))?;
         say_where(client, args)?;
     }
     message::list(&messages, Some(State::Dead), output)?;

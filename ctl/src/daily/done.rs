@@ -4,25 +4,16 @@ use crate::acts::no_such_id;
 use crate::board::message;
 use crate::cli::AwaitArgs;
 use crate::output::Output;
-use crate::server::advice::tell;
-use crate::server::failure::{Failure, Outcome};
-use crate::server::reply;
-use dq_client::blocking::Client;
-use dq_client::{Error, Raw, State};
+use crate::server::{reply, Failure, Outcome};
+use dq_client::{blocking::Client, Error, Raw, State};
 
 pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<Outcome, Failure> {
-    let get = || reply::message(client, args.queue.as_bytes(), args.id.as_bytes());
+    let gone = || Failure::nothing(no_such_id(client, &args.queue, &args.id));
     let waited = match client.queue::<Raw>(&args.queue).wait(&args.id, args.time) {
         Ok(waited) => waited,
-        Err(Error::Gone(_)) => {
-            // It was never pushed, or it has left the queue: the server does not know why.
-            no_such_id(client, &args.queue, &args.id).iter().for_each(tell);
-            return Ok(Outcome::Nothing);
-        }
-        Err(error @ Error::TimedOut(_)) => {
-            say!("dqctl: {error}");
-            return Ok(Outcome::Nothing);
-        }
+        // It was never pushed, or it has left the queue: the server does not know why.
+        Err(Error::Gone(_)) => return Err(gone()),
+        Err(error @ Error::TimedOut(_)) => return Err(Failure::nothing(error)),
         Err(error) => return Err(error.into()),
     };
     if args.result && waited.state == State::Done {
@@ -30,10 +21,7 @@ pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<
         return Ok(Outcome::Done);
     }
     // With the names and the order of the server.
-    let Some(fields) = get()? else {
-        no_such_id(client, &args.queue, &args.id).iter().for_each(tell);
-        return Ok(Outcome::Nothing);
-    };
+    let fields = reply::message(client, args.queue.as_bytes(), args.id.as_bytes())?.ok_or_else(gone)?;
     if args.result {
         say!("dqctl: the message {} is dead: {} {}", args.id, fields.text("reason"), fields.text("error"));
     } else {

@@ -3,7 +3,7 @@
 use crate::cli::generate::{CompletionsArgs, ManArgs};
 use crate::cli::Cli;
 use crate::output::Output;
-use crate::server::failure::{Failure, Outcome};
+use crate::server::{Failure, Outcome};
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use std::fs;

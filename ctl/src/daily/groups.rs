@@ -1,32 +1,27 @@
 //! `dqctl groups`.
 
-use super::exists;
 use crate::board::groups::{each, Group};
 use crate::cli::GroupsArgs;
 use crate::output::Column::{Name, Number, Word};
 use crate::output::{Column, Output};
-use crate::server::failure::{Failure, Outcome};
-use crate::text::number::separated;
-use crate::text::time::{distance, instant};
+use crate::server::{reply, Failure, Outcome};
+use crate::text::{distance, instant, separated};
 use dq_client::blocking::Client;
 use serde_json::{json, Map, Value as Json};
-use std::ops::ControlFlow;
 
 const COLUMNS: &[Column] =
     &[Name("group"), Number("waiting"), Number("occupied"), Word("oldest-due"), Word("paused"), Word("next-delivery")];
 
 pub fn groups(client: &Client, args: &GroupsArgs, output: &Output) -> Result<Outcome, Failure> {
     let (mut found, mut exist) = (Vec::new(), false);
-    each(client, args.queue.as_bytes(), |group| {
-        exist = true;
+    for group in each(client, args.queue.as_bytes()) {
+        let group = group?;
         let is_named = args.contains.as_ref().is_none_or(|part| group.name.contains(part));
-        if is_named && (group.is_paused() || !args.paused) {
-            found.push(group);
-        }
-        Ok(ControlFlow::Continue(()))
-    })?;
-    if !exist && !exists(client, &args.queue)? {
-        return Ok(Outcome::Nothing);
+        exist = true;
+        found.extend(Some(group).filter(|group| is_named && (group.is_paused() || !args.paused)));
+    }
+    if !exist {
+        reply::existing(client, &args.queue)?;
     }
     // What somebody has to resume comes first, then what waits most.
     found.sort_by(|a, b| (!a.is_paused(), b.waiting, &a.name).cmp(&(!b.is_paused(), a.waiting, &b.name)));

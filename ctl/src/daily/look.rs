@@ -1,6 +1,5 @@
 //! `dqctl get`, `peek` and `find`.
 
-use super::exists;
 use crate::acts::no_such_id;
 use crate::board::dead::{error_of, pages, Among, Filter};
 use crate::board::message;
@@ -8,13 +7,9 @@ use crate::board::{names, scan};
 use crate::cli::{FindArgs, GetArgs, PeekArgs};
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output};
-use crate::server::advice::tell;
-use crate::server::failure::{Failure, Outcome};
-use crate::server::reply::{self, Fields};
-use crate::text::name::{put, shown, MessageId, QueueName};
-use crate::text::time::now_ms;
-use dq_client::blocking::Client;
-use dq_client::{cmd, Error, Resend, State};
+use crate::server::{reply, Failure, Fields, Outcome};
+use crate::text::{now_ms, put, shown, MessageId, QueueName};
+use dq_client::{blocking::Client, cmd, Error, Resend, State};
 use std::ops::ControlFlow;
 
 const FOUND: &[Column] = &[
@@ -30,10 +25,8 @@ const FOUND: &[Column] = &[
 
 pub fn get(client: &Client, args: &GetArgs, output: &Output) -> Result<Outcome, Failure> {
     let id = args.id.id();
-    let Some(mut message) = reply::message(client, args.queue.as_bytes(), id.as_bytes())? else {
-        no_such_id(client, &args.queue, &id).iter().for_each(tell);
-        return Ok(Outcome::Nothing);
-    };
+    let found = reply::message(client, args.queue.as_bytes(), id.as_bytes())?;
+    let mut message = found.ok_or_else(|| Failure::nothing(no_such_id(client, &args.queue, &id)))?;
     if args.no_payload {
         message.0.retain(|(name, _)| name != "payload");
     }
@@ -65,8 +58,8 @@ pub fn peek(client: &Client, args: &PeekArgs, output: &Output) -> Result<Outcome
             false => first(client, &args.queue, *state, args.count, args.group.as_ref())?,
         });
     }
-    if messages.is_empty() && !exists(client, &args.queue)? {
-        return Ok(Outcome::Nothing);
+    if messages.is_empty() {
+        reply::existing(client, &args.queue)?;
     }
     if args.no_payload {
         messages.iter_mut().for_each(|message| message.0.retain(|(name, _)| name != "payload"));

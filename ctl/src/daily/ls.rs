@@ -7,8 +7,8 @@ use crate::board::table::{summary, table, COLUMNS};
 use crate::board::{Board, Memory, Rows};
 use crate::cli::LsArgs;
 use crate::output::Output;
-use crate::server::failure::{Failure, Outcome};
-use crate::text::name::put;
+use crate::server::{Failure, Outcome};
+use crate::text::put;
 use dq_client::blocking::Client;
 
 pub fn ls(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Failure> {

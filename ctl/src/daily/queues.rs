@@ -1,6 +1,5 @@
 //! `dqctl info` and `stats`.
 
-use crate::acts::no_such_queue;
 use crate::board::condition::{Condition, Level};
 use crate::board::dead::frequent_cause;
 use crate::board::groups;
@@ -8,13 +7,9 @@ use crate::board::latency::{at_most, TOLD};
 use crate::board::message::{is_time, meaning, setting};
 use crate::cli::QueueArgs;
 use crate::output::Output;
-use crate::server::advice::{for_queue, tell};
-use crate::server::failure::{Failure, Outcome};
-use crate::server::reply::{info as read, Fields};
-use crate::text::name::QueueName;
-use crate::text::time::{exact, millis, span};
-use dq_client::blocking::Client;
-use dq_client::{cmd, Raw, Resend};
+use crate::server::{for_queue, reply, Failure, Fields, Outcome};
+use crate::text::{exact, millis, span, QueueName};
+use dq_client::{blocking::Client, cmd, Raw, Resend};
 use serde_json::{Map, Value as Json};
 
 /// The counts that are always shown.
@@ -27,10 +22,7 @@ const INSTANTS: [&str; 6] =
 const AGES: [&str; 2] = ["oldest-ready", "oldest-inflight"];
 
 pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcome, Failure> {
-    let Some(info) = read(client, name.as_bytes())? else {
-        tell(no_such_queue(name));
-        return Ok(Outcome::Nothing);
-    };
+    let info = reply::existing(client, name)?;
     let conditions = Condition::read(client, name.as_bytes(), &info);
     if output.json {
         output.object(&object(&info, &conditions))?;
@@ -96,10 +88,8 @@ pub fn object(info: &Fields, conditions: &[(Condition, Level)]) -> Map<String, J
 }
 
 pub fn stats(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outcome, Failure> {
-    let Some(stats) = client.queue::<Raw>(&args.queue).stats()? else {
-        tell(no_such_queue(&args.queue));
-        return Ok(Outcome::Nothing);
-    };
+    reply::existing(client, &args.queue)?;
+    let Some(stats) = client.queue::<Raw>(&args.queue).stats()? else { return Ok(Outcome::Nothing) };
     if output.json {
         let reply = client.call(cmd("DQ.STATS").arg(args.queue.as_bytes()), Resend::Harmless)?;
         output.object(&Fields::read(reply)?.unwrap_or_default().json())?;

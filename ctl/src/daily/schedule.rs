@@ -1,14 +1,11 @@
 //! `dqctl schedule` without an id.
 
-use super::exists;
 use crate::board::message::{self, rule};
 use crate::board::scan;
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output};
-use crate::server::failure::{Failure, Outcome};
-use crate::server::reply::{self, Fields};
-use crate::text::name::{shown, QueueName};
-use crate::text::time::now_ms;
+use crate::server::{reply, Failure, Fields, Outcome};
+use crate::text::{now_ms, shown, QueueName};
 use dq_client::blocking::Client;
 use std::ops::ControlFlow;
 
@@ -16,16 +13,11 @@ const COLUMNS: &[Column] = &[Name("id"), Text("rule"), Word("due"), Number("runs
 
 /// Lists the recurring messages of a queue.
 pub fn list(client: &Client, name: &QueueName, output: &Output) -> Result<Outcome, Failure> {
-    let mut messages = Vec::new();
-    if let Some(info) = reply::info(client, name.as_bytes())? {
-        scan::pages(client, name.as_bytes(), &info, &["RECURRING"], |page| {
-            messages.extend(page);
-            Ok(ControlFlow::Continue(()))
-        })?;
-    }
-    if messages.is_empty() && !exists(client, name)? {
-        return Ok(Outcome::Nothing);
-    }
+    let (mut messages, info) = (Vec::new(), reply::existing(client, name)?);
+    scan::pages(client, name.as_bytes(), &info, &["RECURRING"], |page| {
+        messages.extend(page);
+        Ok(ControlFlow::Continue(()))
+    })?;
     // What is late comes first.
     messages.sort_by_key(|message| message.int("due"));
     output.list(COLUMNS, &messages, Fields::json, |message| row(message, output))?;

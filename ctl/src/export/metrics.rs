@@ -3,12 +3,9 @@
 use super::text::{Metric, Text};
 use crate::board::names;
 use crate::cli::ExportArgs;
-use crate::server::failure::Failure;
-use crate::server::reply::{self, Fields};
-use crate::text::labels;
-use crate::text::name::shown;
-use dq_client::blocking::{Client, Queue};
-use dq_client::{cmd, Error, Histogram, Raw, Resend, Totals, Value};
+use crate::server::{reply, Failure, Fields};
+use crate::text::{labels, shown};
+use dq_client::{blocking::Client, blocking::Queue, cmd, Error, Histogram, Raw, Resend, Totals, Value};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;

@@ -6,7 +6,7 @@ mod text;
 use crate::board::names;
 use crate::cli::ExportArgs;
 use crate::http;
-use crate::server::failure::{Failure, Outcome};
+use crate::server::{Failure, Outcome};
 use dq_client::blocking::Client;
 use metrics::Exporter;
 

@@ -4,8 +4,8 @@ use super::finding::Severity;
 use super::queue::{one, Looked, Queue};
 use crate::board::condition::{Condition, Level, POLLED};
 use crate::board::groups::{Held, Why};
-use crate::server::failure::Failure;
-use crate::text::time::{millis, now_ms, span};
+use crate::server::Failure;
+use crate::text::{millis, now_ms, span};
 use std::time::Duration;
 
 /// Why messages have been ready for longer than they may.

@@ -1,11 +1,9 @@
 //! What `dqctl doctor` found: typed until it is printed.
 
 use crate::board::trouble::Trouble;
-use crate::output::text::Style;
-use crate::output::Output;
-use crate::server::advice;
-use crate::server::failure::{Failure, Outcome};
-use crate::text::name::{put, shown};
+use crate::output::{Output, Style};
+use crate::server::{for_queue, for_server, Failure, Outcome};
+use crate::text::{put, shown};
 use serde_json::{json, Map, Value as Json};
 use std::cmp::Reverse;
 
@@ -144,8 +142,8 @@ pub struct Findings(Vec<Finding>);
 impl Findings {
     pub fn add(&mut self, subject: &Subject, check: &'static str, mut found: Found, trouble: Trouble) {
         found.advice = match subject {
-            Subject::Queue(queue) => advice::for_queue(&found.advice, &shown(queue)),
-            Subject::Server(server) => advice::for_server(&found.advice, server),
+            Subject::Queue(queue) => for_queue(&found.advice, &shown(queue)),
+            Subject::Server(server) => for_server(&found.advice, server),
             Subject::All => found.advice,
         };
         self.0.push(Finding { subject: subject.clone(), check, found, trouble });

@@ -1,8 +1,7 @@
 //! What a server says of itself: `INFO everything`, and its configuration if the user may read it.
 
-use crate::server::reply::{self, Fields};
-use dq_client::blocking::Client;
-use dq_client::{cmd, Address, Error};
+use crate::server::{reply, Fields};
+use dq_client::{blocking::Client, cmd, Address, Error};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

@@ -4,7 +4,7 @@ use super::finding::Severity::{self, Critical, Note, Warning};
 use super::finding::{Findings, Found, Subject};
 use super::info::ServerInfo;
 use crate::board::trouble::Trouble;
-use crate::text::time::span;
+use crate::text::span;
 use dq_client::{Address, Error};
 
 /// A clock that differs by more makes `AT` and `DELAY` visibly different things, in ms.
@@ -174,7 +174,7 @@ mod tests {
     use super::super::finding::{Findings, Severity};
     use super::super::info::{Clock, ServerInfo};
     use super::{check, compare_versions};
-    use crate::server::reply::Fields;
+    use crate::server::Fields;
     use dq_client::{Address, Value};
 
     const SOUND: &str = "aof_enabled:1\r\naof_last_write_status:ok\r\nmaxmemory:100\r\nmaxmemory_policy:noeviction\r\n\

@@ -9,7 +9,7 @@ mod response;
 pub use request::Request;
 pub use response::Response;
 
-use crate::server::failure::Failure;
+use crate::server::Failure;
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -1,6 +1,6 @@
 //! Answers.
 
-use crate::server::failure::Failure;
+use crate::server::Failure;
 use serde_json::{json, Value as Json};
 use std::io::{self, Write};
 use ureq::http::StatusCode;

@@ -6,23 +6,15 @@ use super::line;
 use crate::board::dead::Among;
 use crate::board::scan;
 use crate::cli::DumpArgs;
-use crate::server::advice::tell;
-use crate::server::failure::{Failure, Outcome};
-use crate::server::reply::Fields;
-use crate::text::name::shown;
-use crate::text::number::messages;
-use crate::text::time::now_ms;
+use crate::server::{reply, Failure, Fields, Outcome};
+use crate::text::{messages, now_ms};
 use dq_client::blocking::Client;
-use dq_client::{cmd, Resend};
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 
 pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
     let queue = args.queue.as_bytes();
-    let Some(info) = Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)? else {
-        tell(format!("there is no queue {}; dqctl ls lists the queues", shown(queue)));
-        return Ok(Outcome::Nothing);
-    };
+    let info = reply::existing(client, &args.queue)?;
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     out.write_all(line::of_queue(queue, &info).as_bytes())?;
     let lost = collect(client, args, &info, &mut out)?;

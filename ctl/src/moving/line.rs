@@ -5,7 +5,7 @@
 //! ends with `-base64` instead. Headers are an object of text, and those that are not UTF-8 another one of base64.
 
 use super::push::{Headers, NewMessage};
-use crate::server::reply::{self, Fields};
+use crate::server::{reply, Fields};
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::Value;
 use serde_json::{Map, Value as Json};

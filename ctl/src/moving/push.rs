@@ -1,10 +1,7 @@
 //! Pushes many messages under ids of their own, so that `load` and `import` can be repeated.
 
-use crate::server::failure::Failure;
-use crate::server::reply;
-use crate::server::transfer::persistently;
-use dq_client::blocking::Client;
-use dq_client::{cmd, Cmd, Error, Value};
+use crate::server::{persistently, reply, Failure};
+use dq_client::{blocking::Client, cmd, Cmd, Error, Value};
 
 /// The most messages of one batch: the server answers other clients in between.
 pub const BATCH: usize = 500;

@@ -2,21 +2,16 @@
 
 mod paint;
 mod table;
-pub mod text;
+mod text;
 
-use crate::server::failure::Failure;
-use crate::text::name::QueueName;
-use crate::text::number::separated;
-use crate::text::time::distance;
-use crate::text::time::instant;
-use crate::text::time::with_distance;
-use crate::text::visible;
+use crate::server::Failure;
+use crate::text::{distance, instant, separated, visible, with_distance, QueueName};
 use serde_json::{json, Map, Value as Json};
 use std::io::{self, IsTerminal, Write};
-use unicode_width::UnicodeWidthStr;
 
 pub use paint::paint;
-use text::{Line, Style};
+use text::by_words;
+pub use text::{cut, left, named, named_in, paragraph, payload, wrapped, Line, Style};
 
 pub use table::{Cell, Column, Table};
 
@@ -179,7 +174,7 @@ impl Output {
             parts.iter().map(|part| visible(part)).filter(|part| !part.is_empty() || !self.is_terminal).collect();
         match parts.split_first() {
             Some((first, rest)) if self.is_terminal => {
-                let text = wrapped(&format!("{first}: {}", rest.join("; ")), width());
+                let text = by_words(&format!("{first}: {}", rest.join("; ")), width());
                 let rest = text.strip_prefix(first.as_str()).unwrap_or_default().to_owned();
                 self.lines(&[Line(vec![(style, first.clone()), (Style::Plain, rest)])])
             }
@@ -214,23 +209,6 @@ impl Output {
         }
         Ok(())
     }
-}
-
-/// A text in lines of at most `width` columns, those after the first one indented. No word is broken.
-pub fn wrapped(text: &str, width: usize) -> String {
-    let (mut lines, mut used) = (String::new(), 0);
-    for word in text.split(' ') {
-        if used > 0 && used + 1 + word.width() > width {
-            lines.push_str("\n  ");
-            used = 2;
-        } else if used > 0 {
-            lines.push(' ');
-            used += 1;
-        }
-        lines.push_str(word);
-        used += word.width();
-    }
-    lines
 }
 
 /// The columns of the terminal.

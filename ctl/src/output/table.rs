@@ -1,8 +1,7 @@
 //! Tables as a terminal shows them: no wider than it, with numbers to the right.
 
 use super::text::{cut, cut_in_the_middle, Line, Style};
-use crate::text::number::separated;
-use crate::text::visible;
+use crate::text::{separated, visible};
 use unicode_width::UnicodeWidthStr;
 
 /// The longest text that is shown even if there is room for more.

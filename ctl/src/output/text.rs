@@ -1,10 +1,6 @@
 //! Text on the screen: cut to its width, and without anything that would move the cursor.
 
-use crate::output::wrapped as by_words;
-use crate::text::json::indented;
-use crate::text::name;
-use crate::text::number::separated;
-use crate::text::visible;
+use crate::text::{indented, separated, shown, visible};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The most bytes of a payload that are shown.
@@ -69,7 +65,7 @@ impl Line {
 
 /// The name of a queue, a message, a group or a consumer, as the command line takes that of a queue.
 pub fn named(name: &[u8]) -> String {
-    visible(&name::shown(name))
+    visible(&shown(name))
 }
 
 /// The same in at most `width` columns. The end of a name is what tells it from others.
@@ -166,6 +162,23 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
             used += columns;
         }
         lines.push(part);
+    }
+    lines
+}
+
+/// A text in lines of at most `width` columns, those after the first one indented. No word is broken.
+pub fn by_words(text: &str, width: usize) -> String {
+    let (mut lines, mut used) = (String::new(), 0);
+    for word in text.split(' ') {
+        if used > 0 && used + 1 + word.width() > width {
+            lines.push_str("\n  ");
+            used = 2;
+        } else if used > 0 {
+            lines.push(' ');
+            used += 1;
+        }
+        lines.push_str(word);
+        used += word.width();
     }
     lines
 }

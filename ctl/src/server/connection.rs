@@ -3,8 +3,7 @@
 use crate::server::failure::Failure;
 use crate::server::reply::text;
 use clap::Args;
-use dq_client::blocking::Client;
-use dq_client::{cmd, Options};
+use dq_client::{blocking::Client, cmd, Options};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -1,8 +1,7 @@
 //! How a command ends: exit codes, and errors of one line that say what to do.
 
 use crate::server::advice;
-use crate::text::number::messages;
-use crate::text::visible;
+use crate::text::{messages, visible};
 use clap::error::ErrorKind;
 use dq_client::Error;
 use std::fmt::{self, Display};

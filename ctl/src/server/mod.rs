@@ -1,7 +1,13 @@
 //! How the server is reached, what it replies, and the failures in which that ends.
 
-pub mod advice;
-pub mod connection;
-pub mod failure;
+mod advice;
+mod connection;
+mod failure;
 pub mod reply;
-pub mod transfer;
+mod transfer;
+
+pub use advice::{dump_of_dead, for_queue, for_server, quoted, tell};
+pub use connection::Connection;
+pub use failure::{Failure, Outcome};
+pub use reply::Fields;
+pub use transfer::{get_all, persistently, BATCH_BYTES};

@@ -4,9 +4,9 @@
 //! printed as well.
 
 use crate::server::failure::Failure;
+use crate::text::QueueName;
 use base64::prelude::{Engine, BASE64_STANDARD};
-use dq_client::blocking::Client;
-use dq_client::{cmd, Resend, Value};
+use dq_client::{blocking::Client, cmd, Resend, Value};
 use serde_json::{json, Map, Value as Json};
 
 /// The fields of a reply, in the order of the server.
@@ -70,6 +70,15 @@ impl Fields {
 /// The fields of `DQ.INFO`; `None` if there is no such queue.
 pub fn info(client: &Client, queue: &[u8]) -> Result<Option<Fields>, Failure> {
     Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)
+}
+
+/// The same, of a queue without which there is nothing to do.
+pub fn existing(client: &Client, queue: &QueueName) -> Result<Fields, Failure> {
+    info(client, queue.as_bytes())?.ok_or_else(|| Failure::nothing(no_such_queue(queue)))
+}
+
+pub fn no_such_queue(queue: &QueueName) -> String {
+    format!("there is no queue {queue}; dqctl ls lists the queues")
 }
 
 /// The fields of a message; `None` if the queue has none of this id.

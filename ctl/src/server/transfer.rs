@@ -1,9 +1,8 @@
 //! Commands in batches that are repeated until they get through.
 
 use crate::server::failure::Failure;
-use crate::server::reply::Fields;
-use dq_client::blocking::Client;
-use dq_client::{cmd, Cmd, Error, Value};
+use crate::server::Fields;
+use dq_client::{blocking::Client, cmd, Cmd, Error, Value};
 use std::time::Duration;
 
 /// About the most bytes of one batch: the server answers other clients in between.

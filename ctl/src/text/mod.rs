@@ -1,9 +1,14 @@
 //! Names, times, numbers and other text as a person reads them. The lowest room: it knows nothing of servers and commands.
 
-pub mod json;
-pub mod name;
-pub mod number;
-pub mod time;
+mod json;
+mod name;
+mod number;
+mod time;
+
+pub use json::indented;
+pub use name::{put, readable, shown, MessageId, QueueName};
+pub use number::{bytes, messages, separated};
+pub use time::{distance, exact, instant, millis, now_ms, parse_instant, parse_span, span, unix_ms, with_distance};
 
 /// Whether a character would move the cursor, or turn the direction of the text that follows.
 pub fn is_unsafe(c: char) -> bool {

@@ -112,8 +112,12 @@ pub fn distance(unix_ms: i64) -> String {
 
 /// The present in Unix ms.
 pub fn now_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+    unix_ms(SystemTime::now())
+}
+
+/// An instant in Unix ms.
+pub fn unix_ms(at: SystemTime) -> i64 {
+    i64::try_from(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A duration in ms.

@@ -1,7 +1,6 @@
 //! A place in a list, and the part of the list that a screen shows.
 
-use crate::output::text::Line;
-use crate::output::Table;
+use crate::output::{Line, Table};
 use crossterm::event::KeyCode;
 use std::ops::Range;
 

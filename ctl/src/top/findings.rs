@@ -2,11 +2,9 @@
 
 use super::cursor::Cursor;
 use crate::findings::{Finding, Severity, Subject};
-use crate::output::text::{paragraph, Line, Style};
 use crate::output::Column::{Name, Text, Word};
-use crate::output::{Cell, Column, Table};
-use crate::text::time::{millis, span};
-use crate::text::visible;
+use crate::output::{paragraph, Cell, Column, Line, Style, Table};
+use crate::text::{millis, span, visible};
 use std::time::Instant;
 
 const COLUMNS: &[Column] = &[Word("severity"), Name("about"), Text("what")];

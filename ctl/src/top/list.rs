@@ -5,9 +5,8 @@ use crate::board::row::Status;
 use crate::board::sort::{Named, Sort};
 use crate::board::table::{summary, table, WATCHED};
 use crate::board::{About, Board, Rows};
-use crate::output::text::{named, Line, Style};
-use crate::text::number::separated;
-use crate::text::visible;
+use crate::output::{named, Line, Style};
+use crate::text::{separated, visible};
 
 /// The lines around the rows: the title, the heading, and the line about the queue under the cursor, which is kept free, so that the list
 /// does not move.

@@ -2,9 +2,9 @@
 
 use super::cursor::Cursor;
 use crate::board::message::told;
-use crate::output::text::{left, named, named_in, payload, wrapped, Line, Style};
-use crate::server::reply::Fields;
-use crate::text::number::bytes;
+use crate::output::{left, named, named_in, payload, wrapped, Line, Style};
+use crate::server::Fields;
+use crate::text::bytes;
 use unicode_width::UnicodeWidthStr;
 
 /// The lines around the fields: the title, and which of the lines are shown.

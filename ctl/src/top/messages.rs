@@ -7,12 +7,9 @@ use crate::board::dead::error_of;
 use crate::board::message;
 use crate::board::row::Row;
 use crate::board::Board;
-use crate::output::text::{named, named_in, paragraph, Line, Style};
-use crate::output::Output;
-use crate::server::reply::Fields;
-use crate::text::number::bytes;
-use crate::text::time::span;
-use crate::text::visible;
+use crate::output::{named, named_in, paragraph, Line, Output, Style};
+use crate::server::Fields;
+use crate::text::{bytes, span, visible};
 use dq_client::State;
 
 /// The states in the order of their tabs.

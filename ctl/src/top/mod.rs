@@ -16,7 +16,7 @@ mod view;
 
 use crate::board::{names, Board, Memory};
 use crate::cli::top::TopArgs;
-use crate::server::failure::{Failure, Outcome};
+use crate::server::{Failure, Outcome};
 use app::{App, Next};
 use crossterm::event::{self, Event};
 use dq_client::blocking::Client;

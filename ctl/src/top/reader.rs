@@ -3,10 +3,8 @@
 use crate::board::scan::first;
 use crate::board::Board;
 use crate::findings::{self, Finding};
-use crate::server::failure::Failure;
-use crate::server::reply::Fields;
-use dq_client::blocking::Client;
-use dq_client::{cmd, Error, Resend, State};
+use crate::server::{Failure, Fields};
+use dq_client::{blocking::Client, cmd, Error, Resend, State};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
 use std::thread;

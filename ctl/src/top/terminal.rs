@@ -1,8 +1,7 @@
 //! The terminal: taken at the start, written line by line, and given back at the end, also after a panic.
 
-use crate::output::paint;
-use crate::output::text::Line;
-use crate::server::failure::Failure;
+use crate::output::{paint, Line};
+use crate::server::Failure;
 use crossterm::{cursor, queue, terminal};
 use std::io::{self, IsTerminal, Write};
 use std::panic;

@@ -3,10 +3,8 @@
 use super::app::{App, Page};
 use super::{list, message, messages};
 use crate::board::About;
-use crate::output::text::{paragraph, Line, Style};
-use crate::text::time::with_distance;
-use crate::text::time::{now_ms, span};
-use crate::text::visible;
+use crate::output::{paragraph, Line, Style};
+use crate::text::{now_ms, span, visible, with_distance};
 use std::time::Duration;
 
 /// What was read before this time is old, and at least after three times the time between two looks.
@@ -87,7 +85,7 @@ mod tests {
     use super::{screen, Line};
     use crate::board::row::Row;
     use crate::board::tests::board;
-    use crate::server::reply::Fields;
+    use crate::server::Fields;
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
     use dq_client::{State, Value};
     use std::sync::Arc;

@@ -3,8 +3,8 @@
 use crate::board::history::{Sample, APART};
 use crate::board::{Board, Memory};
 use crate::findings::{self, Finding};
-use crate::server::failure::Failure;
-use crate::text::time::now_ms;
+use crate::server::Failure;
+use crate::text::now_ms;
 use dq_client::blocking::Client;
 use maud::Markup;
 use std::sync::mpsc::{self, Receiver, SyncSender};

@@ -2,7 +2,7 @@
 
 use crate::board::history::Sample;
 use crate::board::latency::Times;
-use crate::text::time::{exact, span};
+use crate::text::{exact, span};
 use maud::{html, Markup};
 
 const WIDTH: f64 = 600.0;
@@ -96,7 +96,7 @@ fn chart(title: &str, series: Vec<Series>, axis: Axis) -> Markup {
     };
     let told = |value: f64| match axis {
         Axis::Number if value < 10.0 && value.fract() > 0.05 => format!("{value:.1}"),
-        Axis::Number => crate::text::number::separated(format!("{value:.0}")),
+        Axis::Number => crate::text::separated(format!("{value:.0}")),
         Axis::Time => format!("≤{}", exact(whole(value))),
     };
     let step = STEPS.into_iter().find(|step| (last - first) / step <= TICKS).unwrap_or(1_200_000);

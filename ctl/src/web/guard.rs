@@ -10,7 +10,7 @@
 
 use crate::cli::WebArgs;
 use crate::http::{Request, Response};
-use crate::server::failure::Failure;
+use crate::server::Failure;
 use std::hint::black_box;
 use std::net::{IpAddr, ToSocketAddrs};
 

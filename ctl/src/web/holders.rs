@@ -1,22 +1,16 @@
 //! Who holds messages back: consumers with their deliveries, of one queue or of all, and groups.
 
-use super::app::{App, View};
 use super::html::{act, address, contains, head, named_link, queue_link, time};
-use super::params::Params;
+use super::{App, Params, View};
 use crate::board::consumers::{self, Holder};
 use crate::board::groups::{each, Group};
 use crate::board::row::Status;
-use crate::server::failure::Failure;
-use crate::server::reply::Fields;
-use crate::text::name::shown;
-use crate::text::number::messages;
-use crate::text::number::separated;
-use crate::text::time::now_ms;
+use crate::server::{Failure, Fields};
+use crate::text::{messages, now_ms, separated, shown};
 use dq_client::Error;
 use maud::{html, Markup};
 use serde_json::json;
 use std::cmp::Reverse;
-use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// How long queues are read at most, the rows with which no further one is read, and those that are listed.
@@ -96,13 +90,14 @@ fn table(app: &App, rows: &[Holder], has_queue: bool) -> Markup {
 pub fn groups(app: &App, queue: &[u8], info: &Fields, params: &Params) -> Result<Markup, Failure> {
     let part = params.bytes("contains").unwrap_or_default();
     let (mut found, mut looked, limit) = (Vec::new(), 0, info.int("groupinflight").unwrap_or(0));
-    each(&app.client, queue, |group| {
+    for group in each(&app.client, queue).take(GROUPS) {
+        let group = group?;
         looked += 1;
-        if contains(group.name.as_bytes(), part) {
-            found.push(group);
+        found.extend(Some(group).filter(|group| contains(group.name.as_bytes(), part)));
+        if found.len() >= ROWS {
+            break;
         }
-        Ok(if found.len() < ROWS && looked < GROUPS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-    })?;
+    }
     found.sort_by_cached_key(|group| Reverse((group.is_paused(), !held_back(group, limit).is_empty(), group.waiting)));
     let name = shown(queue);
     Ok(html! {

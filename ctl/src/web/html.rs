@@ -1,10 +1,8 @@
 //! Pieces of HTML that several views have. The template writes text only as text, so nothing that a queue holds becomes markup.
 
 use crate::board::condition::{Condition, Level};
-use crate::server::reply::Fields;
-use crate::text::name::shown;
-use crate::text::time::distance;
-use crate::text::time::instant;
+use crate::server::Fields;
+use crate::text::{distance, instant, shown};
 use maud::{html, Markup};
 use percent_encoding::{percent_encode, NON_ALPHANUMERIC};
 use serde_json::Value as Json;

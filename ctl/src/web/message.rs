@@ -1,16 +1,14 @@
 //! One message with all its fields.
 
-use super::app::{App, View};
 use super::html::{act, address, of_queue, pairs};
 use super::messages::when;
-use super::params::Params;
+use super::{App, Params, View};
 use crate::board::dead::{error_of, is_letter};
 use crate::board::message::{recurs, told};
 use crate::http::Response;
-use crate::output::text::payload as shown_lines;
-use crate::server::failure::Failure;
-use crate::server::reply::{self, Fields};
-use crate::text::name::shown;
+use crate::output::payload as shown_lines;
+use crate::server::{reply, Failure, Fields};
+use crate::text::shown;
 use dq_client::Value;
 use maud::{html, Markup};
 use serde_json::{json, Map, Value as Json};

@@ -1,21 +1,15 @@
 //! Lists of messages: those of a state, filtered and by cause; schedules; and those of an id in all queues.
 
-use super::app::{App, View};
 use super::html::{act, address, contains, named_link, of_queue, time};
 use super::overview::select;
-use super::params::Params;
+use super::{App, Params, View};
 use crate::board::dead::{cause_of, error_of, pages, since, Among, Filter};
 use crate::board::message::{as_text, recurs, rule};
 use crate::board::row::Status;
 use crate::board::scan;
-use crate::output::text::cut;
-use crate::server::failure::Failure;
-use crate::server::reply::Fields;
-use crate::text::name::shown;
-use crate::text::number::messages;
-use crate::text::number::separated;
-use crate::text::time::parse_span;
-use crate::text::visible;
+use crate::output::cut;
+use crate::server::{Failure, Fields};
+use crate::text::{messages, parse_span, separated, shown, visible};
 use dq_client::{cmd, Error, State, Value};
 use maud::{html, Markup};
 use serde_json::{json, Map, Value as Json};

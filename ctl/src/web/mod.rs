@@ -21,10 +21,11 @@ mod queue;
 
 use crate::cli::WebArgs;
 use crate::http;
-use crate::server::failure::{Failure, Outcome};
-use app::App;
+use crate::server::{Failure, Outcome};
+use app::{App, View};
 use dq_client::blocking::Client;
 use guard::Guard;
+use params::Params;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 

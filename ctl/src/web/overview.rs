@@ -1,19 +1,16 @@
 //! All queues: what is wrong, how they develop, and a page of the list.
 
-use super::app::{App, Examined, View};
-use super::chart;
+use super::app::Examined;
 use super::html::{act, address, advice, conditions, contains, queue_link, time};
-use super::params::Params;
+use super::{chart, App, Params, View};
 use crate::board::condition::{Condition, Level};
 use crate::board::dead::frequent_cause;
 use crate::board::row::{Row, Status};
 use crate::board::sort::Sort;
 use crate::board::{names, About};
 use crate::findings::{Finding, Found, Subject};
-use crate::server::failure::Failure;
-use crate::text::name::shown;
-use crate::text::number::separated;
-use crate::text::time::span;
+use crate::server::Failure;
+use crate::text::{separated, shown, span};
 use clap::ValueEnum;
 use dq_client::Error;
 use maud::{html, Markup};
@@ -39,7 +36,8 @@ const NUMBERS: [(&str, &str); 7] = [
 
 pub fn overview(app: &App, params: &Params) -> Result<View, Failure> {
     let (samples, about) = (app.samples(None), app.board.about());
-    let lost = match names::check_any(&app.client) {
+    // The second attempt opens another connection, if the first one was closed by the server meanwhile.
+    let lost = match names::check_any(&app.client).or_else(|_| names::check_any(&app.client)) {
         Err(error) if about.read.is_none() => return Err(Failure::of_read(error)),
         checked => checked.err().map(Failure::of_read),
     };

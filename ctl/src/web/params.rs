@@ -1,6 +1,6 @@
 //! The parameters of a view, from the query of its address. Names of queues and ids may be any bytes.
 
-use crate::server::failure::Failure;
+use crate::server::Failure;
 use percent_encoding::percent_decode_str;
 
 pub struct Params(Vec<(String, Vec<u8>)>);

@@ -1,11 +1,9 @@
 //! What the page asks for: `GET /api/view/…` renders a view, `POST /api/ask` and `POST /api/do` are about acts.
 
-use super::app::{App, View};
-use super::params::Params;
-use super::{act, holders, message, messages, overview, queue};
+use super::{act, holders, message, messages, overview, queue, App, Params, View};
 use crate::http::{Request, Response};
-use crate::server::failure::Failure;
-use crate::text::time::now_ms;
+use crate::server::Failure;
+use crate::text::now_ms;
 use maud::{html, DOCTYPE};
 
 /// The longest body of a request.

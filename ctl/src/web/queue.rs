@@ -1,21 +1,15 @@
 //! One queue: its conditions, its charts, and a tab for each state.
 
-use super::app::{App, View};
 use super::html::{act, advice, conditions, of_queue, of_tab, pairs, time};
-use super::params::Params;
-use super::{chart, holders, messages, overview};
+use super::{chart, holders, messages, overview, App, Params, View};
 use crate::board::condition::{begins_with_letter, Condition};
 use crate::board::dead::{target_in_words, target_queue};
 use crate::board::groups;
 use crate::board::latency::{at_most, TOLD};
 use crate::board::message::setting;
 use crate::board::row::Row;
-use crate::server::advice::for_queue;
-use crate::server::failure::Failure;
-use crate::server::reply::{settings, Fields};
-use crate::text::name::shown;
-use crate::text::number::separated;
-use crate::text::time::{exact, span};
+use crate::server::{for_queue, reply::settings, Failure, Fields};
+use crate::text::{exact, separated, shown, span};
 use dq_client::{Error, Raw};
 use maud::{html, Markup};
 use serde_json::{json, Map, Value as Json};

@@ -5,9 +5,8 @@ use super::log::Log;
 use super::output::RESULT_BYTES;
 use super::process::{End, Process};
 use crate::cli::HandlerArgs;
-use crate::server::failure;
-use crate::text::name::shown;
-use crate::text::time;
+use crate::server;
+use crate::text::{exact, millis, shown};
 use dq_client::{Context, Failure, Raw};
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
@@ -47,13 +46,13 @@ enum Cut {
 
 impl Handler {
     /// Refuses a program that cannot be run, before any message spends an attempt on it.
-    pub fn new(how: &HandlerArgs, log: Log) -> Result<Handler, failure::Failure> {
+    pub fn new(how: &HandlerArgs, log: Log) -> Result<Handler, server::Failure> {
         let Some((program, args)) = how.command.split_first() else {
-            return Err(failure::Failure::usage("no command: dqctl work -q mail=8 -- ./handler"));
+            return Err(server::Failure::usage("no command: dqctl work -q mail=8 -- ./handler"));
         };
         if !is_program(program) {
             let name = program.to_string_lossy();
-            return Err(failure::Failure::usage(format!("{name} is not a program that can be run")));
+            return Err(server::Failure::usage(format!("{name} is not a program that can be run")));
         }
         Ok(Handler {
             program: program.clone(),
@@ -85,9 +84,9 @@ impl Handler {
         match cut {
             None => verdict(&end).map(|()| self.result(end.output, context)),
             Some(Cut::TimeLimit) => {
-                let limit = self.time_limit.map_or(0, time::millis);
+                let limit = self.time_limit.map_or(0, millis);
                 let errors = if end.errors.is_empty() { String::new() } else { format!(": {}", end.errors) };
-                Err(Failure::retry(format!("ended at the time limit of {}{errors}", time::exact(limit))))
+                Err(Failure::retry(format!("ended at the time limit of {}{errors}", exact(limit))))
             }
             Some(Cut::Stopped) => Err(Failure::give_back()),
             // The message belongs to another worker by now, so this report is ignored.

@@ -4,9 +4,8 @@ use super::handler::Handler;
 use super::log::Log;
 use super::post::Post;
 use crate::cli::{HandlerArgs, WorkArgs};
-use crate::server::failure::Failure;
-use dq_client::blocking::Client;
-use dq_client::{Context, Raw};
+use crate::server::Failure;
+use dq_client::{blocking::Client, Context, Raw};
 use std::sync::Arc;
 
 /// One queue, how many of its messages are worked on at the same time, and how.

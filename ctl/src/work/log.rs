@@ -1,8 +1,7 @@
 //! The log of `dqctl work`: a line on standard error for each event, as text or as JSON.
 
 use crate::cli::LogFormat;
-use crate::text::time::{instant, millis, now_ms, span};
-use crate::text::visible;
+use crate::text::{instant, millis, now_ms, span, visible};
 use dq_client::{Context, Event, State};
 use serde_json::{json, Map, Value as Json};
 use std::time::Duration;

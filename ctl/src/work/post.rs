@@ -4,10 +4,9 @@ use super::about::{encoded, request_headers};
 use super::log::Log;
 use super::output::RESULT_BYTES;
 use crate::cli::HandlerArgs;
-use crate::server::failure;
-use crate::text::time;
-use dq_client::blocking::Client;
-use dq_client::{Context, Failure, Raw};
+use crate::server;
+use crate::text::{exact, millis};
+use dq_client::{blocking::Client, Context, Failure, Raw};
 use nix::sys::signal::{SigSet, Signal};
 use serde_json::json;
 use std::io::Read;
@@ -42,10 +41,10 @@ impl Post {
         concurrency: usize,
         how: &HandlerArgs,
         log: Log,
-    ) -> Result<Post, failure::Failure> {
+    ) -> Result<Post, server::Failure> {
         let wrong = || {
             let url = without_secrets(url);
-            failure::Failure::usage(format!(
+            server::Failure::usage(format!(
                 "{url} is not a URL that can be posted to, such as https://example.org/hook"
             ))
         };
@@ -92,7 +91,7 @@ impl Post {
         match request.send(payload) {
             Ok(answer) => self.verdict(answer, context),
             Err(ureq::Error::Timeout(_)) => {
-                let limit = time::exact(time::millis(self.time_limit));
+                let limit = exact(millis(self.time_limit));
                 Err(Failure::retry(format!("no answer within the time limit of {limit}")))
             }
             Err(error) => Err(Failure::retry(format!("cannot post: {error}"))),
@@ -145,10 +144,10 @@ fn block_child_signals() {
 }
 
 /// TLS with the certificates that the system trusts.
-fn tls() -> Result<TlsConfig, failure::Failure> {
+fn tls() -> Result<TlsConfig, server::Failure> {
     let found = rustls_native_certs::load_native_certs();
     if found.certs.is_empty() {
-        return Err(failure::Failure::failed(
+        return Err(server::Failure::failed(
             "the system has no certificates for https: install ca-certificates, or name a file in SSL_CERT_FILE",
         ));
     }

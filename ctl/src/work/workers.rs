@@ -3,9 +3,8 @@
 use super::job::{Handle, Job};
 use super::log::Log;
 use super::process;
-use crate::server::failure::{Failure, Outcome};
-use dq_client::blocking::{Client, Worker};
-use dq_client::{Context, Event, Metrics, Pool, Raw, Stopped, Stopper};
+use crate::server::{Failure, Outcome};
+use dq_client::{blocking::Client, blocking::Worker, Context, Event, Metrics, Pool, Raw, Stopped, Stopper};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

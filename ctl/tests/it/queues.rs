@@ -186,6 +186,30 @@ fn all_queues_that_match_are_paused_resumed_and_altered() {
 }
 
 #[test]
+fn messages_of_all_queues_that_match_are_changed_and_no_others() {
+    let server = Server::start();
+    for queue in ["a1", "a2", "b"] {
+        ok(&server, &["push", queue, "x", "--id", "now"]);
+        server.ask(&["DQ.POP", queue, "LEASE", "600000", "AS", "gone"]);
+        ok(&server, &["push", queue, "x", "--id", "late", "--in", "1h"]);
+    }
+    let acts: [&[&str]; 5] = [
+        &["promote", "a*"],
+        &["release", "a*", "gone"],
+        &["bury", "a*", "--where", "id=late"],
+        &["cancel", "a*", "--where", "reason=rejected"],
+        &["purge", "a*", "ready"],
+    ];
+    for act in acts {
+        assert_eq!(ok(&server, &[act, &["--dry-run"]].concat()), "a1\t1\na2\t1\n", "{act:?}");
+        assert_eq!(ok(&server, act), "a1\t1\na2\t1\n", "{act:?}");
+        assert_eq!(dqctl(&server, act).code, 1, "{act:?}: nothing is left to change");
+    }
+    assert_eq!(["now", "late"].map(|id| field(&server, "b", id, "state")), ["inflight", "delayed"]);
+    assert_eq!(["a1", "a2"].map(|queue| server.text(&["DQ.LEN", queue])), ["0", "0"]);
+}
+
+#[test]
 fn a_queue_that_refuses_does_not_keep_others_from_being_paused() {
     let server = Server::start();
     for queue in ["svc:a", "svc:b", "svc:c"] {

@@ -1,7 +1,7 @@
 //! The cause of a death: the first line of the error, without what differs from message to message.
 
-use crate::server::reply::{text, Fields};
-use crate::text::name::readable;
+use crate::server::{reply::text, Fields};
+use crate::text::readable;
 use dq_client::Value;
 use std::ops::RangeInclusive;
 
@@ -165,7 +165,7 @@ fn write_numbers(word: &str, cause: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::{error_of, line_of, normalized};
-    use crate::server::reply::Fields;
+    use crate::server::Fields;
     use dq_client::Value;
 
     #[test]

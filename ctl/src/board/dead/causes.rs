@@ -2,8 +2,8 @@
 
 use super::cause::cause_of;
 use super::{pages, Among, Filter};
-use crate::server::failure::Failure;
-use crate::text::name::{shown, QueueName};
+use crate::server::Failure;
+use crate::text::{shown, QueueName};
 use dq_client::blocking::Client;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};

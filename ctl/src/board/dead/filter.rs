@@ -2,10 +2,8 @@
 
 use super::cause::cause_of;
 use super::letters::as_it_died;
-use crate::server::reply::Fields;
-use crate::text::name::shown;
-use crate::text::time::{exact, millis};
-use crate::text::visible;
+use crate::server::Fields;
+use crate::text::{exact, millis, shown, visible};
 use dq_client::State;
 use std::fmt;
 use std::str::FromStr;
@@ -186,7 +184,7 @@ fn delivered(receipt: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::{Condition, Filter};
-    use crate::server::reply::Fields;
+    use crate::server::Fields;
     use dq_client::Value;
     use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Dead letters: messages that `DEADFORWARD QUEUE` has moved here from the queue in which they died.
 
 use super::cause::header;
-use crate::server::reply::Fields;
+use crate::server::Fields;
 use dq_client::Value;
 
 /// The header that names the former queue.

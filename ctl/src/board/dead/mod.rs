@@ -20,11 +20,9 @@ pub use newest::frequent_cause;
 pub use target::{target, target_in_words, target_queue};
 
 use crate::board::scan;
-use crate::server::failure::Failure;
-use crate::server::reply::Fields;
-use crate::text::time::now_ms;
-use dq_client::blocking::Client;
-use dq_client::{cmd, Resend};
+use crate::server::{Failure, Fields};
+use crate::text::now_ms;
+use dq_client::{blocking::Client, cmd, Resend};
 use std::ops::ControlFlow;
 
 /// Calls `visit` with the selected messages of each page, until it breaks. Returns whether the queue exists.

@@ -3,9 +3,8 @@
 use super::cause_of;
 use crate::board::condition::RECENT;
 use crate::board::scan::first;
-use crate::server::reply::Fields;
-use crate::text::time::now_ms;
-use crate::text::visible;
+use crate::server::Fields;
+use crate::text::{now_ms, visible};
 use dq_client::blocking::Client;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Where `DEADFORWARD` moves the dead messages of a queue.
 
-use crate::server::reply::Fields;
-use crate::text::name::shown;
+use crate::server::Fields;
+use crate::text::shown;
 
 /// What may follow the name of a stream or a list.
 const OPTIONS: [&[u8]; 3] = [b" TRIM ", b" LEFT", b" RIGHT"];
@@ -29,7 +29,7 @@ pub fn target_in_words(info: &Fields) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{target, target_in_words};
-    use crate::server::reply::Fields;
+    use crate::server::Fields;
     use dq_client::Value;
 
     #[test]

@@ -7,13 +7,10 @@ use super::source::{bytes, fields_as_json, object, Convert, Element, Found, Scor
 use super::Parts;
 use crate::cli::End;
 use crate::moving::push::NewMessage;
-use crate::server::failure::Failure;
-use crate::server::reply;
-use crate::server::transfer::persistently;
-use crate::text::name::shown;
+use crate::server::{persistently, reply, Failure};
+use crate::text::shown;
 use base64::prelude::{Engine, BASE64_STANDARD};
-use dq_client::blocking::Client;
-use dq_client::{cmd, Cmd, Resend, Value};
+use dq_client::{blocking::Client, cmd, Cmd, Resend, Value};
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use serde_json::value::RawValue;
 use serde_json::Value as Json;

@@ -5,7 +5,7 @@ use super::source::{exists, Convert, Element, Found, List, Score, SortedSet};
 use super::Parts;
 use crate::cli::End;
 use crate::moving::push::NewMessage;
-use crate::server::failure::Failure;
+use crate::server::Failure;
 use dq_client::blocking::Client;
 use serde_json::Value as Json;
 

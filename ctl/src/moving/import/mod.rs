@@ -15,12 +15,9 @@ use crate::board::names;
 use crate::cli::{ImportArgs, Kind};
 use crate::moving::push::{push_all, NewMessage, Pushed, BATCH};
 use crate::output::Output;
-use crate::server::failure::{Failure, Outcome};
-use crate::server::reply::{self, Fields};
-use crate::server::transfer::{get_all, persistently, BATCH_BYTES};
-use crate::text::name::shown;
-use dq_client::blocking::Client;
-use dq_client::{cmd, Cmd, Resend};
+use crate::server::{get_all, persistently, reply, Failure, Fields, Outcome, BATCH_BYTES};
+use crate::text::shown;
+use dq_client::{blocking::Client, cmd, Cmd, Resend};
 use serde_json::json;
 use source::{exists, Element, Reader};
 use std::os::unix::ffi::OsStrExt;
@@ -173,7 +170,7 @@ impl Import<'_> {
 
     /// Counts the elements that the queue does not hold. Ids that are only known for `DEDUPE` cannot be seen without a push.
     fn count(&mut self, messages: &[NewMessage]) -> Result<u64, Failure> {
-        let now = crate::text::time::now_ms();
+        let now = crate::text::now_ms();
         let ids: Vec<&[u8]> = messages.iter().map(|message| message.id.as_slice()).collect();
         let held = get_all(self.client, self.args.queue.as_bytes(), &ids)?;
         for (message, held) in messages.iter().zip(held) {

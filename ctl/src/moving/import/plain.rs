@@ -5,10 +5,8 @@ use super::libraries::each;
 use super::source::{bytes, fields_as_json, Element, Found, Reader, Score, SortedSet};
 use crate::cli::End;
 use crate::moving::push::NewMessage;
-use crate::server::failure::Failure;
-use crate::server::reply;
-use dq_client::blocking::Client;
-use dq_client::{cmd, Resend, Value};
+use crate::server::{reply, Failure};
+use dq_client::{blocking::Client, cmd, Resend, Value};
 
 pub fn sorted_set(key: Vec<u8>) -> SortedSet {
     let source = key.clone();

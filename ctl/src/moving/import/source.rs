@@ -3,11 +3,9 @@
 use super::score::due;
 use crate::cli::End;
 use crate::moving::push::{type_of, NewMessage};
-use crate::server::failure::Failure;
-use crate::server::reply;
+use crate::server::{reply, Failure};
 use base64::prelude::{Engine, BASE64_STANDARD};
-use dq_client::blocking::Client;
-use dq_client::{cmd, Cmd, Resend, Value};
+use dq_client::{blocking::Client, cmd, Cmd, Resend, Value};
 use serde_json::Value as Json;
 
 /// An element of a source.
@@ -156,7 +154,7 @@ pub fn exists(client: &Client, key: &[u8], wanted: &str) -> Result<bool, Failure
         "none" => Ok(false),
         found if found == wanted => Ok(true),
         found => {
-            let key = crate::text::name::shown(key);
+            let key = crate::text::shown(key);
             Err(Failure::failed(format!("the source {key} is a {found}, and not a {wanted}; name a key that is one")))
         }
     }
