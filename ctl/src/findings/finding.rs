@@ -63,13 +63,8 @@ pub struct Found {
 }
 
 impl Found {
-    pub fn new(
-        severity: Severity,
-        what: impl Into<String>,
-        why: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Found {
-        Found { severity, what: what.into(), why: why.into(), advice: advice.into() }
+    pub fn new(severity: Severity, what: impl Into<String>, why: &str, advice: impl Into<String>) -> Found {
+        Found { severity, what: what.into(), why: why.to_owned(), advice: advice.into() }
     }
 }
 
@@ -85,16 +80,15 @@ pub struct Finding {
 
 impl Finding {
     pub fn json(&self) -> Map<String, Json> {
-        let mut object = Map::new();
-        object.insert("severity".to_owned(), json!(self.found.severity.as_str()));
-        object.insert("check".to_owned(), json!(self.check));
+        let Found { severity, what, why, advice } = &self.found;
+        let texts =
+            [("severity", severity.as_str()), ("check", self.check), ("what", what), ("why", why), ("do", advice)];
+        let mut object: Map<_, _> = texts.into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect();
         match &self.subject {
             Subject::Server(server) => drop(object.insert("server".to_owned(), json!(server))),
             Subject::Queue(queue) => put(&mut object, "queue", queue),
             Subject::All => {}
         }
-        let texts = [("what", &self.found.what), ("why", &self.found.why), ("do", &self.found.advice)];
-        object.extend(texts.map(|(name, text)| (name.to_owned(), json!(text))));
         object
     }
 

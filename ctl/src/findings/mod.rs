@@ -79,29 +79,22 @@ fn look_at_queues(client: &Client, args: &DoctorArgs, findings: &mut Findings) -
     if is_partial && !client.is_cluster() {
         return Ok(0);
     }
-    match look_at_each(client, args, findings) {
-        Err(failure) if failure.is_denied() => {
-            findings.not_checked(&Subject::All, "queues", "+scan");
-            Ok(0)
-        }
+    let board = Board::new(client.clone(), args.pattern.clone(), Memory::Fields);
+    let looked = board.sweep().and_then(|()| {
+        let rows = board.rows(Rows::clone);
+        let mut all = rows.iter().map(|(name, row)| Queue::new(client, name, row, args));
+        all.try_for_each(|queue| queues::check(&queue, findings))?;
+        board.about().missing.map_or(Ok(rows.len()), |missing| Err(Failure::failed(missing)))
+    });
+    match looked {
+        Err(failure) if failure.is_denied() => findings.not_checked(&Subject::All, "queues", "+scan"),
         // The servers that answer refuse to serve if a part of the cluster is missing.
         Err(failure) if is_partial => {
             let advice = "run dqctl doctor again when all servers are back";
-            let found = Found::new(Severity::NotChecked, "the queues", failure.to_string(), advice);
+            let found = Found::new(Severity::NotChecked, "the queues", &failure.to_string(), advice);
             findings.add(&Subject::All, "queues", found, Trouble::default());
-            Ok(0)
         }
-        looked => looked,
+        looked => return looked,
     }
-}
-
-/// The queues of the servers that answer. Returns how many.
-fn look_at_each(client: &Client, args: &DoctorArgs, findings: &mut Findings) -> Result<usize, Failure> {
-    let board = Board::new(client.clone(), args.pattern.clone(), Memory::Fields);
-    board.sweep()?;
-    let rows = board.rows(Rows::clone);
-    for (name, row) in &rows {
-        queues::check(&Queue::new(client, name, row, args), findings)?;
-    }
-    board.about().missing.map_or(Ok(rows.len()), |missing| Err(Failure::failed(missing)))
+    Ok(0)
 }

@@ -149,12 +149,8 @@ pub fn compare_versions(servers: &[(Address, ServerInfo)], findings: &mut Findin
     for (server, other) in others.iter().filter(|(_, other)| other != one) {
         let what = format!("the module has version {other}, but {one} on {first}");
         let why = "the older one may not understand what the newer one sends, and then drops the link";
-        add(
-            server,
-            "module-version",
-            some(Warning, what, why, "upgrade the replicas first, then the masters"),
-            findings,
-        );
+        let found = some(Warning, what, why, "upgrade the replicas first, then the masters");
+        add(server, "module-version", found, findings);
     }
 }
 

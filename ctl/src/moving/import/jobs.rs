@@ -2,8 +2,8 @@
 //! fields of the hash.
 
 use super::ids::id;
-use super::libraries::{add_list, add_set, attempts, split};
-use super::source::{bytes, fields_as_json, object, Convert, Element, Found, Score};
+use super::libraries::{add, attempts, split};
+use super::source::{bytes, fields_as_json, object, Convert, Element, Found, Order};
 use super::Parts;
 use crate::cli::End;
 use crate::moving::push::NewMessage;
@@ -71,9 +71,9 @@ pub fn rq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
         })
     };
     let mut parts = Parts::new();
-    add_list(&mut parts, client, key(b"rq:queue:"), End::Left, convert(false))?;
-    add_set(&mut parts, client, key(b"rq:scheduled:"), Score::Time, convert(false))?;
-    add_set(&mut parts, client, key(b"rq:failed:"), Score::Order, convert(true))?;
+    add(&mut parts, client, key(b"rq:queue:"), Order::From(End::Left), convert(false))?;
+    add(&mut parts, client, key(b"rq:scheduled:"), Order::Time, convert(false))?;
+    add(&mut parts, client, key(b"rq:failed:"), Order::Score, convert(true))?;
     Ok(parts)
 }
 
@@ -116,11 +116,11 @@ pub fn bullmq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     };
     let mut parts = Parts::new();
     for list in [b"wait".as_slice(), b"paused"] {
-        add_list(&mut parts, client, key(list), End::Right, convert(false))?;
+        add(&mut parts, client, key(list), Order::From(End::Right), convert(false))?;
     }
-    add_set(&mut parts, client, key(b"prioritized"), Score::Order, convert(false))?;
-    add_set(&mut parts, client, key(b"delayed"), Score::BullMq, convert(false))?;
-    add_set(&mut parts, client, key(b"failed"), Score::Order, convert(true))?;
+    add(&mut parts, client, key(b"prioritized"), Order::Score, convert(false))?;
+    add(&mut parts, client, key(b"delayed"), Order::BullMq, convert(false))?;
+    add(&mut parts, client, key(b"failed"), Order::Score, convert(true))?;
     Ok(parts)
 }
 

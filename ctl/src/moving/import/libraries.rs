@@ -1,7 +1,7 @@
 //! Libraries whose jobs are JSON in lists and sorted sets: Sidekiq, Laravel and Celery. The payload is that JSON, as it is.
 
 use super::ids::id;
-use super::source::{exists, Convert, Element, Found, List, Score, SortedSet};
+use super::source::{exists, Convert, Element, Found, Order, Values};
 use super::Parts;
 use crate::cli::End;
 use crate::moving::push::NewMessage;
@@ -17,23 +17,10 @@ pub fn split<'a>(source: &'a [u8], marker: &[u8]) -> (&'a [u8], &'a [u8]) {
     name.unwrap_or((b"", source))
 }
 
-/// Adds a list and a sorted set if they exist.
-pub fn add_list(parts: &mut Parts, client: &Client, key: Vec<u8>, from: End, convert: Convert) -> Result<(), Failure> {
-    if exists(client, &key, "list")? {
-        parts.push(Box::new(List { key, from, convert }));
-    }
-    Ok(())
-}
-
-pub fn add_set(
-    parts: &mut Parts,
-    client: &Client,
-    key: Vec<u8>,
-    score: Score,
-    convert: Convert,
-) -> Result<(), Failure> {
-    if exists(client, &key, "zset")? {
-        parts.push(Box::new(SortedSet { key, score, convert }));
+/// Adds a key if it exists.
+pub fn add(parts: &mut Parts, client: &Client, key: Vec<u8>, order: Order, convert: Convert) -> Result<(), Failure> {
+    if exists(client, &key, if matches!(order, Order::From(_)) { "list" } else { "zset" })? {
+        parts.push(Box::new(Values { key, order, convert }));
     }
     Ok(())
 }
@@ -67,11 +54,9 @@ pub fn sidekiq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     let key = |rest: &[u8]| [namespace, rest].concat();
     let mut parts = Parts::new();
     let waiting = |found: Found| sidekiq_job(&parse(&found.value), found, None);
-    add_list(&mut parts, client, key(&[b"queue:", name].concat()), End::Right, each(waiting))?;
-    let seconds = Score::Time;
-    for (set, score, dead) in
-        [("schedule", seconds, None), ("retry", seconds, None), ("dead", Score::Order, Some("retries"))]
-    {
+    add(&mut parts, client, key(&[b"queue:", name].concat()), Order::From(End::Right), each(waiting))?;
+    let sets = [("schedule", Order::Time, None), ("retry", Order::Time, None), ("dead", Order::Score, Some("retries"))];
+    for (set, order, dead) in sets {
         let name = name.to_vec();
         let timed = move |found: Found| {
             let json = parse(&found.value);
@@ -82,7 +67,7 @@ pub fn sidekiq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
                 Element::Foreign
             }
         };
-        add_set(&mut parts, client, key(set.as_bytes()), score, each(timed))?;
+        add(&mut parts, client, key(set.as_bytes()), order, each(timed))?;
     }
     Ok(parts)
 }
@@ -115,8 +100,8 @@ pub fn laravel(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
         })
     };
     let mut parts = Parts::new();
-    add_list(&mut parts, client, key.clone(), End::Left, convert())?;
-    add_set(&mut parts, client, [&key, b":delayed".as_slice()].concat(), Score::Time, convert())?;
+    add(&mut parts, client, key.clone(), Order::From(End::Left), convert())?;
+    add(&mut parts, client, [&key, b":delayed".as_slice()].concat(), Order::Time, convert())?;
     Ok(parts)
 }
 
@@ -128,10 +113,10 @@ const CELERY_PRIORITIES: i64 = 9;
 pub fn celery(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     let task = |priority| each(move |found: Found| celery_task(found.value, priority).unwrap_or_else(Element::Broken));
     let mut parts = Parts::new();
-    add_list(&mut parts, client, source.to_vec(), End::Right, task(0))?;
+    add(&mut parts, client, source.to_vec(), Order::From(End::Right), task(0))?;
     for priority in 1..=CELERY_PRIORITIES {
         let key = [source, b"\x06\x16", priority.to_string().as_bytes()].concat();
-        add_list(&mut parts, client, key, End::Right, task(priority))?;
+        add(&mut parts, client, key, Order::From(End::Right), task(priority))?;
     }
     Ok(parts)
 }

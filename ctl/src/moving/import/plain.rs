@@ -2,13 +2,13 @@
 
 use super::ids::id;
 use super::libraries::each;
-use super::source::{bytes, fields_as_json, Element, Found, Reader, Score, SortedSet};
+use super::source::{bytes, fields_as_json, Element, Found, Order, Reader, Values};
 use crate::cli::End;
 use crate::moving::push::NewMessage;
 use crate::server::{reply, Failure};
 use dq_client::{blocking::Client, cmd, Resend, Value};
 
-pub fn sorted_set(key: Vec<u8>) -> SortedSet {
+pub fn sorted_set(key: Vec<u8>) -> Values {
     let source = key.clone();
     // With its score, since a member that is added again with another one is another message.
     let element = move |found: Found| {
@@ -17,7 +17,7 @@ pub fn sorted_set(key: Vec<u8>) -> SortedSet {
         let message = NewMessage { id, payload: found.value, due: found.due, ..NewMessage::default() };
         Element::Message { message: Box::new(message), remove: Vec::new() }
     };
-    SortedSet { key, score: Score::Time, convert: each(element) }
+    Values { key, order: Order::Time, convert: each(element) }
 }
 
 /// Moves elements from a list to a queue. A push that is refused ends the script before the element is removed.

@@ -35,74 +35,61 @@ pub struct Found {
 /// Turns the values of a page into elements, one for each. The readers add the command that removes the value itself.
 pub type Convert = Box<dyn Fn(&Client, Vec<Found>) -> Result<Vec<Element>, Failure>>;
 
-/// A list, from one end to the other.
-pub struct List {
+/// In which order the values of a key are consumed, and when they are due.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// A list, from one of its ends on.
+    From(End),
+    /// A sorted set whose scores are times.
+    Time,
+    /// The same in Unix ms times 4096, plus a counter.
+    BullMq,
+    /// The same whose scores are no times.
+    Score,
+}
+
+/// The values of a list or of a sorted set.
+pub struct Values {
     pub key: Vec<u8>,
-    pub from: End,
+    pub order: Order,
     pub convert: Convert,
 }
 
-impl Reader for List {
+impl Reader for Values {
     fn page(&mut self, client: &Client, offset: u64, count: u64) -> Result<Option<Vec<Element>>, Failure> {
         let index = |number| i64::try_from(number).unwrap_or(i64::MAX);
         let (first, last) = (index(offset), index(offset + count));
-        let (start, stop, nearest) = match self.from {
-            End::Left => (first, last - 1, 1),
-            End::Right => (-last, -1 - first, -1),
+        let range = |name, start, stop| cmd(name).arg(&self.key).arg(start).arg(stop).clone();
+        let range = match self.order {
+            Order::From(End::Left) => range("LRANGE", first, last - 1),
+            Order::From(End::Right) => range("LRANGE", -last, -1 - first),
+            _ => range("ZRANGE", first, last - 1).arg("WITHSCORES").clone(),
         };
-        let reply = client.call(cmd("LRANGE").arg(&self.key).arg(start).arg(stop), Resend::Harmless)?;
-        let mut values: Vec<Vec<u8>> = reply::list(reply)?.into_iter().map(bytes).collect::<Result<_, _>>()?;
+        let reply = client.call(&range, Resend::Harmless)?;
+        let mut values: Vec<(Vec<u8>, Option<f64>)> = match self.order {
+            Order::From(_) => reply::list(reply)?.into_iter().map(|value| Ok((bytes(value)?, None))).collect(),
+            _ => with_scores(reply),
+        }?;
         if values.is_empty() {
             return Ok(None);
         }
-        if self.from == End::Right {
+        if self.order == Order::From(End::Right) {
             values.reverse();
         }
-        let found = values.iter().map(|value| Found { value: value.clone(), due: None, score: None }).collect();
-        let mut elements = (self.convert)(client, found)?;
-        for (element, value) in elements.iter_mut().zip(&values) {
-            if let Element::Message { remove, .. } = element {
-                remove.insert(0, cmd("LREM").arg(&self.key).arg(nearest).arg(value).clone());
-            }
-        }
-        Ok(Some(elements))
-    }
-}
-
-/// How the scores of a sorted set say when a member is due.
-#[derive(Clone, Copy)]
-pub enum Score {
-    Time,
-    /// Unix ms times 4096, plus a counter.
-    BullMq,
-    /// An order, not a time.
-    Order,
-}
-
-/// A sorted set by score.
-pub struct SortedSet {
-    pub key: Vec<u8>,
-    pub score: Score,
-    pub convert: Convert,
-}
-
-impl Reader for SortedSet {
-    fn page(&mut self, client: &Client, offset: u64, count: u64) -> Result<Option<Vec<Element>>, Failure> {
-        let mut range = cmd("ZRANGE");
-        range.arg(&self.key).arg(offset).arg(offset + count - 1).arg("WITHSCORES");
-        let members = with_scores(client.call(&range, Resend::Harmless)?)?;
-        if members.is_empty() {
-            return Ok(None);
-        }
         let (mut found, mut dues, mut removals) = (Vec::new(), Vec::new(), Vec::new());
-        for (member, score) in members {
-            let due = match self.score {
-                Score::Time => due(score).map(Some),
-                Score::BullMq => due((score / 4096.0).floor()).map(Some),
-                Score::Order => Ok(None),
+        for (value, score) in values {
+            let due = match (self.order, score) {
+                (Order::Time, Some(score)) => due(score).map(Some),
+                (Order::BullMq, Some(score)) => due((score / 4096.0).floor()).map(Some),
+                _ => Ok(None),
             };
-            removals.push(cmd("ZREM").arg(&self.key).arg(&member).clone());
-            found.push(Found { value: member, due: due.clone().ok().flatten(), score: Some(score) });
+            removals.push(match self.order {
+                Order::From(end) => {
+                    cmd("LREM").arg(&self.key).arg(if end == End::Left { 1 } else { -1 }).arg(&value).clone()
+                }
+                _ => cmd("ZREM").arg(&self.key).arg(&value).clone(),
+            });
+            found.push(Found { value, due: due.clone().ok().flatten(), score });
             dues.push(due);
         }
         let mut elements = (self.convert)(client, found)?;
@@ -118,7 +105,7 @@ impl Reader for SortedSet {
 }
 
 /// Members with their scores: pairs in RESP3, and one flat list of texts in RESP2.
-fn with_scores(reply: Value) -> Result<Vec<(Vec<u8>, f64)>, Failure> {
+fn with_scores(reply: Value) -> Result<Vec<(Vec<u8>, Option<f64>)>, Failure> {
     let mut items = reply::list(reply)?.into_iter();
     let mut members = Vec::new();
     while let Some(item) = items.next() {
@@ -133,10 +120,8 @@ fn with_scores(reply: Value) -> Result<Vec<(Vec<u8>, f64)>, Failure> {
             Value::Double(score) => Some(*score),
             other => reply::text(other).and_then(|text| text.parse().ok()),
         };
-        members.push((
-            bytes(member)?,
-            score.ok_or_else(|| Failure::failed("the server sent a score that is not a number"))?,
-        ));
+        let score = score.ok_or_else(|| Failure::failed("the server sent a score that is not a number"))?;
+        members.push((bytes(member)?, Some(score)));
     }
     Ok(members)
 }
