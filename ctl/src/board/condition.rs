@@ -82,20 +82,20 @@ fn newest_death(info: &Fields) -> Option<i64> {
 }
 
 impl Condition {
-    /// All of them, with their names, and shorter ones where there is room for few columns.
-    pub const ALL: [(Condition, &'static str, &'static str); 12] = [
-        (Condition::Failing, "forwarding fails", "fwd fails"),
-        (Condition::Full, "full", "full"),
-        (Condition::Dying, "messages die", "msgs die"),
-        (Condition::Unserved, "no consumer", "no cons."),
-        (Condition::Late, "late", "late"),
-        (Condition::Held, "groups held", "groups held"),
-        (Condition::Paused, "paused", "paused"),
-        (Condition::Closed, "closed", "closed"),
-        (Condition::Occupied, "at its limit in flight", "at its limit"),
-        (Condition::Limited, "at its rate limit", "at its rate"),
-        (Condition::Dead, "dead", "dead"),
-        (Condition::Letters, "dead letters", "dead letters"),
+    /// All of them, with their names.
+    pub const ALL: [(Condition, &'static str); 12] = [
+        (Condition::Failing, "forwarding fails"),
+        (Condition::Full, "full"),
+        (Condition::Dying, "messages die"),
+        (Condition::Unserved, "no consumer"),
+        (Condition::Late, "late"),
+        (Condition::Held, "groups held"),
+        (Condition::Paused, "paused"),
+        (Condition::Closed, "closed"),
+        (Condition::Occupied, "at its limit in flight"),
+        (Condition::Limited, "at its rate limit"),
+        (Condition::Dead, "dead"),
+        (Condition::Letters, "dead letters"),
     ];
 
     /// The conditions of a queue; none if nothing is unusual. Nobody has to take dead letters: `has_letters` says whether nothing was
@@ -170,12 +170,7 @@ impl Condition {
 
     /// Its name, in the terminal and on the page.
     pub fn as_str(self) -> &'static str {
-        Condition::ALL.iter().find(|(one, ..)| *one == self).map_or("", |(_, name, _)| name)
-    }
-
-    /// The same where there is room for few columns.
-    pub fn in_short(self) -> &'static str {
-        Condition::ALL.iter().find(|(one, ..)| *one == self).map_or("", |(.., name)| name)
+        Condition::ALL.iter().find(|(one, _)| *one == self).map_or("", |(_, name)| name)
     }
 
     /// The same with what explains it. If a queue is late while consumers hold messages for long, that is the likely cause.

@@ -2,11 +2,10 @@
 
 use crate::board::dead::{cause_of, error_of};
 use crate::output::Column::{Id, Name, Number, Text, Word};
-use crate::output::{width, Column, Output, Table};
+use crate::output::{Column, Output, Table};
 use crate::server::{reply, Failure, Fields};
 use crate::text::{exact, indented, instant, readable, separated, shown, visible, with_distance};
 use dq_client::{State, Value};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 const COLUMNS: &[Column] = &[
     Id("id"),
@@ -34,9 +33,6 @@ const DIED: &[u8] = b"dq-died";
 
 /// How many bytes of a payload that is no text are shown.
 const SHOWN_BYTES: usize = 32;
-
-/// How many lines of a value a terminal shows, so that the other fields stay in sight.
-const SHOWN_LINES: usize = 20;
 
 /// Prints a list of messages; `asked` is the state that all of them have, if only that one was asked for. A terminal has no
 /// room for what goes without saying.
@@ -81,7 +77,8 @@ pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
         return output.object(&message.json());
     }
     let mut pairs: Vec<(String, String)> = if output.is_for_people() {
-        told(message).into_iter().map(|(name, text)| for_people(name, &text)).collect()
+        let on_lines = |text: String| indented(&text).unwrap_or_else(|| text.trim_end_matches('\n').to_owned());
+        told(message).into_iter().map(|(name, text)| (name, on_lines(text))).collect()
     } else {
         message.0.iter().flat_map(|(name, value)| lines(message, name, value, &instant)).collect()
     };
@@ -107,32 +104,6 @@ fn is_last_of_errors(message: &Fields) -> bool {
         Some(Value::Array(parts)) => parts.get(2) == message.get("error"),
         _ => false,
     }
-}
-
-/// A field with JSON on several lines, and with the beginning of what would fill the screen.
-fn for_people(name: String, text: &str) -> (String, String) {
-    let whole = indented(text).unwrap_or_else(|| text.trim_end_matches('\n').to_owned());
-    let columns = width().saturating_sub(name.width() + 2);
-    let Some(beginning) = first_lines(&whole, columns) else { return (name, whole) };
-    let option = if name == "payload" { "dqctl get --payload" } else { "--json" };
-    let text = format!("{beginning}…\n({} bytes in all: {option} prints them)", separated(text.len()));
-    (name, text)
-}
-
-/// The first lines of a text that has more than [`SHOWN_LINES`] on a terminal with so many columns.
-fn first_lines(text: &str, columns: usize) -> Option<&str> {
-    let (mut lines, mut used) = (1, 0);
-    for (at, c) in text.char_indices() {
-        used += c.width().unwrap_or(0);
-        if c == '\n' || used > columns {
-            lines += 1;
-            used = c.width().unwrap_or(0);
-        }
-        if lines > SHOWN_LINES {
-            return text.get(..at);
-        }
-    }
-    None
 }
 
 /// The lines of a field, one for each header and for each error of a past attempt, with instants as `when` writes them.

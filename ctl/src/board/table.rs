@@ -41,7 +41,7 @@ pub fn table<'a>(rows: impl IntoIterator<Item = Named<'a>>, columns: &'static [C
     for (name, row) in rows {
         let cells = columns.iter().map(|column| match column {
             Name(_) => Cell::from(shown(name)),
-            Text(_) => state(row),
+            Text(_) => Cell::new(row.state(), row.style()),
             Number(column) | Word(column) => cell(column, row),
             Column::Id(_) => Cell::from(String::new()),
         });
@@ -53,7 +53,7 @@ pub fn table<'a>(rows: impl IntoIterator<Item = Named<'a>>, columns: &'static [C
 fn cell(column: &str, row: &Row) -> Cell {
     let number = |field: &str, style: Style| {
         let text = if row.status == Status::Known { row.number(field).to_string() } else { "-".to_owned() };
-        Cell::new(vec![text], style)
+        Cell::new(text, style)
     };
     let rate = |rate: Option<f64>| Cell::from(rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}")));
     let if_so = |is_so, style| if is_so { style } else { Style::Plain };
@@ -62,24 +62,13 @@ fn cell(column: &str, row: &Row) -> Cell {
         "dead" => number(column, if_so(row.number(column) > 0, Style::Bad)),
         "oldest" => {
             let is_old = row.oldest().is_some_and(|age| age >= OLD);
-            Cell::new(vec![row.oldest().map_or_else(|| "-".to_owned(), span)], if_so(is_old, Style::Warning))
+            Cell::new(row.oldest().map_or_else(|| "-".to_owned(), span), if_so(is_old, Style::Warning))
         }
         "in/s" => rate(row.rate_in()),
         "out/s" => rate(row.rate_out()),
         "waiting" => number("waiting-clients", Style::Plain),
         _ => number(column, Style::Plain),
     }
-}
-
-/// The state, and fewer words for a terminal without room: without what explains them, then only the first ones and how many
-/// more there are.
-fn state(row: &Row) -> Cell {
-    let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.as_str()).collect();
-    let more = |kept: usize| if kept < words.len() { format!(" +{}", words.len() - kept) } else { String::new() };
-    let mut texts = vec![row.state()];
-    texts.extend((1..=words.len()).rev().map(|kept| words.get(..kept).unwrap_or_default().join(", ") + &more(kept)));
-    texts.extend(row.conditions.first().map(|(first, _)| first.in_short().to_owned() + &more(1)));
-    Cell::new(texts, row.style())
 }
 
 /// How many queues there are, and how many of them are in trouble; nothing of a single one.

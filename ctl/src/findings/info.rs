@@ -1,9 +1,10 @@
 //! What a server says of itself: `INFO everything`, and its configuration if the user may read it.
 
 use crate::server::{reply, Fields};
+use crate::text::unix_ms;
 use dq_client::{blocking::Client, cmd, Address, Error};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime};
 
 /// The settings that are looked at.
 const SETTINGS: [&str; 3] = ["save", "appendfsync", "min-replicas-to-write"];
@@ -90,24 +91,13 @@ fn refused<T>(error: Error) -> Result<Option<T>, Error> {
     }
 }
 
-/// Compares the clocks. The round trip bounds the error, so the shortest of three is taken.
+/// Compares the clocks. The round trip bounds the error.
 fn clock(client: &Client, server: &Address) -> Result<Option<Clock>, Error> {
-    let mut best: Option<Clock> = None;
-    for _ in 0..3 {
-        let (begin, before) = (Instant::now(), SystemTime::now());
-        let reply = client.call_on(server, &cmd("TIME"))?;
-        let took = begin.elapsed();
-        let parts = reply::list(reply).unwrap_or_default();
-        let mut parts = parts.iter().filter_map(|part| reply::text(part)?.parse::<u64>().ok());
-        let (Some(seconds), Some(micros)) = (parts.next(), parts.next()) else { return Ok(None) };
-        let theirs = Duration::from_secs(seconds) + Duration::from_micros(micros);
-        let ours = before.duration_since(UNIX_EPOCH).unwrap_or_default() + took / 2;
-        let measured = Clock { ahead: ms(theirs) - ms(ours), uncertain: ms(took) / 2 + 1 };
-        best = Some(best.filter(|best| best.uncertain <= measured.uncertain).unwrap_or(measured));
-    }
-    Ok(best)
-}
-
-fn ms(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+    let (begin, before) = (Instant::now(), unix_ms(SystemTime::now()));
+    let reply = client.call_on(server, &cmd("TIME"))?;
+    let took = i64::try_from(begin.elapsed().as_millis()).unwrap_or(i64::MAX);
+    let parts = reply::list(reply).unwrap_or_default();
+    let mut parts = parts.iter().filter_map(|part| reply::text(part)?.parse::<i64>().ok());
+    let (Some(seconds), Some(micros)) = (parts.next(), parts.next()) else { return Ok(None) };
+    Ok(Some(Clock { ahead: seconds * 1_000 + micros / 1_000 - before - took / 2, uncertain: took / 2 + 1 }))
 }

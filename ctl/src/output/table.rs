@@ -49,10 +49,7 @@ impl Column {
 
     /// A cell that takes at most `width` columns.
     fn cut(self, cell: &Cell, width: usize) -> String {
-        if let Some(fitting) = cell.texts.iter().find(|text| text.width() <= width) {
-            return fitting.clone();
-        }
-        let cell = cell.texts.last().map_or("", String::as_str);
+        let cell = cell.text.as_str();
         match self {
             Column::Name(_) | Column::Id(_) => cut_in_the_middle(cell, width),
             Column::Text(_) => cut(cell, width),
@@ -64,25 +61,24 @@ impl Column {
 /// A cell of a list.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// The text, and shorter ones for a terminal on which that does not fit, the longest first.
-    texts: Vec<String>,
+    text: String,
     /// How it looks on a terminal.
     style: Style,
 }
 
 impl Cell {
-    pub fn new(texts: Vec<String>, style: Style) -> Cell {
-        Cell { texts, style }
+    pub fn new(text: String, style: Style) -> Cell {
+        Cell { text, style }
     }
 
     pub fn text(&self) -> &str {
-        self.texts.first().map_or("", String::as_str)
+        &self.text
     }
 }
 
 impl From<String> for Cell {
     fn from(text: String) -> Cell {
-        Cell::new(vec![text], Style::Plain)
+        Cell::new(text, Style::Plain)
     }
 }
 
@@ -101,7 +97,7 @@ impl Table {
         self.styled(cells.into_iter().map(Cell::from).collect());
     }
 
-    /// A row of cells that have more than one text, or a style.
+    /// A row of cells that have a style.
     pub fn styled(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }
@@ -125,7 +121,7 @@ impl Table {
             if number > 0 && !cells.is_empty() && cells.iter().all(|cell| cell.text().is_empty()) {
                 continue;
             }
-            cells.insert(0, Cell::new(vec![column.name().to_uppercase()], Style::Bold));
+            cells.insert(0, Cell::new(column.name().to_uppercase(), Style::Bold));
             columns.push((*column, cells));
         }
         if excess(&widths(&columns), width) > 0 {
@@ -162,8 +158,8 @@ impl Table {
 
 /// A cell as a terminal shows it.
 fn shown(column: Column, cell: &Cell) -> Cell {
-    let text = |text: &String| if matches!(column, Column::Number(_)) { separated(text) } else { visible(text) };
-    Cell::new(cell.texts.iter().map(text).collect(), cell.style)
+    let is_number = matches!(column, Column::Number(_));
+    Cell::new(if is_number { separated(&cell.text) } else { visible(&cell.text) }, cell.style)
 }
 
 /// How many columns the cells need.
@@ -201,7 +197,7 @@ fn shrink(columns: &[(Column, Vec<Cell>)], widths: &mut [usize], width: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cell, Column, Table};
+    use super::{Column, Table};
     use crate::output::text::Style;
     use unicode_width::UnicodeWidthStr;
 
@@ -265,21 +261,6 @@ mod tests {
         table.row([&"n".repeat(180), "8", "open", "no consumer, messages die", ""].map(str::to_owned).into());
         let lines = lines(&table, 70);
         assert!(lines[1].ends_with("no consumer, messages die"), "{lines:?}");
-    }
-
-    #[test]
-    fn a_cell_has_shorter_words_where_it_does_not_fit() {
-        let mut table = Table::new(COLUMNS);
-        let words = ["no consumer (ready for 3m), full", "no consumer, full", "no consumer, …"].map(str::to_owned);
-        let mut row: Vec<Cell> = ["mail", "8", "open"].map(|text| Cell::from(text.to_owned())).into();
-        row.extend([Cell::new(words.into(), Style::Bad), Cell::from(String::new())]);
-        table.styled(row);
-        for (width, end) in
-            [(80, "for 3m), full"), (40, "no consumer, full"), (36, "no consumer, …"), (28, "  no cons…")]
-        {
-            let lines = lines(&table, width);
-            assert!(lines[1].ends_with(end), "{width}: {lines:?}");
-        }
     }
 
     #[test]

@@ -88,11 +88,22 @@ impl TypedValueParser for Parser {
 /// A name as text: bytes that are not UTF-8 and control characters are written as `\xff`, and so is a `\` that would
 /// otherwise be read as the beginning of one.
 pub fn shown(name: &[u8]) -> String {
-    let (mut text, mut rest) = (String::with_capacity(name.len()), name);
-    for chunk in name.utf8_chunks() {
+    written(name, |c, rest| is_unsafe(c) || escaped(rest).is_some())
+}
+
+/// A text of any bytes, such as an error: bytes that are not UTF-8 and control characters are written as in [`shown`], but for
+/// tabs and the ends of lines.
+pub fn readable(text: &[u8]) -> String {
+    written(text, |c, _| is_unsafe(c) && !matches!(c, '\t' | '\n' | '\r'))
+}
+
+/// Bytes as text, those escaped that are not UTF-8, and characters that `is_escaped` chooses, which also gets the bytes from them on.
+fn written(bytes: &[u8], is_escaped: impl Fn(char, &[u8]) -> bool) -> String {
+    let (mut text, mut rest) = (String::with_capacity(bytes.len()), bytes);
+    for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             let (bytes, after) = rest.split_at(c.len_utf8());
-            if is_unsafe(c) || escaped(rest).is_some() {
+            if is_escaped(c, rest) {
                 escape(&mut text, bytes);
             } else {
                 text.push(c);
@@ -103,23 +114,6 @@ pub fn shown(name: &[u8]) -> String {
         rest = rest.get(chunk.invalid().len()..).unwrap_or_default();
     }
     text
-}
-
-/// A text of any bytes, such as an error: bytes that are not UTF-8 and control characters are written as in [`shown`], but for
-/// tabs and the ends of lines.
-pub fn readable(text: &[u8]) -> String {
-    let mut readable = String::with_capacity(text.len());
-    for chunk in text.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            if is_unsafe(c) && !matches!(c, '\t' | '\n' | '\r') {
-                escape(&mut readable, c.encode_utf8(&mut [0; 4]).as_bytes());
-            } else {
-                readable.push(c);
-            }
-        }
-        escape(&mut readable, chunk.invalid());
-    }
-    readable
 }
 
 fn escape(text: &mut String, bytes: &[u8]) {

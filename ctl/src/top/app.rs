@@ -63,31 +63,15 @@ impl App {
     }
 
     /// Takes over what was read, if a page still shows it.
-    pub fn update(&mut self, update: Update) {
-        match update {
-            Update::Board => {}
-            Update::Messages(asked, read) => {
-                for page in &mut self.pages {
-                    if let (Page::Messages(page), Asked::Messages(queue, state, _)) = (page, &asked) {
-                        if (&page.queue, page.state) == (queue, *state) {
-                            page.take(read.clone());
-                        }
-                    }
+    pub fn update(&mut self, update: &Update) {
+        for page in &mut self.pages {
+            match (page, update) {
+                (Page::Messages(page), Update::Messages(asked, read)) if page.is_of(asked) => page.take(read.clone()),
+                (Page::Message(page), Update::Message(queue, id, read)) if (&page.queue, &page.id) == (queue, id) => {
+                    page.read = Some(read.clone());
                 }
-            }
-            Update::Message(queue, id, read) => {
-                if let Some(Page::Message(page)) = self.pages.last_mut() {
-                    if (&page.queue, &page.id) == (&queue, &id) {
-                        page.read = Some(read);
-                    }
-                }
-            }
-            Update::Findings(read) => {
-                for page in &mut self.pages {
-                    if let Page::Findings(page) = page {
-                        page.take(read.clone());
-                    }
-                }
+                (Page::Findings(page), Update::Findings(read)) => page.take(read.clone()),
+                _ => {}
             }
         }
     }

@@ -72,7 +72,7 @@ impl Findings {
         let (mut table, window) = (Table::new(COLUMNS), self.cursor.window(self.rows().len(), list));
         for finding in self.rows().get(window).unwrap_or_default() {
             let severity = finding.found.severity;
-            let severity = Cell::new(vec![severity.as_str().to_owned()], severity.style());
+            let severity = Cell::new(severity.as_str().to_owned(), severity.style());
             table.styled(vec![severity, Cell::from(visible(&finding.place())), Cell::from(finding.found.what.clone())]);
         }
         let mut lines = self.cursor.marked(&table, width);

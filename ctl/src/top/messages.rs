@@ -51,6 +51,11 @@ impl Messages {
         Asked::Messages(self.queue.clone(), self.state, count.min(MESSAGES))
     }
 
+    /// Whether it shows what was asked for.
+    pub fn is_of(&self, asked: &Asked) -> bool {
+        matches!(asked, Asked::Messages(queue, state, _) if (queue, *state) == (&self.queue, self.state))
+    }
+
     /// Switches to another state.
     pub fn turn(&mut self, by: isize) {
         let place = STATES.iter().position(|state| *state == self.state).unwrap_or(0);

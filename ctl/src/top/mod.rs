@@ -74,7 +74,7 @@ fn run(
     loop {
         loop {
             match news.try_recv() {
-                Ok(update) => app.update(update),
+                Ok(update) => app.update(&update),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => return Err(gone()),
             }

@@ -111,7 +111,7 @@ mod tests {
                 let pressed = |app: &mut App, code: KeyCode| {
                     app.key(KeyEvent::new(code, KeyModifiers::NONE));
                     if let Some(asked @ Asked::Messages(..)) = app.wanted().asked {
-                        app.update(Update::Messages(asked, Ok(vec![message.clone(); 100])));
+                        app.update(&Update::Messages(asked, Ok(vec![message.clone(); 100])));
                     }
                     let lines = screen(app, width, height);
                     assert_eq!(lines.len(), height, "{width}x{height}");

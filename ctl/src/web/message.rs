@@ -11,7 +11,7 @@ use crate::server::{reply, Failure, Fields};
 use crate::text::shown;
 use dq_client::Value;
 use maud::{html, Markup};
-use serde_json::{json, Map, Value as Json};
+use serde_json::{json, Value as Json};
 
 /// A larger payload is not edited in a browser, in bytes.
 const EDITED: usize = 256 * 1024;
@@ -69,12 +69,8 @@ fn tab_of(message: &Fields) -> &'static str {
 }
 
 fn acts(queue: &[u8], id: &[u8], message: &Fields) -> Markup {
-    let of = |what: &str, more: Json| {
-        let mut act = Map::from_iter([("act".to_owned(), json!(what)), ("queue".to_owned(), json!(shown(queue)))]);
-        act.extend(more.as_object().cloned().unwrap_or_default());
-        Json::Object(act)
-    };
-    let ids = json!({ "ids": [shown(id)] });
+    let (queue, name) = (shown(queue), shown(id));
+    let of_ids = |what: &str| json!({ "act": what, "queue": queue, "ids": [name] });
     let state = message.text("state");
     let waits = state == "ready" || state == "delayed";
     let none = json!({});
@@ -87,19 +83,19 @@ fn acts(queue: &[u8], id: &[u8], message: &Fields) -> Markup {
     };
     html! {
         div.buttons {
-            @if state == "dead" { (act("Redrive", &of("redrive", ids.clone()), &json!({ "in": "" }))) }
-            @if is_letter(message) && waits { (act("Send back", &of("redrive", json!({ "ids": [shown(id)], "letters": true })), &json!({ "in": "" }))) }
-            @if state == "delayed" { (act("Run now", &of("promote", ids.clone()), &none)) }
-            @if waits { (act("Reschedule", &of("reschedule", json!({ "id": shown(id) })), &json!({ "in": "", "at": "", "priority": "" }))) }
+            @if state == "dead" { (act("Redrive", &of_ids("redrive"), &json!({ "in": "" }))) }
+            @if is_letter(message) && waits { (act("Send back", &json!({ "act": "redrive", "queue": queue, "ids": [name], "letters": true }), &json!({ "in": "" }))) }
+            @if state == "delayed" { (act("Run now", &of_ids("promote"), &none)) }
+            @if waits { (act("Reschedule", &json!({ "act": "reschedule", "queue": queue, "id": name }), &json!({ "in": "", "at": "", "priority": "" }))) }
             @if state == "inflight" {
                 // The receipt names the delivery that was looked at: a later one is left alone.
-                (act("Give back", &of("nack", json!({ "ids": [shown(message.bytes("receipt"))] })), &json!({ "in": "", "error": "" })))
+                (act("Give back", &json!({ "act": "nack", "queue": queue, "ids": [shown(message.bytes("receipt"))] }), &json!({ "in": "", "error": "" })))
             }
             @if let Some(payload) = payload.filter(|_| !recurs(message)) {
-                (act("Edit and push again", &of("push", json!({})), &again(id, message, payload)))
+                (act("Edit and push again", &json!({ "act": "push", "queue": queue }), &again(id, message, payload)))
             }
-            @if waits || state == "inflight" { (act("Bury", &of("bury", ids.clone()), &json!({ "error": "" }))) }
-            (act(removal, &of("cancel", ids), &none))
+            @if waits || state == "inflight" { (act("Bury", &of_ids("bury"), &json!({ "error": "" }))) }
+            (act(removal, &of_ids("cancel"), &none))
         }
     }
 }

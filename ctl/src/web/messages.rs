@@ -12,7 +12,7 @@ use crate::server::{Failure, Fields};
 use crate::text::{messages, parse_span, separated, shown, visible};
 use dq_client::{cmd, Error, State, Value};
 use maud::{html, Markup};
-use serde_json::{json, Map, Value as Json};
+use serde_json::{json, Value as Json};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -74,20 +74,12 @@ impl Chosen {
 
     /// An act on all messages that are chosen.
     fn act(&self, what: &str, queue: &[u8], tab: &str) -> Json {
-        let mut act = Map::from_iter([("act".to_owned(), json!(what)), ("queue".to_owned(), json!(shown(queue)))]);
-        if !self.conditions.is_empty() {
-            act.insert("where".to_owned(), json!(self.conditions));
-        }
-        if !self.older.is_empty() {
-            act.insert("older".to_owned(), json!(self.older));
-        }
-        match (what, tab) {
-            (_, "letters") => drop(act.insert("letters".to_owned(), json!(true))),
-            ("purge", tab) => drop(act.insert("states".to_owned(), json!([tab]))),
-            ("cancel" | "bury", tab) => drop(act.insert("state".to_owned(), json!(tab))),
-            _ => {}
-        }
-        Json::Object(act)
+        let (is_letters, older) = (tab == "letters", Some(&self.older).filter(|older| !older.is_empty()));
+        json!({
+            "act": what, "queue": shown(queue), "where": self.conditions, "older": older,
+            "letters": is_letters.then_some(true), "states": (what == "purge").then_some([tab]),
+            "state": (matches!(what, "cancel" | "bury") && !is_letters).then_some(tab),
+        })
     }
 }
 
@@ -232,7 +224,7 @@ fn bulk(queue: &[u8], tab: &str, chosen: &Chosen, found: &Found) -> Markup {
     };
     let of_all = |what: &str| match (what, chosen.is_filtered() || tab == "letters") {
         ("cancel", false) => Some("purge"),
-        ("bury" | "promote", false) => Some(what.to_owned()).filter(|what| what == "promote").map(|_| "promote"),
+        ("promote", false) => Some("promote"),
         ("redrive", _) => Some("redrive"),
         ("cancel", true) => Some("cancel"),
         ("bury", true) => Some("bury"),

@@ -208,7 +208,7 @@ pub fn died(app: &App, name: &[u8], row: &Row) -> Markup {
 }
 
 fn states() -> Vec<(&'static str, &'static str)> {
-    [("", "any")].into_iter().chain(Condition::ALL.map(|(_, name, _)| (name, name))).collect()
+    [("", "any")].into_iter().chain(Condition::ALL.map(|(_, name)| (name, name))).collect()
 }
 
 pub fn select(name: &str, chosen: &str, options: Vec<(&str, &str)>) -> Markup {

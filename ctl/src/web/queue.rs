@@ -12,7 +12,7 @@ use crate::server::{for_queue, reply::settings, Failure, Fields};
 use crate::text::{exact, separated, shown, span};
 use dq_client::{Error, Raw};
 use maud::{html, Markup};
-use serde_json::{json, Map, Value as Json};
+use serde_json::json;
 
 /// The tabs: those of states first, in which messages are looked for in this order.
 const TABS: [(&str, &str); 10] = [
@@ -99,21 +99,17 @@ fn count(tab: &str, info: &Fields) -> Option<u64> {
 
 fn acts(name: &[u8], info: &Fields) -> Markup {
     let queue = shown(name);
-    let of = |what: &str, more: Json| {
-        let mut act = Map::from_iter([("act".to_owned(), json!(what)), ("queue".to_owned(), json!(queue))]);
-        act.extend(more.as_object().cloned().unwrap_or_default());
-        Json::Object(act)
-    };
+    let of = |what: &str, flow: Option<&str>| json!({ "act": what, "queue": queue, "flow": flow });
     let none = json!({});
     html! {
         div.buttons {
-            (act("Push", &of("push", json!({})), &json!({ "payload": "", "in": "", "id": "" })))
-            @if info.int("paused") == Some(1) { (act("Resume", &of("resume", json!({ "flow": "out" })), &none)) }
-            @else { (act("Pause", &of("pause", json!({ "flow": "out" })), &json!({ "for": "" }))) }
-            @if info.int("closed") == Some(1) { (act("Open", &of("resume", json!({ "flow": "in" })), &none)) }
-            @else { (act("Close", &of("pause", json!({ "flow": "in" })), &json!({ "for": "" }))) }
-            @if info.number("dead") > 0 { (act("Redrive", &of("redrive", json!({})), &json!({ "count": "", "in": "" }))) }
-            @if info.number("delayed") > 0 { (act("Run delayed now", &of("promote", json!({})), &json!({ "count": "" }))) }
+            (act("Push", &of("push", None), &json!({ "payload": "", "in": "", "id": "" })))
+            @if info.int("paused") == Some(1) { (act("Resume", &of("resume", Some("out")), &none)) }
+            @else { (act("Pause", &of("pause", Some("out")), &json!({ "for": "" }))) }
+            @if info.int("closed") == Some(1) { (act("Open", &of("resume", Some("in")), &none)) }
+            @else { (act("Close", &of("pause", Some("in")), &json!({ "for": "" }))) }
+            @if info.number("dead") > 0 { (act("Redrive", &of("redrive", None), &json!({ "count": "", "in": "" }))) }
+            @if info.number("delayed") > 0 { (act("Run delayed now", &of("promote", None), &json!({ "count": "" }))) }
         }
     }
 }
