@@ -1,10 +1,7 @@
 //! How many messages an act would change.
 
 use super::Meant;
-use crate::board::batches;
-use crate::board::dead::{is_older, pages, Among, Filter};
-use crate::board::message::recurs;
-use crate::board::scan;
+use crate::board::{batches, is_older, pages, recurs, scan, Among, Filter};
 use crate::cli::{Act, PurgeArgs};
 use crate::server::{get_all, reply, Failure, Fields};
 use crate::text::{now_ms, MessageId, QueueName};

@@ -1,6 +1,6 @@
 //! What becomes of dead letters that are sent back to the queue in which they died.
 
-use crate::board::dead::as_it_died;
+use crate::board::as_it_died;
 use crate::server::{reply, reply::text, reply::unexpected, Failure};
 use crate::text::{messages, shown};
 use dq_client::{blocking::Client, Error, Value};

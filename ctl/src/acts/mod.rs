@@ -12,8 +12,7 @@ mod why;
 
 pub use why::{no_such_id, where_the_dead_are};
 
-use crate::board::dead::{Among, Filter};
-use crate::board::names;
+use crate::board::{names, Among, Filter};
 use crate::cli::{among, Act, BuryArgs, CancelArgs, ManyArgs, RedriveArgs};
 use crate::server::{reply, Failure, Outcome};
 use crate::text::{MessageId, QueueName};
@@ -37,6 +36,7 @@ pub enum Meant<'a> {
 }
 
 /// What an act would change.
+#[derive(Default)]
 pub struct Plan {
     /// The queues, and the most messages that may be changed in each.
     pub queues: Vec<(QueueName, u64)>,
@@ -52,6 +52,7 @@ pub struct Plan {
 }
 
 /// What an act has done in one queue.
+#[derive(Default)]
 pub struct Report {
     /// Whether it did all that was asked, or nothing was to be changed.
     pub outcome: Outcome,
@@ -190,14 +191,7 @@ impl Act {
     /// What it would change: in the queue that it names, or in all that match it.
     /// Messages are counted only if somebody is to know their number.
     pub fn plan(&self, client: &Client, counts: bool) -> Result<Plan, Failure> {
-        let mut plan = Plan {
-            queues: Vec::new(),
-            exists: true,
-            is_of_several: false,
-            number: Some(0),
-            refused: Vec::new(),
-            missing: None,
-        };
+        let mut plan = Plan { exists: true, number: Some(0), ..Plan::default() };
         let mut names = vec![self.queue().clone()];
         if let Some(pattern) = self.pattern(client)? {
             let (found, missing) = names::find_reachable(client, Some(pattern))?;
@@ -265,12 +259,6 @@ impl Report {
 
     fn ended(self, is_done: bool) -> Report {
         Report { outcome: Outcome::found(is_done), ..self }
-    }
-}
-
-impl Default for Report {
-    fn default() -> Report {
-        Report { outcome: Outcome::Nothing, number: None, lines: Vec::new(), notes: Vec::new() }
     }
 }
 

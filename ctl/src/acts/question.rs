@@ -1,10 +1,10 @@
 //! What an act asks before it changes anything, in words.
 
 use super::{Meant, Plan};
-use crate::board::dead::older_than;
+use crate::board::older_than;
 use crate::cli::{Act, FlowArg};
 use crate::server::dump_of_dead;
-use crate::text::{messages, separated, visible, MessageId, QueueName};
+use crate::text::{messages, separated, visible, QueueName};
 
 /// How many queues or ids a question names.
 const NAMED: usize = 3;
@@ -51,15 +51,14 @@ impl Act {
         let queues: Vec<&QueueName> = plan.queues.iter().map(|(name, _)| name).collect();
         let place = self.place(&queues, plan.is_of_several);
         let of_states = |states: &str, which: &str| {
-            let number = plan.number.map(messages);
-            let number = number.unwrap_or_else(|| "all messages".to_owned());
+            let number = plan.number.map_or_else(|| "all messages".to_owned(), messages);
             let states = if states.is_empty() { " ".to_owned() } else { format!(" {states} ") };
             format!("{} of {place}{which}", number.replacen(' ', &states, 1))
         };
         let what = match self.meant() {
             Meant::Queue => self.whole(&place),
             Meant::Ids([id]) => format!("the message {id} of {place}"),
-            Meant::Ids(ids) => format!("{} ({}) of {place}", messages(ids.len() as u64), named(ids)),
+            Meant::Ids(ids) => format!("{} ({}) of {place}", messages(ids.len() as u64), listed(ids)),
             Meant::States(states) => {
                 let words = states.iter().map(|state| state.as_str()).collect::<Vec<_>>().join(" and ");
                 match self {
@@ -128,9 +127,9 @@ impl Act {
             queues if self.queue().as_bytes().iter().any(|byte| b"*?[".contains(byte)) => {
                 let match_it = if queues.len() == 1 { "queue that matches" } else { "queues that match" };
                 let number = separated(queues.len());
-                format!("{number} {match_it} {} ({})", self.queue(), name_queues(queues))
+                format!("{number} {match_it} {} ({})", self.queue(), listed(queues))
             }
-            queues => format!("{} queues ({})", separated(queues.len()), name_queues(queues)),
+            queues => format!("{} queues ({})", separated(queues.len()), listed(queues)),
         }
     }
 }
@@ -140,16 +139,8 @@ fn of_group(group: Option<&str>, place: &str) -> String {
 }
 
 /// For a question: `svc:a, svc:b, svc:c and 9 more`.
-fn name_queues(queues: &[&QueueName]) -> String {
-    listed(queues.len(), queues.iter().map(ToString::to_string))
-}
-
-fn named(ids: &[MessageId]) -> String {
-    listed(ids.len(), ids.iter().map(ToString::to_string))
-}
-
-fn listed(number: usize, names: impl Iterator<Item = String>) -> String {
-    let more = number.saturating_sub(NAMED);
+fn listed(names: &[impl ToString]) -> String {
+    let more = names.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {} more", separated(more)) } else { String::new() };
-    names.take(NAMED).collect::<Vec<_>>().join(", ") + &more
+    names.iter().take(NAMED).map(ToString::to_string).collect::<Vec<_>>().join(", ") + &more
 }

@@ -1,7 +1,7 @@
 //! Why an act left things as they are, and where the messages are that it did not find.
 
 use super::{Meant, Report};
-use crate::board::dead::{target_in_words, target_queue, Among};
+use crate::board::{target_in_words, target_queue, Among};
 use crate::cli::Act;
 use crate::server::{quoted, reply, reply::no_such_queue, Fields};
 use crate::text::{shown, MessageId, QueueName};

@@ -100,10 +100,7 @@ pub fn told(message: &Fields) -> Vec<(String, String)> {
 /// Whether the error is shown as that of the last attempt as well.
 fn is_last_of_errors(message: &Fields) -> bool {
     let Some(Value::Array(errors)) = message.get("errors") else { return false };
-    match errors.last() {
-        Some(Value::Array(parts)) => parts.get(2) == message.get("error"),
-        _ => false,
-    }
+    matches!(errors.last(), Some(Value::Array(parts)) if parts.get(2) == message.get("error"))
 }
 
 /// The lines of a field, one for each header and for each error of a past attempt, with instants as `when` writes them.
@@ -142,14 +139,11 @@ pub fn recurs(message: &Fields) -> bool {
 
 /// When it runs: `every 10s`, or the expression and its time zone.
 pub fn rule(message: &Fields) -> String {
-    let every = message.int("every").and_then(|ms| u64::try_from(ms).ok());
-    every.map_or_else(
-        || format!("{} {}", message.text("cron"), message.text("tz")),
-        |every| match message.int("offset").and_then(|ms| u64::try_from(ms).ok()) {
-            Some(offset) if offset > 0 => format!("every {} at {}", exact(every), exact(offset)),
-            _ => format!("every {}", exact(every)),
-        },
-    )
+    match ["every", "offset"].map(|name| message.number(name)) {
+        [0, _] => format!("{} {}", message.text("cron"), message.text("tz")),
+        [every, 0] => format!("every {}", exact(every)),
+        [every, offset] => format!("every {} at {}", exact(every), exact(offset)),
+    }
 }
 
 /// What a person reads instead of a number that is none. The page has the same words.
@@ -217,9 +211,9 @@ fn reason(message: &Fields) -> String {
         "rejected" if message.int("attempt") == Some(0) => "buried",
         "rejected" => "by its consumer, or buried",
         "retries" if message.int("lease-expired") == Some(1) => {
-            "all of them are used up; the last lease expired without an ack"
+            "all are used up; the last lease expired without an ack"
         }
-        "retries" => "all of them are used up",
+        "retries" => "all are used up",
         "expired" => "its TTL has ended",
         _ => return word,
     };

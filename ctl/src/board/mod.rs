@@ -19,12 +19,24 @@ pub mod sort;
 pub mod table;
 pub mod trouble;
 
+pub use condition::{begins_with_letter, moves_dead, Condition, Level, POLLED};
+pub use consumers::Holder;
+pub use dead::{
+    as_it_died, cause_of, causes, error_of, frequent_cause, is_letter, is_older, older_than, pages, since, target,
+    target_in_words, target_queue, Among, Cause, Causes, Filter,
+};
+pub use groups::{Group, Held};
+pub use history::Sample;
+pub use latency::{at_most, TOLD};
+pub use message::{recurs, rule, setting, told};
+pub use row::{Row, Status};
+pub use sort::{Named, Sort};
+pub use trouble::Trouble;
+
 use crate::server::{Failure, Fields};
 use crate::text::now_ms;
-use condition::begins_with_letter;
 use dq_client::{blocking::Client, cmd, Error, Raw, Resend, Value};
-use history::{History, Sample, APART, FEW, HOUR};
-use row::{Row, Status};
+use history::{History, APART, FEW, HOUR};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -3,7 +3,7 @@
 use super::push::parse_priority;
 use super::state::StateParser;
 use super::SelectArgs;
-use crate::board::dead::{Among, Filter};
+use crate::board::{Among, Filter};
 use crate::text::{parse_instant, parse_span, MessageId, QueueName};
 use clap::{ArgGroup, Args, ValueEnum};
 use dq_client::State;

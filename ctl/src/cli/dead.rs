@@ -1,6 +1,6 @@
 //! The options of `dead`, and those that select dead messages.
 
-use crate::board::dead::{Among, Condition, Filter};
+use crate::board::{dead::Condition, Among, Filter};
 use crate::output::Output;
 use crate::text::{parse_span, QueueName};
 use clap::Args;

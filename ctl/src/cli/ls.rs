@@ -1,6 +1,6 @@
 //! The options of `dqctl ls`.
 
-use crate::board::sort::Sort;
+use crate::board::Sort;
 use clap::Args;
 
 #[derive(Args, Debug, Default)]

@@ -16,10 +16,6 @@ pub struct TopArgs {
 
 fn parse_every(text: &str) -> Result<Duration, String> {
     let (least, most) = (Duration::from_millis(100), Duration::from_secs(3600));
-    let every = parse_span(text)?;
-    if (least..=most).contains(&every) {
-        Ok(every)
-    } else {
-        Err("it takes from 100ms to 1h".to_owned())
-    }
+    let every = Some(parse_span(text)?).filter(|every| (least..=most).contains(every));
+    every.ok_or_else(|| "it takes from 100ms to 1h".to_owned())
 }

@@ -1,7 +1,6 @@
 //! `dqctl batch`.
 
-use crate::board::batches::{find, info};
-use crate::board::message::field;
+use crate::board::{batches::find, batches::info, message::field};
 use crate::cli::BatchArgs;
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output};

@@ -1,8 +1,7 @@
 //! `dqctl consumers`.
 
 use super::NOT_ALL;
-use crate::board::consumers::{self, Holder};
-use crate::board::names;
+use crate::board::{consumers, names, Holder};
 use crate::cli::ConsumersArgs;
 use crate::output::Column::{Name, Number, Word};
 use crate::output::{Column, Output};

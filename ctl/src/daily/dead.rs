@@ -3,8 +3,7 @@
 use super::look::{first, selected};
 use super::NOT_ALL;
 use crate::acts::where_the_dead_are;
-use crate::board::dead::{causes, Cause, Causes};
-use crate::board::{message, names};
+use crate::board::{causes, message, names, Cause, Causes};
 use crate::cli::DeadArgs;
 use crate::output::Column::{Id, Number, Text, Word};
 use crate::output::{Column, Output};

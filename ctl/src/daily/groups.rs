@@ -1,6 +1,6 @@
 //! `dqctl groups`.
 
-use crate::board::groups::{each, Group};
+use crate::board::{groups::each, Group};
 use crate::cli::GroupsArgs;
 use crate::output::Column::{Name, Number, Word};
 use crate::output::{Column, Output};

@@ -1,9 +1,7 @@
 //! `dqctl get`, `peek` and `find`.
 
 use crate::acts::no_such_id;
-use crate::board::dead::{error_of, pages, Among, Filter};
-use crate::board::message;
-use crate::board::{names, scan};
+use crate::board::{error_of, message, names, pages, scan, Among, Filter};
 use crate::cli::{FindArgs, GetArgs, PeekArgs};
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output};

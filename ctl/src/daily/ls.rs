@@ -2,9 +2,7 @@
 
 use super::queues::object;
 use super::NOT_ALL;
-use crate::board::sort::{Named, Sort};
-use crate::board::table::{summary, table, COLUMNS};
-use crate::board::{Board, Memory, Rows};
+use crate::board::{table::summary, table::table, table::COLUMNS, Board, Memory, Named, Rows, Sort};
 use crate::cli::LsArgs;
 use crate::output::Output;
 use crate::server::{Failure, Outcome};
@@ -59,9 +57,8 @@ fn print(rows: &Rows, is_partial: bool, args: &LsArgs, output: &Output) -> Resul
     if has_trouble && !summary.is_empty() && !args.trouble && sort != Sort::State {
         summary.push_str("; --trouble lists the worst first");
     }
-    if summary.is_empty() {
-        Ok(())
-    } else {
-        output.remark(&summary)
+    if !summary.is_empty() {
+        output.remark(&summary)?;
     }
+    Ok(())
 }

@@ -1,10 +1,8 @@
 //! `dqctl info` and `stats`.
 
-use crate::board::condition::{Condition, Level};
-use crate::board::dead::frequent_cause;
-use crate::board::groups;
-use crate::board::latency::{at_most, TOLD};
-use crate::board::message::{is_time, meaning, setting};
+use crate::board::{
+    at_most, frequent_cause, groups, message::is_time, message::meaning, setting, Condition, Level, TOLD,
+};
 use crate::cli::QueueArgs;
 use crate::output::Output;
 use crate::server::{for_queue, reply, Failure, Fields, Outcome};

@@ -1,7 +1,6 @@
 //! `dqctl schedule` without an id.
 
-use crate::board::message::{self, rule};
-use crate::board::scan;
+use crate::board::{message, rule, scan};
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output};
 use crate::server::{reply, Failure, Fields, Outcome};

@@ -5,7 +5,7 @@ use crate::board::names;
 use crate::cli::ExportArgs;
 use crate::server::{reply, Failure, Fields};
 use crate::text::{labels, shown};
-use dq_client::{blocking::Client, blocking::Queue, cmd, Error, Histogram, Raw, Resend, Totals, Value};
+use dq_client::{blocking::Client, cmd, Error, Histogram, Raw, Resend, Totals, Value};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -60,13 +60,8 @@ pub struct Exporter {
     found: Mutex<Option<Found>>,
 }
 
-/// The queues that were found, and when.
-#[derive(Clone)]
-struct Found {
-    at: Instant,
-    names: Vec<Vec<u8>>,
-    limited: bool,
-}
+/// The queues that were found, whether there are more, and when that was.
+type Found = (Vec<Vec<u8>>, bool, Instant);
 
 impl Exporter {
     pub fn new(client: Client, args: ExportArgs) -> Exporter {
@@ -93,16 +88,16 @@ impl Exporter {
         // Before the numbers: a server without the module answers as one without queues.
         names::check(&self.client)?;
         self.timers(&mut text)?;
-        let fresh = found.take().filter(|found| found.at.elapsed() < self.args.every);
+        let fresh = found.take().filter(|(.., at)| at.elapsed() < self.args.every);
         let known = fresh.map_or_else(|| self.find(), Ok)?;
-        for name in &known.names {
+        for name in &known.0 {
             match self.queue(name, &mut text) {
                 // The key was deleted or replaced since it was found, or the user has no right to it.
                 Ok(()) | Err(Error::WrongType(_) | Error::NoPermission(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        text.add(LIMITED, "", f64::from(u8::from(known.limited)));
+        text.add(LIMITED, "", f64::from(u8::from(known.1)));
         *found = Some(known);
         Ok(text)
     }
@@ -118,7 +113,7 @@ impl Exporter {
         names.truncate(*max_queues);
         names.retain(|name| !self.is_named(name));
         names.extend(queues.iter().map(|name| name.as_bytes().to_vec()).collect::<BTreeSet<_>>());
-        Ok(Found { at: Instant::now(), names, limited })
+        Ok((names, limited, Instant::now()))
     }
 
     /// Whether the command line names the queue.
@@ -168,8 +163,7 @@ impl Exporter {
         if let Some(due) = info.int("next-due") {
             text.add(NEXT_DUE, &of_queue, number(due) / 1e3);
         }
-        let queue_of: Queue<Raw> = self.client.queue(name);
-        if let Some(stats) = queue_of.stats()? {
+        if let Some(stats) = self.client.queue::<Raw>(name).stats()? {
             histogram(text, LATENESS, &queue, &stats.lateness);
             histogram(text, RUN, &queue, &stats.runtime);
         }
@@ -191,19 +185,14 @@ fn histogram(text: &mut Text, metric: Metric, queue: &str, histogram: &Histogram
     for (_, (bound, count)) in buckets.filter(|(place, (bound, _))| place % 2 == 0 || bound.is_none()) {
         let bound = bound.map_or_else(|| "+Inf".to_owned(), |bound| bound.as_secs_f64().to_string());
         let labels = labels(&[("queue", queue), ("le", &bound)]);
-        text.line(metric, &format!("{name}_bucket"), &labels, unsigned(*count));
+        text.line(metric, &format!("{name}_bucket"), &labels, number(*count));
     }
     let labels = labels(&[("queue", queue)]);
     text.line(metric, &format!("{name}_sum"), &labels, histogram.sum.as_secs_f64());
-    text.line(metric, &format!("{name}_count"), &labels, unsigned(histogram.count()));
+    text.line(metric, &format!("{name}_count"), &labels, number(histogram.count()));
 }
 
 #[allow(clippy::cast_precision_loss, reason = "Prometheus has floating point numbers only")]
-fn number(count: i64) -> f64 {
-    count as f64
-}
-
-#[allow(clippy::cast_precision_loss, reason = "Prometheus has floating point numbers only")]
-fn unsigned(count: u64) -> f64 {
-    count as f64
+fn number(count: impl TryInto<i64>) -> f64 {
+    count.try_into().unwrap_or(i64::MAX) as f64
 }

@@ -2,8 +2,7 @@
 
 use super::finding::Severity;
 use super::queue::{one, Looked, Queue};
-use crate::board::condition::{Condition, Level, POLLED};
-use crate::board::groups::{Held, Why};
+use crate::board::{groups::Why, Condition, Held, Level, POLLED};
 use crate::server::Failure;
 use crate::text::{millis, now_ms, span};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! What `dqctl doctor` found: typed until it is printed.
 
-use crate::board::trouble::Trouble;
+use crate::board::Trouble;
 use crate::output::{Output, Style};
 use crate::server::{for_queue, for_server, Failure, Outcome};
 use crate::text::{put, shown};

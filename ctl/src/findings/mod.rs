@@ -9,8 +9,7 @@ mod queue;
 mod queues;
 mod servers;
 
-use crate::board::trouble::Trouble;
-use crate::board::{Board, Memory, Rows};
+use crate::board::{Board, Memory, Rows, Trouble};
 use crate::cli::doctor::DoctorArgs;
 use crate::output::Output;
 use crate::server::{Failure, Outcome};

@@ -1,9 +1,7 @@
 //! A queue as the checks look at it.
 
 use super::finding::{Found, Severity};
-use crate::board::condition::Condition;
-use crate::board::groups::{self, Held};
-use crate::board::row::Row;
+use crate::board::{groups, Condition, Held, Row};
 use crate::cli::doctor::DoctorArgs;
 use crate::server::Failure;
 use crate::text::{exact, millis};

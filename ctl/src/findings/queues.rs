@@ -3,9 +3,7 @@
 use super::delivery;
 use super::finding::{Findings, Severity, Subject};
 use super::queue::{one, Looked, Queue};
-use crate::board::condition::{moves_dead, Condition, Level};
-use crate::board::dead::{frequent_cause, target, target_in_words};
-use crate::board::row::Status;
+use crate::board::{frequent_cause, moves_dead, target, target_in_words, Condition, Level, Status};
 use crate::server::{quoted, reply, Failure};
 use crate::text::{exact, millis, now_ms, shown, span};
 use dq_client::{cmd, Resend};

@@ -3,7 +3,7 @@
 use super::finding::Severity::{self, Critical, Note, Warning};
 use super::finding::{Findings, Found, Subject};
 use super::info::ServerInfo;
-use crate::board::trouble::Trouble;
+use crate::board::Trouble;
 use crate::text::span;
 use dq_client::{Address, Error};
 

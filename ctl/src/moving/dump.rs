@@ -3,8 +3,7 @@
 //! DQ.SCAN returns messages in the order in which they were pushed, a page at a time, and a load pushes them in that order.
 
 use super::line;
-use crate::board::dead::Among;
-use crate::board::scan;
+use crate::board::{scan, Among};
 use crate::cli::DumpArgs;
 use crate::server::{reply, Failure, Fields, Outcome};
 use crate::text::{messages, now_ms};

@@ -64,13 +64,8 @@ fn open(file: Option<&Path>) -> Result<Box<dyn BufRead>, Failure> {
     }
 }
 
-/// A message of the batch.
-struct Waiting {
-    message: NewMessage,
-    /// Its line, and the generated id that it had.
-    number: u64,
-    generated: Option<Vec<u8>>,
-}
+/// A message of the batch, its line, and the generated id that it had.
+type Waiting = (NewMessage, u64, Option<Vec<u8>>);
 
 struct Load<'a> {
     client: &'a Client,
@@ -99,7 +94,7 @@ impl Load<'_> {
                 let id = is_generated(&message.id).then(|| derived(&line.queue, &message.id, &message.payload));
                 let generated = id.map(|id| std::mem::replace(&mut message.id, id));
                 self.bytes += message.size();
-                self.batch.push(Waiting { message, number, generated });
+                self.batch.push((message, number, generated));
                 if self.batch.len() >= BATCH || self.bytes >= BATCH_BYTES {
                     self.flush()?;
                 }
@@ -110,10 +105,10 @@ impl Load<'_> {
 
     /// Leaves out the messages with generated ids that the queue still holds under these: they are the ones that were dumped.
     fn leave_out_held(&mut self) -> Result<(), Failure> {
-        let ids: Vec<&[u8]> = self.batch.iter().filter_map(|waiting| waiting.generated.as_deref()).collect();
+        let ids: Vec<&[u8]> = self.batch.iter().filter_map(|(.., generated)| generated.as_deref()).collect();
         let mut held = get_all(self.client, &self.queue, &ids)?.into_iter();
         let before = self.batch.len();
-        self.batch.retain(|Waiting { message, generated, .. }| {
+        self.batch.retain(|(message, _, generated)| {
             let held = generated.as_ref().and_then(|_| held.next()).flatten();
             // The same id on another server is that of another message.
             held.is_none_or(|held| held.bytes("payload") != message.payload)
@@ -128,7 +123,7 @@ impl Load<'_> {
         self.bytes = 0;
         let batch = std::mem::take(&mut self.batch);
         let (numbers, messages): (Vec<u64>, Vec<NewMessage>) =
-            batch.into_iter().map(|waiting| (waiting.number, waiting.message)).unzip();
+            batch.into_iter().map(|(message, number, _)| (number, message)).unzip();
         let (outcomes, error) = push_all(self.client, &self.queue, &messages);
         let new = outcomes.iter().filter(|pushed| **pushed == Pushed::New).count();
         self.loaded += new as u64;

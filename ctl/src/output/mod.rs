@@ -142,29 +142,20 @@ impl Output {
 
     /// An instant in Unix ms: on a terminal how far it is from the present, and in a pipe exactly.
     pub fn instant(&self, unix_ms: i64) -> String {
-        if self.is_terminal {
-            distance(unix_ms)
-        } else {
-            instant(unix_ms)
-        }
+        let shown: fn(i64) -> String = if self.is_terminal { distance } else { instant };
+        shown(unix_ms)
     }
 
     /// The same for an instant that stands alone: on a terminal, how far it is from the present is added.
     pub fn moment(&self, unix_ms: i64) -> String {
-        if self.is_terminal {
-            with_distance(unix_ms)
-        } else {
-            instant(unix_ms)
-        }
+        let shown: fn(i64) -> String = if self.is_terminal { with_distance } else { instant };
+        shown(unix_ms)
     }
 
     /// A number: with separators on a terminal.
     pub fn number(&self, number: i64) -> String {
-        if self.is_terminal {
-            separated(number)
-        } else {
-            number.to_string()
-        }
+        let shown: fn(i64) -> String = if self.is_terminal { separated } else { |number| number.to_string() };
+        shown(number)
     }
 
     /// A line of several parts: with tabs between in a pipe, and on a terminal as a sentence, which continues on the next
@@ -214,10 +205,6 @@ impl Output {
 /// The columns of the terminal.
 pub fn width() -> usize {
     let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let columns = set.unwrap_or_else(|| crossterm::terminal::size().map_or(0, |(columns, _)| columns.into()));
-    if columns > 0 {
-        columns
-    } else {
-        80
-    }
+    let columns = set.or_else(|| crossterm::terminal::size().ok().map(|(columns, _)| columns.into()));
+    columns.filter(|columns| *columns > 0).unwrap_or(80)
 }

@@ -71,11 +71,7 @@ pub fn named(name: &[u8]) -> String {
 /// The same in at most `width` columns. The end of a name is what tells it from others.
 pub fn named_in(width: usize, name: &[u8]) -> String {
     // Without a column there is no room for the ellipsis either.
-    if width == 0 {
-        String::new()
-    } else {
-        cut_in_the_middle(&named(name), width)
-    }
+    Some(cut_in_the_middle(&named(name), width)).filter(|_| width > 0).unwrap_or_default()
 }
 
 /// The beginning and the end of a name, in at most `width` columns.
@@ -104,19 +100,7 @@ pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
-    let (mut kept, mut used) = (String::new(), 0);
-    for c in text.chars() {
-        let columns = c.width().unwrap_or(0);
-        if used + columns + 1 > width {
-            break;
-        }
-        kept.push(c);
-        used += columns;
-    }
-    if width > 0 {
-        kept.push('…');
-    }
-    kept
+    fitting(text.chars(), width.saturating_sub(1)) + if width > 0 { "…" } else { "" }
 }
 
 /// A cell of a column: cut or filled to its width.
@@ -133,12 +117,11 @@ pub fn payload(bytes: &[u8], width: usize) -> Vec<String> {
     let whole = json.as_ref().map_or(bytes, String::as_bytes);
     let part = whole.get(..whole.len().min(PAYLOAD)).unwrap_or(whole);
     let mut lines = match std::str::from_utf8(part) {
-        Ok(text) => wrapped(text, width),
-        // Cut within a character, by us.
-        Err(error) if error.error_len().is_none() && part.len() < whole.len() => {
-            wrapped(&String::from_utf8_lossy(part), width)
+        Err(error) if error.error_len().is_some() => {
+            part.chunks(DUMP).enumerate().map(|(number, bytes)| dumped(number * DUMP, bytes)).collect()
         }
-        Err(_) => part.chunks(DUMP).enumerate().map(|(number, bytes)| dumped(number * DUMP, bytes)).collect(),
+        // The last character may be cut, by us.
+        _ => wrapped(&String::from_utf8_lossy(part), width),
     };
     if part.len() < whole.len() {
         let all = separated(bytes.len());

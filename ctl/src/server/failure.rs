@@ -29,12 +29,13 @@ const OF_VALUES: [&str; 7] =
     ["syntax error", " must ", " takes ", "CRON ", "unknown time zone", "a receipt is not an id", "looks like seconds"];
 
 /// The outcome of a command that the server answered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Outcome {
     /// It did what was asked. Exit code 0.
     Done,
     /// Nothing was changed or found: a duplicate push, an id or a queue that does not exist, or a change of many messages
     /// that found none. Exit code 1.
+    #[default]
     Nothing,
 }
 
@@ -93,17 +94,11 @@ impl Failure {
             return Failure::new("", u8::try_from(error.exit_code()).unwrap_or(USAGE));
         }
         let text = error.to_string();
-        let mut line = String::new();
-        for part in text.lines().map(str::trim) {
-            if part.starts_with("Usage:") || part.starts_with("For more information") {
-                break;
-            }
-            // The advice to give an unknown option as a value is never what is meant.
-            if !part.is_empty() && !part.starts_with("tip: to pass") {
-                line.push_str(if line.is_empty() { "" } else { " " });
-                line.push_str(part);
-            }
-        }
+        let is_end = |part: &&str| part.starts_with("Usage:") || part.starts_with("For more information");
+        // The advice to give an unknown option as a value is never what is meant.
+        let is_meant = |part: &&str| !part.is_empty() && !part.starts_with("tip: to pass");
+        let parts: Vec<&str> = text.lines().map(str::trim).take_while(|part| !is_end(part)).filter(is_meant).collect();
+        let line = parts.join(" ");
         let line = line.trim_start_matches("error: ").trim_end_matches('.');
         let line = &line.replace("invalid digit found in string", "it must be a whole number");
         Failure::usage(format!("{line}{help}"))
@@ -112,13 +107,9 @@ impl Failure {
     /// The same failure, whose advice names the queue that the command was about.
     #[must_use]
     pub fn about(self, queue: Option<&str>) -> Failure {
-        match queue {
-            Some(queue) => {
-                let text = self.text.replacen("there is no such queue", &format!("there is no queue {queue}"), 1);
-                Failure { text: advice::for_queue(&text, queue), ..self }
-            }
-            None => self,
-        }
+        let Some(queue) = queue else { return self };
+        let text = self.text.replacen("there is no such queue", &format!("there is no queue {queue}"), 1);
+        Failure { text: advice::for_queue(&text, queue), ..self }
     }
 
     /// Whether a server has not loaded the module, and it is not said which.

@@ -71,25 +71,14 @@ pub fn span(ms: u64) -> String {
     text
 }
 
-/// The same exactly, for what somebody has set: `1h1m1s`, `1.5s`. [`parse_span`] reads it.
+/// The same exactly, for what somebody has set: `1h1m1s`, `1s500ms`. [`parse_span`] reads it.
 pub fn exact(ms: u64) -> String {
-    let mut text = String::new();
-    let mut rest = ms;
-    for (name, unit) in UNITS.into_iter().filter(|(_, unit)| *unit >= 60_000) {
-        if rest >= unit {
+    let (mut text, mut rest) = (String::new(), ms);
+    for (name, unit) in UNITS.into_iter().filter(|(name, unit)| ms >= *unit || *name == "ms") {
+        if rest >= unit || ms == 0 {
             text.push_str(&format!("{}{name}", rest / unit));
             rest %= unit;
         }
-    }
-    match (rest / 1_000, rest % 1_000) {
-        (0, 0) if text.is_empty() => text.push_str("0ms"),
-        (0, 0) => {}
-        (0, ms) => text.push_str(&format!("{ms}ms")),
-        (seconds, 0) => text.push_str(&format!("{seconds}s")),
-        (seconds, ms) => text.push_str(format!("{seconds}.{ms:03}").trim_end_matches('0')),
-    }
-    if rest > 1_000 && rest % 1_000 > 0 {
-        text.push('s');
     }
     text
 }
@@ -168,13 +157,13 @@ mod tests {
             (0, "0ms"),
             (1, "1ms"),
             (1_000, "1s"),
-            (1_500, "1.5s"),
-            (4_096, "4.096s"),
+            (1_500, "1s500ms"),
+            (4_096, "4s96ms"),
             (3_611_000, "1h11s"),
-            (3_661_001, "1h1m1.001s"),
+            (3_661_001, "1h1m1s1ms"),
             (3_600_001, "1h1ms"),
             (604_800_000 * 2 + 86_400_000, "2w1d"),
-            (4_398_046_511_103, "7271w6d7h35m11.103s"),
+            (4_398_046_511_103, "7271w6d7h35m11s103ms"),
         ] {
             assert_eq!(exact(ms), text);
             assert_eq!(parse_span(text).unwrap(), Duration::from_millis(ms), "{text}");

@@ -1,10 +1,7 @@
 //! The list of queues.
 
 use super::cursor::Cursor;
-use crate::board::row::Status;
-use crate::board::sort::{Named, Sort};
-use crate::board::table::{summary, table, WATCHED};
-use crate::board::{About, Board, Rows};
+use crate::board::{table::summary, table::table, table::WATCHED, About, Board, Named, Rows, Sort, Status};
 use crate::output::{named, Line, Style};
 use crate::text::{separated, visible};
 

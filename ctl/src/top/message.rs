@@ -1,7 +1,7 @@
 //! One message in full.
 
 use super::cursor::Cursor;
-use crate::board::message::told;
+use crate::board::told;
 use crate::output::{left, named, named_in, payload, wrapped, Line, Style};
 use crate::server::Fields;
 use crate::text::bytes;

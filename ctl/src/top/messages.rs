@@ -2,11 +2,7 @@
 
 use super::cursor::Cursor;
 use super::reader::{Asked, MESSAGES};
-use crate::board::condition::{Condition, Level};
-use crate::board::dead::error_of;
-use crate::board::message;
-use crate::board::row::Row;
-use crate::board::Board;
+use crate::board::{error_of, message, Board, Condition, Level, Row};
 use crate::output::{named, named_in, paragraph, Line, Output, Style};
 use crate::server::Fields;
 use crate::text::{bytes, span, visible};

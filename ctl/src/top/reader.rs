@@ -1,7 +1,6 @@
 //! Reads what the screen shows, in a thread of its own: a server that does not answer must not stop the keys.
 
-use crate::board::scan::first;
-use crate::board::Board;
+use crate::board::{scan::first, Board};
 use crate::findings::{self, Finding};
 use crate::server::{Failure, Fields};
 use dq_client::{blocking::Client, cmd, Error, Resend, State};

@@ -4,7 +4,7 @@
 //! question named.
 
 use super::app::App;
-use crate::board::message::setting;
+use crate::board::setting;
 use crate::cli::Act;
 use crate::http::Request;
 use crate::server::{quoted, reply, Failure};

@@ -1,7 +1,6 @@
 //! What all requests share.
 
-use crate::board::history::{Sample, APART};
-use crate::board::{Board, Memory};
+use crate::board::{history::APART, Board, Memory, Sample};
 use crate::findings::{self, Finding};
 use crate::server::Failure;
 use crate::text::now_ms;

@@ -1,7 +1,6 @@
 //! Charts of the last hour, as SVG. Lines differ by their dashes as well as by their colours.
 
-use crate::board::history::Sample;
-use crate::board::latency::Times;
+use crate::board::{latency::Times, Sample};
 use crate::text::{exact, span};
 use maud::{html, Markup};
 

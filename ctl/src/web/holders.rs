@@ -2,9 +2,7 @@
 
 use super::html::{act, address, contains, head, named_link, queue_link, time};
 use super::{App, Params, View};
-use crate::board::consumers::{self, Holder};
-use crate::board::groups::{each, Group};
-use crate::board::row::Status;
+use crate::board::{consumers, groups::each, Group, Holder, Status};
 use crate::server::{Failure, Fields};
 use crate::text::{messages, now_ms, separated, shown};
 use dq_client::Error;

@@ -1,6 +1,6 @@
 //! Pieces of HTML that several views have. The template writes text only as text, so nothing that a queue holds becomes markup.
 
-use crate::board::condition::{Condition, Level};
+use crate::board::{Condition, Level};
 use crate::server::Fields;
 use crate::text::{distance, instant, shown};
 use maud::{html, Markup};

@@ -3,8 +3,7 @@
 use super::html::{act, address, of_queue, pairs};
 use super::messages::when;
 use super::{App, Params, View};
-use crate::board::dead::{error_of, is_letter};
-use crate::board::message::{recurs, told};
+use crate::board::{error_of, is_letter, recurs, told};
 use crate::http::Response;
 use crate::output::payload as shown_lines;
 use crate::server::{reply, Failure, Fields};

@@ -3,10 +3,7 @@
 use super::html::{act, address, contains, named_link, of_queue, time};
 use super::overview::select;
 use super::{App, Params, View};
-use crate::board::dead::{cause_of, error_of, pages, since, Among, Filter};
-use crate::board::message::{as_text, recurs, rule};
-use crate::board::row::Status;
-use crate::board::scan;
+use crate::board::{cause_of, error_of, message::as_text, pages, recurs, rule, scan, since, Among, Filter, Status};
 use crate::output::cut;
 use crate::server::{Failure, Fields};
 use crate::text::{messages, parse_span, separated, shown, visible};

@@ -3,11 +3,7 @@
 use super::app::Examined;
 use super::html::{act, address, advice, conditions, contains, queue_link, time};
 use super::{chart, App, Params, View};
-use crate::board::condition::{Condition, Level};
-use crate::board::dead::frequent_cause;
-use crate::board::row::{Row, Status};
-use crate::board::sort::Sort;
-use crate::board::{names, About};
+use crate::board::{frequent_cause, names, About, Condition, Level, Row, Sort, Status};
 use crate::findings::{Finding, Found, Subject};
 use crate::server::Failure;
 use crate::text::{separated, shown, span};

@@ -2,12 +2,7 @@
 
 use super::html::{act, advice, conditions, of_queue, of_tab, pairs, time};
 use super::{chart, holders, messages, overview, App, Params, View};
-use crate::board::condition::{begins_with_letter, Condition};
-use crate::board::dead::{target_in_words, target_queue};
-use crate::board::groups;
-use crate::board::latency::{at_most, TOLD};
-use crate::board::message::setting;
-use crate::board::row::Row;
+use crate::board::{at_most, begins_with_letter, groups, setting, target_in_words, target_queue, Condition, Row, TOLD};
 use crate::server::{for_queue, reply::settings, Failure, Fields};
 use crate::text::{exact, separated, shown, span};
 use dq_client::{Error, Raw};

@@ -2,6 +2,7 @@
 
 use super::job::Job;
 use crate::cli::WorkArgs;
+use crate::server::Failure;
 use clap::{Args, Command, FromArgMatches};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashSet};
@@ -104,11 +105,7 @@ fn jobs_of(keys: BTreeMap<String, Value>) -> Result<Vec<Job>, String> {
     }
     let options = WorkArgs::augment_args(Command::new("work").disable_help_flag(true));
     let args = options.try_get_matches_from(words).and_then(|matches| WorkArgs::from_arg_matches(&matches));
-    let args = args.map_err(|error| {
-        let text = error.to_string();
-        let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-        lines.join(" ").trim_start_matches("error: ").to_owned()
-    })?;
+    let args = args.map_err(|error| Failure::of_usage(&error, "").to_string())?;
     Job::of_args(&args).map_err(|failure| failure.to_string())
 }
 

@@ -9,7 +9,7 @@ use crate::server;
 use crate::text::{exact, millis, shown};
 use dq_client::{Context, Failure, Raw};
 use serde_json::json;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -27,10 +27,7 @@ const TO_END: Duration = Duration::from_secs(2);
 
 /// Runs a command for each message.
 pub struct Handler {
-    program: OsString,
-    args: Vec<OsString>,
-    time_limit: Option<Duration>,
-    grace: Duration,
+    how: HandlerArgs,
     log: Log,
     /// Whether the warning about an output that is no result was logged.
     has_warned: AtomicBool,
@@ -47,27 +44,21 @@ enum Cut {
 impl Handler {
     /// Refuses a program that cannot be run, before any message spends an attempt on it.
     pub fn new(how: &HandlerArgs, log: Log) -> Result<Handler, server::Failure> {
-        let Some((program, args)) = how.command.split_first() else {
+        let Some(program) = how.command.first() else {
             return Err(server::Failure::usage("no command: dqctl work -q mail=8 -- ./handler"));
         };
         if !is_program(program) {
             let name = program.to_string_lossy();
             return Err(server::Failure::usage(format!("{name} is not a program that can be run")));
         }
-        Ok(Handler {
-            program: program.clone(),
-            args: args.to_vec(),
-            time_limit: how.time_limit,
-            grace: how.grace,
-            log,
-            has_warned: AtomicBool::new(false),
-        })
+        Ok(Handler { how: how.clone(), log, has_warned: AtomicBool::new(false) })
     }
 
     /// Runs the command on a message. `Ok` acknowledges it, with the output of the command as its result.
     pub fn handle(&self, payload: &[u8], context: &Context) -> Result<Raw, Failure> {
-        let mut command = Command::new(&self.program);
-        command.args(&self.args).env("DQ_QUEUE", context.queue()).env("DQ_ATTEMPT", context.attempt().to_string());
+        let (program, args) = self.how.command.split_first().ok_or_else(|| Failure::retry("no command"))?;
+        let mut command = Command::new(program);
+        command.args(args).env("DQ_QUEUE", context.queue()).env("DQ_ATTEMPT", context.attempt().to_string());
         for (name, value) in [("DQ_ID", context.id().as_ref()), ("DQ_RECEIPT", context.receipt().as_ref())] {
             // No environment can hold a zero byte, so that is written as dqctl prints and reads it.
             let escaped = value.contains(&0).then(|| shown(value));
@@ -77,14 +68,14 @@ impl Handler {
             command.envs(environment(meta));
         }
         let not_started =
-            |error: io::Error| Failure::retry(format!("{} cannot be run: {error}", self.program.to_string_lossy()));
+            |error: io::Error| Failure::retry(format!("{} cannot be run: {error}", program.to_string_lossy()));
         let mut process = Process::start(&mut command, payload).map_err(not_started)?;
         let cut = self.watch(&mut process, context);
         let end = process.finish();
         match cut {
             None => verdict(&end).map(|()| self.result(end.output, context)),
             Some(Cut::TimeLimit) => {
-                let limit = self.time_limit.map_or(0, millis);
+                let limit = self.how.time_limit.map_or(0, millis);
                 let errors = if end.errors.is_empty() { String::new() } else { format!(": {}", end.errors) };
                 Err(Failure::retry(format!("ended at the time limit of {}{errors}", exact(limit))))
             }
@@ -117,9 +108,9 @@ impl Handler {
             }
             let reason = if context.lease_lost() {
                 Some(Cut::LeaseLost)
-            } else if self.time_limit.is_some_and(|limit| begun.elapsed() >= limit) {
+            } else if self.how.time_limit.is_some_and(|limit| begun.elapsed() >= limit) {
                 Some(Cut::TimeLimit)
-            } else if stopping.is_some_and(|since| since.elapsed() >= self.grace) {
+            } else if stopping.is_some_and(|since| since.elapsed() >= self.how.grace) {
                 Some(Cut::Stopped)
             } else {
                 None

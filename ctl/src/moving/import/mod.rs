@@ -42,8 +42,7 @@ pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Out
     }
     let parts = parts(client, args, source)?;
     if parts.is_empty() {
-        say!("dqctl: there is nothing to import: no key for {} exists", shown(source));
-        return Ok(Outcome::Nothing);
+        return Err(Failure::nothing(format!("there is nothing to import: no key for {} exists", shown(source))));
     }
     let mut import = Import { client, args, page: FIRST_PAGE, counts: Counts::default() };
     for mut part in parts {
@@ -102,11 +101,14 @@ impl Counts {
 
     fn report(&self, args: &ImportArgs, output: &Output) -> Result<Outcome, Failure> {
         let Counts { imported, later, dead, already, removed, failed, .. } = self;
-        let mut text = if args.dry_run {
-            let dead = if *dead > 0 { format!(" and {dead} are dead") } else { String::new() };
-            format!("would import {imported}, of which {later} are due later{dead}")
+        let dead_too = if *dead > 0 { format!(" and {dead} are dead") } else { String::new() };
+        let (mut text, object) = if args.dry_run {
+            let object =
+                json!({ "would-import": imported, "later": later, "dead": dead, "already": already, "failed": failed });
+            (format!("would import {imported}, of which {later} are due later{dead_too}"), object)
         } else {
-            format!("imported {imported}")
+            let object = json!({ "imported": imported, "already": already, "removed": removed, "failed": failed });
+            (format!("imported {imported}"), object)
         };
         if *already > 0 {
             text.push_str(&format!("; {already} were there already"));
@@ -114,11 +116,6 @@ impl Counts {
         if args.is_move && !args.dry_run {
             text.push_str(&format!("; removed {removed} from the source"));
         }
-        let object = if args.dry_run {
-            json!({ "would-import": imported, "later": later, "dead": self.dead, "already": already, "failed": failed })
-        } else {
-            json!({ "imported": imported, "already": already, "removed": removed, "failed": failed })
-        };
         output.result(&text, object)?;
         match &self.first_problem {
             None => Ok(Outcome::Done),
