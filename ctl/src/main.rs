@@ -66,7 +66,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     if let Command::Work(args) = &cli.command {
         return work::work(&cli.connection, args, patience);
     }
-    let client = cli.connection.client(patience)?;
+    let client = cli.connection.client(None, patience)?;
     let is_write = cli.command.is_write();
     let is_from_file = matches!(cli.command, Command::Load(_) | Command::Import(_));
     execute(&client, cli.command, &output).map_err(|failure| {

@@ -40,8 +40,6 @@ pub enum Meant<'a> {
 pub struct Plan {
     /// The queues, and the most messages that may be changed in each.
     pub queues: Vec<(QueueName, u64)>,
-    /// False if messages of one queue were to be counted, and it does not exist.
-    pub exists: bool,
     /// Whether a pattern or a list named them.
     pub is_of_several: bool,
     /// How many messages that is; `None` if they were not counted.
@@ -191,7 +189,7 @@ impl Act {
     /// What it would change: in the queue that it names, or in all that match it.
     /// Messages are counted only if somebody is to know their number.
     pub fn plan(&self, client: &Client, counts: bool) -> Result<Plan, Failure> {
-        let mut plan = Plan { exists: true, number: Some(0), ..Plan::default() };
+        let mut plan = Plan { number: Some(0), ..Plan::default() };
         let mut names = vec![self.queue().clone()];
         if let Some(pattern) = self.pattern(client)? {
             let (found, missing) = names::find_reachable(client, Some(pattern))?;
@@ -210,10 +208,7 @@ impl Act {
                     continue;
                 }
                 Ok(None | Some(0)) if plan.is_of_several => continue,
-                Ok(None) => {
-                    plan.exists = false;
-                    Some(0)
-                }
+                Ok(None) => return Err(Failure::nothing(reply::no_such_queue(&name))),
                 Ok(number) => number,
             };
             plan.number = plan.number.zip(number).map(|(sum, number)| sum.saturating_add(number));

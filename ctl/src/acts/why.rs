@@ -50,23 +50,20 @@ pub fn no_such_id(client: &Client, queue: &QueueName, id: &MessageId) -> String 
 }
 
 /// Adds to a report why nothing was changed.
-pub fn nothing(act: &Act, client: &Client, queue: &QueueName, report: Report) -> Report {
-    match act.meant() {
-        Meant::States(states) if states.contains(&State::Dead) => add_where_dead(client, queue, report),
-        Meant::Selected(filter) if filter.among == Among::default() => add_where_dead(client, queue, report),
+pub fn nothing(act: &Act, client: &Client, queue: &QueueName, mut report: Report) -> Report {
+    let is_of_dead = match act.meant() {
+        Meant::States(states) => states.contains(&State::Dead),
+        Meant::Selected(filter) => filter.among == Among::default(),
         Meant::Consumer(consumer) => {
             let text = format!("the consumer {consumer} holds no message of the queue {queue}");
-            report.note(format!("{text}; dqctl consumers lists those that hold some"))
+            return report.note(format!("{text}; dqctl consumers lists those that hold some"));
         }
         Meant::Batch(batch) => {
-            report.note(format!("the queue {queue} has no batch {batch}: it has ended, or was never begun"))
+            return report.note(format!("the queue {queue} has no batch {batch}: it has ended, or was never begun"))
         }
-        _ => report,
-    }
-}
-
-fn add_where_dead(client: &Client, queue: &QueueName, mut report: Report) -> Report {
-    let info = reply::info(client, queue.as_bytes()).ok().flatten();
+        _ => false,
+    };
+    let info = reply::info(client, queue.as_bytes()).ok().flatten().filter(|_| is_of_dead);
     report.notes.extend(info.and_then(|info| where_the_dead_are(queue, &info)));
     report
 }

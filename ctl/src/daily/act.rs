@@ -3,7 +3,7 @@
 use crate::acts::{Plan, Report};
 use crate::cli::Act;
 use crate::output::Output;
-use crate::server::{reply::no_such_queue, tell, Failure, Outcome};
+use crate::server::{tell, Failure, Outcome};
 use crate::text::{separated, visible, QueueName};
 use dq_client::blocking::Client;
 use serde_json::json;
@@ -15,9 +15,6 @@ pub fn act(client: &Client, mut act: Act, output: &Output) -> Result<Outcome, Fa
     act.check()?;
     let is_asked = !act.is_agreed() && io::stdin().is_terminal();
     let plan = act.plan(client, act.is_dry() || is_asked)?;
-    if !plan.exists {
-        return Err(Failure::nothing(no_such_queue(act.queue())));
-    }
     if plan.queues.is_empty() && plan.refused.is_empty() && plan.missing.is_none() {
         none(&act);
         return Ok(Outcome::Nothing);

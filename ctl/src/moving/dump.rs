@@ -16,31 +16,24 @@ pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
     let info = reply::existing(client, &args.queue)?;
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     out.write_all(line::of_queue(queue, &info).as_bytes())?;
-    let lost = collect(client, args, &info, &mut out)?;
+    let filter = args.select.filter(args.state.map_or_else(Among::default, Among::State), None);
+    let is_meant = |message: &Fields| {
+        let state = message.text("state");
+        let is_in = args.state.map_or(state != "done", |wanted| state == wanted.as_str() && state != "done");
+        is_in && filter.selects(message, now_ms())
+    };
+    // Messages that cannot be read, because others occupy their ids until a delivery ends.
+    let mut lost = 0;
+    scan::pages(client, queue, &info, &[], |page| {
+        for message in page.iter().filter(|message| is_meant(message)) {
+            lost += message.number("next");
+            out.write_all(line::of_message(queue, message, info.int("lease")).as_bytes())?;
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
     out.flush()?;
     if lost > 0 {
         say!("dqctl: not dumped, because they wait for the end of a delivery (REPLACE LATER): {}", messages(lost));
     }
     Ok(Outcome::Done)
-}
-
-/// Returns the number of messages that cannot be read, because others occupy their ids until a delivery ends.
-fn collect(client: &Client, args: &DumpArgs, info: &Fields, out: &mut impl Write) -> Result<u64, Failure> {
-    let (queue, lease) = (args.queue.as_bytes(), info.int("lease"));
-    let filter = args.select.filter(args.state.map_or_else(Among::default, Among::State), None);
-    let is_meant = |message: &Fields| {
-        args.state.is_none_or(|state| message.text("state") == state.as_str()) && filter.selects(message, now_ms())
-    };
-    let mut lost = 0;
-    scan::pages(client, queue, info, &[], |page| {
-        for message in page {
-            if message.text("state") == "done" || !is_meant(&message) {
-                continue;
-            }
-            lost += message.int("next").and_then(|next| u64::try_from(next).ok()).unwrap_or(0);
-            out.write_all(line::of_message(queue, &message, lease).as_bytes())?;
-        }
-        Ok(ControlFlow::Continue(()))
-    })?;
-    Ok(lost)
 }

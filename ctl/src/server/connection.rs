@@ -32,13 +32,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A client that repeats a command for this long if the server cannot be reached.
-    pub fn client(&self, patience: Duration) -> Result<Client, Failure> {
-        self.client_or(None, patience)
-    }
-
-    /// The same, of another server unless the command line or the environment names one.
-    pub fn client_or(&self, url: Option<&str>, patience: Duration) -> Result<Client, Failure> {
+    /// A client that repeats a command for this long if the server cannot be reached. `url` is that of the server unless the command
+    /// line or the environment names one.
+    pub fn client(&self, url: Option<&str>, patience: Duration) -> Result<Client, Failure> {
         let url = self.url.as_deref().or(url).unwrap_or(LOCAL);
         let options = Options::from_url(url)?.retry_for(patience).name("dqctl");
         let options = options.certificate_files(self.cacert.as_deref(), self.cert.as_deref(), self.key.as_deref())?;

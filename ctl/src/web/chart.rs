@@ -32,43 +32,50 @@ enum Axis {
     Time,
 }
 
+/// The samples of the history; `None` where a server could not be read.
+type Samples = [(i64, Option<Sample>)];
+
+/// A line for each name; `value` is its value by its number, from a sample and the one before.
+fn series(
+    samples: &Samples,
+    names: &[(&'static str, &'static str)],
+    value: impl Fn(usize, &Sample, Option<&Sample>) -> Option<f64>,
+) -> Vec<Series> {
+    let line = |(place, (name, kind)): (usize, &(&'static str, &'static str))| {
+        let before = std::iter::once(None).chain(samples.iter().map(|(_, sample)| sample.as_ref()));
+        let points = samples.iter().zip(before);
+        let point = |((at, now), before): (&(i64, Option<Sample>), _)| {
+            (*at, now.as_ref().and_then(|now| value(place, now, before)))
+        };
+        Series { name, kind, points: points.map(point).collect() }
+    };
+    names.iter().enumerate().map(line).collect()
+}
+
 /// The depth of the queues.
-pub fn depths(samples: &[(i64, Option<Sample>)]) -> Markup {
-    let all = [("Ready", "ready"), ("Delayed", "delayed"), ("In flight", "inflight"), ("Dead", "dead")];
-    let series = all.into_iter().enumerate().map(|(place, (name, kind))| {
-        let count = |sample: &Sample| sample.counts.get(place).copied().map(float);
-        let points = samples.iter().map(|(at, sample)| (*at, sample.as_ref().and_then(count)));
-        Series { name, kind, points: points.collect() }
-    });
-    chart("Messages", series.collect(), Axis::Number)
+pub fn depths(samples: &Samples) -> Markup {
+    let names = [("Ready", "ready"), ("Delayed", "delayed"), ("In flight", "inflight"), ("Dead", "dead")];
+    let series = series(samples, &names, |place, now, _| now.counts.get(place).copied().map(float));
+    chart("Messages", &series, Axis::Number)
 }
 
 /// Messages a second. A total that fell was reset, so the rate is not known then.
-pub fn flows(samples: &[(i64, Option<Sample>)]) -> Markup {
-    let all = [("In", "pushed"), ("Delivered", "delivered"), ("Out", "completed")];
-    let series = all.into_iter().enumerate().map(|(place, (name, kind))| {
-        let total = |sample: Option<Sample>| sample?.totals.get(place).copied();
-        let rate = |pair: &[(i64, Option<Sample>)]| {
-            let [(before, then), (at, now)] = pair else { return None };
-            let rate =
-                total(*now).zip(total(*then)).map(|(now, then)| float(now - then) * 1_000.0 / float(at - before));
-            Some((*at, rate.filter(|rate| *rate >= 0.0)))
-        };
-        Series { name, kind, points: samples.windows(2).filter_map(rate).collect() }
+pub fn flows(samples: &Samples) -> Markup {
+    let names = [("In", "pushed"), ("Delivered", "delivered"), ("Out", "completed")];
+    let series = series(samples, &names, |place, now, before| {
+        let more = now.totals.get(place)? - before?.totals.get(place)?;
+        Some(float(more) * 1_000.0 / float(now.at - before?.at)).filter(|rate| *rate >= 0.0)
     });
-    chart("Messages per second", series.collect(), Axis::Number)
+    chart("Messages per second", &series, Axis::Number)
 }
 
 /// The median and 99 of 100 of what was measured.
-pub fn times(title: &str, samples: &[(i64, Option<Sample>)], of: fn(Times) -> Option<[u64; 2]>) -> Markup {
-    let series = [("median", "ready", 0), ("99 %", "inflight", 1)].map(|(name, kind, place)| {
-        let value = |(at, sample): &(i64, Option<Sample>)| {
-            let value = of(sample.as_ref()?.times)?.get(place).copied()?;
-            Some((*at, Some(float(i64::try_from(value).unwrap_or(i64::MAX)))))
-        };
-        Series { name, kind, points: samples.iter().filter_map(value).collect() }
+pub fn times(title: &str, samples: &Samples, of: fn(Times) -> Option<[u64; 2]>) -> Markup {
+    let mut series = series(samples, &[("median", "ready"), ("99 %", "inflight")], |place, now, _| {
+        of(now.times)?.get(place).map(|ms| float(i64::try_from(*ms).unwrap_or(i64::MAX)))
     });
-    chart(title, series.into(), Axis::Time)
+    series.iter_mut().for_each(|one| one.points.retain(|(_, value)| value.is_some()));
+    chart(title, &series, Axis::Time)
 }
 
 /// A line in a row of a table.
@@ -85,7 +92,7 @@ pub fn sparkline(depths: &[(i64, i64)]) -> Markup {
     }
 }
 
-fn chart(title: &str, series: Vec<Series>, axis: Axis) -> Markup {
+fn chart(title: &str, series: &[Series], axis: Axis) -> Markup {
     let top = highest(series.iter().flat_map(|one| &one.points));
     let (first, last) = bounds(series.iter().flat_map(|one| &one.points));
     let top = if axis == Axis::Time { top.max(10.0) } else { nice(top) };
@@ -108,7 +115,7 @@ fn chart(title: &str, series: Vec<Series>, axis: Axis) -> Markup {
         figure.chart {
             figcaption { (title) }
             ul.legend {
-                @for one in &series {
+                @for one in series {
                     li {
                         svg.swatch viewBox="0 0 18 8" aria-hidden="true" { path class={ "line " (one.kind) } d="M0 4H18" {} }
                         (one.name) " "
@@ -120,7 +127,7 @@ fn chart(title: &str, series: Vec<Series>, axis: Axis) -> Markup {
                 svg width="100%" height="64" viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" {
                     @for (at, _) in &ticks { path.grid d={ "M" (at * WIDTH) " 0V" (HEIGHT) } {} }
                     path.grid d={ "M0 " (HEIGHT - 0.5) "H" (WIDTH) "M0 0.5H" (WIDTH) } {}
-                    @for one in &series { path class={ "line " (one.kind) } d=(path(&one.points, first, last, place)) {} }
+                    @for one in series { path class={ "line " (one.kind) } d=(path(&one.points, first, last, place)) {} }
                 }
                 text x="2" y="11" { (told(top)) }
                 @for (at, ago) in &ticks { text x={ (at * 100.0) "%" } y="78" text-anchor="middle" { (minutes(*ago)) } }

@@ -38,7 +38,7 @@ pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Res
         Some(file) => (file.jobs, file.url, file.listen),
         None => (Job::of_args(args)?, None, None),
     };
-    let client = connection.client_or(url.as_deref(), patience)?;
+    let client = connection.client(url.as_deref(), patience)?;
     let (sender, notices) = channel();
     // From here on a signal does not end the process.
     forward_signals(args.config.is_some(), sender.clone())?;
