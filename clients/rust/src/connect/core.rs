@@ -143,37 +143,34 @@ impl Core {
     /// Sends several commands once, those for one server together and in their order.
     pub async fn batch(&self, commands: &[Cmd]) -> Vec<Result<Value, Error>> {
         let mut replies = vec![Ok(Value::Nil); commands.len()];
-        let mut parts: HashMap<Address, (Vec<usize>, Pipeline)> = HashMap::new();
-        for (place, (command, reply)) in commands.iter().zip(&mut replies).enumerate() {
+        let mut parts = HashMap::<Address, Vec<_>>::new();
+        for (command, reply) in commands.iter().zip(&mut replies) {
             match self.route(key_of(command).as_deref()).await {
-                Ok(address) => {
-                    let (places, pipeline) = parts.entry(address).or_default();
-                    places.push(place);
-                    pipeline.add_command(command.clone());
-                }
+                Ok(address) => parts.entry(address).or_default().push((command, reply)),
                 Err(error) => *reply = Err(error),
             }
         }
-        let sent = parts.into_iter().map(|(address, (places, pipeline))| async move {
+        let sent = parts.into_iter().map(|(address, part)| async move {
+            let mut pipeline = Pipeline::new();
+            for (command, _) in &part {
+                pipeline.add_command((*command).clone());
+            }
             let exchange =
                 async { self.shared(&address).await?.exchange_all(&pipeline, self.options.response_timeout).await };
-            let received = exchange.await;
-            let mut results = Vec::with_capacity(places.len());
-            for (number, place) in places.into_iter().enumerate() {
-                let reply = received.as_ref().map(|all| all.get(number).cloned().unwrap_or_default());
-                let moved = reply.as_ref().is_ok_and(|reply| redirect(reply, &address).is_some());
-                let result = match reply {
+            let received = exchange.await.map(Vec::into_iter);
+            let mut received = received.map_err(|error| self.checked(&address, Err(error)));
+            for (command, reply) in part {
+                *reply = match received.as_mut().map(Iterator::next) {
                     // One after the other, so that they keep their order.
-                    Ok(_) if moved => self.attempt(&commands[place], Resend::Harmless, Duration::ZERO).await,
-                    reply => self.checked(&address, reply.map_err(Error::clone)),
+                    Ok(Some(received)) if redirect(&received, &address).is_some() => {
+                        self.attempt(command, Resend::Harmless, Duration::ZERO).await
+                    }
+                    Ok(received) => self.checked(&address, Ok(received.unwrap_or_default())),
+                    Err(failed) => failed.clone(),
                 };
-                results.push((place, result));
             }
-            results
         });
-        for (place, result) in futures_util::future::join_all(sent).await.into_iter().flatten() {
-            replies[place] = result;
-        }
+        futures_util::future::join_all(sent).await;
         replies
     }
 

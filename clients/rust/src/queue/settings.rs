@@ -140,28 +140,71 @@ words! {
     }
 }
 
-/// Where the server itself writes messages that are due instead of waiting for a pop, or dead ones: the words of the setting
-/// `FORWARD` or `DEADFORWARD`, the last of which may be left out.
+/// Where the server itself writes messages that are due instead of waiting for a pop, or dead ones.
 ///
 /// ```
 /// # use dq_client::Forward;
-/// Forward::to(["STREAM", "audit", "TRIM", "1000"]);
-/// Forward::to(["LIST", "jobs", "LEFT", "REGISTER", "queues", "jobs"]); // or "RIGHT", the default
-/// Forward::to(["CHANNEL", "news"]);
-/// Forward::to(["QUEUE", "graveyard"]); // only dead messages
-/// Forward::to(["NONE"]);
+/// Forward::stream("audit").trim(1000);
+/// Forward::list("jobs").left().register("queues", "jobs");
 /// ```
 ///
 /// The keys are in the queue's own database, and in a cluster in the slot of the queue. What is read back is ambiguous if a key
 /// contains a space.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[must_use]
 pub struct Forward(Vec<String>);
 
 impl Forward {
-    /// The target in the words of the setting.
-    pub fn to<W: Into<String>>(words: impl IntoIterator<Item = W>) -> Forward {
-        Forward(words.into_iter().map(Into::into).collect())
+    /// Each message becomes an entry of a stream, with the fields `id`, `payload` and `due`, and `header:<name>` for each header;
+    /// a dead one has `reason`, `error`, `attempt` and `died` as well.
+    pub fn stream(key: impl Into<String>) -> Forward {
+        Forward(vec!["STREAM".to_owned(), key.into()])
+    }
+
+    /// About how many entries the stream is trimmed to.
+    pub fn trim(self, entries: u64) -> Forward {
+        self.and(["TRIM".to_owned(), entries.to_string()])
+    }
+
+    /// The payload is pushed to a list, by default to its right end.
+    pub fn list(key: impl Into<String>) -> Forward {
+        Forward(vec!["LIST".to_owned(), key.into()])
+    }
+
+    /// The payload is pushed to the right end of the list. Comes before [`Forward::register`].
+    pub fn right(self) -> Forward {
+        self.and(["RIGHT".to_owned()])
+    }
+
+    /// The payload is pushed to the left end of the list. Comes before [`Forward::register`].
+    pub fn left(self) -> Forward {
+        self.and(["LEFT".to_owned()])
+    }
+
+    /// The member is added to this set before the list is written to. Not for dead messages.
+    pub fn register(self, set: impl Into<String>, member: impl Into<String>) -> Forward {
+        self.and(["REGISTER".to_owned(), set.into(), member.into()])
+    }
+
+    /// The payload is published to a channel. A message that nobody receives is lost. Not for dead messages.
+    pub fn channel(name: impl Into<String>) -> Forward {
+        Forward(vec!["CHANNEL".to_owned(), name.into()])
+    }
+
+    /// Dead messages are pushed to another queue, with headers that say how they died. Only for dead messages.
+    pub fn queue(key: impl Into<String>) -> Forward {
+        Forward(vec!["QUEUE".to_owned(), key.into()])
+    }
+
+    /// Messages wait for a pop, or stay dead.
+    pub fn none() -> Forward {
+        Forward(vec!["NONE".to_owned()])
+    }
+
+    fn and(mut self, words: impl IntoIterator<Item = String>) -> Forward {
+        self.0.extend(words);
+        self
     }
 }
 
-read_as! { Forward, value => Ok(Forward::to(reply::text(value)?.split(' '))); }
+read_as! { Forward, value => Ok(Forward(reply::text(value)?.split(' ').map(str::to_owned).collect())); }

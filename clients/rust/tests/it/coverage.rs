@@ -66,12 +66,12 @@ fn every_command_and_option_of_the_pages_is_in_the_client() {
 fn every_setting_of_the_server_is_read_and_written() {
     let server = Server::start();
     let queue: Queue<u8> = server.client().queue("q");
-    let list = Forward::to(["LIST", "list", "LEFT", "REGISTER", "set", "member"]);
-    for forward in [Forward::to(["STREAM", "s", "TRIM", "9"]), Forward::to(["CHANNEL", "c"]), list] {
+    let list = Forward::list("list").left().register("set", "member");
+    for forward in [Forward::stream("s").trim(9), Forward::channel("c"), list] {
         queue.declare(&Settings { forward: Some(forward.clone()), ..Settings::default() }).unwrap();
         assert_eq!(queue.info().unwrap().unwrap().settings.forward, Some(forward));
     }
-    for dead_forward in [Forward::to(["QUEUE", "dead"]), Forward::to(["NONE"])] {
+    for dead_forward in [Forward::queue("dead"), Forward::none()] {
         queue.declare(&Settings { dead_forward: Some(dead_forward.clone()), ..Settings::default() }).unwrap();
         assert_eq!(queue.info().unwrap().unwrap().settings.dead_forward, Some(dead_forward));
     }

@@ -201,8 +201,8 @@ fn settings_counts_and_statistics_are_read_back() {
             group_inflight: Some(3),
             group_order: Some(GroupOrder::Turn),
             errors: Some(3),
-            forward: Some(Forward::to(["NONE"])),
-            dead_forward: Some(Forward::to(["STREAM", "dead", "TRIM", "100"])),
+            forward: Some(Forward::none()),
+            dead_forward: Some(Forward::stream("dead").trim(100)),
         };
         mails.declare(&settings).unwrap();
         mails.create(&settings).unwrap();
@@ -223,14 +223,14 @@ fn settings_counts_and_statistics_are_read_back() {
         assert_eq!(info.totals.iter().find(|(name, _)| *name == "delivered"), Some(("delivered", 1)));
         assert_eq!(
             (info.settings.forward, info.forward_error, info.totals.forwarded),
-            (Some(Forward::to(["NONE"])), None, 0)
+            (Some(Forward::none()), None, 0)
         );
-        let stream = Forward::to(["STREAM", "dead", "TRIM", "100"]);
+        let stream = Forward::stream("dead").trim(100);
         assert_eq!((info.settings.dead_forward, info.dead_forward_error), (Some(stream), None));
         assert_eq!((info.dead_forward_failing_since, info.totals.dead_forwarded), (None, 0));
         client.call(cmd("SET").arg("text").arg("x"), Resend::Harmless).unwrap();
         let wrong: Queue<Mail> = client.queue("wrong");
-        let forward = Some(Forward::to(["LIST", "text"]));
+        let forward = Some(Forward::list("text"));
         wrong.declare(&Settings { forward, ..Settings::default() }).unwrap();
         wrong.push(&mail("d")).send().unwrap();
         eventually("it cannot be forwarded", || wrong.info().unwrap().unwrap().forward_error.is_some());
