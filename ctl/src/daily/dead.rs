@@ -3,14 +3,14 @@
 use super::look::{first, selected};
 use super::NOT_ALL;
 use crate::acts::where_the_dead_are;
-use crate::board::{causes, message, names, Cause, Causes};
+use crate::board::{message, names, Cause, Causes};
 use crate::cli::DeadArgs;
 use crate::output::Column::{Id, Number, Text, Word};
 use crate::output::{Column, Output};
 use crate::server::{reply, tell, Failure, Outcome};
-use crate::text::QueueName;
 use dq_client::{blocking::Client, State};
 use serde_json::json;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 const BY_CAUSE: &[Column] = &[Number("count"), Word("newest"), Word("oldest"), Id("last-id"), Text("error")];
@@ -28,56 +28,50 @@ pub fn dead(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
 
 /// The errors, the most frequent first.
 fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, Failure> {
-    let typed = &args.queue;
-    if let Some(causes) = causes(client, typed.as_bytes(), &args.filter())? {
+    let (typed, filter, mut all, mut denied) = (&args.queue, args.filter(), Causes::default(), None);
+    if all.add(client, typed.as_bytes(), &filter)? {
+        let causes = all.sorted();
         if causes.is_empty() {
             say_where(client, args)?;
         }
-        print_causes(&causes, None, args, output)?;
+        print_causes(&causes, false, args, output)?;
         return Ok(Outcome::Done);
     }
     let pattern = std::str::from_utf8(typed.as_bytes()).ok().filter(|text| text.contains(['*', '?', '[']));
-    let Some(pattern) = pattern else {
-        return Err(Failure::nothing(reply::no_such_queue(typed)));
-    };
+    let pattern = pattern.ok_or_else(|| Failure::nothing(reply::no_such_queue(typed)))?;
     let (names, missing) = names::find_reachable(client, Some(pattern))?;
-    let names: Vec<QueueName> = names.iter().map(|name| QueueName::of(name)).collect();
-    let (mut all, mut denied) = (Causes::default(), None);
     for name in &names {
-        match causes(client, name.as_bytes(), &args.filter()) {
-            Ok(causes) => causes.into_iter().flatten().for_each(|cause| all.add(name, cause)),
+        match all.add(client, name, &filter) {
+            Ok(_) => {}
             Err(failure) if failure.is_denied() => denied = Some(failure.of(NOT_ALL)),
             Err(failure) => return Err(failure),
         }
     }
-    let (causes, places) = all.sorted();
-    print_causes(&causes, Some(&places), args, output)?;
+    print_causes(&all.sorted(), true, args, output)?;
     missing.or(denied).map_or(Ok(Outcome::found(!names.is_empty())), Err)
 }
 
 /// Prints causes, and if they are those of several queues, how many queues have each.
 fn print_causes(
-    causes: &[Cause],
-    places: Option<&[Vec<(String, u64)>]>,
+    causes: &[(String, Cause)],
+    is_of_several: bool,
     args: &DeadArgs,
     output: &Output,
 ) -> Result<(), Failure> {
     let most = usize::try_from(args.most(output)).unwrap_or(usize::MAX);
-    let place = |number: usize| places.and_then(|places| places.get(number));
-    let first: Vec<_> = causes.iter().enumerate().take(most).map(|(number, cause)| (cause, place(number))).collect();
-    let object = |(cause, places): &(&Cause, Option<&Vec<(String, u64)>>)| {
+    let object = |(text, cause): &(String, Cause)| {
         let numbers = [("count", json!(cause.count)), ("newest", json!(cause.newest)), ("oldest", json!(cause.oldest))];
-        let texts = [("last-id", json!(cause.id)), ("cause", json!(cause.text))];
-        let fields = numbers.into_iter().chain(texts).map(|(name, value)| (name.to_owned(), value));
-        let counts = places.map(|places| places.iter().cloned().collect::<BTreeMap<_, _>>());
-        fields.chain(counts.map(|counts| ("queues".to_owned(), json!(counts)))).collect()
+        let texts = [("last-id", json!(cause.id)), ("cause", json!(text))];
+        let queues = is_of_several.then(|| ("queues", json!(cause.queues)));
+        numbers.into_iter().chain(texts).chain(queues).map(|(name, value)| (name.to_owned(), value)).collect()
     };
-    let row = |(cause, places): &(&Cause, Option<&Vec<(String, u64)>>)| {
-        let place = places.map_or_else(|| cause.id.clone(), |places| in_words(places));
+    let row = |(text, cause): &(String, Cause)| {
+        let place = if is_of_several { in_words(&cause.queues) } else { cause.id.clone() };
         let [newest, oldest] = [cause.newest, cause.oldest].map(|at| output.instant(at));
-        vec![cause.count.to_string(), newest, oldest, place, cause.text.clone()]
+        vec![cause.count.to_string(), newest, oldest, place, text.clone()]
     };
-    output.list(if places.is_some() { BY_CAUSE_IN_ALL } else { BY_CAUSE }, &first, object, row)?;
+    let first = causes.get(..most).unwrap_or(causes);
+    output.list(if is_of_several { BY_CAUSE_IN_ALL } else { BY_CAUSE }, first, object, row)?;
     if causes.len() > most {
         left_out(args, &format!("{} more errors: -n {} shows all", causes.len() - most, causes.len()), output)?;
     }
@@ -85,9 +79,11 @@ fn print_causes(
 }
 
 /// The queues with the most: `svc:mail 20, svc:sms 3 and 4 more`.
-fn in_words(places: &[(String, u64)]) -> String {
-    let named: Vec<String> = places.iter().take(NAMED).map(|(name, count)| format!("{name} {count}")).collect();
-    let more = places.len().saturating_sub(NAMED);
+fn in_words(queues: &BTreeMap<String, u64>) -> String {
+    let mut sorted: Vec<_> = queues.iter().collect();
+    sorted.sort_by_key(|(_, count)| Reverse(**count));
+    let named: Vec<String> = sorted.iter().take(NAMED).map(|(name, count)| format!("{name} {count}")).collect();
+    let more = sorted.len().saturating_sub(NAMED);
     named.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
 }
 

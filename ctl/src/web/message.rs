@@ -49,21 +49,11 @@ fn fields(queue: &[u8], id: &[u8], message: &Fields) -> Markup {
             }
         }
         (pairs(&all))
-        @for (field, tab) in [("group", tab_of(message)), ("consumer", "inflight")] {
+        @for (field, tab) in [("group", message.text("state")), ("consumer", "inflight".to_owned())] {
             @if !message.bytes(field).is_empty() {
                 p { a href=(address("queue", &[("queue", queue), ("tab", tab.as_bytes()), (field, message.bytes(field))])) { "Messages of the " (field) " " (shown(message.bytes(field))) } }
             }
         }
-    }
-}
-
-fn tab_of(message: &Fields) -> &'static str {
-    match message.text("state").as_str() {
-        "dead" => "dead",
-        "delayed" => "delayed",
-        "inflight" => "inflight",
-        "done" => "done",
-        _ => "ready",
     }
 }
 

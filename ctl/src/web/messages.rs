@@ -49,13 +49,13 @@ impl Chosen {
             conditions.extend(value.map(|value| format!("{name}={value}")));
         }
         let older = params.text("older");
-        let age = if older.is_empty() { None } else { Some(parse_span(&older).map_err(|why| Failure::usage(why))?) };
+        let age = if older.is_empty() { None } else { Some(parse_span(&older).map_err(Failure::usage)?) };
         let among = match tab {
             "letters" => Among::Letters,
             state => Among::State(state.parse().map_err(|_| Failure::usage("there is no such state"))?),
         };
         let parsed = conditions.iter().map(|condition| condition.parse()).collect::<Result<_, &str>>();
-        let conditions_of = parsed.map_err(|why| Failure::usage(why))?;
+        let conditions_of = parsed.map_err(Failure::usage)?;
         Ok(Chosen {
             conditions,
             older,

@@ -13,7 +13,7 @@ mod newest;
 mod target;
 
 pub use cause::{cause_of, error_of};
-pub use causes::{causes, Cause, Causes};
+pub use causes::{Cause, Causes};
 pub use filter::{is_older, older_than, since, Among, Condition, Filter};
 pub use letters::{as_it_died, is_letter};
 pub use newest::frequent_cause;

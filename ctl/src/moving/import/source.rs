@@ -66,7 +66,7 @@ impl Reader for Values {
             _ => range("ZRANGE", first, last - 1).arg("WITHSCORES").clone(),
         };
         let reply = client.call(&range, Resend::Harmless)?;
-        let mut values: Vec<(Vec<u8>, Option<f64>)> = match self.order {
+        let mut values: Vec<Scored> = match self.order {
             Order::From(_) => reply::list(reply)?.into_iter().map(|value| Ok((bytes(value)?, None))).collect(),
             _ => with_scores(reply),
         }?;
@@ -104,8 +104,11 @@ impl Reader for Values {
     }
 }
 
+/// An element, and its score if it is one of a sorted set.
+type Scored = (Vec<u8>, Option<f64>);
+
 /// Members with their scores: pairs in RESP3, and one flat list of texts in RESP2.
-fn with_scores(reply: Value) -> Result<Vec<(Vec<u8>, Option<f64>)>, Failure> {
+fn with_scores(reply: Value) -> Result<Vec<Scored>, Failure> {
     let mut items = reply::list(reply)?.into_iter();
     let mut members = Vec::new();
     while let Some(item) = items.next() {
