@@ -51,8 +51,7 @@ pub fn list(messages: &[Fields], asked: Option<State>, output: &Output) -> Resul
 
 /// The same as a table.
 pub fn table(messages: &[&Fields], asked: Option<State>, output: &Output) -> Table {
-    let mut table = Table::new(COLUMNS);
-    for message in messages {
+    let row = |message: &&Fields| {
         let [due, died, ends] =
             ["due", "died", "deadline"].map(|name| message.int(name).map_or_else(String::new, |at| output.instant(at)));
         let (state, priority) = (message.text("state"), message.text("priority"));
@@ -66,9 +65,9 @@ pub fn table(messages: &[&Fields], asked: Option<State>, output: &Output) -> Tab
             ["attempt", "payload", "group", "result"].map(|name| field(message, name, output));
         row.extend([attempt, payload, error_of(message), group, result, message.text("consumer"), ends]);
         row.extend([message.text("reason"), shown(message.bytes("from"))]);
-        table.row(row);
-    }
-    table
+        row
+    };
+    Table::plain(COLUMNS, messages.iter().map(row))
 }
 
 /// Prints one message with all its fields.

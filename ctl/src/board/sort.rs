@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use std::cmp::Ordering;
 
 /// A column, under its name in the list, and under that of the page.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Sort {
     #[value(alias = "name")]
     Queue,
@@ -20,6 +20,7 @@ pub enum Sort {
     #[value(name = "out/s", alias = "out")]
     Out,
     Waiting,
+    #[default]
     #[value(alias = "trouble")]
     State,
 }

@@ -37,32 +37,29 @@ const OLD: u64 = 60_000;
 
 /// `columns` are one of those above.
 pub fn table<'a>(rows: impl IntoIterator<Item = Named<'a>>, columns: &'static [Column]) -> Table {
-    let mut table = Table::new(columns);
-    for (name, row) in rows {
-        let cells = columns.iter().map(|column| match column {
-            Name(_) => Cell::from(shown(name)),
-            Text(_) => Cell::new(row.state(), row.style()),
-            Number(column) | Word(column) => cell(column, row),
-            Column::Id(_) => Cell::from(String::new()),
-        });
-        table.styled(cells.collect());
-    }
-    table
+    let cells = |(name, row): Named| {
+        let cell = |column: &Column| match column {
+            Name(_) => (Style::Plain, shown(name)),
+            Text(_) => (row.style(), row.state()),
+            column => cell(column.name(), row),
+        };
+        columns.iter().map(cell).collect()
+    };
+    Table { columns, rows: rows.into_iter().map(cells).collect() }
 }
 
 fn cell(column: &str, row: &Row) -> Cell {
     let number = |field: &str, style: Style| {
-        let text = if row.status == Status::Known { row.number(field).to_string() } else { "-".to_owned() };
-        Cell::new(text, style)
+        (style, if row.status == Status::Known { row.number(field).to_string() } else { "-".to_owned() })
     };
-    let rate = |rate: Option<f64>| Cell::from(rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}")));
+    let rate = |rate: Option<f64>| (Style::Plain, rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}")));
     let if_so = |is_so, style| if is_so { style } else { Style::Plain };
     match column {
         "inflight" => number(column, if_so(row.hangs(), Style::Warning)),
         "dead" => number(column, if_so(row.number(column) > 0, Style::Bad)),
         "oldest" => {
             let is_old = row.oldest().is_some_and(|age| age >= OLD);
-            Cell::new(row.oldest().map_or_else(|| "-".to_owned(), span), if_so(is_old, Style::Warning))
+            (if_so(is_old, Style::Warning), row.oldest().map_or_else(|| "-".to_owned(), span))
         }
         "in/s" => rate(row.rate_in()),
         "out/s" => rate(row.rate_out()),

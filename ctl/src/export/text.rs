@@ -8,15 +8,7 @@ pub type Metric = (&'static str, &'static str, &'static str);
 
 /// Metrics, gathered queue by queue, and written metric by metric as the format wants it.
 #[derive(Default)]
-pub struct Text {
-    families: BTreeMap<&'static str, Family>,
-}
-
-struct Family {
-    kind: &'static str,
-    help: &'static str,
-    lines: String,
-}
+pub struct Text(BTreeMap<Metric, String>);
 
 impl Text {
     /// Adds a value. `labels` is what [`crate::text::labels`] returned.
@@ -25,15 +17,14 @@ impl Text {
     }
 
     /// Adds a line of a metric that has several names: those of a histogram.
-    pub fn line(&mut self, (name, kind, help): Metric, line_name: &str, labels: &str, value: f64) {
-        let family = self.families.entry(name).or_insert_with(|| Family { kind, help, lines: String::new() });
-        let _ = writeln!(family.lines, "{line_name}{labels} {value}");
+    pub fn line(&mut self, metric: Metric, name: &str, labels: &str, value: f64) {
+        let _ = writeln!(self.0.entry(metric).or_default(), "{name}{labels} {value}");
     }
 
     pub fn finish(self) -> String {
         let mut text = String::new();
-        for (name, family) in self.families {
-            let _ = write!(text, "# HELP {name} {}\n# TYPE {name} {}\n{}", family.help, family.kind, family.lines);
+        for ((name, kind, help), lines) in self.0 {
+            let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{lines}");
         }
         text
     }

@@ -92,10 +92,11 @@ impl Output {
         }
         let mut out = io::stdout().lock();
         if self.has_heading {
-            writeln!(out, "{}", table.heading().join("\t"))?;
+            let names: Vec<&str> = table.columns.iter().map(|column| column.name()).collect();
+            writeln!(out, "{}", names.join("\t"))?;
         }
-        for row in table.rows() {
-            let cells: Vec<String> = row.iter().map(|cell| visible(cell.text())).collect();
+        for row in &table.rows {
+            let cells: Vec<String> = row.iter().map(|(_, text)| visible(text)).collect();
             writeln!(out, "{}", cells.join("\t"))?;
         }
         Ok(())
@@ -112,9 +113,7 @@ impl Output {
         if self.json {
             return items.iter().try_for_each(|item| self.object(&object(item)));
         }
-        let mut table = Table::new(columns);
-        items.iter().for_each(|item| table.row(row(item)));
-        self.table(&table)
+        self.table(&Table::plain(columns, items.iter().map(row)))
     }
 
     /// Lines of a terminal.

@@ -29,7 +29,7 @@ pub enum Column {
 }
 
 impl Column {
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Column::Name(name) | Column::Id(name) | Column::Text(name) | Column::Number(name) | Column::Word(name) => {
                 name
@@ -48,8 +48,7 @@ impl Column {
     }
 
     /// A cell that takes at most `width` columns.
-    fn cut(self, cell: &Cell, width: usize) -> String {
-        let cell = cell.text.as_str();
+    fn cut(self, cell: &str, width: usize) -> String {
         match self {
             Column::Name(_) | Column::Id(_) => cut_in_the_middle(cell, width),
             Column::Text(_) => cut(cell, width),
@@ -58,57 +57,20 @@ impl Column {
     }
 }
 
-/// A cell of a list.
-#[derive(Clone, Debug)]
-pub struct Cell {
-    text: String,
-    /// How it looks on a terminal.
-    style: Style,
-}
-
-impl Cell {
-    pub fn new(text: String, style: Style) -> Cell {
-        Cell { text, style }
-    }
-
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-}
-
-impl From<String> for Cell {
-    fn from(text: String) -> Cell {
-        Cell::new(text, Style::Plain)
-    }
-}
+/// A cell of a list, and how it looks on a terminal.
+pub type Cell = (Style, String);
 
 /// A list: its columns, and rows of as many cells.
 pub struct Table {
-    columns: &'static [Column],
-    rows: Vec<Vec<Cell>>,
+    pub columns: &'static [Column],
+    pub rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
-    pub fn new(columns: &'static [Column]) -> Table {
-        Table { columns, rows: Vec::new() }
-    }
-
-    pub fn row(&mut self, cells: Vec<String>) {
-        self.styled(cells.into_iter().map(Cell::from).collect());
-    }
-
-    /// A row of cells that have a style.
-    pub fn styled(&mut self, cells: Vec<Cell>) {
-        self.rows.push(cells);
-    }
-
-    /// The heading of a list in a pipe: the names of the columns.
-    pub fn heading(&self) -> Vec<&'static str> {
-        self.columns.iter().map(|column| column.name()).collect()
-    }
-
-    pub fn rows(&self) -> &[Vec<Cell>] {
-        &self.rows
+    /// A list without styles.
+    pub fn plain(columns: &'static [Column], rows: impl Iterator<Item = Vec<String>>) -> Table {
+        let cells = |row: Vec<String>| row.into_iter().map(|text| (Style::Plain, text)).collect();
+        Table { columns, rows: rows.map(cells).collect() }
     }
 
     /// The heading and the rows, for a terminal with this many columns. Columns without a value are left out, and so are those
@@ -118,10 +80,10 @@ impl Table {
         for (number, column) in self.columns.iter().enumerate() {
             let cell = |row: &Vec<Cell>| row.get(number).map(|cell| shown(*column, cell));
             let mut cells: Vec<Cell> = self.rows.iter().filter_map(cell).collect();
-            if number > 0 && !cells.is_empty() && cells.iter().all(|cell| cell.text().is_empty()) {
+            if number > 0 && !cells.is_empty() && cells.iter().all(|(_, text)| text.is_empty()) {
                 continue;
             }
-            cells.insert(0, Cell::new(column.name().to_uppercase(), Style::Bold));
+            cells.insert(0, (Style::Bold, column.name().to_uppercase()));
             columns.push((*column, cells));
         }
         if excess(&widths(&columns), width) > 0 {
@@ -135,7 +97,7 @@ impl Table {
                 // Blanks are written with the text that follows them, so that no line ends with one.
                 let mut blanks = 0;
                 for ((column, cells), width) in columns.iter().zip(&widths) {
-                    let Some(cell) = cells.get(number) else { continue };
+                    let Some((style, cell)) = cells.get(number) else { continue };
                     let text = column.cut(cell, *width);
                     let fill = width.saturating_sub(text.width());
                     let (before, after) = if matches!(column, Column::Number(_)) { (fill, 0) } else { (0, fill) };
@@ -145,8 +107,8 @@ impl Table {
                     }
                     let text = " ".repeat(blanks + before) + &text;
                     match line.0.last_mut() {
-                        Some((style, last)) if *style == cell.style => last.push_str(&text),
-                        _ => line.add(cell.style, text),
+                        Some((before, last)) if before == style => last.push_str(&text),
+                        _ => line.add(*style, text),
                     }
                     blanks = after + GAP.len();
                 }
@@ -157,14 +119,13 @@ impl Table {
 }
 
 /// A cell as a terminal shows it.
-fn shown(column: Column, cell: &Cell) -> Cell {
-    let is_number = matches!(column, Column::Number(_));
-    Cell::new(if is_number { separated(&cell.text) } else { visible(&cell.text) }, cell.style)
+fn shown(column: Column, (style, text): &Cell) -> Cell {
+    (*style, if matches!(column, Column::Number(_)) { separated(text) } else { visible(text) })
 }
 
 /// How many columns the cells need.
 fn widths(columns: &[(Column, Vec<Cell>)]) -> Vec<usize> {
-    let widest = |cells: &[Cell]| cells.iter().map(|cell| cell.text().width()).max().unwrap_or(0);
+    let widest = |cells: &[Cell]| cells.iter().map(|(_, text)| text.width()).max().unwrap_or(0);
     let most = |column: &Column| if matches!(column, Column::Text(_)) { TEXT } else { usize::MAX };
     columns.iter().map(|(column, cells)| widest(cells).min(most(column))).collect()
 }
@@ -177,7 +138,7 @@ fn excess(widths: &[usize], width: usize) -> usize {
 
 /// Whether a column says nothing but that there is nothing; its first cell is the heading.
 fn is_zero(cells: &[Cell]) -> bool {
-    cells.len() > 1 && cells.iter().skip(1).all(|cell| ["0", "0.0", "-"].contains(&cell.text()))
+    cells.len() > 1 && cells.iter().skip(1).all(|(_, text)| ["0", "0.0", "-"].contains(&text.as_str()))
 }
 
 /// Makes the widest of the columns that can be cut narrower until all fit, or until none can be cut further.
@@ -210,10 +171,11 @@ mod tests {
     ];
 
     fn table(name: &str, error: &str) -> Table {
-        let mut table = Table::new(COLUMNS);
-        table.row([name, "1234567", "open", error, ""].map(str::to_owned).into());
-        table.row(["q", "7", "paused", "", ""].map(str::to_owned).into());
-        table
+        table_of(&[[name, "1234567", "open", error, ""], ["q", "7", "paused", "", ""]])
+    }
+
+    fn table_of(rows: &[[&str; 5]]) -> Table {
+        Table::plain(COLUMNS, rows.iter().map(|row| row.map(str::to_owned).into()))
     }
 
     fn lines(table: &Table, width: usize) -> Vec<String> {
@@ -246,10 +208,8 @@ mod tests {
 
     #[test]
     fn texts_are_cut_before_names() {
-        let mut table = Table::new(COLUMNS);
-        for tenant in ["tenant:0:jobs", "tenant:1:jobs"] {
-            table.row([tenant, "8", "open", "no consumer, messages die", ""].map(str::to_owned).into());
-        }
+        let row = |tenant| [tenant, "8", "open", "no consumer, messages die", ""];
+        let table = table_of(&["tenant:0:jobs", "tenant:1:jobs"].map(row));
         let lines = lines(&table, 42);
         assert!(lines[1].starts_with("tenant:0:jobs ") && lines[1].ends_with("…"), "{lines:?}");
         assert!(lines.iter().all(|line| line.width() <= 42), "{lines:?}");
@@ -257,18 +217,14 @@ mod tests {
 
     #[test]
     fn one_long_name_leaves_room_for_words() {
-        let mut table = Table::new(COLUMNS);
-        table.row([&"n".repeat(180), "8", "open", "no consumer, messages die", ""].map(str::to_owned).into());
+        let table = table_of(&[[&"n".repeat(180), "8", "open", "no consumer, messages die", ""]]);
         let lines = lines(&table, 70);
         assert!(lines[1].ends_with("no consumer, messages die"), "{lines:?}");
     }
 
     #[test]
     fn columns_of_zeros_give_way_to_texts() {
-        let mut table = Table::new(COLUMNS);
-        for ready in ["0", "-"] {
-            table.row(["mail", ready, "paused", "messages die, full", ""].map(str::to_owned).into());
-        }
+        let table = table_of(&["0", "-"].map(|ready| ["mail", ready, "paused", "messages die, full", ""]));
         let line = |width| lines(&table, width).remove(1);
         assert_eq!(line(40), "mail       0  paused  messages die, full");
         assert_eq!(line(39), "mail   paused  messages die, full");

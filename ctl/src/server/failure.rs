@@ -185,19 +185,13 @@ impl Failure {
         Failure { text: format!("{what}: {}", self.text), ..self }
     }
 
-    /// The same failure, after something else.
-    #[must_use]
-    fn after(self, text: impl Display) -> Failure {
-        Failure { text: format!("{text}, then: {}", self.text), ..self }
-    }
-
     /// The same failure, after so many messages were changed. `verb` says how, such as `redriven`.
     #[must_use]
     pub fn after_change(self, number: u64, verb: &str) -> Failure {
         let was = if number == 1 { "was" } else { "were" };
         match number {
             0 => self,
-            _ => self.after(format!("{} {was} {verb}", messages(number))),
+            _ => Failure { text: format!("{} {was} {verb}, then: {}", messages(number), self.text), ..self },
         }
     }
 

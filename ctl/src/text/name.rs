@@ -2,11 +2,9 @@
 
 use crate::text::is_unsafe;
 use base64::prelude::{Engine, BASE64_STANDARD};
-use clap::builder::{TypedValueParser, ValueParserFactory};
-use clap::{Arg, Command};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json};
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fmt::{self, Display, Formatter};
 use std::os::unix::ffi::OsStrExt;
 
@@ -66,22 +64,10 @@ impl Display for Typed {
     }
 }
 
-impl ValueParserFactory for Typed {
-    type Parser = Parser;
-
-    fn value_parser() -> Parser {
-        Parser
-    }
-}
-
-#[derive(Clone, Debug)]
-pub struct Parser;
-
-impl TypedValueParser for Parser {
-    type Value = Typed;
-
-    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<Typed, clap::Error> {
-        Ok(Typed::read(value.as_bytes()))
+/// As it is typed.
+impl From<OsString> for Typed {
+    fn from(typed: OsString) -> Typed {
+        Typed::read(typed.as_bytes())
     }
 }
 

@@ -98,8 +98,8 @@ impl App {
                 self.pages.push(Page::Findings(Findings::default()));
                 return Next::Examine;
             }
-            (KeyCode::Char('d'), Some(Page::Findings(page))) if !page.is_looking => {
-                page.is_looking = true;
+            (KeyCode::Char('d'), Some(Page::Findings(page))) if page.is_idle => {
+                page.is_idle = false;
                 return Next::Examine;
             }
             (KeyCode::Enter | KeyCode::Right, _) => self.open(),

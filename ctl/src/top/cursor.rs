@@ -29,7 +29,7 @@ impl Cursor {
     /// The lines of a table of the rows in the window, with the one of the cursor marked.
     pub fn marked(&self, table: &Table, width: usize) -> Vec<Line> {
         let mut lines = table.lines(width);
-        if let Some(line) = lines.get_mut(1 + self.place - self.top).filter(|_| !table.rows().is_empty()) {
+        if let Some(line) = lines.get_mut(1 + self.place - self.top).filter(|_| !table.rows.is_empty()) {
             *line = std::mem::take(line).fitted(width).selected();
         }
         lines

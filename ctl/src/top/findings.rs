@@ -3,7 +3,7 @@
 use super::cursor::Cursor;
 use crate::findings::{Finding, Severity, Subject};
 use crate::output::Column::{Name, Text, Word};
-use crate::output::{paragraph, Cell, Column, Line, Style, Table};
+use crate::output::{paragraph, Column, Line, Style, Table};
 use crate::text::{millis, span, visible};
 use std::time::Instant;
 
@@ -15,22 +15,18 @@ fn in_full(finding: &Finding, width: usize) -> Vec<Line> {
     parts.flat_map(|(name, text)| paragraph(Style::Plain, &format!("{name}: {text}"), width)).collect()
 }
 
+#[derive(Default)]
 pub struct Findings {
-    pub is_looking: bool,
+    /// Whether no look is under way.
+    pub is_idle: bool,
     /// When the last look ended, and what it found.
     found: Option<(Instant, Result<Vec<Finding>, String>)>,
     cursor: Cursor,
 }
 
-impl Default for Findings {
-    fn default() -> Findings {
-        Findings { is_looking: true, found: None, cursor: Cursor::default() }
-    }
-}
-
 impl Findings {
     pub fn take(&mut self, found: Result<Vec<Finding>, String>) {
-        (self.is_looking, self.found) = (false, Some((Instant::now(), found)));
+        (self.is_idle, self.found) = (true, Some((Instant::now(), found)));
     }
 
     fn rows(&self) -> &[Finding] {
@@ -69,12 +65,14 @@ impl Findings {
         let longest =
             self.rows().iter().map(|finding| in_full(finding, width).len()).max().unwrap_or(0).min(height / 2);
         let list = height.saturating_sub(longest + 2);
-        let (mut table, window) = (Table::new(COLUMNS), self.cursor.window(self.rows().len(), list));
-        for finding in self.rows().get(window).unwrap_or_default() {
-            let severity = finding.found.severity;
-            let severity = Cell::new(severity.as_str().to_owned(), severity.style());
-            table.styled(vec![severity, Cell::from(visible(&finding.place())), Cell::from(finding.found.what.clone())]);
-        }
+        let window = self.cursor.window(self.rows().len(), list);
+        let row = |finding: &Finding| {
+            let (severity, place) = (finding.found.severity, visible(&finding.place()));
+            let severity = (severity.style(), severity.as_str().to_owned());
+            vec![severity, (Style::Plain, place), (Style::Plain, finding.found.what.clone())]
+        };
+        let rows = self.rows().get(window).unwrap_or_default().iter().map(row).collect();
+        let table = Table { columns: COLUMNS, rows };
         let mut lines = self.cursor.marked(&table, width);
         lines.resize(list + 2, Line::default());
         let selected = self.rows().get(self.cursor.place).map(|finding| in_full(finding, width));
@@ -94,7 +92,7 @@ impl Findings {
         if let Some((at, _)) = &self.found {
             line.add(Style::Plain, format!("  found {} ago", span(millis(at.elapsed()))));
         }
-        if self.is_looking {
+        if !self.is_idle {
             line.add(Style::Warning, "  looking …");
         }
         line

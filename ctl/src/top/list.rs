@@ -10,6 +10,7 @@ use crate::text::{separated, visible};
 pub const AROUND: usize = 3;
 
 /// The order of the queues, the filter and the cursor.
+#[derive(Default)]
 pub struct List {
     pub sort: Sort,
     pub is_reversed: bool,
@@ -21,20 +22,6 @@ pub struct List {
     /// `None`: the cursor is on the first line, whichever queue that is.
     selected: Option<Vec<u8>>,
     cursor: Cursor,
-}
-
-impl Default for List {
-    fn default() -> List {
-        List {
-            sort: Sort::State,
-            is_reversed: false,
-            filter: String::new(),
-            order: Vec::new(),
-            visible: Vec::new(),
-            selected: None,
-            cursor: Cursor::default(),
-        }
-    }
 }
 
 impl List {

@@ -17,16 +17,11 @@ pub fn id(prefix: &str, parts: &[&[u8]]) -> Vec<u8> {
     let mut id = format!("{prefix}:").into_bytes();
     if id.len() + joined.len() > LONGEST || joined.contains(&b'#') || joined.is_empty() {
         id.extend(b"sha256:");
-        id.extend(hash(&joined).as_bytes());
+        digest(&SHA256, &joined).as_ref().iter().for_each(|byte| id.extend(format!("{byte:02x}").bytes()));
     } else {
         id.extend(joined);
     }
     id
-}
-
-/// SHA-256 in hexadecimal digits.
-fn hash(bytes: &[u8]) -> String {
-    digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
