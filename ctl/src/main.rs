@@ -29,7 +29,7 @@ mod web;
 mod work;
 
 use clap::{CommandFactory, FromArgMatches};
-use cli::{Act, Cli, Command, InfoArgs, LsArgs};
+use cli::{Act, Cli, Command, LsArgs};
 use dq_client::blocking::Client;
 use output::Output;
 use server::{Failure, Outcome};
@@ -58,8 +58,8 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     let output = Output::new(cli.json).with_heading(cli.heading);
     // What needs no server comes first: it must not fail because of its URL.
     match &cli.command {
-        Command::Completions(args) => return daily::generate::completions(args, &output),
-        Command::Man(args) => return daily::generate::man(args, &output),
+        Command::Completions { shell } => return daily::generate::completions(*shell, &output),
+        Command::Man { dir } => return daily::generate::man(dir.as_deref(), &output),
         _ => {}
     }
     let patience = cli.command.patience();
@@ -82,7 +82,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
 
 fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome, Failure> {
     match command {
-        Command::Work(_) => Ok(Outcome::Done),
+        Command::Work(_) | Command::Completions { .. } | Command::Man { .. } => Ok(Outcome::Done),
         Command::Export(args) => export::export(client, args),
         Command::Web(args) => web::web(client, args),
         Command::Act(Act::Schedule(args)) if args.id.is_none() => daily::schedule::list(client, &args.queue, output),
@@ -93,18 +93,16 @@ fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome
         Command::Get(args) => daily::look::get(client, &args, output),
         Command::Peek(args) => daily::look::peek(client, &args, output),
         Command::Find(args) => daily::look::find(client, &args, output),
-        Command::Info(InfoArgs { queue: Some(queue) }) => daily::queues::info(client, &queue, output),
-        Command::Info(InfoArgs { queue: None }) => daily::ls::ls(client, &LsArgs::default(), output),
+        Command::Info { queue: Some(queue) } => daily::queues::info(client, &queue, output),
+        Command::Info { queue: None } => daily::ls::ls(client, &LsArgs::default(), output),
         Command::Ls(args) => daily::ls::ls(client, &args, output),
         Command::Consumers(args) => daily::consumers::consumers(client, &args, output),
         Command::Groups(args) => daily::groups::groups(client, &args, output),
         Command::Await(args) => daily::done::await_done(client, &args, output),
-        Command::Stats(args) => daily::queues::stats(client, &args, output),
+        Command::Stats { queue } => daily::queues::stats(client, &queue, output),
         Command::Dead(args) => daily::dead::dead(client, &args, output),
         Command::Top(args) => top::top(client, args),
         Command::Doctor(args) => findings::doctor(client, &args, output),
-        Command::Completions(args) => daily::generate::completions(&args, output),
-        Command::Man(args) => daily::generate::man(&args, output),
         Command::Dump(args) => moving::dump::dump(client, &args),
         Command::Load(args) => moving::load::load(client, &args, output),
         Command::Import(args) => moving::import::import(client, &args, output),

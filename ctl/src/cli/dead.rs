@@ -45,7 +45,7 @@ impl DeadArgs {
 pub struct SelectArgs {
     /// Only messages with this: error~timeout; fields: error, cause, reason, id, group, payload, and with --letters from
     /// (the queue in which they died); signs: ~ !~ = !=; can be repeated
-    #[arg(long = "where", value_name = "CONDITION", value_parser = condition, help_heading = SELECT)]
+    #[arg(long = "where", value_name = "CONDITION", help_heading = SELECT)]
     pub conditions: Vec<Condition>,
     /// Only messages that have been dead, or in their state, for at least this time
     #[arg(long, value_name = "TIME", value_parser = parse_span, help_heading = SELECT)]
@@ -66,8 +66,4 @@ pub fn among(letters: bool, state: Option<State>) -> Among {
         Some(state) => Among::State(state),
         None => Among::default(),
     }
-}
-
-fn condition(text: &str) -> Result<Condition, &'static str> {
-    text.parse()
 }

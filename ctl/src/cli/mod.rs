@@ -6,15 +6,10 @@ mod change;
 mod dead;
 pub mod doctor;
 mod done;
-pub mod generate;
-mod ls;
 mod moving;
-mod overview;
 mod push;
 mod queue;
 mod settings;
-mod state;
-pub mod top;
 mod web;
 mod work;
 
@@ -25,19 +20,21 @@ pub use change::{
 };
 pub use dead::{among, DeadArgs, SelectArgs};
 pub use done::{AwaitArgs, CompleteArgs};
-pub use ls::LsArgs;
 pub use moving::{DumpArgs, End, ImportArgs, Kind, LoadArgs};
-pub use overview::{named, queue_of};
 pub use push::{MessageArgs, PushArgs, ScheduleArgs};
 pub use queue::{AlterArgs, CreateArgs, DeleteArgs, PromoteArgs, PurgeArgs};
 pub use settings::SettingsArgs;
-pub use state::StateParser;
 pub use web::WebArgs;
 pub use work::{ExportArgs, HandlerArgs, LogFormat, WorkArgs};
 
+use crate::board::Sort;
 use crate::server::Connection;
-use crate::text::{MessageId, QueueName};
-use clap::{ArgGroup, Args, Parser, Subcommand};
+use crate::text::{parse_span, MessageId, QueueName};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgGroup, ArgMatches, Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+use dq_client::State;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long an ordinary command tries to reach the server.
@@ -85,12 +82,18 @@ pub enum Command {
     /// Find messages in all queues: by their id, by its beginning, or by conditions
     Find(FindArgs),
     /// Show the counts, settings and totals of a queue; without a QUEUE, list the queues
-    Info(InfoArgs),
+    Info {
+        /// The queue
+        queue: Option<QueueName>,
+    },
     /// List the queues with their counts
     #[command(alias = "list")]
     Ls(LsArgs),
     /// Show how late a queue delivers, and how long its consumers take
-    Stats(QueueArgs),
+    Stats {
+        /// The queue
+        queue: QueueName,
+    },
     /// List the groups of a queue, and how many of their messages wait
     Groups(GroupsArgs),
     /// List the consumers that hold messages, and since when: of a queue, or of all queues
@@ -99,8 +102,8 @@ pub enum Command {
     Await(AwaitArgs),
     /// List the dead messages of a queue, or count them by their errors
     Dead(DeadArgs),
-    /// Watch queues and their messages live in the terminal, and change them
-    Top(top::TopArgs),
+    /// Watch queues and their messages live in the terminal
+    Top(TopArgs),
     /// Find what is set up in a way that loses or delays messages
     #[command(after_help = FOUND)]
     Doctor(doctor::DoctorArgs),
@@ -120,9 +123,15 @@ pub enum Command {
     /// Take over the messages of a sorted set, a list, a stream, or a queue of another library
     Import(ImportArgs),
     /// Print a script that completes the commands and options of dqctl in a shell
-    Completions(generate::CompletionsArgs),
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
     /// Write the manual pages of dqctl
-    Man(generate::ManArgs),
+    Man {
+        /// Where to write dqctl.1 and a page for each command; none: print dqctl.1
+        dir: Option<PathBuf>,
+    },
 }
 
 impl Command {
@@ -139,7 +148,7 @@ impl Command {
     pub fn without_json(&self) -> Option<&'static str> {
         match self {
             Command::Work(_) => Some("leave --json out; --log-format json is the format of its log"),
-            Command::Export(_) | Command::Web(_) | Command::Completions(_) | Command::Man(_) => {
+            Command::Export(_) | Command::Web(_) | Command::Completions { .. } | Command::Man { .. } => {
                 Some("leave --json out")
             }
             Command::Top(_) => Some("use dqctl ls --json"),
@@ -154,6 +163,24 @@ impl Command {
     pub fn is_write(&self) -> bool {
         matches!(self, Command::Load(_) | Command::Import(_)) || matches!(self, Command::Act(act) if act.is_change())
     }
+}
+
+/// The command that the command line names, also if its options are wrong.
+pub fn named() -> Option<String> {
+    let command = Cli::command();
+    let mut words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
+    words.find(|word| command.find_subcommand(word).is_some())
+}
+
+/// The queue that a command is about.
+pub fn queue_of(matches: &ArgMatches) -> Option<String> {
+    let (_, options) = matches.subcommand()?;
+    options.try_get_one::<QueueName>("queue").ok().flatten().map(ToString::to_string)
+}
+
+/// The states of messages as values of options.
+fn states() -> impl TypedValueParser<Value = State> {
+    PossibleValuesParser::new(State::ALL.map(State::as_str)).try_map(|name| name.to_ascii_lowercase().parse::<State>())
 }
 
 #[derive(Args, Debug)]
@@ -175,8 +202,8 @@ pub struct PeekArgs {
     /// The queue
     pub queue: QueueName,
     /// The state; none: all of them
-    #[arg(value_parser = StateParser)]
-    pub state: Option<dq_client::State>,
+    #[arg(value_parser = states(), ignore_case = true)]
+    pub state: Option<State>,
     /// The most messages of each state
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub count: u32,
@@ -237,12 +264,6 @@ pub struct GroupsArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct InfoArgs {
-    /// The queue
-    pub queue: Option<QueueName>,
-}
-
-#[derive(Args, Debug)]
 pub struct ConsumersArgs {
     /// The queue; none: all of them
     pub queue: Option<QueueName>,
@@ -254,8 +275,36 @@ pub struct ConsumersArgs {
     pub count: Option<u32>,
 }
 
+#[derive(Args, Debug, Default)]
+pub struct LsArgs {
+    /// Only queues whose name matches this glob
+    pub pattern: Option<String>,
+    /// Only queues that something is wrong with; red before amber, then those that lose messages
+    #[arg(long)]
+    pub trouble: bool,
+    /// The column to sort by: the largest number or the worst state comes first
+    #[arg(long, value_name = "COLUMN", ignore_case = true)]
+    pub sort: Option<Sort>,
+    /// In the opposite order
+    #[arg(long)]
+    pub reverse: bool,
+    /// Only the first ones, after they were sorted
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
+}
+
 #[derive(Args, Debug)]
-pub struct QueueArgs {
-    /// The queue
-    pub queue: QueueName,
+pub struct TopArgs {
+    /// Only queues whose name matches this glob
+    #[arg(long = "match", value_name = "PATTERN")]
+    pub pattern: Option<String>,
+    /// How often what is shown is read, from 100ms to 1h
+    #[arg(long, value_name = "TIME", value_parser = parse_every, default_value = "1s")]
+    pub every: Duration,
+}
+
+fn parse_every(text: &str) -> Result<Duration, String> {
+    let (least, most) = (Duration::from_millis(100), Duration::from_secs(3600));
+    let every = Some(parse_span(text)?).filter(|every| (least..=most).contains(every));
+    every.ok_or_else(|| "it takes from 100ms to 1h".to_owned())
 }

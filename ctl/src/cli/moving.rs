@@ -1,6 +1,6 @@
 //! The options of `dump`, `load` and `import`.
 
-use super::state::StateParser;
+use super::states;
 use super::SelectArgs;
 use crate::text::QueueName;
 use clap::{Args, ValueEnum};
@@ -13,7 +13,7 @@ pub struct DumpArgs {
     /// The queue
     pub queue: QueueName,
     /// Only messages in this state
-    #[arg(long, value_name = "STATE", value_parser = StateParser)]
+    #[arg(long, value_name = "STATE", value_parser = states(), ignore_case = true)]
     pub state: Option<State>,
     #[command(flatten)]
     pub select: SelectArgs,

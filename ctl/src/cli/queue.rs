@@ -1,7 +1,7 @@
 //! The options of the commands for a whole queue: `create`, `alter`, `promote`, `purge` and `delete`.
 
 use super::change::{ConfirmArgs, ManyArgs};
-use super::{SettingsArgs, StateParser};
+use super::{states, SettingsArgs};
 use crate::text::{parse_span, MessageId, QueueName};
 use clap::{ArgAction, ArgGroup, Args};
 use dq_client::State;
@@ -51,7 +51,7 @@ pub struct PurgeArgs {
     /// The queue, or a glob such as 'svc:*' for all that match
     pub queue: QueueName,
     /// The states whose messages are removed
-    #[arg(value_name = "STATE", value_parser = StateParser, action = ArgAction::Append)]
+    #[arg(value_name = "STATE", value_parser = states(), ignore_case = true, action = ArgAction::Append)]
     pub states: Vec<State>,
     /// Remove the messages in all states
     #[arg(long)]

@@ -1,29 +1,29 @@
 //! `dqctl completions` and `dqctl man`: what is made from the definitions of the command line.
 
-use crate::cli::generate::{CompletionsArgs, ManArgs};
 use crate::cli::Cli;
 use crate::output::Output;
 use crate::server::{Failure, Outcome};
 use clap::{Command, CommandFactory};
+use clap_complete::Shell;
 use clap_mangen::Man;
 use std::fs;
 use std::path::Path;
 
 const NAME: &str = "dqctl";
 
-pub fn completions(args: &CompletionsArgs, output: &Output) -> Result<Outcome, Failure> {
+pub fn completions(shell: Shell, output: &Output) -> Result<Outcome, Failure> {
     let (mut command, mut script) = (Cli::command(), Vec::new());
-    clap_complete::generate(args.shell, &mut command, NAME, &mut script);
+    clap_complete::generate(shell, &mut command, NAME, &mut script);
     output.raw(&script)?;
     Ok(Outcome::Done)
 }
 
 /// Writes `dqctl.1` and `dqctl-COMMAND.1` into a directory, or prints the first.
-pub fn man(args: &ManArgs, output: &Output) -> Result<Outcome, Failure> {
+pub fn man(dir: Option<&Path>, output: &Output) -> Result<Outcome, Failure> {
     // Its own page would say nothing.
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
-    let Some(dir) = &args.dir else {
+    let Some(dir) = dir else {
         output.raw(&page(command)?)?;
         return Ok(Outcome::Done);
     };

@@ -3,7 +3,6 @@
 use crate::board::{
     at_most, frequent_cause, groups, message::is_time, message::meaning, setting, Condition, Level, TOLD,
 };
-use crate::cli::QueueArgs;
 use crate::output::Output;
 use crate::server::{for_queue, reply, Failure, Fields, Outcome};
 use crate::text::{exact, millis, span, QueueName};
@@ -85,11 +84,11 @@ pub fn object(info: &Fields, conditions: &[(Condition, Level)]) -> Map<String, J
     object
 }
 
-pub fn stats(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outcome, Failure> {
-    reply::existing(client, &args.queue)?;
-    let Some(stats) = client.queue::<Raw>(&args.queue).stats()? else { return Ok(Outcome::Nothing) };
+pub fn stats(client: &Client, queue: &QueueName, output: &Output) -> Result<Outcome, Failure> {
+    reply::existing(client, queue)?;
+    let Some(stats) = client.queue::<Raw>(queue).stats()? else { return Ok(Outcome::Nothing) };
     if output.json {
-        let reply = client.call(cmd("DQ.STATS").arg(args.queue.as_bytes()), Resend::Harmless)?;
+        let reply = client.call(cmd("DQ.STATS").arg(queue.as_bytes()), Resend::Harmless)?;
         output.object(&Fields::read(reply)?.unwrap_or_default().json())?;
         return Ok(Outcome::Done);
     }

@@ -15,7 +15,7 @@ mod terminal;
 mod view;
 
 use crate::board::{names, Board, Memory};
-use crate::cli::top::TopArgs;
+use crate::cli::TopArgs;
 use crate::server::{Failure, Outcome};
 use app::{App, Next};
 use crossterm::event::{self, Event};
