@@ -52,8 +52,7 @@ pub fn list(messages: &[Fields], asked: Option<State>, output: &Output) -> Resul
 /// The same as a table.
 pub fn table(messages: &[&Fields], asked: Option<State>, output: &Output) -> Table {
     let row = |message: &&Fields| {
-        let [due, died, ends] =
-            ["due", "died", "deadline"].map(|name| message.int(name).map_or_else(String::new, |at| output.instant(at)));
+        let [due, died, ends] = ["due", "died", "deadline"].map(|name| output.instant(message.int(name)));
         let (state, priority) = (message.text("state"), message.text("priority"));
         let unless =
             |is_known: bool, cell: String| if is_known && output.is_for_people() { String::new() } else { cell };
@@ -88,7 +87,13 @@ pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
 
 /// The fields of a message as a person reads them, without those that are of no use.
 pub fn told(message: &Fields) -> Vec<(String, String)> {
-    let fields = message.0.iter().filter(|(name, value)| !says_nothing(message, name, value));
+    // Those that say that no message takes the place of this one, or what another field says too.
+    let says_nothing = |name: &str, value: &Value| match name {
+        "next" => reply::int(value) == Some(0),
+        "error" => is_last_of_errors(message),
+        _ => name == "lease-expired" || *value == Value::Nil,
+    };
+    let fields = message.0.iter().filter(|(name, value)| !says_nothing(name, value));
     let told = |(name, value): &(String, Value)| match reply::int(value).and_then(|number| meaning(name, number)) {
         Some(words) => vec![(name.clone(), words.to_owned())],
         None => lines(message, name, value, &with_distance),
@@ -117,17 +122,6 @@ fn lines(message: &Fields, name: &str, value: &Value, when: &dyn Fn(i64) -> Stri
         }
         ("errors", Value::Array(errors)) => errors.iter().filter_map(|error| past_error(error, when)).collect(),
         _ => vec![(name.to_owned(), field_with(message, name, when))],
-    }
-}
-
-/// Whether a field is of no use to a person: no message takes the place of this one, or another field says the same.
-fn says_nothing(message: &Fields, name: &str, value: &Value) -> bool {
-    match name {
-        _ if *value == Value::Nil => true,
-        "next" => reply::int(value) == Some(0),
-        "lease-expired" => true,
-        "error" => is_last_of_errors(message),
-        _ => false,
     }
 }
 

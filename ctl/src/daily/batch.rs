@@ -5,6 +5,7 @@ use crate::cli::BatchArgs;
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output};
 use crate::server::{reply, Failure, Fields, Outcome};
+use crate::text::separated;
 use dq_client::blocking::Client;
 
 const COLUMNS: &[Column] = &[
@@ -39,7 +40,7 @@ fn list(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, F
         let mut row = vec![String::from_utf8_lossy(name).into_owned()];
         row.extend(["left", "total", "acked", "dead", "cancelled"].map(|name| fields.text(name)));
         row.push(if fields.int("closed") == Some(1) { "closed" } else { "open" }.to_owned());
-        row.push(fields.int("created").map_or_else(String::new, |at| output.instant(at)));
+        row.push(output.instant(fields.int("created")));
         row.extend(["then-id", "then"].map(|name| field(fields, name, output)));
         row
     };
@@ -60,7 +61,7 @@ fn show(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Resul
         return Ok(Outcome::Done);
     }
     let shown = |name: &str| match fields.int(name) {
-        Some(number) if name != "created" => output.number(number),
+        Some(number) if name != "created" && output.is_for_people() => separated(number),
         _ => field(&fields, name, output),
     };
     output.pairs(&fields.0.iter().map(|(name, _)| (name.clone(), shown(name))).collect::<Vec<_>>())?;

@@ -63,7 +63,7 @@ fn print_causes(
         let numbers = [("count", json!(cause.count)), ("newest", json!(cause.newest)), ("oldest", json!(cause.oldest))];
         let texts = [("last-id", json!(cause.id)), ("cause", json!(text))];
         let queues = is_of_several.then(|| ("queues", json!(cause.queues)));
-        numbers.into_iter().chain(texts).chain(queues).map(|(name, value)| (name.to_owned(), value)).collect()
+        numbers.into_iter().chain(texts).chain(queues).collect::<BTreeMap<_, _>>()
     };
     let row = |(text, cause): &(String, Cause)| {
         let place = if is_of_several { in_words(&cause.queues) } else { cause.id.clone() };

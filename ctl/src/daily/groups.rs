@@ -7,7 +7,7 @@ use crate::output::{Column, Output};
 use crate::server::{reply, Failure, Outcome};
 use crate::text::{distance, instant, separated};
 use dq_client::blocking::Client;
-use serde_json::{json, Map, Value as Json};
+use serde_json::json;
 
 const COLUMNS: &[Column] =
     &[Name("group"), Number("waiting"), Number("occupied"), Word("oldest-due"), Word("paused"), Word("next-delivery")];
@@ -28,7 +28,14 @@ pub fn groups(client: &Client, args: &GroupsArgs, output: &Output) -> Result<Out
     let left =
         found.len().saturating_sub(args.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
     found.truncate(found.len() - left);
-    output.list(COLUMNS, &found, json, |group| cells(group, output))?;
+    let object = |group: &Group| {
+        json!({
+            "group": group.name, "waiting": group.waiting, "occupied": group.occupied, "oldest-due": group.oldest_due,
+            "paused": i32::from(group.is_paused()), "paused-until": group.paused_until.filter(|until| *until > 0),
+            "next-delivery": group.next_delivery,
+        })
+    };
+    output.list(COLUMNS, &found, object, |group| cells(group, output))?;
     if left > 0 && !output.json {
         output.remark(&format!("{} more", separated(left)))?;
     }
@@ -48,19 +55,6 @@ fn cells(group: &Group, output: &Output) -> Vec<String> {
         group.occupied.to_string(),
         group.oldest_due.map_or_else(|| "-".to_owned(), |at| output.instant(at)),
         paused,
-        group.next_delivery.map_or_else(String::new, |at| output.instant(at)),
+        output.instant(group.next_delivery),
     ]
-}
-
-fn json(group: &Group) -> Map<String, Json> {
-    let fields = [
-        ("group", json!(group.name)),
-        ("waiting", json!(group.waiting)),
-        ("occupied", json!(group.occupied)),
-        ("oldest-due", json!(group.oldest_due)),
-        ("paused", json!(i32::from(group.is_paused()))),
-        ("paused-until", json!(group.paused_until.filter(|until| *until > 0))),
-        ("next-delivery", json!(group.next_delivery)),
-    ];
-    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

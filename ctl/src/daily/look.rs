@@ -148,8 +148,7 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
         object
     };
     let row = |(queue, message): &(Vec<u8>, Fields)| {
-        let [due, died] =
-            ["due", "died"].map(|name| message.int(name).map_or_else(String::new, |at| output.instant(at)));
+        let [due, died] = ["due", "died"].map(|name| output.instant(message.int(name)));
         let due = if died.is_empty() || !output.is_for_people() { due } else { String::new() };
         let [id, state, attempt, payload] =
             ["id", "state", "attempt", "payload"].map(|name| message::field(message, name, output));

@@ -28,7 +28,7 @@ fn row(message: &Fields, output: &Output) -> Vec<String> {
         Some(due) if output.is_for_people() && due < now_ms() && message.text("state") == "ready" => {
             format!("late: {}", output.instant(due))
         }
-        due => due.map_or_else(String::new, |due| output.instant(due)),
+        due => output.instant(due),
     };
     let [runs, failed, payload] = ["runs", "failed-runs", "payload"].map(|name| message::field(message, name, output));
     vec![shown(message.bytes("id")), rule(message), due, runs, failed, payload]

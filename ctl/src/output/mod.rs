@@ -6,7 +6,8 @@ mod text;
 
 use crate::server::Failure;
 use crate::text::{distance, instant, separated, visible, with_distance, QueueName};
-use serde_json::{json, Map, Value as Json};
+use serde::Serialize;
+use serde_json::{json, Value as Json};
 use std::io::{self, IsTerminal, Write};
 
 pub use paint::paint;
@@ -59,7 +60,7 @@ impl Output {
     }
 
     /// One JSON object on a line.
-    pub fn object(&self, object: &Map<String, Json>) -> Result<(), Failure> {
+    pub fn object(&self, object: &impl Serialize) -> Result<(), Failure> {
         let line = serde_json::to_string(object).map_err(Failure::failed)?;
         Ok(writeln!(io::stdout().lock(), "{line}")?)
     }
@@ -103,11 +104,11 @@ impl Output {
     }
 
     /// A list as JSON objects, or as a table.
-    pub fn list<T>(
+    pub fn list<T, S: Serialize>(
         &self,
         columns: &'static [Column],
         items: &[T],
-        object: impl Fn(&T) -> Map<String, Json>,
+        object: impl Fn(&T) -> S,
         row: impl Fn(&T) -> Vec<String>,
     ) -> Result<(), Failure> {
         if self.json {
@@ -139,22 +140,15 @@ impl Output {
         self.is_terminal
     }
 
-    /// An instant in Unix ms: on a terminal how far it is from the present, and in a pipe exactly.
-    pub fn instant(&self, unix_ms: i64) -> String {
-        let shown: fn(i64) -> String = if self.is_terminal { distance } else { instant };
-        shown(unix_ms)
+    /// An instant in Unix ms, if there is one: on a terminal how far it is from the present, and in a pipe exactly.
+    pub fn instant(&self, unix_ms: impl Into<Option<i64>>) -> String {
+        unix_ms.into().map_or_else(String::new, if self.is_terminal { distance } else { instant })
     }
 
     /// The same for an instant that stands alone: on a terminal, how far it is from the present is added.
     pub fn moment(&self, unix_ms: i64) -> String {
         let shown: fn(i64) -> String = if self.is_terminal { with_distance } else { instant };
         shown(unix_ms)
-    }
-
-    /// A number: with separators on a terminal.
-    pub fn number(&self, number: i64) -> String {
-        let shown: fn(i64) -> String = if self.is_terminal { separated } else { |number| number.to_string() };
-        shown(number)
     }
 
     /// A line of several parts: with tabs between in a pipe, and on a terminal as a sentence, which continues on the next

@@ -150,19 +150,15 @@ impl Import<'_> {
                     Element::Broken(why) => self.counts.fail(why),
                 }
             }
-            self.adapt(&messages);
+            // The larger the elements, the fewer are read at a time.
+            let bytes: usize = messages.iter().map(NewMessage::size).sum();
+            if let Some(average) = bytes.checked_div(messages.len()) {
+                self.page = (BATCH_BYTES / average.max(1)).clamp(1, BATCH) as u64;
+            }
             let removed = if self.args.dry_run { self.count(&messages)? } else { self.take(&messages, removals)? };
             offset += read - removed;
         }
         Ok(())
-    }
-
-    /// The larger the elements, the fewer are read at a time.
-    fn adapt(&mut self, messages: &[NewMessage]) {
-        let bytes: usize = messages.iter().map(NewMessage::size).sum();
-        if let Some(average) = bytes.checked_div(messages.len()) {
-            self.page = (BATCH_BYTES / average.max(1)).clamp(1, BATCH) as u64;
-        }
     }
 
     /// Counts the elements that the queue does not hold. Ids that are only known for `DEDUPE` cannot be seen without a push.
