@@ -1,12 +1,11 @@
 //! How many messages an act would change.
 
 use super::Meant;
-use crate::board::{batches, is_older, pages, recurs, scan, Among, Filter};
+use crate::board::{batches, each_page, is_older, recurs, scan, Among, Filter};
 use crate::cli::{Act, PurgeArgs};
 use crate::server::{get_all, reply, Failure, Fields};
 use crate::text::{now_ms, MessageId, QueueName};
 use dq_client::{blocking::Client, Raw, State};
-use std::ops::ControlFlow;
 
 impl Act {
     /// How many messages of a queue it would change; `None` if that does not exist.
@@ -23,10 +22,7 @@ impl Act {
             Meant::States(states) => self.of_states(client, name, &info, &states)?,
             Meant::Selected(filter) => {
                 let mut counted = 0;
-                pages(client, name, &filter, |page| {
-                    counted += page.len() as u64;
-                    Ok(ControlFlow::Continue(()))
-                })?;
+                each_page(client, name, &filter, |page| counted += page.len() as u64)?;
                 counted.min(filter.oldest.map_or(u64::MAX, u64::from))
             }
             Meant::Consumer(consumer) => held_by(client, name, consumer)?,
@@ -83,9 +79,8 @@ pub fn count_recurring(client: &Client, queue: &[u8], info: &Fields, states: &[S
     let mut recurring = 0;
     if info.number("schedules") > 0 {
         let is_meant = |message: &&Fields| states.iter().any(|state| message.text("state") == state.as_str());
-        scan::pages(client, queue, info, &["RECURRING"], |page| {
+        scan::each_page(client, queue, info, &["RECURRING"], |page| {
             recurring += page.iter().filter(is_meant).count() as u64;
-            Ok(ControlFlow::Continue(()))
         })?;
     }
     Ok(recurring)
@@ -101,10 +96,7 @@ fn to_purge(client: &Client, args: &PurgeArgs, queue: &[u8], states: &[State]) -
     };
     for state in states {
         let all = Filter { among: Among::State(*state), ..Filter::default() };
-        pages(client, queue, &all, |page| {
-            number += page.iter().filter(is_meant).count() as u64;
-            Ok(ControlFlow::Continue(()))
-        })?;
+        each_page(client, queue, &all, |page| number += page.iter().filter(is_meant).count() as u64)?;
     }
     Ok(number)
 }

@@ -5,7 +5,6 @@ use crate::server::{reply, Failure, Fields};
 use crate::text::QueueName;
 use dq_client::{blocking::Client, cmd, Error, Resend};
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 
 /// What `DQ.BATCHINFO` says; `None` if the batch has ended, or was never begun.
 pub fn info(client: &Client, queue: &[u8], name: &[u8]) -> Result<Option<Fields>, Error> {
@@ -21,9 +20,8 @@ pub fn find(client: &Client, queue: &QueueName) -> Result<Vec<Batch>, Failure> {
     let (of_queue, queue) = (reply::existing(client, queue)?, queue.as_bytes());
     let mut names = BTreeSet::new();
     if of_queue.number("batches") > 0 {
-        scan::pages(client, queue, &of_queue, &[], |page| {
+        scan::each_page(client, queue, &of_queue, &[], |page| {
             names.extend(page.iter().map(|message| message.bytes("batch").to_vec()).filter(|name| !name.is_empty()));
-            Ok(ControlFlow::Continue(()))
         })?;
     }
     let mut batches = Vec::new();

@@ -22,7 +22,7 @@ pub mod trouble;
 pub use condition::{begins_with_letter, moves_dead, Condition, Level, POLLED};
 pub use consumers::Holder;
 pub use dead::{
-    as_it_died, cause_of, error_of, frequent_cause, is_letter, is_older, older_than, pages, since, target,
+    as_it_died, cause_of, each_page, error_of, frequent_cause, is_letter, is_older, older_than, pages, since, target,
     target_in_words, target_queue, Among, Cause, Causes, Filter,
 };
 pub use groups::{Group, Held};

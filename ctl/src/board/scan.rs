@@ -12,33 +12,36 @@ const PAGE_BYTES: u64 = 4 << 20;
 const FIELDS: u64 = 300;
 
 /// The cursor of a scan that begins, or has ended.
-pub const BEGIN: &[u8] = b"0";
+const BEGIN: &[u8] = b"0";
 
-/// Calls `visit` with each page of `DQ.SCAN`, until it breaks. `info` are the fields of `DQ.INFO`, and `options` those of the
-/// scan. A message that is in the queue all the time is visited exactly once, even if `visit` changes the queue.
+/// Calls `visit` with each page of `DQ.SCAN`. `info` are the fields of `DQ.INFO`, and `options` those of the scan. A message that is
+/// in the queue all the time is visited exactly once, even if `visit` changes the queue.
+pub fn each_page(
+    client: &Client,
+    queue: &[u8],
+    info: &Fields,
+    options: &[&str],
+    mut visit: impl FnMut(Vec<Fields>),
+) -> Result<(), Failure> {
+    pages(client, queue, info, options, |page| {
+        visit(page);
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+/// The same until `visit` breaks or fails.
 pub fn pages(
     client: &Client,
     queue: &[u8],
     info: &Fields,
     options: &[&str],
-    visit: impl FnMut(Vec<Fields>) -> Result<ControlFlow<()>, Failure>,
-) -> Result<(), Failure> {
-    pages_from(client, queue, info, options, &mut BEGIN.to_vec(), visit)
-}
-
-/// The same from a cursor on, which is left where the next call continues: at [`BEGIN`] after the last page.
-pub fn pages_from(
-    client: &Client,
-    queue: &[u8],
-    info: &Fields,
-    options: &[&str],
-    cursor: &mut Vec<u8>,
     mut visit: impl FnMut(Vec<Fields>) -> Result<ControlFlow<()>, Failure>,
 ) -> Result<(), Failure> {
+    let mut cursor = BEGIN.to_vec();
     let mut size = Size::of(info);
     loop {
         let mut command = cmd("DQ.SCAN");
-        command.arg(queue).arg(&*cursor).arg("COUNT").arg(size.page()).arg(options);
+        command.arg(queue).arg(&cursor).arg("COUNT").arg(size.page()).arg(options);
         let mut page = reply::list(client.call(&command, Resend::Harmless)?)?.into_iter();
         let Some(Value::BulkString(next)) = page.next() else { return Ok(()) };
         let mut messages = Vec::new();
@@ -48,8 +51,8 @@ pub fn pages_from(
             messages.push(message);
         }
         let is_done = visit(messages)?.is_break();
-        *cursor = next;
-        if is_done || *cursor == BEGIN {
+        cursor = next;
+        if is_done || cursor == BEGIN {
             return Ok(());
         }
     }

@@ -1,14 +1,13 @@
 //! `dqctl get`, `peek` and `find`.
 
 use crate::acts::no_such_id;
-use crate::board::{error_of, message, names, pages, scan, Among, Filter};
+use crate::board::{each_page, error_of, message, names, scan, Among, Filter};
 use crate::cli::{FindArgs, GetArgs, PeekArgs};
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output};
 use crate::server::{reply, Failure, Fields, Outcome};
 use crate::text::{now_ms, put, shown, MessageId, QueueName};
 use dq_client::{blocking::Client, cmd, Error, Resend, State};
-use std::ops::ControlFlow;
 
 const FOUND: &[Column] = &[
     Name("queue"),
@@ -103,13 +102,12 @@ pub fn selected(
         }
     };
     let (mut messages, mut number) = (Vec::<Fields>::new(), 0);
-    let exists = pages(client, queue.as_bytes(), filter, |page| {
+    let exists = each_page(client, queue.as_bytes(), filter, |page| {
         let before = messages.len();
         messages.extend(page.into_iter().filter(&is_meant));
         number += messages.len() - before;
         messages.sort_by_key(place);
         messages.truncate(usize::try_from(count).unwrap_or(usize::MAX));
-        Ok(ControlFlow::Continue(()))
     })?;
     Ok(exists.then_some((messages, number)))
 }
@@ -172,10 +170,7 @@ fn of_id(client: &Client, queue: &[u8], id: &[u8]) -> Result<Vec<Fields>, Failur
 fn all(client: &Client, queue: &[u8], is_meant: impl Fn(&Fields) -> bool) -> Result<Vec<Fields>, Failure> {
     let mut found = Vec::new();
     let Some(info) = reply::info(client, queue)? else { return Ok(found) };
-    scan::pages(client, queue, &info, &[], |page| {
-        found.extend(page.into_iter().filter(|message| is_meant(message)));
-        Ok(ControlFlow::Continue(()))
-    })?;
+    scan::each_page(client, queue, &info, &[], |page| found.extend(page.into_iter().filter(|one| is_meant(one))))?;
     found.sort_by(|a, b| a.bytes("id").cmp(b.bytes("id")));
     Ok(found)
 }

@@ -6,17 +6,13 @@ use crate::output::{Column, Output};
 use crate::server::{reply, Failure, Fields, Outcome};
 use crate::text::{now_ms, shown, QueueName};
 use dq_client::blocking::Client;
-use std::ops::ControlFlow;
 
 const COLUMNS: &[Column] = &[Name("id"), Text("rule"), Word("due"), Number("runs"), Number("failed"), Text("payload")];
 
 /// Lists the recurring messages of a queue.
 pub fn list(client: &Client, name: &QueueName, output: &Output) -> Result<Outcome, Failure> {
     let (mut messages, info) = (Vec::new(), reply::existing(client, name)?);
-    scan::pages(client, name.as_bytes(), &info, &["RECURRING"], |page| {
-        messages.extend(page);
-        Ok(ControlFlow::Continue(()))
-    })?;
+    scan::each_page(client, name.as_bytes(), &info, &["RECURRING"], |page| messages.extend(page))?;
     // What is late comes first.
     messages.sort_by_key(|message| message.int("due"));
     output.list(COLUMNS, &messages, Fields::json, |message| row(message, output))?;

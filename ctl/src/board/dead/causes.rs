@@ -1,13 +1,12 @@
 //! Dead messages counted by their causes.
 
 use super::cause::cause_of;
-use super::{pages, Filter};
+use super::{each_page, Filter};
 use crate::server::Failure;
 use crate::text::{shown, QueueName};
 use dq_client::blocking::Client;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::ops::ControlFlow;
 
 /// The most causes that are kept apart: a queue can have as many as dead messages. The others are counted together.
 const MOST: usize = 10_000;
@@ -35,7 +34,7 @@ impl Causes {
     /// Adds the selected messages of a queue. Returns whether it exists.
     pub fn add(&mut self, client: &Client, queue: &[u8], filter: &Filter) -> Result<bool, Failure> {
         let name = QueueName::of(queue).to_string();
-        pages(client, queue, filter, |page| {
+        each_page(client, queue, filter, |page| {
             for message in page {
                 let mut text = cause_of(&message);
                 if self.0.len() >= MOST && !self.0.contains_key(&text) {
@@ -50,7 +49,6 @@ impl Causes {
                     (cause.newest, cause.id) = (died, shown(message.bytes("id")));
                 }
             }
-            Ok(ControlFlow::Continue(()))
         })
     }
 

@@ -25,22 +25,24 @@ use crate::text::now_ms;
 use dq_client::{blocking::Client, cmd, Resend};
 use std::ops::ControlFlow;
 
-/// Calls `visit` with the selected messages of each page, until it breaks. Returns whether the queue exists.
+/// Calls `visit` with the selected messages of each page. Returns whether the queue exists.
+pub fn each_page(
+    client: &Client,
+    queue: &[u8],
+    filter: &Filter,
+    mut visit: impl FnMut(Vec<Fields>),
+) -> Result<bool, Failure> {
+    pages(client, queue, filter, |page| {
+        visit(page);
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+/// The same until `visit` breaks or fails.
 pub fn pages(
     client: &Client,
     queue: &[u8],
     filter: &Filter,
-    visit: impl FnMut(Vec<Fields>) -> Result<ControlFlow<()>, Failure>,
-) -> Result<bool, Failure> {
-    pages_from(client, queue, filter, &mut scan::BEGIN.to_vec(), visit)
-}
-
-/// The same from the cursor of a scan on, which is left where the next call continues.
-pub fn pages_from(
-    client: &Client,
-    queue: &[u8],
-    filter: &Filter,
-    cursor: &mut Vec<u8>,
     mut visit: impl FnMut(Vec<Fields>) -> Result<ControlFlow<()>, Failure>,
 ) -> Result<bool, Failure> {
     let info = Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)?;
@@ -49,7 +51,7 @@ pub fn pages_from(
         Among::State(state) => vec!["STATE", state.as_str()],
         Among::Letters => Vec::new(),
     };
-    scan::pages_from(client, queue, &info, &options, cursor, |page| {
+    scan::pages(client, queue, &info, &options, |page| {
         let now = now_ms();
         visit(page.into_iter().filter_map(|message| filter.meets(message, now)).collect())
     })?;
