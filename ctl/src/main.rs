@@ -55,7 +55,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     if let (true, Some(instead)) = (cli.json, cli.command.without_json()) {
         return Err(Failure::usage(format!("this command prints no JSON: {instead}")));
     }
-    let output = Output::new(cli.json).with_heading(cli.heading);
+    let output = Output::new(cli.json, cli.heading);
     // What needs no server comes first: it must not fail because of its URL.
     match &cli.command {
         Command::Completions { shell } => return daily::generate::completions(*shell, &output),

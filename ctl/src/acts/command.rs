@@ -82,8 +82,8 @@ impl Act {
                 .flag("NOCOUNT", args.no_count),
             Act::Promote(_) if ids.is_empty() => named("DQ.PROMOTE", queue).count(part),
             Act::Promote(_) => named("DQ.RESCHEDULE", queue).args(ids).number("DELAY", Some(0)),
-            Act::Create(args) => named("DQ.CREATE", queue).args(args.settings.words()),
-            Act::Alter(args) => named("DQ.ALTER", queue).flag("MKQUEUE", args.create).args(args.settings.words()),
+            Act::Create(args) => named("DQ.CREATE", queue).args(&args.settings.0),
+            Act::Alter(args) => named("DQ.ALTER", queue).flag("MKQUEUE", args.create).args(&args.settings.0),
             Act::Purge(args) => {
                 let states = State::ALL.into_iter().filter(|one| args.all || args.states.contains(one));
                 named("DQ.PURGE", queue)

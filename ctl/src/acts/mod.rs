@@ -80,7 +80,7 @@ impl Act {
             Act::Bury(BuryArgs { state: State::Dead | State::Done, .. }) => {
                 Err(Failure::usage("only ready, delayed and inflight messages are buried"))
             }
-            Act::Alter(args) if args.settings.is_empty() && !args.create => {
+            Act::Alter(args) if args.settings.0.is_empty() && !args.create => {
                 Err(Failure::usage("nothing to change: give a setting, such as --lease 1m; see dqctl alter --help"))
             }
             Act::Push(args) if args.payload.is_none() => Err(Failure::usage("the payload is missing")),

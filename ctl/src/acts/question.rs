@@ -3,7 +3,7 @@
 use super::{Meant, Plan};
 use crate::board::older_than;
 use crate::cli::{Act, FlowArg};
-use crate::server::dump_of_dead;
+use crate::server::quoted;
 use crate::text::{messages, separated, visible, QueueName};
 
 /// How many queues or ids a question names.
@@ -105,7 +105,8 @@ impl Act {
             Meant::Selected(filter) => filter.among == crate::board::dead::Among::default(),
             _ => false,
         };
-        let kept = if is_dead { format!(" ({} keeps them)", dump_of_dead(queue)) } else { String::new() };
+        let dump = format!(" (dqctl dump {} --state dead > dead.jsonl keeps them)", quoted(queue));
+        let kept = if is_dead { dump } else { String::new() };
         match self {
             Act::Purge(_) | Act::Cancel(_) => format!(" for good{kept}"),
             Act::Batch(args) if args.cancel => " for good".to_owned(),

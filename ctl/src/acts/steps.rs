@@ -46,11 +46,6 @@ impl Act {
             _ => Ok(report),
         }
     }
-
-    /// Whether letters are sent back, each by a script.
-    fn sends_back(&self) -> bool {
-        matches!(self, Act::Redrive(args) if args.letters)
-    }
 }
 
 impl Steps<'_> {
@@ -86,7 +81,7 @@ impl Steps<'_> {
 
     /// How many messages an answer about one says were changed.
     fn count(&mut self, id: &[u8], answer: Result<Value, Error>) -> Result<u64, Failure> {
-        if !self.act.sends_back() {
+        if !matches!(self.act, Act::Redrive(args) if args.letters) {
             return changed(&answer?);
         }
         let answer = answer.map_err(|error| refusal(self.client, self.name, id, error))?;

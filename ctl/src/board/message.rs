@@ -54,8 +54,7 @@ pub fn table(messages: &[&Fields], asked: Option<State>, output: &Output) -> Tab
     let row = |message: &&Fields| {
         let [due, died, ends] = ["due", "died", "deadline"].map(|name| output.instant(message.int(name)));
         let (state, priority) = (message.text("state"), message.text("priority"));
-        let unless =
-            |is_known: bool, cell: String| if is_known && output.is_for_people() { String::new() } else { cell };
+        let unless = |is_known: bool, cell: String| if is_known && output.is_for_people { String::new() } else { cell };
         let mut row = vec![shown(message.bytes("id"))];
         let is_due = ![State::Inflight, State::Dead].iter().any(|other| state == other.as_str());
         row.extend([unless(asked.is_some(), state), unless(priority == "0", priority.clone()), unless(!is_due, due)]);
@@ -74,7 +73,7 @@ pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
     if output.json {
         return output.object(&message.json());
     }
-    let mut pairs: Vec<(String, String)> = if output.is_for_people() {
+    let mut pairs: Vec<(String, String)> = if output.is_for_people {
         let on_lines = |text: String| indented(&text).unwrap_or_else(|| text.trim_end_matches('\n').to_owned());
         told(message).into_iter().map(|(name, text)| (name, on_lines(text))).collect()
     } else {

@@ -15,9 +15,12 @@ pub fn find_reachable(client: &Client, pattern: Option<&str>) -> Result<(Vec<Vec
     let (mut names, mut silent, mut last) = (BTreeSet::new(), Vec::new(), None);
     let servers = client.servers()?;
     for server in &servers {
-        if let Err(failure) = find_on(client, server, pattern, &mut names) {
-            silent.push(server.to_string());
-            last = Some(failure);
+        match find_on(client, server, pattern) {
+            Ok(found) => names.extend(found),
+            Err(failure) => {
+                silent.push(server.to_string());
+                last = Some(failure);
+            }
         }
     }
     let missing = match last {
@@ -61,15 +64,10 @@ pub fn of_server(failure: Failure, client: &Client) -> Failure {
     lacking.map_or(failure, Failure::from)
 }
 
-/// Adds the names of the queues of one server.
-fn find_on(
-    client: &Client,
-    server: &Address,
-    pattern: Option<&str>,
-    names: &mut BTreeSet<Vec<u8>>,
-) -> Result<(), Failure> {
+/// The names of the queues of one server, some of them more than once.
+fn find_on(client: &Client, server: &Address, pattern: Option<&str>) -> Result<Vec<Vec<u8>>, Failure> {
     check_on(client, server)?;
-    let mut cursor = b"0".to_vec();
+    let (mut cursor, mut names) = (b"0".to_vec(), Vec::new());
     loop {
         let mut command = cmd("SCAN");
         command.arg(&cursor).arg("COUNT").arg(PAGE).arg("TYPE").arg(TYPE);
@@ -77,15 +75,15 @@ fn find_on(
             command.arg("MATCH").arg(pattern);
         }
         let mut page = reply::list(client.call_on(server, &command)?)?.into_iter();
-        let Some(Value::BulkString(next)) = page.next() else { return Ok(()) };
+        let Some(Value::BulkString(next)) = page.next() else { return Ok(names) };
         for name in reply::list(page.next().unwrap_or(Value::Nil))? {
             if let Value::BulkString(name) = name {
-                names.insert(name);
+                names.push(name);
             }
         }
         cursor = next;
         if cursor == b"0" {
-            return Ok(());
+            return Ok(names);
         }
     }
 }

@@ -5,6 +5,7 @@ use super::history::{History, Sample};
 use super::trouble::Trouble;
 use crate::output::Style;
 use crate::server::Fields;
+use dq_client::State;
 use std::time::Instant;
 
 /// How far a queue is known.
@@ -54,6 +55,16 @@ impl Row {
     /// Messages that are completed a second.
     pub fn rate_out(&self) -> Option<f64> {
         self.history.rate(|sample| sample.totals[2])
+    }
+
+    /// The state in which a queue opens: where its trouble is, or the first one that has messages.
+    pub fn opens_at(&self) -> State {
+        let has_died =
+            self.has(Condition::Dying) || self.conditions.first() == Some(&(Condition::Dead, Level::Warning));
+        let troubled = [(State::Dead, has_died), (State::Inflight, self.hangs())];
+        let troubled = troubled.into_iter().filter(|(_, is_so)| *is_so).map(|(state, _)| state);
+        let mut all = troubled.chain([State::Ready, State::Dead, State::Inflight, State::Delayed, State::Done]);
+        all.find(|state| self.number(state.as_str()) > 0).unwrap_or(State::Ready)
     }
 
     pub fn has(&self, condition: Condition) -> bool {

@@ -31,7 +31,7 @@ pub struct DeadArgs {
 impl DeadArgs {
     /// The most messages or errors that are shown.
     pub fn most(&self, output: &Output) -> u32 {
-        let is_all = self.by_error && !output.is_for_people();
+        let is_all = self.by_error && !output.is_for_people;
         self.count.unwrap_or(if is_all { u32::MAX } else { SHOWN })
     }
 

@@ -44,21 +44,7 @@ const SETTINGS: [(&str, Takes, &str); 22] = [
 
 /// The settings that were given, as words of `DQ.CREATE` and `DQ.ALTER`. The others stay as they are.
 #[derive(Clone, Debug, Default)]
-pub struct SettingsArgs(Vec<String>);
-
-/// The words of one value.
-#[derive(Clone, Debug)]
-struct Words(Vec<String>);
-
-impl SettingsArgs {
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub fn words(&self) -> &[String] {
-        &self.0
-    }
-}
+pub struct SettingsArgs(pub Vec<String>);
 
 impl Takes {
     fn placeholder(self) -> &'static str {
@@ -72,10 +58,11 @@ impl Takes {
         }
     }
 
-    fn read(self, text: &str) -> Result<Words, String> {
+    /// The words of a value.
+    fn read(self, text: &str) -> Result<Vec<String>, String> {
         const RATE: &str = "deliveries and a time, such as 100/1m, or 0";
         let ms = |text: &str| parse_span(text).map(|time| millis(time).to_string());
-        Ok(Words(match self {
+        Ok(match self {
             Time => vec![ms(text)?],
             Number => vec![text.parse::<i64>().map_err(|_| "it must be a whole number")?.to_string()],
             Backoff => {
@@ -88,7 +75,7 @@ impl Takes {
                 vec![count.trim().parse::<u64>().map_err(|_| RATE)?.to_string(), ms(period)?]
             }
             Order | Target => text.split_whitespace().map(str::to_owned).collect(),
-        }))
+        })
     }
 }
 
@@ -115,7 +102,7 @@ impl clap::FromArgMatches for SettingsArgs {
         for (name, takes, _) in SETTINGS {
             let value = match takes {
                 Order => matches.get_one::<String>(name).map(|order| vec![order.clone()]),
-                _ => matches.get_one::<Words>(name).map(|words| words.0.clone()),
+                _ => matches.get_one::<Vec<String>>(name).cloned(),
             };
             if let Some(value) = value {
                 words.push(name.to_ascii_uppercase());

@@ -61,7 +61,7 @@ fn show(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Resul
         return Ok(Outcome::Done);
     }
     let shown = |name: &str| match fields.int(name) {
-        Some(number) if name != "created" && output.is_for_people() => separated(number),
+        Some(number) if name != "created" && output.is_for_people => separated(number),
         _ => field(&fields, name, output),
     };
     output.pairs(&fields.0.iter().map(|(name, _)| (name.clone(), shown(name))).collect::<Vec<_>>())?;

@@ -21,7 +21,8 @@ pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Resu
     };
     let (mut found, mut unnamed, mut denied) = (Vec::new(), 0, None);
     for name in &queues {
-        match read(client, name) {
+        let read = |info: Option<_>| Ok(consumers::read(client, name, &info.unwrap_or_default())?);
+        match reply::info(client, name).and_then(read) {
             Ok((holders, others)) => {
                 found.extend(holders);
                 unnamed += others;
@@ -41,11 +42,6 @@ pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Resu
         output.remark(&format!("{unnamed} more in flight with consumers that have no name: they popped without AS"))?;
     }
     missing.or(denied).map_or(Ok(Outcome::Done), Err)
-}
-
-fn read(client: &Client, queue: &[u8]) -> Result<(Vec<Holder>, u64), Failure> {
-    let info = reply::info(client, queue)?.unwrap_or_default();
-    Ok(consumers::read(client, queue, &info)?)
 }
 
 fn print(found: &[Holder], is_of_all: bool, output: &Output) -> Result<(), Failure> {

@@ -115,7 +115,7 @@ fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, 
 
 /// Says what a list leaves out; in a pipe only if nobody asked for so few.
 fn left_out(args: &DeadArgs, text: &str, output: &Output) -> Result<(), Failure> {
-    if output.is_for_people() && !output.json {
+    if output.is_for_people && !output.json {
         output.line(text)?;
     } else if args.count.is_none() {
         tell(text);

@@ -45,7 +45,7 @@ pub fn groups(client: &Client, args: &GroupsArgs, output: &Output) -> Result<Out
 fn cells(group: &Group, output: &Output) -> Vec<String> {
     let paused = match group.paused_until {
         Some(0) => String::new(),
-        Some(until) if output.is_for_people() => format!("ends {}", distance(until)),
+        Some(until) if output.is_for_people => format!("ends {}", distance(until)),
         Some(until) => format!("until {}", instant(until)),
         None => "until resumed".to_owned(),
     };

@@ -147,7 +147,7 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
     };
     let row = |(queue, message): &(Vec<u8>, Fields)| {
         let [due, died] = ["due", "died"].map(|name| output.instant(message.int(name)));
-        let due = if died.is_empty() || !output.is_for_people() { due } else { String::new() };
+        let due = if died.is_empty() || !output.is_for_people { due } else { String::new() };
         let [id, state, attempt, payload] =
             ["id", "state", "attempt", "payload"].map(|name| message::field(message, name, output));
         vec![shown(queue), id, state, due, died, attempt, payload, error_of(message)]

@@ -48,7 +48,7 @@ fn print(rows: &Rows, is_partial: bool, args: &LsArgs, output: &Output) -> Resul
             output.object(&object)
         });
     }
-    if chosen.is_empty() && !is_partial && output.is_for_people() {
+    if chosen.is_empty() && !is_partial && output.is_for_people {
         return output.line(none(args));
     }
     output.table(&table(chosen, COLUMNS))?;

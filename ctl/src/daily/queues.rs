@@ -26,19 +26,18 @@ pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcom
         return Ok(Outcome::Done);
     }
     let mut pairs = vec![("state".to_owned(), Condition::sentence(&conditions, &info))];
-    if output.is_for_people() && conditions.iter().any(|(condition, _)| *condition == Condition::Dying) {
+    if output.is_for_people && conditions.iter().any(|(condition, _)| *condition == Condition::Dying) {
         let cause = frequent_cause(client, name.as_bytes(), &info);
         pairs.extend(cause.map(|cause| ("died-lately".to_owned(), cause)));
     }
     let mut section = None;
     for (field, _) in &info.0 {
-        if let (true, Some((_, heading))) = (output.is_for_people(), SECTIONS.iter().find(|(first, _)| first == field))
-        {
+        if let (true, Some((_, heading))) = (output.is_for_people, SECTIONS.iter().find(|(first, _)| first == field)) {
             section = Some(*heading);
             output.pairs(&std::mem::take(&mut pairs))?;
             output.remark(&format!("-- {heading}"))?;
         }
-        if !output.is_for_people()
+        if !output.is_for_people
             || STATES.contains(&field.as_str())
             || !is_unset(&info, field, section == Some("settings"))
         {
@@ -70,8 +69,8 @@ pub fn value(info: &Fields, name: &str, output: &Output) -> String {
     match info.int(name) {
         Some(ms) if INSTANTS.contains(&name) => output.moment(ms),
         Some(_) if AGES.contains(&name) => span(info.number(name)),
-        Some(number) if !output.is_for_people() && !is_time(name) => number.to_string(),
-        Some(_) if !output.is_for_people() => exact(info.number(name)),
+        Some(number) if !output.is_for_people && !is_time(name) => number.to_string(),
+        Some(_) if !output.is_for_people => exact(info.number(name)),
         _ => setting(info, name),
     }
 }

@@ -21,7 +21,7 @@ pub fn list(client: &Client, name: &QueueName, output: &Output) -> Result<Outcom
 
 fn row(message: &Fields, output: &Output) -> Vec<String> {
     let due = match message.int("due") {
-        Some(due) if output.is_for_people() && due < now_ms() && message.text("state") == "ready" => {
+        Some(due) if output.is_for_people && due < now_ms() && message.text("state") == "ready" => {
             format!("late: {}", output.instant(due))
         }
         due => output.instant(due),

@@ -55,19 +55,16 @@ const TIMER: [(&str, Metric, f64); 6] = [
 
 /// Reads metrics, one reading at a time.
 pub struct Exporter {
-    client: Client,
-    args: ExportArgs,
-    found: Mutex<Option<Found>>,
+    pub client: Client,
+    pub args: ExportArgs,
+    /// The queues that were found last.
+    pub found: Mutex<Option<Found>>,
 }
 
 /// The queues that were found, whether there are more, and when that was.
-type Found = (Vec<Vec<u8>>, bool, Instant);
+pub type Found = (Vec<Vec<u8>>, bool, Instant);
 
 impl Exporter {
-    pub fn new(client: Client, args: ExportArgs) -> Exporter {
-        Exporter { client, args, found: Mutex::default() }
-    }
-
     /// The metrics at this instant. If the server cannot be read, only that it is not up.
     pub fn metrics(&self) -> String {
         // Held for the whole reading, so that many readers do not multiply the work of the server.

@@ -12,12 +12,13 @@ use metrics::Exporter;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::sync::Mutex;
 
 /// Serves metrics until SIGTERM or SIGINT.
 pub fn export(client: &Client, args: ExportArgs) -> Result<Outcome, Failure> {
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let listener = http::bind(&args.listen)?;
-    let exporter = Exporter::new(client.clone(), args);
+    let exporter = Exporter { client: client.clone(), args, found: Mutex::default() };
     let client = client.clone();
     http::serve(listener, move |path| match path {
         "/metrics" => Some(http::metrics(200, exporter.metrics())),

@@ -4,7 +4,7 @@ use super::finding::Severity;
 use super::queue::{one, Looked, Queue};
 use crate::board::{groups::Why, Condition, Held, Level, POLLED};
 use crate::server::Failure;
-use crate::text::{millis, now_ms, span};
+use crate::text::{exact, millis, now_ms, span};
 use std::time::Duration;
 
 /// Why messages have been ready for longer than they may.
@@ -90,7 +90,7 @@ pub fn behind(queue: &Queue) -> Looked {
         one(severity(queue), format!("{ready}: it is at its MAXINFLIGHT{}", held(queue)), why, advice)
     } else if queue.has(Condition::Limited) {
         let why = "messages arrived faster than its rate lets them be delivered";
-        let rate = queue.doubled_rate("rate");
+        let rate = format!("{}/{}", queue.doubled("rate"), exact(queue.row.info.number("rate-period")));
         let advice = format!("wait, or double the rate with dqctl alter QUEUE --rate {rate}");
         one(Severity::Warning, format!("{ready}: it is at its RATE"), why, advice)
     } else {

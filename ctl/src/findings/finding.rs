@@ -177,7 +177,7 @@ pub fn print(findings: Vec<Finding>, output: &Output, nothing: &str) -> Result<O
     for finding in &findings {
         if output.json {
             output.object(&finding.json())?;
-        } else if !output.is_for_people() {
+        } else if !output.is_for_people {
             output.sentence(Style::Plain, &finding.cells())?;
         } else {
             let mut like: Vec<&Finding> = findings.iter().filter(|other| other.is_like(finding)).collect();

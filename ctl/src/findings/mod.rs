@@ -18,6 +18,7 @@ use finding::Findings;
 pub use finding::{Finding, Found, Severity, Subject};
 use info::ServerInfo;
 use queue::Queue;
+use std::cell::OnceCell;
 
 /// What is found with the default limits, the most important first.
 pub fn examine(client: &Client) -> Result<Vec<Finding>, Failure> {
@@ -81,7 +82,7 @@ fn look_at_queues(client: &Client, args: &DoctorArgs, findings: &mut Findings) -
     let board = Board::new(client.clone(), args.pattern.clone(), Memory::Fields);
     let looked = board.sweep().and_then(|()| {
         let rows = board.rows(Rows::clone);
-        let mut all = rows.iter().map(|(name, row)| Queue::new(client, name, row, args));
+        let mut all = rows.iter().map(|(name, row)| Queue { client, name, row, limits: args, held: OnceCell::new() });
         all.try_for_each(|queue| queues::check(&queue, findings))?;
         board.about().missing.map_or(Ok(rows.len()), |missing| Err(Failure::failed(missing)))
     });

@@ -4,7 +4,7 @@ use super::finding::{Found, Severity};
 use crate::board::{groups, Condition, Held, Row};
 use crate::cli::doctor::DoctorArgs;
 use crate::server::Failure;
-use crate::text::{exact, millis};
+use crate::text::millis;
 use dq_client::blocking::Client;
 use std::cell::OnceCell;
 use std::time::Duration;
@@ -17,14 +17,11 @@ pub struct Queue<'a> {
     pub name: &'a [u8],
     pub row: &'a Row,
     pub limits: &'a DoctorArgs,
-    groups: OnceCell<Vec<Held>>,
+    /// Those that hold messages back, once they have been read.
+    pub held: OnceCell<Vec<Held>>,
 }
 
-impl<'a> Queue<'a> {
-    pub fn new(client: &'a Client, name: &'a [u8], row: &'a Row, limits: &'a DoctorArgs) -> Queue<'a> {
-        Queue { client, name, row, limits, groups: OnceCell::new() }
-    }
-
+impl Queue<'_> {
     pub fn number(&self, name: &str) -> i64 {
         self.row.number(name)
     }
@@ -44,22 +41,12 @@ impl<'a> Queue<'a> {
         self.number(name).saturating_mul(2)
     }
 
-    /// The same of a rate: `200/1m`.
-    pub fn doubled_rate(&self, name: &str) -> String {
-        let period = u64::try_from(self.number(&format!("{name}-period"))).unwrap_or(0);
-        format!("{}/{}", self.doubled(name), exact(period))
-    }
-
     /// The groups that hold messages back.
     pub fn groups(&self) -> Result<&[Held], Failure> {
-        if self.groups.get().is_none() {
-            let _ = self.groups.set(groups::held(self.client, self.name, &self.row.info)?);
+        if self.held.get().is_none() {
+            let _ = self.held.set(groups::held(self.client, self.name, &self.row.info)?);
         }
-        Ok(self.groups.get().map_or(&[], Vec::as_slice))
-    }
-
-    pub fn live(&self) -> i64 {
-        self.number("delayed") + self.number("ready") + self.number("inflight")
+        Ok(self.held.get().map_or(&[], Vec::as_slice))
     }
 }
 

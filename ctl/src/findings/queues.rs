@@ -47,7 +47,8 @@ pub fn check(queue: &Queue, findings: &mut Findings) -> Result<(), Failure> {
 }
 
 fn full(queue: &Queue) -> Looked {
-    let (live, limit, rejected) = (queue.live(), queue.number("maxlen"), queue.number("rejected-full"));
+    let live: i64 = ["delayed", "ready", "inflight"].map(|state| queue.number(state)).iter().sum();
+    let (limit, rejected) = (queue.number("maxlen"), queue.number("rejected-full"));
     let room = "add consumers, resume it, or let it forward again: whatever keeps its messages";
     let advice = format!("{room}; or double the limit with dqctl alter QUEUE --maxlen {}", queue.doubled("maxlen"));
     if limit > 0 && live >= limit {

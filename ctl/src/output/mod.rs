@@ -19,7 +19,8 @@ pub use table::{Cell, Column, Table};
 /// How to print, which depends on where the output goes.
 pub struct Output {
     pub json: bool,
-    is_terminal: bool,
+    /// Whether a person reads it on a terminal, and not a program.
+    pub is_for_people: bool,
     /// Whether a list in a pipe begins with the names of its columns.
     has_heading: bool,
     has_styles: bool,
@@ -28,18 +29,12 @@ pub struct Output {
 }
 
 impl Output {
-    pub fn new(json: bool) -> Output {
-        let is_terminal = io::stdout().is_terminal();
+    pub fn new(json: bool, has_heading: bool) -> Output {
+        let is_for_people = io::stdout().is_terminal();
         // https://no-color.org: any value but an empty one.
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Output { json, is_terminal, has_heading: false, has_styles: is_terminal && !no_color && !is_dumb, queue: None }
-    }
-
-    /// The same, with the names of the columns above a list in a pipe.
-    #[must_use]
-    pub fn with_heading(self, has_heading: bool) -> Output {
-        Output { has_heading, ..self }
+        Output { json, is_for_people, has_heading, has_styles: is_for_people && !no_color && !is_dumb, queue: None }
     }
 
     /// The same, which names a queue in front of its result.
@@ -82,13 +77,13 @@ impl Output {
     /// Prints how many messages were changed or found, and on a terminal what was done to them.
     pub fn counted<N: Copy + ToString>(&self, number: N, verb: &str, object: Json) -> Result<(), Failure> {
         let number = number.to_string();
-        let text = if self.is_terminal { format!("{} {verb}", separated(&number)) } else { number };
+        let text = if self.is_for_people { format!("{} {verb}", separated(&number)) } else { number };
         self.result(&text, object)
     }
 
     /// A list. On a terminal, columns are aligned and fit into its width; in a pipe, cells are whole, with tabs between.
     pub fn table(&self, table: &Table) -> Result<(), Failure> {
-        if self.is_terminal {
+        if self.is_for_people {
             return self.lines(&table.lines(width()));
         }
         let mut out = io::stdout().lock();
@@ -135,19 +130,14 @@ impl Output {
         })
     }
 
-    /// Whether a person reads it, and not a program.
-    pub fn is_for_people(&self) -> bool {
-        self.is_terminal
-    }
-
     /// An instant in Unix ms, if there is one: on a terminal how far it is from the present, and in a pipe exactly.
     pub fn instant(&self, unix_ms: impl Into<Option<i64>>) -> String {
-        unix_ms.into().map_or_else(String::new, if self.is_terminal { distance } else { instant })
+        unix_ms.into().map_or_else(String::new, if self.is_for_people { distance } else { instant })
     }
 
     /// The same for an instant that stands alone: on a terminal, how far it is from the present is added.
     pub fn moment(&self, unix_ms: i64) -> String {
-        let shown: fn(i64) -> String = if self.is_terminal { with_distance } else { instant };
+        let shown: fn(i64) -> String = if self.is_for_people { with_distance } else { instant };
         shown(unix_ms)
     }
 
@@ -155,9 +145,9 @@ impl Output {
     /// line where it is full, and begins in a style.
     pub fn sentence(&self, style: Style, parts: &[String]) -> Result<(), Failure> {
         let parts: Vec<String> =
-            parts.iter().map(|part| visible(part)).filter(|part| !part.is_empty() || !self.is_terminal).collect();
+            parts.iter().map(|part| visible(part)).filter(|part| !part.is_empty() || !self.is_for_people).collect();
         match parts.split_first() {
-            Some((first, rest)) if self.is_terminal => {
+            Some((first, rest)) if self.is_for_people => {
                 let text = by_words(&format!("{first}: {}", rest.join("; ")), width());
                 let rest = text.strip_prefix(first.as_str()).unwrap_or_default().to_owned();
                 self.lines(&[Line(vec![(style, first.clone()), (Style::Plain, rest)])])
@@ -168,7 +158,7 @@ impl Output {
 
     /// What only a person wants to know: it is printed on a terminal and not in a pipe.
     pub fn remark(&self, text: &str) -> Result<(), Failure> {
-        if self.is_terminal {
+        if self.is_for_people {
             self.line(text)?;
         }
         Ok(())
@@ -179,7 +169,7 @@ impl Output {
         let mut out = io::stdout().lock();
         let width = pairs.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         for (name, value) in pairs {
-            if !self.is_terminal {
+            if !self.is_for_people {
                 writeln!(out, "{name}\t{}", visible(value))?;
                 continue;
             }

@@ -41,11 +41,6 @@ pub fn quoted(name: &str) -> String {
     format!("'{}'", name.replace('\'', r"'\''"))
 }
 
-/// The command that saves the dead messages of a queue.
-pub fn dump_of_dead(queue: &str) -> String {
-    format!("dqctl dump {} --state dead > dead.jsonl", quoted(queue))
-}
-
 #[cfg(test)]
 mod tests {
     use super::{for_queue, for_server};

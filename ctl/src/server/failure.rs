@@ -200,10 +200,6 @@ impl Failure {
         if !self.text.is_empty() {
             advice::tell(self);
         }
-        self.code()
-    }
-
-    pub fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
 }

@@ -6,7 +6,7 @@ mod failure;
 pub mod reply;
 mod transfer;
 
-pub use advice::{dump_of_dead, for_queue, for_server, quoted, tell};
+pub use advice::{for_queue, for_server, quoted, tell};
 pub use connection::Connection;
 pub use failure::{Failure, Outcome};
 pub use reply::Fields;

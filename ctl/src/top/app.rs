@@ -6,7 +6,7 @@ use super::list::List;
 use super::message::Message;
 use super::messages::Messages;
 use super::reader::{Asked, Update, Wanted};
-use crate::board::{Board, Sort};
+use crate::board::{Board, Row, Sort};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,7 +163,7 @@ impl App {
     }
 
     fn messages_of(&self, queue: Vec<u8>) -> Page {
-        let state = self.board.rows(|rows| rows.get(&queue).map_or(dq_client::State::Ready, Messages::first_state));
+        let state = self.board.rows(|rows| rows.get(&queue).map_or(dq_client::State::Ready, Row::opens_at));
         Page::Messages(Messages::new(queue, state))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::reader::{Asked, MESSAGES};
-use crate::board::{error_of, message, Board, Condition, Level, Row};
+use crate::board::{error_of, message, Board, Row};
 use crate::output::{named, named_in, paragraph, Line, Output, Style};
 use crate::server::Fields;
 use crate::text::{bytes, span, visible};
@@ -29,15 +29,6 @@ pub struct Messages {
 impl Messages {
     pub fn new(queue: Vec<u8>, state: State) -> Messages {
         Messages { queue, state, read: None, filter: String::new(), cursor: Cursor::default() }
-    }
-
-    /// The state in which a queue opens: where its trouble is, or the first one that has messages.
-    pub fn first_state(row: &Row) -> State {
-        let has_died = row.has(Condition::Dying) || row.conditions.first() == Some(&(Condition::Dead, Level::Warning));
-        let troubled = [(State::Dead, has_died), (State::Inflight, row.hangs())];
-        let troubled = troubled.into_iter().filter(|(_, is_so)| *is_so).map(|(state, _)| state);
-        let mut all = troubled.chain([State::Ready, State::Dead, State::Inflight, State::Delayed, State::Done]);
-        all.find(|state| row.number(state.as_str()) > 0).unwrap_or(State::Ready)
     }
 
     /// What must be read for a screen of this height.
@@ -123,7 +114,7 @@ impl Messages {
         }
         let window = self.cursor.window(count, height);
         let shown: Vec<&Fields> = self.rows().into_iter().skip(window.start).take(window.len()).collect();
-        lines.extend(self.cursor.marked(&message::table(&shown, Some(self.state), &Output::new(false)), width));
+        lines.extend(self.cursor.marked(&message::table(&shown, Some(self.state), &Output::new(false, false)), width));
         lines
     }
 }
@@ -149,13 +140,12 @@ fn numbers(row: &Row) -> Line {
 
 #[cfg(test)]
 mod tests {
-    use super::Messages;
     use crate::board::row::Row;
     use dq_client::State;
 
     #[test]
     fn a_queue_opens_where_its_trouble_is() {
-        let opens_at = |more: &[(&str, i64)]| Messages::first_state(&Row::of(&[&[("ready", 4)], more].concat()));
+        let opens_at = |more: &[(&str, i64)]| Row::of(&[&[("ready", 4)], more].concat()).opens_at();
         const HOUR: i64 = 3_600_000;
         assert_eq!(opens_at(&[]), State::Ready);
         assert_eq!(opens_at(&[("dead", 2), ("newest-dead", HOUR)]), State::Dead);

@@ -47,7 +47,7 @@ pub fn top(client: &Client, args: TopArgs) -> Result<Outcome, Failure> {
     let board = Arc::new(Board::new(client.clone(), args.pattern, Memory::Rates));
     let (asks, asked) = mpsc::channel();
     let (updates, news) = mpsc::channel();
-    let reader = Reader::new(client.clone(), Arc::clone(&board), args.every, updates);
+    let reader = Reader { client: client.clone(), board: Arc::clone(&board), every: args.every, updates };
     thread::Builder::new().name("dq-reader".to_owned()).spawn(move || reader.run(&asked))?;
     run(terminal, signals, App::new(board, server, args.every), &asks, &news)
 }

@@ -50,17 +50,13 @@ pub enum Update {
 }
 
 pub struct Reader {
-    client: Client,
-    board: Arc<Board>,
-    every: Duration,
-    updates: Sender<Update>,
+    pub client: Client,
+    pub board: Arc<Board>,
+    pub every: Duration,
+    pub updates: Sender<Update>,
 }
 
 impl Reader {
-    pub fn new(client: Client, board: Arc<Board>, every: Duration, updates: Sender<Update>) -> Reader {
-        Reader { client, board, every, updates }
-    }
-
     /// Runs until the screen has gone.
     pub fn run(self, asks: &Receiver<Ask>) {
         let (mut wanted, mut next) = (Wanted::default(), Instant::now());

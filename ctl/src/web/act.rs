@@ -42,16 +42,12 @@ impl Asked {
         Ok(Asked { name, definition, values, most })
     }
 
-    fn value(&self, arg: &Arg) -> Option<&Json> {
-        self.values.get(name_of(arg))
-    }
-
     /// The options and then the other words of the command line. What is neither is an error, so that a misspelt option is not
     /// ignored.
     fn words(&self, hides: bool) -> Result<[Vec<String>; 2], Failure> {
         let (mut options, mut positional, mut known) = (Vec::new(), Vec::new(), 0);
         for arg in self.definition.get_arguments() {
-            let Some(value) = self.value(arg) else { continue };
+            let Some(value) = self.values.get(name_of(arg)) else { continue };
             known += 1;
             let name = name_of(arg);
             let values: Vec<String> = match value {
@@ -108,8 +104,10 @@ impl Asked {
             "alter" => reply::info(&app.client, QueueName::read(queue.as_bytes()).as_bytes()).ok().flatten(),
             _ => None,
         };
-        let offered =
-            self.definition.get_arguments().filter(|arg| !HIDDEN.contains(&name_of(arg)) && self.value(arg).is_none());
+        let offered = self
+            .definition
+            .get_arguments()
+            .filter(|arg| !HIDDEN.contains(&name_of(arg)) && !self.values.contains_key(name_of(arg)));
         let option = |arg: &Arg| {
             let name = name_of(arg);
             let choices: Vec<String> = arg.get_possible_values().iter().map(|one| one.get_name().to_owned()).collect();

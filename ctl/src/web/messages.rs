@@ -61,7 +61,7 @@ impl Chosen {
             older,
             filter: Filter { among, conditions: conditions_of, older: age, oldest: None },
             consumer: params.bytes("consumer").map(<[u8]>::to_vec),
-            count: params.number("count").unwrap_or(STEP),
+            count: params.text("count").parse().unwrap_or(STEP),
         })
     }
 

@@ -120,13 +120,14 @@ fn list(app: &App, params: &Params, known: &About, is_lost: bool) -> Result<Mark
         named.sort_by(|a, b| by.compare(*a, *b).then(a.0.cmp(b.0)));
         (named.into_iter().map(|(name, _)| name.to_vec()).collect::<Vec<_>>(), rows.is_empty())
     });
-    let offset = params.number("offset").unwrap_or(0).min(names.len().saturating_sub(1)) / PAGE * PAGE;
+    let offset = params.text("offset").parse().unwrap_or(0_usize).min(names.len().saturating_sub(1)) / PAGE * PAGE;
     let shown_names = names.iter().skip(offset).take(PAGE);
+    let states = [("", "any")].into_iter().chain(Condition::ALL.map(|(_, name)| (name, name))).collect();
     let turn = |to: usize| address("", &params.with(&[("offset", to.to_string().as_bytes())]));
     Ok(html! {
         form.filters id="filters" data-view="" {
             label { "Filter" input type="search" name="contains" value=(params.text("contains")) placeholder="Name"; }
-            label { "State" (select("state", &state, states())) }
+            label { "State" (select("state", &state, states)) }
             label { "Order" (select("sort", order, ORDERS.map(|one| (one, one)).to_vec())) }
             p.dim role="status" {
                 (separated(names.len())) @if names.len() == 1 { " queue" } @else { " queues" }
@@ -201,10 +202,6 @@ pub fn died(app: &App, name: &[u8], row: &Row) -> Markup {
     let info = Some(&row.info).filter(|_| row.has(Condition::Dying));
     let cause = info.and_then(|info| frequent_cause(&app.client, name, info));
     html! { @if let Some(cause) = cause { " " span.dim { (cause) } } }
-}
-
-fn states() -> Vec<(&'static str, &'static str)> {
-    [("", "any")].into_iter().chain(Condition::ALL.map(|(_, name)| (name, name))).collect()
 }
 
 pub fn select(name: &str, chosen: &str, options: Vec<(&str, &str)>) -> Markup {

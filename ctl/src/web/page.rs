@@ -12,9 +12,8 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-type File = (&'static str, &'static str, &'static str);
-
-const FILES: [File; 4] = [
+/// Their paths, their types and what is in them.
+const FILES: [(&str, &str, &str); 4] = [
     ("/", HTML, include_str!("page/index.html")),
     ("/app.css", CSS, include_str!("page/app.css")),
     ("/icon.svg", SVG, include_str!("page/icon.svg")),

@@ -29,10 +29,6 @@ impl Params {
         self.bytes(name).map_or_else(String::new, |bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
-    pub fn number(&self, name: &str) -> Option<usize> {
-        self.text(name).parse().ok()
-    }
-
     /// The same parameters with some changed; those whose new value is empty are left out.
     pub fn with<'a>(&'a self, changes: &[(&'a str, &'a [u8])]) -> Vec<(&'a str, &'a [u8])> {
         let kept = self.0.iter().filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));

@@ -2,14 +2,14 @@
 
 use super::html::{act, advice, conditions, of_queue, of_tab, pairs, time};
 use super::{chart, holders, messages, overview, App, Params, View};
-use crate::board::{at_most, begins_with_letter, groups, setting, target_in_words, target_queue, Condition, Row, TOLD};
+use crate::board::{at_most, begins_with_letter, groups, setting, target_in_words, target_queue, Row, TOLD};
 use crate::server::{for_queue, reply::settings, Failure, Fields};
 use crate::text::{exact, separated, shown, span};
-use dq_client::{Error, Raw};
+use dq_client::{Error, Raw, State};
 use maud::{html, Markup};
 use serde_json::json;
 
-/// The tabs: those of states first, in which messages are looked for in this order.
+/// The tabs: those of states first.
 const TABS: [(&str, &str); 10] = [
     ("ready", "Ready"),
     ("delayed", "Delayed"),
@@ -22,7 +22,6 @@ const TABS: [(&str, &str); 10] = [
     ("schedules", "Schedules"),
     ("details", "Details"),
 ];
-const FULLEST: [&str; 5] = ["ready", "dead", "inflight", "delayed", "done"];
 
 pub fn queue(app: &App, params: &Params) -> Result<View, Failure> {
     let name = params.needed("queue")?;
@@ -31,7 +30,10 @@ pub fn queue(app: &App, params: &Params) -> Result<View, Failure> {
     let has_letters = begins_with_letter(&app.client, name);
     let tab = match params.text("tab") {
         tab if TABS.iter().any(|(known, _)| *known == tab) => tab,
-        _ => opened(&info, &row, has_letters).to_owned(),
+        _ => match row.opens_at() {
+            State::Ready if has_letters => "letters".to_owned(),
+            state => state.as_str().to_owned(),
+        },
     };
     let samples = app.samples(Some(name));
     let body = html! {
@@ -63,21 +65,6 @@ pub fn queue(app: &App, params: &Params) -> Result<View, Failure> {
         }
     };
     Ok(View { title: shown(name), body })
-}
-
-/// The tab that opens: where something is wrong, else the first that has a message.
-fn opened(info: &Fields, row: &Row, has_letters: bool) -> &'static str {
-    if row.has(Condition::Dying) {
-        return "dead";
-    }
-    if row.hangs() {
-        return "inflight";
-    }
-    match FULLEST.into_iter().find(|state| info.number(state) > 0) {
-        Some("ready") if has_letters => "letters",
-        Some(state) => state,
-        None => "ready",
-    }
 }
 
 fn is_used(tab: &str, info: &Fields, has_letters: bool) -> bool {
