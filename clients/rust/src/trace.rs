@@ -9,9 +9,13 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 struct Carrier<'a>(&'a mut Headers);
 
+/// The longest value of a header.
+const LONGEST: usize = 4096;
+
 impl Injector for Carrier<'_> {
+    /// A value that the server would refuse, such as large baggage, is left out.
     fn set(&mut self, name: &str, value: String) {
-        if self.0.get(name).is_none() {
+        if self.0.get(name).is_none() && value.len() <= LONGEST {
             self.0.set(name, value);
         }
     }

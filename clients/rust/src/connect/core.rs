@@ -21,6 +21,9 @@ const IDLE_KEPT: usize = 16;
 const DOUBTFUL_AFTER: Duration = Duration::from_secs(3);
 /// How long a server may take to end a blocked pop.
 const TO_END_POP: Duration = Duration::from_millis(500);
+/// How many commands of a batch go to a server before their replies are awaited: a slow connection gets on, and a lost one
+/// leaves few of which nothing is known.
+const PIPELINED: usize = 100;
 /// How many redirections a command follows.
 const REDIRECTIONS: usize = 5;
 
@@ -150,28 +153,41 @@ impl Core {
                 Err(error) => *reply = Err(error),
             }
         }
-        let sent = parts.into_iter().map(|(address, part)| async move {
-            let mut pipeline = Pipeline::new();
-            for (command, _) in &part {
-                pipeline.add_command((*command).clone());
-            }
-            let exchange =
-                async { self.shared(&address).await?.exchange_all(&pipeline, self.options.response_timeout).await };
-            let received = exchange.await.map(Vec::into_iter);
-            let mut received = received.map_err(|error| self.checked(&address, Err(error)));
-            for (command, reply) in part {
-                *reply = match received.as_mut().map(Iterator::next) {
-                    // One after the other, so that they keep their order.
-                    Ok(Some(received)) if redirect(&received, &address).is_some() => {
-                        self.attempt(command, Resend::Harmless, Duration::ZERO).await
-                    }
-                    Ok(received) => self.checked(&address, Ok(received.unwrap_or_default())),
-                    Err(failed) => failed.clone(),
+        let sent = parts.into_iter().map(|(address, mut part)| async move {
+            let mut failed = None;
+            for some in part.chunks_mut(PIPELINED) {
+                let received = match failed.take() {
+                    None => self.exchange_all(&address, some.iter().map(|(command, _)| *command)).await,
+                    Some(error) => Err(error),
                 };
+                let mut received = received.map(Vec::into_iter);
+                for (command, reply) in some {
+                    **reply = match received.as_mut().map(Iterator::next) {
+                        // One after the other, so that they keep their order.
+                        Ok(Some(received)) if redirect(&received, &address).is_some() => {
+                            self.attempt(command, Resend::Harmless, Duration::ZERO).await
+                        }
+                        Ok(received) => self.checked(&address, Ok(received.unwrap_or_default())),
+                        Err(error) => self.checked(&address, Err(error.clone())),
+                    };
+                }
+                failed = received.err();
             }
         });
         futures_util::future::join_all(sent).await;
         replies
+    }
+
+    async fn exchange_all<'c>(
+        &self,
+        address: &Address,
+        commands: impl Iterator<Item = &'c Cmd>,
+    ) -> Result<Vec<Value>, Error> {
+        let mut pipeline = Pipeline::new();
+        for command in commands {
+            pipeline.add_command(command.clone());
+        }
+        self.shared(address).await?.exchange_all(&pipeline, self.options.response_timeout).await
     }
 
     /// Sends several commands as one transaction.

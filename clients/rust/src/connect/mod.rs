@@ -110,9 +110,9 @@ impl<M: Mode> Client<M> {
         self.run(|core| async move { core.call_on(&server, &command).await })
     }
 
-    /// Sends several commands, those for one server together, each once, and returns their replies in the order of the
-    /// commands. Other clients may be served in between. If the connection is lost, the commands without a reply are
-    /// [`Error::Lost`].
+    /// Sends several commands, those for one server in their order and a hundred together, each once, and returns their replies
+    /// in the order of the commands. Other clients may be served in between. If the connection is lost, all of those hundred are
+    /// [`Error::Lost`], and what follows was not sent.
     pub fn batch(&self, commands: &[Cmd]) -> M::Reply<Vec<Result<Value, Error>>> {
         let commands = commands.to_vec();
         self.run(|core| async move { core.batch(&commands).await })

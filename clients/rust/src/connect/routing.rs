@@ -74,6 +74,7 @@ impl Slots {
     }
 
     pub fn learn(&mut self, slot: u16, address: Address) {
+        self.0.retain(|(range, _)| *range != (slot..=slot));
         self.0.push((slot..=slot, address));
     }
 

@@ -88,6 +88,9 @@ pub(crate) struct Target {
 /// The files of certificates that a URL names: `cacert`, `cert` and `key`.
 pub(crate) type Files = [Option<PathBuf>; 3];
 
+const UNKNOWN: &str =
+    "an option that is not protocol, db, user, pass, cacert, cert, key, sentinel_user or sentinel_password";
+
 pub(crate) fn parse(url: &str) -> Result<(Target, Files), Error> {
     // Nothing of the URL is repeated, because any part of a wrong one may belong to a password.
     let fail = |what: &str| {
@@ -147,6 +150,8 @@ pub(crate) fn parse(url: &str) -> Result<(Target, Files), Error> {
             "key" => files[2] = Some(value.into()),
             "sentinel_user" => sentinel.user = Some(value),
             "sentinel_password" => sentinel.password = Some(value),
+            // It may be the rest of a password with an `&`.
+            _ if query.contains("pass") => return Err(fail(UNKNOWN)),
             _ => return Err(fail(&format!("unknown option '{name}'"))),
         }
     }
@@ -235,6 +240,7 @@ mod tests {
             ("redis://h#insecure", "rediss://"),
             ("redis://h?sentinel_password=s", "redis+sentinel://"),
             ("redis://h?family=6", "family"),
+            ("redis://h?pass=ab&cd=ef", "an option that is not protocol"),
         ] {
             let error = parse(url).unwrap_err().to_string();
             assert!(error.contains(named), "{url}: {error}");

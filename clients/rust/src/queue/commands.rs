@@ -88,9 +88,6 @@ impl<T: 'static, M: Mode> Queue<T, M> {
         /// their order; `None` for those whose lease was lost.
         harmless extend_all(deliveries: impl IntoIterator<Item = impl AsRef<[u8]>>, lease: Option<Duration>)
             -> Vec<Option<SystemTime>> = "DQ.MEXTEND".counted(deliveries).maybe("LEASE", lease.map(millis));
-        /// Removes several messages. Returns the state in which each was, in their order; `None` for ids that the queue does
-        /// not know.
-        harmless cancel_all(ids: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<Option<State>> = "DQ.CANCEL".names(ids);
         /// Makes a delayed or ready message due this long after now. False: there is no such message.
         harmless reschedule(id: impl AsRef<[u8]>, delay: Duration) -> bool
             = "DQ.RESCHEDULE".word(id.as_ref()).word("DELAY").word(millis(delay));
@@ -185,9 +182,17 @@ impl<T: 'static, M: Mode> Queue<T, M> {
 
     /// Removes a message in any state, and forgets its id. False: the queue does not know it.
     pub fn cancel(&self, id: impl AsRef<[u8]>) -> Sent<M, bool> {
-        let cancelled = Request::harmless(self.command("DQ.CANCEL").word(id.as_ref()));
-        self.client
-            .send(cancelled.map(|states: Vec<Option<State>>| Ok(states.into_iter().any(|state| state.is_some()))))
+        self.client.send(self.cancelling([id]).map(|known| Ok(known.contains(&true))))
+    }
+
+    /// Removes several messages as [`Queue::cancel`] does. Returns for each whether the queue knew it, in their order.
+    pub fn cancel_all(&self, ids: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Sent<M, Vec<bool>> {
+        self.client.send(self.cancelling(ids))
+    }
+
+    fn cancelling(&self, ids: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Request<Vec<bool>> {
+        let cancelled: Request<Vec<Option<String>>> = Request::harmless(self.command("DQ.CANCEL").names(ids));
+        cancelled.map(|states| Ok(states.iter().map(Option::is_some).collect()))
     }
 
     /// All messages, page by page.

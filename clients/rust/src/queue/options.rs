@@ -15,13 +15,19 @@ pub(crate) struct Options {
     pub wait: Duration,
     /// Of a push: the number of its messages, their ids, and whether the client leaves it to the server to choose ids.
     pub messages: usize,
-    pub ids: Vec<Id>,
+    pub ids: Option<Vec<Id>>,
     pub once: bool,
 }
 
 impl Options {
     pub fn set(&mut self, name: &'static str, values: Vec<Vec<u8>>) {
         self.remove(name);
+        // A message is due after a time or at one.
+        match name {
+            "DELAY" => self.remove("AT"),
+            "AT" => self.remove("DELAY"),
+            _ => {}
+        }
         self.words.push((name, values));
     }
 

@@ -140,13 +140,13 @@ fn with_ids<R: 'static>(
     #[cfg(feature = "otel")]
     crate::trace::inject(&mut options.headers);
     let can_repeat = !options.once && !options.has("REPLACE");
-    if options.ids.is_empty() && can_repeat {
-        options.ids = (0..options.messages).map(|_| Id::unique()).collect();
+    if options.ids.is_none() && can_repeat {
+        options.ids = Some((0..options.messages).map(|_| Id::unique()).collect());
     }
-    let ids = std::mem::take(&mut options.ids);
-    if !ids.is_empty() && ids.len() != options.messages {
+    if options.ids.as_ref().is_some_and(|ids| ids.len() != options.messages) {
         return Request::failed(Error::Config("a batch needs as many ids as payloads".to_owned()));
     }
+    let ids = options.ids.take().unwrap_or_default();
     let resend = if can_repeat && !ids.is_empty() { Resend::Harmless } else { Resend::Never };
     let command = if ids.is_empty() { command } else { command.word(word).words(&ids) };
     Request::new(options.write(command), resend, move |answer| read(answer, ids.into_iter()))
@@ -165,7 +165,7 @@ impl<T: 'static, M: Mode> Push<T, M> {
     /// The message's own id, of 1 to 255 bytes without `#`. While the queue holds a live message of this id, further
     /// pushes are [`Pushed::Duplicate`].
     pub fn id(mut self, id: impl AsRef<[u8]>) -> Self {
-        self.options.ids = vec![Id::from_bytes(id.as_ref().to_vec())];
+        self.options.ids = Some(vec![Id::from_bytes(id.as_ref().to_vec())]);
         self
     }
 
@@ -179,7 +179,7 @@ impl<T: 'static, M: Mode> Push<T, M> {
     /// Those of [`Push::send`]; then [`Error::Failed`] if the message becomes dead, [`Error::TimedOut`], [`Error::Gone`], and
     /// [`Error::Decode`] if the result is not an `R`.
     pub fn and_wait<R: Decode + Send + 'static>(mut self, time: Duration) -> Sent<M, R> {
-        let id = self.options.ids.first().cloned().unwrap_or_else(Id::unique);
+        let id = self.options.ids.iter().flatten().next().cloned().unwrap_or_else(Id::unique);
         if !self.options.has("RETAIN") {
             self = self.retain(time.max(SHORTEST_RETAIN));
         }
@@ -203,7 +203,7 @@ impl<T: 'static, M: Mode> Push<T, M> {
 impl<T: 'static, M: Mode> PushAll<T, M> {
     /// The messages' own ids, one for each payload. See [`Push::id`].
     pub fn ids<I: AsRef<[u8]>>(mut self, ids: impl IntoIterator<Item = I>) -> Self {
-        self.options.ids = ids.into_iter().map(|id| Id::from_bytes(id.as_ref().to_vec())).collect();
+        self.options.ids = Some(ids.into_iter().map(|id| Id::from_bytes(id.as_ref().to_vec())).collect());
         self
     }
 }
@@ -232,6 +232,9 @@ mod tests {
             (push().once().request().resend, queue.push(&7).request().resend),
             (Resend::Never, Resend::Harmless)
         );
+        let at = push().at(std::time::UNIX_EPOCH + Duration::from_secs(1)).request();
+        assert!(words(&at).contains(&"AT".to_owned()) && !words(&at).contains(&"DELAY".to_owned()));
+        assert!(queue.push_all(&[1, 2]).ids(["a"; 0]).request().command.is_none());
         let all = queue.push_all(&[1, 2]).ids(["a", "b"]).request();
         assert_eq!(words(&all), ["DQ.MPUSH", "q", "2", "1", "2", "IDS", "a", "b"]);
     }

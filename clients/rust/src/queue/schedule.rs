@@ -1,11 +1,11 @@
 //! Recurring messages.
 
-use super::options::{builder, harmless, message_options, options};
+use super::options::{builder, message_options, options};
 use super::Queue;
 use crate::mode::Mode;
 use crate::payload::Encode;
-use crate::reply::words;
-use crate::request::{millis, unix_ms, Request};
+use crate::reply::{words, Field};
+use crate::request::{millis, unix_ms, Request, Resend};
 use crate::Error;
 use std::time::{Duration, SystemTime};
 
@@ -40,7 +40,12 @@ impl<T: Encode + 'static, M: Mode> Queue<T, M> {
         let command = payload.encode().map(|payload| self.command("DQ.SCHEDULE").word(id.as_ref()).word(payload));
         Schedule::new(self, command, |command, options| {
             if options.has("EVERY") || options.has("CRON") {
-                return harmless(command, options);
+                return Request::new(options.write(command), Resend::Harmless, |answer| {
+                    let declared = Declared::read(answer.reply?)?;
+                    // The first of two executions may have changed it.
+                    let changed = answer.repeated && declared == Declared::Unchanged;
+                    Ok(if changed { Declared::Changed } else { declared })
+                });
             }
             Request::failed(Error::Config("a schedule needs an interval or a cron expression".to_owned()))
         })
@@ -67,5 +72,22 @@ impl<T: 'static, M: Mode> Schedule<T, M> {
         times(runs: u32) = "TIMES" runs;
         /// A run that is not completed within this time after it was due fails; zero: never.
         ttl(ttl: Duration) = "TTL" millis(ttl);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Declared, Duration};
+    use crate::request::Answer;
+    use crate::{both, Async};
+    use redis::Value;
+
+    #[test]
+    fn a_declaration_that_was_repeated_may_have_changed_the_schedule() {
+        let queue = both::Client::<Async>::open("redis://").unwrap().queue::<u8>("q");
+        let declare = || queue.schedule("s", &7).every(Duration::from_secs(1)).request();
+        let unchanged = || Ok(Value::SimpleString("unchanged".to_owned()));
+        let read = |repeated| (declare().read)(Answer { reply: unchanged(), repeated }).unwrap();
+        assert_eq!((read(false), read(true)), (Declared::Unchanged, Declared::Changed));
     }
 }

@@ -11,10 +11,10 @@ trait Words {
     fn words(&self) -> Vec<Vec<u8>>;
 }
 
-/// Reads a setting from the one field, or the two, that have it.
+/// Reads a setting from the one field, or the two, that have it. A value that only a later version knows is `None`.
 macro_rules! read {
     ($fields:ident $name:literal) => {
-        $fields.get($name)?
+        $fields.get($name).unwrap_or_default()
     };
     ($fields:ident $one:literal $other:literal) => {
         Option::zip($fields.get($one)?, $fields.get($other)?)

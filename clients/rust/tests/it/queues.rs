@@ -143,7 +143,13 @@ fn a_message_can_be_moved_cancelled_and_revived() {
         assert_eq!((state("a"), state("b")), (Some(State::Ready), Some(State::Delayed)));
         assert_eq!(mails.promote(Some(1)).unwrap() + mails.promote(None).unwrap(), 2);
         assert!(mails.cancel("c").unwrap() && !mails.cancel("c").unwrap());
-        assert_eq!(mails.cancel_all(["c", "b"]).unwrap(), [None, Some(State::Ready)]);
+        assert_eq!(mails.cancel_all(["c", "b"]).unwrap(), [false, true]);
+        // An id that only DEDUPE still refuses is forgotten.
+        let known: Queue<Mail> = client.queue("known");
+        known.declare(&Settings { dedupe: Some(HOUR), ..Settings::default() }).unwrap();
+        known.push(&mail("m")).id("m").send().unwrap();
+        known.ack(&known.pop().one().unwrap().unwrap()).unwrap();
+        assert!(known.cancel("m").unwrap() && !known.cancel("m").unwrap());
         let delivery = mails.pop().one().unwrap().unwrap();
         assert!(mails.extend(&delivery, Some(HOUR)).unwrap().expect("a lease") > SystemTime::now());
         assert!(mails.extend(&delivery, None).unwrap().is_some());
