@@ -4,7 +4,6 @@ use super::{Access, Announcement, Arg, Call, Command, Death, Error, Event, Handl
 use dq_queue::id::{Sequence, Target};
 use dq_queue::{Effect, State};
 
-/// The command.
 pub struct Ack;
 
 impl Command for Ack {

@@ -8,7 +8,6 @@ use super::{Access, Arg, Call, Command, Error, Event, Handler, Keys, Row, Sessio
 use crate::host::waiting::delivery::{self, Request as _};
 use dq_queue::time::DurationMs;
 
-/// The command.
 pub struct AckPop;
 
 impl Command for AckPop {

@@ -11,7 +11,6 @@ use crate::module_api::key::Content;
 use dq_queue::forward::Targets;
 use dq_queue::Effect;
 
-/// The command.
 pub struct Alter;
 
 impl Command for Alter {
@@ -31,7 +30,6 @@ impl Command for Alter {
 }
 
 options! {
-    /// The options of `DQ.ALTER`.
     enum AlterOption {
         MkQueue => Arg::token(c"mkqueue", c"MKQUEUE"),
         ..QueueSetting,

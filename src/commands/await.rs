@@ -6,7 +6,6 @@ use crate::host::waiting::message;
 use crate::module_api::key::Touch;
 use dq_queue::time::DurationMs;
 
-/// The command.
 pub struct Await;
 
 impl Command for Await {
@@ -25,7 +24,6 @@ impl Command for Await {
 }
 
 options! {
-    /// The options of `DQ.AWAIT`.
     enum AwaitOption {
         Block => Arg::token_int(c"BLOCK", c"block-ms"),
     }

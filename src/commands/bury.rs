@@ -3,7 +3,6 @@
 use super::{id, options, word, Access, Arg, Call, Command, Death, Error, Event, Handler, Keys, Options, Row, Session};
 use dq_queue::Effect;
 
-/// The command.
 pub struct Bury;
 
 impl Command for Bury {
@@ -22,7 +21,6 @@ impl Command for Bury {
 }
 
 options! {
-    /// The options of `DQ.BURY`.
     enum BuryOption {
         Error => Arg::token_string(c"ERROR", c"error"),
     }

@@ -4,7 +4,6 @@ use super::{id, Access, Arg, Call, Command, Error, Event, Handler, Keys, Row, Se
 use dq_queue::id::Id;
 use dq_queue::{Effect, Queue};
 
-/// The command.
 pub struct Cancel;
 
 impl Command for Cancel {

@@ -4,7 +4,6 @@ use super::{options, word, Access, Arg, Call, Command, Death, Error, Event, Hand
 use dq_queue::id::Target;
 use dq_queue::{Completion, Effect, RESULT_MAX};
 
-/// The command.
 pub struct Complete;
 
 impl Command for Complete {
@@ -24,7 +23,6 @@ impl Command for Complete {
 }
 
 options! {
-    /// The options of `DQ.COMPLETE`.
     enum CompleteOption {
         Result => Arg::token_string(c"RESULT", c"result"),
         Retain => Arg::token_int(c"RETAIN", c"retain-ms"),

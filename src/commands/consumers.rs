@@ -6,7 +6,6 @@ use super::{Access, Arg, Call, Command, Error, Handler, Keys, Row};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) use super::listing::parse;
 
-/// The command.
 pub struct Consumers;
 
 impl Command for Consumers {

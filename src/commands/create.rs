@@ -9,7 +9,6 @@ use dq_queue::forward::{Source, Targets};
 use dq_queue::settings::Settings;
 use dq_queue::{Effect, Queue};
 
-/// The command.
 pub struct Create;
 
 impl Command for Create {

@@ -11,7 +11,6 @@ use crate::module_api::key::Content;
 use dq_queue::wire::unsealed;
 use dq_queue::{Effect as Decided, Queue, Refused, Stamped};
 
-/// The command.
 pub struct Effect;
 
 impl Command for Effect {

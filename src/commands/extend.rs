@@ -4,7 +4,6 @@ use super::{options, word, Access, Arg, Call, Command, Error, Event, Handler, Ke
 use dq_queue::id::Target;
 use dq_queue::Effect;
 
-/// The command.
 pub struct Extend;
 
 impl Command for Extend {
@@ -24,7 +23,6 @@ impl Command for Extend {
 }
 
 options! {
-    /// The options of `DQ.EXTEND`.
     enum ExtendOption {
         Lease => Arg::token_int(c"LEASE", c"lease-ms"),
         Checkpoint => Arg::token_string(c"CHECKPOINT", c"checkpoint"),

@@ -8,7 +8,6 @@ use dq_queue::{
     DoneMessage, Errors, Headers, Message, PastError, Phase, Queue, Reason, Recurring, Shown, State, StateKind,
 };
 
-/// The command.
 pub struct Get;
 
 impl Command for Get {

@@ -8,7 +8,6 @@ use dq_queue::Pause;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) use super::listing::parse;
 
-/// The command.
 pub struct Groups;
 
 impl Command for Groups {

@@ -8,7 +8,6 @@ use dq_queue::settings::FIELDS;
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{Pause, Queue, Totals};
 
-/// The command.
 pub struct Info;
 
 impl Command for Info {

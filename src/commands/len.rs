@@ -3,7 +3,6 @@
 use super::{options, Access, Arg, Call, Command, Error, Handler, Keys, OptionSet, Options, Row, Session};
 use dq_queue::StateKind;
 
-/// The command.
 pub struct Len;
 
 /// The states as an argument.
@@ -34,7 +33,6 @@ impl Command for Len {
 }
 
 options! {
-    /// The options of `DQ.LEN`.
     enum LenOption {
         Group => Arg::token_string(c"GROUP", c"group"),
     }

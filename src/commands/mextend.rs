@@ -6,7 +6,6 @@ use dq_queue::id::Target;
 use dq_queue::time::DurationMs;
 use dq_queue::{Deadlines, Effect, Queue};
 
-/// The command.
 pub struct MExtend;
 
 impl Command for MExtend {
@@ -26,7 +25,6 @@ impl Command for MExtend {
 }
 
 options! {
-    /// The options of `DQ.MEXTEND`.
     enum MExtendOption {
         Lease => Arg::token_int(c"LEASE", c"lease-ms"),
     }

@@ -7,7 +7,6 @@ use crate::host::waiting::delivery;
 use crate::module_api::key::Touch;
 use dq_queue::time::UnixMs;
 
-/// The command.
 pub struct MPop;
 
 impl Command for MPop {

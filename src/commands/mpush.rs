@@ -11,7 +11,6 @@ use crate::module_api::key::Content;
 use dq_queue::id::{Id, Sequence};
 use dq_queue::{Effect, Image, NewMessage, NotPushed, OnDuplicate, Pushed, Queue};
 
-/// The command.
 pub struct MPush;
 
 impl Command for MPush {
@@ -30,7 +29,6 @@ impl Command for MPush {
 }
 
 options! {
-    /// The options of `DQ.MPUSH`.
     enum MPushOption {
         Ids => Arg::token_string(c"IDS", c"id").multiple(),
         ..MessageOption,

@@ -4,7 +4,6 @@ use super::{options, word, Access, Arg, Call, Command, Error, Event, Handler, Ke
 use dq_queue::id::Target;
 use dq_queue::{Effect, Nack as Wanted, Verdict};
 
-/// The command.
 pub struct Nack;
 
 impl Command for Nack {
@@ -23,7 +22,6 @@ impl Command for Nack {
 }
 
 options! {
-    /// The options of `DQ.NACK`.
     enum NackOption {
         Delay => Arg::token_int(c"DELAY", c"ms"),
         Error => Arg::token_string(c"ERROR", c"error"),

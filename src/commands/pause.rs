@@ -39,7 +39,6 @@ impl Command for Resume {
 }
 
 options! {
-    /// The options of `DQ.PAUSE`.
     enum PauseOption {
         For => Arg::token_int(c"FOR", c"ms"),
         ..FlowOption,

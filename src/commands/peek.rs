@@ -5,7 +5,6 @@ use super::len::{state, STATES};
 use super::{options, Access, Arg, Call, Command, Error, Handler, Keys, OptionSet, Options, Row, Session};
 use dq_queue::StateKind;
 
-/// The command.
 pub struct Peek;
 
 impl Command for Peek {
@@ -24,7 +23,6 @@ impl Command for Peek {
 }
 
 options! {
-    /// The options of `DQ.PEEK`.
     enum PeekOption {
         Count => Arg::token_int(c"COUNT", c"count"),
         Group => Arg::token_string(c"GROUP", c"group"),

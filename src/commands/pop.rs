@@ -14,7 +14,6 @@ use dq_queue::id::IdBuffer;
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{Delivered, Effect, Gather, Gathered, Grant, Lease, Pop as Wanted};
 
-/// The command.
 pub struct Pop;
 
 impl Command for Pop {

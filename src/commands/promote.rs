@@ -4,7 +4,6 @@ use super::{options, Access, Arg, Call, Command, Error, Event, Handler, Keys, Op
 use dq_queue::time::UnixMs;
 use dq_queue::Effect;
 
-/// The command.
 pub struct Promote;
 
 impl Command for Promote {
@@ -25,7 +24,6 @@ impl Command for Promote {
 }
 
 options! {
-    /// The options of `DQ.PROMOTE`.
     enum PromoteOption {
         Count => Arg::token_int(c"COUNT", c"count"),
         Until => Arg::token_time(c"UNTIL", c"unix-ms"),

@@ -4,7 +4,6 @@ use super::len::{state, STATES};
 use super::{options, Access, Arg, Call, Command, Error, Event, Handler, Keys, OptionSet, Options, Row, Session};
 use dq_queue::{Effect, Spare, States, ToPurge};
 
-/// The command.
 pub struct Purge;
 
 impl Command for Purge {
@@ -23,7 +22,6 @@ impl Command for Purge {
 }
 
 options! {
-    /// The options of `DQ.PURGE`.
     enum PurgeOption {
         Count => Arg::token_int(c"COUNT", c"count"),
         Group => Arg::token_string(c"GROUP", c"group"),

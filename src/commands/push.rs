@@ -11,7 +11,6 @@ use crate::host::floor::floor;
 use crate::host::open::{change_or_make, Changed};
 use dq_queue::{Effect, HeaderBlock, NewMessage, OnDuplicate, Past, Pushed, Queue, Reason};
 
-/// The command.
 pub struct Push;
 
 impl Command for Push {
@@ -30,7 +29,6 @@ impl Command for Push {
 }
 
 options! {
-    /// The options of `DQ.PUSH`.
     enum PushOption {
         Id => Arg::token_string(c"ID", c"id"),
         ..MessageOption,

@@ -6,7 +6,6 @@ use super::{id, options, Access, Arg, Call, Command, Error, Event, Handler, Keys
 use dq_queue::id::Id;
 use dq_queue::{Due, Effect, Oldest, Which};
 
-/// The command.
 pub struct Redrive;
 
 impl Command for Redrive {
@@ -25,7 +24,6 @@ impl Command for Redrive {
 }
 
 options! {
-    /// The options of `DQ.REDRIVE`.
     enum RedriveOption {
         Count | Ids => Arg::oneof(
             c"which",

@@ -3,7 +3,6 @@
 use super::{options, word, Access, Arg, Call, Command, Death, Error, Event, Handler, Keys, Options, Row, Session};
 use dq_queue::{Effect, Verdict};
 
-/// The command.
 pub struct Release;
 
 impl Command for Release {
@@ -22,7 +21,6 @@ impl Command for Release {
 }
 
 options! {
-    /// The options of `DQ.RELEASE`.
     enum ReleaseOption {
         Count => Arg::token_int(c"COUNT", c"count"),
         NoCount => Arg::token(c"nocount", c"NOCOUNT"),

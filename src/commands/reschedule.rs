@@ -4,7 +4,6 @@ use super::options::DUE;
 use super::{id, options, word, Access, Arg, Call, Command, Error, Event, Handler, Keys, Options, Row, Session};
 use dq_queue::{Effect, Reschedule as To};
 
-/// The command.
 pub struct Reschedule;
 
 impl Command for Reschedule {
@@ -23,7 +22,6 @@ impl Command for Reschedule {
 }
 
 options! {
-    /// The options of `DQ.RESCHEDULE`.
     enum RescheduleOption {
         Delay | At => DUE,
         Priority => Arg::token_int(c"PRIORITY", c"priority"),

@@ -6,7 +6,6 @@ use super::{options, word, Access, Arg, Call, Command, Error, Handler, Keys, Opt
 use dq_queue::id::Sequence;
 use dq_queue::ScanFilter;
 
-/// The command.
 pub struct Scan;
 
 impl Command for Scan {
@@ -25,7 +24,6 @@ impl Command for Scan {
 }
 
 options! {
-    /// The options of `DQ.SCAN`.
     enum ScanOption {
         State => STATES.after(c"STATE"),
         Count => Arg::token_int(c"COUNT", c"count"),

@@ -11,7 +11,6 @@ use dq_queue::settings::Unit;
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{Effect, HeaderBlock, Queue, Schedule as Wanted, Scheduled};
 
-/// The command.
 pub struct Schedule;
 
 impl Command for Schedule {
@@ -51,7 +50,6 @@ options! {
 }
 
 options! {
-    /// The options of `DQ.SCHEDULE`.
     enum ScheduleOption {
         At => Arg::token_time(c"AT", c"unix-ms"),
         Until => Arg::token_time(c"UNTIL", c"unix-ms"),

@@ -5,7 +5,6 @@ use crate::host::waiting;
 use dq_queue::time::UnixMs;
 use dq_queue::{Histogram, Stats as Measured};
 
-/// The command.
 pub struct Stats;
 
 impl Command for Stats {
