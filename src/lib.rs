@@ -51,7 +51,6 @@ static ALLOCATOR: ServerAlloc = ServerAlloc;
 /// # Safety
 /// The server calls it once, with a context and `argc` strings that are valid during the call.
 #[no_mangle]
-#[allow(non_snake_case)]
 pub unsafe extern "C" fn RedisModule_OnLoad(
     ctx: *mut raw::RedisModuleCtx,
     _argv: *mut *mut raw::RedisModuleString,

@@ -51,7 +51,6 @@ mod ops;
 mod optional;
 pub mod order;
 mod origin;
-#[allow(clippy::module_inception, reason = "the file of the type that this module is named after")]
 mod queue;
 pub mod rate;
 mod record;

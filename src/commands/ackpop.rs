@@ -63,7 +63,6 @@ fn ackpop(call: &mut Call<'_>) -> Result<(), Error> {
 }
 
 /// Parses the arguments after the key. Also returns the timeout if the client asked to block and may be blocked.
-#[allow(clippy::type_complexity, reason = "the words are an iterator over the arguments of the call")]
 pub(super) fn parse<'a>(
     call: &mut Call<'a>,
 ) -> Result<(impl ExactSizeIterator<Item = &'a [u8]> + use<'a>, Request, Option<DurationMs>), Error> {

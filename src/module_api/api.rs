@@ -11,7 +11,7 @@ use redis_module::raw;
 macro_rules! required {
     ($($name:ident)*) => {
         /// One constant for each function in the list. `api!` refers to it, which proves that the function was checked.
-        #[allow(non_upper_case_globals, missing_docs, dead_code)]
+        #[allow(non_upper_case_globals, dead_code)]
         pub mod required {
             $(pub const $name: () = ();)*
         }

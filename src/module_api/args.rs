@@ -32,7 +32,6 @@ impl<'a> Args<'a> {
     }
 
     /// Reads the next argument. Returns `None` at the end.
-    #[allow(clippy::should_implement_trait)] // a cursor, not an iterator
     pub fn next(&mut self) -> Option<&'a [u8]> {
         self.next_name().map(Name::bytes)
     }
