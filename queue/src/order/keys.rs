@@ -1,8 +1,5 @@
 //! A sorted set: a leaf, or a tree.
 
-// Every index below comes from a search in the same vector, or is checked next to its use.
-#![allow(clippy::indexing_slicing)]
-
 use super::key::{Key, Word, Words};
 use super::node::{Leaf, LEAF_MAX};
 use super::tree::Tree;
@@ -185,7 +182,7 @@ impl<A: Word, B: Word> Keys<A, B> {
 
     /// A set of `keys`, which must be sorted and unique. O(n). The leaves are nearly full.
     pub fn from_sorted(keys: &[Key<A, B>]) -> Self {
-        debug_assert!(keys.windows(2).all(|pair| pair[0].words < pair[1].words));
+        debug_assert!(keys.is_sorted_by(|a, b| a.words < b.words));
         let words: Vec<Words> = keys.iter().map(|key| key.words).collect();
         let root = if words.len() <= LEAF_MAX {
             Root::Leaf(Leaf::from_sorted(&words))
