@@ -88,7 +88,8 @@ impl Queue {
         // messages that the effect names are brought up to `now`: the timer brings the others, in bounded steps.
         match &stamped.effect {
             Effect::Push(_, images) => {
-                if self.take_in_all(now, images) == 0 {
+                let added = images.iter().filter(|image| !self.take_in(now, image)).count();
+                if added == 0 {
                     return Ok(Applied::OnlyReplaced);
                 }
             }

@@ -365,11 +365,6 @@ impl Queue {
         Pushed::Added { image, replaced }
     }
 
-    /// Applies the push of a batch. Returns how many of the messages replaced none.
-    pub(crate) fn take_in_all(&mut self, now: UnixMs, images: &[Image<'_>]) -> usize {
-        images.iter().filter(|image| !self.take_in(now, image)).count()
-    }
-
     /// Applies a push: adds the message in place of one of the same name. Returns whether there was one.
     pub(crate) fn take_in(&mut self, now: UnixMs, image: &Image<'_>) -> bool {
         let held = image.name.and_then(|name| self.messages.find_named(name));
