@@ -13,7 +13,7 @@ use std::ffi::{c_char, c_int, CStr};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::effect_command::EFFECT_COMMAND;
+use super::origin::EFFECT_COMMAND;
 use crate::module_api::api::api;
 use crate::module_api::args::Args;
 use crate::module_api::call::CallReply;

@@ -12,8 +12,8 @@ use redis_module::native_types::RedisType;
 use redis_module::raw;
 
 use super::disposal;
-use super::effect_command::EFFECT_COMMAND;
 use super::held::Held;
+use super::origin::EFFECT_COMMAND;
 use super::waiting::awaited;
 use crate::module_api::alarms::BUG;
 use crate::module_api::api::api;

@@ -11,7 +11,6 @@ pub mod authority;
 pub mod config;
 pub mod datatype;
 pub mod disposal;
-pub mod effect_command;
 pub mod event;
 pub mod floor;
 pub mod forward;

@@ -6,6 +6,7 @@
 //! one arrives anyway, from another program or an older version, it is refused: the copy then lacks a change, which the
 //! log reports, instead of having a change that no other copy has.
 
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::listeners;
@@ -13,6 +14,8 @@ use crate::module_api::ctx::{Ctx, Flags};
 use crate::module_api::log::{log, Level};
 use crate::module_api::register::Wall;
 
+/// The name of the command that carries an effect. It is short because it is written with each effect.
+pub const EFFECT_COMMAND: &CStr = c"DQ.E";
 /// The number of commands that were refused so far.
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 

@@ -8,10 +8,10 @@
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 
-use super::effect_command::EFFECT_COMMAND;
 use super::event::Event;
 use super::floor::raise_floor;
 use super::held::Held;
+use super::origin::EFFECT_COMMAND;
 use super::session::Session;
 use super::{listeners, waiting};
 use crate::module_api::call::Word;
