@@ -1,9 +1,6 @@
 //! `dq`: the delay queue as a native data type of Redis and Valkey.
 //!
-//! The core is the crate [`dq_queue`]: a pure state machine that reads no clock and knows no server. `module_api` wraps
-//! the server's module API and knows nothing about queues. `schedule` decides when to look at which key, `host` holds
-//! queues in a server, and `commands` has a file for each command. Each room uses only those named before it. This file
-//! is the entry point that the server calls when it loads the module. ARCHITECTURE.md has the map.
+//! This file is the entry point that the server calls when it loads the module. ARCHITECTURE.md has the map.
 
 // Crate-visible for the test module in tests/next, which has this file as a module.
 pub(crate) mod commands;

@@ -11,17 +11,6 @@
 //! [`Queue::advance`] brings it up to a time. Changes that time alone makes to the view are never replicated. Decisions
 //! of clients are replicated, as an [`Effect`] with absolute times and explicit sequences, and [`Queue::apply`] is the
 //! only way in which an effect is applied, whether it comes from a master, from the AOF or from another slot.
-//!
-//! # The modules
-//! [`time`], [`id`], `spans`, [`backoff`], [`rate`] and [`settings`] define the basic types; `record` describes one
-//! message, [`Headers`] what a producer says about it, and `recurring` what a recurring message has besides it;
-//! [`rule`] and [`cron`] say when that is due. `messages` holds the messages of a queue, in a `store` of segments;
-//! `groups` knows which of them belong together; `consumers` knows the names under which they were delivered; `done`
-//! keeps what is left of those that were completed, and `known` the ids of those that are gone; `view` keeps the order
-//! in which each message stands, on top of [`order`], `waiting` and `delivery_starts`; `gate` says how many messages
-//! may be delivered now, and [`forward`] where the server itself takes them; `counters` and `stats` count what happens.
-//! `queue` combines these parts, and `ops` has a file for each family of operations. `effect` defines what is
-//! replicated, `apply` applies it, and [`wire`] defines its bytes.
 
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,6 @@
 //! The host: everything that holds queues in a server. This is the value of a key and its callbacks, the path of a
 //! change out of a queue, the blocked clients, the module's settings and sums, and what the server reports about
 //! replicas, slot imports and databases.
-//!
-//! Every change takes the same path: a command asks the queue, and [`write`](mod@write) replicates the effect, re-arms
-//! the timer, wakes blocked clients and publishes the keyspace event. [`advance`] does the same for what time changes.
 
 pub mod admission;
 pub mod advance;
