@@ -2,7 +2,10 @@
 
 use serde_json::value::RawValue;
 
-/// `None` if the text is no object and no array.
+/// What is nested deeper is not laid out: its lines would be mostly blank, and many times as long as the text.
+const DEEPEST: usize = 30;
+
+/// `None` if the text is no object and no array, or nested too deep.
 pub fn indented(text: &str) -> Option<String> {
     let text = text.trim();
     if !text.starts_with(['{', '[']) || serde_json::from_str::<&RawValue>(text).is_err() {
@@ -21,6 +24,9 @@ pub fn indented(text: &str) -> Option<String> {
             '{' | '[' => {
                 out.push(c);
                 depth += 1;
+                if depth > DEEPEST {
+                    return None;
+                }
                 line(&mut out, depth);
             }
             '}' | ']' => {
@@ -48,7 +54,7 @@ pub fn indented(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::indented;
+    use super::{indented, DEEPEST};
 
     #[test]
     fn each_value_has_its_line_and_stays_as_it_is() {
@@ -70,5 +76,7 @@ mod tests {
         for other in ["", "12", "\"text\"", "{", "[1] x", "{a:1}"] {
             assert_eq!(indented(other), None, "{other}");
         }
+        let nested = |depth: usize| indented(&("[".repeat(depth) + &"]".repeat(depth)));
+        assert!(nested(DEEPEST).is_some() && nested(DEEPEST + 1).is_none());
     }
 }
