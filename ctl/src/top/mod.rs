@@ -24,6 +24,7 @@ use reader::{Ask, Reader, Update};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::{self, IsTerminal};
+use std::process;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::sync::Arc;
 use std::thread;
@@ -34,6 +35,8 @@ use terminal::Terminal;
 const TURN: Duration = Duration::from_millis(50);
 /// How often ages on the screen are redrawn.
 const REDRAW: Duration = Duration::from_secs(1);
+/// How long the terminal may take to be given back after a signal.
+const WAIT: Duration = Duration::from_millis(200);
 
 pub fn top(client: &Client, args: TopArgs) -> Result<Outcome, Failure> {
     // A wrong address and a server without the module are errors, before a screen is shown.
@@ -49,26 +52,33 @@ pub fn top(client: &Client, args: TopArgs) -> Result<Outcome, Failure> {
     let (updates, news) = mpsc::channel();
     let reader = Reader { client: client.clone(), board: Arc::clone(&board), every: args.every, updates };
     thread::Builder::new().name("dq-reader".to_owned()).spawn(move || reader.run(&asked))?;
-    run(terminal, signals, App::new(board, server, args.every), &asks, &news)
+    thread::Builder::new().name("dq-terminal".to_owned()).spawn(move || watch(signals))?;
+    run(terminal, App::new(board, server, args.every), &asks, &news)
 }
 
-/// Why the screen ends by itself: a signal, or the terminal has gone, from which keys would be read for ever.
-fn end(signals: &mut Signals) -> Option<&'static str> {
-    match signals.pending().next() {
-        Some(SIGTERM) => Some("it got SIGTERM"),
-        Some(SIGINT) => Some("it got SIGINT"),
-        Some(_) => Some("it got SIGHUP"),
-        None => (!io::stdin().is_terminal()).then_some("its terminal has gone"),
-    }
+/// Ends the process on a signal, or if its terminal has gone, from which `event::poll` reads for ever.
+fn watch(mut signals: Signals) {
+    let why = loop {
+        thread::sleep(TURN);
+        match signals.pending().next() {
+            Some(SIGTERM) => break "it got SIGTERM",
+            Some(SIGINT) => break "it got SIGINT",
+            Some(_) => break "it got SIGHUP",
+            None if !io::stdin().is_terminal() => break "its terminal has gone",
+            None => {}
+        }
+    };
+    // A terminal that takes no output must not keep the process alive.
+    thread::spawn(move || {
+        let _nothing_more_is_drawn = terminal::give_back();
+        say!("dqctl: top has ended: {why}");
+        process::exit(0)
+    });
+    thread::sleep(WAIT);
+    process::exit(0);
 }
 
-fn run(
-    mut terminal: Terminal,
-    mut signals: Signals,
-    mut app: App,
-    asks: &Sender<Ask>,
-    news: &Receiver<Update>,
-) -> Result<Outcome, Failure> {
+fn run(mut terminal: Terminal, mut app: App, asks: &Sender<Ask>, news: &Receiver<Update>) -> Result<Outcome, Failure> {
     let gone = || Failure::failed("the thread that reads the server has ended");
     let (mut wanted, mut drawn, mut has_changed) = (None, Instant::now(), true);
     loop {
@@ -89,11 +99,6 @@ fn run(
                 asks.send(Ask::Show(now.clone().unwrap_or_default())).map_err(|_| gone())?;
                 wanted = now;
             }
-        }
-        if let Some(why) = end(&mut signals) {
-            drop(terminal);
-            say!("dqctl: top has ended: {why}");
-            return Ok(Outcome::Done);
         }
         if event::poll(TURN)? {
             has_changed = true;

@@ -3,7 +3,7 @@
 use crate::output::{paint, Line};
 use crate::server::Failure;
 use crossterm::{cursor, queue, terminal};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, StdoutLock, Write};
 use std::panic;
 
 /// The terminal while `top` uses it. Dropping this restores it.
@@ -23,7 +23,7 @@ impl Terminal {
         }
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            give_back();
+            drop(give_back());
             before(info);
         }));
         terminal::enable_raw_mode()?;
@@ -71,15 +71,16 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        give_back();
+        drop(give_back());
     }
 }
 
-/// Restores the terminal. Doing that twice is harmless.
-pub fn give_back() {
+/// Restores the terminal. Doing that twice is harmless. Nothing is written to it while what this returns is held.
+pub fn give_back() -> StdoutLock<'static> {
     // First, since a terminal that takes no output would not let the writes end.
     let _ = terminal::disable_raw_mode();
     let mut out = io::stdout().lock();
     let _ = queue!(out, terminal::EnableLineWrap, cursor::Show, terminal::LeaveAlternateScreen);
     let _ = out.flush();
+    out
 }

@@ -117,6 +117,12 @@ impl Top {
         std::fs::read_to_string(self.dir.join(name)).unwrap_or_default()
     }
 
+    fn is_alive(&self) -> bool {
+        // That of a process that nobody has waited for is empty.
+        let line = std::fs::read_to_string(format!("/proc/{}/cmdline", self.read("pid").trim())).unwrap_or_default();
+        line.contains("dqctl")
+    }
+
     /// Waits for the end. Returns the exit code.
     #[track_caller]
     fn ended(&mut self) -> String {
@@ -134,9 +140,8 @@ impl Top {
 
 impl Drop for Top {
     fn drop(&mut self) {
-        let pid = self.read("pid");
-        if matches!(self.child.try_wait(), Ok(None)) && !pid.is_empty() {
-            let _ = Command::new("kill").args(["-9", pid.trim()]).stderr(Stdio::null()).status();
+        if self.is_alive() {
+            let _ = Command::new("kill").args(["-9", self.read("pid").trim()]).stderr(Stdio::null()).status();
         }
         let _ = self.child.kill();
         let _ = self.child.wait();

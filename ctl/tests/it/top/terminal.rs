@@ -23,6 +23,18 @@ fn the_terminal_is_given_back() {
 }
 
 #[test]
+fn it_ends_when_its_terminal_has_gone() {
+    let server = Server::start();
+    // In a session of its own it gets no SIGHUP.
+    for prefix in ["", "setsid"] {
+        let mut top = Top::with(&server, (80, 24), prefix);
+        assert!(top.is_alive());
+        top.child.kill().unwrap();
+        eventually("its process has ended", || !top.is_alive());
+    }
+}
+
+#[test]
 fn the_screen_follows_the_size_of_the_terminal() {
     let server = Server::start();
     ok(&server, &["push", "q", "x"]);
