@@ -38,7 +38,7 @@ impl Asked {
         let definition = definitions.find_subcommand(&name).cloned();
         let definition =
             definition.ok_or_else(|| Failure::usage(format!("there is no act {name}: give the name of a command")))?;
-        values.retain(|_, value| !value.is_null());
+        values.retain(|_, value| !value.is_null() && *value != json!([]));
         Ok(Asked { name, definition, values, most })
     }
 

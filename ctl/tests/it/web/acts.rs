@@ -48,6 +48,36 @@ fn a_question_names_the_number_that_is_then_changed() {
 }
 
 #[test]
+fn the_page_offers_acts_on_all_messages_of_a_list() {
+    for (tab, words, filter) in [
+        ("dead", "Redrive", ""),
+        ("dead", "Delete", ""),
+        ("dead", "Delete", "&text=timeout&older=0s"),
+        ("delayed", "Run now", ""),
+        ("delayed", "Bury", "&field=id&text=later"),
+        ("delayed", "Cancel", ""),
+        ("done", "Forget", ""),
+    ] {
+        let server = queue();
+        ok(&server, &["push", "q", "x", "--id", "d", "--retain", "1h"]);
+        server.ask(&["DQ.POP", "q"]);
+        ok(&server, &["complete", "q", "d"]);
+        let web = Web::writing(&server);
+        let page = web.view(&format!("queue?queue=q&tab={tab}{filter}"));
+        let button = page.split("<button").find(|button| button.contains(&format!(">{words} all…")));
+        let act = button.and_then(|button| button.split("data-act=\"").nth(1)).expect("a button").split('"').next();
+        let mut act: Json = serde_json::from_str(&act.unwrap().replace("&quot;", "\"")).unwrap();
+        let before: i64 = server.text(&["DQ.LEN", "q", tab]).parse().unwrap();
+        let number = if filter.contains("timeout") { 2 } else { before };
+        let asked = web.ask(act.clone());
+        assert_eq!(asked["number"], number, "{tab}: {words}: {asked}");
+        act["most"] = asked["most"].clone();
+        assert_eq!(web.act(act)["number"], number, "{tab}: {words}");
+        assert_eq!(server.text(&["DQ.LEN", "q", tab]), (before - number).to_string(), "{tab}: {words}");
+    }
+}
+
+#[test]
 fn acts_of_one_queue_or_message_do_what_their_commands_do() {
     let server = queue();
     let web = Web::writing(&server);
