@@ -84,13 +84,13 @@ pub fn object(info: &Fields, conditions: &[(Condition, Level)]) -> Map<String, J
 }
 
 pub fn stats(client: &Client, queue: &QueueName, output: &Output) -> Result<Outcome, Failure> {
-    reply::existing(client, queue)?;
-    let Some(stats) = client.queue::<Raw>(queue).stats()? else { return Ok(Outcome::Nothing) };
+    let none = || Failure::nothing(reply::no_such_queue(queue));
     if output.json {
         let reply = client.call(cmd("DQ.STATS").arg(queue.as_bytes()), Resend::Harmless)?;
-        output.object(&Fields::read(reply)?.unwrap_or_default().json())?;
+        output.object(&Fields::read(reply)?.ok_or_else(none)?.json())?;
         return Ok(Outcome::Done);
     }
+    let stats = client.queue::<Raw>(queue).stats()?.ok_or_else(none)?;
     let mut pairs = Vec::new();
     for (name, times) in [("lateness", &stats.lateness), ("runtime", &stats.runtime)] {
         pairs.push((format!("{name}-count"), times.count().to_string()));

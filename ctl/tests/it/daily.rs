@@ -212,6 +212,21 @@ fn ls_finds_queues_and_nothing_else() {
 }
 
 #[test]
+fn stats_need_their_own_right_alone() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x"]);
+    server.ask(&["ACL", "SETUSER", "ann", "on", ">pw", "~*", "+dq.stats"]);
+    let url = server.url().replace("redis://", "redis://ann:pw@");
+    for (queue, code, said) in [("q", 0, ""), ("none", 1, "dqctl: there is no queue none; dqctl ls lists the queues\n")]
+    {
+        for options in [&[][..], &["--json"]] {
+            let ran = dqctl(&server, &[&["-u", &url, "stats", queue], options].concat());
+            assert_eq!((ran.code, ran.err.as_str(), ran.out.contains("waiting-clients")), (code, said, code == 0));
+        }
+    }
+}
+
+#[test]
 fn json_has_the_keys_of_the_server_in_both_protocols() {
     let server = Server::start();
     ok(&server, &["push", "q", "x", "--id", "m"]);
