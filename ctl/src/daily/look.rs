@@ -4,7 +4,7 @@ use crate::acts::no_such_id;
 use crate::board::{each_page, error_of, message, names, scan, Among, Filter};
 use crate::cli::{FindArgs, GetArgs, PeekArgs};
 use crate::output::Column::{Id, Name, Number, Text, Word};
-use crate::output::{Column, Output};
+use crate::output::{Column, Output, Table};
 use crate::server::{reply, Failure, Fields, Outcome};
 use crate::text::{now_ms, put, shown, MessageId, QueueName};
 use dq_client::{blocking::Client, cmd, Error, Resend, State};
@@ -116,7 +116,14 @@ pub fn selected(
 pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome, Failure> {
     let id = args.id.as_ref().map(MessageId::id);
     let filter = args.select.filter(Among::default(), None);
-    let mut all_found: Vec<(Vec<u8>, Fields)> = Vec::new();
+    let row = |queue: &[u8], message: &Fields| {
+        let [due, died] = ["due", "died"].map(|name| output.instant(message.int(name)));
+        let due = if died.is_empty() || !output.is_for_people { due } else { String::new() };
+        let [id, state, attempt, payload] =
+            ["id", "state", "attempt", "payload"].map(|name| message::field(message, name, output));
+        vec![shown(queue), id, state, due, died, attempt, payload, error_of(message)]
+    };
+    let (mut rows, mut has_found) = (Vec::new(), false);
     let (queues, mut unread) = names::find_reachable(client, args.pattern.as_deref())?;
     for queue in queues {
         let found = match &id {
@@ -124,38 +131,39 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
             Some(id) => all(client, &queue, |message| message.bytes("id").starts_with(id.as_bytes())),
             None => all(client, &queue, |message| filter.selects(message, now_ms())),
         };
-        match found {
-            Err(failure) if failure.is_denied() => unread = Some(failure),
-            found => all_found.extend(found?.into_iter().map(|message| (queue.clone(), message))),
+        let found = match found {
+            Err(failure) if failure.is_denied() => {
+                unread = Some(failure);
+                continue;
+            }
+            found => found?,
+        };
+        has_found |= !found.is_empty();
+        if !output.json {
+            rows.extend(found.iter().map(|message| row(&queue, message)));
+            continue;
+        }
+        // As it is found, since other queues may take long, or fail.
+        for mut object in found.iter().map(Fields::json) {
+            put(&mut object, "queue", &queue);
+            output.object(&object)?;
         }
     }
     match unread {
         // It may be where nobody could look.
-        Some(failure) if all_found.is_empty() => return Err(failure),
+        Some(failure) if !has_found => return Err(failure),
         Some(failure) => say!("dqctl: not all queues could be read: {failure}"),
         None => {}
     }
     match id {
-        _ if !all_found.is_empty() => {}
+        _ if has_found => {}
         Some(id) => say!("dqctl: no queue has a message {id}"),
         None => say!("dqctl: no queue has a message{filter}"),
     }
-    let object = |(queue, message): &(Vec<u8>, Fields)| {
-        let mut object = message.json();
-        put(&mut object, "queue", queue);
-        object
-    };
-    let row = |(queue, message): &(Vec<u8>, Fields)| {
-        let [due, died] = ["due", "died"].map(|name| output.instant(message.int(name)));
-        let due = if died.is_empty() || !output.is_for_people { due } else { String::new() };
-        let [id, state, attempt, payload] =
-            ["id", "state", "attempt", "payload"].map(|name| message::field(message, name, output));
-        vec![shown(queue), id, state, due, died, attempt, payload, error_of(message)]
-    };
-    if !all_found.is_empty() {
-        output.list(FOUND, &all_found, object, row)?;
+    if !rows.is_empty() {
+        output.table(&Table::plain(FOUND, rows.into_iter()))?;
     }
-    Ok(Outcome::found(!all_found.is_empty()))
+    Ok(Outcome::found(has_found))
 }
 
 fn of_id(client: &Client, queue: &[u8], id: &[u8]) -> Result<Vec<Fields>, Failure> {

@@ -1,7 +1,10 @@
 //! What a person sees of messages: who holds them, where they are, and what is in them.
 
-use crate::dqctl::{dqctl, json, ok};
+use crate::dqctl::{command, dqctl, json, ok, with_input};
 use crate::support::Server;
+use serde_json::Value as Json;
+use std::io::Read;
+use std::process::Stdio;
 
 #[test]
 fn consumers_of_all_queues_are_listed_from_the_oldest_delivery_on() {
@@ -42,6 +45,25 @@ fn a_message_is_found_in_whichever_queue_it_is() {
     assert_eq!(json(&server, &["find", "order-7", "--match", "mail"])[0]["queue"], "mail");
     let none = dqctl(&server, &["find", "order-8"]);
     assert!(none.code == 1 && none.err.contains("no queue has a message order-8"), "{none:?}");
+}
+
+#[test]
+fn what_is_found_as_json_is_printed_before_the_next_queue_is_read() {
+    let mut server = Server::start();
+    // More than fits into a pipe that nobody reads.
+    with_input(&server, &["push", "a", "-", "--id", "m"], "x".repeat(500_000).as_bytes());
+    ok(&server, &["push", "b", "x", "--id", "m"]);
+    let mut find = command(&server, &["find", "m", "--prefix", "--json"]);
+    let mut find = find.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut found = vec![0];
+    let out = find.stdout.as_mut().unwrap();
+    out.read_exact(&mut found).unwrap();
+    server.kill();
+    out.read_to_end(&mut found).unwrap();
+    let found: Vec<Json> =
+        found.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    assert!(found.len() == 1 && found[0]["queue"] == "a", "{} lines", found.len());
+    assert_eq!(find.wait().unwrap().code(), Some(3));
 }
 
 #[test]
