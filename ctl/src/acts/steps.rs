@@ -178,10 +178,17 @@ impl Steps<'_> {
         }
         let command = |id| self.act.command(self.name, Part::Ids(std::slice::from_ref(id)));
         let commands: Vec<Cmd> = ids.iter().map(command).collect();
+        let mut failed = Ok(());
         for (id, answer) in ids.iter().zip(self.client.batch(&commands)) {
-            self.total += self.count(id, answer)?;
+            // Those after one that has failed were executed as well.
+            if failed.is_ok() || answer.is_ok() {
+                match self.count(id, answer) {
+                    Ok(number) => self.total += number,
+                    Err(failure) => failed = failed.and(Err(failure)),
+                }
+            }
         }
-        Ok(())
+        failed
     }
 
     /// Those of some messages that the filter still selects: an id may be that of another message by now.

@@ -185,13 +185,14 @@ impl Failure {
         Failure { text: format!("{what}: {}", self.text), ..self }
     }
 
-    /// The same failure, after so many messages were changed. `verb` says how, such as `redriven`.
+    /// The same failure, after so many messages were changed, or more if answers were lost. `verb` says how, such as `redriven`.
     #[must_use]
     pub fn after_change(self, number: u64, verb: &str) -> Failure {
         let was = if number == 1 { "was" } else { "were" };
+        let least = if matches!(self.cause, Some(Error::Lost(_))) { "at least " } else { "" };
         match number {
             0 => self,
-            _ => Failure { text: format!("{} {was} {verb}, then: {}", messages(number), self.text), ..self },
+            _ => Failure { text: format!("{least}{} {was} {verb}, then: {}", messages(number), self.text), ..self },
         }
     }
 
@@ -279,5 +280,17 @@ impl From<io::Error> for Failure {
             io::ErrorKind::BrokenPipe => Failure::new("", 0),
             _ => Failure::failed(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Error, Failure};
+
+    #[test]
+    fn more_may_be_changed_than_was_answered() {
+        let after = |error: Error| Failure::from(error).after_change(3, "buried").to_string();
+        assert!(after(Error::Lost("reset".to_owned())).starts_with("at least 3 messages were buried, then: "));
+        assert!(after(Error::NoPermission("NOPERM".to_owned())).starts_with("3 messages were buried, then: "));
     }
 }

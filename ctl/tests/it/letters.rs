@@ -93,9 +93,14 @@ fn a_letter_stays_while_a_consumer_has_it_or_its_id_is_in_use() {
 #[test]
 fn a_letter_that_is_refused_stays_and_it_is_said_how_many_went_before() {
     let server = with_letters(&["a", "b", "c"]);
+    // Letters of another queue, of which some are read after the one that is refused.
+    ok(&server, &["create", "bills", "--deadforward", "QUEUE letters"]);
+    let ids: Vec<String> = (0..20).map(|number| format!("bill-{number}")).collect();
+    ids.iter().for_each(|id| die(&server, "bills", id));
+    eventually("all are moved", || server.text(&["DQ.LEN", "letters"]) == "23");
     ok(&server, &["alter", "orders", "--maxlen", "2"]);
     let ran = dqctl(&server, &["redrive", "letters", "--letters"]);
-    assert!(ran.code != 0 && ran.err.starts_with("dqctl: 2 messages were redriven, then: "), "{ran:?}");
+    assert!(ran.code != 0 && ran.err.starts_with("dqctl: 22 messages were redriven, then: "), "{ran:?}");
     assert!(ran.err.contains("was not sent back to orders") && ran.err.contains("dqctl alter orders"), "{ran:?}");
     assert_eq!((server.text(&["DQ.LEN", "letters"]), server.text(&["DQ.LEN", "orders"])), ("1".into(), "2".into()));
 }
