@@ -1,7 +1,7 @@
 //! Whether ready messages are taken: nobody does, consumers hang or are too few, or a limit or a group holds them back.
 
 use super::finding::Severity;
-use super::queue::{one, Looked, Queue};
+use super::looked::{one, Looked, Queue};
 use crate::board::{groups::Why, Condition, Held, Level, POLLED};
 use crate::server::Failure;
 use crate::text::{exact, millis, now_ms, span};

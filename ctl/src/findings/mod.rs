@@ -5,7 +5,7 @@
 mod delivery;
 mod finding;
 mod info;
-mod queue;
+mod looked;
 mod queues;
 mod servers;
 
@@ -17,7 +17,7 @@ use dq_client::{blocking::Client, Address, Error};
 use finding::Findings;
 pub use finding::{Finding, Found, Severity, Subject};
 use info::ServerInfo;
-use queue::Queue;
+use looked::Queue;
 use std::cell::OnceCell;
 
 /// What is found with the default limits, the most important first.

@@ -2,7 +2,7 @@
 
 use super::delivery;
 use super::finding::{Findings, Severity, Subject};
-use super::queue::{one, Looked, Queue};
+use super::looked::{one, Looked, Queue};
 use crate::board::{frequent_cause, moves_dead, target, target_in_words, Condition, Level, Status};
 use crate::server::{quoted, reply, Failure};
 use crate::text::{exact, millis, now_ms, shown, span};
