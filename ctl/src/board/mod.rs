@@ -103,6 +103,8 @@ pub struct About {
     pub is_read: bool,
     /// Why the queues of some servers of a cluster are missing or out of date.
     pub missing: Option<String>,
+    /// How many there are, if that is too many for a board.
+    pub unlisted: Option<String>,
     /// Why some queues cannot be read, if the user may not.
     pub denied: Option<String>,
     /// Why nothing can be read, and when something was read last, in Unix ms.
@@ -214,6 +216,8 @@ impl Board {
         let (names, missing) = names::find_reachable(&self.client, self.pattern.as_deref())?;
         let mut state = self.lock();
         let state = &mut *state;
+        state.about.unlisted = (names.len() > QUEUES)
+            .then(|| format!("only {QUEUES} of {} queues are read: a pattern selects fewer", names.len()));
         let names: HashSet<&Vec<u8>> = names.iter().take(QUEUES).collect();
         state.rows.retain(|name, row| {
             let is_found = names.contains(name);

@@ -19,7 +19,7 @@ pub fn ls(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Fa
     let about = board.about();
     let denied = about.denied.map(|why| format!("{NOT_ALL}: {why}"));
     // Why some queues are not among those that are listed, or could not be read.
-    let missing = about.missing.or(denied).map(Failure::failed);
+    let missing = about.missing.or(about.unlisted).or(denied).map(Failure::failed);
     board.rows(|rows| print(rows, missing.is_some(), args, output))?;
     missing.map_or(Ok(Outcome::Done), Err)
 }

@@ -84,7 +84,12 @@ fn look_at_queues(client: &Client, args: &DoctorArgs, findings: &mut Findings) -
         let rows = board.rows(Rows::clone);
         let mut all = rows.iter().map(|(name, row)| Queue { client, name, row, limits: args, held: OnceCell::new() });
         all.try_for_each(|queue| queues::check(&queue, findings))?;
-        board.about().missing.map_or(Ok(rows.len()), |missing| Err(Failure::failed(missing)))
+        let about = board.about();
+        if let Some(why) = about.unlisted {
+            let found = Found::new(Severity::NotChecked, "the other queues", &why, "look at them with --match PATTERN");
+            findings.add(&Subject::All, "queues", found, Trouble::default());
+        }
+        about.missing.map_or(Ok(rows.len()), |missing| Err(Failure::failed(missing)))
     });
     match looked {
         Err(failure) if failure.is_denied() => findings.not_checked(&Subject::All, "queues", "+scan"),

@@ -58,7 +58,7 @@ fn foot(app: &mut App, about: &About, width: usize) -> Vec<Line> {
         lines.extend(paragraph(Style::Bad, text, width));
     } else {
         let denied = about.denied.as_ref().map(|why| format!("Not all queues could be read: {why}"));
-        let missing = about.missing.iter().chain(&denied);
+        let missing = about.missing.iter().chain(&about.unlisted).chain(&denied);
         lines.extend(missing.flat_map(|why| paragraph(Style::Bad, &visible(why), width)));
     }
     if app.is_typing {

@@ -134,7 +134,7 @@ fn list(app: &App, params: &Params, known: &About, is_lost: bool) -> Result<Mark
                 @if !known.is_read { ", sorting…" }
             }
         }
-        @for failed in known.missing.iter().chain(&known.denied) { p.alarm { (failed) } }
+        @for failed in known.missing.iter().chain(&known.unlisted).chain(&known.denied) { p.alarm { (failed) } }
         @if is_empty {
             div.empty { h2 { "There is no queue yet" } p { "The first push creates one:" } pre { "dqctl push mail '{\"to\":\"ann\"}' --in 15m" } }
         } @else {
