@@ -98,7 +98,6 @@ impl History {
         let before = self.samples.iter().rev().find(|sample| sample.at <= last.at - RATE_OVER);
         let first = before.or(self.samples.front()).filter(|first| first.at <= last.at - RATE_LEAST)?;
         let per_second = (total(&last) - total(first)) * 100_000 / (last.at - first.at);
-        #[allow(clippy::cast_precision_loss, reason = "a rate is shown with two digits after the point")]
         let rate = per_second as f64 / 100.0;
         (rate >= 0.0).then_some(rate)
     }

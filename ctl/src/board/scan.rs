@@ -81,9 +81,8 @@ struct Size {
 
 impl Size {
     fn of(info: &Fields) -> Size {
-        let number = |name| info.int(name).and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
-        let messages = ["delayed", "ready", "inflight", "dead"].into_iter().map(number).sum::<u64>().max(1);
-        Size { messages, bytes: number("payload-bytes") }
+        let messages: u64 = ["delayed", "ready", "inflight", "dead"].map(|state| info.number(state)).iter().sum();
+        Size { messages: messages.max(1), bytes: info.number("payload-bytes") }
     }
 
     /// Recent messages have more weight than earlier ones.

@@ -70,12 +70,11 @@ fn cell(column: &str, row: &Row) -> Cell {
 
 /// How many queues there are, and how many of them are in trouble; nothing of a single one.
 pub fn summary<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> String {
-    let number = |number: usize| separated(number);
     let all = rows.clone().count();
-    let mut parts = vec![format!("{} queues", number(all))];
+    let mut parts = vec![format!("{} queues", separated(all))];
     for (level, words) in [(Level::Bad, "in trouble"), (Level::Warning, "to look at")] {
         let count = rows.clone().filter(|row| row.level() == Some(level)).count();
-        parts.extend((count > 0).then(|| format!("{} {words}", number(count))));
+        parts.extend((count > 0).then(|| format!("{} {words}", separated(count))));
     }
     if all > 1 {
         parts.join(", ")

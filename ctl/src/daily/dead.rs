@@ -23,7 +23,29 @@ pub fn dead(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
     if args.by_error {
         return by_error(client, args, output);
     }
-    newest(client, args, output)
+    // The messages that died last.
+    let (filter, most) = (args.filter(), args.most(output));
+    let (messages, number) = if filter.has_conditions() {
+        selected(client, &args.queue, &filter, most, |_| true)?.unwrap_or_default()
+    } else {
+        let messages = first(client, &args.queue, State::Dead, most, None)?;
+        // A user may be allowed only to read the messages.
+        let info = reply::info(client, args.queue.as_bytes()).ok().flatten().unwrap_or_default();
+        let number = usize::try_from(info.number("dead")).unwrap_or(0);
+        (messages, number)
+    };
+    if messages.is_empty() {
+        let of_several = "; --by-error counts those of several queues";
+        let more = if args.queue.as_bytes().contains(&b'*') { of_several } else { "" };
+        let info = reply::info(client, args.queue.as_bytes())?
+            .ok_or_else(|| Failure::nothing(reply::no_such_queue(&args.queue) + more))?;
+        where_the_dead_are(&args.queue, &info).iter().for_each(tell);
+    }
+    message::list(&messages, Some(State::Dead), output)?;
+    if number > messages.len() {
+        left_out(args, &format!("{} more: -n {number} shows all", number - messages.len()), output)?;
+    }
+    Ok(Outcome::Done)
 }
 
 /// The errors, the most frequent first.
@@ -32,7 +54,8 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
     if all.add(client, typed.as_bytes(), &filter)? {
         let causes = all.sorted();
         if causes.is_empty() {
-            say_where(client, args)?;
+            let info = reply::info(client, typed.as_bytes())?;
+            info.and_then(|info| where_the_dead_are(typed, &info)).iter().for_each(tell);
         }
         print_causes(&causes, false, args, output)?;
         return Ok(Outcome::Done);
@@ -87,46 +110,12 @@ fn in_words(queues: &BTreeMap<String, u64>) -> String {
     named.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
 }
 
-/// The messages that died last.
-fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, Failure> {
-    let (filter, most) = (args.filter(), args.most(output));
-    let (messages, number) = if filter.has_conditions() {
-        selected(client, &args.queue, &filter, most, |_| true)?.unwrap_or_default()
-    } else {
-        let messages = first(client, &args.queue, State::Dead, most, None)?;
-        // A user may be allowed only to read the messages.
-        let info = reply::info(client, args.queue.as_bytes()).ok().flatten().unwrap_or_default();
-        let number = usize::try_from(info.number("dead")).unwrap_or(0);
-        (messages, number)
-    };
-    if messages.is_empty() {
-        let of_several = "; --by-error counts those of several queues";
-        let more = if args.queue.as_bytes().contains(&b'*') { of_several } else { "" };
-        reply::info(client, args.queue.as_bytes())?
-            .ok_or_else(|| Failure::nothing(reply::no_such_queue(&args.queue) + more))?;
-        say_where(client, args)?;
-    }
-    message::list(&messages, Some(State::Dead), output)?;
-    if number > messages.len() {
-        left_out(args, &format!("{} more: -n {number} shows all", number - messages.len()), output)?;
-    }
-    Ok(Outcome::Done)
-}
-
 /// Says what a list leaves out; in a pipe only if nobody asked for so few.
 fn left_out(args: &DeadArgs, text: &str, output: &Output) -> Result<(), Failure> {
     if output.is_for_people && !output.json {
         output.line(text)?;
     } else if args.count.is_none() {
         tell(text);
-    }
-    Ok(())
-}
-
-/// Says on standard error where the dead messages of a queue are that has none.
-fn say_where(client: &Client, args: &DeadArgs) -> Result<(), Failure> {
-    if let Some(info) = reply::info(client, args.queue.as_bytes())? {
-        where_the_dead_are(&args.queue, &info).iter().for_each(tell);
     }
     Ok(())
 }

@@ -149,16 +149,13 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
             output.object(&object)?;
         }
     }
-    match unread {
+    match (unread, id) {
         // It may be where nobody could look.
-        Some(failure) if !has_found => return Err(failure),
-        Some(failure) => say!("dqctl: not all queues could be read: {failure}"),
-        None => {}
-    }
-    match id {
-        _ if has_found => {}
-        Some(id) => say!("dqctl: no queue has a message {id}"),
-        None => say!("dqctl: no queue has a message{filter}"),
+        (Some(failure), _) if !has_found => return Err(failure),
+        (Some(failure), _) => say!("dqctl: not all queues could be read: {failure}"),
+        (None, _) if has_found => {}
+        (None, Some(id)) => say!("dqctl: no queue has a message {id}"),
+        (None, None) => say!("dqctl: no queue has a message{filter}"),
     }
     if !rows.is_empty() {
         output.table(&Table::plain(FOUND, rows.into_iter()))?;

@@ -189,7 +189,6 @@ fn histogram(text: &mut Text, metric: Metric, queue: &str, histogram: &Histogram
     text.line(metric, &format!("{name}_count"), &labels, number(histogram.count()));
 }
 
-#[allow(clippy::cast_precision_loss, reason = "Prometheus has floating point numbers only")]
 fn number(count: impl TryInto<i64>) -> f64 {
     count.try_into().unwrap_or(i64::MAX) as f64
 }

@@ -24,7 +24,6 @@ pub fn messages(number: u64) -> String {
 }
 
 /// A size as a person reads it: `12 bytes`, `1.5 MiB`. It is rounded as on the page.
-#[allow(clippy::cast_precision_loss, reason = "a size is shown with one digit after the point")]
 pub fn bytes(number: i64) -> String {
     for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] {
         let size = 1_i64 << shift;

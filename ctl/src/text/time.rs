@@ -28,7 +28,6 @@ pub fn parse_span(text: &str) -> Result<Duration, String> {
         let (unit, after) = after.split_at(letters);
         let number: f64 = number.parse().map_err(|_| EXAMPLES)?;
         let (_, ms) = UNITS.iter().find(|(name, _)| *name == unit).ok_or(EXAMPLES)?;
-        #[allow(clippy::cast_precision_loss, reason = "the units are small numbers")]
         let unit_ms = *ms as f64;
         total += number * unit_ms;
         rest = after.trim_start();
@@ -36,7 +35,6 @@ pub fn parse_span(text: &str) -> Result<Duration, String> {
     if total > LONGEST {
         return Err("a time is at most 139 years".to_owned());
     }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is positive and below 2^63")]
     Ok(Duration::from_millis(total.round() as u64))
 }
 

@@ -23,6 +23,7 @@ use dq_client::blocking::Client;
 use reader::{Ask, Reader, Update};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::signal_name;
 use std::io::{self, IsTerminal};
 use std::process;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
@@ -35,8 +36,6 @@ use terminal::Terminal;
 const TURN: Duration = Duration::from_millis(50);
 /// How often ages on the screen are redrawn.
 const REDRAW: Duration = Duration::from_secs(1);
-/// How long the terminal may take to be given back after a signal.
-const WAIT: Duration = Duration::from_millis(200);
 
 pub fn top(client: &Client, args: TopArgs) -> Result<Outcome, Failure> {
     // A wrong address and a server without the module are errors, before a screen is shown.
@@ -60,11 +59,9 @@ pub fn top(client: &Client, args: TopArgs) -> Result<Outcome, Failure> {
 fn watch(mut signals: Signals) {
     let why = loop {
         thread::sleep(TURN);
-        match signals.pending().next() {
-            Some(SIGTERM) => break "it got SIGTERM",
-            Some(SIGINT) => break "it got SIGINT",
-            Some(_) => break "it got SIGHUP",
-            None if !io::stdin().is_terminal() => break "its terminal has gone",
+        match signals.pending().next().and_then(signal_name) {
+            Some(signal) => break format!("it got {signal}"),
+            None if !io::stdin().is_terminal() => break "its terminal has gone".to_owned(),
             None => {}
         }
     };
@@ -74,7 +71,7 @@ fn watch(mut signals: Signals) {
         say!("dqctl: top has ended: {why}");
         process::exit(0)
     });
-    thread::sleep(WAIT);
+    thread::sleep(4 * TURN);
     process::exit(0);
 }
 

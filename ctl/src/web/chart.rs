@@ -183,12 +183,10 @@ fn nice(value: f64) -> f64 {
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= value).unwrap_or(value)
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a place in a picture")]
 fn float(number: i64) -> f64 {
     number as f64
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times are positive")]
 fn whole(ms: f64) -> u64 {
     ms.max(0.0) as u64
 }

@@ -98,7 +98,12 @@ pub fn list(app: &App, queue: &[u8], info: &Fields, tab: &str, params: &Params) 
     let has_causes = matches!(tab, "dead" | "letters");
     let found = match has_causes || chosen.is_filtered() {
         true => selected(app, queue, &chosen)?,
-        false => peeked(app, queue, info, tab, chosen.count)?,
+        // The first of the state in the order of the server.
+        false => Found {
+            messages: scan::first(&app.client, queue, tab, info, (chosen.count as u64, BYTES))?,
+            number: info.number(tab),
+            ..Found::default()
+        },
     };
     Ok(html! {
         form.filters id="filters" data-view="queue" {
@@ -122,12 +127,6 @@ pub fn list(app: &App, queue: &[u8], info: &Fields, tab: &str, params: &Params) 
             a.more href=(address("queue", &params.with(&[("count", (chosen.count + STEP).to_string().as_bytes())]))) { "Show more" }
         }
     })
-}
-
-/// The first messages of a state in the order of the server.
-fn peeked(app: &App, queue: &[u8], info: &Fields, state: &str, count: usize) -> Result<Found, Failure> {
-    let messages = scan::first(&app.client, queue, state, info, (count as u64, BYTES))?;
-    Ok(Found { messages, number: info.number(state), ..Found::default() })
 }
 
 /// The first of the messages that are chosen, for which all have to be read. Causes are counted whichever is chosen, and former queues

@@ -7,17 +7,12 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types 'none'";
 
-const HTML: &str = "text/html; charset=utf-8";
-const CSS: &str = "text/css; charset=utf-8";
-const SCRIPT: &str = "text/javascript; charset=utf-8";
-const SVG: &str = "image/svg+xml";
-
 /// Their paths, their types and what is in them.
 const FILES: [(&str, &str, &str); 4] = [
-    ("/", HTML, include_str!("page/index.html")),
-    ("/app.css", CSS, include_str!("page/app.css")),
-    ("/icon.svg", SVG, include_str!("page/icon.svg")),
-    ("/app.js", SCRIPT, include_str!("page/app.js")),
+    ("/", "text/html; charset=utf-8", include_str!("page/index.html")),
+    ("/app.css", "text/css; charset=utf-8", include_str!("page/app.css")),
+    ("/icon.svg", "image/svg+xml", include_str!("page/icon.svg")),
+    ("/app.js", "text/javascript; charset=utf-8", include_str!("page/app.js")),
 ];
 
 /// A file of the page.

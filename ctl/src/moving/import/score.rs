@@ -7,14 +7,12 @@ const LAST: i64 = 8_796_093_022_207;
 /// The due time of a score, in Unix ms. Scores from `FIRST` on are ms, and others s. Scores before 1973, such as 0, are due at
 /// once, before all others.
 pub fn due(score: f64) -> Result<i64, String> {
-    #[allow(clippy::cast_precision_loss, reason = "both are below 2^53")]
     let (first, last) = (FIRST as f64, LAST as f64);
     let ms = if score < first { score * 1_000.0 } else { score };
     if ms > last {
         return Err(format!("its score {score} is later than any message can be due"));
     }
     // Rounded up, so that it is not due early, except for the last bits, which are noise after a multiplication.
-    #[allow(clippy::cast_possible_truncation, reason = "it is at most LAST")]
     Ok(((ms - 0.01).ceil() as i64).max(FIRST))
 }
 
