@@ -148,7 +148,7 @@ fn a_message_can_be_moved_cancelled_and_revived() {
         let known: Queue<Mail> = client.queue("known");
         known.declare(&Settings { dedupe: Some(HOUR), ..Settings::default() }).unwrap();
         known.push(&mail("m")).id("m").send().unwrap();
-        known.ack(&known.pop().one().unwrap().unwrap()).unwrap();
+        known.ack(known.pop().one().unwrap().unwrap()).unwrap();
         assert!(known.cancel("m").unwrap() && !known.cancel("m").unwrap());
         let delivery = mails.pop().one().unwrap().unwrap();
         assert!(mails.extend(&delivery, Some(HOUR)).unwrap().expect("a lease") > SystemTime::now());
