@@ -168,7 +168,7 @@ impl Core {
                             self.attempt(command, Resend::Harmless, Duration::ZERO).await
                         }
                         Ok(received) => self.checked(&address, Ok(received.unwrap_or_default())),
-                        Err(error) => self.checked(&address, Err(error.clone())),
+                        Err(error) => Err(error.clone()),
                     };
                 }
                 failed = received.err();
@@ -178,6 +178,7 @@ impl Core {
         replies
     }
 
+    /// Sends commands to one server, with no other one in between. Returns the replies, which may be errors of the server.
     async fn exchange_all<'c>(
         &self,
         address: &Address,
@@ -187,22 +188,17 @@ impl Core {
         for command in commands {
             pipeline.add_command(command.clone());
         }
-        self.shared(address).await?.exchange_all(&pipeline, self.options.response_timeout).await
+        let replies = self.shared(address).await?.exchange_all(&pipeline, self.options.response_timeout).await;
+        replies.inspect_err(|_| self.forget(address))
     }
 
     /// Sends several commands as one transaction.
     pub async fn transaction(&self, commands: &[Cmd]) -> Result<Vec<Result<Value, Error>>, Error> {
-        let mut all = Pipeline::new();
-        all.add_command(redis::cmd("MULTI"));
-        for command in commands {
-            all.add_command(command.clone());
-        }
-        all.add_command(redis::cmd("EXEC"));
+        let (multi, exec) = (redis::cmd("MULTI"), redis::cmd("EXEC"));
         let mut address = self.route(commands.first().and_then(key_of).as_deref()).await?;
         for _ in 0..REDIRECTIONS {
-            let link = self.shared(&address).await?;
-            let replies = link.exchange_all(&all, self.options.response_timeout).await;
-            let mut replies = replies.inspect_err(|_| self.forget(&address))?;
+            let all = [&multi].into_iter().chain(commands).chain([&exec]);
+            let mut replies = self.exchange_all(&address, all).await?;
             let executed = replies.pop().unwrap_or_default();
             if let Some((slot, next, is_final)) = replies.iter().find_map(|reply| redirect(reply, &address)) {
                 if is_final {
