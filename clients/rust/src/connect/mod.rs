@@ -39,7 +39,7 @@ pub type Sent<M, R> = <M as Mode>::Reply<Result<R, Error>>;
 /// commands share, and one more for each command that blocks. All are kept by one thread of this crate, `dq-io`, so a client
 /// can be used in any asynchronous runtime, and in several.
 ///
-/// A future that is dropped before its end gives its command up, which may have been executed all the same.
+/// If a future is dropped before its end, its command is abandoned, and may have been executed nevertheless.
 #[derive(Clone)]
 pub struct Client<M> {
     core: Arc<Core>,

@@ -55,8 +55,8 @@ fn crc16(bytes: &[u8]) -> u16 {
 row! { Range { first: u16, last: u16, master: Node, } }
 row! { Node { host: Option<String>, port: u16, } }
 
-/// The known layout of a cluster: ranges of slots, of which the last one that has a slot counts. A search takes microseconds even
-/// if thousands of slots have moved since the ranges were read.
+/// The known layout of a cluster: ranges of slots. Of several with the same slot, the last one counts. A search takes
+/// microseconds even if thousands of slots have moved since the ranges were read.
 #[derive(Default)]
 pub(crate) struct Slots(Vec<(RangeInclusive<u16>, Address)>);
 

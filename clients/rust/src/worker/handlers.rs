@@ -90,7 +90,7 @@ impl Handlers {
     }
 }
 
-/// Messages that wait for a thread, of which there is one for each.
+/// Messages that wait for a thread. There is a thread for each of them.
 #[derive(Default)]
 pub(super) struct Threads {
     state: Mutex<Waiting>,
