@@ -23,7 +23,8 @@ fn attempts_count(messages: &Messages<'_>, message: &Message<'_>, earlier: &[See
     let uncounted = |before: &Seen, certain: bool| {
         messages.with_receipt(&before.delivery.receipt).iter().any(|op| {
             let outcome = if certain { op.done() && !messages.may_be_forgotten(op, by) } else { op.possible() };
-            outcome && matches!(op.act, Act::Nack { counts: false, .. })
+            // One that was called later counted for a server that had forgotten this delivery.
+            outcome && matches!(op.act, Act::Nack { counts: false, .. }) && op.span.called < by
         })
     };
     // The attempts that certainly counted, and those that may have counted, when a delivery had ended.

@@ -208,16 +208,20 @@ fn an_attempt_out_of_turn_is_found() {
     s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).pop("m/0", 1, 2, 100).ack(Done, 2);
     s.finds(&[Fault::Attempt]);
     // A delivery that was given back uncounted is no attempt; if the reply was lost, it may be one.
+    let uncounted = || Act::Nack { receipt: "m#1".into(), due: None, counts: false };
     let given_back = |outcome: Outcome, attempt: i64, faults: &[Fault]| {
-        let uncounted = Act::Nack { receipt: "m#1".into(), due: None, counts: false };
         let mut s = Script::default();
-        s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).act(outcome, uncounted).pop("m/0", attempt, 2, 100).ack(Done, 2);
+        s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).act(outcome, uncounted()).pop("m/0", attempt, 2, 100).ack(Done, 2);
         s.finds(faults);
     };
     given_back(Done, 1, &[]);
     given_back(Done, 2, &[Fault::Attempt]);
     given_back(Unknown, 1, &[]);
     given_back(Unknown, 2, &[]);
+    // It is given back to a server that has forgotten the second attempt.
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).pop("m/0", 2, 2, 100).takeover().done(uncounted());
+    s.pop("m/0", 1, 3, 120).ack(Done, 3).finds(&[]);
     // A pop whose reply was lost has delivered the message.
     let mut s = Script::default();
     s.push(Done, "m/0", 0).act(Unknown, Act::Pop { deliveries: vec![] }).pop("m/0", 2, 2, 0).ack(Done, 2);
