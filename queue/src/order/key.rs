@@ -140,28 +140,11 @@ impl Words {
         }
     }
 
-    /// The first number.
-    #[inline]
-    pub fn major(self) -> u64 {
-        self.major
-    }
-
     /// Both parts as one number, which is compared with two instructions and without a branch that could be
     /// mispredicted.
     #[inline]
     fn whole(self) -> u128 {
         u128::from(self.major) << 64 | u128::from(self.minor)
-    }
-
-    /// The position between `low` and `high`, from 0 to 1: by the first number, or by the second if the first is equal.
-    #[inline]
-    pub fn share_of(self, low: Words, high: Words) -> f64 {
-        let (at, all) = if low.major == high.major {
-            (self.minor.saturating_sub(low.minor), high.minor.saturating_sub(low.minor))
-        } else {
-            (self.major.saturating_sub(low.major), high.major.saturating_sub(low.major))
-        };
-        (at as f64 / all.max(1) as f64).min(1.0)
     }
 }
 

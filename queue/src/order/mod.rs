@@ -5,12 +5,10 @@
 //! shrinks as keys are removed, so a key of 16 bytes takes about 17. Keys that arrive in order fill their leaves: a
 //! split at the end leaves the left leaf full, as InnoDB and SQLite do for sequential inserts. Nodes know how many keys
 //! are below them, so a [`Keys::rank`] over millions of keys is a few hundred additions: a million messages
-//! become ready in a microsecond, exactly in order. In a set that does not fit into a cache, keys that arrive at random
-//! are inserted in batches of a few dozen: see `tree`.
+//! become ready in a microsecond, exactly in order.
 //!
 //! Most keys are (time, sequence). The time is a due time, a deadline, an instant of death or the end of a TTL.
 
-mod fetch;
 mod key;
 mod keys;
 mod node;

@@ -6,7 +6,6 @@
 use super::key::Words;
 use crate::memory::of_vec;
 use std::collections::VecDeque;
-use std::ops::Range;
 
 /// The number of keys in a full leaf, 2 KiB. To shift half of it costs less than a cache miss.
 pub(super) const LEAF_MAX: usize = 128;
@@ -20,10 +19,6 @@ pub(super) const MERGED_MAX: usize = LEAF_MAX * 3 / 4;
 
 /// A search compares every `STRIDE`-th key first, and then the keys between two of these.
 const STRIDE: usize = 8;
-
-/// The number of keys that a search compares around its guess. Among 90 keys at random instants a guess is usually off
-/// by 5, and by more than 8 one time in ten.
-pub(super) const GUESS_WIDTH: usize = 16;
 
 /// Sorted keys, in a deque because queues are emptied from the front.
 #[derive(Debug, Default)]
@@ -46,48 +41,8 @@ pub(super) fn child_of(bounds: &[Words], key: Words) -> usize {
         [] | [_] => 0,
         [.., last] if *last <= key => bounds.len() - 1,
         [_, second, ..] if *second > key => 0,
-        [_, bounds @ ..] if bounds.len() <= 2 * GUESS_WIDTH => rank_in(bounds, key),
-        [_, bounds @ ..] => rank_about(bounds, key),
+        [_, bounds @ ..] => rank_in(bounds, key),
     }
-}
-
-/// [`rank_in`], for keys whose first is not above `key`. Looks first where `key` would be if they were evenly
-/// distributed, as [`Leaf::rank_near`] does.
-#[inline]
-fn rank_about(keys: &[Words], key: Words) -> usize {
-    let (Some(low), Some(high)) = (keys.first(), keys.last()) else { return 0 };
-    let counted = |near: Range<usize>| keys[near].iter().map(|held| usize::from(*held <= key)).sum();
-    let share = key.share_of(*low, *high);
-    rank_guessed(keys.len(), share, counted, |part| part.start + rank_in(&keys[part], key))
-}
-
-/// The rank of a key among `len` keys. Looks first around the position `share`, from 0 to 1. `counted` returns how many
-/// keys of a range are not above the key; `searched` returns the rank of the key if it lies in a range.
-#[inline]
-fn rank_guessed(
-    len: usize,
-    share: f64,
-    counted: impl Fn(Range<usize>) -> usize,
-    searched: impl Fn(Range<usize>) -> usize,
-) -> usize {
-    let near = window(len, share);
-    let (from, to) = (near.start, near.end);
-    let at = from + counted(near);
-    if at == from && from > 0 {
-        searched(0..from)
-    } else if at == to && to < len {
-        searched(to..len)
-    } else {
-        at
-    }
-}
-
-/// The [`GUESS_WIDTH`] indices of `len` around a position from 0 to 1.
-#[inline]
-fn window(len: usize, share: f64) -> Range<usize> {
-    let guess = (share * len as f64) as usize;
-    let from = guess.saturating_sub(GUESS_WIDTH / 2).min(len.saturating_sub(GUESS_WIDTH));
-    from..len.min(from + GUESS_WIDTH)
 }
 
 /// The number of the sorted `keys` that are <= `key`. If the keys are not cached, each step of a binary search waits
@@ -109,34 +64,14 @@ impl Leaf {
     #[inline]
     pub(super) fn rank(&self, key: Words) -> usize {
         match self.0.back() {
-            Some(last) if *last > key => self.rank_within(key, 0, self.0.len()),
+            Some(last) if *last > key => {
+                let (head, tail) = self.0.as_slices();
+                match tail.first() {
+                    Some(first) if *first <= key => head.len() + rank_in(tail, key),
+                    _ => rank_in(head, key),
+                }
+            }
             _ => self.0.len(),
-        }
-    }
-
-    /// [`Leaf::rank`] with a guess of the position: `share` is the position of `key` between the bounds of the leaf,
-    /// from 0 to 1. In a tree larger than the caches every cache line costs a wait, and this usually touches only the
-    /// few lines where the key belongs (Peterson's interpolation search, 1957, with a single guess).
-    #[inline]
-    fn rank_near(&self, key: Words, share: f64) -> usize {
-        let counted = |near| self.0.range(near).map(|held| usize::from(*held <= key)).sum();
-        rank_guessed(self.0.len(), share, counted, |part| self.rank_within(key, part.start, part.end))
-    }
-
-    /// The indices that [`Leaf::rank_near`] compares first.
-    #[inline]
-    pub(super) fn near(&self, share: f64) -> Range<usize> {
-        window(self.0.len(), share)
-    }
-
-    /// [`Leaf::rank`] if the result is known to lie between the two indices.
-    fn rank_within(&self, key: Words, from: usize, to: usize) -> usize {
-        let (head, tail) = self.0.as_slices();
-        let (from_tail, to_tail) = (from.saturating_sub(head.len()), to.saturating_sub(head.len()));
-        let in_head = &head[from.min(head.len())..to.min(head.len())];
-        match tail[from_tail..to_tail].first() {
-            Some(first) if *first <= key => head.len() + from_tail + rank_in(&tail[from_tail..to_tail], key),
-            _ => from + rank_in(in_head, key),
         }
     }
 
@@ -218,19 +153,11 @@ impl Leaf {
 }
 
 impl Inner {
-    /// The index of the leaf under which `key` belongs, and the approximate position in that leaf, from 0 to 1. `end`
-    /// is above all keys of this node.
-    #[inline]
-    pub(super) fn descend(&self, key: Words, end: Words) -> (usize, f64) {
-        let at = child_of(&self.bounds, key);
-        (at, key.share_of(self.bounds[at], self.bounds.get(at + 1).copied().unwrap_or(end)))
-    }
-
     /// The index of the leaf under which `key` belongs, and how many of the keys of that leaf are <= `key`.
     #[inline]
-    pub(super) fn find(&self, key: Words, end: Words) -> (usize, usize) {
-        let (at, share) = self.descend(key, end);
-        (at, self.leaves[at].rank_near(key, share))
+    pub(super) fn find(&self, key: Words) -> (usize, usize) {
+        let at = child_of(&self.bounds, key);
+        (at, self.leaves[at].rank(key))
     }
 
     /// Adds a key behind all others if it belongs there and the last leaf has room. Returns whether it did.
@@ -246,9 +173,9 @@ impl Inner {
     }
 
     /// Inserts a key. If the node is full, splits it and returns the upper part with its bound.
-    pub(super) fn insert(&mut self, key: Words, end: Words) -> Option<(Words, Inner)> {
+    pub(super) fn insert(&mut self, key: Words) -> Option<(Words, Inner)> {
         self.len += 1;
-        let (at, rank) = self.find(key, end);
+        let (at, rank) = self.find(key);
         let is_last = at + 1 == self.leaves.len();
         let leaf = &mut self.leaves[at];
         if leaf.0.len() < LEAF_MAX {
@@ -285,8 +212,8 @@ impl Inner {
         small
     }
 
-    pub(super) fn remove(&mut self, key: Words, end: Words) -> bool {
-        let (at, rank) = self.find(key, end);
+    pub(super) fn remove(&mut self, key: Words) -> bool {
+        let (at, rank) = self.find(key);
         let removed = self.leaves[at].remove_before(rank, key);
         if removed {
             self.len -= 1;
@@ -297,7 +224,7 @@ impl Inner {
 
     /// Puts `new` in the place of `old`. Returns whether `old` was here and `new` belongs there as well.
     pub(super) fn replace(&mut self, old: Words, new: Words, end: Words) -> bool {
-        let (at, rank) = self.find(old, end);
+        let (at, rank) = self.find(old);
         let end = self.bounds.get(at + 1).copied().unwrap_or(end);
         self.leaves[at].replace(rank, old, new, end)
     }
@@ -318,8 +245,8 @@ impl Inner {
     }
 
     /// The number of keys <= `key`. Counting stops once it reaches `limit`.
-    pub(super) fn rank(&self, key: Words, end: Words, limit: usize) -> usize {
-        let (at, rank_below) = self.find(key, end);
+    pub(super) fn rank(&self, key: Words, limit: usize) -> usize {
+        let (at, rank_below) = self.find(key);
         let mut rank = 0;
         for leaf in &self.leaves[..at] {
             rank += leaf.0.len();
