@@ -7,7 +7,7 @@
 
 mod codec;
 mod effects;
-mod image;
+mod message;
 mod numbers;
 mod pieces;
 mod recurring;
