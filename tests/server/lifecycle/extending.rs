@@ -76,11 +76,12 @@ fn a_delivery_that_is_extended_for_ever_ends() {
     let receipt = c.pop_one("q LEASE 600000").receipt().to_owned();
     let deadline = c.get("q", "m").int("deadline");
     other.send("DQ.POP q BLOCK 0");
-    let mut ahead = 0;
+    let (started, mut ahead) = (c.now(), 0);
     while let Reply::Int(end) = c.ask(format!("DQ.EXTEND q {receipt} LEASE 300000")) {
         assert!(end <= deadline, "{end} {deadline}");
         ahead += 150_000;
         clock.set(ahead);
+        c.until_after(started + ahead);
     }
     assert!(c.latest_now() >= deadline, "it is not lost before");
     assert_eq!(other.receive().items()[0].items()[2], Reply::Int(2));
