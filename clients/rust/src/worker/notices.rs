@@ -51,7 +51,7 @@ impl Pool {
     /// Takes note of a notice: a reason and a receipt, or a reason alone if many messages of the queue were taken.
     fn note(&self, source: &Arc<Source>, notice: &str) {
         let (reason, receipt) = notice.split_once(' ').map_or((notice, None), |(reason, of)| (reason, Some(of)));
-        let loss = Loss::from_reason(reason);
+        let loss = reason.parse().unwrap_or(Loss::Ended);
         let of_queue = |lease: &&Arc<Lease>| Arc::ptr_eq(&lease.source, source);
         let Some(receipt) = receipt else {
             let now = Instant::now();
