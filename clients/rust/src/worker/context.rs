@@ -102,58 +102,43 @@ impl fmt::Debug for Context {
 /// Any error converts into a failure that is retried, so `?` works in a handler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
-    text: String,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    Retry(Option<Duration>),
-    Reject,
-    GiveBack,
+    pub(super) nack: Box<Nack>,
+    /// `None` if the work was not begun.
+    pub(super) text: Option<String>,
 }
 
 impl Failure {
+    pub(super) fn new(nack: Nack, text: impl fmt::Display) -> Failure {
+        let text = text.to_string();
+        Failure { nack: Box::new(nack.error(text.as_str())), text: Some(text) }
+    }
+
     /// The message is delivered again after the queue's backoff, or becomes dead if its retries are spent. The text is
     /// kept with the message.
     pub fn retry(text: impl fmt::Display) -> Failure {
-        Failure { text: text.to_string(), kind: Kind::Retry(None) }
+        Failure::new(Nack::retry(), text)
     }
 
     /// The message is delivered again after this time.
     pub fn retry_after(delay: Duration, text: impl fmt::Display) -> Failure {
-        Failure { text: text.to_string(), kind: Kind::Retry(Some(delay)) }
+        Failure::new(Nack::retry().after(delay), text)
     }
 
     /// The message must not be tried again: it becomes dead.
     pub fn reject(text: impl fmt::Display) -> Failure {
-        Failure { text: text.to_string(), kind: Kind::Reject }
+        Failure::new(Nack::reject(), text)
     }
 
     /// The work was not begun, for example because the worker is stopping: the delivery does not count as an attempt.
     #[must_use]
     pub fn give_back() -> Failure {
-        Failure { text: String::new(), kind: Kind::GiveBack }
+        Failure { nack: Box::new(Nack::give_back()), text: None }
     }
 
     /// The text.
     #[must_use]
     pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    pub(super) fn is_give_back(&self) -> bool {
-        self.kind == Kind::GiveBack
-    }
-
-    pub(super) fn nack(&self) -> Nack {
-        let nack = match self.kind {
-            Kind::Retry(None) => Nack::retry(),
-            Kind::Retry(Some(delay)) => Nack::retry().after(delay),
-            Kind::Reject => Nack::reject(),
-            Kind::GiveBack => return Nack::give_back(),
-        };
-        nack.error(self.text.as_str())
+        self.text.as_deref().unwrap_or_default()
     }
 }
 

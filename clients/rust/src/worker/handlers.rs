@@ -3,72 +3,76 @@
 use super::context::Context;
 use super::pool::{Job, Pool, Verdict};
 use crate::connect::lock;
+use futures_util::future::BoxFuture;
 use futures_util::FutureExt;
-use std::collections::VecDeque;
-use std::future::Future;
-use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::pin::Pin;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use std::{io, thread};
 use tokio::runtime::Handle;
 use tracing::{Instrument, Span};
 
-/// A handler that is a future.
-pub(super) type Handling = dyn Fn(Vec<u8>, Context) -> Pin<Box<dyn Future<Output = Verdict> + Send>> + Send + Sync;
-/// A handler that is a plain function.
-pub(super) type Working = dyn Fn(&[u8], Context) -> Verdict + Send + Sync;
+/// A handler with the decoding of its payloads. That of a plain function is ready when it is polled first.
+pub(super) type Handler = dyn Fn(Vec<u8>, Context) -> BoxFuture<'static, Verdict> + Send + Sync;
 
-/// The handler of a pool, and what runs it.
+/// What runs the handlers of a pool.
 pub(super) enum Handlers {
-    Tasks {
-        runtime: Handle,
-        handler: Arc<Handling>,
-        /// Whether the future goes on when its message is lost.
-        finish_when_lost: bool,
-    },
-    Threads {
-        handler: Arc<Working>,
-        threads: Arc<Threads>,
-    },
+    Tasks(Handle),
+    Threads(Threads),
+}
+
+/// Threads, of which there is one for each message that waits for them.
+pub(super) struct Threads {
+    /// `None` once no further message comes.
+    sender: Mutex<Option<Sender<Held>>>,
+    receiver: Arc<Mutex<Receiver<Held>>>,
+    count: AtomicUsize,
 }
 
 impl Handlers {
+    pub fn threads() -> Handlers {
+        let (sender, receiver) = channel();
+        let (sender, receiver) = (Mutex::new(Some(sender)), Arc::new(Mutex::new(receiver)));
+        Handlers::Threads(Threads { sender, receiver, count: AtomicUsize::new(0) })
+    }
+
     /// Begins to handle messages.
     pub fn begin(&self, pool: &Arc<Pool>, jobs: Vec<Job>) {
         pool.busy.fetch_add(jobs.len(), Ordering::AcqRel);
         let held = jobs.into_iter().map(|job| Held { pool: Arc::clone(pool), job: Some(job) });
         match self {
-            Handlers::Tasks { runtime, handler, finish_when_lost } => {
-                let (handler, finish_when_lost) = (Arc::clone(handler), *finish_when_lost);
+            Handlers::Tasks(runtime) => {
                 let held: Vec<_> = held.collect();
                 // One task crosses the threads, and the others are made where they run.
                 runtime.spawn(async move {
                     for held in held {
-                        tokio::spawn(held.run(Arc::clone(&handler), finish_when_lost));
+                        tokio::spawn(held.run());
                     }
                 });
             }
-            Handlers::Threads { threads, .. } => held.for_each(|held| threads.put(held)),
+            Handlers::Threads(threads) => {
+                let sender = lock(&threads.sender).clone();
+                // Those that nobody takes any more are given back.
+                held.for_each(|held| drop(sender.as_ref().map(|sender| sender.send(held))));
+            }
         }
     }
 
     /// Starts threads until there are as many as this, if it has threads.
     pub fn grow(&self, count: usize) -> io::Result<()> {
-        let Handlers::Threads { handler, threads } = self else { return Ok(()) };
-        while threads.count() < count {
-            let (handler, waiting) = (Arc::clone(handler), Arc::clone(threads));
-            lock(&threads.state).count += 1;
+        let Handlers::Threads(threads) = self else { return Ok(()) };
+        while threads.count.load(Ordering::Relaxed) < count {
+            let receiver = Arc::clone(&threads.receiver);
+            let next = move || lock(&receiver).recv();
             let work = move || {
-                while let Some(held) = waiting.take() {
-                    held.work(&*handler);
+                while let Ok(held) = next() {
+                    held.run().now_or_never();
                 }
             };
-            if let Err(error) = thread::Builder::new().name("dq-handler".to_owned()).spawn(work) {
-                lock(&threads.state).count -= 1;
-                return Err(error);
-            }
+            thread::Builder::new().name("dq-handler".to_owned()).spawn(work)?;
+            threads.count.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -76,55 +80,15 @@ impl Handlers {
     /// How many messages can be handled at a time, at most `wanted`.
     pub fn limit(&self, wanted: usize) -> usize {
         match self {
-            Handlers::Tasks { .. } => wanted,
-            Handlers::Threads { threads, .. } => wanted.min(threads.count()),
+            Handlers::Tasks(_) => wanted,
+            Handlers::Threads(threads) => wanted.min(threads.count.load(Ordering::Relaxed)),
         }
     }
 
     /// Lets threads end once no message waits for them.
     pub fn close(&self) {
-        if let Handlers::Threads { threads, .. } = self {
-            lock(&threads.state).closed = true;
-            threads.filled.notify_all();
-        }
-    }
-}
-
-/// Messages that wait for a thread. There is a thread for each of them.
-#[derive(Default)]
-pub(super) struct Threads {
-    state: Mutex<Waiting>,
-    filled: Condvar,
-}
-
-#[derive(Default)]
-struct Waiting {
-    messages: VecDeque<Held>,
-    count: usize,
-    closed: bool,
-}
-
-impl Threads {
-    fn count(&self) -> usize {
-        lock(&self.state).count
-    }
-
-    fn put(&self, held: Held) {
-        lock(&self.state).messages.push_back(held);
-        self.filled.notify_one();
-    }
-
-    /// Waits for a message. `None`: there will be none.
-    fn take(&self) -> Option<Held> {
-        let mut state = lock(&self.state);
-        loop {
-            if let Some(held) = state.messages.pop_front() {
-                return Some(held);
-            }
-            if state.closed {
-                return None;
-            }
-            state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        if let Handlers::Threads(threads) = self {
+            lock(&threads.sender).take();
         }
     }
 }
@@ -145,27 +109,19 @@ struct Held {
 }
 
 impl Held {
-    async fn run(mut self, handler: Arc<Handling>, finish_when_lost: bool) {
+    async fn run(mut self) {
         let Some((context, payload)) = self.begin() else { return };
-        let (begun, lease) = (Instant::now(), Arc::clone(&context.lease));
+        let (begun, pool, lease) = (Instant::now(), Arc::clone(&self.pool), Arc::clone(&context.lease));
         let span = span(&context);
-        let handling = AssertUnwindSafe(async { handler(payload, context).await }.instrument(span)).catch_unwind();
+        let handling =
+            AssertUnwindSafe(async { (pool.handler)(payload, context).await }.instrument(span)).catch_unwind();
         let verdict = tokio::select! {
             biased;
             verdict = handling => Some(verdict),
-            () = lease.until_lost(), if !finish_when_lost => None,
+            () = lease.until_lost(), if !pool.finish_when_lost => None,
         };
         if let Some(job) = self.job.take() {
-            self.pool.finish(job, begun, verdict);
-        }
-    }
-
-    fn work(mut self, handler: &Working) {
-        let Some((context, payload)) = self.begin() else { return };
-        let begun = Instant::now();
-        let verdict = span(&context).in_scope(|| catch_unwind(AssertUnwindSafe(|| handler(&payload, context))));
-        if let Some(job) = self.job.take() {
-            self.pool.finish(job, begun, Some(verdict));
+            pool.finish(job, begun, verdict);
         }
     }
 

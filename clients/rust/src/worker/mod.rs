@@ -26,7 +26,8 @@ use crate::payload::{Decode, Encode};
 use crate::queue::{too_large, RESULT_BYTES};
 use crate::request::millis;
 use crate::Error;
-use handlers::{Handlers, Handling, Working};
+use futures_util::FutureExt;
+use handlers::{Handler, Handlers};
 use permits::Permits;
 use pool::{Observer, Source, Verdict};
 use running::Stop;
@@ -157,15 +158,11 @@ impl Pool {
 #[must_use = "a worker does nothing until it is started"]
 pub struct Worker<M> {
     client: Client<M>,
-    pools: Vec<(Pool, Handler)>,
+    /// Each with its handler, and whether that is a plain function.
+    pools: Vec<(Pool, Box<Handler>, bool)>,
     grace: Duration,
     observer: Arc<Observer>,
     metrics: Metrics,
-}
-
-enum Handler {
-    Future(Arc<Handling>),
-    Function(Arc<Working>),
 }
 
 /// The methods for handlers that are plain functions.
@@ -188,11 +185,18 @@ macro_rules! functions {
             R: Encode + 'static,
             H: Fn(T, Context) -> Result<R, Failure> + Send + Sync + 'static,
         {
-            let working = move |payload: &[u8], context: Context| match T::decode(payload) {
-                Ok(value) => verdict(handler(value, context)),
-                Err(error) => Verdict::Undecodable(error),
+            let handler = Arc::new(handler);
+            let handling = move |payload: Vec<u8>, context: Context| {
+                let handler = Arc::clone(&handler);
+                let handling = async move {
+                    match T::decode(&payload) {
+                        Ok(value) => verdict(handler(value, context)),
+                        Err(error) => Verdict::Undecodable(error),
+                    }
+                };
+                handling.boxed()
             };
-            self.pools.push((pool, Handler::Function(Arc::new(working))));
+            self.pools.push((pool, Box::new(handling), true));
             self
         }
     };
@@ -220,16 +224,17 @@ impl Worker<Async> {
         H: Fn(T, Context) -> F + Send + Sync + 'static,
     {
         let handler = Arc::new(handler);
-        let handling = move |payload: Vec<u8>, context: Context| -> std::pin::Pin<Box<dyn Future<Output = _> + Send>> {
+        let handling = move |payload: Vec<u8>, context: Context| {
             let handler = Arc::clone(&handler);
-            Box::pin(async move {
+            let handling = async move {
                 match T::decode(&payload) {
                     Ok(value) => verdict(handler(value, context).await),
                     Err(error) => Verdict::Undecodable(error),
                 }
-            })
+            };
+            handling.boxed()
         };
-        self.pools.push((pool, Handler::Future(Arc::new(handling))));
+        self.pools.push((pool, Box::new(handling), false));
         self
     }
 
@@ -313,14 +318,12 @@ impl<M: Mode> Worker<M> {
         let (stop, grace) = (Arc::new(Stop::default()), Arc::new(AtomicU64::new(millis(self.grace))));
         let consumer = consumer_name(&self.client.core().options.name);
         let mut started = Vec::new();
-        for (spec, handler) in self.pools {
-            let handlers = match handler {
-                Handler::Future(handler) => {
-                    let missing = |_| Error::Config("a worker with async handlers needs a runtime of tokio".to_owned());
-                    let runtime = Handle::try_current().map_err(missing)?;
-                    Handlers::Tasks { runtime, handler, finish_when_lost: spec.finish_when_lost }
-                }
-                Handler::Function(handler) => Handlers::Threads { handler, threads: Arc::default() },
+        for (spec, handler, is_function) in self.pools {
+            let handlers = if is_function {
+                Handlers::threads()
+            } else {
+                let missing = |_| Error::Config("a worker with async handlers needs a runtime of tokio".to_owned());
+                Handlers::Tasks(Handle::try_current().map_err(missing)?)
             };
             let weights: Vec<u32> = spec.queues.iter().map(|(_, weight)| *weight).collect();
             let (outcomes, inbox) = unbounded_channel();
@@ -331,7 +334,9 @@ impl<M: Mode> Worker<M> {
                     .iter()
                     .map(|(key, _)| Arc::new(Source::new(key, spec.lease, &self.metrics)))
                     .collect(),
+                handler,
                 handlers,
+                finish_when_lost: spec.finish_when_lost,
                 observer: Arc::clone(&self.observer),
                 block: BLOCK,
                 meta: spec.meta || cfg!(feature = "otel"),
@@ -347,12 +352,9 @@ impl<M: Mode> Worker<M> {
                 has_tried_to_listen: AtomicBool::new(false),
                 consumer: consumer.clone(),
             };
-            let grown = pool.handlers.grow(spec.concurrency);
+            // If that fails, the threads end as the pools are dropped.
+            pool.handlers.grow(spec.concurrency)?;
             started.push((Arc::new(pool), inbox));
-            if let Err(error) = grown {
-                started.iter().for_each(|(pool, _)| pool.handlers.close());
-                return Err(error.into());
-            }
         }
         let io = self.client.io();
         let pools: Vec<_> = started.iter().map(|(pool, _)| Arc::clone(pool)).collect();

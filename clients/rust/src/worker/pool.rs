@@ -2,14 +2,14 @@
 
 use super::context::{Context, Failure};
 use super::event::Event;
-use super::handlers::Handlers;
+use super::handlers::{Handler, Handlers};
 use super::handoff::Handoff;
 use super::lease::{Lease, Loss};
 use super::metrics::{Counters, Metrics};
 use super::permits::Permits;
 use super::running::Stop;
 use crate::connect::{lock, Address, Core};
-use crate::queue::{Meta, Nack};
+use crate::queue::Meta;
 use crate::request::millis;
 use crate::Error;
 use std::any::Any;
@@ -135,16 +135,16 @@ pub(super) enum Report {
     Ack,
     /// An ack with a result.
     Complete(Vec<u8>),
-    Nack {
-        nack: Box<Nack>,
-        error: Option<String>,
-    },
+    Nack(Failure),
 }
 
 pub(super) struct Pool {
     pub core: Arc<Core>,
     pub sources: Vec<Arc<Source>>,
+    pub handler: Box<Handler>,
     pub handlers: Handlers,
+    /// Whether the future of a handler goes on when its message is lost.
+    pub finish_when_lost: bool,
     pub observer: Arc<Observer>,
     pub block: Duration,
     /// Whether handlers get more of each message.
@@ -226,8 +226,6 @@ impl Pool {
             }
             return self.permits.release(1);
         };
-        let failed =
-            |nack: Nack, error: String| Report::Nack { nack: Box::new(nack.error(error.as_str())), error: Some(error) };
         let report = match verdict {
             Ok(Verdict::Done(result)) if result.is_empty() => Report::Ack,
             Ok(Verdict::Done(result)) => Report::Complete(result),
@@ -237,18 +235,15 @@ impl Pool {
                 }
                 Report::Ack
             }
-            Ok(Verdict::Failed(failure)) if failure.is_give_back() => {
-                Report::Nack { nack: Box::new(failure.nack()), error: None }
-            }
-            Ok(Verdict::Failed(failure)) => failed(failure.nack(), failure.text().to_owned()),
+            Ok(Verdict::Failed(failure)) => Report::Nack(failure),
             // A newer worker may be able to.
             Ok(Verdict::Undecodable(error)) => {
                 counters.add(|counters| &counters.undecodable, 1);
-                failed(Nack::retry(), error.to_string())
+                Report::Nack(Failure::retry(error))
             }
             Err(panic) => {
                 counters.add(|counters| &counters.panicked, 1);
-                failed(Nack::retry(), format!("panic: {}", text_of(panic.as_ref())))
+                Report::Nack(Failure::retry(format!("panic: {}", text_of(panic.as_ref()))))
             }
         };
         self.settle(self.end(job, report));
@@ -263,19 +258,18 @@ impl Pool {
             }
             lease.lose(Some(loss));
             self.report_loss(&lease);
-            let report = match (loss, self.time_limit) {
+            let failure = match (loss, self.time_limit) {
                 (Loss::TimeLimit, Some(limit)) => {
-                    let error = format!("the time limit of {} ms was over", millis(limit));
-                    Report::Nack { nack: Box::new(Nack::retry().error(error.as_str())), error: Some(error) }
+                    Failure::retry(format!("the time limit of {} ms was over", millis(limit)))
                 }
-                _ => Report::Nack { nack: Box::new(Nack::give_back()), error: None },
+                _ => Failure::give_back(),
             };
-            self.settle(Outcome { has_permit: false, ..outcome_of(lease, report) });
+            self.settle(Outcome { has_permit: false, ..outcome_of(lease, Report::Nack(failure)) });
         }
     }
 
     pub fn give_back(&self, job: Job) -> Outcome {
-        self.end(job, Report::Nack { nack: Box::new(Nack::give_back()), error: None })
+        self.end(job, Report::Nack(Failure::give_back()))
     }
 
     /// No longer extends the lease of the message.
@@ -308,7 +302,7 @@ impl Pool {
 
 /// What is to be reported of a delivery; a nack takes the checkpoint along that was not sent yet.
 fn outcome_of(lease: Arc<Lease>, mut report: Report) -> Outcome {
-    if let Report::Nack { nack, .. } = &mut report {
+    if let Report::Nack(Failure { nack, .. }) = &mut report {
         if let Some(bytes) = lease.take_checkpoint() {
             **nack = std::mem::take(&mut **nack).checkpoint(bytes);
         }

@@ -3,6 +3,7 @@
 //! Each pool has one task for this. While one batch of reports is on its way, the next one accumulates, so under load a
 //! round trip carries many.
 
+use super::context::Failure;
 use super::event::Event;
 use super::lease::{Lease, Loss};
 use super::pool::{Outcome, Pool, Report, Source, SHORTEST_LEASE};
@@ -111,14 +112,13 @@ impl Settler<'_> {
 
     /// Takes messages from handlers that have run for longer than they may, and marks leases that are over as lost.
     fn watch(&self, now: Instant) {
-        let is_over = |lease: &&Arc<Lease>| lease.over_at().is_some_and(|at| at <= now);
-        let leases: Vec<_> = lock(&self.pool.leases).values().filter(is_over).cloned().collect();
-        let (over, others): (Vec<_>, Vec<_>) = leases.into_iter().partition(|lease| lease.is_over_limit(now));
-        self.pool.take_from_handlers(over, Loss::TimeLimit);
-        for lease in others {
-            // It notes that by itself.
+        let mut over = Vec::new();
+        for lease in lock(&self.pool.leases).values() {
+            // It notes by itself that it is over.
             lease.is_lost();
+            over.extend(lease.is_over_limit(now).then(|| Arc::clone(lease)));
         }
+        self.pool.take_from_handlers(over, Loss::TimeLimit);
     }
 
     /// Reports outcomes and, if that time has come, extends leases, all at once, and watches the time while the server is
@@ -128,17 +128,17 @@ impl Settler<'_> {
         let mut reports = if check <= now { self.extensions(now) } else { Vec::new() };
         let (acks, others): (Vec<_>, Vec<_>) =
             outcomes.into_iter().partition(|outcome| matches!(outcome.report, Report::Ack));
-        reports.extend(others.into_iter().map(|outcome| self.report(outcome).boxed()));
+        reports.extend(others.into_iter().map(|outcome| self.report(vec![outcome]).boxed()));
         // A repeated ack may find its message gone because the first one was executed.
         let (repeated, first): (Vec<_>, Vec<_>) = acks.into_iter().partition(|ack| ack.repeated);
         for mut acks in [first, repeated] {
             for source in &self.pool.sources {
-                let (mut mine, others): (Vec<_>, Vec<_>) =
+                let (mine, others): (Vec<_>, Vec<_>) =
                     acks.into_iter().partition(|ack| Arc::ptr_eq(&ack.lease.source, source));
                 acks = others;
-                while !mine.is_empty() {
-                    let rest = mine.split_off(mine.len().min(ACKS));
-                    reports.push(self.acks(source, std::mem::replace(&mut mine, rest)).boxed());
+                let mut mine = mine.into_iter().peekable();
+                while mine.peek().is_some() {
+                    reports.push(self.report(mine.by_ref().take(ACKS).collect()).boxed());
                 }
             }
         }
@@ -183,9 +183,8 @@ impl Settler<'_> {
             let is_single =
                 |lease: &Arc<Lease>| source.extends_singly.load(Ordering::Relaxed) || lease.has_checkpoint();
             let (singly, together): (Vec<_>, Vec<_>) = due.partition(is_single);
-            extensions.extend(singly.into_iter().map(|lease| self.extend(lease, now).boxed()));
-            extensions
-                .extend(together.chunks(ACKS).map(|leases| self.extend_all(source, leases.to_vec(), now).boxed()));
+            let commands = singly.chunks(1).chain(together.chunks(ACKS));
+            extensions.extend(commands.map(|leases| self.extend(leases.to_vec(), now).boxed()));
         }
         extensions
     }
@@ -194,168 +193,120 @@ impl Settler<'_> {
         self.pool.core.attempt(&command.0, Resend::Harmless, Duration::ZERO).await
     }
 
-    async fn extend(&self, lease: Arc<Lease>, now: Instant) -> bool {
-        let (checkpoint, time) = (lease.take_checkpoint(), lease.source.lease.get());
-        let command = Command::new("DQ.EXTEND", &lease.source.key).word(lease.receipt.as_ref());
-        let command = command.word("LEASE").word(millis(time)).maybe("CHECKPOINT", checkpoint.as_deref());
-        let reply = self.send(command).await;
-        let arrived = has_arrived(&reply);
-        let is_refused = checkpoint.is_some() && reply.is_err() && arrived;
-        if reply.is_err() && !is_refused {
-            lease.keep_checkpoint(checkpoint);
-        }
-        self.extended(&lease, (now, time), reply);
-        if is_refused {
-            // It may be too large. The lease is extended without it.
-            lease.try_again_at(now);
-        }
-        arrived
-    }
-
-    /// The reply has a deadline for each lease that could be extended, and null for each other one.
-    async fn extend_all(&self, source: &Source, leases: Vec<Arc<Lease>>, now: Instant) -> bool {
-        let time = source.lease.get();
-        let command = Command::new("DQ.MEXTEND", &source.key).word(leases.len());
+    /// Extends leases of one queue. One alone takes along what its handler has stored.
+    async fn extend(&self, leases: Vec<Arc<Lease>>, now: Instant) -> bool {
+        let [first, others @ ..] = leases.as_slice() else { return true };
+        let (source, time, is_single) = (&first.source, first.source.lease.get(), others.is_empty());
+        let checkpoint = if is_single { first.take_checkpoint() } else { None };
+        let command = match is_single {
+            true => Command::new("DQ.EXTEND", &source.key),
+            false => Command::new("DQ.MEXTEND", &source.key).word(leases.len()),
+        };
         let command = command.words(leases.iter().map(|lease| &lease.receipt)).word("LEASE").word(millis(time));
-        let reply = self.send(command).await;
-        let arrived = has_arrived(&reply);
-        match reply.and_then(reply::list) {
+        let reply = self.send(command.maybe("CHECKPOINT", checkpoint.as_deref())).await;
+        // Several have an array with the reply for each.
+        match if is_single { reply.map(|reply| vec![reply]) } else { reply.and_then(reply::list) } {
             Ok(replies) => {
-                leases.iter().zip(replies).for_each(|(lease, reply)| self.extended(lease, (now, time), Ok(reply)));
+                leases.iter().zip(replies).for_each(|(lease, reply)| self.extended(lease, (now, time), &reply))
             }
-            Err(Error::NoPermission(_)) => {
+            Err(Error::NoPermission(_)) if !is_single => {
                 source.extends_singly.store(true, Ordering::Relaxed);
                 self.pool.changed.notify_one();
             }
             Err(error) => {
-                leases.iter().for_each(|lease| self.not_extended(lease, time, &error));
+                let pause = match error.is_transient() {
+                    true => lock(&self.again).backoff.next(),
+                    // The checkpoint may be too large. The lease is extended without it.
+                    false if checkpoint.is_some() => Duration::ZERO,
+                    false => time / 8,
+                };
+                leases.iter().for_each(|lease| lease.try_again_at(Instant::now() + pause));
                 self.refused(source, &error);
-            }
-        }
-        arrived
-    }
-
-    /// `at` is when the command was sent: the lease runs at least from then on.
-    fn extended(&self, lease: &Lease, (at, time): (Instant, Duration), reply: Result<Value, Error>) {
-        match reply {
-            Ok(Value::Nil) => {
-                // The handler may have ended while this was asked.
-                let still_runs = lock(&self.pool.leases).remove(&lease.number).is_some();
-                lease.lose(None);
-                if still_runs {
-                    self.pool.report_loss(lease);
+                if error.is_transient() {
+                    first.keep_checkpoint(checkpoint);
+                    return false;
                 }
             }
-            Ok(deadline) => {
-                lease.source.counters.add(|counters| &counters.extended, 1);
-                match reply::int(&deadline) {
-                    Ok(deadline) => lease.extended((at, Instant::now()), time, deadline),
-                    Err(_) => lease.restart(at, time),
-                }
-            }
-            Err(error) => {
-                self.not_extended(lease, time, &error);
-                self.refused(&lease.source, &error);
-            }
-        }
-    }
-
-    fn not_extended(&self, lease: &Lease, time: Duration, error: &Error) {
-        let pause = if error.is_transient() { lock(&self.again).backoff.next() } else { time / 8 };
-        lease.try_again_at(Instant::now() + pause);
-    }
-
-    async fn acks(&self, source: &Source, outcomes: Vec<Outcome>) -> bool {
-        let receipts = outcomes.iter().map(|outcome| &outcome.lease.receipt);
-        let reply = self.send(Command::new("DQ.ACK", &source.key).words(receipts)).await;
-        self.acked(source, outcomes, reply)
-    }
-
-    fn acked(&self, source: &Source, outcomes: Vec<Outcome>, reply: Result<Value, Error>) -> bool {
-        let all = u64::try_from(outcomes.len()).unwrap_or_default();
-        let is_repeated = outcomes.iter().any(|outcome| outcome.repeated);
-        match reply.and_then(|reply| reply::count(&reply)) {
-            // If an ack was repeated, the server may have counted the first one.
-            Ok(acked) => source.counters.acked(all, if is_repeated { all } else { acked }),
-            Err(error) if error.is_transient() => {
-                self.send_again(outcomes, error.may_have_been_executed());
-                return false;
-            }
-            Err(error) => self.refused(source, &error),
         }
         true
     }
 
-    /// Reports an outcome that is no ack.
-    async fn report(&self, outcome: Outcome) -> bool {
-        let (source, receipt) = (Arc::clone(&outcome.lease.source), outcome.lease.receipt.as_ref());
-        match &outcome.report {
-            Report::Ack => self.acks(&source, vec![outcome]).await,
-            Report::Complete(result) => {
-                let command = Command::new("DQ.COMPLETE", &source.key).word(receipt).word("RESULT").word(result);
-                let reply = self.send(command).await;
-                match &reply {
-                    // The work is done, and must not be repeated only because its result cannot be stored.
-                    Err(error) if !error.is_transient() => {
-                        self.refused(&source, error);
-                        self.report_instead(Outcome { report: Report::Ack, ..outcome });
-                        true
-                    }
-                    _ => self.acked(&source, vec![outcome], reply),
-                }
+    /// The reply is the new end of the lease, or null if it is lost. `at` is when the command was sent: the lease runs at
+    /// least from then on.
+    fn extended(&self, lease: &Lease, (at, time): (Instant, Duration), reply: &Value) {
+        if *reply == Value::Nil {
+            // The handler may have ended while this was asked.
+            let still_runs = lock(&self.pool.leases).remove(&lease.number).is_some();
+            lease.lose(None);
+            if still_runs {
+                self.pool.report_loss(lease);
             }
-            Report::Nack { nack, .. } => {
-                let reply = self.send(nack.command(&source.key, receipt)).await;
-                self.nacked(outcome, reply)
-            }
+            return;
+        }
+        lease.source.counters.add(|counters| &counters.extended, 1);
+        match reply::int(reply) {
+            Ok(deadline) => lease.extended((at, Instant::now()), time, deadline),
+            Err(_) => lease.restart(at, time),
         }
     }
 
-    fn nacked(&self, outcome: Outcome, reply: Result<Value, Error>) -> bool {
-        let Report::Nack { nack, error: text } = &outcome.report else { return true };
-        let lease = &outcome.lease;
-        let state = match reply.and_then(<Option<State>>::read) {
-            Ok(state) => state,
+    /// Reports an outcome, or several acks of one queue. Returns whether the server has answered.
+    async fn report(&self, outcomes: Vec<Outcome>) -> bool {
+        let Some(Outcome { lease, report, .. }) = outcomes.first() else { return true };
+        let (source, receipt) = (Arc::clone(&lease.source), lease.receipt.as_ref());
+        let command = match report {
+            Report::Ack => {
+                Command::new("DQ.ACK", &source.key).words(outcomes.iter().map(|outcome| &outcome.lease.receipt))
+            }
+            Report::Complete(result) => {
+                Command::new("DQ.COMPLETE", &source.key).word(receipt).word("RESULT").word(result)
+            }
+            Report::Nack(failure) => failure.nack.command(&source.key, receipt),
+        };
+        match self.send(command).await.and_then(|reply| self.reported(&outcomes, reply)) {
+            Ok(()) => {}
             Err(error) if error.is_transient() => {
-                self.send_again(vec![outcome], error.may_have_been_executed());
+                let again = outcomes.into_iter().map(|outcome| outcome.again(error.may_have_been_executed()));
+                lock(&self.again).outcomes.extend(again);
                 return false;
             }
             Err(error) => {
-                self.refused(&lease.source, &error);
-                // A failure counts although its delay or its checkpoint cannot be kept.
-                if let Some(plain) = nack.plain() {
-                    let error = text.as_ref().map(|text| format!("{error}; the failure was: {text}"));
-                    let nack = Box::new(error.iter().fold(plain, |nack, error| nack.error(error)));
-                    self.report_instead(Outcome { report: Report::Nack { nack, error }, ..outcome });
+                self.refused(&source, &error);
+                let instead: Vec<_> = outcomes.into_iter().filter_map(|outcome| outcome.instead(&error)).collect();
+                if !instead.is_empty() {
+                    let mut again = lock(&self.again);
+                    again.outcomes.extend(instead);
+                    again.at = Some(Instant::now());
                 }
-                return true;
             }
-        };
+        }
+        true
+    }
+
+    /// Counts what the server has accepted.
+    fn reported(&self, outcomes: &[Outcome], reply: Value) -> Result<(), Error> {
+        let Some(Outcome { lease, report, repeated, .. }) = outcomes.first() else { return Ok(()) };
         let counters = &lease.source.counters;
-        let Some(error) = text else {
+        let Report::Nack(failure) = report else {
+            let (all, acked) = (u64::try_from(outcomes.len()).unwrap_or_default(), reply::count(&reply)?);
+            // If an ack was repeated, the server may have counted the first one.
+            counters.acked(all, if *repeated { all } else { acked });
+            return Ok(());
+        };
+        let state = <Option<State>>::read(reply)?;
+        let Some(error) = &failure.text else {
             counters.add(|counters| &counters.given_back, 1);
-            return true;
+            return Ok(());
         };
         match state {
             Some(State::Dead) => counters.add(|counters| &counters.died, 1),
             // The first of two executions may have counted.
-            None if !outcome.repeated => counters.add(|counters| &counters.late, 1),
+            None if !repeated => counters.add(|counters| &counters.late, 1),
             _ => counters.add(|counters| &counters.retried, 1),
         }
         let (queue, id, attempt) = (&lease.source.name, &lease.id, lease.attempt);
         self.pool.report(&Event::Failed { queue, id, attempt, error, state });
-        true
-    }
-
-    fn send_again(&self, outcomes: Vec<Outcome>, repeated: bool) {
-        lock(&self.again).outcomes.extend(outcomes.into_iter().map(|outcome| outcome.again(repeated)));
-    }
-
-    /// Reports this at once, in place of what the server has refused.
-    fn report_instead(&self, outcome: Outcome) {
-        let mut again = lock(&self.again);
-        again.outcomes.push(outcome.again(false));
-        again.at = Some(Instant::now());
+        Ok(())
     }
 
     fn refused(&self, source: &Source, error: &Error) {
@@ -365,14 +316,25 @@ impl Settler<'_> {
     }
 }
 
-/// Whether the server has answered.
-fn has_arrived(reply: &Result<Value, Error>) -> bool {
-    !reply.as_ref().is_err_and(Error::is_transient)
-}
-
 impl Outcome {
     /// To be sent again; its permit has been released.
     pub(super) fn again(self, repeated: bool) -> Outcome {
         Outcome { repeated: self.repeated || repeated, has_permit: false, ..self }
+    }
+
+    /// What is reported in place of this, which the server has refused.
+    fn instead(self, error: &Error) -> Option<Outcome> {
+        let report = match &self.report {
+            Report::Ack => return None,
+            // The work is done, and must not be repeated only because its result cannot be stored.
+            Report::Complete(_) => Report::Ack,
+            // A failure counts although its delay or its checkpoint cannot be kept.
+            Report::Nack(Failure { nack, text }) => {
+                let (nack, text) = (nack.plain()?, text.as_ref());
+                let text = text.map(|text| format!("{error}; the failure was: {text}"));
+                Report::Nack(text.map_or_else(Failure::give_back, |text| Failure::new(nack, text)))
+            }
+        };
+        Some(Outcome { report, ..self }.again(false))
     }
 }
