@@ -161,8 +161,8 @@ impl Exporter {
             text.add(NEXT_DUE, &of_queue, number(due) / 1e3);
         }
         if let Some(stats) = self.client.queue::<Raw>(name).stats()? {
-            histogram(text, LATENESS, &queue, &stats.lateness);
-            histogram(text, RUN, &queue, &stats.runtime);
+            histogram(text, LATENESS, &queue, &stats.lateness, 2);
+            histogram(text, RUN, &queue, &stats.runtime, 2);
         }
         Ok(())
     }
@@ -175,11 +175,11 @@ fn zeros() -> Fields {
     Fields(names.map(|name| (name.to_owned(), Value::Int(0))).collect())
 }
 
-/// Every second bucket of the server, which doubles its bounds: those are the powers of four, in ms.
-fn histogram(text: &mut Text, metric: Metric, queue: &str, histogram: &Histogram) {
+/// One of each `step` buckets. The bounds double, so every second one is a power of four, in ms.
+pub fn histogram(text: &mut Text, metric: Metric, queue: &str, histogram: &Histogram, step: usize) {
     let (name, _, _) = metric;
     let buckets = histogram.buckets.iter().enumerate();
-    for (_, (bound, count)) in buckets.filter(|(place, (bound, _))| place % 2 == 0 || bound.is_none()) {
+    for (_, (bound, count)) in buckets.filter(|(place, (bound, _))| place % step == 0 || bound.is_none()) {
         let bound = bound.map_or_else(|| "+Inf".to_owned(), |bound| bound.as_secs_f64().to_string());
         let labels = labels(&[("queue", queue), ("le", &bound)]);
         text.line(metric, &format!("{name}_bucket"), &labels, number(*count));
@@ -189,6 +189,6 @@ fn histogram(text: &mut Text, metric: Metric, queue: &str, histogram: &Histogram
     text.line(metric, &format!("{name}_count"), &labels, number(histogram.count()));
 }
 
-fn number(count: impl TryInto<i64>) -> f64 {
+pub fn number(count: impl TryInto<i64>) -> f64 {
     count.try_into().unwrap_or(i64::MAX) as f64
 }

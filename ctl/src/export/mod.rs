@@ -8,6 +8,9 @@ use crate::cli::ExportArgs;
 use crate::http;
 use crate::server::{Failure, Outcome};
 use dq_client::blocking::Client;
+pub use metrics::{histogram, number};
+pub use text::{Metric, Text};
+
 use metrics::Exporter;
 
 use signal_hook::consts::{SIGINT, SIGTERM};

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The name of a metric, its kind, and what it says.
-pub type Metric = (&'static str, &'static str, &'static str);
+pub type Metric<'n> = (&'n str, &'static str, &'static str);
 
 /// Metrics, gathered queue by queue, and written metric by metric as the format wants it.
 #[derive(Default)]
-pub struct Text(BTreeMap<Metric, String>);
+pub struct Text(BTreeMap<(String, &'static str, &'static str), String>);
 
 impl Text {
     /// Adds a value. `labels` is what [`crate::text::labels`] returned.
@@ -17,8 +17,9 @@ impl Text {
     }
 
     /// Adds a line of a metric that has several names: those of a histogram.
-    pub fn line(&mut self, metric: Metric, name: &str, labels: &str, value: f64) {
-        let _ = writeln!(self.0.entry(metric).or_default(), "{name}{labels} {value}");
+    pub fn line(&mut self, (metric, kind, help): Metric, name: &str, labels: &str, value: f64) {
+        let lines = self.0.entry((metric.to_owned(), kind, help)).or_default();
+        let _ = writeln!(lines, "{name}{labels} {value}");
     }
 
     pub fn finish(self) -> String {

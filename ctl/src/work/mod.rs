@@ -13,6 +13,7 @@ mod workers;
 
 use crate::board::names;
 use crate::cli::WorkArgs;
+use crate::export::{histogram, number, Metric, Text};
 use crate::http;
 use crate::server::{Connection, Failure, Outcome};
 use crate::text::labels;
@@ -96,14 +97,26 @@ fn health(running: &Running) -> Result<(), Failure> {
     Err(Failure::failed(format!("no messages can be popped: {}", lost.join(", "))))
 }
 
+const RUNNING: Metric = ("dq_worker_running", "gauge", "Handlers that run now.");
+const RUN: Metric = ("dq_worker_run_seconds", "histogram", "How long handlers ran.");
+const UP: Metric = ("dq_worker_up", "gauge", "Whether messages of the queue can be popped.");
+
 /// The counters of the client, and whether the server of each queue is reached.
 fn metrics_of(metrics: &Metrics, running: &Running) -> String {
-    let mut text = metrics.prometheus();
-    text.push_str("# HELP dq_worker_up Whether messages of the queue can be popped.\n# TYPE dq_worker_up gauge\n");
-    for (queue, is_up) in running.reached() {
-        text.push_str(&format!("dq_worker_up{} {}\n", labels(&[("queue", &queue)]), u8::from(is_up)));
+    let mut text = Text::default();
+    for queue in metrics.queues() {
+        let of_queue = labels(&[("queue", &queue.queue)]);
+        for (name, count) in queue.counters() {
+            let name = format!("dq_worker_{name}_total");
+            text.add((&name, "counter", "Since the worker was started."), &of_queue, number(count));
+        }
+        text.add(RUNNING, &of_queue, number(queue.running));
+        histogram(&mut text, RUN, &queue.queue, &queue.run, 1);
     }
-    text
+    for (queue, is_up) in running.reached() {
+        text.add(UP, &labels(&[("queue", &queue)]), f64::from(u8::from(is_up)));
+    }
+    text.finish()
 }
 
 /// Turns signals into notices. Without a file to read again, SIGHUP means that the terminal was closed, and stops the worker.

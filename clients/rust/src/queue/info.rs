@@ -176,8 +176,10 @@ impl Histogram {
         *bound
     }
 
-    pub(crate) fn new(buckets: Vec<(Option<Duration>, u64)>, sum: Duration) -> Histogram {
-        Histogram { buckets, sum }
+    pub(crate) fn add(&mut self, time: Duration) {
+        let holds = |bound: Option<Duration>| bound.is_none_or(|bound| time <= bound);
+        self.buckets.iter_mut().filter(|(bound, _)| holds(*bound)).for_each(|(_, count)| *count += 1);
+        self.sum += time;
     }
 }
 

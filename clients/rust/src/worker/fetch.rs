@@ -3,7 +3,7 @@
 use super::event::Event;
 use super::lease::Lease;
 use super::permits::{Attempt, Grant};
-use super::pool::{Job, Outcome, Pool, Source};
+use super::pool::{Job, Outcome, Pool, Source, BLOCK};
 use crate::connect::{lock, Backoff, Link};
 use crate::payload::Raw;
 use crate::queue::pop::{self, deliveries};
@@ -135,7 +135,7 @@ impl Fetcher<'_> {
     /// The options of a pop.
     fn options(&self, command: Command, grant: Grant, lease: Duration) -> Command {
         let command = command.word("COUNT").word(grant.count).word("LEASE").word(millis(lease));
-        command.flag("META", self.pool.meta).word("AS").word(&self.pool.consumer)
+        command.flag("META", self.pool.spec.meta).word("AS").word(&self.pool.consumer)
     }
 
     /// The messages of a pop that made these acks. Acks that may not have been made are sent alone.
@@ -143,7 +143,7 @@ impl Fetcher<'_> {
         match reply.map(|reply| reply.and_then(pop::acked)) {
             Some(Ok((acked, messages))) => {
                 let all = u64::try_from(acks.len()).unwrap_or_default();
-                self.source.counters.acked(all, acked);
+                lock(&self.source.counters).ack(all, acked);
                 Ok(messages)
             }
             None => {
@@ -165,7 +165,7 @@ impl Fetcher<'_> {
         let block = match grant.block {
             false => Duration::ZERO,
             true if turns => TURN,
-            true => pool.block,
+            true => BLOCK,
         };
         // Even one that does not block is put off while writes are paused.
         *lock(&self.source.popping) = Some((link.address().clone(), link.id()));
@@ -200,7 +200,7 @@ impl Fetcher<'_> {
             return;
         }
         let pool = self.pool;
-        self.source.counters.add(|counters| &counters.delivered, u64::try_from(messages.len()).unwrap_or_default());
+        lock(&self.source.counters).delivered += u64::try_from(messages.len()).unwrap_or_default();
         let now = Instant::now();
         let jobs: Vec<Job> = messages.into_iter().filter_map(|message| job(message, self.source, now, lease)).collect();
         // If the worker has ended without this pop, nobody else reports any more.
@@ -235,7 +235,7 @@ impl Fetcher<'_> {
         }
         if !self.interrupted {
             self.interrupted = true;
-            self.source.counters.add(|counters| &counters.interrupted, 1);
+            lock(&self.source.counters).interrupted += 1;
             self.pool.report(&Event::Interrupted { queue: &self.source.name, error });
         }
         self.pool.stop.pause(self.backoff.next()).await;

@@ -54,8 +54,12 @@ impl Handlers {
             }
             Handlers::Threads(threads) => {
                 let sender = lock(&threads.sender).clone();
-                // Those that nobody takes any more are given back.
-                held.for_each(|held| drop(sender.as_ref().map(|sender| sender.send(held))));
+                for held in held {
+                    // One that no thread takes any more is given back.
+                    if let Some(sender) = &sender {
+                        let _ = sender.send(held);
+                    }
+                }
             }
         }
     }
@@ -118,7 +122,7 @@ impl Held {
         let verdict = tokio::select! {
             biased;
             verdict = handling => Some(verdict),
-            () = lease.until_lost(), if !pool.finish_when_lost => None,
+            () = lease.until_lost(), if !pool.spec.finish_when_lost => None,
         };
         if let Some(job) = self.job.take() {
             pool.finish(job, begun, verdict);

@@ -24,7 +24,6 @@ use crate::mode::{Async, Blocking, Mode};
 use crate::partitions::Partitions;
 use crate::payload::{Decode, Encode};
 use crate::queue::{too_large, RESULT_BYTES};
-use crate::request::millis;
 use crate::Error;
 use futures_util::FutureExt;
 use handlers::{Handler, Handlers};
@@ -34,7 +33,7 @@ use running::Stop;
 use std::any::TypeId;
 use std::fmt;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -42,8 +41,6 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// How long a pop blocks, so that a dead server is noticed.
-const BLOCK: Duration = Duration::from_secs(5);
 /// How long running handlers may go on after the request to stop.
 const GRACE: Duration = Duration::from_secs(30);
 /// How many messages a pool handles at a time by default.
@@ -83,7 +80,14 @@ impl Pool {
     /// Handles up to `concurrency` messages at a time, at least one.
     pub fn new(concurrency: usize) -> Pool {
         let (concurrency, queues) = (concurrency.max(1), Vec::new());
-        Pool { concurrency, queues, lease: None, time_limit: None, meta: false, finish_when_lost: false }
+        Pool {
+            concurrency,
+            queues,
+            lease: None,
+            time_limit: None,
+            meta: cfg!(feature = "otel"),
+            finish_when_lost: false,
+        }
     }
 
     /// Serves this queue, with weight 1.
@@ -315,7 +319,7 @@ impl<M: Mode> Worker<M> {
     /// [`Error::System`] if the operating system refuses a thread. [`Error::Config`] if there are handlers that are futures,
     /// and no runtime of tokio to run them.
     pub fn start(self) -> Result<Running<M>, Error> {
-        let (stop, grace) = (Arc::new(Stop::default()), Arc::new(AtomicU64::new(millis(self.grace))));
+        let stop = Arc::new(Stop::new(self.grace));
         let consumer = consumer_name(&self.client.core().options.name);
         let mut started = Vec::new();
         for (spec, handler, is_function) in self.pools {
@@ -336,11 +340,7 @@ impl<M: Mode> Worker<M> {
                     .collect(),
                 handler,
                 handlers,
-                finish_when_lost: spec.finish_when_lost,
                 observer: Arc::clone(&self.observer),
-                block: BLOCK,
-                meta: spec.meta || cfg!(feature = "otel"),
-                time_limit: spec.time_limit,
                 permits: Permits::new(spec.concurrency, &weights),
                 outcomes,
                 changed: Notify::new(),
@@ -350,10 +350,11 @@ impl<M: Mode> Worker<M> {
                 fetchers: AtomicUsize::new(spec.queues.len()),
                 busy: AtomicUsize::new(0),
                 has_tried_to_listen: AtomicBool::new(false),
+                spec,
                 consumer: consumer.clone(),
             };
             // If that fails, the threads end as the pools are dropped.
-            pool.handlers.grow(spec.concurrency)?;
+            pool.handlers.grow(pool.spec.concurrency)?;
             started.push((Arc::new(pool), inbox));
         }
         let io = self.client.io();
@@ -366,9 +367,9 @@ impl<M: Mode> Worker<M> {
                 io.spawn(fetch::run(Arc::clone(&pool), number));
             }
         }
-        let ended = io.spawn(running::shut_down(pools.clone(), settling, Arc::clone(&stop), Arc::clone(&grace)));
+        let ended = io.spawn(running::shut_down(pools.clone(), settling, Arc::clone(&stop)));
         let (client, metrics) = (self.client, self.metrics);
-        Ok(Running { client, pools, metrics, stop, grace, ended: Some(ended), signals: None })
+        Ok(Running { client, pools, metrics, stop, ended: Some(ended), signals: None })
     }
 }
 

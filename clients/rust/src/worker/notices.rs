@@ -72,7 +72,7 @@ impl Pool {
 
     /// Reports that a message was lost while it was handled.
     pub(super) fn report_loss(&self, lease: &Lease) {
-        lease.source.counters.add(|counters| &counters.leases_lost, 1);
+        lock(&lease.source.counters).leases_lost += 1;
         let reason = lease.loss().unwrap_or(Loss::Ended);
         self.report(&Event::LeaseLost { queue: &lease.source.name, id: &lease.id, receipt: &lease.receipt, reason });
     }

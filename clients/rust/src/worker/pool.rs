@@ -22,6 +22,8 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+/// How long a pop blocks, so that a dead server is noticed.
+pub(super) const BLOCK: Duration = Duration::from_secs(5);
 /// A shorter lease could not be kept.
 pub(super) const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 /// The lease of a queue that does not exist yet, or whose settings the user may not read: the default of the server.
@@ -43,7 +45,7 @@ pub(super) type Observer = dyn Fn(&Event<'_>) + Send + Sync;
 pub(super) struct Source {
     pub key: Vec<u8>,
     pub name: Arc<str>,
-    pub counters: Arc<Counters>,
+    pub counters: Counters,
     /// The connection of a pop that may be blocked: its server, and its number there.
     pub popping: Mutex<Option<(Address, Option<i64>)>>,
     pub handoff: Handoff,
@@ -143,14 +145,8 @@ pub(super) struct Pool {
     pub sources: Vec<Arc<Source>>,
     pub handler: Box<Handler>,
     pub handlers: Handlers,
-    /// Whether the future of a handler goes on when its message is lost.
-    pub finish_when_lost: bool,
+    pub spec: super::Pool,
     pub observer: Arc<Observer>,
-    pub block: Duration,
-    /// Whether handlers get more of each message.
-    pub meta: bool,
-    /// How long a handler may run.
-    pub time_limit: Option<Duration>,
     pub permits: Permits,
     /// What is to be reported, for the task that settles.
     pub outcomes: UnboundedSender<Outcome>,
@@ -179,7 +175,7 @@ impl Pool {
 
     /// Whether the server of each queue has answered within the last lease, or within the time of a pop that waits.
     pub fn is_healthy(&self) -> bool {
-        let waits = self.block + self.core.options.response_timeout;
+        let waits = BLOCK + self.core.options.response_timeout;
         let is_in_contact = |source: &Arc<Source>| {
             let contact = *lock(&source.contact);
             contact.is_some_and(|at| at.elapsed() <= source.lease.get().max(waits))
@@ -204,8 +200,8 @@ impl Pool {
         if self.stop.is_set() || job.lease.is_lost() {
             return None;
         }
-        source.counters.running.fetch_add(1, Ordering::Relaxed);
-        if let Some(limit) = self.time_limit {
+        lock(&source.counters).running += 1;
+        if let Some(limit) = self.spec.time_limit {
             job.lease.limit(limit);
         }
         let (queue, meta) = (Arc::clone(&source.name), job.meta.take());
@@ -216,13 +212,12 @@ impl Pool {
     pub fn finish(&self, job: Job, begun: Instant, verdict: Option<Result<Verdict, Box<dyn Any + Send>>>) {
         let source = Arc::clone(&job.lease.source);
         let counters = &source.counters;
-        counters.ran(begun.elapsed());
-        counters.running.fetch_sub(1, Ordering::Relaxed);
+        lock(counters).end(begun.elapsed());
         let Some(verdict) = verdict.filter(|_| !job.lease.is_discarded()) else {
             lock(&self.leases).remove(&job.lease.number);
             // The report of a message that the worker took away itself has counted it.
             if !matches!(job.lease.loss(), Some(Loss::TimeLimit | Loss::Stopping)) {
-                counters.add(|counters| &counters.late, 1);
+                lock(counters).late += 1;
             }
             return self.permits.release(1);
         };
@@ -238,11 +233,11 @@ impl Pool {
             Ok(Verdict::Failed(failure)) => Report::Nack(failure),
             // A newer worker may be able to.
             Ok(Verdict::Undecodable(error)) => {
-                counters.add(|counters| &counters.undecodable, 1);
+                lock(counters).undecodable += 1;
                 Report::Nack(Failure::retry(error))
             }
             Err(panic) => {
-                counters.add(|counters| &counters.panicked, 1);
+                lock(counters).panicked += 1;
                 Report::Nack(Failure::retry(format!("panic: {}", text_of(panic.as_ref()))))
             }
         };
@@ -258,7 +253,7 @@ impl Pool {
             }
             lease.lose(Some(loss));
             self.report_loss(&lease);
-            let failure = match (loss, self.time_limit) {
+            let failure = match (loss, self.spec.time_limit) {
                 (Loss::TimeLimit, Some(limit)) => {
                     Failure::retry(format!("the time limit of {} ms was over", millis(limit)))
                 }

@@ -5,16 +5,16 @@ use super::metrics::Metrics;
 use super::pool::Pool;
 use crate::connect::{after, lock, Client};
 use crate::mode::Mode;
-use crate::request::millis;
 use crate::Error;
 use futures_util::future::join_all;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::future::Future;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{signal, SignalKind};
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout, timeout_at};
+use tokio::time::{sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -23,14 +23,19 @@ use tokio_util::task::AbortOnDropHandle;
 const TO_END: Duration = Duration::from_millis(300);
 
 /// The request to stop.
-#[derive(Default)]
 pub(super) struct Stop {
     asked: CancellationToken,
     /// Without waiting for running handlers.
     forced: CancellationToken,
+    /// How long handlers may go on after it.
+    grace: Mutex<Duration>,
 }
 
 impl Stop {
+    pub fn new(grace: Duration) -> Stop {
+        Stop { asked: CancellationToken::new(), forced: CancellationToken::new(), grace: Mutex::new(grace) }
+    }
+
     /// Asks to stop; the second time, without waiting for handlers.
     pub fn ask(&self) {
         if self.is_set() {
@@ -56,6 +61,15 @@ impl Stop {
     pub async fn pause(&self, time: Duration) {
         let _ = timeout(time, self.asked.cancelled()).await;
     }
+
+    /// Waits for this until a time, or until the worker is asked to stop a second time.
+    async fn wait(&self, until: Instant, what: impl Future<Output = ()>) {
+        tokio::select! {
+            () = what => {}
+            () = sleep_until(until.into()) => {}
+            () = self.forced.cancelled() => {}
+        }
+    }
 }
 
 /// A worker that was started. If it is dropped, it stops as [`Running::join`] says, in the background.
@@ -64,8 +78,6 @@ pub struct Running<M> {
     pub(super) pools: Vec<Arc<Pool>>,
     pub(super) metrics: Metrics,
     pub(super) stop: Arc<Stop>,
-    /// In ms.
-    pub(super) grace: Arc<AtomicU64>,
     /// The task that stops the worker.
     pub(super) ended: Option<JoinHandle<Stopped>>,
     /// What passes signals on, if anything does.
@@ -166,7 +178,7 @@ impl<M: Mode> Running<M> {
 
     /// How long running handlers may go on after the request to stop: see `Worker::grace`.
     pub fn set_grace(&mut self, grace: Duration) {
-        self.grace.store(millis(grace), Ordering::Relaxed);
+        *lock(&self.stop.grace) = grace;
     }
 
     /// Whether the worker pops, or waits for messages, in all queues: their servers have answered within the last lease.
@@ -209,27 +221,16 @@ impl<M> fmt::Debug for Running<M> {
 }
 
 /// Waits until the worker is asked to stop, and stops it.
-pub(super) async fn shut_down(
-    pools: Vec<Arc<Pool>>,
-    settling: Vec<JoinHandle<()>>,
-    stop: Arc<Stop>,
-    grace: Arc<AtomicU64>,
-) -> Stopped {
+pub(super) async fn shut_down(pools: Vec<Arc<Pool>>, settling: Vec<JoinHandle<()>>, stop: Arc<Stop>) -> Stopped {
     stop.asked().await;
-    let end = after(Duration::from_millis(grace.load(Ordering::Relaxed)));
+    let end = after(*lock(&stop.grace));
     pools.iter().for_each(|pool| pool.permits.close());
     let time = pools.first().map_or(Duration::ZERO, |pool| pool.core.options.response_timeout);
     // A pop that still waits would be delivered what is given back.
-    tokio::select! {
-        _ = timeout_at(end.max(Instant::now() + time).into(), end_pops(&pools)) => {}
-        () = stop.forced.cancelled() => {}
-    }
+    stop.wait(end.max(Instant::now() + time), end_pops(&pools)).await;
     let busy = |pool: &Arc<Pool>| pool.busy.load(Ordering::Acquire);
     let idle = || until(|| pools.iter().all(|pool| busy(pool) == 0));
-    tokio::select! {
-        _ = timeout_at(end.into(), idle()) => {}
-        () = stop.forced.cancelled() => {}
-    }
+    stop.wait(end, idle()).await;
     for pool in &pools {
         let leases: Vec<_> = lock(&pool.leases).values().cloned().collect();
         pool.take_from_handlers(leases, Loss::Stopping);
@@ -241,13 +242,12 @@ pub(super) async fn shut_down(
         pool.ended.cancel();
     }
     // The outcomes of the handlers are still to be reported, however long they took.
-    let settled = join_all(settling);
     let forced = async {
         stop.forced.cancelled().await;
         sleep(TO_END).await;
     };
     tokio::select! {
-        _ = timeout_at(end.max(Instant::now() + 2 * time).into(), settled) => {}
+        _ = timeout_at(end.max(Instant::now() + 2 * time).into(), join_all(settling)) => {}
         () = forced => {}
     }
     Stopped { abandoned, forced: stop.forced.is_cancelled() }

@@ -99,7 +99,8 @@ impl Settler<'_> {
     /// When there is something to do for a lease at the earliest.
     fn next(&self) -> Instant {
         // A lease that begins now has to be extended later than this, and its handler is in time until then.
-        let shortest = self.pool.sources.iter().map(|source| source.lease.get() / 4).chain(self.pool.time_limit).min();
+        let shortest =
+            self.pool.sources.iter().map(|source| source.lease.get() / 4).chain(self.pool.spec.time_limit).min();
         let extension = lock(&self.pool.leases).values().map(|lease| lease.extend_at()).min();
         let latest = after(shortest.unwrap_or(Duration::MAX));
         [extension, self.over_at()].into_iter().flatten().fold(latest, Instant::min)
@@ -243,7 +244,7 @@ impl Settler<'_> {
             }
             return;
         }
-        lease.source.counters.add(|counters| &counters.extended, 1);
+        lock(&lease.source.counters).extended += 1;
         match reply::int(reply) {
             Ok(deadline) => lease.extended((at, Instant::now()), time, deadline),
             Err(_) => lease.restart(at, time),
@@ -290,19 +291,19 @@ impl Settler<'_> {
         let Report::Nack(failure) = report else {
             let (all, acked) = (u64::try_from(outcomes.len()).unwrap_or_default(), reply::count(&reply)?);
             // If an ack was repeated, the server may have counted the first one.
-            counters.acked(all, if *repeated { all } else { acked });
+            lock(counters).ack(all, if *repeated { all } else { acked });
             return Ok(());
         };
         let state = <Option<State>>::read(reply)?;
         let Some(error) = &failure.text else {
-            counters.add(|counters| &counters.given_back, 1);
+            lock(counters).given_back += 1;
             return Ok(());
         };
         match state {
-            Some(State::Dead) => counters.add(|counters| &counters.died, 1),
+            Some(State::Dead) => lock(counters).died += 1,
             // The first of two executions may have counted.
-            None if !repeated => counters.add(|counters| &counters.late, 1),
-            _ => counters.add(|counters| &counters.retried, 1),
+            None if !repeated => lock(counters).late += 1,
+            _ => lock(counters).retried += 1,
         }
         let (queue, id, attempt) = (&lease.source.name, &lease.id, lease.attempt);
         self.pool.report(&Event::Failed { queue, id, attempt, error, state });
