@@ -8,17 +8,6 @@ use std::time::Duration;
 /// A socket does not accept a timeout of zero.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// Methods, each of which sets the field of its name.
-macro_rules! set {
-    ($($(#[$doc:meta])* $field:ident($($arg:ident: $type:ty),*) = $value:expr;)*) => { $(
-        $(#[$doc])*
-        pub fn $field(mut self, $($arg: $type),*) -> Options {
-            self.$field = $value;
-            self
-        }
-    )* };
-}
-
 /// The server's address and how to connect to it: the contents of a URL, and more.
 ///
 /// ```no_run

@@ -2,12 +2,13 @@
 
 use super::options::{options, Options};
 use super::{Message, State};
-use crate::connect::{Client, Sent};
+use crate::connect::Client;
 use crate::mode::{Async, Blocking, Mode};
 use crate::reply::Field;
 use crate::request::{Command, Request};
 use crate::Error;
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 
 /// How many items the server looks at for each page.
 const PAGE: u32 = 100;
@@ -22,7 +23,8 @@ type Page<I> = (Vec<u8>, Vec<I>);
 #[must_use = "nothing is read before the first item is asked for"]
 #[derive(Debug)]
 pub struct Pages<I, M> {
-    client: Client<M>,
+    client: Client<Async>,
+    mode: PhantomData<fn() -> M>,
     /// The command up to its cursor.
     command: Command,
     request: fn(Command) -> Request<Page<I>>,
@@ -37,30 +39,29 @@ impl<I: Send + 'static, M: Mode> Pages<I, M> {
     where
         I: Field,
     {
-        let (client, cursor) = (client.clone(), Some(b"0".to_vec()));
         Pages {
-            client,
+            client: client.face(),
+            mode: PhantomData,
             command,
             request: Request::harmless,
             options: Options::default(),
             page: VecDeque::new(),
-            cursor,
+            cursor: Some(b"0".to_vec()),
         }
     }
 
-    /// Asks for the next page; `None` at the end.
-    fn ask(&mut self) -> Option<Sent<M, Page<I>>> {
-        let command = self.command.clone().word(self.cursor.take()?).word("COUNT").word(PAGE);
-        Some(self.client.send((self.request)(self.options.write(command))))
-    }
-
-    /// Takes a page over. Returns the error if there is none.
-    fn turn(&mut self, page: Result<Page<I>, Error>) -> Option<Result<I, Error>> {
-        let take = |(cursor, items): Page<I>| {
-            self.cursor = Some(cursor).filter(|cursor| cursor != b"0");
-            self.page = items.into();
-        };
-        page.map(take).err().map(Err)
+    async fn item(&mut self) -> Option<Result<I, Error>> {
+        while self.page.is_empty() {
+            let command = self.command.clone().word(self.cursor.take()?).word("COUNT").word(PAGE);
+            match self.client.send((self.request)(self.options.write(command))).await {
+                Ok((cursor, items)) => {
+                    self.cursor = Some(cursor).filter(|cursor| cursor != b"0");
+                    self.page = items.into();
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.page.pop_front().map(Ok)
     }
 }
 
@@ -78,13 +79,7 @@ impl<T: 'static, M: Mode> Pages<Message<T>, M> {
 impl<I: Send + 'static> Pages<I, Async> {
     /// The next item; `None` at the end.
     pub async fn next(&mut self) -> Option<Result<I, Error>> {
-        while self.page.is_empty() {
-            let page = self.ask()?.await;
-            if let Some(error) = self.turn(page) {
-                return Some(error);
-            }
-        }
-        self.page.pop_front().map(Ok)
+        self.item().await
     }
 
     /// All items that are left.
@@ -104,12 +99,6 @@ impl<I: Send + 'static> Iterator for Pages<I, Blocking> {
     type Item = Result<I, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.page.is_empty() {
-            let page = self.ask()?;
-            if let Some(error) = self.turn(page) {
-                return Some(error);
-            }
-        }
-        self.page.pop_front().map(Ok)
+        self.client.io().clone().block_on(self.item())
     }
 }

@@ -96,7 +96,7 @@ impl Fetcher<'_> {
 
     /// Asks the queue how long its leases are, on a new connection. Without the right to ask, they last as long as by default.
     async fn learn_lease(&self, link: Link) -> Result<Link, Error> {
-        if self.source.lease.is_of_queue() {
+        if lock(&self.source.lengths).0.is_none() {
             let time = self.pool.core.options.response_timeout;
             let asked = link.ask(redis::cmd("DQ.INFO").arg(&self.source.key), time).await;
             let lease = match asked.and_then(|reply| reply::optional(reply, |info| Fields::from(info)?.get("lease"))) {
@@ -105,7 +105,7 @@ impl Fetcher<'_> {
                 // Such as that of a moved queue, or of a key of another type: the pop reports it.
                 Err(_) => None,
             };
-            self.source.lease.learn(lease);
+            lock(&self.source.lengths).1 = lease;
             // The task that extends may sleep for longer than such a lease.
             self.pool.changed.notify_one();
         }
@@ -115,7 +115,7 @@ impl Fetcher<'_> {
 
     /// Acks, and pops as many messages as there are permits. Returns the messages, and how long their leases are.
     async fn ack_and_pop(&mut self, acks: Vec<Outcome>, grant: Grant) -> Result<(Vec<Delivery<Raw>>, Duration), Error> {
-        let lease = self.source.lease.get();
+        let lease = self.source.lease();
         if !acks.is_empty() {
             // It does not block, so that an ack which fails is sent again at once.
             let command = Command::new("DQ.ACKPOP", &self.source.key).word(acks.len());

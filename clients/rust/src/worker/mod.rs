@@ -108,32 +108,19 @@ impl Pool {
         self
     }
 
-    /// Gives handlers more of each message: [`Context::meta`] has its headers, what was stored of earlier work, and more.
-    pub fn meta(mut self) -> Pool {
-        self.meta = true;
-        self
-    }
-
-    /// How long after the death of a worker its messages are delivered again; by default what the queue says, 30 seconds
-    /// unless its `LEASE` was set. It does not limit the work: leases are extended at half time while handlers run. It
-    /// overrides the `LEASE` of messages.
-    pub fn lease(mut self, lease: Duration) -> Pool {
-        self.lease = Some(lease);
-        self
-    }
-
-    /// How long a handler may run. Then its message is given back as failed, to be retried, and its future is dropped. A
-    /// plain function cannot be ended: [`Context::lease_lost`] is true, and it occupies its place until it returns.
-    pub fn time_limit(mut self, limit: Duration) -> Pool {
-        self.time_limit = Some(limit);
-        self
-    }
-
-    /// The future of a handler goes on when its message is lost or its time is over, instead of being dropped:
-    /// [`Context::cancelled`] and [`Context::loss`] say so. What it returns then has no effect.
-    pub fn finish_when_lost(mut self) -> Pool {
-        self.finish_when_lost = true;
-        self
+    set! {
+        /// Gives handlers more of each message: [`Context::meta`] has its headers, what was stored of earlier work, and more.
+        meta() = true;
+        /// How long after the death of a worker its messages are delivered again; by default what the queue says, 30 seconds
+        /// unless its `LEASE` was set. It does not limit the work: leases are extended at half time while handlers run. It
+        /// overrides the `LEASE` of messages.
+        lease(lease: Duration) = Some(lease);
+        /// How long a handler may run. Then its message is given back as failed, to be retried, and its future is dropped. A
+        /// plain function cannot be ended: [`Context::lease_lost`] is true, and it occupies its place until it returns.
+        time_limit(limit: Duration) = Some(limit);
+        /// The future of a handler goes on when its message is lost or its time is over, instead of being dropped:
+        /// [`Context::cancelled`] and [`Context::loss`] say so. What it returns then has no effect.
+        finish_when_lost() = true;
     }
 }
 

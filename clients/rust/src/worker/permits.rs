@@ -46,9 +46,8 @@ pub(super) struct Permits {
 
 struct State {
     total: usize,
-    free: usize,
-    /// Permits in use beyond the present size of the pool: they vanish when they are released.
-    excess: usize,
+    /// May be more than there are, after the pool has become smaller.
+    used: usize,
     closed: bool,
     /// The start of the turn that began last.
     clock: f64,
@@ -68,11 +67,8 @@ struct Turn {
 }
 
 impl State {
-    /// Frees permits, except those in excess.
-    fn add(&mut self, permits: usize) {
-        let gone = permits.min(self.excess);
-        self.excess -= gone;
-        self.free += permits - gone;
+    fn free(&self) -> usize {
+        self.total.saturating_sub(self.used)
     }
 
     fn is_contended(&self, queue: usize) -> bool {
@@ -107,15 +103,8 @@ impl Permits {
             blocked: false,
             probe_at: now,
         };
-        let state = State {
-            total,
-            free: total,
-            excess: 0,
-            closed: false,
-            clock: 0.0,
-            tickets: 0,
-            queues: weights.iter().map(turn).collect(),
-        };
+        let queues = weights.iter().map(turn).collect();
+        let state = State { total, used: 0, closed: false, clock: 0.0, tickets: 0, queues };
         Permits { state: Mutex::new(state), turns: weights.iter().map(|_| Notify::new()).collect() }
     }
 
@@ -127,16 +116,7 @@ impl Permits {
     /// Changes the number of permits. Those in use beyond it vanish when they are released.
     pub fn resize(&self, total: usize) {
         let mut state = lock(&self.state);
-        let (before, total) = (state.total, total.max(1));
-        state.total = total;
-        if total >= before {
-            state.add(total - before);
-        } else {
-            let fewer = before - total;
-            let taken = fewer.min(state.free);
-            state.free -= taken;
-            state.excess += fewer - taken;
-        }
+        state.total = total.max(1);
         self.wake_next(&state);
     }
 
@@ -158,13 +138,13 @@ impl Permits {
         if state.closed {
             return Attempt::Closed;
         }
-        if state.free > 0 && state.best(now) == Some(queue) {
+        if state.free() > 0 && state.best(now) == Some(queue) {
             let grant = self.grant(&mut state, queue);
             self.wake_next(&state);
             return grant.map_or(Attempt::Closed, Attempt::Granted);
         }
         let Some(mine) = state.queues.get(queue) else { return Attempt::Closed };
-        let blocked = state.queues.iter().enumerate().filter(|(_, turn)| turn.blocked && mine.hot && state.free == 0);
+        let blocked = state.queues.iter().enumerate().filter(|(_, turn)| turn.blocked && mine.hot && state.free() == 0);
         let to_end: Vec<usize> = blocked.map(|(queue, _)| queue).collect();
         let wait = if !to_end.is_empty() {
             RECLAIM
@@ -186,7 +166,7 @@ impl Permits {
     fn grant(&self, state: &mut State, queue: usize) -> Option<Grant> {
         let contended = state.is_contended(queue);
         let hot_weight: f64 = state.queues.iter().filter(|turn| turn.hot).map(|turn| turn.weight).sum();
-        let (free, all, total) = (state.free, state.queues.len(), state.total);
+        let (free, all, total) = (state.free(), state.queues.len(), state.total);
         let turn = state.queues.get_mut(queue)?;
         let count = if all == 1 {
             free
@@ -202,14 +182,14 @@ impl Permits {
         let block = all == 1 || !(turn.hot || contended);
         turn.blocked = block;
         state.clock = turn.start;
-        state.free -= count;
+        state.used += count;
         Some(Grant { count, block })
     }
 
     /// After a pop that delivered `delivered` messages: frees the other permits.
     pub fn popped(&self, queue: usize, grant: Grant, delivered: usize) {
         let mut state = lock(&self.state);
-        state.add(grant.count.saturating_sub(delivered));
+        state.used -= grant.count.saturating_sub(delivered);
         let all = state.queues.len();
         if let Some(turn) = state.queues.get_mut(queue) {
             #[allow(clippy::cast_precision_loss, reason = "fairness needs no precision")]
@@ -230,12 +210,11 @@ impl Permits {
 
     /// Frees the permits of handlers that have finished.
     pub fn release(&self, permits: usize) {
-        if permits == 0 {
-            return;
+        if permits > 0 {
+            let mut state = lock(&self.state);
+            state.used -= permits;
+            self.wake_next(&state);
         }
-        let mut state = lock(&self.state);
-        state.add(permits);
-        self.wake_next(&state);
     }
 
     /// Ends all waiting.
@@ -245,7 +224,7 @@ impl Permits {
     }
 
     fn wake_next(&self, state: &State) {
-        let next = if state.free > 0 { state.best(Instant::now()) } else { None };
+        let next = if state.free() > 0 { state.best(Instant::now()) } else { None };
         if let Some(turn) = next.and_then(|queue| self.turns.get(queue)) {
             turn.notify_one();
         }
@@ -324,7 +303,7 @@ mod tests {
         permits.resize(2);
         // Three work and one was free: when two of the three have finished, one of two is free.
         permits.release(1);
-        assert_eq!(super::lock(&permits.state).free, 0);
+        assert_eq!(super::lock(&permits.state).free(), 0);
         permits.release(1);
         assert_eq!(acquire(&permits, 0), Grant { count: 1, block: true });
         permits.popped(0, Grant { count: 1, block: true }, 0);

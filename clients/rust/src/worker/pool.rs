@@ -15,7 +15,7 @@ use crate::Error;
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
@@ -49,7 +49,8 @@ pub(super) struct Source {
     /// The connection of a pop that may be blocked: its server, and its number there.
     pub popping: Mutex<Option<(Address, Option<i64>)>>,
     pub handoff: Handoff,
-    pub lease: SourceLease,
+    /// How long its leases are: as the program says, or else as the queue does.
+    pub lengths: Mutex<(Option<Duration>, Option<Duration>)>,
     /// When its server has last answered to the task that pops.
     pub contact: Mutex<Option<Instant>>,
     /// Whether the user may not extend several leases in one command.
@@ -67,52 +68,18 @@ impl Source {
             counters: metrics.queue(&name),
             name: Arc::from(name),
             popping: Mutex::default(),
-            lease: SourceLease::new(lease),
+            lengths: Mutex::new((lease, None)),
             contact: Mutex::default(),
             handoff: Handoff::default(),
             extends_singly: AtomicBool::new(false),
             has_lost_a_result: AtomicBool::new(false),
         }
     }
-}
 
-/// How long the leases of a queue are.
-pub(super) struct SourceLease {
-    ms: AtomicU64,
-    /// Whether the program says how long, not the queue.
-    is_given: AtomicBool,
-}
-
-impl SourceLease {
-    pub fn new(given: Option<Duration>) -> SourceLease {
-        let lease = SourceLease { ms: AtomicU64::new(millis(LEASE)), is_given: AtomicBool::new(false) };
-        lease.give(given);
-        lease
-    }
-
-    pub fn get(&self) -> Duration {
-        Duration::from_millis(self.ms.load(Ordering::Relaxed))
-    }
-
-    fn set(&self, lease: Duration) {
-        self.ms.store(millis(lease.max(SHORTEST_LEASE)), Ordering::Relaxed);
-    }
-
-    fn give(&self, lease: Option<Duration>) {
-        self.is_given.store(lease.is_some(), Ordering::Relaxed);
-        lease.into_iter().for_each(|lease| self.set(lease));
-    }
-
-    /// Whether the queue is to be asked how long.
-    pub fn is_of_queue(&self) -> bool {
-        !self.is_given.load(Ordering::Relaxed)
-    }
-
-    /// The queue says so, or there is no queue yet.
-    pub fn learn(&self, lease: Option<Duration>) {
-        if self.is_of_queue() {
-            self.set(lease.unwrap_or(LEASE));
-        }
+    /// How long its leases are.
+    pub fn lease(&self) -> Duration {
+        let (given, learned) = *lock(&self.lengths);
+        given.or(learned).unwrap_or(LEASE).max(SHORTEST_LEASE)
     }
 }
 
@@ -169,7 +136,11 @@ pub(super) struct Pool {
 
 impl Pool {
     pub fn set_lease(&self, lease: Option<Duration>) {
-        self.sources.iter().for_each(|source| source.lease.give(lease));
+        for source in &self.sources {
+            // Without one, the last one counts until the queue is asked.
+            let last = source.lease();
+            *lock(&source.lengths) = (lease, Some(last));
+        }
         self.changed.notify_one();
     }
 
@@ -178,7 +149,7 @@ impl Pool {
         let waits = BLOCK + self.core.options.response_timeout;
         let is_in_contact = |source: &Arc<Source>| {
             let contact = *lock(&source.contact);
-            contact.is_some_and(|at| at.elapsed() <= source.lease.get().max(waits))
+            contact.is_some_and(|at| at.elapsed() <= source.lease().max(waits))
         };
         self.has_tried_to_listen.load(Ordering::Relaxed) && self.sources.iter().all(is_in_contact)
     }

@@ -99,8 +99,7 @@ impl Settler<'_> {
     /// When there is something to do for a lease at the earliest.
     fn next(&self) -> Instant {
         // A lease that begins now has to be extended later than this, and its handler is in time until then.
-        let shortest =
-            self.pool.sources.iter().map(|source| source.lease.get() / 4).chain(self.pool.spec.time_limit).min();
+        let shortest = self.pool.sources.iter().map(|source| source.lease() / 4).chain(self.pool.spec.time_limit).min();
         let extension = lock(&self.pool.leases).values().map(|lease| lease.extend_at()).min();
         let latest = after(shortest.unwrap_or(Duration::MAX));
         [extension, self.over_at()].into_iter().flatten().fold(latest, Instant::min)
@@ -179,7 +178,7 @@ impl Settler<'_> {
             if !mine.iter().any(|lease| lease.extend_at() <= now) {
                 continue;
             }
-            let soon = now + source.lease.get() / 4;
+            let soon = now + source.lease() / 4;
             let due = mine.into_iter().filter(|lease| lease.extend_at() <= soon);
             let is_single =
                 |lease: &Arc<Lease>| source.extends_singly.load(Ordering::Relaxed) || lease.has_checkpoint();
@@ -197,7 +196,7 @@ impl Settler<'_> {
     /// Extends leases of one queue. One alone takes along what its handler has stored.
     async fn extend(&self, leases: Vec<Arc<Lease>>, now: Instant) -> bool {
         let [first, others @ ..] = leases.as_slice() else { return true };
-        let (source, time, is_single) = (&first.source, first.source.lease.get(), others.is_empty());
+        let (source, time, is_single) = (&first.source, first.source.lease(), others.is_empty());
         let checkpoint = if is_single { first.take_checkpoint() } else { None };
         let command = match is_single {
             true => Command::new("DQ.EXTEND", &source.key),
