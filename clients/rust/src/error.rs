@@ -80,6 +80,11 @@ impl Error {
         matches!(self, Error::Lost(_))
     }
 
+    /// Whether a node of a cluster has said that another one has the key.
+    pub(crate) fn is_redirection(&self) -> bool {
+        matches!(self, Error::Unavailable(text) if text.starts_with("MOVED ") || text.starts_with("ASK "))
+    }
+
     pub(crate) fn decode(text: impl Into<String>) -> Error {
         Error::Decode(Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(text.into())))
     }

@@ -8,6 +8,7 @@ use super::{sentinel, Backoff};
 use crate::reply;
 use crate::request::{Answer, Request, Resend};
 use crate::Error;
+use futures_util::future::{BoxFuture, FutureExt, Shared};
 use redis::aio::PubSub;
 use redis::{Cmd, Pipeline, Value};
 use std::collections::HashMap;
@@ -38,19 +39,11 @@ pub(crate) struct Core {
 }
 
 /// The connections to one server.
-#[derive(Default)]
 struct Node {
-    /// The one that all commands share which do not block. Its lock is held while it is opened.
-    shared: tokio::sync::Mutex<Shared>,
+    /// The one that all commands share which do not block. All who wait while it is opened learn of a failure.
+    shared: Shared<BoxFuture<'static, Result<Link, Error>>>,
     /// Those for commands that block, while they are idle.
     idle: Mutex<Vec<Link>>,
-}
-
-#[derive(Default)]
-struct Shared {
-    link: Option<Link>,
-    /// When it could not be opened, and why: callers that have waited meanwhile need not try it again.
-    failure: Option<(Instant, Error)>,
 }
 
 impl Core {
@@ -245,39 +238,28 @@ impl Core {
         subscribe(&address, &self.options, channels).await
     }
 
-    /// Notes where a command was redirected, or that the server has failed. Returns whether it was redirected.
-    pub fn note(&self, address: &Address, reply: &Result<Value, Error>) -> bool {
-        let redirected = reply.as_ref().ok().and_then(|reply| redirect(reply, address));
-        match &redirected {
-            Some((slot, next, true)) => self.learn(*slot, next.clone()),
-            None if reply.is_err() => self.forget(address),
-            _ => {}
+    /// Notes where a command was redirected, or that the server has failed.
+    pub fn note(&self, address: &Address, reply: &Result<Value, Error>) {
+        match reply.as_ref().map(|reply| redirect(reply, address)) {
+            Ok(Some((slot, next, true))) => self.learn(slot, next),
+            Ok(_) => {}
+            Err(_) => self.forget(address),
         }
-        redirected.is_some()
     }
 
     fn node(&self, address: &Address) -> Arc<Node> {
-        Arc::clone(lock(&self.nodes).entry(address.clone()).or_default())
+        let new = || {
+            let (address, options) = (address.clone(), self.options.clone());
+            let shared = async move { open(&address, &options).await }.boxed().shared();
+            Arc::new(Node { shared, idle: Mutex::default() })
+        };
+        Arc::clone(lock(&self.nodes).entry(address.clone()).or_insert_with(new))
     }
 
     /// The connection that commands share.
     async fn shared(&self, address: &Address) -> Result<Link, Error> {
-        let (node, asked) = (self.node(address), Instant::now());
-        let mut shared = node.shared.lock().await;
-        if let Some(link) = &shared.link {
-            return Ok(link.clone());
-        }
-        if let Some((_, error)) = shared.failure.as_ref().filter(|(at, _)| *at >= asked) {
-            return Err(error.clone());
-        }
-        match self.connect(address, &self.options).await {
-            Ok(link) => Ok(shared.link.insert(link).clone()),
-            Err(error) => {
-                shared.failure = Some((Instant::now(), error.clone()));
-                // `connect` has forgotten the node: those that wait for the lock still find the failure in it.
-                Err(error)
-            }
-        }
+        let link = self.node(address).shared.clone().await;
+        link.inspect_err(|_| self.forget(address))
     }
 
     /// A connection for one command that may block.
@@ -298,13 +280,7 @@ impl Core {
     }
 
     async fn connect(&self, address: &Address, options: &Options) -> Result<Link, Error> {
-        let link = Link::open(address, options, &options.target.credentials).await;
-        let link = link.inspect_err(|_| self.forget(address))?;
-        if !link.is_master && matches!(options.target.topology, Topology::Sentinel { .. }) {
-            self.forget(address);
-            return Err(Error::Unavailable(format!("READONLY {address} is no longer the master")));
-        }
-        Ok(link)
+        open(address, options).await.inspect_err(|_| self.forget(address))
     }
 
     /// After a failure: drops the connections to a server. The next command asks again which server has the keys.
@@ -379,6 +355,15 @@ impl Core {
         }
         Err(last)
     }
+}
+
+/// Opens a connection to a server. One that sentinels have named must still be the master.
+async fn open(address: &Address, options: &Options) -> Result<Link, Error> {
+    let link = Link::open(address, options, &options.target.credentials).await?;
+    if !link.is_master && matches!(options.target.topology, Topology::Sentinel { .. }) {
+        return Err(Error::Unavailable(format!("READONLY {address} is no longer the master")));
+    }
+    Ok(link)
 }
 
 fn moved_too_often() -> Error {

@@ -40,33 +40,32 @@ struct Fetcher<'a> {
 impl Fetcher<'_> {
     async fn run(mut self) {
         while !self.pool.stop.is_set() {
-            if self.link.is_none() {
-                match self.connect().await {
-                    Ok(link) => self.link = Some(link),
-                    Err(error) => {
-                        self.pause(&error).await;
-                        continue;
-                    }
-                }
-            }
-            self.source.handoff.open();
-            let Some(grant) = self.acquire().await else { break };
-            let acks = self.source.handoff.close();
-            match self.ack_and_pop(acks, grant).await {
-                Ok((messages, lease)) => {
-                    self.sound();
-                    let delivered = messages.len();
-                    self.pass_on(messages, lease).await;
-                    self.pool.permits.popped(self.number, grant, delivered);
-                }
-                Err(error) => {
-                    self.pool.permits.popped(self.number, grant, 0);
-                    self.pause(&error).await;
-                }
+            if let Err(error) = self.round().await {
+                self.pause(&error).await;
             }
         }
         // No pop follows that could take the acks of handlers which end from now on.
         self.pool.settle_all(self.source.handoff.close());
+    }
+
+    /// Pops once, when there are permits, on a connection that is opened if there is none.
+    async fn round(&mut self) -> Result<(), Error> {
+        if self.link.is_none() {
+            self.link = Some(self.connect().await?);
+        }
+        self.source.handoff.open();
+        let Some(grant) = self.acquire().await else { return Ok(()) };
+        let (acks, lease) = (self.source.handoff.close(), self.source.lease());
+        let popped = self.ack_and_pop(acks, grant, lease).await;
+        let messages = popped.inspect_err(|_| self.pool.permits.popped(self.number, grant, 0))?;
+        self.backoff.reset();
+        if std::mem::take(&mut self.interrupted) {
+            self.pool.report(&Event::Resumed { queue: &self.source.name });
+        }
+        let delivered = messages.len();
+        self.pass_on(messages, lease).await;
+        self.pool.permits.popped(self.number, grant, delivered);
+        Ok(())
     }
 
     /// Waits for permits. Returns `None` if the pool is stopping.
@@ -89,21 +88,17 @@ impl Fetcher<'_> {
         }
     }
 
+    /// Opens a connection, and asks the queue how long its leases are unless the program says it. Without the right to ask, they
+    /// last as long as by default.
     async fn connect(&self) -> Result<Link, Error> {
         let link = self.pool.core.link_for(&self.source.key, &self.pool.consumer).await?;
-        self.learn_lease(link).await
-    }
-
-    /// Asks the queue how long its leases are, on a new connection. Without the right to ask, they last as long as by default.
-    async fn learn_lease(&self, link: Link) -> Result<Link, Error> {
         if lock(&self.source.lengths).0.is_none() {
             let time = self.pool.core.options.response_timeout;
             let asked = link.ask(redis::cmd("DQ.INFO").arg(&self.source.key), time).await;
             let lease = match asked.and_then(|reply| reply::optional(reply, |info| Fields::from(info)?.get("lease"))) {
-                Ok(lease) => lease,
                 Err(error) if error.is_transient() => return Err(error),
-                // Such as that of a moved queue, or of a key of another type: the pop reports it.
-                Err(_) => None,
+                // An error is such as that of a moved queue, or of a key of another type: the pop reports it.
+                lease => lease.unwrap_or_default(),
             };
             lock(&self.source.lengths).1 = lease;
             // The task that extends may sleep for longer than such a lease.
@@ -113,23 +108,38 @@ impl Fetcher<'_> {
         Ok(link)
     }
 
-    /// Acks, and pops as many messages as there are permits. Returns the messages, and how long their leases are.
-    async fn ack_and_pop(&mut self, acks: Vec<Outcome>, grant: Grant) -> Result<(Vec<Delivery<Raw>>, Duration), Error> {
-        let lease = self.source.lease();
+    /// Acks, and pops as many messages as there are permits.
+    async fn ack_and_pop(
+        &self,
+        acks: Vec<Outcome>,
+        grant: Grant,
+        lease: Duration,
+    ) -> Result<Vec<Delivery<Raw>>, Error> {
         if !acks.is_empty() {
             // It does not block, so that an ack which fails is sent again at once.
             let command = Command::new("DQ.ACKPOP", &self.source.key).word(acks.len());
             let command = command.words(acks.iter().map(|ack| &ack.lease.receipt));
             let reply = self.exchange(self.options(command, grant, lease), Duration::ZERO).await;
-            match self.acked(acks, reply) {
-                Ok(messages) if messages.is_empty() => {}
-                Ok(messages) => return Ok((messages, lease)),
-                // The pop alone fails too if the queue moved or cannot be reached.
-                Err(Error::NoPermission(_)) => self.source.handoff.refuse(),
-                Err(error) => return Err(error),
+            match reply.and_then(pop::acked) {
+                Ok((acked, messages)) => {
+                    lock(&self.source.counters).ack(u64::try_from(acks.len()).unwrap_or_default(), acked);
+                    if !messages.is_empty() {
+                        return Ok(messages);
+                    }
+                }
+                Err(error) => {
+                    // They may not have been made, and are sent alone.
+                    let repeated = error.may_have_been_executed();
+                    self.pool.settle_all(acks.into_iter().map(|ack| ack.again(repeated)).collect());
+                    if !matches!(error, Error::NoPermission(_)) {
+                        // The pop alone fails too if the queue moved or cannot be reached.
+                        return Err(error);
+                    }
+                    self.source.handoff.refuse();
+                }
             }
         }
-        Ok((self.pop(grant, lease).await?, lease))
+        self.pop(grant, lease).await
     }
 
     /// The options of a pop.
@@ -138,27 +148,7 @@ impl Fetcher<'_> {
         command.flag("META", self.pool.spec.meta).word("AS").word(&self.pool.consumer)
     }
 
-    /// The messages of a pop that made these acks. Acks that may not have been made are sent alone.
-    fn acked(&self, acks: Vec<Outcome>, reply: Option<Result<Value, Error>>) -> Result<Vec<Delivery<Raw>>, Error> {
-        match reply.map(|reply| reply.and_then(pop::acked)) {
-            Some(Ok((acked, messages))) => {
-                let all = u64::try_from(acks.len()).unwrap_or_default();
-                lock(&self.source.counters).ack(all, acked);
-                Ok(messages)
-            }
-            None => {
-                self.pool.settle_all(acks);
-                Ok(Vec::new())
-            }
-            Some(Err(error)) => {
-                let repeated = error.may_have_been_executed();
-                self.pool.settle_all(acks.into_iter().map(|ack| ack.again(repeated)).collect());
-                Err(error)
-            }
-        }
-    }
-
-    async fn pop(&mut self, grant: Grant, lease: Duration) -> Result<Vec<Delivery<Raw>>, Error> {
+    async fn pop(&self, grant: Grant, lease: Duration) -> Result<Vec<Delivery<Raw>>, Error> {
         let pool = self.pool;
         let Some(link) = &self.link else { return Ok(Vec::new()) };
         let turns = pool.sources.len() > 1 && !pool.permits.suffice();
@@ -173,26 +163,18 @@ impl Fetcher<'_> {
         let command = command.maybe("BLOCK", Some(block).filter(|block| !block.is_zero()).map(millis));
         let reply = self.exchange(command, block).await;
         *lock(&self.source.popping) = None;
-        reply.map_or(Ok(Vec::new()), |reply| deliveries(reply?))
+        deliveries(reply?)
     }
 
-    /// Sends a command that blocks for up to this time. Returns `None` if the queue has moved to another server.
-    async fn exchange(&mut self, command: Command, block: Duration) -> Option<Result<Value, Error>> {
-        let link = self.link.as_ref()?;
+    /// Sends a command that blocks for up to this time.
+    async fn exchange(&self, command: Command, block: Duration) -> Result<Value, Error> {
+        let Some(link) = &self.link else { return Ok(Value::Nil) };
         let reply = link.exchange(&command.0, block + self.pool.core.options.response_timeout).await;
         if reply.is_ok() {
             *lock(&self.source.contact) = Some(Instant::now());
         }
-        let moved = self.pool.core.note(link.address(), &reply);
-        if moved || reply.is_err() {
-            self.link = None;
-        }
-        if moved {
-            // During a resharding, one node may still send to the other what that one does not have yet.
-            self.pool.stop.pause(self.backoff.next()).await;
-            return None;
-        }
-        Some(reply.and_then(reply::checked))
+        self.pool.core.note(link.address(), &reply);
+        reply.and_then(reply::checked)
     }
 
     async fn pass_on(&self, messages: Vec<Delivery<Raw>>, lease: Duration) {
@@ -217,24 +199,14 @@ impl Fetcher<'_> {
         pool.handlers.begin(pool, jobs);
     }
 
-    fn sound(&mut self) {
-        if self.link.is_some() {
-            self.backoff.reset();
-        }
-        if self.interrupted && self.link.is_some() {
-            self.interrupted = false;
-            self.pool.report(&Event::Resumed { queue: &self.source.name });
-        }
-    }
-
     /// After an error: waits before the next attempt, which opens a new connection.
     async fn pause(&mut self, error: &Error) {
         self.link = None;
         if self.pool.stop.is_set() {
             return;
         }
-        if !self.interrupted {
-            self.interrupted = true;
+        // During a resharding, one node may still send to the other what that one does not have yet.
+        if !error.is_redirection() && !std::mem::replace(&mut self.interrupted, true) {
             lock(&self.source.counters).interrupted += 1;
             self.pool.report(&Event::Interrupted { queue: &self.source.name, error });
         }
