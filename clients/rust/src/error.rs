@@ -1,7 +1,6 @@
 //! Errors, distinguished by what a program can do about them.
 
 use crate::queue::Id;
-use std::fmt;
 use std::sync::Arc;
 
 type Cause = Arc<dyn std::error::Error + Send + Sync>;
@@ -9,44 +8,61 @@ type Cause = Arc<dyn std::error::Error + Send + Sync>;
 /// An error of a queue, of its server, or of the connection to it.
 ///
 /// The texts of servers are kept as they were sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no room under the queue's `MAXLEN`. Nothing was pushed.
+    #[error("{0}")]
     QueueFull(String),
     /// The queue is closed for pushes, by `DQ.PAUSE … IN`. Nothing was pushed.
+    #[error("{0}")]
     QueueClosed(String),
     /// The queue holds a dead message of this id: redrive it, cancel it, or push with `replace`.
+    #[error("{0}")]
     DeadId(String),
     /// A payload is larger than the queue's `MAXPAYLOAD`, or a result than the 65,536 bytes that a queue keeps. Nothing was
     /// changed.
+    #[error("{0}")]
     TooLarge(String),
     /// The server has reached `maxmemory`. Nothing was changed.
+    #[error("{0}")]
     OutOfMemory(String),
     /// The user lacks the right to the command or to the key.
+    #[error("{0}")]
     NoPermission(String),
     /// The server refused the user name or the password, or wants one.
+    #[error("{0}")]
     Authentication(String),
     /// A certificate of TLS is missing or not accepted, by the client or by the server. The text says what to give.
+    #[error("TLS: {0}")]
     Certificate(String),
     /// The key holds a value that is not a queue.
+    #[error("{0}")]
     WrongType(String),
     /// There is no queue of this name, and the command does not create one.
+    #[error("{0}")]
     NoQueue(String),
     /// The server does not have the module `dq`.
+    #[error("the server has not loaded the module dq: {0}")]
     NoModule(String),
     /// The server cannot execute the command now, but may be able to later: it is loading, a replica, without its
     /// master, busy, or part of a cluster that is down. The command was not executed.
+    #[error("{0}")]
     Unavailable(String),
     /// Any other error that the server answered. The command was not executed.
+    #[error("{0}")]
     Server(String),
     /// No connection could be made. The command was not executed.
+    #[error("cannot connect: {0}")]
     Connect(String),
     /// The connection was lost, or the reply did not come in time, after the command was sent: it may have been executed.
+    #[error("the connection was lost: {0}")]
     Lost(String),
     /// The URL, or an option of the connection, cannot be understood.
+    #[error("{0}")]
     Config(String),
     /// The message that was waited for is dead.
+    #[error("the message {id} is dead ({reason}){}", .error.as_ref().map(|error| format!(": {error}")).unwrap_or_default())]
     Failed {
         /// Its id.
         id: Id,
@@ -56,17 +72,23 @@ pub enum Error {
         error: Option<String>,
     },
     /// The message that was waited for was not completed in time. It may still be: wait again, or cancel it.
+    #[error("the message {0} was not completed in time")]
     TimedOut(Id),
     /// The message that was waited for is gone: it was cancelled, or its result was not kept for long enough.
+    #[error("the message {0} is gone: it was cancelled, or its result was not kept for long enough")]
     Gone(Id),
     /// A payload or a result could not be encoded.
-    Encode(Cause),
+    #[error("the value cannot be encoded: {0}")]
+    Encode(#[source] Cause),
     /// A payload or a result could not be decoded as the type that was asked for.
-    Decode(Cause),
+    #[error("the value cannot be decoded: {0}")]
+    Decode(#[source] Cause),
     /// The server answered something that this client does not understand.
+    #[error("unexpected reply: {0}")]
     Protocol(String),
     /// The operating system refused something that a worker needs, such as a thread.
-    System(Arc<std::io::Error>),
+    #[error("{0}")]
+    System(#[source] Arc<std::io::Error>),
 }
 
 impl Error {
@@ -115,51 +137,6 @@ fn is_unknown_command(detail: &str) -> bool {
     detail.strip_prefix("unknown command").is_some_and(|rest| {
         rest.trim_start_matches([' ', '\'', '`']).get(..3).is_some_and(|name| name.eq_ignore_ascii_case("dq."))
     })
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::QueueFull(text)
-            | Error::QueueClosed(text)
-            | Error::DeadId(text)
-            | Error::TooLarge(text)
-            | Error::OutOfMemory(text)
-            | Error::NoPermission(text)
-            | Error::Authentication(text)
-            | Error::WrongType(text)
-            | Error::NoQueue(text)
-            | Error::Unavailable(text)
-            | Error::Server(text) => f.write_str(text),
-            Error::NoModule(text) => write!(f, "the server has not loaded the module dq: {text}"),
-            Error::Certificate(text) => write!(f, "TLS: {text}"),
-            Error::Connect(text) => write!(f, "cannot connect: {text}"),
-            Error::Lost(text) => write!(f, "the connection was lost: {text}"),
-            Error::Config(text) => f.write_str(text),
-            Error::Failed { id, reason, error: None } => write!(f, "the message {id} is dead ({reason})"),
-            Error::Failed { id, reason, error: Some(error) } => {
-                write!(f, "the message {id} is dead ({reason}): {error}")
-            }
-            Error::TimedOut(id) => write!(f, "the message {id} was not completed in time"),
-            Error::Gone(id) => {
-                write!(f, "the message {id} is gone: it was cancelled, or its result was not kept for long enough")
-            }
-            Error::Encode(cause) => write!(f, "the value cannot be encoded: {cause}"),
-            Error::Decode(cause) => write!(f, "the value cannot be decoded: {cause}"),
-            Error::Protocol(text) => write!(f, "unexpected reply: {text}"),
-            Error::System(cause) => cause.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Encode(cause) | Error::Decode(cause) => Some(cause.as_ref()),
-            Error::System(cause) => Some(cause),
-            _ => None,
-        }
-    }
 }
 
 impl From<std::io::Error> for Error {
