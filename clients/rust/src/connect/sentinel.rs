@@ -15,20 +15,16 @@ pub(super) async fn find_master(
 ) -> Result<Address, Error> {
     let mut last = Error::Connect(format!("there is no sentinel for {master}"));
     for sentinel in sentinels {
-        match ask(sentinel, master, credentials, options).await {
-            Ok(address) => return Ok(address),
+        let asking = async {
+            let link = Link::open(sentinel, options, credentials).await?;
+            let command = redis::cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(master).clone();
+            let unknown = || Error::Unavailable(format!("the sentinel {sentinel} does not know a master {master}"));
+            <Option<_>>::read(link.ask(&command, options.connect_timeout).await?)?.ok_or_else(unknown)
+        };
+        match asking.await {
+            Ok((host, port)) => return Ok(Address::Tcp(host, port)),
             Err(error) => last = error,
         }
     }
     Err(last)
-}
-
-async fn ask(sentinel: &Address, master: &str, credentials: &Credentials, options: &Options) -> Result<Address, Error> {
-    let link = Link::open(sentinel, options, credentials).await?;
-    let mut command = redis::cmd("SENTINEL");
-    command.arg("GET-MASTER-ADDR-BY-NAME").arg(master);
-    let address = link.ask(&command, options.connect_timeout).await?;
-    let unknown = || Error::Unavailable(format!("the sentinel {sentinel} does not know a master {master}"));
-    let (host, port) = <Option<_>>::read(address)?.ok_or_else(unknown)?;
-    Ok(Address::Tcp(host, port))
 }

@@ -12,7 +12,6 @@ use crate::reply::{self, Fields};
 use crate::request::{millis, Command};
 use crate::Error;
 use redis::Value;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,7 +24,6 @@ pub(super) async fn run(pool: Arc<Pool>, number: usize) {
         let fetcher = Fetcher { pool: &pool, source, number, link: None, backoff: Backoff::new(), interrupted: false };
         fetcher.run().await;
     }
-    pool.fetchers.fetch_sub(1, Ordering::AcqRel);
 }
 
 struct Fetcher<'a> {

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use std::{io, thread};
 use tokio::runtime::Handle;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{Instrument, Span};
 
 /// A handler with the decoding of its payloads. That of a plain function is ready when it is polled first.
@@ -40,8 +41,8 @@ impl Handlers {
 
     /// Begins to handle messages.
     pub fn begin(&self, pool: &Arc<Pool>, jobs: Vec<Job>) {
-        pool.busy.fetch_add(jobs.len(), Ordering::AcqRel);
-        let held = jobs.into_iter().map(|job| Held { pool: Arc::clone(pool), job: Some(job) });
+        let held = |job| Held { pool: Arc::clone(pool), job: Some(job), _counted: pool.stop.handlers.token() };
+        let held = jobs.into_iter().map(held);
         match self {
             Handlers::Tasks(runtime) => {
                 let held: Vec<_> = held.collect();
@@ -110,6 +111,7 @@ struct Held {
     pool: Arc<Pool>,
     /// `None` once its handler has ended.
     job: Option<Job>,
+    _counted: TaskTrackerToken,
 }
 
 impl Held {
@@ -149,6 +151,5 @@ impl Drop for Held {
             self.pool.stop.ask_once();
             self.pool.settle(self.pool.give_back(job));
         }
-        self.pool.busy.fetch_sub(1, Ordering::AcqRel);
     }
 }

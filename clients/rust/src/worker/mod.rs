@@ -33,7 +33,7 @@ use running::Stop;
 use std::any::TypeId;
 use std::fmt;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -334,8 +334,6 @@ impl<M: Mode> Worker<M> {
                 ended: CancellationToken::new(),
                 stop: Arc::clone(&stop),
                 leases: Mutex::default(),
-                fetchers: AtomicUsize::new(spec.queues.len()),
-                busy: AtomicUsize::new(0),
                 has_tried_to_listen: AtomicBool::new(false),
                 spec,
                 consumer: consumer.clone(),
@@ -351,12 +349,12 @@ impl<M: Mode> Worker<M> {
             io.spawn(notices::run(Arc::clone(&pool)));
             settling.push(io.spawn(settle::run(Arc::clone(&pool), inbox)));
             for number in 0..pool.sources.len() {
-                io.spawn(fetch::run(Arc::clone(&pool), number));
+                stop.fetchers.spawn_on(fetch::run(Arc::clone(&pool), number), io);
             }
         }
         let ended = io.spawn(running::shut_down(pools.clone(), settling, Arc::clone(&stop)));
         let (client, metrics) = (self.client, self.metrics);
-        Ok(Running { client, pools, metrics, stop, ended: Some(ended), signals: None })
+        Ok(Running { client, pools, metrics, stop, ended, signals: None })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::Error;
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
@@ -124,10 +124,6 @@ pub(super) struct Pool {
     pub stop: Arc<Stop>,
     /// The leases to extend.
     pub leases: Mutex<HashMap<u64, Arc<Lease>>>,
-    /// Tasks that pop.
-    pub fetchers: AtomicUsize,
-    /// Messages that were delivered, and whose handlers have not ended.
-    pub busy: AtomicUsize,
     /// Whether it has tried to hear the notices of lost messages.
     pub has_tried_to_listen: AtomicBool,
     /// The name under which it takes messages.

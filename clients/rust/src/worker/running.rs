@@ -9,31 +9,36 @@ use crate::Error;
 use futures_util::future::join_all;
 use std::fmt;
 use std::future::Future;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{signal, SignalKind};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 /// How long handlers have to end after their messages were taken from them at the end, and how long the outcomes of
 /// handlers are reported if the worker was asked to stop a second time.
 const TO_END: Duration = Duration::from_millis(300);
 
-/// The request to stop.
+/// The request to stop, and what has to end then.
 pub(super) struct Stop {
     asked: CancellationToken,
     /// Without waiting for running handlers.
     forced: CancellationToken,
     /// How long handlers may go on after it.
     grace: Mutex<Duration>,
+    /// The tasks that pop.
+    pub fetchers: TaskTracker,
+    /// The messages that were delivered, and whose handlers have not ended.
+    pub handlers: TaskTracker,
 }
 
 impl Stop {
     pub fn new(grace: Duration) -> Stop {
-        Stop { asked: CancellationToken::new(), forced: CancellationToken::new(), grace: Mutex::new(grace) }
+        let (asked, forced) = (CancellationToken::new(), CancellationToken::new());
+        let (fetchers, handlers) = (TaskTracker::new(), TaskTracker::new());
+        Stop { asked, forced, grace: Mutex::new(grace), fetchers, handlers }
     }
 
     /// Asks to stop; the second time, without waiting for handlers.
@@ -79,7 +84,7 @@ pub struct Running<M> {
     pub(super) metrics: Metrics,
     pub(super) stop: Arc<Stop>,
     /// The task that stops the worker.
-    pub(super) ended: Option<JoinHandle<Stopped>>,
+    pub(super) ended: JoinHandle<Stopped>,
     /// What passes signals on, if anything does.
     pub(super) signals: Option<AbortOnDropHandle<()>>,
 }
@@ -199,12 +204,7 @@ impl<M: Mode> Running<M> {
     /// If the future is dropped, the worker stops in the background.
     pub fn join(mut self) -> M::Reply<Stopped> {
         let client = self.client.clone();
-        client.run(|_| async move {
-            match &mut self.ended {
-                Some(ended) => ended.await.unwrap_or_default(),
-                None => Stopped::default(),
-            }
-        })
+        client.run(|_| async move { (&mut self.ended).await.unwrap_or_default() })
     }
 }
 
@@ -227,16 +227,15 @@ pub(super) async fn shut_down(pools: Vec<Arc<Pool>>, settling: Vec<JoinHandle<()
     pools.iter().for_each(|pool| pool.permits.close());
     let time = pools.first().map_or(Duration::ZERO, |pool| pool.core.options.response_timeout);
     // A pop that still waits would be delivered what is given back.
-    stop.wait(end.max(Instant::now() + time), end_pops(&pools)).await;
-    let busy = |pool: &Arc<Pool>| pool.busy.load(Ordering::Acquire);
-    let idle = || until(|| pools.iter().all(|pool| busy(pool) == 0));
-    stop.wait(end, idle()).await;
+    stop.wait(end.max(Instant::now() + time), end_pops(&pools, &stop.fetchers)).await;
+    stop.handlers.close();
+    stop.wait(end, stop.handlers.wait()).await;
     for pool in &pools {
         let leases: Vec<_> = lock(&pool.leases).values().cloned().collect();
         pool.take_from_handlers(leases, Loss::Stopping);
     }
-    let _ = timeout(TO_END, idle()).await;
-    let abandoned = pools.iter().map(busy).sum();
+    let _ = timeout(TO_END, stop.handlers.wait()).await;
+    let abandoned = stop.handlers.len();
     for pool in &pools {
         pool.handlers.close();
         pool.ended.cancel();
@@ -255,11 +254,11 @@ pub(super) async fn shut_down(pools: Vec<Arc<Pool>>, settling: Vec<JoinHandle<()
 
 /// Ends blocked pops, again and again: a task may have been about to block. Does not wait for those of a server that does
 /// not end them.
-async fn end_pops(pools: &[Arc<Pool>]) {
+async fn end_pops(pools: &[Arc<Pool>], fetchers: &TaskTracker) {
     let mut pause = Duration::from_millis(2);
     let mut lost = Vec::new();
     loop {
-        let mut left: usize = pools.iter().map(|pool| pool.fetchers.load(Ordering::Acquire)).sum();
+        let mut left = fetchers.len();
         for pool in pools {
             for source in &pool.sources {
                 let server = lock(&source.popping).as_ref().map(|(server, _)| server.clone());
@@ -275,14 +274,5 @@ async fn end_pops(pools: &[Arc<Pool>]) {
         }
         sleep(pause).await;
         pause = (pause * 2).min(Duration::from_millis(100));
-    }
-}
-
-/// Waits until this holds.
-async fn until(holds: impl Fn() -> bool) {
-    let mut pause = Duration::from_millis(1);
-    while !holds() {
-        sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_millis(20));
     }
 }

@@ -15,6 +15,7 @@ use crate::Error;
 use futures_util::future::{join_all, BoxFuture};
 use futures_util::FutureExt;
 use redis::Value;
+use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -126,22 +127,7 @@ impl Settler<'_> {
     async fn settle(&self, outcomes: Vec<Outcome>, check: Instant) {
         let now = Instant::now();
         let mut reports = if check <= now { self.extensions(now) } else { Vec::new() };
-        let (acks, others): (Vec<_>, Vec<_>) =
-            outcomes.into_iter().partition(|outcome| matches!(outcome.report, Report::Ack));
-        reports.extend(others.into_iter().map(|outcome| self.report(vec![outcome]).boxed()));
-        // A repeated ack may find its message gone because the first one was executed.
-        let (repeated, first): (Vec<_>, Vec<_>) = acks.into_iter().partition(|ack| ack.repeated);
-        for mut acks in [first, repeated] {
-            for source in &self.pool.sources {
-                let (mine, others): (Vec<_>, Vec<_>) =
-                    acks.into_iter().partition(|ack| Arc::ptr_eq(&ack.lease.source, source));
-                acks = others;
-                let mut mine = mine.into_iter().peekable();
-                while mine.peek().is_some() {
-                    reports.push(self.report(mine.by_ref().take(ACKS).collect()).boxed());
-                }
-            }
-        }
+        reports.extend(self.reports(outcomes));
         if reports.is_empty() {
             return;
         }
@@ -165,6 +151,25 @@ impl Settler<'_> {
         if !again.outcomes.is_empty() && again.at.is_none() {
             again.at = Some(Instant::now() + again.backoff.next());
         }
+    }
+
+    /// The commands that report outcomes. Acks of one queue go together, but not with repeated ones, whose messages may be gone
+    /// because the first command was executed.
+    fn reports(&self, outcomes: Vec<Outcome>) -> Vec<BoxFuture<'_, bool>> {
+        let (mut reports, mut acks) = (Vec::new(), HashMap::<_, Vec<_>>::new());
+        for outcome in outcomes {
+            if !matches!(outcome.report, Report::Ack) {
+                reports.push(self.report(vec![outcome]).boxed());
+                continue;
+            }
+            let alike = acks.entry((Arc::as_ptr(&outcome.lease.source), outcome.repeated)).or_default();
+            alike.push(outcome);
+            if alike.len() == ACKS {
+                reports.push(self.report(std::mem::take(alike)).boxed());
+            }
+        }
+        reports.extend(acks.into_values().map(|acks| self.report(acks).boxed()));
+        reports
     }
 
     /// Extends the leases half of whose time is over, and those of the same queues that are to be extended soon: one command
