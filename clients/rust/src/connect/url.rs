@@ -3,6 +3,7 @@
 use crate::Error;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -88,8 +89,8 @@ pub(crate) struct Target {
 /// The files of certificates that a URL names: `cacert`, `cert` and `key`.
 pub(crate) type Files = [Option<PathBuf>; 3];
 
-const UNKNOWN: &str =
-    "an option that is not protocol, db, user, pass, cacert, cert, key, sentinel_user or sentinel_password";
+const OPTIONS: [&str; 10] =
+    ["protocol", "db", "user", "pass", "password", "cacert", "cert", "key", "sentinel_user", "sentinel_password"];
 
 pub(crate) fn parse(url: &str) -> Result<(Target, Files), Error> {
     // Nothing of the URL is repeated, because any part of a wrong one may belong to a password.
@@ -123,38 +124,27 @@ pub(crate) fn parse(url: &str) -> Result<(Target, Files), Error> {
     };
     let scheme = scheme.replace("valkey", "redis");
     let (base, kind) = scheme.split_once('+').unwrap_or((&scheme, ""));
-    let mut target = Target {
-        topology: Topology::Cluster(Vec::new()),
-        credentials,
-        database: 0,
-        tls: base == "rediss",
-        insecure: fragment == "insecure",
-        resp3: true,
-    };
-    let (mut sentinel, mut files, mut database_option) = (Credentials::default(), Files::default(), None);
+    let mut options = HashMap::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').ok_or_else(|| fail("an option without a value"))?;
-        let value = text(value)?;
-        match name {
-            "protocol" => {
-                target.resp3 = matches!(value.as_str(), "3" | "resp3");
-                if !target.resp3 && !matches!(value.as_str(), "2" | "resp2") {
-                    return Err(fail("a protocol that is not 2 or 3"));
-                }
-            }
-            "db" => database_option = Some(value),
-            "user" => target.credentials.user = Some(value),
-            "pass" | "password" => target.credentials.password = Some(value),
-            "cacert" => files[0] = Some(value.into()),
-            "cert" => files[1] = Some(value.into()),
-            "key" => files[2] = Some(value.into()),
-            "sentinel_user" => sentinel.user = Some(value),
-            "sentinel_password" => sentinel.password = Some(value),
+        if !OPTIONS.contains(&name) {
             // It may be the rest of a password with an `&`.
-            _ if query.contains("pass") => return Err(fail(UNKNOWN)),
-            _ => return Err(fail(&format!("unknown option '{name}'"))),
+            let is_secret = query.contains("pass");
+            let known = || format!("an option that is not {}", OPTIONS.join(", "));
+            return Err(fail(&if is_secret { known() } else { format!("unknown option '{name}'") }));
         }
+        options.insert(name, text(value)?);
     }
+    let mut option = |name| options.remove(name);
+    let resp3 = match option("protocol").as_deref() {
+        None | Some("3" | "resp3") => true,
+        Some("2" | "resp2") => false,
+        Some(_) => return Err(fail("a protocol that is not 2 or 3")),
+    };
+    let password = option("pass").or(option("password")).or(credentials.password);
+    let credentials = Credentials { user: option("user").or(credentials.user), password };
+    let sentinel = Credentials { user: option("sentinel_user"), password: option("sentinel_password") };
+    let files = ["cacert", "cert", "key"].map(|name| option(name).map(PathBuf::from));
     let addresses = |port| {
         let parsed = hosts.split(',').map(|host| Address::parse(host, port)).collect::<Option<Vec<_>>>();
         parsed.ok_or_else(|| fail("an invalid host or port"))
@@ -164,7 +154,7 @@ pub(crate) fn parse(url: &str) -> Result<(Target, Files), Error> {
     }
     let path = path.trim_end_matches('/');
     let mut database = path;
-    target.topology = match (base, kind) {
+    let topology = match (base, kind) {
         ("redis" | "rediss", "") => match addresses(DEFAULT_PORT)?.as_slice() {
             [one] => Topology::Single(one.clone()),
             _ => return Err(fail("several hosts, which need redis+cluster:// or redis+sentinel://,")),
@@ -185,16 +175,16 @@ pub(crate) fn parse(url: &str) -> Result<(Target, Files), Error> {
         }
         _ => return Err(fail("an unknown scheme, or a socket without a path,")),
     };
-    target.database = match (database, database_option.as_deref()) {
+    let database = match (database, option("db").as_deref()) {
         ("", None) => 0,
         (number, None) | ("", Some(number)) => number.parse().map_err(|_| fail("an invalid database number"))?,
         _ => return Err(fail("two numbers of databases")),
     };
-    let is_understood = if target.tls { ["", "insecure"].contains(&fragment) } else { fragment.is_empty() };
-    if !is_understood {
+    let (tls, insecure) = (base == "rediss", fragment == "insecure");
+    if !(fragment.is_empty() || tls && insecure) {
         return Err(fail("a fragment that is not #insecure, which needs rediss://,"));
     }
-    Ok((target, files))
+    Ok((Target { topology, credentials, database, tls, insecure, resp3 }, files))
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ use pool::{Observer, Source, Verdict};
 use running::Stop;
 use std::any::TypeId;
 use std::fmt;
-use std::future::Future;
+use std::future::{ready, Future};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -176,18 +176,8 @@ macro_rules! functions {
             R: Encode + 'static,
             H: Fn(T, Context) -> Result<R, Failure> + Send + Sync + 'static,
         {
-            let handler = Arc::new(handler);
-            let handling = move |payload: Vec<u8>, context: Context| {
-                let handler = Arc::clone(&handler);
-                let handling = async move {
-                    match T::decode(&payload) {
-                        Ok(value) => verdict(handler(value, context)),
-                        Err(error) => Verdict::Undecodable(error),
-                    }
-                };
-                handling.boxed()
-            };
-            self.pools.push((pool, Box::new(handling), true));
+            let handler = handling(move |value, context| ready(verdict(handler(value, context))));
+            self.pools.push((pool, handler, true));
             self
         }
     };
@@ -214,18 +204,8 @@ impl Worker<Async> {
         F: Future<Output = Result<R, Failure>> + Send + 'static,
         H: Fn(T, Context) -> F + Send + Sync + 'static,
     {
-        let handler = Arc::new(handler);
-        let handling = move |payload: Vec<u8>, context: Context| {
-            let handler = Arc::clone(&handler);
-            let handling = async move {
-                match T::decode(&payload) {
-                    Ok(value) => verdict(handler(value, context).await),
-                    Err(error) => Verdict::Undecodable(error),
-                }
-            };
-            handling.boxed()
-        };
-        self.pools.push((pool, Box::new(handling), false));
+        let handler = handling(move |value, context| handler(value, context).map(verdict));
+        self.pools.push((pool, handler, false));
         self
     }
 
@@ -364,6 +344,25 @@ fn consumer_name(name: &str) -> Vec<u8> {
     let mut consumer = format!("{}:{}:{name}", host.to_string_lossy(), std::process::id()).into_bytes();
     consumer.truncate(CONSUMER_BYTES);
     consumer
+}
+
+/// A handler that decodes payloads first.
+fn handling<T: Decode + 'static, F>(handle: impl Fn(T, Context) -> F + Send + Sync + 'static) -> Box<Handler>
+where
+    F: Future<Output = Verdict> + Send + 'static,
+{
+    let handle = Arc::new(handle);
+    Box::new(move |payload, context| {
+        let handle = Arc::clone(&handle);
+        let handling = async move {
+            let begun = T::decode(&payload).map(|value| handle(value, context));
+            match begun {
+                Ok(handling) => handling.await,
+                Err(error) => Verdict::Undecodable(error),
+            }
+        };
+        handling.boxed()
+    })
 }
 
 /// What a handler returned.
