@@ -6,17 +6,11 @@ const C2: u32 = 0x1b87_3593;
 /// The hash of a key.
 pub(crate) fn murmur3(key: &[u8], seed: u32) -> u32 {
     let mut hash = seed;
-    let (mut word, mut filled) = (0_u32, 0);
-    for &byte in key {
-        word |= u32::from(byte) << (8 * filled);
-        filled += 1;
-        if filled == 4 {
-            hash = (hash ^ mix(word)).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
-            (word, filled) = (0, 0);
+    for part in key.chunks(4) {
+        hash ^= mix(part.iter().rev().fold(0, |word, &byte| (word << 8) | u32::from(byte)));
+        if part.len() == 4 {
+            hash = hash.rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
         }
-    }
-    if filled > 0 {
-        hash ^= mix(word);
     }
     // The length counts modulo 2^32.
     #[allow(clippy::cast_possible_truncation, reason = "as the algorithm is defined")]

@@ -60,11 +60,6 @@ impl<R: 'static> Request<R> {
         Request { command: None, resend: Resend::Never, wait: Duration::ZERO, read: Box::new(|_| Err(error)) }
     }
 
-    /// The server may block for this time.
-    pub fn waiting(self, wait: Duration) -> Request<R> {
-        Request { wait, ..self }
-    }
-
     /// What its result becomes.
     pub fn map<S: 'static>(self, change: impl FnOnce(R) -> Result<S, Error> + Send + 'static) -> Request<S> {
         let Request { command, resend, wait, read } = self;
@@ -119,14 +114,6 @@ impl Command {
         match value {
             Some(value) => self.word(name).word(value),
             None => self,
-        }
-    }
-
-    pub fn flag(self, name: &str, is_set: bool) -> Command {
-        if is_set {
-            self.word(name)
-        } else {
-            self
         }
     }
 }

@@ -103,10 +103,7 @@ impl Core {
             } else {
                 link.exchange(command, wait + time).await
             };
-            if let Some((slot, next, is_final)) = reply.as_ref().ok().and_then(|reply| redirect(reply, &address)) {
-                if is_final {
-                    self.learn(slot, next.clone());
-                }
+            if let Some((next, is_final)) = reply.as_ref().ok().and_then(|reply| self.redirected(reply, &address)) {
                 (address, asking) = (next, !is_final);
                 continue;
             }
@@ -193,9 +190,8 @@ impl Core {
             let all = [&multi].into_iter().chain(commands).chain([&exec]);
             let mut replies = self.exchange_all(&address, all).await?;
             let executed = replies.pop().unwrap_or_default();
-            if let Some((slot, next, is_final)) = replies.iter().find_map(|reply| redirect(reply, &address)) {
+            if let Some((next, is_final)) = replies.iter().find_map(|reply| self.redirected(reply, &address)) {
                 if is_final {
-                    self.learn(slot, next.clone());
                     address = next;
                 } else {
                     // ASK: its keys are about to arrive there.
@@ -240,9 +236,8 @@ impl Core {
 
     /// Notes where a command was redirected, or that the server has failed.
     pub fn note(&self, address: &Address, reply: &Result<Value, Error>) {
-        match reply.as_ref().map(|reply| redirect(reply, address)) {
-            Ok(Some((slot, next, true))) => self.learn(slot, next),
-            Ok(_) => {}
+        match reply {
+            Ok(reply) => drop(self.redirected(reply, address)),
             Err(_) => self.forget(address),
         }
     }
@@ -272,7 +267,7 @@ impl Core {
     }
 
     fn keep(&self, link: Link) {
-        let node = self.node(link.address());
+        let node = self.node(&link.address);
         let mut idle = lock(&node.idle);
         if idle.len() < IDLE_KEPT {
             idle.push(link);
@@ -290,10 +285,13 @@ impl Core {
         *lock(&self.slots) = None;
     }
 
-    fn learn(&self, slot: u16, address: Address) {
-        if let Some(slots) = lock(&self.slots).as_mut() {
-            slots.learn(slot, address);
+    /// Where a reply sends its command, and whether that is for good, which is learned.
+    fn redirected(&self, reply: &Value, asked: &Address) -> Option<(Address, bool)> {
+        let (slot, next, is_final) = redirect(reply, asked)?;
+        if let Some(slots) = lock(&self.slots).as_mut().filter(|_| is_final) {
+            slots.learn(slot, next.clone());
         }
+        Some((next, is_final))
     }
 
     /// The server of a key; without a key, any server.

@@ -25,9 +25,9 @@ const UNWRITTEN: usize = 1024;
 #[derive(Clone)]
 pub(crate) struct Link {
     connection: MultiplexedConnection,
-    address: Address,
+    pub address: Address,
     /// The number by which the server knows this connection, if it has said.
-    id: Option<i64>,
+    pub id: Option<i64>,
     pub is_master: bool,
     /// When it was opened, and how many ms later the server has last answered.
     opened: Instant,
@@ -125,14 +125,6 @@ impl Link {
         let role = role.and_then(|role| reply::text(reply::list(role).ok()?.into_iter().next()?).ok());
         self.id = id.and_then(|id| reply::int(&id).ok());
         Ok(Some(role.unwrap_or_else(|| "master".to_owned())).filter(|role| role != "sentinel"))
-    }
-
-    pub fn address(&self) -> &Address {
-        &self.address
-    }
-
-    pub fn id(&self) -> Option<i64> {
-        self.id
     }
 
     /// How long ago the server has last answered.

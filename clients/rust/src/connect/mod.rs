@@ -42,8 +42,8 @@ pub type Sent<M, R> = <M as Mode>::Reply<Result<R, Error>>;
 /// If a future is dropped before its end, its command is abandoned, and may have been executed nevertheless.
 #[derive(Clone)]
 pub struct Client<M> {
-    core: Arc<Core>,
-    io: Handle,
+    pub(crate) core: Arc<Core>,
+    pub(crate) io: Handle,
     mode: PhantomData<fn() -> M>,
 }
 
@@ -163,14 +163,6 @@ impl<M: Mode> Client<M> {
         F: Future<Output = R> + Send + 'static,
     {
         M::run(&self.io, call(Arc::clone(&self.core)))
-    }
-
-    pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.core
-    }
-
-    pub(crate) fn io(&self) -> &Handle {
-        &self.io
     }
 }
 

@@ -64,7 +64,7 @@ impl<T: 'static, M: Mode> Queue<T, M> {
     /// [`Error::TimedOut`] if the message is still to be completed when the time is over. [`Error::Gone`] as soon as the
     /// queue does not hold it: it was cancelled, completed without being kept, or never pushed. Also those of every command.
     pub fn wait(&self, id: impl AsRef<[u8]>, time: Duration) -> Sent<M, Message<T>> {
-        let (queue, id) = (self.clone(), Id::from_bytes(id.as_ref().to_vec()));
+        let (queue, id) = (self.clone(), Id(id.as_ref().to_vec()));
         self.client.run(|core| async move { queue.wait_for(&core, id, time).await })
     }
 

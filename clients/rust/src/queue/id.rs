@@ -8,17 +8,13 @@ use std::sync::OnceLock;
 
 /// The id of a message: 1 to 255 bytes, usually text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Id(Vec<u8>);
+pub struct Id(pub(super) Vec<u8>);
 
 /// Names one delivery of a message. It is stale once the message has been delivered again.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Receipt(Vec<u8>);
 
 impl Id {
-    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Id {
-        Id(bytes)
-    }
-
     /// An id that no other push has, with which a push can be repeated.
     pub(crate) fn unique() -> Id {
         static PROCESS: OnceLock<String> = OnceLock::new();

@@ -11,7 +11,7 @@ mod message;
 mod nack;
 mod options;
 mod pages;
-pub(crate) mod pop;
+mod pop;
 mod push;
 mod schedule;
 mod settings;

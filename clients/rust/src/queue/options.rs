@@ -58,7 +58,8 @@ pub(super) fn harmless<R: Field + 'static>(command: Command, options: Options) -
 /// The request of a builder that must not be executed twice.
 pub(super) fn once<R: Field + 'static>(command: Command, options: Options) -> Request<R> {
     let block = Some(options.wait).filter(|wait| !wait.is_zero());
-    Request::once(options.write(command).maybe("BLOCK", block.map(millis))).waiting(options.wait)
+    let request = Request::once(options.write(command).maybe("BLOCK", block.map(millis)));
+    Request { wait: options.wait, ..request }
 }
 
 /// The words of a value.

@@ -99,6 +99,6 @@ impl<I: Send + 'static> Iterator for Pages<I, Blocking> {
     type Item = Result<I, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.client.io().clone().block_on(self.item())
+        self.client.io.clone().block_on(self.item())
     }
 }

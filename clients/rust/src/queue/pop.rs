@@ -5,10 +5,9 @@ use super::{Headers, Id, Queue, Receipt};
 use crate::connect::{Client, Sent};
 use crate::mode::Mode;
 use crate::payload::Decode;
-use crate::reply::{reply, row, Field};
+use crate::reply::{reply, row};
 use crate::request::{millis, Command};
 use crate::Error;
-use redis::Value;
 use std::marker::PhantomData;
 use std::time::{Duration, SystemTime};
 
@@ -76,16 +75,6 @@ impl<T> AsRef<[u8]> for Delivery<T> {
     fn as_ref(&self) -> &[u8] {
         self.receipt.as_ref().map_or(self.id.as_ref(), AsRef::as_ref)
     }
-}
-
-/// Reads the messages of a pop.
-pub(crate) fn deliveries<T>(reply: Value) -> Result<Vec<Delivery<T>>, Error> {
-    Field::read(reply)
-}
-
-/// Reads how many messages were acknowledged, and the messages of the pop that followed.
-pub(crate) fn acked<T>(reply: Value) -> Result<(u64, Vec<Delivery<T>>), Error> {
-    Field::read(reply)
 }
 
 builder! {

@@ -157,7 +157,7 @@ fn pushed(reply: Result<Value, Error>, id: Option<Id>, repeated: bool) -> Result
     match (reply, id) {
         (Ok(Value::Nil) | Err(Error::DeadId(_)), Some(id)) if repeated => Ok(Pushed::New(id)),
         (Ok(Value::Nil), _) => Ok(Pushed::Duplicate),
-        (reply, _) => reply::bytes(reply?).map(|id| Pushed::New(Id::from_bytes(id))),
+        (reply, _) => reply::bytes(reply?).map(|id| Pushed::New(Id(id))),
     }
 }
 
@@ -165,7 +165,7 @@ impl<T: 'static, M: Mode> Push<T, M> {
     /// The message's own id, of 1 to 255 bytes without `#`. While the queue holds a live message of this id, further
     /// pushes are [`Pushed::Duplicate`].
     pub fn id(mut self, id: impl AsRef<[u8]>) -> Self {
-        self.options.ids = Some(vec![Id::from_bytes(id.as_ref().to_vec())]);
+        self.options.ids = Some(vec![Id(id.as_ref().to_vec())]);
         self
     }
 
@@ -203,7 +203,7 @@ impl<T: 'static, M: Mode> Push<T, M> {
 impl<T: 'static, M: Mode> PushAll<T, M> {
     /// The messages' own ids, one for each payload. See [`Push::id`].
     pub fn ids<I: AsRef<[u8]>>(mut self, ids: impl IntoIterator<Item = I>) -> Self {
-        self.options.ids = Some(ids.into_iter().map(|id| Id::from_bytes(id.as_ref().to_vec())).collect());
+        self.options.ids = Some(ids.into_iter().map(|id| Id(id.as_ref().to_vec())).collect());
         self
     }
 }

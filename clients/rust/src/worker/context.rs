@@ -75,7 +75,7 @@ impl Context {
     /// Waits until the lease is lost, and returns why. By default a handler's future is dropped then, so only one that
     /// [goes on](crate::Pool::finish_when_lost) sees the end of this.
     pub async fn cancelled(&self) -> Loss {
-        self.lease.until_lost().await;
+        self.lease.lost.cancelled().await;
         self.loss().unwrap_or(Loss::Ended)
     }
 

@@ -6,9 +6,8 @@ use super::permits::{Attempt, Grant};
 use super::pool::{Job, Outcome, Pool, Source, BLOCK};
 use crate::connect::{lock, Backoff, Link};
 use crate::payload::Raw;
-use crate::queue::pop::{self, deliveries};
 use crate::queue::{Delivery, Nack};
-use crate::reply::{self, Fields};
+use crate::reply::{self, Field, Fields};
 use crate::request::{millis, Command};
 use crate::Error;
 use redis::Value;
@@ -118,7 +117,7 @@ impl Fetcher<'_> {
             let command = Command::new("DQ.ACKPOP", &self.source.key).word(acks.len());
             let command = command.words(acks.iter().map(|ack| &ack.lease.receipt));
             let reply = self.exchange(self.options(command, grant, lease), Duration::ZERO).await;
-            match reply.and_then(pop::acked) {
+            match reply.and_then(<(u64, Vec<_>)>::read) {
                 Ok((acked, messages)) => {
                     lock(&self.source.counters).ack(u64::try_from(acks.len()).unwrap_or_default(), acked);
                     if !messages.is_empty() {
@@ -143,7 +142,7 @@ impl Fetcher<'_> {
     /// The options of a pop.
     fn options(&self, command: Command, grant: Grant, lease: Duration) -> Command {
         let command = command.word("COUNT").word(grant.count).word("LEASE").word(millis(lease));
-        command.flag("META", self.pool.spec.meta).word("AS").word(&self.pool.consumer)
+        command.words(self.pool.spec.meta.then_some("META")).word("AS").word(&self.pool.consumer)
     }
 
     async fn pop(&self, grant: Grant, lease: Duration) -> Result<Vec<Delivery<Raw>>, Error> {
@@ -156,12 +155,12 @@ impl Fetcher<'_> {
             true => BLOCK,
         };
         // Even one that does not block is put off while writes are paused.
-        *lock(&self.source.popping) = Some((link.address().clone(), link.id()));
+        *lock(&self.source.popping) = Some((link.address.clone(), link.id));
         let command = self.options(Command::new("DQ.POP", &self.source.key), grant, lease);
         let command = command.maybe("BLOCK", Some(block).filter(|block| !block.is_zero()).map(millis));
         let reply = self.exchange(command, block).await;
         *lock(&self.source.popping) = None;
-        deliveries(reply?)
+        Field::read(reply?)
     }
 
     /// Sends a command that blocks for up to this time.
@@ -171,7 +170,7 @@ impl Fetcher<'_> {
         if reply.is_ok() {
             *lock(&self.source.contact) = Some(Instant::now());
         }
-        self.pool.core.note(link.address(), &reply);
+        self.pool.core.note(&link.address, &reply);
         reply.and_then(reply::checked)
     }
 

@@ -1,7 +1,7 @@
 //! Runs handlers: as tasks of the program's runtime, or in threads.
 
-use super::context::Context;
-use super::pool::{Job, Pool, Verdict};
+use super::context::{Context, Failure};
+use super::pool::{Job, Pool, Report, Verdict};
 use crate::connect::lock;
 use futures_util::future::BoxFuture;
 use futures_util::FutureExt;
@@ -41,7 +41,7 @@ impl Handlers {
 
     /// Begins to handle messages.
     pub fn begin(&self, pool: &Arc<Pool>, jobs: Vec<Job>) {
-        let held = |job| Held { pool: Arc::clone(pool), job: Some(job), _counted: pool.stop.handlers.token() };
+        let held = |job| Held { pool: Arc::clone(pool), job, has_ended: false, _counted: pool.stop.handlers.token() };
         let held = jobs.into_iter().map(held);
         match self {
             Handlers::Tasks(runtime) => {
@@ -109,47 +109,49 @@ fn span(context: &Context) -> Span {
 /// A message from its delivery to the end of its handler.
 struct Held {
     pool: Arc<Pool>,
-    /// `None` once its handler has ended.
-    job: Option<Job>,
+    job: Job,
+    /// Whether it was passed on what is to be reported.
+    has_ended: bool,
     _counted: TaskTrackerToken,
 }
 
 impl Held {
     async fn run(mut self) {
-        let Some((context, payload)) = self.begin() else { return };
-        let (begun, pool, lease) = (Instant::now(), Arc::clone(&self.pool), Arc::clone(&context.lease));
-        let span = span(&context);
+        let (pool, lease) = (Arc::clone(&self.pool), Arc::clone(&self.job.lease));
+        if pool.stop.is_set() || lease.is_lost() {
+            return self.give_back();
+        }
+        lock(&lease.source.counters).running += 1;
+        if let Some(limit) = pool.spec.time_limit {
+            lease.limit(limit);
+        }
+        let (payload, meta) = (std::mem::take(&mut self.job.payload), self.job.meta.take());
+        let (queue, stop) = (Arc::clone(&lease.source.name), Arc::clone(&pool.stop));
+        let context = Context { queue, meta, lease: Arc::clone(&lease), stop };
+        let (begun, span) = (Instant::now(), span(&context));
         let handling =
             AssertUnwindSafe(async { (pool.handler)(payload, context).await }.instrument(span)).catch_unwind();
         let verdict = tokio::select! {
             biased;
             verdict = handling => Some(verdict),
-            () = lease.until_lost(), if !pool.spec.finish_when_lost => None,
+            () = lease.lost.cancelled(), if !pool.spec.finish_when_lost => None,
         };
-        if let Some(job) = self.job.take() {
-            pool.finish(job, begun, verdict);
-        }
+        self.has_ended = true;
+        pool.finish(lease, begun, verdict);
     }
 
-    /// What the handler is given. `None`: the message was given back instead.
-    fn begin(&mut self) -> Option<(Context, Vec<u8>)> {
-        let mut job = self.job.take()?;
-        let Some(context) = self.pool.begin(&mut job) else {
-            self.pool.settle(self.pool.give_back(job));
-            return None;
-        };
-        let payload = std::mem::take(&mut job.payload);
-        self.job = Some(job);
-        Some((context, payload))
+    fn give_back(&mut self) {
+        self.has_ended = true;
+        self.pool.end(Arc::clone(&self.job.lease), Report::Nack(Failure::give_back()), true);
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Some(job) = self.job.take() {
+        if !self.has_ended {
             // The runtime of the program has ended, and handles no more messages.
             self.pool.stop.ask_once();
-            self.pool.settle(self.pool.give_back(job));
+            self.give_back();
         }
     }
 }

@@ -45,7 +45,8 @@ pub(super) struct Lease {
     pub id: Id,
     pub attempt: u32,
     pub receipt: Receipt,
-    lost: CancellationToken,
+    /// Cancelled when it is lost.
+    pub lost: CancellationToken,
     state: Mutex<State>,
 }
 
@@ -186,11 +187,6 @@ impl Lease {
             lock(&self.state).handler_knows = true;
         }
         loss
-    }
-
-    /// Waits until it is lost.
-    pub async fn until_lost(&self) {
-        self.lost.cancelled().await;
     }
 
     /// When it, or the time of its handler, is over; never if it is lost already.

@@ -287,7 +287,7 @@ impl<M: Mode> Worker<M> {
     /// and no runtime of tokio to run them.
     pub fn start(self) -> Result<Running<M>, Error> {
         let stop = Arc::new(Stop::new(self.grace));
-        let consumer = consumer_name(&self.client.core().options.name);
+        let consumer = consumer_name(&self.client.core.options.name);
         let mut started = Vec::new();
         for (spec, handler, is_function) in self.pools {
             let handlers = if is_function {
@@ -299,7 +299,7 @@ impl<M: Mode> Worker<M> {
             let weights: Vec<u32> = spec.queues.iter().map(|(_, weight)| *weight).collect();
             let (outcomes, inbox) = unbounded_channel();
             let pool = pool::Pool {
-                core: Arc::clone(self.client.core()),
+                core: Arc::clone(&self.client.core),
                 sources: spec
                     .queues
                     .iter()
@@ -322,7 +322,7 @@ impl<M: Mode> Worker<M> {
             pool.handlers.grow(pool.spec.concurrency)?;
             started.push((Arc::new(pool), inbox));
         }
-        let io = self.client.io();
+        let io = &self.client.io;
         let pools: Vec<_> = started.iter().map(|(pool, _)| Arc::clone(pool)).collect();
         let mut settling = Vec::new();
         for (pool, inbox) in started {
@@ -367,23 +367,19 @@ where
 
 /// What a handler returned.
 fn verdict<R: Encode + 'static>(returned: Result<R, Failure>) -> Verdict {
-    match returned {
-        Ok(result) => encoded(&result).map_or_else(Verdict::Unkept, Verdict::Done),
-        Err(failure) => Verdict::Failed(failure),
-    }
-}
-
-/// The result of a handler; empty if there is none.
-fn encoded<R: Encode + 'static>(result: &R) -> Result<Vec<u8>, Error> {
+    let result = match returned {
+        Ok(result) => result,
+        Err(failure) => return Verdict::Failed(failure),
+    };
     // Its encoding would be that of null.
     if TypeId::of::<R>() == TypeId::of::<()>() {
-        return Ok(Vec::new());
+        return Verdict::Done(Vec::new());
     }
-    let bytes = result.encode()?;
-    if bytes.len() > RESULT_BYTES {
-        return Err(too_large(bytes.len()));
+    match result.encode() {
+        Ok(bytes) if bytes.len() > RESULT_BYTES => Verdict::Unkept(too_large(bytes.len())),
+        Ok(bytes) => Verdict::Done(bytes),
+        Err(error) => Verdict::Unkept(error),
     }
-    Ok(bytes)
 }
 
 impl<M> fmt::Debug for Worker<M> {

@@ -1,6 +1,6 @@
 //! One pool of handlers and the queues that it serves, while it runs.
 
-use super::context::{Context, Failure};
+use super::context::Failure;
 use super::event::Event;
 use super::handlers::{Handler, Handlers};
 use super::handoff::Handoff;
@@ -150,40 +150,20 @@ impl Pool {
         self.has_tried_to_listen.load(Ordering::Relaxed) && self.sources.iter().all(is_in_contact)
     }
 
-    /// Whether it serves a queue of this name.
-    pub fn serves(&self, name: &[u8]) -> bool {
-        self.sources.iter().any(|source| source.key == name)
-    }
-
     /// A panic of the program's observer must not end a task of the worker.
     pub fn report(&self, event: &Event<'_>) {
         event.trace();
         drop(catch_unwind(AssertUnwindSafe(|| (self.observer)(event))));
     }
 
-    /// The context of a handler that begins; `None` if its message is to be given back instead.
-    pub fn begin(&self, job: &mut Job) -> Option<Context> {
-        let source = &job.lease.source;
-        if self.stop.is_set() || job.lease.is_lost() {
-            return None;
-        }
-        lock(&source.counters).running += 1;
-        if let Some(limit) = self.spec.time_limit {
-            job.lease.limit(limit);
-        }
-        let (queue, meta) = (Arc::clone(&source.name), job.meta.take());
-        Some(Context { queue, meta, lease: Arc::clone(&job.lease), stop: Arc::clone(&self.stop) })
-    }
-
     /// A handler has ended. `None`: it was dropped, because its message was lost.
-    pub fn finish(&self, job: Job, begun: Instant, verdict: Option<Result<Verdict, Box<dyn Any + Send>>>) {
-        let source = Arc::clone(&job.lease.source);
-        let counters = &source.counters;
+    pub fn finish(&self, lease: Arc<Lease>, begun: Instant, verdict: Option<Result<Verdict, Box<dyn Any + Send>>>) {
+        let (source, counters) = (&lease.source, &lease.source.counters);
         lock(counters).end(begun.elapsed());
-        let Some(verdict) = verdict.filter(|_| !job.lease.is_discarded()) else {
-            lock(&self.leases).remove(&job.lease.number);
+        let Some(verdict) = verdict.filter(|_| !lease.is_discarded()) else {
+            lock(&self.leases).remove(&lease.number);
             // The report of a message that the worker took away itself has counted it.
-            if !matches!(job.lease.loss(), Some(Loss::TimeLimit | Loss::Stopping)) {
+            if !matches!(lease.loss(), Some(Loss::TimeLimit | Loss::Stopping)) {
                 lock(counters).late += 1;
             }
             return self.permits.release(1);
@@ -193,7 +173,7 @@ impl Pool {
             Ok(Verdict::Done(result)) => Report::Complete(result),
             Ok(Verdict::Unkept(error)) => {
                 if !source.has_lost_a_result.swap(true, Ordering::Relaxed) {
-                    self.report(&Event::ResultLost { queue: &source.name, id: &job.lease.id, error: &error });
+                    self.report(&Event::ResultLost { queue: &source.name, id: &lease.id, error: &error });
                 }
                 Report::Ack
             }
@@ -208,7 +188,7 @@ impl Pool {
                 Report::Nack(Failure::retry(format!("panic: {}", text_of(panic.as_ref()))))
             }
         };
-        self.settle(self.end(job, report));
+        self.end(lease, report, true);
     }
 
     /// Takes these messages from their handlers, which are told why, and has them given back.
@@ -226,18 +206,20 @@ impl Pool {
                 }
                 _ => Failure::give_back(),
             };
-            self.settle(Outcome { has_permit: false, ..outcome_of(lease, Report::Nack(failure)) });
+            self.end(lease, Report::Nack(failure), false);
         }
     }
 
-    pub fn give_back(&self, job: Job) -> Outcome {
-        self.end(job, Report::Nack(Failure::give_back()))
-    }
-
-    /// No longer extends the lease of the message.
-    fn end(&self, job: Job, report: Report) -> Outcome {
-        lock(&self.leases).remove(&job.lease.number);
-        outcome_of(job.lease, report)
+    /// Passes on what is to be reported of a delivery, whose lease is not extended any more. A nack takes the checkpoint along
+    /// that was not sent yet.
+    pub fn end(&self, lease: Arc<Lease>, mut report: Report, has_permit: bool) {
+        lock(&self.leases).remove(&lease.number);
+        if let Report::Nack(Failure { nack, .. }) = &mut report {
+            if let Some(bytes) = lease.take_checkpoint() {
+                **nack = std::mem::take(&mut **nack).checkpoint(bytes);
+            }
+        }
+        self.settle(Outcome { lease, report, repeated: false, has_permit });
     }
 
     /// Passes an outcome to the task that settles. That one ends only after the handlers, or once these were given up; then
@@ -260,16 +242,6 @@ impl Pool {
         };
         (!ended).then_some(server)
     }
-}
-
-/// What is to be reported of a delivery; a nack takes the checkpoint along that was not sent yet.
-fn outcome_of(lease: Arc<Lease>, mut report: Report) -> Outcome {
-    if let Report::Nack(Failure { nack, .. }) = &mut report {
-        if let Some(bytes) = lease.take_checkpoint() {
-            **nack = std::mem::take(&mut **nack).checkpoint(bytes);
-        }
-    }
-    Outcome { lease, report, repeated: false, has_permit: true }
 }
 
 /// The message of a panic.

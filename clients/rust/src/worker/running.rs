@@ -122,7 +122,7 @@ impl<M: Mode> Running<M> {
     /// # Errors
     /// [`Error::System`] if the operating system refuses a signal handler.
     pub fn stop_at_signal(&mut self) -> Result<(), Error> {
-        let _runtime = self.client.io().enter();
+        let _runtime = self.client.io.enter();
         let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let stop = Arc::clone(&self.stop);
         let passing_on = async move {
@@ -133,7 +133,7 @@ impl<M: Mode> Running<M> {
                 }
             }
         };
-        self.signals = Some(AbortOnDropHandle::new(self.client.io().spawn(passing_on)));
+        self.signals = Some(AbortOnDropHandle::new(self.client.io.spawn(passing_on)));
         Ok(())
     }
 
@@ -165,7 +165,7 @@ impl<M: Mode> Running<M> {
         let grown = pool.handlers.grow(concurrency);
         pool.permits.resize(pool.handlers.limit(concurrency));
         // A blocked pop asked for as many messages as there were permits.
-        self.client.io().spawn(async move {
+        self.client.io.spawn(async move {
             for source in &pool.sources {
                 pool.end_pop(source).await;
             }
@@ -194,7 +194,7 @@ impl<M: Mode> Running<M> {
     }
 
     fn pool_of(&self, queue: &[u8]) -> Option<&Arc<Pool>> {
-        self.pools.iter().find(|pool| pool.serves(queue))
+        self.pools.iter().find(|pool| pool.sources.iter().any(|source| source.key == queue))
     }
 
     /// Waits until the worker is asked to stop, and until it has stopped: blocked pops are ended, messages that were not
