@@ -180,11 +180,12 @@ fn a_handler_that_finishes_is_told_why_its_message_is_lost() {
     runtime().block_on(async {
         let client = client(&server);
         let queue: Queue<u32> = client.queue("q");
-        let losses = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::clone(&losses);
+        let (begun, losses) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let (begins, told) = (Arc::clone(&begun), Arc::clone(&losses));
         let until_told = move |_: u32, context: Context| {
-            let told = Arc::clone(&told);
+            let (begins, told) = (Arc::clone(&begins), Arc::clone(&told));
             async move {
+                begins.fetch_add(1, Ordering::SeqCst);
                 let loss = context.cancelled().await;
                 told.lock().unwrap().push(loss);
                 Ok::<(), Failure>(())
@@ -194,11 +195,11 @@ fn a_handler_that_finishes_is_told_why_its_message_is_lost() {
         let running = Worker::new(client).grace(Duration::ZERO).pool(pool, until_told).start().unwrap();
         until("it listens", || async { running.is_healthy() }).await;
         queue.push(&1).id("m").await.unwrap();
-        until("it is in flight", || async { queue.len(Some(State::Inflight)).await.unwrap() == 1 }).await;
+        until("it has begun", || async { begun.load(Ordering::SeqCst) == 1 }).await;
         queue.cancel("m").await.unwrap();
         until("it was told", || async { *losses.lock().unwrap() == [Loss::Cancelled] }).await;
         queue.push(&2).id("n").await.unwrap();
-        until("it is in flight", || async { queue.len(Some(State::Inflight)).await.unwrap() == 1 }).await;
+        until("it has begun", || async { begun.load(Ordering::SeqCst) == 2 }).await;
         running.stop();
         assert_eq!(running.join().await.abandoned, 0);
         assert_eq!(*losses.lock().unwrap(), [Loss::Cancelled, Loss::Stopping]);
