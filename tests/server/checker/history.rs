@@ -217,6 +217,8 @@ pub struct Split {
 pub struct Rewind {
     pub begun: u64,
     pub over: u64,
+    /// Whether the clocks of the servers differ.
+    pub apart: bool,
 }
 
 impl Rewind {

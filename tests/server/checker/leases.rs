@@ -58,7 +58,8 @@ fn nobody_else_holds_it(
     let asked = messages.with_receipt(&before.delivery.receipt);
     let given_back = |op: &Op| matches!(op.act, Act::Nack { .. }) && op.possible() && op.span.called < by;
     let end = deadline(messages, before, by);
-    if seen.delivery.latest < end && !asked.iter().any(|op| given_back(op)) {
+    let by_another_clock = messages.leases_may_have_ended_between(&before.op.span, &seen.op.span);
+    if seen.delivery.latest < end && !by_another_clock && !asked.iter().any(|op| given_back(op)) {
         let (first, second, at) = (&before.delivery.receipt, &seen.delivery.receipt, seen.delivery.latest);
         let what = format!("{second} came at {at}, while {first} was held until {end}");
         report.find(Fault::Overlap, messages, message, what);

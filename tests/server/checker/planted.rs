@@ -57,7 +57,7 @@ impl Script {
     /// The same, and the clock of the replica is behind: it does not know the numbers that were lost, and gives lower ones.
     fn takeover_by_one_behind(&mut self) -> &mut Self {
         self.takeover().server += 1;
-        self.history.rewinds.push(Rewind { begun: self.time, over: self.time });
+        self.history.rewinds.push(Rewind { begun: self.time, over: self.time, apart: true });
         self
     }
 
@@ -173,6 +173,13 @@ fn a_double_delivery_is_found() {
     let mut s = Script::default();
     s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).act(Unknown, longer).pop("m/0", 2, 2, 99).ack(Done, 2);
     s.finds(&[Fault::Overlap]);
+    // The queue was moved to a server whose clock is ahead, which ends all leases, and back.
+    for (moves, apart, faults) in [(2, true, &[][..]), (1, true, &[Fault::Overlap]), (2, false, &[Fault::Overlap])] {
+        let mut s = Script::default();
+        s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0);
+        s.history.rewinds = vec![Rewind { begun: s.time, over: s.time, apart }; moves];
+        s.pop("m/0", 2, 2, 99).ack(Done, 2).finds(faults);
+    }
 }
 
 #[test]
@@ -292,9 +299,9 @@ fn a_burst_beyond_the_rate_is_found() {
     assert_eq!(forgotten.check().count(Fault::Burst), 0);
     // A server whose clock is behind counts what lies in its future from another instant.
     let mut rewound = burst(99);
-    rewound.history.rewinds.push(Rewind { begun: before_the_last, over: before_the_last });
+    rewound.history.rewinds.push(Rewind { begun: before_the_last, over: before_the_last, apart: false });
     rewound.finds(&[]);
-    rewound.history.rewinds = vec![Rewind { begun: 1_000, over: 1_000 }];
+    rewound.history.rewinds = vec![Rewind { begun: 1_000, over: 1_000, apart: false }];
     rewound.finds(&[Fault::Burst]);
 }
 

@@ -202,7 +202,7 @@ fn a_fault_in_the_runs_of_a_schedule_is_found() {
     assert_eq!(found(&[Turn { number: 2, ..planted(1, 1, 9_000, DONE) }, lower], &[15]), 0, "the new clock is behind");
     let mut history =
         History { series: vec![planted(1, 1, 100, DONE), planted(2, 1, 124, DONE)], ..History::default() };
-    history.rewinds = vec![super::history::Rewind { begun: 12, over: 15 }];
+    history.rewinds = vec![super::history::Rewind { begun: 12, over: 15, apart: true }];
     let mut report = Report::default();
     check(&history, &mut report);
     assert_eq!(report.count(Fault::Run), 0, "the first was late by one clock, and ended by another");

@@ -203,7 +203,8 @@ impl Stage {
     pub fn rewinding(&self, carry_out: impl FnOnce()) {
         let begun = self.now();
         carry_out();
-        self.rewinds.lock().unwrap().push(Rewind { begun, over: self.now() });
+        let apart = self.ahead.load(Ordering::SeqCst) > 0;
+        self.rewinds.lock().unwrap().push(Rewind { begun, over: self.now(), apart });
     }
 
     pub fn rewinds(&self) -> Vec<Rewind> {
