@@ -176,6 +176,11 @@ impl Act {
         matches!(self, Act::Delete(_)) || !matches!(self.meant(), Meant::Queue | Meant::Ids(_))
     }
 
+    /// That its pattern names no queue that could be changed.
+    pub fn none(&self) -> String {
+        format!("no queue matches {}, or none has such a message; dqctl ls lists the queues", self.queue())
+    }
+
     /// Whether its queue may be a pattern.
     fn takes_pattern(&self) -> bool {
         match self {

@@ -16,7 +16,7 @@ pub fn act(client: &Client, mut act: Act, output: &Output) -> Result<Outcome, Fa
     let is_asked = !act.is_agreed() && io::stdin().is_terminal();
     let plan = act.plan(client, act.is_dry() || is_asked)?;
     if plan.queues.is_empty() && plan.refused.is_empty() && plan.missing.is_none() {
-        none(&act);
+        tell(act.none());
         return Ok(Outcome::Nothing);
     }
     if act.is_dry() {
@@ -28,14 +28,6 @@ pub fn act(client: &Client, mut act: Act, output: &Output) -> Result<Outcome, Fa
         return Ok(Outcome::Nothing);
     }
     carry_out(&act, client, plan, output)
-}
-
-/// Says that a pattern names no queue that could be changed.
-fn none(act: &Act) {
-    match act.is_of_many() {
-        true => say!("dqctl: no queue that matches {} has such a message", act.queue()),
-        false => tell(format!("no queue matches {}; dqctl ls lists the queues", act.queue())),
-    }
 }
 
 /// Prints how many messages would be changed.
@@ -75,7 +67,7 @@ fn carry_out(act: &Act, client: &Client, plan: Plan, output: &Output) -> Result<
         output.remark(&format!("{} {} in {queues} queues", separated(total), act.done()))?;
     }
     if plan.is_of_several && act.is_of_many() && is_complete && queues == 0 {
-        none(act);
+        tell(act.none());
     }
     plan.missing.map_or(Ok(Outcome::found(is_complete && queues > 0)), Err)
 }

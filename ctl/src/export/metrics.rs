@@ -1,11 +1,11 @@
 //! Reads the metrics of all queues, and of the timers of the servers.
 
-use super::text::{Metric, Text};
 use crate::board::names;
 use crate::cli::ExportArgs;
+use crate::http::prometheus::{Metric, Text};
 use crate::server::{reply, Failure, Fields};
 use crate::text::{labels, shown};
-use dq_client::{blocking::Client, cmd, Error, Histogram, Raw, Resend, Totals, Value};
+use dq_client::{blocking::Client, cmd, Error, Raw, Resend, Totals, Value};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -143,26 +143,26 @@ impl Exporter {
         let of_queue = labels(&[("queue", &queue)]);
         for state in STATES {
             if let Some(count) = info.int(state) {
-                text.add(MESSAGES, &labels(&[("queue", &queue), ("state", state)]), number(count));
+                text.add(MESSAGES, &labels(&[("queue", &queue), ("state", state)]), count as f64);
             }
         }
         for (event, count) in info.0.iter().skip_while(|(name, _)| name != FIRST_TOTAL) {
             if let Some(count) = reply::int(count) {
-                text.add(EVENTS, &labels(&[("queue", &queue), ("event", event)]), number(count));
+                text.add(EVENTS, &labels(&[("queue", &queue), ("event", event)]), count as f64);
             }
         }
         for (field, metric, unit) in FIELDS {
-            text.add(metric, &of_queue, number(info.int(field).unwrap_or(0)) * unit);
+            text.add(metric, &of_queue, info.int(field).unwrap_or(0) as f64 * unit);
         }
         for (field, metric) in FAILING {
             text.add(metric, &of_queue, f64::from(u8::from(info.int(field).is_some())));
         }
         if let Some(due) = info.int("next-due") {
-            text.add(NEXT_DUE, &of_queue, number(due) / 1e3);
+            text.add(NEXT_DUE, &of_queue, due as f64 / 1e3);
         }
         if let Some(stats) = self.client.queue::<Raw>(name).stats()? {
-            histogram(text, LATENESS, &queue, &stats.lateness, 2);
-            histogram(text, RUN, &queue, &stats.runtime, 2);
+            text.histogram(LATENESS, &queue, &stats.lateness, 2);
+            text.histogram(RUN, &queue, &stats.runtime, 2);
         }
         Ok(())
     }
@@ -173,22 +173,4 @@ fn zeros() -> Fields {
     let totals = Totals::default();
     let names = STATES.into_iter().chain(totals.iter().map(|(name, _)| name));
     Fields(names.map(|name| (name.to_owned(), Value::Int(0))).collect())
-}
-
-/// One of each `step` buckets. The bounds double, so every second one is a power of four, in ms.
-pub fn histogram(text: &mut Text, metric: Metric, queue: &str, histogram: &Histogram, step: usize) {
-    let (name, _, _) = metric;
-    let buckets = histogram.buckets.iter().enumerate();
-    for (_, (bound, count)) in buckets.filter(|(place, (bound, _))| place % step == 0 || bound.is_none()) {
-        let bound = bound.map_or_else(|| "+Inf".to_owned(), |bound| bound.as_secs_f64().to_string());
-        let labels = labels(&[("queue", queue), ("le", &bound)]);
-        text.line(metric, &format!("{name}_bucket"), &labels, number(*count));
-    }
-    let labels = labels(&[("queue", queue)]);
-    text.line(metric, &format!("{name}_sum"), &labels, histogram.sum.as_secs_f64());
-    text.line(metric, &format!("{name}_count"), &labels, number(histogram.count()));
-}
-
-pub fn number(count: impl TryInto<i64>) -> f64 {
-    count.try_into().unwrap_or(i64::MAX) as f64
 }

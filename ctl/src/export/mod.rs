@@ -1,16 +1,12 @@
 //! `dqctl export`: metrics of queues for Prometheus, read from the server when they are asked for.
 
 mod metrics;
-mod text;
 
 use crate::board::names;
 use crate::cli::ExportArgs;
 use crate::http;
 use crate::server::{Failure, Outcome};
 use dq_client::blocking::Client;
-pub use metrics::{histogram, number};
-pub use text::{Metric, Text};
-
 use metrics::Exporter;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -23,11 +19,7 @@ pub fn export(client: &Client, args: ExportArgs) -> Result<Outcome, Failure> {
     let listener = http::bind(&args.listen)?;
     let exporter = Exporter { client: client.clone(), args, found: Mutex::default() };
     let client = client.clone();
-    http::serve(listener, move |path| match path {
-        "/metrics" => Some(http::metrics(200, exporter.metrics())),
-        "/healthz" => Some(http::health(names::check(&client).map_err(Failure::from))),
-        _ => None,
-    })?;
+    http::serve(listener, move || exporter.metrics(), move || Ok(names::check(&client)?))?;
     signals.forever().next();
     Ok(Outcome::Done)
 }

@@ -1,8 +1,9 @@
 //! A small web server: one request per connection, a thread for each, and limits for everything that a client sends.
 //!
 //! A client that sends or reads slowly costs a thread. If there are too many connections, the oldest is closed, so that slow
-//! clients do not keep others out. `serve` is for metrics: it answers `GET` from a function that knows the pages.
+//! clients do not keep others out. `serve` is for metrics.
 
+pub mod prometheus;
 mod request;
 mod response;
 
@@ -90,29 +91,22 @@ fn reply(stream: &TcpStream, answer: impl Fn(&mut Request) -> Response) -> io::R
     io::copy(&mut stream.take(LEFTOVER), &mut io::sink()).map(drop)
 }
 
-/// Answers requests in the background for as long as the process runs. `None`: there is no such page.
+/// Serves `/metrics` and `/healthz` in the background for as long as the process runs. Health is 200, or 503 with the reason.
 pub fn serve(
     listener: TcpListener,
-    answer: impl Fn(&str) -> Option<Response> + Send + Sync + 'static,
+    metrics: impl Fn() -> String + Send + Sync + 'static,
+    health: impl Fn() -> Result<(), Failure> + Send + Sync + 'static,
 ) -> Result<(), Failure> {
     run(listener, move |request| {
-        if !matches!(request.method.as_str(), "GET" | "HEAD") {
-            return metrics(405, "only GET\n");
-        }
-        answer(&request.path).unwrap_or_else(|| metrics(404, "see /metrics and /healthz\n"))
+        let (status, text) = match (request.method.as_str(), request.path.as_str()) {
+            ("GET" | "HEAD", "/metrics") => (200, metrics()),
+            ("GET" | "HEAD", "/healthz") => {
+                health().map_or_else(|why| (503, format!("{why}\n")), |()| (200, "ok\n".into()))
+            }
+            ("GET" | "HEAD", _) => (404, "see /metrics and /healthz\n".into()),
+            _ => (405, "only GET\n".into()),
+        };
+        let kind = "text/plain; version=0.0.4; charset=utf-8";
+        Response::new(status, kind, text).with("X-Content-Type-Options", "nosniff")
     })
-}
-
-/// A page of metrics.
-pub fn metrics(status: u16, text: impl Into<String>) -> Response {
-    let kind = "text/plain; version=0.0.4; charset=utf-8";
-    Response::new(status, kind, text.into()).with("X-Content-Type-Options", "nosniff")
-}
-
-/// Whether the server can be used: 200, or 503 with the reason.
-pub fn health(checked: Result<(), Failure>) -> Response {
-    match checked {
-        Ok(()) => metrics(200, "ok\n"),
-        Err(failure) => metrics(503, format!("{failure}\n")),
-    }
 }

@@ -4,7 +4,6 @@
 //! question named.
 
 use super::app::App;
-use crate::acts::Meant;
 use crate::board::setting;
 use crate::cli::Act;
 use crate::http::Request;
@@ -199,10 +198,8 @@ fn run(app: &App, asked: &Asked) -> Result<Json, Failure> {
         // So that it is listed, or no longer.
         _ = app.board.look(queue.as_bytes());
     }
-    let is_about_one = matches!(act.meant(), Meant::Queue | Meant::Ids(_));
-    if lines.is_empty() && (number.is_none() || number == Some(0) && is_about_one) {
-        let otherwise = || format!("no queue that matches {} has such a message", act.queue());
-        return Err(Failure::nothing(if notes.is_empty() { otherwise() } else { notes.join("; ") }));
+    if lines.is_empty() && (number.is_none() || number == Some(0) && !act.is_of_many()) {
+        return Err(Failure::nothing(if notes.is_empty() { act.none() } else { notes.join("; ") }));
     }
     Ok(json!({ "done": act.done(), "number": number, "lines": lines, "notes": notes }))
 }

@@ -13,8 +13,8 @@ mod workers;
 
 use crate::board::names;
 use crate::cli::WorkArgs;
-use crate::export::{histogram, number, Metric, Text};
 use crate::http;
+use crate::http::prometheus::{Metric, Text};
 use crate::server::{Connection, Failure, Outcome};
 use crate::text::labels;
 use dq_client::{blocking::Client, Error, Metrics};
@@ -55,12 +55,8 @@ pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Res
         let listener = http::listen(address)?;
         let local = listener.local_addr()?.to_string();
         log.info("listening", &format!("listening on http://{local}"), json!({ "address": local }));
-        let (metrics, running) = (workers.metrics.clone(), workers.running.clone());
-        http::serve(listener, move |path| match path {
-            "/metrics" => Some(http::metrics(200, metrics_of(&metrics, &running))),
-            "/healthz" => Some(http::health(health(&running))),
-            _ => None,
-        })?;
+        let (metrics, running, reached) = (workers.metrics.clone(), workers.running.clone(), workers.running.clone());
+        http::serve(listener, move || metrics_of(&metrics, &running), move || health(&reached))?;
     }
     let (started, fields) = described(&client, &jobs);
     workers.set(jobs)?;
@@ -108,10 +104,10 @@ fn metrics_of(metrics: &Metrics, running: &Running) -> String {
         let of_queue = labels(&[("queue", &queue.queue)]);
         for (name, count) in queue.counters() {
             let name = format!("dq_worker_{name}_total");
-            text.add((&name, "counter", "Since the worker was started."), &of_queue, number(count));
+            text.add((&name, "counter", "Since the worker was started."), &of_queue, count as f64);
         }
-        text.add(RUNNING, &of_queue, number(queue.running));
-        histogram(&mut text, RUN, &queue.queue, &queue.run, 1);
+        text.add(RUNNING, &of_queue, queue.running as f64);
+        text.histogram(RUN, &queue.queue, &queue.run, 1);
     }
     for (queue, is_up) in running.reached() {
         text.add(UP, &labels(&[("queue", &queue)]), f64::from(u8::from(is_up)));

@@ -1,5 +1,7 @@
 //! The text format of Prometheus.
 
+use crate::text::labels;
+use dq_client::Histogram;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -20,6 +22,19 @@ impl Text {
     pub fn line(&mut self, (metric, kind, help): Metric, name: &str, labels: &str, value: f64) {
         let lines = self.0.entry((metric.to_owned(), kind, help)).or_default();
         let _ = writeln!(lines, "{name}{labels} {value}");
+    }
+
+    /// Adds one of each `step` buckets of a queue. The bounds double, so every second one is a power of four, in ms.
+    pub fn histogram(&mut self, metric: Metric, queue: &str, histogram: &Histogram, step: usize) {
+        let buckets = histogram.buckets.iter().enumerate();
+        for (_, (bound, count)) in buckets.filter(|(place, (bound, _))| place % step == 0 || bound.is_none()) {
+            let bound = bound.map_or_else(|| "+Inf".to_owned(), |bound| bound.as_secs_f64().to_string());
+            let labels = labels(&[("queue", queue), ("le", &bound)]);
+            self.line(metric, &format!("{}_bucket", metric.0), &labels, *count as f64);
+        }
+        let labels = labels(&[("queue", queue)]);
+        self.line(metric, &format!("{}_sum", metric.0), &labels, histogram.sum.as_secs_f64());
+        self.line(metric, &format!("{}_count", metric.0), &labels, histogram.count() as f64);
     }
 
     pub fn finish(self) -> String {
