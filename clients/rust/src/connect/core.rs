@@ -245,8 +245,12 @@ impl Core {
     fn node(&self, address: &Address) -> Arc<Node> {
         let new = || {
             let (address, options) = (address.clone(), self.options.clone());
-            let shared = async move { open(&address, &options).await }.boxed().shared();
-            Arc::new(Node { shared, idle: Mutex::default() })
+            let opening = async move { open(&address, &options).await };
+            // A task, so that it goes on if the caller who began it is dropped.
+            let opened = async move {
+                tokio::spawn(opening).await.unwrap_or_else(|error| Err(Error::Connect(error.to_string())))
+            };
+            Arc::new(Node { shared: opened.boxed().shared(), idle: Mutex::default() })
         };
         Arc::clone(lock(&self.nodes).entry(address.clone()).or_insert_with(new))
     }

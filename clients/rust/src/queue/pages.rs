@@ -52,8 +52,11 @@ impl<I: Send + 'static, M: Mode> Pages<I, M> {
 
     async fn item(&mut self) -> Option<Result<I, Error>> {
         while self.page.is_empty() {
-            let command = self.command.clone().word(self.cursor.take()?).word("COUNT").word(PAGE);
-            match self.client.send((self.request)(self.options.write(command))).await {
+            let command = self.command.clone().word(self.cursor.clone()?).word("COUNT").word(PAGE);
+            let sent = self.client.send((self.request)(self.options.write(command))).await;
+            // Only now, so that a caller who drops this future can ask again.
+            self.cursor = None;
+            match sent {
                 Ok((cursor, items)) => {
                     self.cursor = Some(cursor).filter(|cursor| cursor != b"0");
                     self.page = items.into();

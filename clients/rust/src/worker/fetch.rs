@@ -51,7 +51,8 @@ impl Fetcher<'_> {
             self.link = Some(self.connect().await?);
         }
         self.source.handoff.open();
-        let Some(grant) = self.acquire().await else { return Ok(()) };
+        // Handlers that end because the worker stops make room as well.
+        let Some(grant) = self.acquire().await.filter(|_| !self.pool.stop.is_set()) else { return Ok(()) };
         let (acks, lease) = (self.source.handoff.close(), self.source.lease());
         let popped = self.ack_and_pop(acks, grant, lease).await;
         let messages = popped.inspect_err(|_| self.pool.permits.popped(self.number, grant, 0))?;
@@ -91,8 +92,10 @@ impl Fetcher<'_> {
         let link = self.pool.core.link_for(&self.source.key, &self.pool.consumer).await?;
         if lock(&self.source.lengths).0.is_none() {
             let time = self.pool.core.options.response_timeout;
-            let asked = link.ask(redis::cmd("DQ.INFO").arg(&self.source.key), time).await;
-            let lease = match asked.and_then(|reply| reply::optional(reply, |info| Fields::from(info)?.get("lease"))) {
+            let asked = link.exchange(redis::cmd("DQ.INFO").arg(&self.source.key), time).await;
+            self.pool.core.note(&link.address, &asked);
+            let lease_of = |reply| reply::optional(reply, |info| Fields::from(info)?.get("lease"));
+            let lease = match asked.and_then(reply::checked).and_then(lease_of) {
                 Err(error) if error.is_transient() => return Err(error),
                 // An error is such as that of a moved queue, or of a key of another type: the pop reports it.
                 lease => lease.unwrap_or_default(),

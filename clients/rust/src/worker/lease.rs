@@ -101,7 +101,10 @@ impl Lease {
 
     /// The lease runs from `begun` on.
     pub fn restart(&self, begun: Instant, time: Duration) {
-        lock(&self.state).restart(begun, time);
+        let mut state = lock(&self.state);
+        if !self.lost.is_cancelled() {
+            state.restart(begun, time);
+        }
     }
 
     /// It was extended by a command that was sent at `sent` and answered at `heard`, and ends at `deadline` on the server's
@@ -109,6 +112,9 @@ impl Lease {
     /// less than the time since the last reply. The first extension is taken as one that was not cut.
     pub fn extended(&self, (sent, heard): (Instant, Instant), time: Duration, deadline: i64) {
         let mut state = lock(&self.state);
+        if self.lost.is_cancelled() {
+            return;
+        }
         state.restart(sent, time);
         let full = sent + time;
         let cut = state.last.as_ref().and_then(|last| {
@@ -165,14 +171,15 @@ impl Lease {
     /// It may be lost for this reason: an extension is to find out.
     pub fn suspect(&self, loss: Loss, now: Instant) {
         let mut state = lock(&self.state);
-        (state.loss, state.extend_at) = (loss, now);
+        if !self.lost.is_cancelled() {
+            (state.loss, state.extend_at) = (loss, now);
+        }
     }
 
     /// It is lost, for this reason or the one that was suspected.
     pub fn lose(&self, loss: Option<Loss>) {
-        if let Some(loss) = loss {
-            lock(&self.state).loss = loss;
-        }
+        let mut state = lock(&self.state);
+        state.loss = loss.unwrap_or(state.loss);
         self.lost.cancel();
     }
 
@@ -282,5 +289,9 @@ mod tests {
         assert!(lease.is_lost());
         lease.restart(Instant::now(), Duration::from_secs(600));
         assert!(lease.is_lost());
+        // The reply to an extension was on its way.
+        lease.lose(Some(Loss::TimeLimit));
+        lease.extended((Instant::now(), Instant::now()), Duration::from_secs(600), 1_600_000);
+        assert_eq!(lease.loss(), Some(Loss::TimeLimit));
     }
 }

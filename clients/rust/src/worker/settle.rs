@@ -115,9 +115,11 @@ impl Settler<'_> {
     fn watch(&self, now: Instant) {
         let mut over = Vec::new();
         for lease in lock(&self.pool.leases).values() {
-            // It notes by itself that it is over.
-            lease.is_lost();
-            over.extend(lease.is_over_limit(now).then(|| Arc::clone(lease)));
+            match lease.is_over_limit(now) {
+                true => over.push(Arc::clone(lease)),
+                // It notes by itself that it is over.
+                false => drop(lease.is_lost()),
+            }
         }
         self.pool.take_from_handlers(over, Loss::TimeLimit);
     }

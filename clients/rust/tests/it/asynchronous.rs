@@ -56,6 +56,14 @@ fn builders_are_futures() {
             sum += message.unwrap().payload().unwrap();
         }
         assert_eq!((sum, queue.scan().rest().await.unwrap().len()), (5, 2));
+        // A caller who gave up asks again.
+        let mut pages = queue.scan();
+        tokio::select! {
+            biased;
+            page = pages.next() => panic!("before the server has answered: {page:?}"),
+            () = std::future::ready(()) => {}
+        }
+        assert!(pages.next().await.is_some());
         queue.schedule("s", &4).every(HOUR).await.unwrap();
         assert!(matches!(queue.push(&9).id("a").and_wait::<u32>(MOMENT).await, Err(Error::TimedOut(_))));
     });

@@ -161,6 +161,27 @@ fn a_client_finds_the_keys_of_a_cluster() {
 }
 
 #[test]
+fn a_worker_whose_client_knows_an_old_place_finds_its_queue() {
+    let cluster = Cluster::of(2);
+    let client = cluster.client();
+    let queue: Queue<String> = client.queue("q");
+    queue.push(&"hello".to_owned()).send().unwrap();
+    let slot = cluster.slot_of("q");
+    let owner = Cluster::first_owner(2, slot);
+    cluster.reshard(slot, owner, 1 - owner);
+    let handled = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&handled);
+    let handler = move |_: String, _: Context| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Ok::<(), dq_client::Failure>(())
+    };
+    let running = Worker::new(client).queue("q", 1, handler).start().unwrap();
+    eventually("it is handled", || handled.load(Ordering::SeqCst) == 1);
+    running.stop();
+    running.join();
+}
+
+#[test]
 fn a_client_follows_the_sentinels_to_a_new_master() {
     let mut master = Server::start();
     let port = master.port().to_string();

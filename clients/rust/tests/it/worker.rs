@@ -384,20 +384,22 @@ fn weights_decide_between_queues_and_none_starves() {
     let server = Server::start();
     let names = ["high", "low"];
     for name in names {
-        server.client().queue::<u8>(name).push_all(&[0; 1000]).send().unwrap();
+        server.client().queue::<u8>(name).push_all(&[0; 500]).send().unwrap();
     }
     let order = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&order);
     let logging = move |_: u8, context: Context| {
         log.lock().unwrap().push(context.queue().to_owned());
+        // Longer than a queue takes to pop again, so that both wait for each permit.
+        std::thread::sleep(Duration::from_millis(2));
         Ok(())
     };
     let pool = Pool::new(2).weighted("high", 4).weighted("low", 1);
     let running = quiet(&server).pool(pool, logging).start().unwrap();
-    eventually("all are handled", || order.lock().unwrap().len() == 2000);
+    eventually("all are handled", || order.lock().unwrap().len() == 1000);
     let order = order.lock().unwrap();
-    let low = order[..1000].iter().filter(|name| *name == "low").count();
-    assert!((100..=350).contains(&low), "{low} of the first 1000, of which 200 are fair");
+    let low = order[..500].iter().filter(|name| *name == "low").count();
+    assert!((50..=175).contains(&low), "{low} of the first 500, of which 100 are fair");
     end(running);
 }
 
@@ -584,8 +586,10 @@ fn a_worker_that_is_dropped_stops_and_leaves_nothing_in_flight() {
     queue.push_all(&[0; 5]).send().unwrap();
     eventually("both threads work", || metrics(&running).running == 2);
     drop(running);
-    eventually("two are done", || queue.info().unwrap().unwrap().totals.acked == 2);
-    assert_eq!(queue.len(Some(State::Ready)).unwrap(), 3);
+    eventually("two are done, and three are back", || {
+        let info = queue.info().unwrap().unwrap();
+        (info.totals.acked, info.ready) == (2, 3)
+    });
     eventually("nobody waits", || server.info("dq", "dq_blocked_clients") == "0");
 }
 
