@@ -10,8 +10,10 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 
 from program import clients
+from server import ROOT
 
 HERE = pathlib.Path(__file__).resolve().parent
 # What is broken, where, how, and the tests that are to notice it.
@@ -284,9 +286,94 @@ FAULTS = {
         ),
         ("9 takes ids for valid UTF-8", "bytes.js", "String.fromCharCode(0xdc00 + first)", "'\\ufffd'", "test_9"),
     ],
+    "rust": [
+        (
+            "1 pops more than it can work on",
+            "worker/fetch.rs",
+            ".word(grant.count)",
+            ".word(grant.count + 1)",
+            "test_1",
+        ),
+        ("2 extends leases too late", "worker/lease.rs", "begun + time / 2 }", "begun + time * 2 }", "test_2"),
+        ("2 does not hear of losses", "worker/notices.rs", "lease.lose(Some(loss));", "return;", "test_2"),
+        (
+            "2 does not watch its own clock",
+            "worker/lease.rs",
+            "Instant::now() >= lock(&self.state).lost_at",
+            "false",
+            "test_2",
+        ),
+        (
+            "2 begins to extend when the default lease would need it",
+            "worker/settle.rs",
+            "source.lease() / 4).chain",
+            "source.lease().max(Duration::from_secs(30)) / 4).chain",
+            "test_2",
+        ),
+        ("3 retries what is rejected", "queue/nack.rs", 'Nack::flagged("DEAD")', "Nack::default()", "test_3"),
+        (
+            "3 fails for a long result",
+            "queue/done.rs",
+            "RESULT_BYTES: usize = 65_536",
+            "RESULT_BYTES: usize = 1",
+            "test_3",
+        ),
+        ("3 never acks with the next pop", "worker/fetch.rs", "self.source.handoff.open();", "", "test_3"),
+        (
+            "3 rejects what it cannot decode",
+            "worker/pool.rs",
+            "Report::Nack(Failure::retry(error))",
+            "Report::Nack(Failure::reject(error))",
+            "test_3",
+        ),
+        ("4 counts what it gives back", "queue/nack.rs", 'Nack::flagged("NOCOUNT")', "Nack::default()", "test_4"),
+        ("4 does not end its pops", "worker/running.rs", "lost.extend(pool.end_pop(source).await);", "", "test_4"),
+        (
+            "4 unblocks pops that are put off",
+            "connect/core.rs",
+            'all.cmd("DQ.ACK").arg(key).arg("#").cmd("CLIENT")',
+            '_ = key;\n        all.cmd("CLIENT")',
+            "test_4",
+        ),
+        (
+            "5 does not pop after an error",
+            "worker/fetch.rs",
+            "self.pause(&error).await;",
+            "return drop(error);",
+            "test_5",
+        ),
+        (
+            "5 drops outcomes that were refused",
+            "worker/settle.rs",
+            "lock(&self.again).outcomes.extend(again);",
+            "drop(again.count());",
+            "test_5",
+        ),
+        ("6 does not repeat pushes", "queue/push.rs", "if can_repeat && !ids", "if false && !ids", "test_6"),
+        ("6 repeats pushes under new ids", "queue/push.rs", "is_none() && can_repeat", "is_none() && false", "test_6"),
+        ("6 repeats pushes for a minute", "connect/options.rs", "from_secs(10)", "from_secs(60)", "test_6"),
+        (
+            "7 loses headers",
+            "queue/headers.rs",
+            "reply::pairs)?.unwrap_or_default()",
+            "reply::pairs)?.filter(|_| false).unwrap_or_default()",
+            "test_7",
+        ),
+        ("8 does not miss the module", "error.rs", "the server has not loaded the module dq: ", "", "test_8"),
+        ("8 pops without a name", "worker/fetch.rs", '.word("AS").word(&self.pool.consumer)', "", "test_8"),
+        (
+            "9 takes ids for valid UTF-8",
+            "queue/id.rs",
+            "reply::bytes(value).map($name)",
+            "reply::text(value).map(|text| $name(text.into_bytes()))",
+            "test_9",
+        ),
+    ],
 }
 # Where the sources of a client are.
 SOURCES = {"python": "src/dq_client", "go": "."}
+# The programs in Rust are built one after the other, so that what they depend on is built once.
+BUILDING = Lock()
 EXTRA = {
     "_hold(lane):": (
         "worker/handlers.py",
@@ -298,6 +385,9 @@ EXTRA = {
 
 def copy(client, directory):
     """Copies a client. Returns the folder in which faults are planted."""
+    if client == "rust":
+        ignored = shutil.ignore_patterns("target", "node_modules", ".git")
+        return shutil.copytree(ROOT, directory / "dq", ignore=ignored) / "clients/rust/src"
     if client != "node":
         return shutil.copytree(HERE.parent / client / SOURCES[client], directory / "dq_client")
     for part in ("dist", "conformance"):
@@ -320,6 +410,17 @@ def prepare(client, folder):
     environment = dict(os.environ, PYTHONPATH=str(folder.parent))
     if client == "node":
         environment["DQ_PROGRAMS"] = str(folder.parent / "conformance")
+    if client == "rust":
+        programs, target = folder.parent / "programs", ROOT / "target/clients/planted"
+        with BUILDING:
+            # To Cargo, all copies are one package: it compares the times of the files.
+            (folder / "lib.rs").touch()
+            command = "cargo build --locked --quiet -p dq-client --example worker --example push".split()
+            subprocess.run(command, cwd=folder, env=dict(environment, CARGO_TARGET_DIR=str(target)), check=True)
+            programs.mkdir()
+            for program in ("worker", "push"):
+                shutil.copy(target / "debug/examples" / program, programs)
+        environment["DQ_PROGRAMS"] = str(programs)
     if client == "go":
         workspace = os.environ.get("GOWORK")  # `make test-clients` sets it if there is no proxy for modules.
         if workspace:
