@@ -10,7 +10,7 @@
 use super::id::{Id, Sequence};
 use super::memory::{given, of_tree};
 use super::name_index::NameIndex;
-use super::order::{Key, OrderedKeys};
+use super::sorted_set::{Key, OrderedKeys};
 use super::spans::Spans;
 use super::time::UnixMs;
 use std::collections::BTreeMap;

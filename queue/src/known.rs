@@ -12,7 +12,7 @@
 
 use super::memory::{of_tree, of_vec};
 use super::name_index::NameHash;
-use super::order::{Key, OrderedKeys};
+use super::sorted_set::{Key, OrderedKeys};
 use super::time::UnixMs;
 use std::collections::BTreeMap;
 

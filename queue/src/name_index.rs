@@ -4,7 +4,7 @@
 //! candidates that have its hash.
 
 use super::id::{BatchId, ConsumerId, GroupId};
-use super::order::{word, Key, OrderedKeys, Word};
+use super::sorted_set::{word, Key, OrderedKeys, Word};
 use std::hash::Hasher;
 
 /// SipHash of a name with a fixed key, since the cursor of a scan contains such hashes. Nobody can make it collide in

@@ -4,8 +4,8 @@
 //! written anywhere that a message became due, that a lease expired or that a TTL ended: this can always be computed.
 
 use super::id::{Receipt, Sequence};
-use super::order::Key;
 use super::settings::Retries;
+use super::sorted_set::Key;
 use super::time::{DurationMs, UnixMs};
 
 /// Why a message is dead. If several reasons apply at once, it is the first of these three.

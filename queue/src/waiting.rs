@@ -14,7 +14,7 @@ mod tests;
 
 use super::id::Sequence;
 use super::memory::of_vec;
-use super::order::{Key, Keys};
+use super::sorted_set::{Key, Keys};
 use super::time::UnixMs;
 use band::Band;
 use smallvec::SmallVec;

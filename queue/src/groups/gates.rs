@@ -14,8 +14,8 @@ use super::GroupId;
 use crate::gate::Pause;
 use crate::memory::{given, of_vec};
 use crate::name_index::{NameHash, NameIndex};
-use crate::order::{Key, OrderedKeys};
 use crate::rate::{Rate, RateLog};
+use crate::sorted_set::{Key, OrderedKeys};
 use crate::time::UnixMs;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A sorted set of keys that needs no allocation while it has at most one key, as most of these sets do.
 
-use crate::order::{Key, OrderedKeys};
+use crate::sorted_set::{Key, OrderedKeys};
 
 /// A sorted set of unique keys.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use super::line::Line;
 use super::turns::Turn;
-use crate::order::{Key, OrderedKeys};
 use crate::record::StateKind;
+use crate::sorted_set::{Key, OrderedKeys};
 use crate::time::UnixMs;
 
 /// The messages of one group. Waiting messages stand under (due, sequence), and are ordered by it.

@@ -2,7 +2,7 @@
 //! comes.
 
 use crate::memory::of_vec;
-use crate::order::{word, Key, OrderedKeys};
+use crate::sorted_set::{word, Key, OrderedKeys};
 use std::cmp::Reverse;
 
 /// When the turn of a group comes.

@@ -7,7 +7,7 @@
 use super::{place_in_round, GroupId, GroupView};
 use crate::id::{first_tick, Sequence};
 use crate::messages::Messages;
-use crate::order::Key;
+use crate::sorted_set::Key;
 use crate::time::UnixMs;
 use crate::waiting::Waiting;
 use std::cmp::Reverse;

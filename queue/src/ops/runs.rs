@@ -11,10 +11,10 @@ use crate::batches::MemberEnd;
 use crate::effect::Image;
 use crate::errors::{Errors, PastError};
 use crate::headers::HeaderBlock;
-use crate::order::Key;
 use crate::origin::Origin;
 use crate::recurring::{Failure, Next, Recurring, RunEnd, Series};
 use crate::rule::Rule;
+use crate::sorted_set::Key;
 use crate::store::Bytes;
 
 impl Queue {

@@ -7,7 +7,7 @@ use super::{Queue, Spans, State, UnixMs};
 use crate::batches::MemberEnd;
 use crate::done::Done;
 use crate::effect::Effect;
-use crate::order::Key;
+use crate::sorted_set::Key;
 
 /// What was dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

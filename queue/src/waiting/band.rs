@@ -1,7 +1,7 @@
 //! The waiting messages of one priority, called a band.
 
 use crate::id::Sequence;
-use crate::order::{Key, Keys};
+use crate::sorted_set::{Key, Keys};
 use crate::time::UnixMs;
 
 /// The waiting messages of one priority.

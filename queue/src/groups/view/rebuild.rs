@@ -6,7 +6,7 @@ use crate::groups::line::Line;
 use crate::groups::slot::Head;
 use crate::groups::GroupId;
 use crate::messages::Messages;
-use crate::order::{Key, OrderedKeys};
+use crate::sorted_set::{Key, OrderedKeys};
 use crate::store::Placement;
 use crate::time::UnixMs;
 use crate::waiting::Waiting;

@@ -11,7 +11,7 @@ use crate::groups::slot::Slot;
 use crate::groups::GroupId;
 use crate::memory::of_box;
 use crate::messages::Messages;
-use crate::order::{Key, OrderedKeys};
+use crate::sorted_set::{Key, OrderedKeys};
 use crate::time::UnixMs;
 
 /// The groups that are restrained, and when that changes.

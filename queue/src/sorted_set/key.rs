@@ -28,7 +28,7 @@ impl Word for UnixMs {
 /// Implements [`Word`] for a type that wraps a number.
 macro_rules! word {
     ($kind:ident) => {
-        impl $crate::order::Word for $kind {
+        impl $crate::sorted_set::Word for $kind {
             #[inline]
             fn word(self) -> u64 {
                 self.0.into()
