@@ -178,19 +178,19 @@ FAULTS = {
         ("5 drops outcomes that were refused", "report.go", "if isTransient(refused) {", "if false {", "test_5"),
         (
             "6 does not repeat pushes",
-            "client.go",
+            "push.go",
             "again := isTransient(err) && (repeated || !isServerError(err))",
             "again := false",
             "test_6",
         ),
         (
             "6 repeats pushes under new ids",
-            "client.go",
+            "push.go",
             "for len(c.ids) < n && q.client.pushTimeout > 0 {",
             "for false {",
             "test_6",
         ),
-        ("6 repeats pushes for a minute", "client.go", "pushTimeout = 10 *", "pushTimeout = 60 *", "test_6"),
+        ("6 repeats pushes for a minute", "push.go", "pushTimeout = 10 *", "pushTimeout = 60 *", "test_6"),
         ("7 loses headers", "lane.go", 'texts(meta["headers"])', "texts(nil)", "test_7"),
         (
             "8 does not say that the module is missing",
