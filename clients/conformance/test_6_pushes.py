@@ -25,7 +25,8 @@ def test_a_push_ends_after_ten_seconds_without_a_server(produce):
     assert produce({"queue": "q", "payload": "x"}, url=f"redis://127.0.0.1:{free_port()}") == [
         {"error": "ConnectionLost"}
     ]
-    assert 8.5 < time.monotonic() - begun < 12 * PATIENCE
+    # A pause of up to two seconds that would outlast the ten is not begun.
+    assert 7.5 < time.monotonic() - begun < 12 * PATIENCE
 
 
 def test_a_duplicate_is_null(server, produce):
