@@ -52,7 +52,7 @@ const CONTENDERS = {
 
 /** Adds jobs, has a worker do them, and returns how late each was and how long all took. */
 async function work({ Queue, Worker, connection, options, when }, count, dueOf) {
-  await admin.flushall();
+  await admin.flushdb();
   const queue = new Queue('bench', { connection });
   for (let at = 0; at < count; at += BULK) {
     const some = Array.from({ length: Math.min(BULK, count - at) }, (_, n) => dueOf?.(at + n));
