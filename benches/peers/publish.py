@@ -10,6 +10,7 @@ import math
 import os
 import re
 import sys
+from types import SimpleNamespace
 
 import matplotlib
 from matplotlib import pyplot
@@ -79,8 +80,9 @@ def bars(name, title, axis, rows, series=("",), log=False, notes={}):
 
 
 def life(results):
+    rows = [(SimpleNamespace(name="dq", title="dq with ACKPOP"), f["memory"]) for _, f in results.of("worker")]
     bars("life", "Cost of push + pop + ack", "server CPU, µs per message (logarithmic)",
-         [(c, (f["life_us"], f.get("batch_life_us"))) for c, f in results.of("life")],
+         [(c, (f["life_us"], f.get("batch_life_us"))) for c, f in rows + results.of("life")],
          ("one message per command", "batches of 100"), log=True)
 
 

@@ -82,6 +82,9 @@ def central(results):
                 number(results.get("life", name, "life_us")), number(results.get("life", name, "batch_life_us")),
                 number(results.get("memory", name, "bytes"), 0), number(results.get("burst", name, "longest_ping_ms")),
                 number(punctual(results, contender, 2000, "p99_ms")), yes(contender.acks)])
+        if name == "dq" and (figures := results.get("worker", name, "memory")):
+            lives = [number(figures.get(key)) for key in ("life_us", "batch_life_us")]
+            rows.append(["dq with ACKPOP", NONE, *lives, *[NONE] * 3, yes(contender.acks)])
     return Table("dq and other queues", [
         "", "delayed push, µs", "push + pop + ack, µs", "the same in batches of 100, µs", "bytes per message",
         "longest PING, ms", "p99 lateness, ms", "ack"], rows)

@@ -36,10 +36,11 @@ class Worker(Workload):
             before = int(one.server.info("persistence").get("aof_current_size", 0))
             life_us = cls.live(one, count, PIPELINED)
             written = int(one.server.info("persistence").get("aof_current_size", 0)) - before
+            batch_us = cls.live(one, count, BATCH_DEPTH, BATCH)
             rounds.append({"control_us": control_us, "life_us": life_us, "ratio": life_us / control_us,
                            "of_three": life_us / three_us, "aof_bytes": written / count - one.size,
                            "alone_of_three": cls.live(one, count // 4, 1) / cls.live_in_three(one, count // 4),
-                           "batch_ratio": cls.live(one, count, BATCH_DEPTH, BATCH) / control_us})
+                           "batch_life_us": batch_us, "batch_ratio": batch_us / control_us})
         return {figure: median([each[figure] for each in rounds]) for figure in rounds[0]}
 
     @staticmethod
