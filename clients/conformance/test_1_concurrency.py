@@ -9,11 +9,14 @@ def test_it_holds_no_more_messages_than_it_works_on(server, start, give):
     for _ in range(12):
         give("q", "hang", ms=150)
     worker = start("q=3")
-    most = 0
-    while len(worker.said("end")) < 12:
-        most = max(most, server.info("q")["inflight"])
-        assert worker.is_alive()
-    assert most == 3
+    held = []
+
+    def all_are_done():
+        held.append(server.info("q")["inflight"])
+        return len(worker.said("end")) == 12
+
+    eventually("all messages are done", all_are_done)
+    assert max(held) == 3
     worker.wait_for_all(12, "end", how="ok")
 
 
