@@ -17,7 +17,7 @@ from matplotlib import pyplot
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from steal import told
-from tables import PUBLISHED, Results, number, punctual
+from tables import ACKPOP, PUBLISHED, Results, number, punctual
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 DOCUMENTS = ["docs/performance.md", "docs/internals/targets.md"]
@@ -80,7 +80,7 @@ def bars(name, title, axis, rows, series=("",), log=False, notes={}):
 
 
 def life(results):
-    rows = [(SimpleNamespace(name="dq", title="dq with ACKPOP"), f["memory"]) for _, f in results.of("worker")]
+    rows = [(SimpleNamespace(name="dq", title=ACKPOP), f["memory"]) for _, f in results.of("worker")]
     bars("life", "Cost of push + pop + ack", "server CPU, µs per message (logarithmic)",
          [(c, (f["life_us"], f.get("batch_life_us"))) for c, f in rows + results.of("life")],
          ("one message per command", "batches of 100"), log=True)

@@ -7,6 +7,7 @@ from targets import evaluate
 
 BENCHES = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 NONE = "–"
+ACKPOP = "dq with ACKPOP"
 LONG_MS = 2  # a command that other clients notice
 
 
@@ -84,7 +85,7 @@ def central(results):
                 number(punctual(results, contender, 2000, "p99_ms")), yes(contender.acks)])
         if name == "dq" and (figures := results.get("worker", name, "memory")):
             lives = [number(figures.get(key)) for key in ("life_us", "batch_life_us")]
-            rows.append(["dq with ACKPOP", NONE, *lives, *[NONE] * 3, yes(contender.acks)])
+            rows.append([ACKPOP, NONE, *lives, *[NONE] * 3, yes(contender.acks)])
     return Table("dq and other queues", [
         "", "delayed push, µs", "push + pop + ack, µs", "the same in batches of 100, µs", "bytes per message",
         "longest PING, ms", "p99 lateness, ms", "ack"], rows)

@@ -12,6 +12,7 @@ def test_it_holds_no_more_messages_than_it_works_on(server, start, give):
     held = []
 
     def all_are_done():
+        assert worker.is_alive()
         held.append(server.info("q")["inflight"])
         return len(worker.said("end")) == 12
 
