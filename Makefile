@@ -1,6 +1,6 @@
 # `make` lists the targets. A target installs what it needs and cannot find (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-client test-ctl test-web pictures test-clients test-workers test-import test-prometheus test-matrix test-valgrind miri explore soak soak-clients fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-end-to-end bench-shards bench-workers bench-instructions bench-charts bench-deps docs dist test-dist deps clean
+.PHONY: help run build test test-rest test-client test-ctl test-web pictures test-clients test-workers test-import test-prometheus test-matrix test-valgrind miri explore soak soak-clients fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-end-to-end bench-shards bench-workers bench-instructions bench-charts bench-deps docs dist test-dist deps clean
 
 # The directory where rustup installs cargo, in case the shell does not have it in its PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -11,22 +11,38 @@ help: ## list the targets
 BUILD := cargo build --release --locked
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-run: ## build the module and start a server with it on port 6379, or on the next free port
+run: ## build the module to try it, and start a server with it on port 6379, or on the next free port
 	@scripts/install-deps.sh build server
-	$(BUILD)
-	@exec scripts/run-server.sh
+	@DQ_MODULE="$$(scripts/build-to-run.sh)" && export DQ_MODULE && exec scripts/run-server.sh
 
 build: ## build the module, target/release/libdq.so
 	@scripts/install-deps.sh build
 	$(BUILD)
 
-# One build of the whole workspace: with a part of it, cargo would build shared crates again, with fewer features. The tests
-# load the module of this build into servers. They wait most of the time, so more of them run at once than there are cores.
-test: deps ## run all tests of the core, of the module on a real server, of the client and of dqctl
-	cargo build --locked --workspace
-	DQ_MODULE="$$(scripts/find-module.sh debug)" cargo test --locked --workspace -- --test-threads $(TEST_THREADS)
+# One build of the whole workspace, of all that the tests use: cargo would build shared crates again, with other features, if
+# it built only a part, or if it left out the tests. The tests load the module of this build into servers. They wait most of
+# the time, so more of them run at once than there are cores.
+BUILD_TESTS = cargo build --locked --workspace --lib --bins --tests --examples
 
+# None is repeated: a test that fails and then passes is a defect. See docs/internals/testing.md, Flaky tests.
+test: deps ## run the tests of the core, of the module on a real server, of the client and of dqctl, but for those of test-rest
+	$(BUILD_TESTS)
+	@echo "dq: the servers of the tests keep their files in $$(scripts/find-test-dir.sh)"
+	DQ_HISTORIES=5000 $(RUN_TESTS) --workspace -- --test-threads $(TEST_THREADS) $(addprefix --skip ,$(LONG))
+
+test-rest: deps ## run what test leaves out: upgrades, further partitions and moving slots, memory usage, other histories of the model
+	$(BUILD_TESTS)
+	DQ_HISTORIES=5000 DQ_SEED=2 $(RUN_TESTS) --package dq-queue --test model -- goes_as_the_contract_says thousands_of_messages
+	$(RUN_TESTS) --test server -- --test-threads $(TEST_THREADS) $(LONG)
+
+RUN_TESTS = DQ_MODULE="$$(scripts/find-module.sh debug)" cargo test --locked --no-fail-fast
 TEST_THREADS = 6
+
+# Server tests that take long, by parts of their names: those that need a second build of the module, and all but one or two of
+# each kind of run with a checker. A part that no test has any more leaves nothing out.
+LONG = _upgraded_ upgrades:: memory_usage_is_accurate \
+	a_cluster_master_that a_master_that_goes_on a_partition_of_a_cluster a_partition_between a_partition_keeps_the \
+	is_forwarded_in_a_partition a_moving_slot_keeps_limits a_moving_slot_keeps_the_order a_moving_slot_forwards
 
 test-client: deps ## run the tests of the client, clients/rust/, on a real server with the module
 	cargo test --locked --package dq-client -- --test-threads $(TEST_THREADS)
@@ -40,6 +56,7 @@ test-web: deps ## look at the page of dqctl web in a headless browser, chromium 
 pictures: deps ## take the pictures of the page in docs/images anew, with chromium or DQ_BROWSER
 	DQ_PICTURES="$(CURDIR)/docs/images" cargo test --locked --package dqctl --test it web::pictures -- --ignored
 
+# PLANTED=1/3: only the first third of the planted faults.
 test-clients: ## test the clients in clients/ and drive them with one suite; installs packages from PyPI and npm into target/clients
 	@scripts/install-deps.sh build server python
 	cargo build --locked --package dq
@@ -201,3 +218,4 @@ deps: ## install what is missing to build, test and run
 
 clean: ## remove what was built; the data of `make run` stays in run/
 	cargo clean
+	rm -rf "/dev/shm/dq-tests-$$(id -u)"

@@ -77,6 +77,8 @@ def sentinel(directory):
         try:
             asked = redis.sentinel.Sentinel([("127.0.0.1", port)])
             eventually("it knows the replica", lambda: _replicas(asked), 20)
+            # A sentinel that a slow write to a disk holds up for two seconds would do nothing for the next 30 (TILT).
+            asked.sentinels[0].execute_command("SENTINEL", "DEBUG", "tilt-trigger", 600_000)
             eventually("it has the data", lambda: replica.admin.info("replication")["master_link_status"] == "up")
             client = f"redis.sentinel.Sentinel([('127.0.0.1', {port})]).master_for('jobs')"
             yield Place(master, client, replica=replica)

@@ -1,8 +1,11 @@
 """Plants a fault into a copy of a client, one for each point of the suite, and expects the suite to notice each.
 
-python clients/conformance/planted.py [CLIENT ...]
+python clients/conformance/planted.py [--turn 2/3] [CLIENT ...]
+
+With ``--turn 2/3`` it plants the second third of the faults of each client.
 """
 
+import argparse
 import os
 import pathlib
 import shutil
@@ -456,9 +459,16 @@ def is_noticed(client, fault):
     return done.returncode == 1
 
 
-def main(chosen):
-    """Plants all faults. Returns the exit code."""
-    faults = [(client, fault) for client in chosen for fault in FAULTS[client]]
+def main(arguments):
+    """Plants the faults whose turn it is. Returns the exit code."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--turn", default="1/1", metavar="N/PARTS")
+    options.add_argument("clients", nargs="*", default=[client for client in FAULTS if client in clients()])
+    asked = options.parse_args(arguments)
+    turn, parts = (int(number) for number in asked.turn.split("/"))
+    if not 1 <= turn <= parts:
+        options.error(f"--turn {asked.turn}: a part is a number from 1 to {parts}")
+    faults = [(client, fault) for client in asked.clients for fault in FAULTS[client][turn - 1 :: parts]]
     with ThreadPoolExecutor(3) as pool:
         # Whether a fault shows may depend on times: one that was missed on a busy machine is tried a second time.
         noticed = list(pool.map(lambda planted: is_noticed(*planted) or is_noticed(*planted), faults))
@@ -466,4 +476,4 @@ def main(chosen):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or [client for client in FAULTS if client in clients()]))
+    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,6 @@
 //! A time of day that a test can set, for servers that are started with it.
 
-use super::preload::library;
+use super::preload::{library, PRELOAD};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -39,7 +39,7 @@ impl Clock {
     /// The environment variables with which a server uses this clock.
     pub fn environment(&self) -> Vec<(String, String)> {
         vec![
-            ("LD_PRELOAD".to_owned(), library("clock").to_string_lossy().into_owned()),
+            (PRELOAD.to_owned(), library("clock").to_string_lossy().into_owned()),
             ("DQ_CLOCK".to_owned(), self.file.to_string_lossy().into_owned()),
         ]
     }

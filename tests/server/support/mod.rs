@@ -9,6 +9,7 @@ mod commands;
 pub mod history;
 mod load;
 mod page;
+mod place;
 mod power;
 mod preload;
 mod proxy;

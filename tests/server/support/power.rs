@@ -1,6 +1,7 @@
 //! Power cuts: a server whose disk forgets what no fsync has written.
 
-use super::preload::library;
+use super::place::test_dir;
+use super::preload::{library, PRELOAD};
 use super::{Random, Server};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -33,7 +34,8 @@ impl Disk {
     pub fn new() -> Disk {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("disk-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        // Links lead from here to the files of the server, so both are on one file system.
+        let kept = test_dir().join(name);
         fs::create_dir_all(&kept).expect("a folder for the notes");
         Disk { kept, cuts: 0 }
     }
@@ -41,7 +43,7 @@ impl Disk {
     /// The environment variables with which a server uses this disk.
     pub fn environment(&self) -> Vec<(String, String)> {
         vec![
-            ("LD_PRELOAD".to_owned(), library("power").to_string_lossy().into_owned()),
+            (PRELOAD.to_owned(), library("power").to_string_lossy().into_owned()),
             ("DQ_POWER".to_owned(), self.kept.to_string_lossy().into_owned()),
         ]
     }

@@ -1,6 +1,7 @@
 //! Three sentinels that watch a master.
 
 use super::client::{Client, Protocol};
+use super::preload::preloading;
 use super::reply::Reply;
 use super::roaming::Roamer;
 use super::server::{free_port, server_binary, Server};
@@ -10,6 +11,10 @@ use std::process::{Child, Command, Stdio};
 
 /// The name by which the sentinels know the master.
 const WATCHED: &str = "watched";
+
+/// How long, in ms, a sentinel may be held up. After two seconds, a slow write of its configuration for instance, it would
+/// do nothing for 30 seconds (TILT), as a test cannot wait for such a pause of each sentinel after each write.
+const TILT_TRIGGER_MS: u32 = 600_000;
 
 /// Three sentinels, which are stopped on drop.
 pub struct Sentinels {
@@ -90,6 +95,7 @@ impl Sentinels {
         let mut child = Command::new(server_binary())
             .arg(&conf)
             .arg("--sentinel")
+            .envs(preloading(&[]))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -104,6 +110,8 @@ impl Sentinels {
             ended || info.is_ok_and(|info| matches!(&info, Reply::Bulk(_)) && info.text().contains(&own))
         });
         if !ended {
+            let mut c = Client::connect(port, Protocol::Resp2).expect("a connection");
+            c.ask(format!("SENTINEL DEBUG tilt-trigger {TILT_TRIGGER_MS}")).ok();
             self.children.push((child, port));
         }
     }

@@ -3,8 +3,9 @@
 
 use super::client::{Client, Protocol};
 use super::clock::Clock;
+use super::place::test_dir;
 use super::power::Disk;
-use super::preload::library;
+use super::preload::{library, preloading, PRELOAD};
 use super::reply::Reply;
 use super::wait::{eventually, patience};
 use std::net::TcpListener;
@@ -83,16 +84,13 @@ impl Server {
     /// Starts a server whose forks fail.
     pub fn without_fork(args: &[&str]) -> Server {
         let library = library("no_fork").to_string_lossy().into_owned();
-        Server::in_environment(vec![("LD_PRELOAD".to_owned(), library)], args)
+        Server::in_environment(vec![(PRELOAD.to_owned(), library)], args)
     }
 
     /// A fresh server in which one of the calls of a precise timer fails: `timerfd_create` or `timerfd_settime`.
     pub fn without_timerfd(call: &str) -> Server {
         let library = library("no_timerfd").to_string_lossy().into_owned();
-        Server::in_environment(
-            vec![("LD_PRELOAD".to_owned(), library), ("DQ_NO_TIMERFD".to_owned(), call.to_owned())],
-            &[],
-        )
+        Server::in_environment(vec![(PRELOAD.to_owned(), library), ("DQ_NO_TIMERFD".to_owned(), call.to_owned())], &[])
     }
 
     /// Starts a server whose module writes the next version of the format when the setting `COLOUR` is used.
@@ -107,7 +105,7 @@ impl Server {
     fn in_environment(environment: Vec<(String, String)>, args: &[&str]) -> Server {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("server-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let dir = test_dir().join(name);
         std::fs::create_dir_all(&dir).expect("a directory for the server");
         // The file is empty at first; `CONFIG REWRITE` writes to it.
         std::fs::write(dir.join("conf"), "").expect("a file for the configuration");
@@ -289,7 +287,7 @@ fn spawn(dir: &Path, port: u16, args: &[String], environment: &[(String, String)
         .args(["--loadmodule", &module.to_string_lossy()])
         .args(bus_port(args))
         .args(args)
-        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .envs(preloading(environment))
         .stdin(Stdio::null())
         .stdout(out.try_clone().expect("the file"))
         .stderr(out)

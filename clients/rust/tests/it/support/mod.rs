@@ -1,6 +1,9 @@
 //! Test support: real servers, clusters, and waiting for conditions.
 
 mod cluster;
+// Where servers of tests keep their files is decided once, for the tests of the module too.
+#[path = "../../../../../tests/server/support/place.rs"]
+mod place;
 mod process;
 mod server;
 mod tls;

@@ -1,5 +1,6 @@
 //! Real servers with the module, each in a directory of its own and on a free port of the loopback interface.
 
+use super::place::test_dir;
 use super::wait::{eventually, patience};
 use dq_client::blocking::Client;
 use dq_client::{cmd, Value};
@@ -28,7 +29,7 @@ impl Server {
     pub fn with(args: &[&str]) -> Server {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("client-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let dir = test_dir().join(name);
         let args: Vec<String> = args.iter().map(|arg| (*arg).replace("DIR", &dir.to_string_lossy())).collect();
         for _ in 0..20 {
             // A server whose port was taken meanwhile has removed it.
@@ -66,6 +67,8 @@ impl Server {
         server.args = vec!["--sentinel".to_owned()];
         server.child = spawn(&server.dir, port, &server.args, false);
         eventually("the sentinel answers", || server.try_ask(&["PING"]).is_ok());
+        // A sentinel that a slow write to a disk holds up for two seconds would do nothing for the next 30 (TILT).
+        server.ask(&["SENTINEL", "DEBUG", "tilt-trigger", "600000"]);
         server
     }
 
