@@ -32,8 +32,8 @@ test: deps ## run the tests of the core, of the module on a real server, of the 
 
 test-rest: deps ## run what test leaves out: upgrades, further partitions and moving slots, memory usage, other histories of the model
 	$(BUILD_TESTS)
-	DQ_HISTORIES=5000 DQ_SEED=2 $(RUN_TESTS) --package dq-queue --test model -- goes_as_the_contract_says thousands_of_messages
-	$(RUN_TESTS) --test server -- --test-threads $(TEST_THREADS) $(LONG)
+	DQ_HISTORIES=5000 DQ_SEED=2 $(RUN_TESTS) --workspace --test model -- goes_as_the_contract_says thousands_of_messages
+	$(RUN_TESTS) --workspace --test server -- --test-threads $(TEST_THREADS) $(LONG)
 
 RUN_TESTS = DQ_MODULE="$$(scripts/find-module.sh debug)" cargo test --locked --no-fail-fast
 TEST_THREADS = 6
@@ -59,7 +59,7 @@ pictures: deps ## take the pictures of the page in docs/images anew, with chromi
 # PLANTED=1/3: only the first third of the planted faults.
 test-clients: ## test the clients in clients/ and drive them with one suite; installs packages from PyPI and npm into target/clients
 	@scripts/install-deps.sh build server python
-	cargo build --locked --package dq
+	$(BUILD_TESTS)
 	scripts/test-clients.sh
 
 test-workers: deps ## run unchanged workers of RQ, Celery (from PyPI) and Sidekiq (if it is installed) behind queues that forward

@@ -19,6 +19,11 @@ left_out=()
 second_looks=$(mktemp)
 planted=(python)
 
+# Prints the heading of a part, and after how many seconds it begins.
+part() {
+    echo "--- $1 (after $SECONDS s)"
+}
+
 name_second_looks() {
     sed 's/^/dq: NEEDED A SECOND LOOK: /' "$second_looks"
     rm "$second_looks"
@@ -99,7 +104,7 @@ debian_install() {
     [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -qq -y --no-install-recommends "$@" >/dev/null
 }
 
-echo "--- Go client"
+part "Go client"
 go=$target/clients/go
 mkdir -p "$go"
 if ! command -v go >/dev/null && ! debian_install golang-go; then
@@ -153,7 +158,7 @@ oldest_node() {
     echo "$1/node_modules/$package/bin/node"
 }
 
-echo "--- Node client"
+part "Node client"
 node=$target/clients/node
 if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
     left_out+=("the Node client: node and npm are not installed")
@@ -177,7 +182,7 @@ else
 fi
 
 # A workspace of its own, which `make lint` and `make test-client` do not know.
-echo "--- apalis"
+part "apalis"
 apalis=clients/rust/apalis/Cargo.toml
 if ! cargo fetch --locked --quiet --manifest-path "$apalis"; then
     left_out+=("the backend of apalis: its dependencies cannot be downloaded")
@@ -187,7 +192,7 @@ else
     CARGO_TARGET_DIR=$target cargo test --locked --quiet --manifest-path "$apalis" -- --test-threads "$jobs"
 fi
 
-echo "--- Python client"
+part "Python client"
 python=$target/clients/python
 if ! environment "$python" python3 clients/conformance/requirements.txt; then
     left_out+=("the Python client and the conformance suite: their packages cannot be installed from PyPI")
@@ -204,7 +209,7 @@ else
         pytest_twice clients/python/tests "$oldest/bin/python"
     fi
 
-    echo "--- Python frameworks"
+    part "Python frameworks"
     frameworks=clients/python/tests/frameworks
     if ! environment "$target/clients/frameworks" python3 "$frameworks/requirements.txt"; then
         left_out+=("the adapters for frameworks: the frameworks cannot be installed from PyPI")
@@ -219,7 +224,7 @@ else
         pytest_twice "$frameworks" "$target/clients/django/bin/python" test_django.py
     fi
 
-    echo "--- Python package"
+    part "Python package"
     dist=$target/clients/dist
     rm -rf "$dist"
     "$python/bin/python" -m build --no-isolation --outdir "$dist" clients/python >/dev/null
@@ -232,15 +237,15 @@ for name in ("dq_client/py.typed", "dq_client/worker/lane.py", "dq_client/django
 EOF
 
     # `make test-client` and `make test-ctl` have the tests of the Rust client and of dqctl themselves.
-    echo "--- Rust programs"
-    cargo build --locked --quiet -p dq-client --example worker --example push
-    cargo build --locked --quiet -p dqctl
-    DQ_MODULE="$(scripts/find-module.sh debug)" cargo test --locked --quiet -p dq-client --features otel --test it -- traces
+    part "Rust programs"
+    # The same build as that of `make test`.
+    cargo build --locked --quiet --workspace --lib --bins --tests --examples
+    cargo test --locked --quiet -p dq-client --features otel --test it -- traces
     mkdir -p "$target/clients/rust"
     ln -sf "$target/debug/examples/worker" "$target/debug/examples/push" "$target/clients/rust/"
     ln -sf "$target/debug/dqctl" "$target/clients/"
 
-    echo "--- conformance"
+    part "conformance"
     pytest_twice clients/conformance "$python/bin/python"
     if [ -x "$go/goredis/worker" ]; then
         DQ_PROGRAMS=$go/goredis pytest_twice clients/conformance "$python/bin/python" --client go
@@ -248,6 +253,7 @@ EOF
     for handlers in plain blocking; do
         DQ_HANDLERS=$handlers pytest_twice clients/conformance "$python/bin/python" --client rust
     done
+    part "planted faults"
     "$python/bin/python" clients/conformance/planted.py --turn "${PLANTED:-1/1}" "${planted[@]}"
     for client in python node go rust dqctl; do
         "$python/bin/python" - "$client" <<'EOF' || left_out+=("the conformance of the $client client: it has no programs, or what runs them is missing")
