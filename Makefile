@@ -19,9 +19,9 @@ build: ## build the module, target/release/libdq.so
 	@scripts/install-deps.sh build
 	$(BUILD)
 
-# One build of the whole workspace, of all that the tests use: cargo would build shared crates again, with other features, if
-# it built only a part, or if it left out the tests. The tests load the module of this build into servers. They wait most of
-# the time, so more of them run at once than there are cores.
+# One build of the whole workspace, of all that the tests use: cargo would build shared crates again, with other
+# features, if it built only a part, or if it left out the tests. The tests load the module of this build into servers.
+# They wait most of the time, so more of them run at once than there are cores.
 BUILD_TESTS = cargo build --locked --workspace --lib --bins --tests --examples
 
 # None is repeated: a test that fails and then passes is a defect. See docs/internals/testing.md, Flaky tests.
@@ -38,8 +38,8 @@ test-rest: deps ## run what test leaves out: upgrades, further partitions and mo
 RUN_TESTS = DQ_MODULE="$$(scripts/find-module.sh debug)" cargo test --locked --no-fail-fast
 TEST_THREADS = 6
 
-# Server tests that take long, by parts of their names: those that need a second build of the module, and all but one or two of
-# each kind of run with a checker. A part that no test has any more leaves nothing out.
+# Server tests that take long, by parts of their names: those that need a second build of the module, and all but one or
+# two of each kind of run with a checker. A part that no test has any more leaves nothing out.
 LONG = _upgraded_ upgrades:: memory_usage_is_accurate \
 	a_cluster_master_that a_master_that_goes_on a_partition_of_a_cluster a_partition_between a_partition_keeps_the \
 	is_forwarded_in_a_partition a_moving_slot_keeps_limits a_moving_slot_keeps_the_order a_moving_slot_forwards

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Tests the clients in clients/: each one's own tests, then the conformance suite, which drives all of them.
 #   scripts/test-clients.sh
-# It needs the module (DQ_MODULE, or scripts/find-module.sh debug) and a server (DQ_SERVER). Packages are installed once,
-# into target/clients; Go and redigo come from Debian, for root. What cannot run is named at the end, and is not a failure;
-# so is each test that passed only when it was tried a second time. PLANTED=2/3: plants only the second third of the faults.
+# It needs the module (DQ_MODULE, or scripts/find-module.sh debug) and a server (DQ_SERVER). Packages are installed
+# once, into target/clients; Go and redigo come from Debian, for root. What cannot run is named at the end, and is not a
+# failure; so is each test that passed only when it was tried a second time. PLANTED=2/3: plants only the second third
+# of the faults.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}

@@ -1,5 +1,6 @@
-//! Where servers of tests keep their files: in memory if the machine has a memory file system with room, so that no test
-//! depends on the speed of a disk. `scripts/find-test-dir.sh` decides. The tests of the clients include this file too.
+//! Where servers of tests keep their files: in memory if the machine has a memory file system with room, so that no
+//! test depends on the speed of a disk. `scripts/find-test-dir.sh` decides. The tests of the clients include this file
+//! too.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Small libraries for LD_PRELOAD, for what only the operating system can do: set the clock, make a fork or a timer fail,
-//! or make a disk slow.
+//! Small libraries for LD_PRELOAD, for what only the operating system can do: set the clock, make a fork or a timer
+//! fail, or make a disk slow.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -12,8 +12,8 @@ use std::process::{Child, Command, Stdio};
 /// The name by which the sentinels know the master.
 const WATCHED: &str = "watched";
 
-/// How long, in ms, a sentinel may be held up. After two seconds, a slow write of its configuration for instance, it would
-/// do nothing for 30 seconds (TILT), as a test cannot wait for such a pause of each sentinel after each write.
+/// How long, in ms, a sentinel may be held up. After two seconds, a slow write of its configuration for instance, it
+/// would do nothing for 30 seconds (TILT), as a test cannot wait for such a pause of each sentinel after each write.
 const TILT_TRIGGER_MS: u32 = 600_000;
 
 /// Three sentinels, which are stopped on drop.

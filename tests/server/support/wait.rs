@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How long a test waits for a condition. It is generous, because a slow machine is not a failure: three times as long as
-/// sentinels do nothing after they have been held up for two seconds (TILT, 30 s), which is the longest pause that a server
-/// makes by itself. `DQ_PATIENCE` multiplies it, for servers that run under an instrument.
+/// How long a test waits for a condition. It is generous, because a slow machine is not a failure: three times as long
+/// as sentinels do nothing after they have been held up for two seconds (TILT, 30 s), which is the longest pause that a
+/// server makes by itself. `DQ_PATIENCE` multiplies it, for servers that run under an instrument.
 pub fn patience() -> Duration {
     Duration::from_secs(90) * factor()
 }
 
-/// How late, in ms, a delivery may be on a busy machine, on which a few slow writes to a disk may follow each other. It may
-/// never be early, not even by 1 ms.
+/// How late, in ms, a delivery may be on a busy machine, on which a few slow writes to a disk may follow each other. It
+/// may never be early, not even by 1 ms.
 pub fn late_ms() -> i64 {
     30_000 * i64::from(factor())
 }
@@ -33,8 +33,8 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Repeats `turn` until clients have counted up to `goal` together. Panics if the count stands still, for instance because
-/// a client has failed: the others would wait for it for ever.
+/// Repeats `turn` until clients have counted up to `goal` together. Panics if the count stands still, for instance
+/// because a client has failed: the others would wait for it for ever.
 #[track_caller]
 pub fn until_counted(count: &AtomicUsize, goal: usize, mut turn: impl FnMut()) {
     let mut before = count.load(Ordering::Relaxed);

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a condition may take on a slow machine: three times as long as sentinels do nothing after they have been held up
-/// for two seconds (TILT).
+/// How long a condition may take on a slow machine: three times as long as sentinels do nothing after they have been
+/// held up for two seconds (TILT).
 pub fn patience() -> Duration {
     Duration::from_secs(90)
 }
