@@ -209,7 +209,7 @@ fn a_client_follows_the_sentinels_to_a_new_master() {
 
 #[test]
 fn a_push_goes_on_when_the_server_returns() {
-    let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "no"]);
     let options = Options::from_url(&server.url()).unwrap();
     let patient: Queue<String> = Client::with(options.clone().retry_for(Duration::from_secs(60))).unwrap().queue("q");
     let hasty: Queue<String> = Client::with(options.retry_for(Duration::ZERO)).unwrap().queue("q");

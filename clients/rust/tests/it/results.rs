@@ -126,7 +126,7 @@ fn a_wait_ends_with_its_time_or_with_the_message() {
 
 #[test]
 fn a_wait_goes_on_after_its_connection_is_lost() {
-    let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "no"]);
     // So the commands themselves are not repeated.
     let client = Client::with(Options::from_url(&server.url()).unwrap().retry_for(Duration::ZERO)).unwrap();
     let queue: Queue<u8> = client.queue("q");

@@ -87,7 +87,7 @@ fn a_worker_loses_nothing_and_doubles_nothing_in_a_storm() {
             eprintln!("{info}");
         }
     }));
-    let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "no"]);
     let client = Client::with(Options::from_url(&server.url()).unwrap().retry_for(LIMIT)).unwrap();
     let queues: Vec<Queue<usize>> = ["a", "b", "c"].iter().map(|name| client.queue(name)).collect();
     let settings = Settings {

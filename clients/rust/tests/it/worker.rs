@@ -339,7 +339,7 @@ fn one_command_keeps_all_leases_of_a_queue() {
 
 #[test]
 fn a_handler_is_told_if_the_server_cannot_be_asked() {
-    let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "no"]);
     let queue: Queue<u8> = server.client().queue("q");
     let told = Arc::new(AtomicBool::new(false));
     let tell = Arc::clone(&told);
