@@ -13,7 +13,10 @@ use super::memory::{given, of_box, of_tree, of_vec};
 use super::name_index::NameIndex;
 use super::settings::{Retries, MAX_LENGTH};
 use super::time::{DurationMs, UnixMs};
+use idle::Idle;
 use std::collections::{BTreeMap, BTreeSet};
+
+mod idle;
 
 /// The largest number of bytes in the name of a batch.
 pub const BATCH_NAME_MAX: usize = 255;
@@ -161,9 +164,7 @@ pub(super) struct Batches {
     /// Members that time alone may have made dead. A master ends their membership.
     overdue: BTreeSet<Sequence>,
     /// Batches without a member that were not closed.
-    idle: BTreeSet<(UnixMs, BatchId)>,
-    /// Idle batches that lost their last member by then are forgotten.
-    forgotten: UnixMs,
+    idle: Idle,
     /// Batches that have lost their last member, or were closed, since the last effect was complete.
     emptied: Vec<BatchId>,
     /// Whether a batch has ended since [`Batches::take_ended`] was last called.
@@ -186,20 +187,20 @@ impl Batches {
         self.names.find(name, |id| is_it(id).then_some(id))
     }
 
-    /// The instant up to which idle batches are forgotten at `now`.
-    fn over(&self, now: UnixMs) -> UnixMs {
-        self.forgotten.max(forgotten_at(now))
+    /// Whether a batch is idle, and its time is over at `now` or was when an earlier effect was decided. O(log n).
+    fn is_over(&self, id: BatchId, entry: &Entry, now: UnixMs) -> bool {
+        entry.is_idle() && (entry.ended <= forgotten_at(now) || self.idle.has_forgotten(entry.ended, id))
     }
 
     /// The batch with this name at `now`. O(log n).
     pub fn get(&self, name: &[u8], now: UnixMs) -> Option<&Entry> {
-        let entry = self.entries.get(&self.find(name)?)?;
-        (!entry.is_idle() || self.over(now) < entry.ended).then_some(entry)
+        let id = self.find(name)?;
+        self.entries.get(&id).filter(|entry| !self.is_over(id, entry, now))
     }
 
     /// How many batches there are at `now`. O(log n), and O(number of those that are forgotten).
     pub fn count(&self, now: UnixMs) -> usize {
-        self.entries.len() - self.idle.range(..=(self.over(now), BatchId(u32::MAX))).count()
+        self.entries.len() - self.idle.count_up_to(forgotten_at(now))
     }
 
     fn create(&mut self, name: &[u8], created: UnixMs) -> BatchId {
@@ -216,18 +217,17 @@ impl Batches {
     fn remove(&mut self, id: BatchId) -> Option<Entry> {
         let entry = self.entries.remove(&id)?;
         self.names.remove(&entry.name, id);
-        self.idle.remove(&(entry.ended, id));
+        self.idle.remove(entry.ended, id);
         self.free.push(id);
         Some(entry)
     }
 
     /// The batch with this name, which is created if there is none. One that is forgotten begins anew.
     fn enter(&mut self, name: &[u8], now: UnixMs) -> BatchId {
-        let over = self.over(now);
         match self.find(name) {
             None => self.create(name, now),
             Some(id) => {
-                let is_over = self.entries.get(&id).is_some_and(|entry| entry.is_idle() && entry.ended <= over);
+                let is_over = self.entries.get(&id).is_some_and(|entry| self.is_over(id, entry, now));
                 // A batch that has just lost its last member is not idle yet.
                 if is_over && !self.emptied.contains(&id) {
                     self.remove(id);
@@ -248,7 +248,7 @@ impl Batches {
     fn add(&mut self, id: BatchId, sequence: Sequence) {
         if let Some(entry) = self.entries.get_mut(&id) {
             if entry.left == 0 {
-                self.idle.remove(&(entry.ended, id));
+                self.idle.remove(entry.ended, id);
                 entry.first = sequence;
             }
             entry.first = entry.first.min(sequence);
@@ -262,7 +262,7 @@ impl Batches {
         let id = self.enter(name, now);
         let Some(entry) = self.entries.get_mut(&id) else { return 0 };
         entry.then = Some(then);
-        self.idle.remove(&(entry.ended, id));
+        self.idle.remove(entry.ended, id);
         if entry.left == 0 {
             self.emptied.push(id);
         }
@@ -341,15 +341,15 @@ impl Batches {
             if entry.then.is_some() {
                 over.extend(self.remove(id));
             } else {
-                self.idle.remove(&(entry.ended, id));
+                self.idle.remove(entry.ended, id);
                 entry.ended = now;
-                self.idle.insert((now, id));
+                self.idle.insert(now, id);
             }
         }
         self.ended |= !over.is_empty();
-        self.forgotten = self.over(now);
+        self.idle.forget_up_to(forgotten_at(now));
         for _ in 0..SWEPT {
-            let Some((_, id)) = self.idle.first().copied().filter(|(ended, _)| *ended <= self.forgotten) else { break };
+            let Some(id) = self.idle.pop_forgotten() else { break };
             self.remove(id);
         }
         over
@@ -357,9 +357,9 @@ impl Batches {
 
     /// The batches as they are saved, in the order of their names.
     pub fn states(&self) -> Vec<BatchState<'_>> {
-        let kept = self.entries.values().filter(|entry| !entry.is_idle() || self.forgotten < entry.ended);
+        let kept = self.entries.iter().filter(|(id, entry)| !self.idle.has_forgotten(entry.ended, **id));
         let mut states: Vec<_> = kept
-            .map(|entry| BatchState {
+            .map(|(_, entry)| BatchState {
                 name: &entry.name,
                 created: entry.created,
                 ends: [entry.acked, entry.dead, entry.cancelled],
@@ -386,7 +386,7 @@ impl Batches {
             entry.ended = state.idle;
             entry.then.clone_from(&state.then);
             if entry.is_idle() {
-                self.idle.insert((entry.ended, id));
+                self.idle.insert(entry.ended, id);
             }
         }
     }
@@ -406,7 +406,7 @@ impl Batches {
             + of_tree::<BatchId, Entry>(self.entries.len())
             + self.entries.values().map(entry).sum::<usize>()
             + of_tree::<Sequence, ()>(self.overdue.len())
-            + of_tree::<(UnixMs, BatchId), ()>(self.idle.len())
+            + self.idle.heap_bytes()
             + of_vec::<BatchId>(self.free.capacity())
             + of_vec::<BatchId>(self.emptied.capacity())
     }
@@ -432,7 +432,7 @@ impl Batches {
             if self.find(&entry.name) != Some(*id) {
                 return Err("a batch is not found by its name");
             }
-            let is_idle = self.idle.contains(&(entry.ended, *id));
+            let is_idle = self.idle.contains(entry.ended, *id);
             if is_idle != entry.is_idle() && !self.emptied.contains(id) {
                 return Err("a batch without members is not known to be idle");
             }

@@ -81,6 +81,10 @@ pub enum Act {
     /// The master restarts, from the queue that it saved. That the effects of its AOF make the same queue is checked
     /// after each act.
     Restart,
+    /// The clock of the master steps forward by more than a day.
+    StepForward,
+    /// The clock of the master is set back to the beginning, and the master restarts.
+    RestartEarlier,
     /// The replica becomes the master. What was on its way is lost, and the old master becomes its replica.
     TakeOver,
 }
@@ -110,6 +114,8 @@ pub enum Menu {
     Deliveries,
     /// A done message, a batch, and what follows it under the id of that message.
     Batches,
+    /// A clock that was ahead, dead messages that are dropped, and a batch.
+    Clocks,
     Everything,
 }
 
@@ -119,6 +125,12 @@ impl Menu {
             let first = [Act::Push(LOOSE, How::Now), Act::Push(0, How::Member), Act::Pop, Act::Complete(LOOSE)];
             let rest = [Act::Follow, Act::Cancel(0), Act::ReplicaReads, Act::Arrive, Act::Synchronise];
             return [&first[..], &rest].concat().into_iter();
+        }
+        if self == Menu::Clocks {
+            let clock = [Act::Pass, Act::StepForward, Act::RestartEarlier, Act::Arrive, Act::Timer, Act::KeepNoDead];
+            let pushes = [Act::Push(0, How::Member), Act::Push(1, How::Expiring)];
+            let others = [Act::Pop, Act::Bury(0), Act::Cancel(0)];
+            return [&clock[..], &pushes, &others].concat().into_iter();
         }
         let common = [Act::Pass, Act::Pop, Act::Arrive, Act::TakeOver, Act::Restart, Act::Synchronise];
         let mut acts = common.to_vec();

@@ -121,6 +121,11 @@ fn no_short_history_of_batches_breaks_a_promise() {
 }
 
 #[test]
+fn no_short_history_of_clocks_that_go_back_breaks_a_promise() {
+    expect_none(Menu::Clocks, 6);
+}
+
+#[test]
 fn no_short_history_of_all_operations_breaks_a_promise() {
     expect_none(Menu::Everything, 4);
 }
@@ -133,6 +138,7 @@ fn no_longer_history_breaks_a_promise() {
     expect_none(Menu::Everything, 5 + more);
     expect_none(Menu::Deliveries, 9 + more);
     expect_none(Menu::Batches, 9 + more);
+    expect_none(Menu::Clocks, 8 + more);
 }
 
 /// `DQ_DEPTH=1 make explore` found the first and the last of these.

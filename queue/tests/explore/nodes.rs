@@ -30,6 +30,9 @@ const DELAY: u64 = 1;
 /// How long completed messages are retained.
 const RETAINED: u64 = 2;
 
+/// How far a clock steps forward: further than batches without a member are remembered.
+const STEP: u64 = 2 * 86_400_000;
+
 const CONSUMER: &[u8] = b"w";
 const BATCH: &[u8] = b"batch";
 /// How far the clock of the replica is ahead, for those who read there: longer than anything is retained.
@@ -139,8 +142,8 @@ impl Nodes {
     fn check(&self) -> Result<(), String> {
         let Nodes { master, replica, now, .. } = self;
         master.belief.compare(&master.queue, *now).map_err(|wrong| format!("on the master, {wrong}"))?;
-        // Who reads there sees the time that somebody has seen before.
-        let seen = replica.queue.own_time(ms(*now)).as_ms();
+        // Who reads there sees the time that somebody has seen before, or that of a master whose clock was ahead.
+        let seen = replica.queue.own_time(ms(*now)).max(replica.queue.viewed()).as_ms();
         replica.belief.compare(&replica.queue, seen).map_err(|wrong| format!("on the replica, {wrong}"))?;
         let forgotten = usize::from(self.fault == Some(Fault::AofForgets) && self.log.len() > 1);
         let restarted = replayed(&self.log[..self.log.len() - forgotten]).map_err(|refused| refused.to_string())?;
@@ -155,7 +158,7 @@ impl Nodes {
         }
         let counted = [master, replica].map(|node| {
             let mut copy = node.queue.duplicate().unwrap();
-            copy.advance_view(ms(*now), usize::MAX);
+            copy.advance_view(ms(seen), usize::MAX);
             (Totals { duplicates: 0, rejected_full: 0, ..copy.totals() }, copy.counts())
         });
         (counted[0] == counted[1]).then_some(()).ok_or(format!("master and replica count {counted:?}"))
@@ -200,16 +203,24 @@ impl Nodes {
                 self.synchronise();
                 return !is_equal;
             }
-            Act::Restart => {
-                self.master.queue = loaded(&self.master.queue, self.now);
-                self.master.floor = Floor::default();
-                let (sequence, receipt) = self.master.queue.last_given();
-                self.master.floor.raise(sequence, receipt);
+            Act::Restart => self.restart(),
+            Act::StepForward => self.now += STEP,
+            Act::RestartEarlier if self.now == START => return false,
+            Act::RestartEarlier => {
+                self.now = START;
+                self.restart();
             }
             Act::TakeOver => self.take_over(),
             act => return self.command(act),
         }
         true
+    }
+
+    fn restart(&mut self) {
+        self.master.queue = loaded(&self.master.queue, self.now);
+        self.master.floor = Floor::default();
+        let (sequence, receipt) = self.master.queue.last_given();
+        self.master.floor.raise(sequence, receipt);
     }
 
     fn arrive(&mut self) -> bool {
@@ -251,12 +262,13 @@ impl Nodes {
         let trimmed = self.master.queue.trim(usize::MAX);
         let dropped = self.note_trimmed(trimmed);
         let failed = self.master.queue.first_failed_run().is_some();
-        self.master.queue.end_failed_runs(ms(self.now), usize::MAX);
+        let others = self.master.queue.end_failed_runs(ms(self.now), usize::MAX);
         let ends = self.master.queue.take_ends();
-        if !ends.is_empty() {
-            self.send(Effect::EndRuns { how: Ended::ByTime, others: Vec::new(), ends });
+        let ended = !ends.is_empty() || !others.is_empty();
+        if ended {
+            self.send(Effect::EndRuns { how: Ended::ByTime, others, ends });
         }
-        moved > 0 || dropped || failed
+        moved > 0 || dropped || failed || ended
     }
 
     fn note_trimmed(&mut self, trimmed: Trimmed) -> bool {

@@ -35,13 +35,42 @@ pub struct Batch {
     pub dead: u64,
     pub cancelled: u64,
     pub then: Option<Then>,
+    /// When it lost its last member, if it has none and was not closed.
+    pub idle: Option<u64>,
 }
 
+/// How long a batch is remembered that has no member and was not closed.
+const REMEMBERED: u64 = 86_400_000;
+
 impl Model {
+    /// The batches that clients see.
+    pub fn shown_batches(&self) -> Vec<&Batch> {
+        self.batches.iter().filter(|batch| !self.is_over(batch)).collect()
+    }
+
+    fn is_over(&self, batch: &Batch) -> bool {
+        batch.idle.is_some_and(|idle| idle + REMEMBERED <= self.now)
+    }
+
+    /// The batches are forgotten whose time is over: an effect is complete.
+    pub fn forget_batches(&mut self) {
+        let mut batches = std::mem::take(&mut self.batches);
+        batches.retain(|batch| !self.is_over(batch));
+        self.batches = batches;
+    }
+
     fn batch_mut(&mut self, name: &[u8]) -> &mut Batch {
         let at = self.batches.iter().position(|batch| batch.name == name).unwrap_or_else(|| {
             let name = name.to_vec();
-            self.batches.push(Batch { name, created: self.now, acked: 0, dead: 0, cancelled: 0, then: None });
+            self.batches.push(Batch {
+                name,
+                created: self.now,
+                acked: 0,
+                dead: 0,
+                cancelled: 0,
+                then: None,
+                idle: None,
+            });
             self.batches.len() - 1
         });
         &mut self.batches[at]
@@ -49,9 +78,17 @@ impl Model {
 
     pub fn join_batch(&mut self, name: Option<&[u8]>, sequence: u64) {
         if let Some(name) = name {
-            self.batch_mut(name);
+            self.begin_batch(name).idle = None;
             self.members.push((sequence, name.to_vec()));
         }
+    }
+
+    /// The batch of this name; one whose time is over begins anew.
+    fn begin_batch(&mut self, name: &[u8]) -> &mut Batch {
+        let over: Vec<Vec<u8>> =
+            self.batches.iter().filter(|batch| self.is_over(batch)).map(|of| of.name.clone()).collect();
+        self.batches.retain(|batch| batch.name != name || !over.contains(&batch.name));
+        self.batch_mut(name)
     }
 
     pub fn leave_batch(&mut self, sequence: u64, how: Left) {
@@ -96,12 +133,13 @@ impl Model {
     }
 
     pub fn close_batch(&mut self, name: &[u8], then: Then) -> u64 {
-        self.batch_mut(name).then = Some(then);
+        let batch = self.begin_batch(name);
+        (batch.then, batch.idle) = (Some(then), None);
         self.members_of(name).len() as u64
     }
 
     pub fn cancel_batch(&mut self, name: &[u8]) -> Option<usize> {
-        let at = self.batches.iter().position(|batch| batch.name == name)?;
+        let at = self.batches.iter().position(|batch| batch.name == name && !self.is_over(batch))?;
         self.batches.remove(at);
         let members = self.members_of(name);
         self.members.retain(|(_, of)| of != name);
@@ -120,6 +158,16 @@ impl Model {
         let is_over = |batch: &Batch| batch.then.is_some() && self.members_of(&batch.name).is_empty();
         let over: Vec<Batch> = self.batches.iter().filter(|batch| is_over(batch)).cloned().collect();
         self.batches.retain(|batch| !over.iter().any(|over| over.name == batch.name));
+        let empty: Vec<Vec<u8>> = self
+            .batches
+            .iter()
+            .map(|batch| batch.name.clone())
+            .filter(|name| self.members_of(name).is_empty())
+            .collect();
+        for name in empty {
+            let now = self.now;
+            self.batch_mut(&name).idle.get_or_insert(now);
+        }
         if !over.is_empty() {
             self.forget_groups();
         }
@@ -146,6 +194,7 @@ impl Model {
         let (due, ttl) = (after(self.now, then.delay), self.settings.ttl.as_ms());
         self.messages.push(Message {
             sequence: self.given,
+            accepted: if name.is_some() { self.now } else { self.given >> 20 },
             name,
             payload: then.payload,
             error: None,
@@ -158,7 +207,6 @@ impl Model {
             ttl,
             expires: if ttl == 0 { NEVER } else { after(due, ttl) },
             attempts: 0,
-            accepted: self.now,
             chain: Some(self.now),
             receipt: None,
             given_back: None,

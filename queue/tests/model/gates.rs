@@ -14,6 +14,14 @@ struct Gate {
     begun: Vec<u64>,
 }
 
+impl Gates {
+    /// Deliveries later than `now` count as if they had begun then.
+    pub fn pull_back_to(&mut self, now: u64) {
+        let begun = self.0.values_mut().flat_map(|gate| &mut gate.begun);
+        begun.for_each(|begun| *begun = (*begun).min(now));
+    }
+}
+
 impl Model {
     fn group_period(&self) -> u64 {
         self.settings.grouprate.period.as_ms()

@@ -51,7 +51,7 @@ impl Message {
 }
 
 impl Model {
-    fn by_turn(&self) -> bool {
+    pub fn by_turn(&self) -> bool {
         self.settings.grouporder == GroupOrder::Turn
     }
 

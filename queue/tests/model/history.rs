@@ -134,6 +134,11 @@ pub enum Act {
     },
     Reload(Way),
     Failover,
+    /// A server whose clock is ahead holds the queue for one act.
+    Ahead {
+        by: u64,
+        act: Box<Act>,
+    },
     Remake,
     /// Acks messages, and pops in the same command.
     AckPop {
@@ -520,9 +525,28 @@ fn budget() -> impl Strategy<Value = usize> {
 }
 
 fn act(copies: usize) -> impl Strategy<Value = Act> {
+    let ahead = prop_oneof![4 => span(), 2 => Just(10_000), 1 => Just(2 * 86_400_000)];
+    let ahead = ahead.prop_map(|by| by.min(2 * 86_400_000));
+    prop_oneof![
+        300 => decision(copies),
+        8 => budget().prop_map(|budget| Act::Advance { budget }),
+        4 => (prop_oneof![Just(0), -500i64..500], budget(), any::<bool>())
+            .prop_map(|(ahead, budget, reads)| Act::AdvanceReplica { ahead, budget, reads }),
+        4 => way().prop_map(Act::Reload),
+        1 => Just(Act::Failover),
+        1 => Just(Act::Remake),
+        6 => (ahead, decision(copies)).prop_map(|(by, act)| Act::Ahead { by, act: Box::new(act) }),
+    ]
+}
+
+fn way() -> impl Strategy<Value = Way> {
+    prop_oneof![4 => Just(Way::Save), 2 => Just(Way::Rewrite), 1 => Just(Way::Replay), 1 => Just(Way::Copy)]
+}
+
+/// What a client decides, or the server that decides about the queue.
+fn decision(copies: usize) -> impl Strategy<Value = Act> {
     let lease = prop_oneof![3 => Just(Lease::Default), 3 => span().prop_map(Lease::For), 1 => Just(Lease::NoAck)];
     let who = prop_oneof![Just(Who::Eager), Just(Who::Lazy)];
-    let way = prop_oneof![4 => Just(Way::Save), 2 => Just(Way::Rewrite), 1 => Just(Way::Replay), 1 => Just(Way::Copy)];
     let (pops, acks) = if copies > 1 { (copies, copies) } else { (5, 3) };
     let names = prop::option::weighted(0.6, prop::collection::vec(0..NAMES.len(), copies.max(4)));
     let older = prop::option::weighted(0.4, prop_oneof![Just(0), span()]);
@@ -577,15 +601,9 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         8 => (0usize..5, 0usize..5).prop_map(|(count, taken)| Act::Forward { count, taken }),
         2 => prop::option::of(prop::sample::select(&DEAD_TARGETS)).prop_map(Act::ForwardDeadTo),
         4 => (0usize..5, 0usize..5).prop_map(|(count, taken)| Act::ForwardDead { count, taken }),
-        8 => budget().prop_map(|budget| Act::Advance { budget }),
-        4 => (prop_oneof![Just(0), -500i64..500], budget(), any::<bool>())
-            .prop_map(|(ahead, budget, reads)| Act::AdvanceReplica { ahead, budget, reads }),
         16 => (budget(), who.clone()).prop_map(|(budget, by)| Act::Trim { budget, by }),
         12 => every().prop_map(Act::Schedule),
         8 => (budget(), who).prop_map(|(budget, by)| Act::EndRuns { budget, by }),
-        4 => way.prop_map(Act::Reload),
-        1 => Just(Act::Failover),
-        1 => Just(Act::Remake),
         10 => (prop::collection::vec(aim(), 1..=acks), 1..=pops, prop::option::of(span()))
             .prop_map(|(aims, count, lease)| Act::AckPop { aims, count, lease }),
         12 => (0..BATCHES.len(), follow_up()).prop_map(|(batch, then)| Act::CloseBatch { batch, then }),

@@ -12,6 +12,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod ahead;
 mod batches;
 mod corpus;
 mod cron;

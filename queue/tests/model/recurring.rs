@@ -248,7 +248,7 @@ impl Model {
             let sequence = self.give();
             let state = State::Dead { died, reason };
             let mut copy = Message {
-                accepted: self.now,
+                accepted: sequence >> 20,
                 chain: None,
                 sequence,
                 name: None,

@@ -1,6 +1,7 @@
 //! The simplest implementation of the contract of a queue: a vector, linear scans, stored states, and one event of time
 //! after the other. It shares no idea with the real queue, which stores no states.
 
+use crate::ahead::Happened;
 use crate::batches::{Batch, Left};
 use crate::done::Finished;
 use crate::gates::Gates;
@@ -234,7 +235,7 @@ pub struct Model {
     pub now: u64,
     pub messages: Vec<Message>,
     /// The instants of the deliveries that a rate limit counts, oldest first.
-    begun: Vec<u64>,
+    pub begun: Vec<u64>,
     /// The pauses and the recent deliveries of groups.
     pub gates: Gates,
     /// The ids whose messages are gone, with the instants at which they were accepted. Those whose window has ended
@@ -252,6 +253,8 @@ pub struct Model {
     pub batches: Vec<Batch>,
     /// The sequences of the members of batches, and the names of those.
     pub members: Vec<(u64, Vec<u8>)>,
+    /// What time has done since [`Model::watch_time`].
+    pub happened: Option<Vec<Happened>>,
 }
 
 /// The result of an advance.
@@ -281,6 +284,7 @@ impl Model {
             moves_dead: false,
             batches: Vec::new(),
             members: Vec::new(),
+            happened: None,
         }
     }
 
@@ -294,7 +298,12 @@ impl Model {
             for nth in 0..self.messages.len() {
                 if self.messages[nth].next_event() == at {
                     moved.events += 1;
+                    let before = self.messages[nth].clone();
                     moved.died += usize::from(self.happen(nth, at));
+                    let after = self.messages[nth].clone();
+                    self.happened.iter_mut().for_each(|all| {
+                        all.push(Happened { at, before: before.clone(), after: after.clone() });
+                    });
                 }
             }
         }
@@ -325,6 +334,9 @@ impl Model {
                     dies(Reason::Expired)
                 } else if message.retries >= 0 && i64::from(message.attempts) > i64::from(message.retries) {
                     dies(Reason::Retries)
+                } else if message.due > at {
+                    // A clock that was ahead has delivered it.
+                    State::Delayed
                 } else {
                     State::Ready
                 }
@@ -450,7 +462,8 @@ impl Model {
             ttl,
             expires: if ttl == 0 { NEVER } else { after(due.max(self.now), ttl) },
             attempts: 0,
-            accepted: self.now,
+            // That of a message without a name is told by its generated id.
+            accepted: if push.name.is_some() { self.now } else { sequence >> 20 },
             chain: Some(chain),
             receipt: None,
             given_back: None,
@@ -540,7 +553,7 @@ impl Model {
         self.known.extend(message.name.clone().map(|name| (name, message.accepted)));
     }
 
-    fn window_holds(&self, accepted: u64) -> bool {
+    pub fn window_holds(&self, accepted: u64) -> bool {
         after(accepted, self.settings.dedupe.as_ms()) > self.now && !self.settings.dedupe.is_zero()
     }
 

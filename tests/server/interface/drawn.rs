@@ -113,6 +113,7 @@ fn said(act: &Act) -> Vec<Call> {
         | Act::EndRuns { .. }
         | Act::Reload(_)
         | Act::Failover
+        | Act::Ahead { .. }
         | Act::Remake => return Vec::new(),
     };
     vec![call]

@@ -186,3 +186,47 @@ fn a_clock_set_back_does_not_delay_another_attempt() {
     c.ask("DEL s");
     eventually("it is forwarded", || c.ask("XLEN s").int() == 1);
 }
+
+#[test]
+fn a_lower_deadlen_keeps_messages_from_a_server_that_was_ahead() {
+    let clock = Clock::new();
+    clock.set(HOUR);
+    let (ahead, server) = (Server::with_clock(&clock, &[]), Server::start());
+    let (mut there, mut c) = (ahead.client(), server.client());
+    for id in ["first", "second"] {
+        there.push(format!("q x ID {id} DEAD"));
+    }
+    let dump = there.ask("DUMP q");
+    c.cmd(&[b"RESTORE", &b"q"[..], b"0", dump.bytes()]).ok();
+    c.push("q x ID waiting TTL 600000");
+    c.push("q x ID held RETRIES 0 PRIORITY 1 BATCH b");
+    let held = c.pop_one("q LEASE 600000");
+    c.alter("q DEADLEN 1");
+    assert_eq!(c.counts("q"), [0, 1, 1, 1]);
+    c.alter("q DEADLEN 0");
+    assert_eq!(c.ack(format!("q {}", held.receipt())), 1);
+    assert_eq!(c.pop_ids("q"), ["waiting"]);
+}
+
+#[test]
+fn a_batch_is_remembered_after_a_clock_was_days_ahead() {
+    let clock = Clock::new();
+    clock.set(72 * HOUR);
+    let mut server = Server::with_clock(&clock, &["--appendonly", "yes", "--appendfsync", "always"]);
+    let mut c = server.client();
+    c.push("q x ID old BATCH b");
+    assert_eq!(c.cancel("q old"), ["ready"]);
+    // The server that loads the AOF has a correct clock.
+    clock.set(0);
+    server.kill9();
+    server.boot();
+    let mut c = server.client();
+    let replica = Server::replica_of(&server, &[]);
+    c.push("q x ID new BATCH other");
+    c.cancel("q new");
+    let counts = |c: &mut Client| c.ask("DQ.BATCHINFO q other").fields();
+    assert_eq!(counts(&mut c).int("total"), 1);
+    let mut r = replica.client();
+    eventually("the replica has the same", || r.digest("q") == c.digest("q"));
+    assert_eq!(counts(&mut r).int("total"), 1);
+}

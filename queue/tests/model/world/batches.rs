@@ -66,9 +66,9 @@ impl World {
     /// Checks what the queues show of their batches.
     pub(super) fn check_batches(&self) {
         let check = |queue: &Queue| {
-            assert_eq!(queue.batches(ms(self.clock)), self.model.batches.len());
+            assert_eq!(queue.batches(ms(self.clock)), self.model.shown_batches().len());
             for name in BATCHES {
-                let found = self.model.batches.iter().find(|batch| batch.name == name);
+                let found = self.model.shown_batches().into_iter().find(|batch| batch.name == name);
                 let then = found.and_then(|batch| batch.then.as_ref()).map(described);
                 let expected = found.map(|batch| {
                     let (left, ended) =

@@ -2,6 +2,7 @@
 //! replica that receives only the bytes of their effects and has its own clock.
 
 mod acts;
+mod ahead;
 mod awaits;
 mod batches;
 mod checks;
@@ -228,6 +229,7 @@ impl World {
             Act::EndRuns { budget, by } => self.end_runs(*budget, *by),
             Act::Reload(way) => self.reload(*way),
             Act::Failover => self.fail_over(),
+            Act::Ahead { by, act } => self.act_ahead(*by, act),
             Act::Remake => self.remake(),
             Act::AckPop { aims, count, lease } => self.ack_pop(aims, *count, *lease),
             Act::WorkAs(consumer) => self.consumer = *consumer,
@@ -241,7 +243,9 @@ impl World {
     fn send(&mut self, effect: Effect<'_>) {
         let stamps = [&mut self.eager.queue, &mut self.lazy.queue].map(|queue| queue.stamp(ms(self.clock)));
         assert_eq!(stamps, [ms(self.model.now); 2]);
+        self.model.forget_known();
         self.settle_batches();
+        self.model.forget_batches();
         self.send_at(self.model.now, effect);
     }
 
@@ -379,6 +383,8 @@ impl World {
         self.replica_since = self.since_now();
         self.lazy_counts = false;
         self.restart_at(self.model.now.max(self.replica_seen));
+        // The timer of the new master looks at all queues.
+        self.lazy.queue.advance(ms(self.clock), 0);
     }
 
     /// Starts a server that has seen no time yet.
