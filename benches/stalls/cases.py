@@ -159,6 +159,18 @@ def batch_in_flight(fill):
     fill.take_until(now_ms() + 3_600_000)
 
 
+def with_errors(fill):
+    """Each message has an error of a past attempt."""
+    fill.push(fill.count, lambda at: (*fill.scattered(at), b"ERROR", b"e" * 100))
+
+
+def groups_paused(fill):
+    """Each group has messages and is paused."""
+    groups = min(GROUPS, fill.count // 2)
+    fill.push_groups(groups, fill.count // groups)
+    fill.send([encode("DQ.PAUSE", "q", "GROUP", f"g{group:06d}") for group in range(groups)])
+
+
 # --- what is asked ---
 
 def part(count):
@@ -256,6 +268,10 @@ CASES = [
     Case("gather-ttls", f"TTLs end, POP MIN {MANY:,}", ttls_end, gather_many),
     Case("group-rates", f"{GROUPS:,} groups at their rate may go on", group_rates_end),
     Case("group-rates-pop", f"{GROUPS:,} groups at their rate may go on, POP", group_rates_end, words("DQ.POP", "q")),
+    Case("groups-paused", f"GROUPS COUNT 10 of {GROUPS:,} paused groups", groups_paused,
+         words("DQ.GROUPS", "q", 0, "COUNT", 10)),
+    Case("errors-memory", "MEMORY USAGE of messages with errors", with_errors, words("MEMORY", "USAGE", "q")),
+    Case("errors-unlink", "UNLINK of messages with errors", with_errors, words("UNLINK", "q")),
     Case("batch-ttls", "TTLs of a batch end", ttls_of_batch_end),
     Case("batch-ack", f"ACK of {MANY:,} members of a batch", batch_in_flight, ack_many, many),
     Case("batch-purge", "PURGE of a batch", batch, words("DQ.PURGE", "q"), every),

@@ -9,7 +9,7 @@
 use super::groups::is_group_name;
 use super::headers::HeaderBlock;
 use super::id::{BatchId, Id, Sequence};
-use super::memory::{given, of_box, of_tree, of_vec};
+use super::memory::{given, of_box, of_tree, of_vec, sum_sampled};
 use super::name_index::NameIndex;
 use super::settings::{Retries, MAX_LENGTH};
 use super::time::{DurationMs, UnixMs};
@@ -166,7 +166,7 @@ pub(super) struct Batches {
     /// Batches without a member that were not closed.
     idle: Idle,
     /// Batches that have lost their last member, or were closed, since the last effect was complete.
-    emptied: Vec<BatchId>,
+    emptied: BTreeSet<BatchId>,
     /// Whether a batch has ended since [`Batches::take_ended`] was last called.
     ended: bool,
 }
@@ -175,6 +175,11 @@ impl Batches {
     /// Whether there is nothing to remember.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && !self.ended
+    }
+
+    /// The number of batches in memory.
+    pub fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// Whether a batch has ended since the last call.
@@ -264,7 +269,7 @@ impl Batches {
         entry.then = Some(then);
         self.idle.remove(entry.ended, id);
         if entry.left == 0 {
-            self.emptied.push(id);
+            self.emptied.insert(id);
         }
         entry.left
     }
@@ -286,7 +291,7 @@ impl Batches {
         };
         *count = count.saturating_add(1);
         if entry.left == 0 {
-            self.emptied.push(id);
+            self.emptied.insert(id);
         }
     }
 
@@ -315,7 +320,7 @@ impl Batches {
     /// is given to another batch.
     pub fn dissolve(&mut self, name: &[u8]) -> Option<(BatchId, Entry)> {
         let id = self.find(name)?;
-        self.emptied.retain(|emptied| *emptied != id);
+        self.emptied.remove(&id);
         Some((id, self.remove(id)?))
     }
 
@@ -329,12 +334,9 @@ impl Batches {
     /// Looks at the batches that have lost their last member, because an effect is complete: takes out those that are
     /// closed, and forgets what was idle for too long. O(log n) for each.
     pub fn settle(&mut self, now: UnixMs) -> Vec<Entry> {
-        let mut emptied = std::mem::take(&mut self.emptied);
-        if emptied.len() > 1 {
-            let name = |id: &BatchId| self.entries.get(id).map(|entry| &*entry.name);
-            emptied.sort_by(|one, other| name(one).cmp(&name(other)));
-            emptied.dedup();
-        }
+        let mut emptied: Vec<BatchId> = std::mem::take(&mut self.emptied).into_iter().collect();
+        let name = |id: &BatchId| self.entries.get(id).map(|entry| &*entry.name);
+        emptied.sort_by(|one, other| name(one).cmp(&name(other)));
         let mut over = Vec::new();
         for id in emptied {
             let Some(entry) = self.entries.get_mut(&id).filter(|entry| entry.left == 0) else { continue };
@@ -404,11 +406,11 @@ impl Batches {
         let entry = |entry: &Entry| given(entry.name.len()) + entry.then.as_ref().map_or(0, |then| then.heap_bytes());
         self.names.heap_bytes()
             + of_tree::<BatchId, Entry>(self.entries.len())
-            + self.entries.values().map(entry).sum::<usize>()
+            + sum_sampled(self.entries.values(), entry)
             + of_tree::<Sequence, ()>(self.overdue.len())
             + self.idle.heap_bytes()
             + of_vec::<BatchId>(self.free.capacity())
-            + of_vec::<BatchId>(self.emptied.capacity())
+            + of_tree::<BatchId, ()>(self.emptied.len())
     }
 
     /// Checks the counts, and that each batch is found by its name. `members` are all of them, each with its batch and

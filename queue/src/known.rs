@@ -122,6 +122,11 @@ impl Known {
         self.0.iter().all(|ids| ids.times.is_empty())
     }
 
+    /// The number of ids in memory. O(1).
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|ids| ids.times.len()).sum()
+    }
+
     /// The number of ids that were accepted after `instant` and not forgotten. O(log n).
     pub fn count_after(&self, instant: Option<UnixMs>) -> usize {
         let after = |ids: &Ids| {

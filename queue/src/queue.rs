@@ -5,7 +5,7 @@ use super::counters::{Counts, Tally, Totals};
 use super::done::Done;
 use super::effect::Image;
 use super::gate::{Gate, Pause};
-use super::groups::{GroupLimits, Membership};
+use super::groups::{GroupGates, GroupLimits, Membership};
 use super::id::{BatchId, Receipt, Sequence};
 use super::known::Known;
 use super::memory::{given, of_box};
@@ -141,7 +141,16 @@ impl Queue {
         self.clock = self.own_time(now);
     }
 
-    /// The number of bytes on the heap. O(n / 64).
+    /// The number of messages, done messages and known ids, batches and gates of groups: what takes time to free. O(1).
+    pub fn parts(&self) -> u64 {
+        let batches = self.optional.batches.as_deref().map_or(0, Batches::len);
+        let known = self.optional.known.as_deref().map_or(0, Known::len);
+        let gates = self.messages.gates().map_or(0, GroupGates::len);
+        self.counts().total() + (batches + known + gates) as u64
+    }
+
+    /// The number of bytes on the heap; those of what only some messages have are estimated if many have it.
+    /// O(n / 64).
     pub fn heap_bytes(&self) -> usize {
         // The two counts of an `Arc`.
         const OWNED: usize = 2 * size_of::<usize>();

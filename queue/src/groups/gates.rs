@@ -118,6 +118,11 @@ impl GroupGates {
         self.ends.is_empty()
     }
 
+    /// The number of gates in memory. O(1).
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
     fn find(&self, name: &[u8]) -> Option<u32> {
         let has_name = |number: u32| self.entries.get(number).is_some_and(|entry| *entry.name == *name);
         self.index.find(name, |GroupId(number)| has_name(number).then_some(number))

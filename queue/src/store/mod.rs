@@ -25,7 +25,7 @@ use super::consumers::Consumers;
 use super::errors::Errors;
 use super::headers::Headers;
 use super::id::{BatchId, ConsumerId, GroupId, Receipt, Sequence};
-use super::memory::{given, of_box, of_tree};
+use super::memory::{given, of_box, of_tree, sum_sampled};
 use super::origin::Origin;
 use super::record::{Phase, Record};
 use super::time::{DurationMs, UnixMs};
@@ -395,14 +395,14 @@ impl Store {
     /// The number of bytes on the heap. O(segments).
     pub fn heap_bytes(&self) -> usize {
         let texts = |map: &BTreeMap<Sequence, Box<[u8]>>| {
-            let bytes = map.values().map(|bytes| given(bytes.len())).sum::<usize>();
+            let bytes = sum_sampled(map.values(), |bytes| given(bytes.len()));
             bytes + of_tree::<Sequence, Box<[u8]>>(map.len())
         };
         let boxes = |len| of_tree::<Sequence, Box<Leaving>>(len);
         self.segments.heap_bytes()
             + self.attachments.as_ref().map_or(0, |maps| {
-                let recurring = maps.recurring.values().map(|recurring| recurring.heap_bytes());
-                let leaving = maps.leaving.values().map(|leaving| leaving.heap_bytes());
+                let recurring = sum_sampled(maps.recurring.values(), |recurring| recurring.heap_bytes());
+                let leaving = sum_sampled(maps.leaving.values(), |leaving| leaving.heap_bytes());
                 of_box::<Attachments>()
                     + texts(&maps.large)
                     + texts(&maps.errors)
@@ -410,10 +410,10 @@ impl Store {
                     + of_tree::<Sequence, Origin>(maps.origins.len())
                     + of_tree::<Sequence, DurationMs>(maps.retains.len())
                     + boxes(maps.recurring.len())
-                    + recurring.sum::<usize>()
+                    + recurring
                     + maps.consumers.as_ref().map_or(0, |of| of_box::<Consumers>() + of.heap_bytes())
                     + boxes(maps.leaving.len())
-                    + leaving.sum::<usize>()
+                    + leaving
             })
     }
 }
