@@ -101,6 +101,7 @@ impl Queue {
                 let turn = self.messages.begin_turn(now);
                 grants.iter().for_each(|grant| self.lend(grant, turn, now));
                 self.count_begun(grants.len(), now);
+                self.note_delivery(now);
                 if let Some(name) = consumer {
                     self.hold_as(grants.iter().map(|grant| grant.sequence), name);
                 }
@@ -110,10 +111,12 @@ impl Queue {
                 let turn = self.messages.begin_turn(now);
                 self.take_all(sequences, turn, now);
                 self.count_begun(sequences.len(), now);
+                self.note_delivery(now);
             }
             Effect::Forward(sequences) => {
                 self.take_each(sequences, &[], now);
                 self.count_forwarded(sequences.len(), now);
+                self.note_delivery(now);
             }
             Effect::Ack(sequences) => return Ok(self.finish_all(sequences, now)),
             Effect::Complete { sequence, until, result } => {
@@ -214,8 +217,14 @@ impl Queue {
                     }
                 }
                 match how {
-                    Ended::Taken => self.count_begun(others.len() + ends.len(), now),
-                    Ended::Forwarded => self.count_forwarded(others.len(), now),
+                    Ended::Taken => {
+                        self.count_begun(others.len() + ends.len(), now);
+                        self.note_delivery(now);
+                    }
+                    Ended::Forwarded => {
+                        self.count_forwarded(others.len(), now);
+                        self.note_delivery(now);
+                    }
                     Ended::Acked | Ended::Completed | Ended::Nacked { .. } | Ended::Buried(_) | Ended::ByTime => {}
                 }
                 return Ok(applied);
@@ -258,10 +267,11 @@ impl Queue {
     /// Removes messages that were forwarded one after another, which gives each group a turn of its own. The runs that
     /// `ends` names are among them; their ends are applied afterwards.
     fn take_each(&mut self, sequences: &[Sequence], ends: &[RunEnd], now: UnixMs) {
+        let runs: BTreeSet<Sequence> = ends.iter().map(|end| end.sequence).collect();
         self.for_each_refreshed(sequences, now, |queue, at, record| {
             let turn = queue.messages.begin_turn(now);
             queue.serve_group(queue.messages.group(at), turn, now);
-            if ends.iter().all(|end| end.sequence != record.sequence) {
+            if !runs.contains(&record.sequence) {
                 queue.take(at, record, now);
             }
         });

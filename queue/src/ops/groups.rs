@@ -146,12 +146,22 @@ impl Queue {
             .into_iter()
             .flat_map(move |names| names.iter_behind(behind).map(|(hash, id)| (hash, Some(id), names.name(id))));
         let gates = self.messages.gates().into_iter().flat_map(move |gates| gates.iter_behind(behind));
-        let gates = gates.filter(move |(_, name)| names.is_none_or(|names| names.find(name).is_none()));
+        let has_messages = move |name: &[u8]| names.is_some_and(|names| names.find(name).is_some());
         let (mut with_messages, mut gates) = (with_messages.peekable(), gates.peekable());
-        std::iter::from_fn(move || match (with_messages.peek(), gates.peek()) {
-            (Some((hash, ..)), Some((other, _))) if other < hash => gates.next().map(|(hash, name)| (hash, None, name)),
-            (Some(_), _) => with_messages.next(),
-            (None, _) => gates.next().map(|(hash, name)| (hash, None, name)),
+        std::iter::from_fn(move || loop {
+            let gate_is_next = match (with_messages.peek(), gates.peek()) {
+                (Some((hash, ..)), Some((other, _))) => other < hash,
+                (Some(_), None) => false,
+                (None, _) => true,
+            };
+            if !gate_is_next {
+                return with_messages.next();
+            }
+            let (hash, name) = gates.next()?;
+            // Such a group was returned before, at the same hash: so few gates are passed over at a time.
+            if !has_messages(name) {
+                return Some((hash, None, name));
+            }
         })
     }
 

@@ -51,13 +51,14 @@ impl Queue {
         self.gate.next_delivery(&self.settings, now).filter(|_| is_ready && lets_pass)
     }
 
-    /// Notes that a delivery begins now.
+    /// Notes that a delivery begins now, here or on the server that decides about the queue.
     #[inline]
     pub(crate) fn note_delivery(&mut self, now: UnixMs) {
         self.stats.get_or_insert_default().last_delivery = now;
     }
 
-    /// When the last delivery began on this server, and when the last message died; `None` if none has.
+    /// When the last delivery began, and when the last message died, since the queue came into memory; `None` if none
+    /// has.
     pub fn last_events(&self) -> [Option<UnixMs>; 2] {
         let delivered = self.stats().map(|stats| stats.last_delivery).filter(|begun| *begun != UnixMs::EPOCH);
         [delivered, self.tally.last_death()]

@@ -15,6 +15,7 @@
 mod ahead;
 mod batches;
 mod corpus;
+mod costs;
 mod cron;
 mod damage;
 mod declaring;

@@ -347,3 +347,22 @@ fn a_push_during_a_write_pause_is_delivered_after_it() {
     eventually("the replica follows", || r.digest("q") == c.digest("q"));
     assert_eq!(r.state("q", "m"), "inflight");
 }
+
+#[test]
+fn a_replica_shows_when_the_last_delivery_was() {
+    let server = Server::start();
+    let replica = Server::replica_of(&server, &[]);
+    let (mut c, mut r) = (server.client(), replica.client());
+    c.push_many("q 3 x x x IDS a b c");
+    for delivery in ["q LEASE 600000", "q NOACK"] {
+        let before = c.now();
+        c.pop_one(delivery);
+        replicate(&mut c, 1);
+        let ago = r.about("q").int("last-delivery");
+        assert!(ago <= r.now() - before, "{ago} ms ago after DQ.POP {delivery}");
+        let now = c.now();
+        c.until_after(now + 10);
+    }
+    r.ask("REPLICAOF NO ONE").ok();
+    assert!(r.about("q").int("last-delivery") >= 10, "it is known after the promotion too");
+}
