@@ -23,7 +23,14 @@ impl Model {
         self.now = now;
         for Happened { at, before, after } in self.happened.take().into_iter().flatten().rev() {
             let held = self.messages.iter_mut().find(|message| message.sequence == after.sequence);
-            let last_decided = |message: &Message| (message.state, message.receipt, message.due, message.expires);
+            // Whether a message is due follows from its due time.
+            if (before.state, after.state) == (State::Delayed, State::Ready) {
+                continue;
+            }
+            let last_decided = |message: &Message| {
+                let state = if message.state == State::Ready { State::Delayed } else { message.state };
+                (state, message.receipt, message.due, message.expires)
+            };
             // A later decision stands.
             let Some(held) = held.filter(|held| last_decided(held) == last_decided(&after) && at > now) else {
                 continue;
