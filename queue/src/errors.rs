@@ -20,6 +20,22 @@ const HEAD: usize = 4 + 6 + 2;
 const UNLISTED: u16 = 1 << 15;
 const _: () = assert!(ERROR_MAX < UNLISTED as usize);
 
+/// The part of a text that is stored: all of it, or its first [`ERROR_MAX`] bytes, without the character that these would
+/// cut.
+pub(super) fn stored_part(text: &[u8]) -> &[u8] {
+    let Some(start) = text.get(..ERROR_MAX) else { return text };
+    if start.len() == text.len() {
+        return text;
+    }
+    match start.utf8_chunks().last() {
+        // What is at the end begins a character that continues behind it, and is not just any other bytes.
+        Some(last) if std::str::from_utf8(last.invalid()).is_err_and(|error| error.error_len().is_none()) => {
+            start.get(..start.len() - last.invalid().len()).unwrap_or(start)
+        }
+        Some(_) | None => start,
+    }
+}
+
 /// The error of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PastError<'a> {
@@ -87,7 +103,7 @@ impl<'a> Errors<'a> {
         for _ in kept.saturating_sub(1)..count {
             first(&mut rest);
         }
-        let text = error.text.get(..ERROR_MAX).unwrap_or(error.text);
+        let text = stored_part(error.text);
         let mut block = Vec::with_capacity(rest.len() + HEAD + text.len());
         block.extend_from_slice(rest);
         block.extend_from_slice(&error.attempt.to_le_bytes());
@@ -122,6 +138,21 @@ mod tests {
 
     fn listed(block: &[u8]) -> Vec<u32> {
         Errors::parse(block).unwrap().listed().map(|error| error.attempt).collect()
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        for (character, kept) in [("a", 1_024), ("ä", 1_024), ("€", 1_023), ("😀", 1_024)] {
+            let text = character.repeat(2_000);
+            assert_eq!(stored_part(text.as_bytes()).len(), kept, "{character}");
+            let shifted = format!("a{text}");
+            let expected = 1 + 1_023 / character.len() * character.len();
+            assert_eq!(stored_part(shifted.as_bytes()).len(), expected, "{character}");
+        }
+        // Bytes that are no text are cut anywhere.
+        assert_eq!(stored_part(&[0x80; 2_000]).len(), ERROR_MAX);
+        assert_eq!(stored_part(&[0xff; 2_000]).len(), ERROR_MAX);
+        assert_eq!(stored_part("ä".repeat(512).as_bytes()).len(), ERROR_MAX);
     }
 
     #[test]

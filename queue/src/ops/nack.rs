@@ -3,7 +3,7 @@
 use super::{At, DurationMs, Ended, Phase, Queue, Reason, Record, Sequence, State, UnixMs};
 use crate::checkpoint;
 use crate::effect::Fate;
-use crate::errors::{PastError, ERROR_MAX};
+use crate::errors::{stored_part, PastError};
 use crate::id::Target;
 use crate::recurring::Failure;
 
@@ -12,7 +12,7 @@ use crate::recurring::Failure;
 pub struct Nack<'a> {
     /// The delay until the message is due again; overrides the one that follows from `verdict`.
     pub delay: Option<DurationMs>,
-    /// The error text; its first [`ERROR_MAX`] bytes are stored.
+    /// The error text; its first [`ERROR_MAX`](crate::errors::ERROR_MAX) bytes are stored.
     pub error: Option<&'a [u8]>,
     /// How the delivery counts.
     pub verdict: Verdict,
@@ -65,7 +65,7 @@ pub(crate) struct GivenBack<'a> {
 
 /// The part of an error that is stored.
 pub(super) fn stored(error: &[u8]) -> &[u8] {
-    error.get(..ERROR_MAX).unwrap_or(error)
+    stored_part(error)
 }
 
 impl Queue {

@@ -121,3 +121,21 @@ fn an_error_of_a_delivery_before_its_successor_goes_with_it() {
     assert_eq!(c.nack("q m ERROR two"), "ready");
     assert!(!c.get("q", "m").has("error"));
 }
+
+#[test]
+fn a_long_error_is_cut_between_characters() {
+    let server = Server::start();
+    let mut c = server.client();
+    for (id, character, kept) in [("a", "€", 1_023), ("b", "ä", 1_024)] {
+        let text = character.repeat(1_000);
+        c.push(format!("q x ID {id}"));
+        c.pop_one("q");
+        c.cmd(&[b"DQ.NACK", &b"q"[..], id.as_bytes(), b"DEAD", b"ERROR", text.as_bytes()]);
+        c.cmd(&[b"DQ.PUSH", &b"q"[..], b"x", b"ID", &[id, "2"].concat().into_bytes(), b"ERROR", text.as_bytes()]);
+        c.cmd(&[b"DQ.BURY", &b"q"[..], &[id, "2"].concat().into_bytes(), b"ERROR", text.as_bytes()]);
+        for id in [id.to_owned(), format!("{id}2")] {
+            assert_eq!(c.get("q", &id).text("error"), text[..kept], "{id}");
+            assert!(errors(&mut c, "q", &id).iter().all(|(_, listed)| *listed == text[..kept]), "{id}");
+        }
+    }
+}
