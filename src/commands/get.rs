@@ -63,13 +63,15 @@ fn reply_shown_with(ctx: Ctx, shown: &Shown<'_>, extra: Extra) {
         Shown::Held(_) | Shown::Done(_) => None,
     };
     let receipt = receipt.map(|receipt| buffer.receipt(id, receipt));
+    // As digits: programs that read numbers as floating point would give several messages of a millisecond the same one.
+    let digits = (extra == Extra::Sequence).then(|| sequence.0.to_string());
     let mut fields = vec![("id", text(buffer.text(id)))];
     match shown {
         Shown::Held(message) => add_message(&mut fields, message, receipt.map(|receipt| buffer.text(receipt))),
         Shown::Done(message) => add_done(&mut fields, message),
     }
-    if extra == Extra::Sequence {
-        fields.push(("sequence", number(sequence.0)));
+    if let Some(digits) = &digits {
+        fields.push(("sequence", text(digits.as_bytes())));
     }
     ctx.map(fields.len());
     for (field, value) in fields {

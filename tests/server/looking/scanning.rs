@@ -55,7 +55,7 @@ fn a_scan_is_in_push_order_whatever_the_states_and_names() {
         let done = c.ask("DQ.POP q").items()[0].items()[3].text();
         c.ask(format!("DQ.ACK q {done}"));
         let (_, messages) = c.scan("q 0 COUNT 100 SEQUENCE");
-        assert!(messages.is_sorted_by_key(|message| message.int("sequence")));
+        assert!(messages.is_sorted_by_key(|message| message.text("sequence").parse::<u64>().unwrap()));
         let ids: Vec<String> = messages.iter().map(|message| message.text("id")).collect();
         assert_eq!(ids[..6], ["f", "e", "d", "c", "b", "a"]);
         assert_eq!(ids.len(), 7, "{ids:?}");
