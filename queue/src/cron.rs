@@ -130,6 +130,7 @@ impl Cron {
         if text.len() > CRON_MAX {
             return Err(BadCron::TooLong);
         }
+        let text = text.trim_ascii();
         let words: [(&str, &[u8]); 5] = [
             ("@hourly", b"0 * * * *"),
             ("@daily", b"0 0 * * *"),
@@ -139,7 +140,7 @@ impl Cron {
         ];
         let word = words.iter().find(|(word, _)| word.as_bytes().eq_ignore_ascii_case(text));
         let text = word.map_or(text, |(_, fields)| fields);
-        let mut fields = text.split(|byte| matches!(byte, b' ' | b'\t')).filter(|field| !field.is_empty());
+        let mut fields = text.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
         let mut next = || fields.next().ok_or(BadCron::NotFive);
         let [minute, hour, day, month, weekday] = [next()?, next()?, next()?, next()?, next()?];
         if next().is_ok() {

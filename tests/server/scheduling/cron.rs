@@ -80,3 +80,12 @@ fn a_cron_schedule_is_the_same_after_a_reload_and_on_a_replica() {
     assert_eq!((c.digest("q"), c.get("q", "s")), (digest, shown));
     eventually("the replica is the same", || r.digest("q") == c.digest("q"));
 }
+
+#[test]
+fn blanks_around_an_expression_do_not_matter() {
+    let server = Server::start();
+    let mut c = server.client();
+    for (nth, expression) in ["0 9 * * *\n", "\t0 9 * * * ", "@daily\r\n", " @daily"].iter().enumerate() {
+        assert_eq!(declare(&mut c, &nth.to_string(), expression, "UTC"), Reply::bulk("created"), "{expression:?}");
+    }
+}
