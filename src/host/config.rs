@@ -75,13 +75,15 @@ pub fn register(ctx: Ctx) -> Result<(), String> {
         return Err("a dq.* setting is not valid, see above".to_owned());
     }
     if allow_effects() {
-        log(Level::Notice, DECIDES_NOTHING);
+        log(Level::Warning, DECIDES_NOTHING);
     }
     check(&defaults())
 }
 
 /// What the log says while clients may send effects.
-const DECIDES_NOTHING: &str = "dq.allow-effects is yes: this server decides nothing by time until it is no again";
+const DECIDES_NOTHING: &str = "dq.allow-effects is yes: until it is no again, this server decides nothing by time. It forwards \
+                               nothing, no schedule goes on, and no batch ends by a dead message. When the AOF has been \
+                               replayed, CONFIG SET dq.allow-effects no, then CONFIG REWRITE";
 
 /// Registers a number.
 fn number(
@@ -252,7 +254,7 @@ extern "C" fn apply_allow_effects(
 ) -> c_int {
     guard("CONFIG SET", (), || {
         if allow_effects() {
-            log(Level::Notice, DECIDES_NOTHING);
+            log(Level::Warning, DECIDES_NOTHING);
         } else {
             // SAFETY: the server passes a context that is valid during this call.
             walk::start(unsafe { Ctx::from_raw(ctx) });

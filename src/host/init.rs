@@ -6,11 +6,11 @@ use std::time::Duration;
 use redis_module::raw;
 
 use super::datatype::QUEUE_TYPE;
-use super::{advance, config, datatype, disposal, floor, gauges, info, punctuality, server_events};
+use super::{advance, config, datatype, disposal, floor, gauges, info, punctuality, server_events, warnings};
 use crate::module_api::api::missing_api;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::{guard, install_panic_hook};
-use crate::module_api::log::{self, Level};
+use crate::module_api::log;
 use crate::schedule::{self, wakeup};
 
 /// The module's options: it handles errors while it reads an RDB, signals modified keys itself, and allows replicas to
@@ -55,22 +55,9 @@ pub fn load(
             is_concerned: datatype::is_queue,
         });
         register_commands(ctx)?;
-        warn_of_eviction(ctx);
+        warnings::log_all(ctx);
         // The last step: it cannot be undone.
         wakeup::start();
         Ok(())
     })
-}
-
-/// Logs a warning if the server's eviction policy allows it to evict queues.
-fn warn_of_eviction(ctx: Ctx) {
-    let policy = ctx.server_info(c"memory", c"maxmemory_policy");
-    let taken = match policy.as_deref() {
-        None | Some("noeviction") => return,
-        Some(policy) if policy.starts_with("volatile-") => "a whole queue that has an EXPIRE",
-        Some(_) => "a whole queue",
-    };
-    let policy = policy.unwrap_or_default();
-    let text = format!("maxmemory-policy is {policy}: at maxmemory the server may evict {taken}; set it to noeviction");
-    log::log(Level::Warning, &text);
 }

@@ -26,4 +26,5 @@ pub mod session;
 pub mod slot;
 pub mod trim;
 pub mod waiting;
+pub mod warnings;
 pub mod write;

@@ -91,6 +91,7 @@ required! {
     RedisModule_GetServerVersion
     RedisModule_Call
     RedisModule_CallReplyType
+    RedisModule_CallReplyArrayElement
     RedisModule_CallReplyStringPtr
     RedisModule_FreeCallReply
     RedisModule_ReplyWithCallReply

@@ -69,6 +69,22 @@ impl CallReply {
         }
     }
 
+    /// Returns the text at this position if the reply is an array that has one there.
+    fn text_at(&self, position: usize) -> Option<String> {
+        // SAFETY: the reply is valid until it is dropped, and so are its elements, which belong to it; the server checks
+        // the type and the position, writes the length of the text, and keeps the text as long as the reply.
+        unsafe {
+            let element = api!(RedisModule_CallReplyArrayElement)(self.0, position);
+            if element.is_null() {
+                return None;
+            }
+            let mut len = 0;
+            let text = api!(RedisModule_CallReplyStringPtr)(element, &raw mut len);
+            let bytes: &[u8] = if text.is_null() { return None } else { std::slice::from_raw_parts(text.cast(), len) };
+            Some(String::from_utf8_lossy(bytes).into_owned())
+        }
+    }
+
     /// Sends the reply to the client of `ctx`.
     pub fn forward_to(&self, ctx: Ctx) {
         // SAFETY: the context is valid, and so is the reply until it is dropped.
@@ -106,15 +122,30 @@ impl Ctx<'_> {
         self.call(command, WRITE, words)
     }
 
-    fn call<'w>(&self, command: &CStr, format: &CStr, words: impl IntoIterator<Item = &'w Word>) -> Result<(), String> {
+    /// Returns the value of a parameter of the server; `None` if there is no such parameter.
+    pub fn parameter(&self, name: &str) -> Option<String> {
+        let words = [Word::new(b"GET"), Word::new(name.as_bytes())];
+        // The reply is the name and the value.
+        self.reply_to(c"CONFIG", READ, &words)?.text_at(1)
+    }
+
+    fn reply_to<'w>(
+        &self,
+        command: &CStr,
+        format: &CStr,
+        words: impl IntoIterator<Item = &'w Word>,
+    ) -> Option<CallReply> {
         let words: SmallVec<[*mut raw::RedisModuleString; 16]> = words.into_iter().map(|word| word.0).collect();
         // SAFETY: the context is valid; the format names an array of the server's strings with its length, which is
         // what follows. The server takes references of its own.
-        let reply = unsafe {
+        unsafe {
             let (ctx, command, format) = (self.as_ptr(), command.as_ptr(), format.as_ptr());
             CallReply::from_raw(api!(RedisModule_Call)(ctx, command, format, words.as_ptr(), words.len()))
-        };
-        let Some(reply) = reply else {
+        }
+    }
+
+    fn call<'w>(&self, command: &CStr, format: &CStr, words: impl IntoIterator<Item = &'w Word>) -> Result<(), String> {
+        let Some(reply) = self.reply_to(command, format, words) else {
             return Err(format!("ERR the server did not call {}", command.to_string_lossy()));
         };
         match reply.error() {

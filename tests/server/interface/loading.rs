@@ -54,3 +54,34 @@ fn a_bad_setting_is_refused_with_its_name() {
     let log = log_of_a_failed_start(&["--loadmodule", &path, "--dq.default-leas", "5"]);
     assert!(log.contains("Module Configuration detected without loadmodule directive"), "{log}");
 }
+
+#[test]
+fn a_dump_that_an_empty_aof_would_hide_is_named_in_the_log() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.push("q payload ID m");
+    c.ask("SAVE").ok();
+    let dir = server.dir().to_string_lossy().into_owned();
+    let beside = |args: &[&str]| Server::with(&[&["--dir", &dir], args].concat());
+    let warning = "the server does not load dump.rdb, and its next save overwrites it";
+    let loaded = beside(&["--appendonly", "no"]);
+    assert_eq!(loaded.client().len("q"), 1);
+    assert!(!loaded.log().contains(warning), "{}", loaded.log());
+    let empty = beside(&["--appendonly", "yes"]);
+    assert_eq!(empty.client().ask("DBSIZE").int(), 0);
+    assert!(empty.log().contains(warning), "{}", empty.log());
+    // Now there is an AOF, which is loaded.
+    let again = beside(&["--appendonly", "yes"]);
+    assert!(!again.log().contains(warning), "{}", again.log());
+}
+
+#[test]
+fn a_server_that_decides_nothing_by_time_warns_in_its_log() {
+    let warning = "# <dq> dq.allow-effects is yes: until it is no again, this server decides nothing by time";
+    let left_on = Server::with(&["--dq.allow-effects", "yes"]);
+    assert!(left_on.log().contains(warning), "{}", left_on.log());
+    let server = Server::start();
+    assert!(!server.log().contains(warning));
+    server.client().configure("dq.allow-effects", "yes");
+    assert!(server.log().contains(warning), "{}", server.log());
+}
