@@ -9,6 +9,7 @@ use super::{
 use crate::host::floor::floor;
 use crate::host::gauges;
 use crate::host::listeners;
+use crate::host::waiting::barren::Need;
 use crate::host::waiting::delivery;
 use dq_queue::id::IdBuffer;
 use dq_queue::time::{DurationMs, UnixMs};
@@ -91,6 +92,12 @@ impl delivery::Request for Request {
 
     fn gathers(&self) -> bool {
         self.gather.is_some()
+    }
+
+    fn need(&self) -> Need {
+        let (least, linger) =
+            self.gather.as_ref().map_or((1, DurationMs::ZERO), |gather| (gather.least, gather.linger));
+        Need { least, linger, is_leased: self.wanted.lease != Lease::NoAck }
     }
 
     fn deliver(&self, session: &Session<'_>, held: &mut Held) -> Option<Announcement> {

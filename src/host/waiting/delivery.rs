@@ -10,6 +10,7 @@
 //! messages is not served while there are too few; those behind it are, and the timer signals the key when the first
 //! message has waited for long enough. So nothing polls unless a client waits and there is a message for it.
 
+use super::barren::{self, Need};
 use super::client::{self, Waiter};
 use super::Names;
 use crate::host::admission::{self, Admission};
@@ -32,6 +33,9 @@ pub trait Request {
     /// Whether the client waits for several messages at once.
     fn gathers(&self) -> bool;
 
+    /// What the client needs to be served.
+    fn need(&self) -> Need;
+
     /// Delivers the messages and sends the reply. Returns `None`, and sends no reply, if there is no message.
     fn deliver(&self, session: &Session<'_>, held: &mut Held) -> Option<Announcement>;
 
@@ -42,6 +46,8 @@ pub trait Request {
 struct Consumer {
     request: Box<dyn Request>,
     keys: Names,
+    /// Its number among those that were blocked.
+    number: u64,
 }
 
 /// Blocks the client until one of `names` can serve `request`, for at most `timeout`; zero means for ever.
@@ -52,23 +58,28 @@ pub fn block(ctx: Ctx, names: &[Name<'_>], request: Box<dyn Request>, timeout: D
         // There may be messages, but not enough. Nothing else says when they have waited for long enough.
         for name in names {
             let session = Session::at(ctx, *name);
-            if finds(&session, &*request) {
+            if find(&session, &*request) == Found::Enough {
                 // That has just come.
                 super::linger(&session, session.now);
             }
         }
     }
-    client::block(ctx, names, Consumer { request, keys }, timeout);
+    client::block(ctx, names, Consumer { request, keys, number: barren::number() }, timeout);
 }
 
 impl Drop for Consumer {
     fn drop(&mut self) {
+        barren::forget();
         super::leave(&self.keys);
     }
 }
 
 impl Waiter for Consumer {
     fn serve(&self, ctx: Ctx, name: Name<'_>, words: &Args<'_>) -> bool {
+        let need = self.request.need();
+        if barren::holds_for(self.number, need, self.keys.db, name.bytes()) {
+            return false;
+        }
         let session = Session::at(ctx, name);
         let retry = || {
             super::retry(&session);
@@ -78,8 +89,16 @@ impl Waiter for Consumer {
             // A delivery must be replicated, and to replicate while writes are paused would abort the server.
             return retry();
         }
-        if !finds(&session, &*self.request) {
-            return false;
+        match find(&session, &*self.request) {
+            Found::Enough => {}
+            Found::TooFew => {
+                barren::note(self.number, Some(need), self.keys.db, name.bytes());
+                return false;
+            }
+            Found::NothingForAnybody => {
+                barren::note(self.number, None, self.keys.db, name.bytes());
+                return false;
+            }
         }
         plant("blocked client");
         match admission::ask(ctx, words, name) {
@@ -121,26 +140,37 @@ fn count_empty_pops(ctx: Ctx, keys: &Names) {
     }
 }
 
-/// Returns whether the queue has a message for the request. Re-arms the timer for this queue.
-fn finds(session: &Session<'_>, request: &dyn Request) -> bool {
+/// What a client finds at a key that was signalled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// As many messages as it asked for.
+    Enough,
+    /// Too few messages.
+    TooFew,
+    /// No message that the queue could deliver to anybody.
+    NothingForAnybody,
+}
+
+/// Looks for messages for the request. Re-arms the timer for this queue.
+fn find(session: &Session<'_>, request: &dyn Request) -> Found {
     let mut key = session.open_write();
     // The key is missing or holds another type. A queue may still be created there.
-    let Content::Holds(held) = key.content() else { return false };
+    let Content::Holds(held) = key.content() else { return Found::NothingForAnybody };
     // Usually the clients before this one have taken all messages that a pop could deliver, and the timer will signal
-    // the key when more become ready. With a thousand blocked clients, all but one end here.
+    // the key when more become ready.
     if held.queue.has_nothing_open() {
         session.arm(held);
-        return false;
+        return Found::NothingForAnybody;
     }
     let found = request.finds(held, session.now);
     // Nobody is woken, because this call already serves a blocked client.
     session.rearm(held);
     match found {
-        Gathered::Enough => true,
-        Gathered::Nothing => false,
+        Gathered::Enough => Found::Enough,
+        Gathered::Nothing => Found::TooFew,
         Gathered::Until(end) => {
             super::linger(session, end);
-            false
+            Found::TooFew
         }
     }
 }

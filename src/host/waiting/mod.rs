@@ -15,6 +15,7 @@
 
 mod answered;
 pub mod awaited;
+pub mod barren;
 mod client;
 pub mod delivery;
 pub mod message;

@@ -181,3 +181,34 @@ fn gathering_needs_both_words_in_their_ranges() {
         assert_eq!(refused("COUNT 5 MIN 2 MIN 2 LINGER 5"), "ERR syntax error, MIN is given twice");
     });
 }
+
+#[test]
+fn who_gathers_more_does_not_hide_messages_from_those_behind() {
+    let server = Server::start();
+    let mut c = server.client();
+    let mut waiting: Vec<Client> = (0..5).map(|_| server.client()).collect();
+    let wanted = ["MIN 9", "MIN 5", "MIN 6", "MIN 3", "MIN 4"].map(|least| format!("COUNT 10 {least} {LONG}"));
+    for (nth, words) in wanted.iter().enumerate() {
+        wait_for(&mut waiting[nth], words);
+        c.until_blocked(nth + 1);
+    }
+    c.push_many("q 2 x y IDS a b");
+    c.push("q x ID c");
+    assert_eq!(served(&mut waiting[3]), ["a", "b", "c"]);
+    c.push_many("q 4 x x x x IDS d e f g");
+    assert_eq!(served(&mut waiting[4]), ["d", "e", "f", "g"]);
+    c.push_many("q 6 x x x x x x IDS h i j k l m");
+    assert_eq!(served(&mut waiting[1]).len(), 6, "the first that has enough");
+}
+
+#[test]
+fn who_lingers_longer_does_not_delay_those_behind() {
+    let server = Server::start();
+    let (mut c, mut patient, mut hasty) = (server.client(), server.client(), server.client());
+    wait_for(&mut patient, &format!("COUNT 10 MIN 5 {LONG}"));
+    c.until_blocked(1);
+    wait_for(&mut hasty, "COUNT 10 MIN 5 LINGER 100");
+    c.until_blocked(2);
+    c.push("q x ID a");
+    assert_eq!(served(&mut hasty), ["a"]);
+}
