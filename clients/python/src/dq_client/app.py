@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, NamedTuple, Optional, Tuple, TypeVar
 
 from . import wire
+from .callables import is_coroutine_function, module_of, signature
 from .context import RESULT_HEADER, Context
 from .errors import NotKept, UnknownTask
 from .middleware import Middleware, installed
@@ -44,9 +45,9 @@ class Consumer:
 
     def __init__(self, handler: Handler, time_limit: Optional[float]) -> None:
         self._handler, self._time_limit = handler, _checked_limit(time_limit)
-        self._is_async = inspect.iscoroutinefunction(handler)
+        self._is_async = is_coroutine_function(handler)
         # The payload takes the first parameter, and the second one, if any, is the context.
-        self._wants_context = len(inspect.signature(handler).parameters) > 1
+        self._wants_context = len(signature(handler).parameters) > 1
 
     def job(self, ctx: Context) -> Job:
         """Returns what is to be called for a message."""
@@ -68,7 +69,7 @@ class Task(Generic[P, R]):
         self._time_limit, self._defaults = _checked_limit(time_limit), options
         self._options: Dict[str, Any] = {}
         self._context, self._signature = _signature(handler)
-        self._is_async = inspect.iscoroutinefunction(handler)
+        self._is_async = is_coroutine_function(handler)
         self.__doc__ = handler.__doc__
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -92,7 +93,11 @@ class Task(Generic[P, R]):
             takes = f"{self.name} takes {self._signature}, and its options(…) take delay, id and so on"
             raise TypeError(f"{error}: {takes}") from None
         call = {"task": self.name, "args": args, "kwargs": kwargs}
-        return json.dumps(call, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogateescape")
+        try:
+            text = json.dumps(call, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        except ValueError as error:  # Other languages cannot read NaN and Infinity.
+            raise ValueError(f"the arguments of {self.name} are no JSON: {error}") from None
+        return text.encode("utf-8", "surrogateescape")
 
     async def push(self, /, *args: P.args, **kwargs: P.kwargs) -> Optional[str]:
         """Pushes a call. Returns the id of its message, or ``None`` for a duplicate."""
@@ -188,11 +193,12 @@ class App:
         """Makes a task of a function, ``async def`` or ``def``, which then runs in a thread.
 
         ``time_limit`` is in seconds: a call that takes longer fails. The options are the defaults of each push, such as
-        ``retries=5`` or ``lease=30``. The name is the one of the function, with its module.
+        ``retries=5`` or ``lease=30``. The name is the one of the function, with its module; that of a program that is run as
+        ``python shop.py`` is ``shop``, under which other programs import it.
         """
 
         def decorate(handler: Handler) -> Any:
-            called = name or f"{handler.__module__}.{handler.__qualname__}"
+            called = name or f"{module_of(handler)}.{handler.__qualname__}"
             task: Task[Any, Any] = Task(self, handler, called, queue, time_limit, dict(options))
             if self.tasks.setdefault(task.name, task) is not task:
                 raise ValueError(f"there are two tasks of the name {task.name!r}")
@@ -218,11 +224,6 @@ class App:
         names = [task.queue.name for task in self.tasks.values()] + list(self.consumers)
         return list(dict.fromkeys(names))
 
-    def lease(self, queue: str) -> Optional[Duration]:
-        """Returns the longest lease that a task of a queue asks for."""
-        leases = [task.lease for task in self.tasks.values() if task.queue.name == queue]
-        return max((lease for lease in leases if lease is not None), key=wire.milliseconds, default=None)
-
     def job(self, ctx: Context) -> Job:
         """Returns what is to be called for a message. Raises if nothing can be."""
         consumer = self.consumers.get(ctx.queue)
@@ -237,12 +238,12 @@ class App:
 
     def around(self, ctx: Context) -> ExitStack:
         """Returns the context in which a handler runs: that of all middleware."""
-        stack = ExitStack()
-        for middleware in self.middleware:
-            context = middleware.handle(ctx)
-            if context is not None:
-                stack.enter_context(context)
-        return stack
+        with ExitStack() as stack:  # If one cannot be entered, those before it are left.
+            for middleware in self.middleware:
+                context = middleware.handle(ctx)
+                if context is not None:
+                    stack.enter_context(context)
+            return stack.pop_all()
 
     async def __aenter__(self) -> App:
         return self
@@ -265,16 +266,16 @@ def _checked_limit(seconds: Optional[float]) -> Optional[float]:
 
 def _signature(handler: Handler) -> Tuple[Optional[Tuple[inspect.Parameter, int]], inspect.Signature]:
     """Returns the parameter that is the context, with its place, and the signature without it."""
-    signature = inspect.signature(handler)
-    others = list(signature.parameters.values())
+    found = signature(handler)
+    others = list(found.parameters.values())
     context = next(((it, place) for place, it in enumerate(others) if _is_context(it)), None)
     if context is not None:
         others.remove(context[0])
-    return context, signature.replace(parameters=others)
+    return context, found.replace(parameters=others)
 
 
 def _is_context(parameter: inspect.Parameter) -> bool:
-    kind = parameter.annotation
+    kind = getattr(parameter.annotation, "__forward_arg__", parameter.annotation)
     if isinstance(kind, str):
         return kind.split(".")[-1] == "Context"
     return kind is Context or (kind is parameter.empty and parameter.name == "ctx")

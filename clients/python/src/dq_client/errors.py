@@ -17,9 +17,15 @@ class DqError(Exception):
 class ConnectionLost(DqError):
     """The server could not be reached. A command that was sent may have been carried out."""
 
+    may_have_run = True
+    """Whether the command may have been carried out. False if no connection could be opened."""
+
 
 class Refused(DqError):
     """The server answered with an error."""
+
+    later = False
+    """Whether the same command may succeed later: the server is loading, or is a replica, for example."""
 
 
 class QueueFull(Refused):
@@ -77,30 +83,43 @@ _CODES = {
     "OOM": OutOfMemory,
 }
 
-# The server cannot carry out the command now. redis-py has classes for codes, older versions for fewer, and removes the codes.
-_TRANSIENT_CODES = tuple("MISCONF NOREPLICAS MASTERDOWN CLUSTERDOWN TRYAGAIN UNBLOCKED MOVED ASK".split())
-_TRANSIENT_CLASSES = (
+# The server has not carried out the command, but may do so later. redis-py has classes for some codes, older versions for
+# fewer, and removes the codes.
+_NOT_NOW_CODES = re.compile(
+    "(BUSY|LOADING|MISCONF|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|UNBLOCKED|MOVED|ASK|NOAUTH|WRONGPASS)\\b"
+)
+_NOT_NOW_CLASSES = (
+    redis.exceptions.BusyLoadingError,
     redis.exceptions.ReadOnlyError,
     redis.exceptions.ClusterError,
     redis.exceptions.TryAgainError,
     redis.exceptions.AskError,
 )
+_CREDENTIALS = (redis.exceptions.AuthenticationError, redis.exceptions.AuthorizationError)
+
+
+class Unsent(Exception):
+    """No connection could be opened, so the command was not sent. The cause is the error of redis-py."""
 
 
 def is_transient(error: BaseException) -> bool:
     """Returns whether the same command may succeed later, on this server or on the one that takes over."""
-    if isinstance(error, _TRANSIENT_CLASSES) or is_disconnect(error):
+    return is_not_now(error) or is_disconnect(error)
+
+
+def is_not_now(error: BaseException) -> bool:
+    """Returns whether the server has not carried out the command, and may do so later."""
+    if isinstance(error, _NOT_NOW_CLASSES):
         return True
-    return isinstance(error, redis.ResponseError) and str(error).startswith(_TRANSIENT_CODES)
+    return isinstance(error, redis.ResponseError) and _NOT_NOW_CODES.match(str(error)) is not None
 
 
 def is_disconnect(error: BaseException) -> bool:
     """Returns whether the connection broke, so that nobody knows whether the command was carried out."""
-    authentication = (redis.exceptions.AuthenticationError, redis.exceptions.AuthorizationError)
     # The one of asyncio is a class of its own before Python 3.11.
     timeouts = (redis.TimeoutError, asyncio.TimeoutError)
     kinds = (redis.ConnectionError, *timeouts, redis.exceptions.RedisClusterException, OSError)
-    return isinstance(error, kinds) and not isinstance(error, authentication)
+    return isinstance(error, kinds) and not isinstance(error, (*_CREDENTIALS, *_NOT_NOW_CLASSES))
 
 
 def explained(error: BaseException) -> str:
@@ -112,12 +131,21 @@ def explained(error: BaseException) -> str:
 
 def translated(error: BaseException, address: str) -> Optional[DqError]:
     """Returns the error of this package for an exception of redis-py, if it is one."""
+    if isinstance(error, Unsent):
+        found = translated(error.__cause__ or error, address)
+        if isinstance(found, ConnectionLost):
+            found.may_have_run = False
+        return found
     if is_disconnect(error):
         late = isinstance(error, asyncio.TimeoutError) and not str(error)
-        return ConnectionLost(f"{address}: {'no answer in time' if late else str(error) or type(error).__name__}")
+        lost = ConnectionLost(f"{address}: {'no answer in time' if late else str(error) or type(error).__name__}")
+        lost.may_have_run = "max number of clients reached" not in str(error)
+        return lost
     if isinstance(error, redis.exceptions.OutOfMemoryError):
         return OutOfMemory(str(error))
     if isinstance(error, redis.RedisError):
         text = explained(error)
-        return _CODES.get(text.partition(" ")[0], Refused)(text)
+        refused = _CODES.get(text.partition(" ")[0], Refused)(text)
+        refused.later = is_not_now(error)
+        return refused
     return None

@@ -12,10 +12,8 @@ import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar, Union
 
-from redis.client import NEVER_DECODE
-
 from . import wire
-from .errors import ConnectionLost, DeadId, DqError, Failed, NotKept, is_transient, translated
+from .errors import ConnectionLost, DeadId, DqError, Failed, NotKept, OutOfMemory, Refused, Unsent, translated
 from .fields import BatchInfo, Message, QueueInfo
 from .source import Backoff, Source
 from .wire import Duration, FollowOptions, PushOptions, ScheduleOptions, Settings, Text, Word
@@ -97,6 +95,7 @@ class Queue:
         """Adds messages in one step. Returns their ids, as :meth:`push` does."""
         if not payloads:
             return []
+        made = ids is None
         if ids is None:
             ids = [uuid.uuid4().hex for _ in payloads] if self._push_timeout else []
         elif len(ids) != len(payloads):
@@ -104,8 +103,8 @@ class Queue:
         named = ["IDS", *ids] if ids else []
         words = wire.words(self._decorated(options), _PUSH - {"id"})
         sent = (len(payloads), *map(wire.raw, payloads), *named, *words)
-        answers, repeated = await self._repeated(self._push_timeout, "DQ.MPUSH", *sent)
-        if repeated:  # A null then means that the message is there.
+        answers, may_be_there = await self._repeated(self._push_timeout, "DQ.MPUSH", *sent)
+        if ids and (may_be_there or made):  # A null then means that the message is there.
             answers = [id if answer is None else answer for id, answer in zip(ids, answers)]
         return [DeadId(str(id)) if isinstance(id, Exception) else wire.text_or_none(id) for id in answers]
 
@@ -310,10 +309,13 @@ class Queue:
 
     async def _push(self, payload: Text, options: Mapping[str, Any], seconds: float) -> Optional[str]:
         given = self._decorated(options)
-        if self._push_timeout and given.get("id") is None:
+        made = bool(self._push_timeout) and given.get("id") is None
+        if made:
             given["id"] = uuid.uuid4().hex
-        answer, repeated = await self._repeated(seconds, "DQ.PUSH", wire.raw(payload), *wire.words(given, _PUSH))
-        return wire.text_or_none(given["id"] if answer is None and repeated else answer)
+        words = wire.words(given, _PUSH)
+        answer, may_be_there = await self._repeated(seconds, "DQ.PUSH", wire.raw(payload), *words)
+        # A null that answers a repeated push, or an id that nobody else has, means that the message is there.
+        return wire.text_or_none(given["id"] if answer is None and (may_be_there or made) else answer)
 
     async def _ask(self, name: str, *words: Word, seconds: Optional[float] = None) -> Any:
         """Sends a command and returns its reply, whose texts are bytes."""
@@ -321,29 +323,35 @@ class Queue:
             encoded = (wire.raw(w) if isinstance(w, str) else w for w in (self.name, *words))
             return await self._send(seconds, name, *encoded)
         except Exception as error:
-            raise translated(error, self._source.address) or error from error
+            cause = error.__cause__ if isinstance(error, Unsent) else error
+            raise translated(error, self._source.address) or error from cause
 
     async def _repeated(self, seconds: float, name: str, *words: Word) -> Tuple[Any, bool]:
-        """Sends a command until it is answered, so long; 0: once. Returns the reply, and whether it was sent more often."""
+        """Sends a command until it is answered, so long; 0: once.
+
+        Returns the reply, and whether an earlier attempt may have been carried out.
+        """
         end, backoff = time.monotonic() + seconds, Backoff()
         first: Optional[DqError] = None
+        may_have_run = False
         while True:
             try:
                 left = max(end - time.monotonic(), 0.001) if seconds > 0 else None
-                return await self._ask(name, *words, seconds=left), first is not None
+                return await self._ask(name, *words, seconds=left), may_have_run
             except DqError as error:
-                # After a broken connection the server may be loading, or be a replica, for a while.
-                cause = error.__cause__
-                if not (isinstance(error, ConnectionLost) or (first and cause and is_transient(cause))):
+                if not _may_succeed_later(error):
                     raise
-                first = first or error  # A later attempt may have been cut off before it knew why it fails.
+                # A later attempt may have been cut off before it knew why it fails.
+                if first is None or (_may_have_run(error) and not may_have_run):
+                    first = error
+                may_have_run = may_have_run or _may_have_run(error)
                 pause = backoff.next()
                 if time.monotonic() + pause >= end:
                     raise first from first.__cause__
                 await self._sleep(pause)
 
     async def _send(self, seconds: Optional[float], *words: Word) -> Any:
-        return await asyncio.wait_for(self._source.ask(*words), seconds)
+        return await self._source.ask(words, seconds)
 
     async def _sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -359,10 +367,19 @@ class _Waiting(Queue):
         self.__dict__ = queue.__dict__
 
     async def _send(self, seconds: Optional[float], *words: Word) -> Any:
-        return self._source.client().execute_command(*words, **{NEVER_DECODE: True})
+        return self._source.ask_waiting(*words)
 
     async def _sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+
+def _may_succeed_later(error: DqError) -> bool:
+    """Returns whether a push is sent again after this error: a server may come back, finish to load or get memory."""
+    return isinstance(error, (ConnectionLost, OutOfMemory)) or (isinstance(error, Refused) and error.later)
+
+
+def _may_have_run(error: DqError) -> bool:
+    return isinstance(error, ConnectionLost) and error.may_have_run
 
 
 def _result(fields: Message) -> Optional[bytes]:

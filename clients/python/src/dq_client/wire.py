@@ -148,7 +148,7 @@ def raw(value: Text) -> bytes:
         return value.encode("utf-8", "surrogateescape")
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
-    raise TypeError(f"it is a str or bytes, not {value!r}")
+    raise TypeError(f"it is a str or bytes, not {type(value).__name__}")
 
 
 def text(value: Text) -> str:

@@ -8,6 +8,7 @@ no handler can stall what keeps its lease.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import math
 import os
@@ -15,11 +16,13 @@ import signal
 import socket
 import threading
 import time
+import traceback
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Set
 
 from ..app import App
 from ..wire import Duration, checked_seconds, milliseconds
+from .announcer import Announcer
 from .clock import Clock
 from .fetcher import BLOCK_MS, MARGIN_SECONDS, Fetcher
 from .handlers import Handlers
@@ -58,9 +61,9 @@ class Worker:
 
     ``queues`` are names, or a mapping of names to concurrencies; by default all that have a handler. ``concurrency`` is how
     many messages of each queue are worked on at a time. ``lease`` is how long a message stays with a worker that is gone;
-    by default that of its tasks or of the queue. ``grace`` is how many seconds handlers get to end when the worker stops.
-    ``name`` is the end of the name under which ``DQ.CONSUMERS`` lists it. ``hook`` is called with each :class:`Event`, from
-    several threads.
+    by default the lease that it was pushed with, as those of a task are, or that of the queue. ``grace`` is how many seconds handlers get to end when the worker stops.
+    ``name`` is the end of the name under which ``DQ.CONSUMERS`` lists it. ``hook`` is called with each :class:`Event`, from a
+    thread of its own.
     """
 
     def __init__(
@@ -94,7 +97,8 @@ class Worker:
         self.patience = math.inf
         """Until when outcomes are sent again."""
         self.clock = Clock(self)
-        self.lanes = [Lane(self, queue, size, self._lease(queue, lease)) for queue, size in sizes.items()]
+        asked = None if lease is None else milliseconds(lease)
+        self.lanes = [Lane(self, queue, size, asked) for queue, size in sizes.items()]
         self._hook = hook
         self._unkept: Set[str] = set()
         self._listener = Listener(self)
@@ -102,6 +106,8 @@ class Worker:
         self._threads: Dict[Any, threading.Thread] = {}
         self._handlers: Optional[Handlers] = None
         self._wake = threading.Condition()
+        self._announcer = Announcer()
+        self._given_back = 0
 
     # --- running ---
 
@@ -113,13 +119,18 @@ class Worker:
         loop = asyncio.new_event_loop()
         threading.Thread(target=_run_loop, args=(loop,), name="dq-loop", daemon=True).start()
         received: List[int] = []
+        process = os.getpid()
 
         def on_signal(number: int, _: Any) -> None:
+            if os.getpid() != process:  # A handler has forked: this process is not the worker.
+                signal.signal(number, previous[number])
+                os.kill(os.getpid(), number)
+                return
             if received:
                 os._exit(128 + number)
             received.append(number)
 
-        previous = {number: signal.signal(number, on_signal) for number in _SIGNALS}
+        previous: Dict[int, Any] = {number: signal.signal(number, on_signal) for number in _SIGNALS}
         try:
             self.start(loop)
             while not received and not self.stopping:
@@ -144,8 +155,9 @@ class Worker:
     def start(self, loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
         """Starts the threads and returns. Coroutines run in this loop."""
         self._handlers = Handlers(self, loop)
+        self._announcer.start()
         sizes = ", ".join(f"{lane.name} ({lane.concurrency} at a time)" for lane in self.lanes)
-        log.info("%s works on %s", self.consumer.decode(errors="replace"), sizes)
+        self._log(logging.INFO, "%s works on %s", self.consumer.decode(errors="replace"), sizes)
         for fetcher, lane in zip(self._fetchers, self.lanes):
             self._spawn(fetcher, fetcher.run, f"dq-fetch-{lane.name}")
             self._spawn(lane, Reporter(self, lane).run, f"dq-report-{lane.name}")
@@ -176,12 +188,19 @@ class Worker:
         end = self.patience + MARGIN_SECONDS  # A server that is slow still gets what is on its way.
         for lane in self.lanes:
             self._threads[lane].join(max(0.0, end - time.monotonic()))
+        name = self.consumer.decode(errors="replace")
+        self._log(logging.INFO, "%s has stopped; %d messages went back", name, self._given_back)
+        self._announcer.close(_LAST_SECONDS)
 
     def is_healthy(self) -> bool:
-        """Returns whether each queue got an answer of the server within its last lease, or within the time of a pop."""
-        now = time.monotonic()
-        pop = BLOCK_MS / 1000 + MARGIN_SECONDS
-        return not self.closed and all(now - lane.last_answer <= max(lane.lease, pop) for lane in self.lanes)
+        """Returns whether each queue got an answer of the server within its last lease, or within the time of a pop, and
+        its pops were not refused for so long."""
+        return not self.closed and all(self._is_healthy(lane, time.monotonic()) for lane in self.lanes)
+
+    def _is_healthy(self, lane: Lane, now: float) -> bool:
+        patience = max(lane.lease, BLOCK_MS / 1000 + MARGIN_SECONDS)
+        refused = lane.refused_since
+        return now - lane.last_answer <= patience and (refused is None or now - refused <= patience)
 
     # --- what the threads use ---
 
@@ -201,10 +220,12 @@ class Worker:
         ctx = delivery.ctx
         if kind == "lost":
             self.log(kind, delivery, text)
+        elif kind == "returned":
+            self._given_back += 1
         source = ctx.task or ctx.queue
         if kind == "done" and text and source not in self._unkept:  # Once is enough.
             self._unkept.add(source)
-            log.warning("%s: %s is done, but %s", source, ctx.id, text)
+            self._log(logging.WARNING, "%s: %s is done, but %s", source, ctx.id, text)
         if self._hook is not None:
             seconds = time.monotonic() - delivery.begun
             self._call_hook(Event(kind, ctx.queue, ctx.id, ctx.attempt, seconds, text))
@@ -214,11 +235,12 @@ class Worker:
         ctx = delivery.ctx
         work = f"{ctx.queue}: {ctx.task} {ctx.id}" if ctx.task else f"{ctx.queue}: {ctx.id}"
         end = "; now dead" if dead else ""
-        log.warning("%s %s at attempt %d%s%s", work, kind, ctx.attempt, text and f": {text}", end)
+        self._log(logging.WARNING, "%s %s at attempt %d%s%s", work, kind, ctx.attempt, text and f": {text}", end)
 
     def emit_of_queue(self, kind: str, queue: str, text: str = "") -> None:
         """Logs an event of a queue, and reports it to the hook."""
-        log.log(logging.INFO if kind == "resumed" else logging.ERROR, "%s: %s%s", queue, kind, text and f": {text}")
+        level = logging.INFO if kind == "resumed" else logging.ERROR
+        self._log(level, "%s: %s%s", queue, kind, text and f": {text}")
         self._call_hook(Event(kind, queue, text=text))
 
     def consuming(self) -> None:
@@ -231,14 +253,10 @@ class Worker:
 
     def _call_hook(self, event: Event) -> None:
         if self._hook is not None:
-            try:
-                self._hook(event)
-            except Exception:
-                log.exception("the hook failed")
+            self._announcer.announce(functools.partial(self._hook, event))
 
-    def _lease(self, queue: str, given: Optional[Duration]) -> Optional[int]:
-        lease = given if given is not None else self.app.lease(queue)
-        return None if lease is None else milliseconds(lease)
+    def _log(self, level: int, text: str, *words: object) -> None:
+        self._announcer.announce(functools.partial(log.log, level, text, *words))
 
     def _spawn(self, key: Any, run: Callable[[], None], name: str) -> None:
         def keep_running() -> None:
@@ -247,7 +265,8 @@ class Worker:
                 try:
                     return run()
                 except Exception:
-                    log.exception("%s: begins again after an unexpected error", name)
+                    text = traceback.format_exc()
+                    self._log(logging.ERROR, "%s: begins again after an unexpected error: %s", name, text)
                     time.sleep(1)
 
         self._threads[key] = thread = threading.Thread(target=keep_running, name=name, daemon=True)

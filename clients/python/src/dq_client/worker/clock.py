@@ -44,6 +44,13 @@ class Clock:
             for lane in self._worker.lanes:
                 for delivery in lane.running():
                     self._look_at(lane, delivery, now)
+                for delivery in lane.reported():
+                    if delivery.late:
+                        continue
+                    if delivery.end <= now:
+                        lane.is_late(delivery)
+                    else:
+                        self.note(delivery.end)
 
     def wake(self) -> None:
         """Has the thread see that the worker is closed."""

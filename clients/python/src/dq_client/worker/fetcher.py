@@ -5,6 +5,7 @@ While it waits in a pop that blocks, acks go through the reporter. Otherwise the
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import TYPE_CHECKING, Any, List, Optional
@@ -24,6 +25,11 @@ BLOCK_MS = 5000
 MARGIN_SECONDS = 5.0
 # How often the settings of a queue are read again.
 _LEARN_SECONDS = 5.0
+# How long the server may take to end a wait, and the reply of that to arrive.
+_END_SECONDS = 0.5
+# After a pop whose reply was lost, how long it takes until twice as many messages are asked for again. The reply may have been
+# larger than the server, or what is between, lets pass, and what is lost with it waits for the end of its lease.
+_CAREFUL_SECONDS = 60.0
 
 
 class Fetcher:
@@ -38,6 +44,11 @@ class Fetcher:
         self.consuming = False
         """Whether it has popped."""
         self._connection_id: Optional[int] = None
+        self._most = lane.concurrency
+        """How many messages a pop asks for at most."""
+        self._asked = 0
+        """How many the pop asks for whose reply has not come."""
+        self._careful_until = 0.0
 
     def run(self) -> None:
         """Pops until the worker stops."""
@@ -49,6 +60,10 @@ class Fetcher:
             except Exception as error:
                 self._disconnect()
                 self._lane.flush_acks()
+                if self._asked and is_disconnect(error):
+                    self._most = max(1, self._asked // 2)
+                    self._careful_until = time.monotonic() + _CAREFUL_SECONDS
+                self._asked = 0
                 if not self._worker.stopping:
                     self._pause(error)
         self._lane.flush_acks()
@@ -61,12 +76,16 @@ class Fetcher:
         delivered again when its lease is over. A pop that still waited later would be delivered what is given back.
         """
         answers, end = True, time.monotonic() + MARGIN_SECONDS
+        asked = math.inf
         while True:
             thread.join(0.02)
             if not thread.is_alive() or time.monotonic() > end:
                 return
             link = self._link
+            asked = min(asked, time.monotonic())
             answers = answers and self._worker.app.source.unblock(self._lane.key, self._connection_id)
+            # A connection on which nothing arrives may be dead, although another one is served.
+            answers = answers and time.monotonic() - asked < _END_SECONDS
             if not answers and link is not None:
                 link.close()
 
@@ -104,7 +123,7 @@ class Fetcher:
             if not self.consuming:
                 self.consuming = True
                 self._worker.consuming()
-            reply = link.ask("DQ.POP", lane.key, *self._options(room), "BLOCK", BLOCK_MS)
+            reply = self._popped(link, "DQ.POP", [], room, "BLOCK", BLOCK_MS)
             self._received(reply, time.monotonic())
 
     def _ack_and_pop(self, link: Link, acks: List[Delivery], room: int) -> None:
@@ -112,7 +131,7 @@ class Fetcher:
         lane, sent = self._lane, time.monotonic()
         receipts = [delivery.ctx.receipt for delivery in acks]
         try:
-            _, messages = link.ask("DQ.ACKPOP", lane.key, len(receipts), *receipts, *self._options(room))
+            _, messages = self._popped(link, "DQ.ACKPOP", [len(receipts), *receipts], room)
         except BaseException:
             with lane.lock:
                 lane.acks = acks + lane.acks
@@ -121,14 +140,24 @@ class Fetcher:
             lane.answered(delivery)
         self._received(messages, sent)
 
-    def _options(self, room: int) -> List[Word]:
-        return ["COUNT", room, "LEASE", self._lane.lease_ms, "META", "AS", self._worker.consumer]
+    def _popped(self, link: Link, command: str, acked: List[Word], room: int, *more: Word) -> Any:
+        """Sends a pop and returns its reply."""
+        lane = self._lane
+        if self._most < lane.concurrency and time.monotonic() > self._careful_until:
+            self._most = min(self._most * 2, lane.concurrency)
+            self._careful_until = time.monotonic() + _CAREFUL_SECONDS
+        self._asked = min(room, self._most)
+        options: List[Word] = ["COUNT", self._asked, *lane.lease_words, "META", "AS", self._worker.consumer]
+        reply = link.ask(command, lane.key, *acked, *options, *more)
+        self._asked = 0
+        return reply
 
     def _received(self, messages: Any, begun: float) -> None:
         if messages:
             self._worker.start_handlers(self._lane, self._lane.received(messages, begun))
 
     def _learn(self, link: Link) -> None:
+        self._lane.server_time.read(link)
         try:
             self._lane.learn(link.ask("DQ.INFO", self._lane.key))
         except redis.ResponseError as error:
@@ -138,12 +167,14 @@ class Fetcher:
 
     def _sound(self) -> None:
         self._backoff.reset()
-        self._lane.last_answer = time.monotonic()
+        self._lane.last_answer, self._lane.refused_since = time.monotonic(), None
         if self._interrupted:
             self._interrupted = False
             self._worker.emit_of_queue("resumed", self._lane.name)
 
     def _pause(self, error: BaseException) -> None:
+        if self._lane.refused_since is None:
+            self._lane.refused_since = time.monotonic()
         if not self._interrupted:
             self._interrupted = True
             known = translated(error, self._worker.app.source.address) or error

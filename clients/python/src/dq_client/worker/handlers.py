@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import contextvars
 import functools
+import inspect
 import queue
 import threading
-from typing import TYPE_CHECKING, Callable, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, Tuple
 
 from ..app import Job
+from ..callables import checked_result
 from ..context import RESULT_HEADER
 from .lane import Delivery, Lane
 from .outcome import GIVEN_BACK, Outcome, of_error, of_result
@@ -45,6 +49,7 @@ class Handlers:
         self._worker, self._loop = worker, loop
         self._threads = Threads()
         self._tasks: "set[asyncio.Task[None]]" = set()
+        self._context = contextvars.copy_context()
 
     def start(self, lane: Lane, deliveries: List[Delivery]) -> None:
         """Calls the handlers of deliveries, or gives them back if the worker stops."""
@@ -64,8 +69,9 @@ class Handlers:
                 self._worker.clock.note(delivery.limit)
             if job.is_async:
                 in_loop.append((delivery, job))
-            else:
-                self._threads.submit(functools.partial(self._in_thread, lane, delivery, job))
+            else:  # What one handler sets in its context is not seen by the next one in the same thread.
+                call = functools.partial(self._in_thread, lane, delivery, job)
+                self._threads.submit(functools.partial(self._context.copy().run, call))
         if in_loop:
             self._in_loop(lane, in_loop)
 
@@ -79,7 +85,7 @@ class Handlers:
 
     def _begin(self, lane: Lane, begun: List[Begun]) -> None:
         for delivery, job in begun:
-            task = asyncio.ensure_future(self._call(lane, delivery, job))
+            task = asyncio.ensure_future(self._call_async(lane, delivery, job))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             delivery.interrupt = functools.partial(self._cancel, task)
@@ -92,26 +98,47 @@ class Handlers:
             pass  # The loop is closed.
 
     def _in_thread(self, lane: Lane, delivery: Delivery, job: Job) -> None:
+        """Calls a handler that is no coroutine function. What it returns may be awaitable nevertheless."""
+        if not self._may_begin(lane, delivery):
+            return
+        result = None
         try:
-            self._call(lane, delivery, job).send(None)
-        except StopIteration:
-            pass  # A coroutine that awaits nothing has ended after its first step.
-
-    async def _call(self, lane: Lane, delivery: Delivery, job: Job) -> None:
-        """Calls a handler, and awaits it if it is a coroutine."""
-        outcome = None
-        try:
-            if self._may_begin(lane, delivery):
-                with self._worker.app.around(delivery.ctx):
-                    result = job.call(*job.args, **job.kwargs)
-                    result = await result if job.is_async else result
-                    outcome = of_result(result, delivery.ctx.headers.get(RESULT_HEADER) == "json")
-        except asyncio.CancelledError as error:  # By the worker, whose reason then counts, or by the end of the loop.
-            outcome = GIVEN_BACK if self._worker.stopping else of_error(error)
+            with self._worker.app.around(delivery.ctx):
+                result = checked_result(job.call(*job.args, **job.kwargs))
+                if inspect.isawaitable(result):
+                    result = self._awaited(delivery, result)
         except BaseException as error:
-            outcome = of_error(error)
-        if outcome is not None:
-            self._end(lane, delivery, outcome)
+            self._end(lane, delivery, self._of_error(error))
+        else:  # A middleware that has swallowed the exception of the handler has decided that the work is done.
+            self._end(lane, delivery, _of_result(delivery, result))
+
+    def _awaited(self, delivery: Delivery, awaitable: Any) -> Any:
+        """Awaits something in the event loop and waits for it."""
+        if self._loop is None:
+            raise TypeError("the handler returned something to await, but the worker was started without an event loop")
+        future = asyncio.run_coroutine_threadsafe(_awaiting(awaitable), self._loop)
+        delivery.interrupt = future.cancel
+        if delivery.decided:
+            future.cancel()
+        return future.result()
+
+    async def _call_async(self, lane: Lane, delivery: Delivery, job: Job) -> None:
+        """Calls a coroutine function and awaits it."""
+        if not self._may_begin(lane, delivery):
+            return
+        result = None
+        try:
+            with self._worker.app.around(delivery.ctx):
+                result = await job.call(*job.args, **job.kwargs)
+        except BaseException as error:
+            self._end(lane, delivery, self._of_error(error))
+        else:
+            self._end(lane, delivery, _of_result(delivery, result))
+
+    def _of_error(self, error: BaseException) -> Outcome:
+        """Handlers are cancelled by the worker, whose reason then counts, or by the end of the loop."""
+        cancelled = isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError))
+        return GIVEN_BACK if cancelled and self._worker.stopping else of_error(error)
 
     def _may_begin(self, lane: Lane, delivery: Delivery) -> bool:
         """A message that was not begun is given back when the worker stops, and one that was lost is let go."""
@@ -124,3 +151,11 @@ class Handlers:
     def _end(self, lane: Lane, delivery: Delivery, outcome: Outcome) -> None:
         if lane.ended(delivery, outcome):
             self._worker.emit(outcome.kind, delivery, outcome.error)
+
+
+def _of_result(delivery: Delivery, result: Any) -> Outcome:
+    return of_result(result, delivery.ctx.headers.get(RESULT_HEADER) == "json")
+
+
+async def _awaiting(awaitable: Any) -> Any:
+    return await awaitable

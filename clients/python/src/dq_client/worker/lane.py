@@ -3,18 +3,23 @@
 The threads of a lane meet here. The fetcher brings messages, handlers end, the clock, the listener and the reporter find
 out that a message is lost. For each delivery exactly one of them decides the outcome. A message occupies its place in the
 worker until its handler has ended and its outcome has been answered.
+
+An outcome is reported until the server has answered it. If the lease ends before, another worker may do the work again,
+which is reported as a loss; an ack still counts if no other worker has taken the message.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 from ..context import Context
-from ..wire import pairs, raw, text
+from ..wire import Word, pairs, raw, text
 from .outcome import ACK, GIVEN_BACK, Outcome
+from .server_time import DRIFT, ROUNDING_SECONDS, ServerTime
 
 if TYPE_CHECKING:
     from . import Worker
@@ -28,22 +33,24 @@ _EARLY_NOTICES = 1000
 class Delivery:
     """A message that this worker holds."""
 
-    __slots__ = ("ctx", "begun", "end", "due", "deadline", "heard", "limit", "interrupt", "decided", "parts")
+    __slots__ = ("ctx", "begun", "end", "due", "deadline", "heard", "limit", "interrupt", "decided", "late", "parts")
 
-    def __init__(self, ctx: Context, begun: float, lease: float) -> None:
+    def __init__(self, ctx: Context, begun: float, left: float) -> None:
         self.ctx = ctx
         self.begun = begun
-        self.end = begun + lease
+        self.end = begun + left
         """When the lease expires, by the clock of this process."""
-        self.due = begun + lease / 2
+        self.due = begun + left / 2
         """When it is to be extended."""
         self.deadline: Optional[int] = ctx.meta.get("deadline")
         """When the lease expires, by the clock of the server."""
-        self.heard = time.monotonic()
+        self.heard = begun
         """When the server reported that."""
         self.limit: Optional[float] = None
         self.interrupt: Optional[Callable[[], object]] = None
         self.decided = False
+        self.late = False
+        """Whether the lease has ended while the outcome was not answered."""
         self.parts = 2
         """What is to come: the end of the handler, and the answer to its outcome."""
 
@@ -63,6 +70,7 @@ class Lane:
         self.asked_lease_ms = lease_ms
         self.lease_ms = lease_ms or _DEFAULT_LEASE_MS
         self.max_lease_ms = 0
+        self.server_time = ServerTime()
         self.working = 0
         self.held: Dict[bytes, Delivery] = {}
         self.acks: List[Delivery] = []
@@ -71,7 +79,13 @@ class Lane:
         self.collecting = False
         """Whether the fetcher takes acks to send them with its next pop."""
         self.extend_now = False
+        self.unanswered: Dict[Delivery, None] = {}
+        """The deliveries whose outcome the server has not answered."""
+        self.look_at = math.inf
+        """When the reporter wakes by itself."""
         self.last_answer = time.monotonic()
+        self.refused_since: Optional[float] = None
+        """Since when pops have failed."""
         self._early: "OrderedDict[bytes, str]" = OrderedDict()
         self.lock = threading.Lock()
         self.fetch = threading.Condition(self.lock)
@@ -81,35 +95,61 @@ class Lane:
 
     @property
     def lease(self) -> float:
-        """How long a lease lasts, in seconds."""
+        """How long a lease of a message without one of its own lasts, in seconds."""
         return (min(self.lease_ms, self.max_lease_ms) if self.max_lease_ms else self.lease_ms) / 1000
+
+    @property
+    def lease_words(self) -> List[Word]:
+        """The lease that a command asks for. Without one, that of the message counts, else that of the queue."""
+        return [] if self.asked_lease_ms is None else ["LEASE", self.asked_lease_ms]
 
     def learn(self, info: Any) -> None:
         """Reads the settings of the queue from ``DQ.INFO``."""
-        fields, known = pairs(info), self.lease
+        fields = pairs(info)
         self.lease_ms = self.asked_lease_ms or fields.get("lease") or _DEFAULT_LEASE_MS
         self.max_lease_ms = fields.get("maxlease") or 0
-        if self.lease < known:  # The reporter may sleep for as long as the old one allows.
-            with self.lock:
-                self.report.notify()
+
+    def extended(self, delivery: Delivery, deadline: Optional[int], sent: float) -> None:
+        """A command that was sent at ``sent`` has extended a lease, or has found that it is lost."""
+        if deadline is None:
+            self.take(delivery, "lease")
+            return
+        now = time.monotonic()
+        left = self.server_time.left(deadline, now)
+        if left is None:
+            left = self.lease - (now - sent)
+            if delivery.deadline is not None:
+                grown, passed = (deadline - delivery.deadline) / 1000, sent - delivery.heard
+                if grown < passed * (1 - DRIFT) - ROUNDING_SECONDS:  # MAXLEASE has cut it.
+                    left = min(left, delivery.end + grown - now)
+        # MAXLEASE permits nothing more to a lease that has not grown.
+        delivery.due = math.inf if deadline == delivery.deadline else now + left / 2
+        delivery.deadline, delivery.heard, delivery.end = deadline, now, now + left
+        self.worker.clock.note(delivery.end)
 
     # --- the life of a delivery ---
 
     def received(self, messages: Any, begun: float) -> List[Delivery]:
-        """Takes messages in. Returns those whose handlers are to be called."""
-        deliveries = []
-        lease, consumer = self.lease, text(self.worker.consumer)
+        """Takes messages in whose leases began at ``begun`` or later. Returns those whose handlers are to be called."""
+        deliveries: List[Delivery] = []
+        over: List[Delivery] = []
+        now, consumer = time.monotonic(), text(self.worker.consumer)
         for id, payload, attempt, receipt, *meta in messages:
             fields = pairs(meta[0]) if meta else {}
             ctx = Context(self.name, consumer, self.save, text(id), payload, attempt, receipt, fields)
-            deliveries.append(Delivery(ctx, begun, lease))
+            left = self.server_time.left(fields.get("deadline"), now)
+            left = self.lease - (now - begun) if left is None else left
+            (deliveries if left > 0 else over).append(Delivery(ctx, now, left))
         with self.lock:
             self.working += len(deliveries)
-            if deliveries and not self.held:
-                self.report.notify()
             self.held.update((delivery.ctx.receipt, delivery) for delivery in deliveries)
+            if any(delivery.due < self.look_at for delivery in deliveries):
+                self.report.notify()
             early = [(delivery, self._early.pop(delivery.ctx.receipt, None)) for delivery in deliveries]
-        self.worker.clock.note(begun + lease)
+        for delivery in over:  # The reply came when another worker may have the message.
+            self.worker.emit("lost", delivery, "lease")
+        for delivery in deliveries:
+            self.worker.clock.note(delivery.end)
         for delivery, reason in early:
             if reason is not None:
                 self.take(delivery, reason)
@@ -121,6 +161,7 @@ class Lane:
             counts = self._decide(delivery)
             delivery.parts -= 1
             if counts:
+                self.unanswered[delivery] = None
                 if outcome is ACK and self.collecting:
                     self.acks.append(delivery)
                     self.fetch.notify()
@@ -137,9 +178,11 @@ class Lane:
             if not self._decide(delivery):
                 return False
             if outcome is None:
+                self.saves.pop(delivery.ctx.receipt, None)
                 delivery.parts -= 1
                 self._free_if_done(delivery)
             else:
+                self.unanswered[delivery] = None
                 self.reports.append((delivery, outcome))
                 self.report.notify()
         delivery.stop(reason)
@@ -153,8 +196,17 @@ class Lane:
     def answered(self, delivery: Delivery) -> None:
         """The server has answered the outcome."""
         with self.lock:
+            self.unanswered.pop(delivery, None)
             delivery.parts -= 1
             self._free_if_done(delivery)
+
+    def is_late(self, delivery: Delivery) -> None:
+        """The lease has ended before the server has answered the outcome."""
+        with self.lock:
+            if delivery.late or delivery not in self.unanswered:
+                return
+            delivery.late = True
+        self.worker.emit("lost", delivery, "lease")
 
     def save(self, receipt: bytes, checkpoint: bytes) -> None:
         """Stores a checkpoint soon."""
@@ -191,6 +243,11 @@ class Lane:
         """Returns the deliveries whose outcome is open."""
         with self.lock:
             return list(self.held.values())
+
+    def reported(self) -> List[Delivery]:
+        """Returns the deliveries whose outcome the server has not answered."""
+        with self.lock:
+            return list(self.unanswered)
 
     def wake(self) -> None:
         """Wakes the threads, so that they see that the worker stops."""

@@ -44,7 +44,7 @@ def of_result(result: Any, as_json: bool = False) -> Outcome:
         return ACK
     try:
         is_text = isinstance(result, bytes) or (isinstance(result, str) and not as_json)
-        stored = raw(result) if is_text else json.dumps(result).encode()
+        stored = raw(result) if is_text else json.dumps(result, allow_nan=False).encode()
     except Exception as error:
         return ACK._replace(error=f"the result is no JSON and is not kept: {_text(error)}")
     if len(stored) > RESULT_BYTES:
@@ -54,19 +54,49 @@ def of_result(result: Any, as_json: bool = False) -> Outcome:
 
 def of_error(error: BaseException) -> Outcome:
     """Returns the outcome of a handler that raised."""
+    error = _decisive(error)
     if isinstance(error, Reject):
         text = _text(error)
-        return Outcome("rejected", "DQ.NACK", ["DEAD", "ERROR", _bytes(text)], text)
+        return Outcome("rejected", "DQ.NACK", ["DEAD", "ERROR", cut(_bytes(text), _ERROR_BYTES)], text)
     if isinstance(error, Retry):
         text = _text(error)
         try:
             words: List[Word] = [] if error.after is None else ["DELAY", _delay(error.after)]
         except (TypeError, ValueError) as wrong:
             return of_error(type(wrong)(f"Retry(after={error.after!r}): {wrong}").with_traceback(error.__traceback__))
-        words += ["ERROR", _bytes(text)] if text else []
+        words += ["ERROR", cut(_bytes(text), _ERROR_BYTES)] if text else []
         return Outcome("retried", "DQ.NACK", words, text)
     summary = f"{type(error).__name__}: {_text(error)}"
     return Outcome("failed", "DQ.NACK", ["ERROR", _with_traceback(summary, error)], summary)
+
+
+def _decisive(error: BaseException) -> BaseException:
+    """Returns the exception of a group, such as that of a ``TaskGroup``, which decides: a Reject, else a Retry."""
+    found = [leaf for leaf in _leaves(error) if isinstance(leaf, (Reject, Retry))]
+    return min(found, key=lambda leaf: not isinstance(leaf, Reject), default=error)
+
+
+def _leaves(error: BaseException) -> List[BaseException]:
+    parts = getattr(error, "exceptions", None)
+    if not isinstance(parts, (tuple, list)) or not type(error).__name__.endswith("ExceptionGroup"):
+        return [error]
+    return [leaf for part in parts if isinstance(part, BaseException) for leaf in _leaves(part)]
+
+
+def cut(text: bytes, most: int) -> bytes:
+    """Returns the first bytes of a text, up to the end of a character."""
+    end = min(len(text), most)
+    while 0 < end < len(text) and text[end] & 0xC0 == 0x80:
+        end -= 1
+    return text[:end]
+
+
+def _cut_front(text: bytes, most: int) -> bytes:
+    """Returns the last bytes of a text, from the beginning of a character on."""
+    begin = max(0, len(text) - most)
+    while begin < len(text) and text[begin] & 0xC0 == 0x80:
+        begin += 1
+    return text[begin:]
 
 
 def _delay(after: Any) -> int:
@@ -78,13 +108,13 @@ def _delay(after: Any) -> int:
 
 def _with_traceback(summary: str, error: BaseException) -> bytes:
     """Returns the type and text of an error, and behind it the end of its traceback, within what the server keeps."""
-    head = _bytes(summary)[:_SUMMARY_BYTES]
+    head = cut(_bytes(summary), _SUMMARY_BYTES)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_PACKAGE)]
     trace = _bytes("".join(traceback.format_list(frames)).rstrip())
     room = _ERROR_BYTES - len(head) - 1
     if not trace:
         return head
-    return head + b"\n" + (trace if len(trace) <= room else "…".encode() + trace[-(room - 3) :])
+    return head + b"\n" + (trace if len(trace) <= room else "…".encode() + _cut_front(trace, room - 3))
 
 
 def _text(error: BaseException) -> str:

@@ -5,6 +5,7 @@ It has a connection of its own, and no handler, however busy, can stall it.
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
@@ -17,9 +18,6 @@ from .outcome import ACK, Outcome
 
 if TYPE_CHECKING:
     from . import Worker
-
-# By how much two clocks may differ while a second passes, and more while longer ones do.
-_CLOCK_ERROR = 0.002
 
 Report = Tuple[Delivery, Outcome]
 Saves = Dict[bytes, bytes]
@@ -40,8 +38,7 @@ class Reporter:
             if not (reports or saves or kept):
                 break
             try:
-                self._link = self._link or self._worker.app.source.link(self._lane.key, MARGIN_SECONDS)
-                unheard = self._send(self._link, reports, saves, kept)
+                unheard = self._send(self._link or self._connect(), reports, saves, kept)
             except Exception as error:
                 self._again(reports, saves, error)
             else:
@@ -52,6 +49,11 @@ class Reporter:
                     self._lane.last_answer = time.monotonic()
         if self._link is not None:
             self._link.close()
+
+    def _connect(self) -> Link:
+        self._link = link = self._worker.app.source.link(self._lane.key, MARGIN_SECONDS)
+        self._lane.server_time.read(link)
+        return link
 
     def _next(self) -> Tuple[List[Report], Saves, List[Delivery]]:
         """Waits until there is something to send. Returns nothing once the worker is closed and everything is sent."""
@@ -70,20 +72,22 @@ class Reporter:
                     return reports, saves, kept
                 if self._worker.closed:
                     return [], {}, []
-                lane.report.wait(None if pause is None else min(pause, lane.lease / 2))
+                lane.look_at = math.inf if due is None else due
+                lane.report.wait(None if pause in (None, math.inf) else pause)
+                lane.look_at = -math.inf  # It looks now.
 
     def _send(
         self, link: Link, reports: List[Report], saves: Saves, kept: List[Delivery]
     ) -> Optional[Tuple[List[Report], Saves, BaseException]]:
         """Sends all in one go. Returns what is to be sent again, and why, if the server cannot do it now."""
-        lane, key = self._lane, self._lane.key
+        lane, key, lease = self._lane, self._lane.key, self._lane.lease_words
         acks = [report for report in reports if report[1] is ACK]
         others = [report for report in reports if report[1] is not ACK]
         commands: List[List[Word]] = []
         if kept:
-            commands.append(["DQ.MEXTEND", key, len(kept), *(d.ctx.receipt for d in kept), "LEASE", lane.lease_ms])
+            commands.append(["DQ.MEXTEND", key, len(kept), *(d.ctx.receipt for d in kept), *lease])
         for receipt, value in saves.items():
-            commands.append(["DQ.EXTEND", key, receipt, "LEASE", lane.lease_ms, "CHECKPOINT", value])
+            commands.append(["DQ.EXTEND", key, receipt, *lease, "CHECKPOINT", value])
         if acks:
             commands.append(["DQ.ACK", key, *(delivery.ctx.receipt for delivery, _ in acks)])
         for delivery, outcome in others:
@@ -93,10 +97,9 @@ class Reporter:
         again: List[Report] = []
         reason: Optional[BaseException] = None
         if kept:
-            reason = self._extended(kept, replies.pop(0), sent) or reason
-        for reply in [replies.pop(0) for _ in saves]:
-            if isinstance(reply, Exception):
-                self._worker.emit_of_queue("refused", lane.name, f"a checkpoint is not kept: {reply}")
+            reason = self._extended(kept, replies.pop(0), sent)
+        unsaved, why = self._saved(saves, [replies.pop(0) for _ in saves], sent)
+        reason = why or reason
         for about, reply in zip(([acks] if acks else []) + [[report] for report in others], replies):
             if isinstance(reply, Exception) and is_transient(reply):
                 again += about
@@ -109,7 +112,7 @@ class Reporter:
                 if outcome.kind in ("failed", "rejected") or dead:
                     self._worker.log(outcome.kind, delivery, outcome.error, dead)
                 lane.answered(delivery)
-        return (again, {}, reason) if reason is not None else None
+        return (again, unsaved, reason) if reason is not None else None
 
     def _extended(self, kept: List[Delivery], reply: Any, sent: float) -> Optional[BaseException]:
         """Notes the new ends of leases, and what is lost."""
@@ -118,28 +121,35 @@ class Reporter:
                 self._worker.emit_of_queue("refused", self._lane.name, str(reply))
             return reply
         for delivery, deadline in zip(kept, reply):
-            if deadline is None:
-                self._lane.take(delivery, "lease")
-                continue
-            end = sent + self._lane.lease_ms / 1000
-            if delivery.deadline is not None:
-                grown, passed = (deadline - delivery.deadline) / 1000, sent - delivery.heard
-                if grown < passed * 0.999 - _CLOCK_ERROR:  # MAXLEASE has cut it.
-                    end = min(end, delivery.end + grown)
-            delivery.deadline, delivery.heard, delivery.end = deadline, time.monotonic(), end
-            delivery.due = sent + self._lane.lease / 2
+            self._lane.extended(delivery, deadline, sent)
         return None
 
+    def _saved(self, saves: Saves, replies: List[Any], sent: float) -> Tuple[Saves, Optional[BaseException]]:
+        """Returns the checkpoints that the server cannot keep now, and why. To keep one also extends the lease."""
+        again: Saves = {}
+        reason: Optional[BaseException] = None
+        for (receipt, value), reply in zip(saves.items(), replies):
+            delivery = self._lane.held.get(receipt)
+            if isinstance(reply, Exception) and is_transient(reply):
+                again[receipt], reason = value, reply
+            elif isinstance(reply, Exception):
+                self._worker.emit_of_queue("refused", self._lane.name, f"a checkpoint is not kept: {reply}")
+            elif delivery is not None:
+                self._lane.extended(delivery, reply, sent)
+        return again, reason
+
     def _again(self, reports: List[Report], saves: Saves, error: Optional[BaseException]) -> None:
+        """Keeps what is to be sent again. What was sent on a connection that broke may be answered there no more."""
         lane = self._lane
+        if self._link is not None:
+            self._link.close()
+            self._link = None
         if error is not None and (is_disconnect(error) or is_transient(error)):
-            if self._link is not None:
-                self._link.close()
-                self._link = None
             self._worker.app.source.rediscover()
         with lane.lock:
             lane.reports = reports + lane.reports
-            lane.saves = {**saves, **lane.saves}
+            mine = {*lane.held, *(delivery.ctx.receipt for delivery, _ in lane.reports)}
+            lane.saves = {**{receipt: value for receipt, value in saves.items() if receipt in mine}, **lane.saves}
             if time.monotonic() > self._worker.patience:
                 lane.reports, lane.saves = [], {}
             else:
