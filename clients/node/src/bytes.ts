@@ -12,10 +12,15 @@ export type Word = string | Buffer;
 
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
+/** Returns what a value is, for errors about payloads and results, which do not show them. */
+export function kindOf(value: unknown): string {
+  return value === null || typeof value !== 'object' ? typeof value : (value.constructor?.name ?? 'object');
+}
+
 /** Returns the bytes of a text. `what` names the value in the error for one that is neither. */
 export function encode(value: Bytes, what = 'an id'): Buffer {
   if (ArrayBuffer.isView(value)) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
-  if (typeof value !== 'string') throw new TypeError(`${what} must be a text or bytes, but is ${shown(value)}`);
+  if (typeof value !== 'string') throw new TypeError(`${what} must be a text or bytes, but is ${kindOf(value)}`);
   if (!LONE_SURROGATE.test(value)) return Buffer.from(value);
   const parts: Buffer[] = [];
   for (const character of value) {
@@ -79,6 +84,7 @@ function field(name: string, value: unknown): unknown {
     return value.map(([attempt, at, error]) => ({ attempt, at, error: text(error) }));
   }
   if (value === null || typeof value === 'number') return value;
+  if (typeof value === 'string' && /^-?\d+$/.test(value)) return Number(value); // ioredis with stringNumbers: texts are bytes.
   return BINARY.has(name) ? Buffer.from(value as Uint8Array) : text(value);
 }
 

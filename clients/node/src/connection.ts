@@ -3,6 +3,7 @@
  * connections of their own with its options, because a pop that waits occupies its connection.
  */
 import { type EventEmitter, errorMonitor } from 'node:events';
+import { setImmediate as turn } from 'node:timers/promises';
 import type * as IoRedis from 'ioredis';
 import { type Bytes, encode, type Word } from './bytes.js';
 import {
@@ -70,8 +71,9 @@ export function clientOf(connection: Connection, target: Target): Client {
   return new OwnClient(target);
 }
 
-// The last error of each client that was given. What such a client rejects commands with often has no cause.
-const lastErrors = new WeakMap<object, Error | undefined>();
+// The last error of each client that was given, and how often it got ready. What such a client rejects commands with often
+// has no cause.
+const known = new WeakMap<object, { lastError: Error | undefined; ready: number }>();
 
 /** A client that exists, which repeats and waits as it likes, but not longer than the queue. */
 class GivenClient implements Client {
@@ -86,9 +88,22 @@ class GivenClient implements Client {
     this.#send = send;
     this.#place = placeOf(target);
     this.#db = target.library === 'ioredis' ? target.db : 0;
-    if (lastErrors.has(client)) return;
-    lastErrors.set(client, undefined);
-    (client as unknown as EventEmitter).on(errorMonitor, (error: Error) => lastErrors.set(client, error));
+    if (known.has(client)) return;
+    const own = { lastError: undefined as Error | undefined, ready: this.#isReady ? 1 : 0 };
+    known.set(client, own);
+    const emitter = client as unknown as EventEmitter;
+    emitter.on(errorMonitor, (error: Error) => {
+      own.lastError = error;
+    });
+    emitter.on('ready', () => {
+      own.ready += 1;
+    });
+  }
+
+  /** Whether it has a connection. A client of a cluster does not tell. */
+  get #isReady(): boolean {
+    const { status, isReady } = this.#client as { status?: string; isReady?: boolean };
+    return isReady ?? (status === undefined || status === 'ready');
   }
 
   async open(ms: number): Promise<(words: Word[], ms: number) => Promise<unknown>> {
@@ -100,23 +115,33 @@ class GivenClient implements Client {
   }
 
   async #sent(words: Word[], ms: number): Promise<unknown> {
+    const own = known.get(this.#client) as { lastError: Error | undefined; ready: number };
     const unsent = this.#client.isReady === false ? new AbortController() : undefined;
+    const wasAway = !this.#isReady;
+    const ready = own.ready;
     try {
       const what = `the server at ${this.#place} did not answer`;
       const reply = await inTime(this.#send(words, unsent?.signal), ms, () => unsent?.abort(), what);
-      lastErrors.set(this.#client, undefined);
+      own.lastError = undefined;
       return reply;
     } catch (error) {
-      const last = lastErrors.get(this.#client);
+      if (!(error instanceof ConnectionLost)) throw error;
+      if (wasAway && ready === own.ready) error.mayHaveRun = false;
+      const last = own.lastError;
       const why = last?.message ?? this.#place;
-      if (!(error instanceof ConnectionLost) || error.message.includes(why)) throw error;
-      throw new ConnectionLost(`${error.message}: ${why}`, { cause: last ?? error.cause });
+      if (error.message.includes(why)) throw error;
+      const { mayHaveRun } = error;
+      throw Object.assign(new ConnectionLost(`${error.message}: ${why}`, { cause: last ?? error.cause }), {
+        mayHaveRun,
+      });
     }
   }
 
   close(): void {}
 }
 
+// A connection that was idle for so long may have been closed, which the event loop learns when it next turns.
+const IDLE_MS = 500;
 // A command is sent to another node of a cluster this often. Nodes can disagree for a moment.
 const MOST_HOPS = 5;
 
@@ -127,12 +152,15 @@ class OwnClient implements Client {
   #opened: Promise<Link> | undefined;
   #link: Link | undefined;
   #isClosed = false;
+  #used = 0;
 
   constructor(target: Target) {
     this.#route = new Route(target);
   }
 
   async open(ms: number): Promise<(words: Word[], ms: number) => Promise<unknown>> {
+    if (this.#link && performance.now() - this.#used > IDLE_MS) await turn();
+    this.#used = performance.now();
     const opened = this.#reach();
     const link = this.#link ?? (await this.#reached(opened, ms));
     return (words, left) => this.#sent(opened, link, words, left);

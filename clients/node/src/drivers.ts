@@ -84,7 +84,11 @@ function translated(error: unknown, place = ''): DqError {
   const { name = '', message = String(error), errors } = error as AggregateError;
   const kind = (error as Error).constructor?.name ?? '';
   const isReply = name === 'ReplyError' || /^(SimpleError|BlobError|ErrorReply)$/.test(kind);
-  if (isReply) return refused(message, error);
+  if (isReply) {
+    const { command } = error as { command?: { name?: string; args?: unknown } };
+    if (command) command.args = undefined; // ioredis keeps the payload there, and loggers show the cause of an error.
+    return refused(message, error);
+  }
   // A name with several addresses leads to an error for each, and none of its own.
   const found = message || errors?.map((each) => each.message).join(', ') || name;
   return new ConnectionLost(found.includes(place) ? found : `${found} (${place})`, { cause: error });
@@ -94,6 +98,7 @@ async function translating<T>(act: () => Promise<T>, place?: string): Promise<T>
   try {
     return await act();
   } catch (error) {
+    if (error instanceof TypeError || error instanceof RangeError) throw error; // A defect, and not the connection.
     throw translated(error, place);
   }
 }
@@ -104,7 +109,9 @@ export function sendWithIoRedis(redis: Pick<IoRedis.Redis, 'callBuffer' | 'sendC
   const options = { ...redis.options, enableAutoPipelining: false };
   const unpiped = { options, sendCommand: redis.sendCommand.bind(redis) } as IoRedis.Redis;
   const { callBuffer } = redis;
-  return ([name, ...words]) => translating(() => callBuffer.call(unpiped, String(name), ...words) as Promise<unknown>);
+  // It flattens what it gets. As arguments of a call, very many words do not fit on the stack.
+  return ([name, ...words]) =>
+    translating(() => callBuffer.call(unpiped, String(name), words as never) as Promise<unknown>);
 }
 
 /** Returns how commands are sent with node-redis. A client of a cluster wants the key besides. */

@@ -12,7 +12,10 @@ export class DqError extends Error {
 }
 
 /** The connection broke or the server did not answer. A command that was sent may have been carried out. */
-export class ConnectionLost extends DqError {}
+export class ConnectionLost extends DqError {
+  /** Whether the command may have been carried out. False if no connection could be opened. */
+  mayHaveRun = true;
+}
 
 /** The server answered with an error. */
 export class Refused extends DqError {

@@ -1,5 +1,5 @@
 /** A message as its handler sees it, and the payloads of jobs. */
-import { type Bytes, decode, encode, entries, headers, shown } from './bytes.js';
+import { type Bytes, decode, encode, entries, headers, kindOf, shown } from './bytes.js';
 import { DqError } from './errors.js';
 
 /** A message that was popped, with bytes as Latin-1 strings, in which form they pass quickly from thread to thread. */
@@ -21,7 +21,7 @@ export const unpacked = (packed: string): Buffer => Buffer.from(packed, 'latin1'
 /** Returns a value as JSON. `what` names it in the error for one that is none. */
 export function jsonOf(value: unknown, what: string): string {
   const json = value instanceof Map || value instanceof Set ? undefined : JSON.stringify(value);
-  if (json === undefined) throw new TypeError(`${what} cannot be written as JSON: ${shown(value)}`);
+  if (json === undefined) throw new TypeError(`${what} cannot be written as JSON: it is ${kindOf(value)}`);
   return json;
 }
 
@@ -126,10 +126,7 @@ export class Job<Data = unknown, Result = unknown> {
 
   #job(): { name: string; data: Data } {
     if (!this.isJob()) {
-      const beginning = JSON.stringify(decode(this.payload).slice(0, 80));
-      throw new DqError(
-        `the payload is not the JSON of a job, {"name": …, "data": …}: ${beginning}; its bytes are in job.payload`,
-      );
+      throw new DqError('the payload is not the JSON of a job, {"name": …, "data": …}; its bytes are in job.payload');
     }
     return this.#parsed as { name: string; data: Data };
   }

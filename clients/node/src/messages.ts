@@ -12,6 +12,8 @@ export interface LaneConfig {
   concurrency: number;
   lease?: number;
   timeLimit?: number;
+  /** Whether handlers run in a thread of their own, which can be ended. */
+  hasThread: boolean;
   /** The name under which `DQ.CONSUMERS` lists the worker. */
   consumer: string;
   target: Target;
@@ -23,11 +25,18 @@ export interface LaneConfig {
 export enum Shared {
   /** 1 once the worker takes no further messages. */
   Stopping = 0,
-  /** When the server answered last, in Unix milliseconds. */
+  /** When the server answered last, by `monotonic()`. */
   LastAnswer = 1,
   /** For how many milliseconds an answer may be missing in a healthy worker. */
   Patience = 2,
+  /** Since when pops have failed, by `monotonic()`; 0 if they succeed. */
+  RefusedSince = 3,
+  /** The token of the last message whose handler has begun. Handlers begin in the order of tokens. */
+  Begun = 4,
 }
+
+/** How many places there are. */
+export const SHARED_PLACES = 5;
 
 /** From the main thread to the thread that speaks with the server. */
 export type Order =
@@ -43,12 +52,16 @@ export type Notice =
   | { kind: 'error'; lane: number; text: string; delivered?: Delivered }
   /** The server has recorded the failure of a handler. */
   | { kind: 'failed'; lane: number; text: string; delivered: Delivered; isDead: boolean }
+  /** A handler has reached its time limit, and its thread does not answer. */
+  | { kind: 'stuck'; lane: number }
   | { kind: 'closed'; lane: number };
 
 /** From the thread that speaks with the server to handlers. */
 export interface ToHandlers {
   deliver?: Delivered[];
   lost?: { token: number; reason: LossReason };
+  /** Whether an answer is wanted. */
+  ping?: true;
 }
 
 /** How a delivery ended: its token, a command and what follows the receipt in it. No command: it had been lost. */
@@ -60,4 +73,6 @@ export interface FromHandlers {
   /** A handler begins, for its time limit. */
   begun?: number;
   save?: { token: number; checkpoint: string };
+  /** The answer to a ping. */
+  pong?: true;
 }

@@ -168,6 +168,16 @@ const number: Write = (value: number, name) => {
   if (!Number.isInteger(value)) throw wrong(name, 'a whole number', value);
   return [String(value)];
 };
+const whole: Write = (value: number, name) => {
+  const words = number(value as never, name);
+  if (value < 0) throw wrong(name, 'a whole number of at least 0', value);
+  return words;
+};
+const priority: Write = (value: number, name) => {
+  const words = number(value as never, name);
+  if (value < -128 || value > 127) throw wrong(name, 'a whole number from -128 to 127', value);
+  return words;
+};
 const pair: Write = (value: number[], name) => {
   if (!Array.isArray(value) || value.length !== 2) throw wrong(name, 'two whole numbers, [first, second]', value);
   return value.flatMap((each) => number(each as never, name));
@@ -227,11 +237,12 @@ const SETTINGS: Record<string, Write> = {
 };
 const OPTIONS: Record<string, Write> = {
   ...written(bytes, 'id', 'group', 'batch', 'reason', 'error', 'checkpoint'),
-  ...written(number, 'delay', 'priority', 'lease', 'ttl', 'retain', 'count', 'older', 'attempt'),
+  ...written(whole, 'delay', 'lease', 'ttl', 'retain', 'count', 'older', 'attempt'),
+  priority,
   attempts: retries,
   headers: headerWords,
   ...written(flag, 'recurring', 'replace', 'dead'),
-  maxWait: number,
+  maxWait: whole,
   later: flag,
   ...written(number, 'every', 'offset'),
   ...written(bytes, 'cron', 'tz'),

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Bytes, decode, encode, encoded, fields, text, type Word } from './bytes.js';
 import { type Client, clientOf, keyOf, targetOf } from './connection.js';
 import type { Link, Target } from './drivers.js';
-import { ConnectionLost, type DeadId, JobFailed, NotKept, Refused, WaitTimeout } from './errors.js';
+import { ConnectionLost, type DeadId, JobFailed, NotKept, OutOfMemory, WaitTimeout } from './errors.js';
 import { envelope, packed } from './job.js';
 import type { Middleware } from './middleware.js';
 import {
@@ -28,7 +28,7 @@ import {
   type Settings,
   wordsOf,
 } from './options.js';
-import { isTransient, refused } from './refusals.js';
+import { isNotNow, isTransient, refused } from './refusals.js';
 import { answered, Backoff, Route } from './route.js';
 import { tracing } from './tracing.js';
 
@@ -184,13 +184,13 @@ export class Queue<Data = unknown, Result = unknown> {
     { timeout, ...options }: PushOptions & { timeout: number },
   ): Promise<Buffer | null> {
     checkWhole({ timeout: timeout ?? Number.NaN }, 0);
-    const end = Date.now() + timeout;
+    const end = performance.now() + timeout;
     const { id } = await this.#push(payload, { retain: timeout + KEPT_MS, ...options });
     const route = new Route(this.#target);
     let link: Link | undefined;
     try {
       for (;;) {
-        const block = Math.max(1, Math.min(WAIT_MS, end - Date.now()));
+        const block = Math.max(1, Math.round(Math.min(WAIT_MS, end - performance.now())));
         try {
           link ??= await route.open();
           const answer = link.send(['DQ.AWAIT', this.#key, encode(id), 'BLOCK', String(block)]);
@@ -202,7 +202,7 @@ export class Queue<Data = unknown, Result = unknown> {
           link = undefined;
           if (!route.learn(error)) await sleep(PAUSE_MS);
         }
-        const now = Date.now();
+        const now = performance.now();
         if (!link && now < end) continue;
         const still = await this.get(id);
         if (!still) throw new NotKept(`the message ${id} is gone: cancelled, purged, or completed without being kept`);
@@ -253,7 +253,7 @@ export class Queue<Data = unknown, Result = unknown> {
 
   /** Changes the due time or the priority of a message. Returns whether it was delayed or ready. */
   async reschedule(id: Bytes, options: RescheduleOptions): Promise<boolean> {
-    return (await this.#ask('DQ.RESCHEDULE', encode(id), ...wordsOf.reschedule(options))) === 1;
+    return Number(await this.#ask('DQ.RESCHEDULE', encode(id), ...wordsOf.reschedule(options))) === 1;
   }
 
   /** Makes delayed messages due now: all, the next ones, or those that are due by a time. Returns how many. */
@@ -265,7 +265,7 @@ export class Queue<Data = unknown, Result = unknown> {
   async redrive({ ids, ...options }: RedriveOptions & { ids?: Bytes[] } = {}): Promise<number> {
     if (ids?.length === 0) return 0;
     const named = ids ? ['IDS', String(ids.length), ...encoded(ids)] : [];
-    return Number(await this.#ask('DQ.REDRIVE', ...named, ...wordsOf.redrive(options)));
+    return Number((await this.#sent(['DQ.REDRIVE', this.#key, ...named, ...wordsOf.redrive(options)], false)).reply);
   }
 
   /** Removes messages, of these states or of all. Schedules stay unless `recurring`. Returns how many. */
@@ -365,12 +365,12 @@ export class Queue<Data = unknown, Result = unknown> {
         isSent = true;
         return { reply: await send(words, isPush ? Math.min(left, this.#client.silenceMs) : left), repeated };
       } catch (error) {
-        // A server that comes back may be loading, or be a replica for a while.
-        const later = isTransient(error) && (repeated || (error instanceof Refused && error.code === 'LOADING'));
-        const again = error instanceof ConnectionLost ? isPush || !isSent : later;
+        const isLost = error instanceof ConnectionLost;
+        const later = isNotNow(error) || (isPush && error instanceof OutOfMemory);
+        const again = isLost ? isPush || !isSent : later;
         const pause = backoff.next();
         if (!again || performance.now() + pause >= begun + this.#pushTimeout) throw error;
-        repeated ||= isSent && error instanceof ConnectionLost;
+        repeated ||= isSent && isLost && error.mayHaveRun;
         await sleep(pause);
       }
     }

@@ -7,6 +7,11 @@ const LONGEST_PAUSE_MS = 1000;
 /** The longest time for which Node can set a timer. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+/** Returns the milliseconds of a clock that all threads of the process share, and that nobody sets. */
+export function monotonic(): number {
+  return Number(process.hrtime.bigint() / 1_000_000n);
+}
+
 /** Opens connections to the server of one queue, and follows it through a cluster. */
 export class Route {
   readonly target: Target;

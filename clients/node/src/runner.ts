@@ -2,6 +2,8 @@
  * Calls the handlers of a worker and reports how they end. It runs where the handlers run: in the main thread, or in a
  * thread of their own. It decides nothing by time and speaks with no server, so a handler that blocks it endangers nothing.
  */
+import { AsyncResource } from 'node:async_hooks';
+import { setMaxListeners } from 'node:events';
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { type LossReason, MessageLost, TimeLimitExceeded } from './errors.js';
 import { type Delivered, Job } from './job.js';
@@ -49,7 +51,9 @@ class Running implements HandlerContext {
 
   /** Is made when a handler asks for it, since that takes long. */
   get signal(): AbortSignal {
-    return this.#controller.signal;
+    const { signal } = this.#controller;
+    setMaxListeners(0, signal); // A handler may pass it to as many calls as it likes.
+    return signal;
   }
 
   lose(reason: LossReason): void {
@@ -65,6 +69,8 @@ export class Runner {
   readonly #running = new Map<number, Running>();
   readonly #todo: Delivered[] = [];
   readonly #lostBefore = new Set<number>();
+  /** What handlers inherit: not what the one before has entered. */
+  readonly #base = new AsyncResource('dq-client');
   #ends: End[] = [];
   #beginning = false;
   #hasUnstored = false;
@@ -82,7 +88,8 @@ export class Runner {
     return this.#running.get(token)?.job;
   }
 
-  #take({ deliver, lost }: ToHandlers): void {
+  #take({ deliver, lost, ping }: ToHandlers): void {
+    if (ping) this.#post({ pong: true });
     if (deliver) this.#todo.push(...deliver);
     if (!lost) return;
     const running = this.#running.get(lost.token);
@@ -111,6 +118,7 @@ export class Runner {
   #begin(delivered: Delivered): void {
     const { queueName, port, shared, timed, onEvent } = this.#options;
     const { token } = delivered;
+    shared[Shared.Begun] = token;
     if (this.#lostBefore.delete(token)) {
       this.#report([token]);
     } else if (shared[Shared.Stopping]) {
@@ -122,7 +130,8 @@ export class Runner {
       if (timed) port.postMessage({ begun: token } satisfies FromHandlers);
       running.job.processedOn = Date.now();
       onEvent('active', running.job);
-      void this.#run(token, running);
+      const own = this.#base.runInAsyncScope(() => new AsyncResource('dq-client handler'));
+      own.runInAsyncScope(() => void this.#run(token, running));
     }
   }
 
@@ -131,7 +140,7 @@ export class Runner {
     const { job } = running;
     const call = middleware.reduceRight<() => Promise<unknown>>(
       (next, { handle }) => (handle ? () => handle(job, next) : next),
-      async () => handler(job as never, running),
+      async () => notGenerator(handler(job as never, running)),
     );
     let outcome: Outcome | undefined;
     let result: unknown;
@@ -185,4 +194,20 @@ export class Runner {
   #post(message: FromHandlers): void {
     this.#options.port.postMessage(message);
   }
+}
+
+const NO_GENERATOR =
+  'a generator runs only as far as somebody iterates over it: let the handler do its work and return';
+
+/** Refuses a generator function as a handler. */
+export function checkHandler(handler: unknown): void {
+  const kind = Object.prototype.toString.call(handler);
+  if (/Generator/.test(kind)) throw new TypeError(`the handler is a generator function; ${NO_GENERATOR}`);
+}
+
+/** Refuses a generator, which has done nothing yet, as what a handler returned. */
+function notGenerator<T>(result: T): T {
+  const kind = typeof result === 'object' && result !== null ? Object.prototype.toString.call(result) : '';
+  if (/Generator/.test(kind)) throw new TypeError(`the handler returned a generator; ${NO_GENERATOR}`);
+  return result;
 }

@@ -8,15 +8,17 @@ import { hostname } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { MessageChannel, type MessagePort, Worker as Thread } from 'node:worker_threads';
+import { MessageChannel, type MessagePort, workerData as ownData, Worker as Thread } from 'node:worker_threads';
 import { type Bytes, decode, encode, shown } from './bytes.js';
 import { keyOf, targetOf } from './connection.js';
 import { DqError, type LossReason, TimeLimitExceeded } from './errors.js';
 import { Job, packed } from './job.js';
-import { type Notice, type Order, Shared } from './messages.js';
+import { type Notice, type Order, SHARED_PLACES, Shared } from './messages.js';
 import type { Middleware } from './middleware.js';
 import { type Connection, check, checkWhole } from './options.js';
-import { type Handler, type OnEvent, Runner } from './runner.js';
+import { messageOf } from './outcome.js';
+import { monotonic } from './route.js';
+import { checkHandler, type Handler, type OnEvent, Runner } from './runner.js';
 import type { EndedJob, FromThread, HandlersData, ThrownError } from './thread/handlers.js';
 import { tracing } from './tracing.js';
 
@@ -83,11 +85,12 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
   readonly #lane: number;
   readonly #grace: number;
   readonly #timed: boolean;
-  readonly #shared = new Float64Array(new SharedArrayBuffer(3 * Float64Array.BYTES_PER_ELEMENT));
+  readonly #shared = new Float64Array(new SharedArrayBuffer(SHARED_PLACES * Float64Array.BYTES_PER_ELEMENT));
   #runner: Runner | undefined;
   #port: MessagePort | undefined;
   #thread: Thread | undefined;
   #isReady = false;
+  #isStuck = false;
   #closing: Promise<void> | undefined;
   #isClosed = false;
 
@@ -103,8 +106,12 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
     this.name = decode(encode(queue, 'the name of a queue'));
     this.#grace = grace;
     this.#timed = timeLimit !== undefined;
-    this.#shared[Shared.LastAnswer] = Date.now();
+    this.#shared[Shared.LastAnswer] = monotonic();
     this.#shared[Shared.Patience] = FIRST_PATIENCE_MS;
+    if (typeof handler === 'function') checkHandler(handler);
+    if (isOwnThread(ownData)) {
+      throw new DqError('a Worker is made in a thread of dq-client, as a preload does: make it only if isMainThread');
+    }
     const target = targetOf(connection);
     const key = packed(keyOf(target, queue));
     const consumer = consumerName(encode(name, 'name'));
@@ -114,7 +121,8 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
     }
     this.#lane = engine.add((notice) => this.#heard(notice), target.library);
     const begin = (port: MessagePort) => {
-      const config = { lane: this.#lane, key, concurrency, lease, timeLimit, consumer, target, shared: this.#shared };
+      const own = { lane: this.#lane, shared: this.#shared, hasThread: file !== '' };
+      const config = { ...own, key, concurrency, lease, timeLimit, consumer, target };
       engine.order({ kind: 'add', config, port }, [port]);
     };
     if (typeof handler === 'function') {
@@ -126,15 +134,25 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
     }
   }
 
-  /** Resolves once it consumes. */
+  /** Resolves once it consumes. Rejects if it is closed before. */
   async waitUntilReady(): Promise<void> {
-    if (!this.#isReady) await new Promise<void>((resolve) => this.once('ready', resolve as never));
+    const closed = () => new DqError('the worker is closed');
+    if (this.#closing && !this.#isReady) throw closed();
+    if (this.#isReady) return;
+    await new Promise<void>((resolve, reject) => {
+      this.once('ready', resolve as never);
+      this.once('closed', () => reject(closed()));
+    });
   }
 
-  /** Returns whether the server answered within the last lease, or within the time of a pop. */
+  /** Returns whether the server answered within the last lease, or within the time of a pop, and pops were not refused so long. */
   isHealthy(): boolean {
-    const since = Date.now() - (this.#shared[Shared.LastAnswer] as number);
-    return !this.#closing && since <= (this.#shared[Shared.Patience] as number);
+    const now = monotonic();
+    const patience = this.#shared[Shared.Patience] as number;
+    const refusedSince = (this.#shared[Shared.RefusedSince] as number) || now;
+    return (
+      !this.#closing && now - (this.#shared[Shared.LastAnswer] as number) <= patience && now - refusedSince <= patience
+    );
   }
 
   /**
@@ -195,6 +213,8 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
     });
     thread.on('exit', async () => {
       if (this.#isClosed) return;
+      if (this.#isStuck) failure = 'a handler has kept it busy beyond its time limit';
+      this.#isStuck = false;
       if (!isLoaded) await sleep(RESTART_MS);
       const attach = (port: MessagePort) =>
         engine.order({ kind: 'attach', lane: this.#lane, port, error: failure }, [port]);
@@ -233,6 +253,12 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
     } else if (notice.kind === 'ready') {
       this.#isReady = true;
       this.#emit('ready');
+    } else if (notice.kind === 'stuck') {
+      this.#isStuck = true;
+      this.#complain(
+        `${this.name}: the thread of the handlers is ended: one of them is beyond its time limit, and keeps it busy`,
+      );
+      void this.#thread?.terminate();
     } else if (notice.kind === 'closed') {
       this.#end();
     } else {
@@ -266,8 +292,12 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
   }
 
   #raise(error: Error): void {
-    if (this.listenerCount('error') > 0) this.emit('error', error as never);
-    else console.error(error.message);
+    try {
+      if (this.listenerCount('error') > 0) this.emit('error', error as never);
+      else console.error(error.message);
+    } catch (thrown) {
+      console.error(`a listener of the event error has thrown: ${messageOf(thrown)}`);
+    }
   }
 
   /** Emits an event. An error of a listener becomes an `error` event, and concerns no message. */
@@ -275,21 +305,30 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
     try {
       this.emit(event, ...given);
     } catch (error) {
-      this.#raise(error instanceof Error ? error : new DqError(String(error)));
+      this.#raise(error instanceof Error ? error : new DqError(messageOf(error)));
     }
   }
 }
 
-/** Closes workers after SIGTERM or SIGINT and then ends the process with 0. A second signal ends it at once with another code. */
+const toClose = new Set<Pick<Worker, 'close'>>();
+let signals = 0;
+
+/**
+ * Closes workers after SIGTERM or SIGINT and then ends the process with 0. A second signal ends it at once with another code.
+ * It may be called several times: the process ends when all workers are closed.
+ */
 export function closeOnSignals(...workers: Pick<Worker, 'close'>[]): void {
-  let signals = 0;
-  const on = (_: NodeJS.Signals, number: number) => {
-    signals += 1;
-    if (signals > 1) process.exit(128 + number);
-    void Promise.all(workers.map((worker) => worker.close())).then(() => process.exit(0));
-  };
-  process.on('SIGTERM', on);
-  process.on('SIGINT', on);
+  if (toClose.size === 0) {
+    process.on('SIGTERM', onSignal);
+    process.on('SIGINT', onSignal);
+  }
+  for (const worker of workers) toClose.add(worker);
+}
+
+function onSignal(_: NodeJS.Signals, number: number): void {
+  signals += 1;
+  if (signals > 1) process.exit(128 + number);
+  void Promise.all([...toClose].map((worker) => worker.close())).then(() => process.exit(0));
 }
 
 /**
@@ -320,7 +359,8 @@ class Engine {
   }
 
   #start(library: string): Thread {
-    const thread = new Thread(threadFile('engine.js'), { workerData: library });
+    // Without the options of this process: a preload would make workers there, too.
+    const thread = new Thread(threadFile('engine.js'), { workerData: library, execArgv: [] });
     thread.on('message', (notice: Notice) => this.#listeners.get(notice.lane)?.(notice));
     // It ends by a defect only. The process is not to live without consuming.
     thread.on('error', (error) => {
@@ -331,6 +371,11 @@ class Engine {
 }
 
 const engine = new Engine();
+
+/** Returns whether this code runs in a thread of handlers. */
+function isOwnThread(data: unknown): boolean {
+  return typeof data === 'object' && data !== null && 'file' in data && 'queueName' in data && 'shared' in data;
+}
 
 /** Returns the file of a thread. */
 function threadFile(name: string): string {

@@ -188,9 +188,9 @@ test('values that mean nothing are refused by name', async (t) => {
   );
   await assert.rejects(queue.promote({ until: 1_700_000_000 }), /until must be .* not seconds, but is 1700000000/);
   await assert.rejects(queue.add(5, 0), /the name of a job must be a text/);
-  await assert.rejects(queue.add('n', new Set([1])), /the data of a job cannot be written as JSON: Set/);
+  await assert.rejects(queue.add('n', new Set([1])), /the data of a job cannot be written as JSON: it is Set/);
   await assert.rejects(queue.push({ name: 'n' }), /the payload must be a text or bytes/);
-  await assert.rejects(queue.cancel(['a']), /an id must be a text or bytes, but is \[ 'a' \]/);
+  await assert.rejects(queue.cancel(['a']), /an id must be a text or bytes, but is Array/);
   await assert.rejects(queue.schedule('s', { name: 'n', data: 1, opts: {} }, { every: 60_000 }), /no option opts/);
   await assert.rejects(queue.pause('5'), /duration must be a whole number/);
   await assert.rejects(queue.pause(5, { groups: 'g' }), /no option groups/);

@@ -206,11 +206,13 @@ test('jobs tell what BullMQ tells', async (t) => {
   await eventually('it is done', async () => (await queue.get('m')).result?.toString() === '8');
 });
 
-test('a payload that is no job fails with an error that shows it', async (t) => {
+test('a payload that is no job fails with an error that does not show it', async (t) => {
   const { queue } = await working(t, (job) => job.data);
   await queue.push('{"task": 1}', { id: 'm', attempts: 1 });
   await eventually('it is dead', async () => (await queue.get('m')).state === 'dead');
-  assert.match((await queue.get('m')).error, /the payload is not the JSON of a job, \{"name": …, "data": …\}: .*task/);
+  const { error } = await queue.get('m');
+  assert.match(error, /the payload is not the JSON of a job, \{"name": …, "data": …\}/);
+  assert.doesNotMatch(error, /task/);
 });
 
 test('failures are logged, and say what is now dead', async (t) => {
@@ -226,7 +228,7 @@ test('failures are logged, and say what is now dead', async (t) => {
   assert.deepEqual([job.id, job.name, job.attempt], ['m', 'welcome', 2]);
   assert.match(job.failedReason, /^Error: no address/);
   await queue.push('{}', { id: 'odd' });
-  await eventually('all are logged', () => log.mock.callCount() === 3);
+  await eventually('all are logged', () => log.mock.callCount() >= 3);
   const lines = log.mock.calls.map(({ arguments: [text] }) => text.split('\n')[0]);
   assert.deepEqual(lines.slice(0, 2), [
     'q: message "m" ("welcome") at attempt 1 failed: Error: no address',

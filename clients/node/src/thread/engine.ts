@@ -71,7 +71,10 @@ class Running {
     const opened = lane.route.open();
     try {
       const link = await inTime(opened, LAST_MS, () => {}, 'no connection');
-      for (let id = this.#popper.connectionId; id && this.#isPopping; id = this.#popper.connectionId) {
+      // A connection on which nothing arrives may be dead, although another one is served.
+      const end = performance.now() + UNBLOCK_MS;
+      const isInTime = () => this.#isPopping && performance.now() < end;
+      for (let id = this.#popper.connectionId; id && isInTime(); id = this.#popper.connectionId) {
         await answered(link, unblock(link, lane.key, id), UNBLOCK_MS);
         await Promise.race([this.#popping, sleep(STEP_MS)]);
       }

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { type Delivered, type Job, jsonOf } from '../job.js';
 import type { Middleware } from '../middleware.js';
-import { type Handler, type OnEvent, Runner } from '../runner.js';
+import { checkHandler, type Handler, type OnEvent, Runner } from '../runner.js';
 import { tracing } from '../tracing.js';
 
 /** What the thread is started with. */
@@ -38,6 +38,7 @@ async function begin({ file, ...options }: HandlersData): Promise<void> {
   const loaded = await import(file.startsWith('file:') ? file : pathToFileURL(file).href);
   const handler: Handler<never> = loaded.default?.default ?? loaded.default ?? loaded;
   if (typeof handler !== 'function') throw new TypeError(`${file} must export its handler as default`);
+  checkHandler(handler);
   const own: Middleware[] = loaded.middleware ?? loaded.default?.middleware ?? [];
   const report = (message: FromThread) => parentPort?.postMessage(message);
   const onEvent: OnEvent = (event, job, ...value) => {

@@ -10,8 +10,9 @@ import type { LossReason } from '../errors.js';
 import { type Delivered, packed, unpacked } from '../job.js';
 import { type FromHandlers, type LaneConfig, type Notice, Shared, type ToHandlers } from '../messages.js';
 import { ACK, GIVEN_BACK, type Outcome, ofError } from '../outcome.js';
-import { LONGEST_TIMER_MS, Route } from '../route.js';
+import { LONGEST_TIMER_MS, monotonic, Route } from '../route.js';
 import { Bell } from './bell.js';
+import { DRIFT, ROUNDING_MS, ServerTime } from './server-time.js';
 
 /** How long a pop waits. */
 export const BLOCK_MS = 5000;
@@ -19,10 +20,10 @@ export const BLOCK_MS = 5000;
 export const MARGIN_MS = 5000;
 // The lease of a queue whose settings this user may not read: the default of the server.
 const DEFAULT_LEASE_MS = 30_000;
+// How long the thread of handlers may take to answer when one of them has reached its time limit.
+const STUCK_MS = 1000;
 // A notice may come before the answer of the pop that it concerns. So many are remembered.
 const EARLY_NOTICES = 1000;
-// By how much two clocks may differ while a second passes, and more while longer ones do.
-const CLOCK_ERROR_MS = 2;
 
 /** A message that this worker holds. Instants are those of `performance.now()`. */
 export interface Delivery {
@@ -39,6 +40,8 @@ export interface Delivery {
   limit: number;
   decided: boolean;
   ended: boolean;
+  /** Whether the lease has ended while the outcome was not answered. */
+  late: boolean;
 }
 
 /** An outcome that is to be reported. */
@@ -66,6 +69,7 @@ export class Lane {
   extendNow = false;
   /** Whether reports that were not answered are to be repeated before the next pop. */
   recovering = false;
+  readonly serverTime = new ServerTime();
   leaseMs: number;
   readonly #stopped = new AbortController();
   readonly #closed = new AbortController();
@@ -75,6 +79,7 @@ export class Lane {
   readonly #early = new Map<string, LossReason>();
   readonly #unanswered = new Set<Delivery>();
   #timer: NodeJS.Timeout | undefined;
+  #stuck: NodeJS.Timeout | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
 
   constructor(config: LaneConfig, port: MessagePort) {
@@ -97,7 +102,7 @@ export class Lane {
     return this.#closed.signal.aborted;
   }
 
-  /** How long a lease can last. */
+  /** How long a lease of a message without one of its own lasts. */
   get lease(): number {
     return this.#maxLeaseMs ? Math.min(this.leaseMs, this.#maxLeaseMs) : this.leaseMs;
   }
@@ -120,39 +125,31 @@ export class Lane {
     this.config.shared[Shared.Patience] = Math.max(this.lease, BLOCK_MS + MARGIN_MS);
   }
 
-  /** The words of a pop that follow its key. */
-  popWords(room: number): Word[] {
-    return ['COUNT', String(room), 'LEASE', String(this.leaseMs), 'META', 'AS', unpacked(this.config.consumer)];
+  /** The lease that a command asks for. Without one, that of the message counts, else that of the queue. */
+  get leaseWords(): Word[] {
+    return this.config.lease === undefined ? [] : ['LEASE', String(Math.round(this.config.lease))];
   }
 
-  /** Takes messages in and passes them to handlers. */
+  /** The words of a pop that follow its key. */
+  popWords(room: number): Word[] {
+    return ['COUNT', String(room), ...this.leaseWords, 'META', 'AS', unpacked(this.config.consumer)];
+  }
+
+  /** Takes messages in, whose leases began at `begun` or later, and passes them to handlers. */
   received(messages: unknown, begun: number): void {
     const deliver: Delivered[] = [];
+    const now = performance.now();
     for (const message of (messages ?? []) as [Buffer, Buffer, number, Buffer, unknown][]) {
-      this.#token += 1;
-      const [id, payload, attempt, receipt, meta] = message;
-      const delivered: Delivered = {
-        token: this.#token,
-        id: packed(id),
-        payload: packed(payload),
-        attempt,
-        receipt: packed(receipt),
-        meta: entries(meta).flatMap(([name, value]) => [name, packedDeep(value)]),
-      };
-      const { lease } = this;
-      const delivery: Delivery = {
-        delivered,
-        end: begun + lease,
-        due: begun + lease / 2,
-        deadline: entries(meta).find(([name]) => name === 'deadline')?.[1] as number | undefined,
-        heard: performance.now(),
-        limit: Number.POSITIVE_INFINITY,
-        decided: false,
-        ended: false,
-      };
+      const delivery = this.#delivery(message, now, begun);
+      const { delivered } = delivery;
+      const early = this.#early.get(delivered.receipt);
+      if (delivery.end <= now) {
+        // The answer came when another worker may have the message.
+        this.notify({ kind: 'lost', lane: this.config.lane, delivered, reason: 'lease' });
+        continue;
+      }
       this.places.set(delivered.token, delivery);
       this.held.set(delivered.receipt, delivery);
-      const early = this.#early.get(delivered.receipt);
       if (early || this.stopping) {
         delivery.ended = true;
         if (early) this.lose(delivery, early);
@@ -163,6 +160,33 @@ export class Lane {
       }
     }
     if (deliver.length > 0) this.#post({ deliver });
+  }
+
+  #delivery(message: [Buffer, Buffer, number, Buffer, unknown], now: number, begun: number): Delivery {
+    this.#token += 1;
+    const [id, payload, attempt, receipt, meta] = message;
+    const delivered: Delivered = {
+      token: this.#token,
+      id: packed(id),
+      payload: packed(payload),
+      attempt,
+      receipt: packed(receipt),
+      meta: entries(meta).flatMap(([name, value]) => [name, packedDeep(value)]),
+    };
+    const found = entries(meta).find(([name]) => name === 'deadline')?.[1];
+    const deadline = found === undefined ? undefined : Number(found);
+    const left = this.serverTime.left(deadline, now) ?? this.lease - (now - begun);
+    return {
+      delivered,
+      end: now + left,
+      due: now + left / 2,
+      deadline,
+      heard: now,
+      limit: Number.POSITIVE_INFINITY,
+      decided: false,
+      ended: false,
+      late: false,
+    };
   }
 
   /** Takes a message from its handler, with an outcome if the message is still ours. */
@@ -204,14 +228,19 @@ export class Lane {
       this.lose(delivery, 'lease');
       return;
     }
-    let end = sent + this.leaseMs;
-    if (delivery.deadline !== undefined) {
-      const grown = Number(deadline) - delivery.deadline;
+    const now = performance.now();
+    let left = this.serverTime.left(Number(deadline), now);
+    if (left === undefined) {
+      left = this.lease - (now - sent);
+      const grown = Number(deadline) - (delivery.deadline ?? Number.NEGATIVE_INFINITY);
       const passed = sent - delivery.heard;
-      if (grown < passed * 0.999 - CLOCK_ERROR_MS) end = Math.min(end, delivery.end + grown); // MAXLEASE has cut it.
+      // MAXLEASE has cut it.
+      if (grown < passed * (1 - DRIFT) - ROUNDING_MS) left = Math.min(left, delivery.end + grown - now);
     }
-    Object.assign(delivery, { deadline: Number(deadline), heard: performance.now(), end, due: sent + this.lease / 2 });
-    this.#watch(Math.min(delivery.due, end));
+    // MAXLEASE permits nothing more to a lease that has not grown.
+    const due = Number(deadline) === delivery.deadline ? Number.POSITIVE_INFINITY : now + left / 2;
+    Object.assign(delivery, { deadline: Number(deadline), heard: now, end: now + left, due });
+    this.#watch(Math.min(delivery.due, delivery.end));
   }
 
   /** The server has answered an outcome. */
@@ -238,7 +267,14 @@ export class Lane {
 
   /** The server has answered something. */
   heard(): void {
-    this.config.shared[Shared.LastAnswer] = Date.now();
+    this.config.shared[Shared.LastAnswer] = monotonic();
+  }
+
+  /** Pops have been refused since now, or succeed again. */
+  popsAre(refused: boolean): void {
+    const { shared } = this.config;
+    if (!refused) shared[Shared.RefusedSince] = 0;
+    else if (shared[Shared.RefusedSince] === 0) shared[Shared.RefusedSince] = monotonic();
   }
 
   /** Sends a notice to the main thread. */
@@ -258,14 +294,18 @@ export class Lane {
     this.notify({ kind: 'failed', lane: this.config.lane, delivered, text, isDead: state === 'dead' });
   }
 
-  /** The thread of the handlers has ended, and another one takes its place. */
+  /** The thread of the handlers has ended, and another one takes its place. What had not begun is given back. */
   attach(port: MessagePort, error: string): void {
+    clearTimeout(this.#stuck);
+    this.#stuck = undefined;
     this.#port = port;
     this.#listen();
+    const begun = this.config.shared[Shared.Begun] as number;
+    const failed = ofError(new Error(`the thread of the handlers ended: ${error}`));
     for (const delivery of this.places.values()) {
       delivery.ended = true;
-      if (!delivery.decided) this.#settle(delivery, ofError(new Error(`the thread of the handlers ended: ${error}`)));
-      else this.#freeIfDone(delivery);
+      if (delivery.decided) this.#freeIfDone(delivery);
+      else this.#settle(delivery, delivery.delivered.token <= begun ? failed : GIVEN_BACK);
     }
   }
 
@@ -285,6 +325,7 @@ export class Lane {
   close(): void {
     this.#closed.abort();
     clearTimeout(this.#timer);
+    clearTimeout(this.#stuck);
     this.#port.close();
     this.toPop.ring();
     this.toReport.ring();
@@ -292,6 +333,10 @@ export class Lane {
 
   #listen(): void {
     this.#port.on('message', (message: FromHandlers) => {
+      if (message.pong) {
+        clearTimeout(this.#stuck);
+        this.#stuck = undefined;
+      }
       for (const [token, ...outcome] of message.ends ?? []) this.#ended(token, outcome as unknown as Outcome | []);
       const { begun, save } = message;
       const delivery = this.places.get(begun ?? save?.token ?? 0);
@@ -345,6 +390,13 @@ export class Lane {
     this.#timer = setTimeout(() => this.#look(), Math.ceil(pause));
   }
 
+  /** Has the thread of handlers be ended if it does not answer: an endless loop would keep everything that it holds. */
+  #expectAnswer(): void {
+    if (!this.config.hasThread || this.#stuck) return;
+    this.#post({ ping: true });
+    this.#stuck = setTimeout(() => this.notify({ kind: 'stuck', lane: this.config.lane }), STUCK_MS);
+  }
+
   #look(): void {
     this.#timerAt = Number.POSITIVE_INFINITY;
     const now = performance.now();
@@ -355,6 +407,7 @@ export class Lane {
       } else if (delivery.limit <= now) {
         const text = `the handler took longer than its time limit of ${this.config.timeLimit} ms`;
         this.lose(delivery, 'time limit', ['DQ.NACK', 'ERROR', packed(`TimeLimitExceeded: ${text}`)]);
+        this.#expectAnswer();
       } else {
         if (delivery.due <= now) {
           this.extendNow = true;
@@ -362,6 +415,12 @@ export class Lane {
         }
         next = Math.min(next, delivery.end, delivery.limit, delivery.due);
       }
+    }
+    for (const delivery of this.#unanswered) {
+      if (!delivery.late && delivery.end <= now) {
+        delivery.late = true; // It is reported nevertheless: an ack counts until another worker has the message.
+        this.notify({ kind: 'lost', lane: this.config.lane, delivered: delivery.delivered, reason: 'lease' });
+      } else if (!delivery.late) next = Math.min(next, delivery.end);
     }
     if (next !== Number.POSITIVE_INFINITY) this.#watch(next);
     if (this.extendNow) this.extend();

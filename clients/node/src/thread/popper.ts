@@ -2,15 +2,18 @@
  * The loop that pops: never more messages than there are free places, and with the outcomes of those that have ended. While
  * it waits for a message, outcomes go through the reporter.
  */
-import { entries } from '../bytes.js';
+import { entries, type Word } from '../bytes.js';
 import type { Link } from '../drivers.js';
-import { Refused } from '../errors.js';
+import { ConnectionLost, Refused } from '../errors.js';
 import { answered, Backoff } from '../route.js';
 import { BLOCK_MS, type Lane, MARGIN_MS } from './lane.js';
 import { settle } from './settle.js';
 
 // How often the settings of a queue are read again.
 const LEARN_MS = 5000;
+// After a pop whose answer was lost, how long it takes until twice as many messages are asked for again. The answer may have been
+// larger than the server, or what is between, lets pass, and what is lost with it waits for the end of its lease.
+const CAREFUL_MS = 60_000;
 
 /** Pops the messages of a lane until it stops. */
 export class Popper {
@@ -24,9 +27,14 @@ export class Popper {
   #link: Link | undefined;
   #learned = Number.NEGATIVE_INFINITY;
   #interrupted = false;
+  /** How many messages a pop asks for at most, and how many the one asks for whose answer has not come. */
+  #most: number;
+  #asked = 0;
+  #carefulUntil = 0;
 
   constructor(lane: Lane, onConsuming: () => void) {
     this.#lane = lane;
+    this.#most = lane.config.concurrency;
     this.#onConsuming = onConsuming;
   }
 
@@ -38,9 +46,12 @@ export class Popper {
         await this.#step(this.#link ?? (await this.#connect()));
         this.#backoff.reset();
         this.#interrupted = false;
+        lane.popsAre(false);
         lane.heard();
       } catch (error) {
         this.drop();
+        lane.popsAre(true);
+        this.#beCareful(error);
         this.#passReports();
         lane.recovering = true;
         if (!lane.stopping) await this.#pause(error);
@@ -80,20 +91,43 @@ export class Popper {
     if (reports.length > 0) {
       const room = lane.room + reports.filter(({ delivery }) => delivery.ended).length;
       const sent = performance.now();
-      const messages = await settle(lane, link, reports, room > 0 ? lane.popWords(room) : undefined);
+      const messages = await settle(lane, link, reports, room > 0 ? this.#popWords(room) : undefined);
+      this.#asked = 0;
       lane.received(messages, sent);
       return;
     }
     lane.collecting = false;
-    const popped = link.send(['DQ.POP', lane.key, ...lane.popWords(lane.room), 'BLOCK', String(BLOCK_MS)]);
+    const popped = link.send(['DQ.POP', lane.key, ...this.#popWords(lane.room), 'BLOCK', String(BLOCK_MS)]);
     if (!this.consuming) {
       this.consuming = true;
       this.#onConsuming();
     }
-    lane.received(await answered(link, popped, BLOCK_MS + MARGIN_MS), performance.now());
+    const messages = await answered(link, popped, BLOCK_MS + MARGIN_MS);
+    this.#asked = 0;
+    lane.received(messages, performance.now());
+  }
+
+  /** Returns the words of a pop, which asks for fewer messages if the answer to an earlier one was lost. */
+  #popWords(room: number): Word[] {
+    const { concurrency } = this.#lane.config;
+    if (this.#most < concurrency && performance.now() > this.#carefulUntil) {
+      this.#most = Math.min(this.#most * 2, concurrency);
+      this.#carefulUntil = performance.now() + CAREFUL_MS;
+    }
+    this.#asked = Math.min(room, this.#most);
+    return this.#lane.popWords(this.#asked);
+  }
+
+  #beCareful(error: unknown): void {
+    if (this.#asked > 0 && error instanceof ConnectionLost) {
+      this.#most = Math.max(1, Math.floor(this.#asked / 2));
+      this.#carefulUntil = performance.now() + CAREFUL_MS;
+    }
+    this.#asked = 0;
   }
 
   async #learn(link: Link): Promise<void> {
+    await this.#lane.serverTime.read(link, MARGIN_MS);
     try {
       this.#lane.learn(await answered(link, link.send(['DQ.INFO', this.#lane.key]), MARGIN_MS));
     } catch (error) {

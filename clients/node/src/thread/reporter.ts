@@ -53,8 +53,19 @@ export class Reporter {
 
   /** Returns the connection. */
   link(): Promise<Link> {
-    this.#opened ??= this.#lane.route.open();
+    this.#opened ??= this.#open();
     return this.#opened;
+  }
+
+  async #open(): Promise<Link> {
+    const link = await this.#lane.route.open();
+    try {
+      await this.#lane.serverTime.read(link, MARGIN_MS);
+      return link;
+    } catch (error) {
+      link.close();
+      throw error;
+    }
   }
 
   /** Closes the connection. */
@@ -68,7 +79,7 @@ export class Reporter {
     const kept: Delivery[] = [...lane.held.values()];
     if (kept.length > 0) {
       const receipts = kept.map(({ delivered }) => unpacked(delivered.receipt));
-      const words: Word[] = ['DQ.MEXTEND', lane.key, String(kept.length), ...receipts, 'LEASE', String(lane.leaseMs)];
+      const words: Word[] = ['DQ.MEXTEND', lane.key, String(kept.length), ...receipts, ...lane.leaseWords];
       const sent = performance.now();
       const deadlines = (await answered(link, link.send(words), MARGIN_MS)) as unknown[];
       for (const [at, delivery] of kept.entries()) lane.extended(delivery, deadlines[at], sent);
@@ -82,9 +93,13 @@ export class Reporter {
     lane.saves = [];
     for (const save of saves) {
       const [{ delivered }, checkpoint] = save;
-      const words = ['LEASE', String(lane.leaseMs), 'CHECKPOINT', unpacked(checkpoint)];
+      const words = [...lane.leaseWords, 'CHECKPOINT', unpacked(checkpoint)];
+      const sent = performance.now();
       try {
-        await answered(link, link.send(['DQ.EXTEND', lane.key, unpacked(delivered.receipt), ...words]), MARGIN_MS);
+        const extend = ['DQ.EXTEND', lane.key, unpacked(delivered.receipt), ...words];
+        const deadline = await answered(link, link.send(extend), MARGIN_MS);
+        const delivery = lane.held.get(delivered.receipt);
+        if (delivery) lane.extended(delivery, deadline, sent);
       } catch (error) {
         if (!isTransient(error)) {
           lane.complain(error, 'a checkpoint was refused: ', delivered);
