@@ -3,6 +3,7 @@ package dq
 import (
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"strings"
 	"time"
@@ -52,8 +53,13 @@ type ServerError string
 
 var noModule = regexp.MustCompile("(?i)^ERR unknown command ['`]?dq\\.")
 
-// Error returns the text, preceded by a sentence that explains it if the server has not loaded the module.
+// Error returns the text, preceded by a sentence that explains it if the server has not loaded the module, or is a node of
+// a cluster that does not hold the queue.
 func (e ServerError) Error() string {
+	if _, address, moved := strings.Cut(strings.TrimPrefix(string(e), "MOVED "), " "); moved && strings.HasPrefix(string(e), "MOVED ") {
+		return "the server is a node of a cluster, and another node holds the queue: use its address, " + address +
+			", or a client of the whole cluster: " + string(e)
+	}
 	if noModule.MatchString(string(e)) {
 		return "the server has not loaded the module dq: " + string(e)
 	}
@@ -164,15 +170,51 @@ func codeOf(err error) string {
 	return answered.Code()
 }
 
-// isTransient returns whether the same command may succeed later, on this server or on the one that takes over.
+// NotSent marks an error of a [Doer]: no connection could be opened, so the command has certainly not been carried out.
+func NotSent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &notSentError{err}
+}
+
+type notSentError struct{ err error }
+
+func (e *notSentError) Error() string { return e.err.Error() }
+func (e *notSentError) Unwrap() error { return e.err }
+
+// mayHaveRun returns whether a command that failed may have been carried out.
+func mayHaveRun(err error) bool {
+	var notSent *notSentError
+	var network *net.OpError
+	if err == nil || isServerError(err) || errors.As(err, &notSent) {
+		return false
+	}
+	return !errors.As(err, &network) || network.Op != "dial"
+}
+
+const tooManyClients = "ERR max number of clients reached"
+
+// isNotNow returns whether the server has not carried out a command, and may do so later.
+func isNotNow(err error) bool {
+	switch codeOf(err) {
+	case "LOADING", "BUSY", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNBLOCKED":
+		return true
+	case "ERR": // It is the first answer on a connection, whatever was sent there.
+		return strings.Contains(err.Error(), tooManyClients)
+	}
+	return false
+}
+
+// isTransient returns whether the same command may succeed later, on this server or on the one that takes over. For a
+// worker, a password that is refused may be about to change.
 func isTransient(err error) bool {
 	if !isServerError(err) {
 		return err != nil
 	}
 	switch codeOf(err) {
-	case "LOADING", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
-		"UNBLOCKED":
+	case "MOVED", "ASK", "NOAUTH", "WRONGPASS":
 		return true
 	}
-	return false
+	return isNotNow(err)
 }

@@ -42,11 +42,16 @@ type Event struct {
 	Err      error
 }
 
-// emit calls the hooks, and logs what an operator wants to read.
+// emit has the hooks called, and logs what an operator wants to read.
 func (w *Worker) emit(e Event) {
 	for _, hook := range w.hooks {
-		hook(e)
+		hook := hook
+		w.announcer.announce(func() { hook(e) })
 	}
+	w.announcer.announce(func() { w.log(e) })
+}
+
+func (w *Worker) log(e Event) {
 	switch e.Kind {
 	case Done:
 		if e.Err != nil {
@@ -68,7 +73,10 @@ func (d *delivery) logFailure(state string) {
 		end = "; now dead"
 	}
 	if o.kind == Failed || o.kind == Rejected || o.kind == Retried && end != "" {
-		d.lane.worker.errorLog.Printf("dq: %s: message %q: %s at attempt %d: %v%s", m.Queue, m.ID, o.kind, m.Attempt, o.err, end)
+		w := d.lane.worker
+		w.announcer.announce(func() {
+			w.errorLog.Printf("dq: %s: message %q: %s at attempt %d: %v%s", m.Queue, m.ID, o.kind, m.Attempt, o.err, end)
+		})
 	}
 }
 

@@ -6,8 +6,13 @@ import (
 	"time"
 )
 
-// learnInterval is how often the settings of a queue are read again.
-const learnInterval = 5 * time.Second
+const (
+	// How often the settings of a queue are read again.
+	learnInterval = 5 * time.Second
+	// After a pop whose reply was lost, how long it takes until twice as many messages are asked for again. The reply may
+	// have been larger than the server, or what is between, lets pass, and what is lost with it waits for the end of its lease.
+	carefulTime = time.Minute
+)
 
 // fetcher pops the messages of a lane: never more than there are free places, and with the acks of those that have
 // ended. While it waits in a pop that blocks, acks go through the reporter; otherwise they go with the next pop.
@@ -17,11 +22,14 @@ type fetcher struct {
 	name    string
 	learned time.Time
 	wait    time.Duration
+	most    int // how many messages a pop asks for at most
+	asked   int // how many the pop asks for whose reply has not come
+	careful time.Time
 }
 
 // fetch pops until the worker stops.
 func (l *lane) fetch() {
-	f := &fetcher{lane: l, name: l.worker.consumer()}
+	f := &fetcher{lane: l, name: l.worker.consumer(), most: l.settings.concurrency}
 	var pauses backoff
 	interrupted := false
 	for !l.worker.stopping.Load() {
@@ -29,7 +37,8 @@ func (l *lane) fetch() {
 		for err == nil && !l.worker.stopping.Load() {
 			if err = f.step(); err == nil {
 				pauses = backoff{}
-				l.answered.Store(time.Now().UnixNano())
+				l.answered.Store(int64(time.Since(processStart)))
+				l.refusedSince.Store(0)
 				if interrupted {
 					interrupted = false
 					l.worker.emit(Event{Kind: Resumed, Queue: l.queue})
@@ -38,6 +47,7 @@ func (l *lane) fetch() {
 		}
 		f.disconnect()
 		l.flushAcks()
+		f.beCareful(err)
 		if err != nil && !l.worker.stopping.Load() {
 			if !interrupted {
 				interrupted = true
@@ -108,6 +118,9 @@ func (l *lane) abandon() {
 // step acks what has ended and pops what there is room for.
 func (f *fetcher) step() error {
 	if time.Since(f.learned) > learnInterval {
+		if err := f.serverTime.read(func(args ...any) (any, error) { return f.ask(0, args...) }); err != nil {
+			return err
+		}
 		reply, err := f.ask(0, "DQ.INFO", f.key)
 		if err != nil && codeOf(err) != "NOPERM" {
 			return err
@@ -129,6 +142,7 @@ func (f *fetcher) step() error {
 	}
 	reply, err := f.ask(f.wait, append(args, "BLOCK", ms(f.wait))...)
 	if err == nil {
+		f.asked = 0
 		f.receive(reply, time.Now())
 	}
 	return err
@@ -162,6 +176,7 @@ func (f *fetcher) ackAndPop(acks []*delivery, room int) error {
 		f.flushAcks(acks...)
 		return err
 	}
+	f.asked = 0
 	f.settled(acks...)
 	if both := list(reply); len(both) == 2 {
 		f.receive(both[1], begun)
@@ -169,6 +184,33 @@ func (f *fetcher) ackAndPop(acks []*delivery, room int) error {
 	return nil
 }
 
+// options appends the options of a pop, which asks for fewer messages if the reply to an earlier one was lost.
 func (f *fetcher) options(args []any, room int) []any {
-	return append(args, "COUNT", room, "LEASE", f.leaseInForce(), "META", "AS", f.name)
+	if f.most < f.settings.concurrency && time.Now().After(f.careful) {
+		f.most = lesser(f.most*2, f.settings.concurrency)
+		f.careful = time.Now().Add(carefulTime)
+	}
+	f.asked = lesser(room, f.most)
+	args = append(args, "COUNT", f.asked)
+	return append(append(args, f.leaseWords()...), "META", "AS", f.name)
+}
+
+// beCareful has the next pops ask for fewer messages if the reply to a pop was lost.
+func (f *fetcher) beCareful(err error) {
+	if err == nil {
+		return
+	}
+	f.refusedSince.CompareAndSwap(0, int64(time.Since(processStart)))
+	if f.asked > 1 && !isServerError(err) {
+		f.most = f.asked / 2
+		f.careful = time.Now().Add(carefulTime)
+	}
+	f.asked = 0
+}
+
+func lesser(a, b int) int {
+	if a < b {
+		return a
+	}
+	return b
 }

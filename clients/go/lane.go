@@ -26,9 +26,11 @@ type lane struct {
 	handler    Handler
 	settings   settings
 
-	popped, heard atomic.Bool   // whether it was popped, and whether notices of losses come, or cannot come
-	connection    atomic.Int64  // the id of the connection that pops, 0 while there is none
-	answered      atomic.Int64  // when the server answered last, in Unix nanoseconds
+	popped, heard atomic.Bool  // whether it was popped, and whether notices of losses come, or cannot come
+	connection    atomic.Int64 // the id of the connection that pops, 0 while there is none
+	answered      atomic.Int64 // when the server answered last, in nanoseconds since processStart
+	refusedSince  atomic.Int64 // since when pops have failed, likewise; 0 if they succeed
+	serverTime    serverTime
 	nudge         chan struct{} // wakes the reporter
 
 	mu         sync.Mutex
@@ -41,6 +43,7 @@ type lane struct {
 	acks       []*delivery          // for the next pop
 	collecting bool                 // whether the fetcher takes acks along soon
 	reports    []*delivery          // whose outcomes are to be reported
+	unanswered map[*delivery]bool   // whose outcomes the server has not answered; whether their leases have ended meanwhile
 	extendFor  string               // why all leases are extended at once: the reason of a loss that this shows
 	extendAt   time.Time            // when the reporter looks at the leases, zero if it need not
 	alarmAt    time.Time            // when the alarm goes off, zero if it does not
@@ -80,11 +83,12 @@ func newLane(w *Worker, queue string, set settings) *lane {
 	l := &lane{
 		worker: w, queue: queue, key: w.prefix + queue, handler: w.mux.handler(queue), settings: set,
 		nudge: make(chan struct{}, 1), lease: defaultLease, held: map[string]*delivery{}, early: map[string]string{},
+		unanswered: map[*delivery]bool{},
 	}
 	l.turn = sync.NewCond(&l.mu)
 	l.alarm = time.AfterFunc(time.Hour, l.ring)
 	l.alarm.Stop()
-	l.answered.Store(time.Now().UnixNano())
+	l.answered.Store(int64(time.Since(processStart)))
 	if set.lease > 0 {
 		l.lease = ms(set.lease)
 	}
@@ -105,14 +109,15 @@ func (l *lane) learn(reply any) {
 	l.lease, l.maxLease = lease, maxLease
 }
 
-// leaseInForce returns the lease to ask for, in ms.
-func (l *lane) leaseInForce() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lease
+// leaseWords returns the lease that a command asks for. Without one, that of the message counts, else that of the queue.
+func (l *lane) leaseWords() []any {
+	if l.settings.lease <= 0 {
+		return nil
+	}
+	return []any{"LEASE", ms(l.settings.lease)}
 }
 
-// leaseTime returns how long a lease lasts. The lock is held.
+// leaseTime returns how long a lease of a message without one of its own lasts. The lock is held.
 func (l *lane) leaseTime() time.Duration {
 	if l.maxLease > 0 && l.maxLease < l.lease {
 		return time.Duration(l.maxLease) * time.Millisecond
@@ -120,31 +125,42 @@ func (l *lane) leaseTime() time.Duration {
 	return time.Duration(l.lease) * time.Millisecond
 }
 
-// receive takes in the messages of a pop that was sent, or answered, at begun, and calls their handlers.
+// receive takes in the messages of a pop, whose leases began at begun or later, and calls their handlers.
 func (l *lane) receive(reply any, begun time.Time) {
 	items := list(reply)
 	if len(items) == 0 {
 		return
 	}
-	deliveries := make([]*delivery, len(items))
-	for i, item := range items {
-		deliveries[i] = l.newDelivery(list(item), begun)
-	}
+	now := time.Now()
+	var deliveries, over []*delivery
 	lost := map[*delivery]string{}
 	l.mu.Lock()
 	lease := l.leaseTime()
-	l.working += len(deliveries)
-	for _, d := range deliveries {
-		d.end, d.due = begun.Add(lease), begun.Add(lease/2)
-		receipt := d.message.Receipt
-		l.held[receipt] = d
-		if reason := l.early[receipt]; reason != "" {
+	for _, item := range items {
+		d := l.newDelivery(list(item), now)
+		left, known := l.serverTime.left(d.deadline, now)
+		if !known {
+			left = lease - now.Sub(begun)
+		}
+		d.end, d.due = now.Add(left), now.Add(left/2)
+		if left <= 0 { // The reply came when another worker may have the message.
+			over = append(over, d)
+			continue
+		}
+		deliveries = append(deliveries, d)
+		l.held[d.message.Receipt] = d
+		if reason := l.early[d.message.Receipt]; reason != "" {
 			lost[d] = reason
 		}
+		l.lookAt(d.due)
+		l.ringAt(earlier(d.end, d.limit))
 	}
-	l.lookAt(deliveries[0].due)
-	l.ringAt(earlier(deliveries[0].end, deliveries[0].limit))
+	l.working += len(deliveries)
 	l.mu.Unlock()
+	for _, d := range over {
+		d.cancel(nil)
+		d.emit(Lost, &LostError{"lease"})
+	}
 	for d, reason := range lost {
 		l.lose(d, reason)
 	}
@@ -153,9 +169,10 @@ func (l *lane) receive(reply any, begun time.Time) {
 	}
 }
 
-func (l *lane) newDelivery(fields []any, begun time.Time) *delivery {
-	m := &Message{Queue: l.queue, lane: l}
-	d := &delivery{lane: l, message: m, begun: begun, heard: time.Now(), open: 2}
+func (l *lane) newDelivery(fields []any, now time.Time) *delivery {
+	m := &Message{Queue: l.queue}
+	d := &delivery{lane: l, message: m, begun: now, heard: now, open: 2}
+	m.delivery = d
 	if len(fields) >= 5 {
 		m.ID, m.Payload, m.Attempt, m.Receipt = text(fields[0]), raw(fields[1]), int(integer(fields[2])), text(fields[3])
 		meta := fieldsOf(fields[4])
@@ -164,10 +181,57 @@ func (l *lane) newDelivery(fields []any, begun time.Time) *delivery {
 		m.Checkpoint, m.LastError = raw(meta["checkpoint"]), text(meta["error"])
 	}
 	if l.settings.timeLimit > 0 {
-		d.limit = begun.Add(l.settings.timeLimit)
+		d.limit = now.Add(l.settings.timeLimit)
 	}
 	d.ctx, d.cancel = withCause(l.worker.values)
+	if !d.limit.IsZero() {
+		d.ctx = limited{d.ctx, d.limit}
+	}
 	return d
+}
+
+// limited is a context that ends at the time limit of a handler, so that what the handler calls knows how long it has.
+type limited struct {
+	context.Context
+	at time.Time
+}
+
+func (c limited) Deadline() (time.Time, bool) { return c.at, true }
+
+// never is far enough away for leases that are not to be extended.
+const never = 100 * 365 * 24 * time.Hour
+
+// extended notes the new ends of leases, which a command that was sent at sent, and answered now, has
+// extended, and what is lost.
+func (l *lane) extended(kept []*delivery, deadlines []any, sent, now time.Time, why string) {
+	var lost []*delivery
+	l.mu.Lock()
+	for i, d := range kept {
+		if i >= len(deadlines) || deadlines[i] == nil {
+			lost = append(lost, d)
+			continue
+		}
+		deadline := integer(deadlines[i])
+		left, known := l.serverTime.left(deadline, now)
+		if !known {
+			left = l.leaseTime() - now.Sub(sent)
+			grown, passed := time.Duration(deadline-d.deadline)*time.Millisecond, sent.Sub(d.heard)
+			if cut := d.end.Add(grown).Sub(now); d.deadline != 0 && grown < passed-passed/clockDrift-clockRounding && cut < left {
+				left = cut // MAXLEASE has cut it, since it has grown by less than the time that has passed.
+			}
+		}
+		d.due = now.Add(left / 2)
+		if deadline == d.deadline {
+			d.due = now.Add(never) // MAXLEASE permits nothing more.
+		}
+		d.deadline, d.heard, d.end = deadline, now, now.Add(left)
+		l.lookAt(d.due)
+		l.ringAt(earlier(d.end, d.limit))
+	}
+	l.mu.Unlock()
+	for _, d := range lost {
+		l.lose(d, why)
+	}
 }
 
 // decide lets exactly one caller decide the outcome of a delivery. It returns whether that is this one.
@@ -196,6 +260,8 @@ func (l *lane) ended(d *delivery, o outcome) {
 	case !counts:
 		l.free(d)
 	case o.command == acked.command && l.collecting:
+		d.outcome = o
+		l.unanswered[d] = false
 		l.acks = append(l.acks, d)
 		l.turn.Signal()
 	default:
@@ -228,6 +294,7 @@ func (l *lane) settled(deliveries ...*delivery) {
 	defer l.mu.Unlock()
 	for _, d := range deliveries {
 		d.open--
+		delete(l.unanswered, d)
 		l.free(d)
 	}
 }
@@ -265,13 +332,34 @@ func (l *lane) ring() {
 			l.ringAt(earlier(d.end, d.limit))
 		}
 	}
+	unreported := l.lateOutcomes(now)
 	l.mu.Unlock()
 	for _, d := range over {
 		l.lose(d, "lease")
 	}
+	for _, d := range unreported {
+		d.emit(Lost, &LostError{"lease"})
+	}
 	for _, d := range late {
 		l.take(d, ErrTimeLimit, outcomeOf(d.message, ErrTimeLimit))
 	}
+}
+
+// lateOutcomes returns the deliveries whose leases have ended before the server has answered their outcomes, each once. They
+// are reported nevertheless: an ack counts until another worker has the message. The lock is held.
+func (l *lane) lateOutcomes(now time.Time) (late []*delivery) {
+	for d, isLate := range l.unanswered {
+		if isLate {
+			continue
+		}
+		if d.end.After(now) {
+			l.ringAt(d.end)
+			continue
+		}
+		l.unanswered[d] = true
+		late = append(late, d)
+	}
+	return late
 }
 
 // holding returns the deliveries whose outcome is open.
@@ -318,7 +406,9 @@ func (l *lane) isHealthy() bool {
 	if patience < popWait+replyMargin {
 		patience = popWait + replyMargin
 	}
-	return time.Since(time.Unix(0, l.answered.Load())) <= patience
+	now := time.Since(processStart)
+	refused := time.Duration(l.refusedSince.Load())
+	return now-time.Duration(l.answered.Load()) <= patience && (refused == 0 || now-refused <= patience)
 }
 
 // close has the reporter and the listener end.
@@ -334,6 +424,9 @@ func (l *lane) close() {
 
 func (l *lane) enqueue(d *delivery, o outcome) {
 	d.outcome = o
+	if _, known := l.unanswered[d]; !known {
+		l.unanswered[d] = false
+	}
 	l.reports = append(l.reports, d)
 	l.wakeReporter()
 }

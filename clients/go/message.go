@@ -22,26 +22,45 @@ type Message struct {
 	// Receipt names this delivery.
 	Receipt string
 
-	lane   *lane
-	result []byte
+	delivery *delivery
+	result   []byte
 }
 
 // SetResult has a result kept with the message, if it has a [Retain], once its handler has returned nil. One of more than
 // 65536 bytes is not kept: the message is completed without it, which is logged.
 func (m *Message) SetResult(result []byte) { m.result = append([]byte{}, result...) }
 
-// Save stores a checkpoint for the next attempt. The error matches [ErrLost] if the message is no longer with this
-// handler.
+// Save stores a checkpoint for the next attempt. While the server cannot be reached, or cannot store it, that is repeated. The
+// error matches [ErrLost] if the message is no longer with this handler.
 func (m *Message) Save(ctx context.Context, checkpoint []byte) error {
-	l := m.lane
-	reply, err := l.worker.do.Do(ctx, "DQ.EXTEND", l.key, m.Receipt, "LEASE", l.leaseInForce(), "CHECKPOINT", checkpoint)
-	switch {
-	case err == nil && reply == nil:
-		return ErrLost
-	case err != nil && ctx.Err() != nil:
-		return Cause(ctx)
+	d := m.delivery
+	l := d.lane
+	args := append([]any{"DQ.EXTEND", l.key, m.Receipt}, append(l.leaseWords(), "CHECKPOINT", checkpoint)...)
+	var pauses backoff
+	for {
+		sent := time.Now()
+		reply, err := l.worker.do.Do(ctx, args...)
+		err = translate(err)
+		switch {
+		case err == nil && reply == nil:
+			return ErrLost
+		case err == nil:
+			l.extended([]*delivery{d}, []any{reply}, sent, time.Now(), "lease")
+			return nil
+		case ctx.Err() != nil:
+			return Cause(ctx)
+		case !isTransient(err):
+			return err
+		}
+		pause := time.NewTimer(pauses.next())
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		case <-d.ctx.Done():
+			pause.Stop()
+			return Cause(d.ctx)
+		}
 	}
-	return translate(err)
 }
 
 // Tracer carries the context of a trace from producers to handlers. README.md has one for OpenTelemetry.

@@ -51,8 +51,11 @@ func NewMux() *Mux {
 }
 
 // Handle has a handler work on the messages of a queue. Options count before those of the worker: [Concurrency],
-// [Lease], [TimeLimit]. It panics if the queue has a handler already.
+// [Lease], [TimeLimit]. It panics if the handler is nil, or if the queue has a handler already.
 func (x *Mux) Handle(queue string, handler Handler, options ...HandlerOption) {
+	if f, isFunc := handler.(HandlerFunc); handler == nil || isFunc && f == nil {
+		panic(fmt.Sprintf("dq: the handler of queue %q is nil", queue))
+	}
 	if _, taken := x.handlers[queue]; taken {
 		panic(fmt.Sprintf("dq: queue %q has two handlers", queue))
 	}
@@ -68,6 +71,9 @@ func (x *Mux) HandleFunc(queue string, f func(ctx context.Context, m *Message) e
 // HandleJSON is [Mux.HandleFunc] for payloads that are the JSON of a T, such as [Queue.PushJSON] makes. A message whose
 // payload is not fails, and is delivered again after the backoff, since another worker may be newer.
 func HandleJSON[T any](x *Mux, queue string, f func(ctx context.Context, m *Message, value T) error, options ...HandlerOption) {
+	if f == nil {
+		panic(fmt.Sprintf("dq: the handler of queue %q is nil", queue))
+	}
 	x.HandleFunc(queue, func(ctx context.Context, m *Message) error {
 		var value T
 		if err := json.Unmarshal(m.Payload, &value); err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -58,13 +59,14 @@ func (q *Queue) push(ctx context.Context, args []any, word string, n int, option
 	if len(c.ids) > 0 && len(c.ids) != n {
 		return nil, fmt.Errorf("dq: the number of payloads is %d, and that of ids is %d", n, len(c.ids))
 	}
-	for len(c.ids) < n && q.client.pushTimeout > 0 {
+	made := len(c.ids) == 0 && q.client.pushTimeout > 0
+	for made && len(c.ids) < n {
 		c.ids = append(c.ids, newID())
 	}
 	if len(c.ids) > 0 {
 		c.add(append([]any{word}, anys(c.ids)...)...)
 	}
-	reply, repeated, err := q.repeat(ctx, c.args)
+	reply, mayBeThere, err := q.repeat(ctx, c.args)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +83,7 @@ func (q *Queue) push(ctx context.Context, args []any, word string, n int, option
 			pushed[i].Err = refused
 		} else if one != nil {
 			pushed[i].ID = text(one)
-		} else if !repeated { // Else its first copy has arrived.
+		} else if !mayBeThere && !made { // Else an earlier copy has arrived, or nobody else has the id.
 			pushed[i].Err = ErrDuplicate
 		}
 	}
@@ -104,8 +106,8 @@ func (q *Queue) addHeaders(ctx context.Context, c *command) {
 	}
 }
 
-// repeat sends a push until it is answered, and returns whether it was sent more than once.
-func (q *Queue) repeat(ctx context.Context, args []any) (reply any, repeated bool, err error) {
+// repeat sends a push until it is answered, and returns whether an earlier attempt may have been carried out.
+func (q *Queue) repeat(ctx context.Context, args []any) (reply any, mayBeThere bool, err error) {
 	timeout := q.client.pushTimeout
 	switch {
 	case timeout < 0:
@@ -120,15 +122,16 @@ func (q *Queue) repeat(ctx context.Context, args []any) (reply any, repeated boo
 	var cause error
 	for {
 		reply, err = q.send(ctx, args)
-		// After a broken connection the server may be loading, or be a replica, for a while.
-		again := isTransient(err) && (repeated || !isServerError(err)) || codeOf(err) == "LOADING"
+		isLost := err != nil && !isServerError(err)
+		// A server that comes back may be loading, or be a replica, for a while.
+		again := isLost || isNotNow(err) || errors.Is(err, ErrOutOfMemory)
 		if !again || ctx.Err() != nil {
 			if again && cause != nil {
 				err = &endedError{ctx.Err(), cause}
 			}
-			return reply, repeated, err
+			return reply, mayBeThere, err
 		}
-		repeated, cause = true, err
+		mayBeThere, cause = mayBeThere || mayHaveRun(err), err
 		waitFor(ctx.Done(), pauses.next())
 	}
 }

@@ -18,7 +18,7 @@ func (l *lane) report() {
 		err := l.send(&conn, reports, kept, why)
 		if err == nil {
 			pauses = backoff{}
-			l.answered.Store(time.Now().UnixNano())
+			l.answered.Store(int64(time.Since(processStart)))
 			continue
 		}
 		if conn != nil {
@@ -92,17 +92,16 @@ func (l *lane) send(conn *Conn, reports, kept []*delivery, why string) (err erro
 	ctx, cancel := context.WithTimeout(l.worker.work, replyMargin)
 	defer cancel()
 	if *conn == nil {
-		if *conn, err = dial(ctx, l.worker.do); err != nil {
+		if *conn, err = l.dialReporter(ctx); err != nil {
 			*conn = nil
 			l.again(reports)
-			return translate(err)
+			return err
 		}
 	}
-	lease := l.leaseInForce()
 	var commands [][]any
 	var subjects [][]*delivery // of each command that is an outcome
 	if len(kept) > 0 {
-		commands = append(commands, append(withReceipts(kept, "DQ.MEXTEND", l.key, len(kept)), "LEASE", lease))
+		commands = append(commands, append(withReceipts(kept, "DQ.MEXTEND", l.key, len(kept)), l.leaseWords()...))
 	}
 	var acks []*delivery
 	for _, d := range reports {
@@ -125,7 +124,12 @@ func (l *lane) send(conn *Conn, reports, kept []*delivery, why string) (err erro
 		return translate(err)
 	}
 	if len(kept) > 0 {
-		err = l.extended(kept, replies[0], extension{time.Duration(lease) * time.Millisecond, sent, time.Now(), why})
+		err = refusal(replies[0])
+		if err == nil {
+			l.extended(kept, list(replies[0]), sent, time.Now(), why)
+		} else if !isTransient(err) {
+			l.worker.emit(Event{Kind: Refused, Queue: l.queue, Err: err})
+		}
 		replies = replies[1:]
 	}
 	for i, about := range subjects {
@@ -143,57 +147,25 @@ func (l *lane) send(conn *Conn, reports, kept []*delivery, why string) (err erro
 	return err
 }
 
+// dialReporter opens the connection of the reporter, and learns the time of its server.
+func (l *lane) dialReporter(ctx context.Context) (Conn, error) {
+	conn, err := dial(ctx, l.worker.do)
+	if err != nil {
+		return nil, translate(err)
+	}
+	err = l.serverTime.read(func(args ...any) (any, error) {
+		reply, err := conn.Do(ctx, args...)
+		return reply, translate(err)
+	})
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
 func (l *lane) again(reports []*delivery) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reports = append(reports, l.reports...)
-}
-
-// extension is an MEXTEND that was answered: for how long, when it was sent and answered, and the reason of a loss.
-type extension struct {
-	lease       time.Duration
-	sent, heard time.Time
-	why         string
-}
-
-// The deadlines of a server are whole milliseconds, of a clock that may be slower than ours by one part in this many.
-const (
-	clockError = 2 * time.Millisecond
-	clockDrift = 100
-)
-
-// extended notes the new ends of leases, and what is lost.
-func (l *lane) extended(kept []*delivery, reply any, x extension) error {
-	if err := refusal(reply); err != nil {
-		if !isTransient(err) {
-			l.worker.emit(Event{Kind: Refused, Queue: l.queue, Err: err})
-		}
-		return err
-	}
-	var lost []*delivery
-	deadlines := list(reply)
-	l.mu.Lock()
-	half := x.lease / 2
-	if limit := l.leaseTime() / 2; limit < half {
-		half = limit
-	}
-	for i, d := range kept {
-		if i >= len(deadlines) || deadlines[i] == nil {
-			lost = append(lost, d)
-			continue
-		}
-		end, deadline := x.sent.Add(x.lease), integer(deadlines[i])
-		grown, passed := time.Duration(deadline-d.deadline)*time.Millisecond, x.sent.Sub(d.heard)
-		if d.deadline != 0 && grown < passed-clockError-passed/clockDrift {
-			end = d.end.Add(grown) // MAXLEASE has cut it, since it has grown by less than the time that has passed.
-		}
-		d.deadline, d.heard, d.end, d.due = deadline, x.heard, end, x.sent.Add(half)
-		l.lookAt(d.due)
-		l.ringAt(earlier(d.end, d.limit))
-	}
-	l.mu.Unlock()
-	for _, d := range lost {
-		l.lose(d, x.why)
-	}
-	return nil
 }

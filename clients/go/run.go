@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"context"
 	"errors"
 	"runtime/debug"
 	"strings"
@@ -14,20 +15,46 @@ func (d *delivery) run() {
 		return
 	}
 	d.emit(Started, nil)
-	ctx, end := d.ctx, func(error) {}
-	if l.worker.tracer != nil {
-		ctx, end = l.worker.tracer.Start(ctx, d.message)
-	}
+	ctx, end := d.traced()
 	err := errExit
 	defer func() {
 		if value := recover(); value != nil {
 			err = &panicError{value, debug.Stack()}
 		}
-		end(err)
-		l.ended(d, outcomeOf(d.message, err))
+		guarded(func() { end(err) }, l.worker.tracerFailed)
+		l.ended(d, safeOutcomeOf(d.message, err))
 	}()
 	err = l.handler.Handle(ctx, d.message)
 }
+
+// traced begins the span of the delivery, if there is a tracer.
+func (d *delivery) traced() (ctx context.Context, end func(error)) {
+	ctx, end = d.ctx, func(error) {}
+	w := d.lane.worker
+	if w.tracer == nil {
+		return ctx, end
+	}
+	guarded(func() {
+		if spanned, ended := w.tracer.Start(d.ctx, d.message); spanned != nil && ended != nil {
+			ctx, end = spanned, ended
+		}
+	}, w.tracerFailed)
+	return ctx, end
+}
+
+func (w *Worker) tracerFailed(value any) {
+	w.announcer.announce(func() { w.errorLog.Printf("dq: the tracer panicked: %v", value) })
+}
+
+// safeOutcomeOf is outcomeOf for an error whose own methods may panic.
+func safeOutcomeOf(m *Message, err error) outcome {
+	o := outcome{Failed, "DQ.NACK", []any{"ERROR", errUnreadable.Error()}, errUnreadable}
+	guarded(func() { o = outcomeOf(m, err) }, func(any) {})
+	return o
+}
+
+// errUnreadable stands for an error whose text cannot be read.
+var errUnreadable = errors.New("the text of this error cannot be read")
 
 // errExit is the error of a handler that neither returned nor panicked.
 var errExit = errors.New("the handler ended its goroutine")

@@ -41,6 +41,7 @@ type Worker struct {
 	hooks    []func(Event)
 	errorLog *log.Logger
 
+	announcer *announcer
 	lanes     []*lane
 	flaw      error           // what is wrong with the options
 	running   context.Context // ends when the worker is to stop
@@ -66,7 +67,7 @@ func Grace(d time.Duration) WorkerOption { return workerOption(func(w *Worker) {
 // Name is the end of the name under which DQ.CONSUMERS lists the worker, host:pid:name. The default is "worker".
 func Name(name string) WorkerOption { return workerOption(func(w *Worker) { w.name = name }) }
 
-// OnEvent calls a hook with each [Event], from several goroutines. It should return soon.
+// OnEvent calls a hook with each [Event], in order, from a goroutine of its own.
 func OnEvent(hook func(Event)) WorkerOption {
 	return workerOption(func(w *Worker) { w.hooks = append(w.hooks, hook) })
 }
@@ -86,6 +87,7 @@ func NewWorker(do Doer, mux *Mux, options ...WorkerOption) *Worker {
 	for _, option := range options {
 		option.forWorker(w)
 	}
+	w.announcer = newAnnouncer(func(value any) { w.errorLog.Printf("dq: a hook panicked: %v", value) })
 	for _, queue := range mux.queues {
 		set := w.defaults
 		for _, option := range mux.options[queue] {
@@ -123,6 +125,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer end()
 	w.work = work
 
+	go w.announcer.run()
+	defer func() {
+		w.announcer.close()
+		waitFor(w.announcer.done, lastMoment)
+	}()
 	var fetchers sync.WaitGroup
 	for _, l := range w.lanes {
 		fetchers.Add(1)
@@ -255,7 +262,8 @@ func (w *Worker) unblock(popped <-chan struct{}) error {
 		return translate(err)
 	}
 	defer conn.Close()
-	for {
+	// A connection on which nothing arrives may be dead, although another one is served.
+	for end := time.Now().Add(unblockTime); time.Now().Before(end); {
 		var commands [][]any
 		for _, l := range w.lanes {
 			if id := l.connection.Load(); id != 0 {
@@ -280,6 +288,7 @@ func (w *Worker) unblock(popped <-chan struct{}) error {
 		case <-time.After(20 * time.Millisecond): // One may have been about to wait.
 		}
 	}
+	return nil
 }
 
 // consuming reports once that every queue is popped and notices of losses come.

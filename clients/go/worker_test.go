@@ -364,14 +364,14 @@ func TestAWorkerSaysWhatIsWrongWithIt(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no queue") {
 		t.Error(err)
 	}
-	mux.HandleFunc("q", nil, dq.Concurrency(0))
+	mux.HandleFunc("q", func(context.Context, *dq.Message) error { return nil }, dq.Concurrency(0))
 	err = dq.NewWorker(nothing, mux).Run(background)
 	if err == nil || !strings.Contains(err.Error(), "at least 1") {
 		t.Error(err)
 	}
 	for name, option := range map[string]dq.WorkerOption{"Lease": dq.Lease(-1), "TimeLimit": dq.TimeLimit(-1), "Grace": dq.Grace(-1)} {
 		mux := dq.NewMux()
-		mux.HandleFunc("q", nil)
+		mux.HandleFunc("q", func(context.Context, *dq.Message) error { return nil })
 		err = dq.NewWorker(nothing, mux, option).Run(background)
 		if err == nil || !strings.Contains(err.Error(), name+"(-1ns)") {
 			t.Error(err)

@@ -4,6 +4,7 @@ package goredis
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"dq"
@@ -83,8 +84,19 @@ func result(command *redis.Cmd) (any, error) {
 
 // Dial opens a connection outside the pool, with its first command.
 func (c *Client) Dial(context.Context) (dq.Conn, error) {
-	rdb := c.open()
-	return &conn{rdb, rdb.Conn(), c}, nil
+	made := &conn{client: c}
+	options := c.options
+	onConnect := options.OnConnect
+	options.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
+		made.opened.Store(true)
+		if onConnect != nil {
+			return onConnect(ctx, cn)
+		}
+		return nil
+	}
+	made.rdb = redis.NewClient(&options)
+	made.conn = made.rdb.Conn()
+	return made, nil
 }
 
 // conn is a connection, and the client that has no other. To close that one ends what the connection waits for.
@@ -92,6 +104,16 @@ type conn struct {
 	rdb    *redis.Client
 	conn   *redis.Conn
 	client *Client
+	opened atomic.Bool // whether the server has accepted it
+}
+
+// within returns what was said while the connection was opened as an error of the connection: it is no answer to a command.
+func (c *conn) within(ctx context.Context, run func() (any, error)) (any, error) {
+	reply, err := c.client.within(ctx, run, func() { c.Close() })
+	if err != nil && !c.opened.Load() {
+		return nil, dq.NotSent(adapter.At(c.client.rdb.Options().Addr, errors.New(err.Error())))
+	}
+	return reply, err
 }
 
 // Close ends the connection.
@@ -99,16 +121,16 @@ func (c *conn) Close() error { return c.rdb.Close() }
 
 // Do sends a command. If ctx ends before the reply, the connection is closed.
 func (c *conn) Do(ctx context.Context, args ...any) (any, error) {
-	return c.client.within(ctx, func() (any, error) {
+	return c.within(ctx, func() (any, error) {
 		command := redis.NewCmd(ctx, args...)
 		_ = c.conn.Process(ctx, command)
 		return result(command)
-	}, func() { c.Close() })
+	})
 }
 
 // Pipeline sends commands in one round trip.
 func (c *conn) Pipeline(ctx context.Context, commands [][]any) ([]any, error) {
-	reply, err := c.client.within(ctx, func() (any, error) {
+	reply, err := c.within(ctx, func() (any, error) {
 		pipeline := c.conn.Pipeline()
 		sent := make([]*redis.Cmd, len(commands))
 		for i, command := range commands {
@@ -118,19 +140,19 @@ func (c *conn) Pipeline(ctx context.Context, commands [][]any) ([]any, error) {
 		if err != nil && !isAnswer(err) {
 			return nil, err
 		}
+		if err != nil && !c.opened.Load() {
+			return nil, err
+		}
 		replies := make([]any, len(commands))
 		for i, command := range sent {
-			if command.Err() != nil {
-				err = nil // If no command has it, the connection could not be opened.
-			}
 			reply, refused := result(command)
 			if refused != nil {
 				reply = dq.ServerError(refused.Error())
 			}
 			replies[i] = reply
 		}
-		return replies, err
-	}, func() { c.Close() })
+		return replies, nil
+	})
 	replies, _ := reply.([]any)
 	return replies, err
 }

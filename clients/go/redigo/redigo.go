@@ -79,10 +79,23 @@ func Open(address string, options ...redis.DialOption) (*Client, error) {
 		MaxIdle:     maxIdle,
 		IdleTimeout: idleTime,
 		DialContext: func(ctx context.Context) (redis.Conn, error) {
+			var socket net.Conn
 			within := redis.DialContextFunc(func(_ context.Context, network, address string) (net.Conn, error) {
-				return dialer.DialContext(ctx, network, address)
+				opened, err := dialer.DialContext(ctx, network, address)
+				socket = opened
+				return opened, err
 			})
-			return open(append([]redis.DialOption{within}, options...))
+			opened, err := open(append([]redis.DialOption{within}, options...))
+			if err != nil {
+				return nil, err
+			}
+			return accepted(opened, socket)
+		},
+		TestOnBorrow: func(c redis.Conn, _ time.Time) error {
+			if watched, ok := c.(*watched); ok && isClosed(watched.socket) {
+				return errors.New("the server has closed the connection")
+			}
+			return nil
 		},
 	}
 	return &Client{pool, database, where}, nil
@@ -120,15 +133,27 @@ func (c *Client) DB() int { return c.database }
 // Close closes the pool.
 func (c *Client) Close() error { return c.pool.Close() }
 
-// Do sends a command on a connection of the pool.
+// Do sends a command on a connection of the pool. If the pool does not test its connections, some may have been closed while
+// they were idle: what only reads is then sent again.
 func (c *Client) Do(ctx context.Context, args ...any) (any, error) {
+	reply, err := c.doOnce(ctx, args)
+	for idle := c.pool.IdleCount(); err != nil && idle >= 0 && c.pool.TestOnBorrow == nil; idle-- {
+		if ctx.Err() != nil || !isClosedByServer(err) || !isHarmless(args[0]) {
+			break
+		}
+		reply, err = c.doOnce(ctx, args)
+	}
+	return reply, err
+}
+
+func (c *Client) doOnce(ctx context.Context, args []any) (any, error) {
 	pooled, err := c.pool.GetContext(ctx)
 	if err == nil && ctx.Err() != nil {
 		pooled.Close()
 		err = ctx.Err()
 	}
 	if err != nil {
-		return nil, c.translate(err)
+		return nil, dq.NotSent(c.translate(err))
 	}
 	reply, err := adapter.Within(ctx, func() (any, error) {
 		defer pooled.Close()
