@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from program import Program, can_push, clients, push
+from program import Producer, Program, can_push, clients, push
 from proxy import Proxy
 from server import Server
 
@@ -93,3 +93,13 @@ def produce(client, server):
         return push(client, url or server.url, *messages)
 
     return produce
+
+
+@pytest.fixture
+def producer(client, server):
+    """A producer that runs, and reaches the server directly."""
+    if not can_push(client):
+        pytest.skip("it does not push")
+    producer = Producer(client, server.url)
+    yield producer
+    producer.close()

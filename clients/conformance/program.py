@@ -161,6 +161,26 @@ def push(client, url, *messages, environment=None, seconds=30.0):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+class Producer:
+    """A producer of a client that goes on while a test does other things."""
+
+    def __init__(self, client, url):
+        self._process = subprocess.Popen(
+            [*_commands(client)[1], "--url", url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def push(self, **message):
+        """Pushes a message. Returns what the producer printed."""
+        self._process.stdin.write(json.dumps(message) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def close(self):
+        """Ends it."""
+        self._process.kill()
+        self._process.wait()
+
+
 def can_call(client):
     """Returns whether the client has a program that calls all its methods."""
     return _commands(client)[2] is not None

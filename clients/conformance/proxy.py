@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 
 
 class Proxy:
@@ -13,6 +14,10 @@ class Proxy:
         self.port = self._listener.getsockname()[1]
         self._pairs = []
         self._lose_replies_to = None
+        self._kept_bytes = 0
+        self._answers = {}
+        self._delays = {}
+        self._is_silent = False
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
@@ -22,10 +27,23 @@ class Proxy:
 
     def lose_the_reply_to(self, word):
         """The next connection that sends this word is cut when its reply comes."""
-        self._lose_replies_to = word
+        self._lose_replies_to, self._kept_bytes = word, 0
 
-    def fall_silent(self):
-        """The connections that are open stay open, but nothing passes any more. New ones work."""
+    def cut_the_reply_to(self, word, kept):
+        """The next connection that sends this word gets so many bytes of its reply, and is cut then."""
+        self._lose_replies_to, self._kept_bytes = word, kept
+
+    def answer(self, word, error):
+        """The next command that has this word is not passed on, but answered with an error."""
+        self._answers[word] = error
+
+    def delay_the_reply_to(self, word, seconds):
+        """The next connection that sends this word gets replies so much later."""
+        self._delays[word] = seconds
+
+    def fall_silent(self, for_all=False):
+        """The connections that are open stay open, but nothing passes any more. New ones work, or, ``for_all``, do not."""
+        self._is_silent = for_all
         for pair in self._pairs:
             pair["silent"] = True
 
@@ -47,7 +65,7 @@ class Proxy:
             except OSError:
                 client.close()
                 continue
-            pair = {"ends": (client, server), "silent": False, "losing": False}
+            pair = {"ends": (client, server), "silent": self._is_silent, "losing": False, "delay": 0.0}
             self._pairs.append(pair)
             threading.Thread(target=self._pass, args=(pair, client, server, True), daemon=True).start()
             threading.Thread(target=self._pass, args=(pair, server, client, False), daemon=True).start()
@@ -57,16 +75,35 @@ class Proxy:
             while data := source.recv(65536):
                 if pair["silent"]:
                     continue
-                if not from_client and pair["losing"]:
-                    break
-                if from_client and self._lose_replies_to and self._lose_replies_to in data:
-                    self._lose_replies_to, pair["losing"] = None, True
-                target.sendall(data)
+                if from_client and self._may_pass(pair, source, data):
+                    target.sendall(data)
+                elif not from_client:
+                    time.sleep(pair["delay"])
+                    if pair["silent"]:
+                        continue
+                    target.sendall(data[: self._kept_bytes] if pair["losing"] else data)
+                    if pair["losing"]:
+                        break
         except OSError:
             pass
         if not pair["silent"]:
             for end in pair["ends"]:
                 _cut(end)
+
+    def _may_pass(self, pair, client, data):
+        """Looks at what a client sends. Returns whether the server is to get it."""
+        for word, error in list(self._answers.items()):
+            if word in data:
+                del self._answers[word]
+                client.sendall(b"-%s\r\n" % error)
+                return False
+        for word, seconds in list(self._delays.items()):
+            if word in data:
+                del self._delays[word]
+                pair["delay"] = seconds
+        if self._lose_replies_to and self._lose_replies_to in data:
+            self._lose_replies_to, pair["losing"] = None, True
+        return True
 
 
 def _cut(end):

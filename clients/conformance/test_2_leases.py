@@ -116,6 +116,58 @@ def test_a_queues_own_short_lease_is_kept_from_the_start(server, start, give):
     assert server.info("q")["delivered"] == 2
 
 
+def test_the_lease_of_a_message_counts(server, start, give):
+    server.do("DQ.CREATE", "q", "LEASE", 60_000)
+    worker = start("q=2")
+    id = give("q", "hang", "LEASE", 1000, ms=3500)
+    worker.wait_for("start", id=id)
+    assert server.message("q", id)["deadline"] - time.time() * 1000 <= 1000
+    worker.wait_for("end", id=id, how="ok")
+    eventually("it is acked", lambda: server.info("q")["acked"] == 1)
+    assert server.info("q")["delivered"] == 1
+
+
+def test_a_lease_of_the_queue_that_was_changed_counts(server, start, give):
+    server.do("DQ.CREATE", "q", "LEASE", 4000)
+    worker = start("q=2")
+    id = give("q", "hang", ms=6000)
+    worker.wait_for("start", id=id)
+    server.do("DQ.ALTER", "q", "LEASE", 1000)
+    other = give("q", "hang", ms=2500)
+    worker.wait_for("start", id=other)
+    assert server.message("q", other)["deadline"] - time.time() * 1000 <= 1000
+    worker.wait_for("end", id=other, how="ok")
+    worker.wait_for("end", id=id, how="ok")
+    eventually("both are acked", lambda: server.info("q")["acked"] == 2)
+    assert server.info("q")["delivered"] == 2
+
+
+def test_a_handler_is_told_before_another_worker_begins_although_its_pop_was_late(server, proxy, start, give):
+    """The lease began when the server delivered the message, not when the worker heard of it."""
+    worker = start("q=1", url=proxy.url, lease=2000)
+    eventually("it waits", lambda: server.admin.info("clients")["blocked_clients"] == 1)
+    for word in (b"DQ.POP", b"DQ.ACKPOP"):
+        proxy.delay_the_reply_to(word, 1.2)
+    worker.wait_for("end", 15.0, id=give("q", "ok"), how="ok")  # Only then the connection is the slow one.
+    id = give("q", "hang", ms=60_000)
+    worker.wait_for("start", 15.0, id=id)
+    proxy.fall_silent(for_all=True)
+    lost = worker.wait_for("lost", 5.0, id=id, reason="lease")
+    other = start("q=1", lease=2000)
+    again = other.wait_for("start", 5.0, id=id)
+    assert again["attempt"] == 2
+    assert lost["at"] <= server.message("q", id)["deadline"] - 2000 + 50 * PATIENCE
+
+
+def test_a_handler_is_told_before_the_longest_lease_is_over(server, start, give):
+    server.do("DQ.CREATE", "q", "MAXLEASE", 10_000)
+    first = start("q=1", lease=4000)
+    id = give("q", "hang", ms=60_000)
+    first.wait_for("start", id=id)
+    end = server.message("q", id)["deadline"] - 4000 + 10_000
+    assert end - 60 <= first.wait_for("lost", 12.0, id=id, reason="lease")["at"] <= end + 50 * PATIENCE
+
+
 def test_messages_of_a_worker_that_died_are_delivered_again(server, start, give):
     worker = start("q=1", lease=500)
     id = give("q", "exit")

@@ -68,6 +68,16 @@ def test_a_failure_is_retried_with_its_error(server, start, give):
     assert second["at"] - first["at"] >= 295
 
 
+@pytest.mark.parametrize("do", ["fail", "reject"])
+@pytest.mark.parametrize("before", ["", "x"])
+def test_errors_end_with_a_character(server, start, give, do, before):
+    worker = start("q=1")
+    id = give("q", do, "RETRIES", 0, text=before + "ü" * 5000)
+    worker.wait_for("end", id=id)
+    fields = eventually("it is dead", lambda: (said := server.message("q", id))["state"] == b"dead" and said)
+    assert before + "üüü" in fields["error"].decode("utf-8")
+
+
 def test_a_retry_waits_as_long_as_the_handler_says(server, start, give):
     worker = start("q=1")
     id = give("q", "retry", after=400, text="busy")
@@ -115,6 +125,13 @@ def test_a_time_limit_fails(server, start, give):
 @pytest.mark.parametrize("payload", ["not JSON", "[]", "7", b"\xff\xfe"])
 def test_what_cannot_be_decoded_is_retried(server, start, payload):
     assert "JSON" in retried(server, start("tasks=1"), payload), "the error says what was expected"
+
+
+def test_errors_show_nothing_of_the_payload(server, start):
+    worker = start("tasks=1")
+    error = retried(server, worker, '{"card": "4711-0815", ')
+    assert "4711" not in error
+    assert not any("4711" in line for line in worker.errors)
 
 
 def test_a_kind_of_work_that_is_not_known_is_retried(server, start):

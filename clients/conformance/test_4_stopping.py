@@ -22,6 +22,18 @@ def test_an_idle_worker_is_gone_within_a_second(server, start, name):
     assert min(passed) < 1.0
 
 
+def test_an_idle_worker_whose_connections_are_dead_stops_soon(server, proxy, start):
+    passed = []
+    for _ in range(3):  # A busy machine may delay one of them.
+        worker = start("q=4", url=proxy.url)
+        eventually("it waits", lambda: server.admin.info("clients")["blocked_clients"] == 1)
+        proxy.fall_silent()
+        code, seconds = worker.stop()
+        assert code == 0
+        passed.append(seconds)
+    assert min(passed) < 1.5
+
+
 def test_running_messages_get_their_time(server, start, give):
     worker = start("q=2", grace=10_000)
     id = give("q", "hang", ms=1000)

@@ -1,9 +1,12 @@
 """Reconnecting: a worker consumes again soon after its server does, and loses and repeats nothing by itself."""
 
+import contextlib
 import json
+import threading
 import time
 
 import pytest
+import redis
 
 from server import PATIENCE, Server, eventually
 
@@ -107,6 +110,82 @@ def test_outcomes_that_the_server_refuses_are_sent_again(server, start, give, re
     eventually("it is acked", lambda: server.info("q")["acked"] == 1, 2)
     soon(worker, give)
     assert len(worker.said("start", id=id)) == 1
+
+
+@pytest.mark.parametrize("trouble", ["busy", "readonly", "other password", "too many clients"])
+def test_an_outcome_waits_until_the_server_can_take_it(server, start, give, trouble):
+    worker = start("q=2", lease=30_000)
+    id = give("q", "hang", ms=500)
+    worker.wait_for("start", id=id)
+    with in_trouble(server, trouble):
+        worker.wait_for("end", id=id, how="ok")
+        end = time.monotonic() + 1.5
+        eventually("it was refused for a while", lambda: time.monotonic() > end)
+    eventually("it is acked", lambda: server.info("q")["acked"] == 1, 3)
+    assert len(worker.said("start", id=id)) == 1
+
+
+@contextlib.contextmanager
+def in_trouble(server, trouble):
+    """A server that can carry out nothing for a while, or that nobody can reach."""
+    script = None
+    if trouble == "busy":
+        server.do("CONFIG", "SET", "lua-time-limit", 10)
+        loop = "local from = redis.call('TIME')[1]; while redis.call('TIME')[1] - from < 3 do end"
+        script = threading.Thread(target=redis.Redis(port=server.port, socket_timeout=30).eval, args=[loop, 0])
+        script.start()
+    elif trouble == "readonly":
+        server.do("REPLICAOF", "127.0.0.1", "1")
+    else:
+        setting = ("requirepass", "other") if trouble == "other password" else ("maxclients", 1)
+        server.do("CONFIG", "SET", *setting)
+        server.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        server.do("CLIENT", "KILL", "TYPE", "pubsub")
+    yield
+    if script is not None:
+        script.join()
+    elif trouble == "readonly":
+        server.do("REPLICAOF", "NO", "ONE")
+    else:
+        server.do("CONFIG", "SET", "requirepass", "")
+        server.do("CONFIG", "SET", "maxclients", 1000)
+
+
+def test_an_outcome_that_is_late_is_reported_as_lost(server, start, give):
+    worker = start("q=1", lease=1500)
+    id = give("q", "hang", ms=400)
+    worker.wait_for("start", id=id)
+    server.signal("STOP")
+    try:
+        worker.wait_for("end", id=id, how="ok")
+        eventually("it is reported", lambda: worker.said("lost", id=id) or logged(worker, id), 4)
+    finally:
+        server.signal("CONT")
+    soon(worker, give)
+
+
+def logged(worker, id):
+    """Returns what the log of a worker has about the loss of a message."""
+    return [line for line in worker.errors if id in line and "lost" in line]
+
+
+def test_a_worker_goes_on_after_a_reply_that_was_cut(server, proxy, start, give):
+    worker = start("q=1", url=proxy.url, lease=1000)
+    for kept in (1, 9, 40):
+        soon(worker, give, seconds=5.0)
+        proxy.cut_the_reply_to(b"POP", kept)
+        id = give("q", "ok")
+        worker.wait_for("end", 15.0, id=id, how="ok")
+    assert worker.is_alive()
+
+
+def test_replies_that_are_too_large_are_asked_for_in_parts(server, start, give):
+    server.do("CONFIG", "SET", "client-output-buffer-limit", "normal 400000 0 0")
+    server.do("DQ.CREATE", "q", "LEASE", 500, "RETRIES", -1)
+    ids = [give("q", "ok", text="x" * 150_000) for _ in range(8)]
+    worker = start("q=8", ready=False)
+    for id in ids:
+        worker.wait_for("end", 20.0, id=id, how="ok")
 
 
 def test_a_server_that_is_not_there_yet_is_waited_for(client, start, give, server):

@@ -1,8 +1,23 @@
 """Pushes: each is made once, also if its connection breaks."""
 
+import threading
 import time
 
-from server import PATIENCE, free_port
+import pytest
+
+from server import PATIENCE, eventually, free_port
+
+NOT_NOW = [
+    b"LOADING Redis is loading the dataset in memory",
+    b"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+    b"READONLY You can't write against a read only replica.",
+    b"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+    b"CLUSTERDOWN The cluster is down",
+    b"TRYAGAIN Multiple keys request during rehashing of slot",
+    b"NOREPLICAS Not enough good replicas to write.",
+    b"MISCONF Errors writing to the AOF file",
+    b"OOM command not allowed when used memory > 'maxmemory'.",
+]
 
 
 def test_a_push_whose_reply_was_lost_is_made_once(server, proxy, produce):
@@ -11,6 +26,44 @@ def test_a_push_whose_reply_was_lost_is_made_once(server, proxy, produce):
     assert server.info("q")["pushed"] == 1
     assert server.info("q")["duplicates"] == 1
     assert server.message("q", answer["id"])["payload"] == b"x"
+
+
+@pytest.mark.parametrize("kept", [1, 3, 20])
+def test_a_push_whose_reply_was_cut_is_made_once(server, proxy, produce, kept):
+    proxy.cut_the_reply_to(b"DQ.PUSH", kept)
+    [answer] = produce({"queue": "q", "payload": "x"}, url=proxy.url)
+    assert server.info("q")["pushed"] == 1
+    assert server.message("q", answer["id"])["payload"] == b"x"
+
+
+@pytest.mark.parametrize("error", NOT_NOW, ids=lambda error: error.split()[0].decode())
+def test_a_push_that_the_server_cannot_make_now_is_repeated(server, proxy, produce, error):
+    server.do("DQ.PUSH", "q", "x", "ID", "there")
+    proxy.answer(b"DQ.PUSH", error)
+    assert produce({"queue": "q", "payload": "x", "id": "new"}, url=proxy.url) == [{"id": "new"}]
+    proxy.answer(b"DQ.PUSH", error)
+    assert produce({"queue": "q", "payload": "x", "id": "there"}, url=proxy.url) == [{"id": None}]
+
+
+@pytest.mark.parametrize("away", ["refused", "too many clients"])
+def test_a_duplicate_is_null_after_attempts_that_were_not_sent(server, produce, away):
+    server.do("DQ.PUSH", "q", "x", "ID", "there")
+    if away == "refused":
+        server.kill9()
+        threading.Timer(1.0, server.launch).start()
+    else:
+        server.do("CONFIG", "SET", "maxclients", 1)
+        threading.Timer(1.0, server.do, ["CONFIG", "SET", "maxclients", 1000]).start()
+    assert produce({"queue": "q", "payload": "x", "id": "there"}) == [{"id": None}]
+
+
+def test_a_connection_that_was_closed_while_idle_is_opened_again(server, producer):
+    assert producer.push(queue="q", payload="x", id="one") == {"id": "one"}
+    server.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    eventually("it is closed", lambda: len(server.admin.client_list()) == 1)
+    time.sleep(0.3)  # It is the producer that has to notice it.
+    # A push whose connection broke when it was sent may be there, so that the client could not know a duplicate.
+    assert producer.push(queue="q", payload="x", id="one") == {"id": None}
 
 
 def test_a_push_waits_for_a_server_that_restarts(server, produce):
