@@ -103,8 +103,11 @@ class Unsent(Exception):
 
 
 def is_transient(error: BaseException) -> bool:
-    """Returns whether the same command may succeed later, on this server or on the one that takes over."""
-    return is_not_now(error) or is_disconnect(error)
+    """Returns whether the same command may succeed later, on this server or on the one that takes over.
+
+    For a worker that is so even if its password is refused, which may be about to change.
+    """
+    return is_not_now(error) or is_disconnect(error) or isinstance(error, _CREDENTIALS)
 
 
 def is_not_now(error: BaseException) -> bool:
@@ -125,6 +128,9 @@ def is_disconnect(error: BaseException) -> bool:
 def explained(error: BaseException) -> str:
     """Returns the text of an error, preceded by an explanation if the server has not loaded the module."""
     text = str(error)
+    if isinstance(error, redis.exceptions.MovedError):
+        node = f"{error.host}:{error.port}"
+        return f"the server is a node of a cluster, and {node} holds the queue: pass a redis.RedisCluster ({text})"
     missing = re.match("unknown command ['`]?dq[.]", text, re.IGNORECASE)
     return f"the server has not loaded the module dq: {text}" if missing else text
 
@@ -146,6 +152,6 @@ def translated(error: BaseException, address: str) -> Optional[DqError]:
     if isinstance(error, redis.RedisError):
         text = explained(error)
         refused = _CODES.get(text.partition(" ")[0], Refused)(text)
-        refused.later = is_not_now(error)
+        refused.later = is_not_now(error) and not isinstance(error, redis.exceptions.AskError)
         return refused
     return None

@@ -1,5 +1,6 @@
 """Celery on dq: the example as an application, with Celery's own workers."""
 
+import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -283,3 +284,12 @@ def test_a_running_task_survives_a_restart_of_the_server(own):
     deadline = shop.server.boot().message("celery", id)["deadline"]
     wait("its lease is extended", lambda: shop.server.message("celery", id)["deadline"] > deadline)
     assert shop.said("begun") == ["1"]
+
+
+def test_a_worker_ends_while_its_server_is_away(own):
+    shop = own()
+    worker = shop.work("-c", "1", "-E").ready()
+    shop.server.kill9()
+    end = time.monotonic() + 6  # Its heartbeats are due every two seconds.
+    wait("heartbeats have failed", lambda: time.monotonic() > end)
+    assert worker.stop() == 0

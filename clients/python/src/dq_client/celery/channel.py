@@ -116,6 +116,16 @@ class Channel(virtual.Channel):
 
     # --- producers ---
 
+    def basic_publish(self, message: Any, exchange: str, routing_key: str, **kwargs: Any) -> Any:
+        """Publishes a message. Events, such as heartbeats, are dropped while the server is away: Celery would repeat each
+        without end, and its worker could not stop meanwhile."""
+        try:
+            return super().basic_publish(message, exchange, routing_key, **kwargs)
+        except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
+            if exchange != celery.current_app.conf.event_exchange:
+                raise
+            logger.debug("dq: an event is dropped: %s", error)
+
     def _put(self, queue: str, message: Dict[str, Any], **kwargs: Any) -> None:
         """Pushes a message. One with the id of a message in flight, as a retry has, takes its place when that ends."""
         key, headers, properties = self._key(queue), message["headers"], message["properties"]

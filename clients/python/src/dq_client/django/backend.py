@@ -6,6 +6,7 @@ its attempts and errors. The result of a task that succeeded is the message's re
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import traceback
@@ -37,6 +38,7 @@ from ..errors import NotKept, Reject, Retry, UnknownTask
 from ..queue import PUSH_SECONDS, Queue
 from ..wire import RESULT_BYTES, PushOptions, checked_seconds
 from ..worker import Worker
+from ..worker.outcome import decisive
 
 log = logging.getLogger("dq_client")
 
@@ -112,7 +114,7 @@ class DqBackend(BaseTaskBackend):
             now = _now()
             object.__setattr__(result, "enqueued_at", now)
             call["enqueued_at"] = now.timestamp()
-            self.queue(task.queue_name).push_sync(json.dumps(call), **options)
+            self.queue(task.queue_name).push_sync(json.dumps(call, allow_nan=False), **options)
             task_enqueued.send(type(self), task_result=result)
 
         if self._on_commit:
@@ -193,12 +195,13 @@ class DqBackend(BaseTaskBackend):
         try:
             context = [TaskContext(task_result=result)] if task.takes_context else []
             value = task.call(*context, *result.args, **result.kwargs)
-        except Retry:
-            raise
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            decided = decisive(error)
+            if isinstance(decided, Retry):
+                raise
             record.failed(error, ctx)
             record.write_to(result)
-            if isinstance(error, Reject) or record.failures > self._retries:
+            if isinstance(decided, Reject) or record.failures > self._retries:
                 self._finished(result, TaskResultStatus.FAILED)
                 raise Reject(f"{type(error).__name__}: {error}") from error
             raise

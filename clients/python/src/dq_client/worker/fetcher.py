@@ -30,6 +30,8 @@ _END_SECONDS = 0.5
 # After a pop whose reply was lost, how long it takes until twice as many messages are asked for again. The reply may have been
 # larger than the server, or what is between, lets pass, and what is lost with it waits for the end of its lease.
 _CAREFUL_SECONDS = 60.0
+# How often it is reported that a queue cannot be popped. Behind an address that stays a replica nothing else would tell.
+_REPORT_SECONDS = 60.0
 
 
 class Fetcher:
@@ -40,6 +42,7 @@ class Fetcher:
         self._link: Optional[Link] = None
         self._backoff = Backoff()
         self._interrupted = False
+        self._reported = 0.0
         self._learned = -_LEARN_SECONDS
         self.consuming = False
         """Whether it has popped."""
@@ -175,8 +178,8 @@ class Fetcher:
     def _pause(self, error: BaseException) -> None:
         if self._lane.refused_since is None:
             self._lane.refused_since = time.monotonic()
-        if not self._interrupted:
-            self._interrupted = True
+        if not self._interrupted or time.monotonic() - self._reported > _REPORT_SECONDS:
+            self._interrupted, self._reported = True, time.monotonic()
             known = translated(error, self._worker.app.source.address) or error
             self._worker.emit_of_queue("interrupted", self._lane.name, f"{type(known).__name__}: {known}")
         if is_disconnect(error) or isinstance(error, redis.ResponseError):

@@ -54,7 +54,7 @@ def of_result(result: Any, as_json: bool = False) -> Outcome:
 
 def of_error(error: BaseException) -> Outcome:
     """Returns the outcome of a handler that raised."""
-    error = _decisive(error)
+    error = decisive(error)
     if isinstance(error, Reject):
         text = _text(error)
         return Outcome("rejected", "DQ.NACK", ["DEAD", "ERROR", cut(_bytes(text), _ERROR_BYTES)], text)
@@ -70,7 +70,7 @@ def of_error(error: BaseException) -> Outcome:
     return Outcome("failed", "DQ.NACK", ["ERROR", _with_traceback(summary, error)], summary)
 
 
-def _decisive(error: BaseException) -> BaseException:
+def decisive(error: BaseException) -> BaseException:
     """Returns the exception of a group, such as that of a ``TaskGroup``, which decides: a Reject, else a Retry."""
     found = [leaf for leaf in _leaves(error) if isinstance(leaf, (Reject, Retry))]
     return min(found, key=lambda leaf: not isinstance(leaf, Reject), default=error)
