@@ -177,8 +177,8 @@ def test_a_hook_harms_nothing(app, working, trouble):
             raise SystemExit
         blocked.wait(20)
 
-    app.consumer("q")(lambda payload: time.sleep(1.5 if payload == b"long" else 0))
-    working(app, hook=hook, concurrency=2, lease=0.5)
+    app.consumer("q")(lambda payload: time.sleep(4 if payload == b"long" else 0))
+    working(app, hook=hook, concurrency=2, lease=1.5)
     app.queue("q").push_sync("long")
     for _ in range(10):
         app.queue("q").push_sync("x")
