@@ -21,6 +21,8 @@ class Place(NamedTuple):
     """An expression that makes a client of redis-py, if ``redis`` and ``redis.sentinel`` are imported."""
     url: Optional[str] = None
     replica: Optional[Server] = None
+    sentinel: Optional[int] = None
+    """The port of the Sentinel."""
 
 
 @contextlib.contextmanager
@@ -81,7 +83,7 @@ def sentinel(directory):
             asked.sentinels[0].execute_command("SENTINEL", "DEBUG", "tilt-trigger", 600_000)
             eventually("it has the data", lambda: replica.admin.info("replication")["master_link_status"] == "up")
             client = f"redis.sentinel.Sentinel([('127.0.0.1', {port})]).master_for('jobs')"
-            yield Place(master, client, replica=replica)
+            yield Place(master, client, replica=replica, sentinel=port)
         finally:
             process.kill()
             process.wait()

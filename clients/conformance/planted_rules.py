@@ -157,7 +157,7 @@ RULES = {
             "connections that were closed are used",
             "redigo/redigo.go",
             "isClosed(watched.socket)",
-            "isClosed(nil)",
+            "isClosed(watched.socket) && false",
             "test_6 closed_while_idle",
         ),
         (

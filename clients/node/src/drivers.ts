@@ -135,6 +135,8 @@ async function openIoRedis(target: Target, address?: Address): Promise<Omit<Link
     disconnectTimeout: 200, // A connection that was refused keeps the process alive for so long.
     ...target.options,
     ...address,
+    // A master that Sentinels have replaced may live on for seconds, and what it accepts then is lost.
+    ...(target.options.sentinels ? { failoverDetector: true } : {}),
     db: 0, // It would go on in database 0 if it had no right to another one.
     lazyConnect: true,
     enableReadyCheck: false,
@@ -150,6 +152,7 @@ async function openIoRedis(target: Target, address?: Address): Promise<Omit<Link
   redis.on('error', (error) => {
     lastError = error;
   });
+  redis.once('end', () => redis.disconnect()); // Which ends its connections to Sentinels.
   try {
     const act = async () => {
       await redis.connect();
@@ -178,13 +181,39 @@ async function openIoRedis(target: Target, address?: Address): Promise<Omit<Link
 async function openNodeRedis(target: Target, address?: Address): Promise<Omit<Link, 'place'>> {
   const found = target.sentinels ? await masterOf(target) : address;
   const client = await connectNodeRedis(target, found);
+  const close = () => (client.isOpen ? client.destroy() : undefined);
+  const unwatch = target.sentinels ? watchSentinels(target, close) : () => {};
+  client.once('dq-closed' as never, unwatch);
   return {
     send: sendWithNodeRedis(client, false),
     // It finds listeners by text. A queue whose name is not UTF-8 learns of losses at half time.
     subscribe: (channel, heard) => translating(() => client.subscribe(channel.toString(), heard, true)),
     ping: () => client.ping(),
     onClose: (closed) => client.once('dq-closed' as never, closed),
-    close: () => (client.isOpen ? client.destroy() : undefined),
+    close: () => {
+      unwatch();
+      close();
+    },
+  };
+}
+
+/** Has a connection closed when Sentinels name another master: see `openIoRedis`. Returns a function that ends that. */
+function watchSentinels({ sentinels, ...target }: Target, switched: () => void): () => void {
+  const watching: NodeRedis.RedisClientType[] = [];
+  let isEnded = false;
+  const watch = async (sentinel: Address) => {
+    const client = await connectNodeRedis(target, sentinel, OF_SENTINELS);
+    watching.push(client);
+    if (isEnded) client.destroy();
+    else
+      await client.subscribe('+switch-master', (text) =>
+        text.startsWith(`${sentinels?.name} `) ? switched() : undefined,
+      );
+  };
+  for (const sentinel of sentinels?.addresses ?? []) watch(sentinel).catch(() => {});
+  return () => {
+    isEnded = true;
+    for (const client of watching.splice(0)) if (client.isOpen) client.destroy();
   };
 }
 
@@ -210,15 +239,14 @@ async function greeted(connected: Promise<unknown>, close: () => void): Promise<
   await connected.finally(() => clearTimeout(timer));
 }
 
+// Sentinels have neither the databases nor the users of a server.
+const OF_SENTINELS = { database: 0, username: undefined, password: undefined };
+
 async function masterOf({ sentinels, ...target }: Target): Promise<Address> {
   let failure: unknown = new ConnectionLost('no Sentinel was given');
   for (const sentinel of sentinels?.addresses ?? []) {
     try {
-      const client = await connectNodeRedis(target, sentinel, {
-        database: 0,
-        username: undefined,
-        password: undefined,
-      });
+      const client = await connectNodeRedis(target, sentinel, OF_SENTINELS);
       const words = ['SENTINEL', 'get-master-addr-by-name', sentinels?.name ?? ''];
       const reply = (await client.sendCommand(words)) as unknown as Bytes[] | null;
       client.destroy();

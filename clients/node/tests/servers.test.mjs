@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Queue, Worker } from 'dq-client';
 import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster } from 'redis';
@@ -77,6 +78,44 @@ test('queues and workers find the master that Sentinels name', async (t) => {
   const sentinels = [{ host: '127.0.0.1', port }];
   await use(t, 'io', { sentinels, name: 'main' });
   await use(t, 'node', { name: 'main', sentinelRootNodes: sentinels });
+});
+
+test('a master that lives on is left when Sentinels name another', async (t) => {
+  const server = await Server.start(t);
+  const replica = await Server.start(t, '--replicaof', '127.0.0.1', server.port, '--repl-diskless-sync-delay', 0);
+  const port = await freePort();
+  const file = path.join(server.directory, 'sentinel.conf');
+  writeFileSync(file, `sentinel monitor main 127.0.0.1 ${server.port} 1\nsentinel failover-timeout main 2000\n`);
+  await run(t, [file, '--sentinel', '--port', port, '--bind', '127.0.0.1'], server.directory);
+  const options = { port, retryStrategy: () => 20, maxRetriesPerRequest: null };
+  const [sentinel, listener] = [0, 1].map(() => new Redis(options).on('error', () => {}));
+  t.after(() => [sentinel, listener].map((each) => each.disconnect()));
+  await eventually('it has the data', async () => /link_status:up/.test(await replica.admin.info('replication')));
+  await eventually(
+    'it knows the replica',
+    async () => (await sentinel.call('SENTINEL', 'REPLICAS', 'main')).length > 0,
+    20_000,
+  );
+  const sentinels = [{ host: '127.0.0.1', port }];
+  const connections = [
+    { sentinels, name: 'main' },
+    { name: 'main', sentinelRootNodes: sentinels },
+  ];
+  const queues = connections.map((connection) => new Queue('q', { connection }));
+  t.after(() => Promise.all(queues.map((queue) => queue.close())));
+  for (const queue of queues) await queue.push('before');
+  let isNamed = false;
+  listener.on('message', () => {
+    isNamed = true;
+  });
+  await listener.subscribe('+switch-master');
+  await sentinel.call('SENTINEL', 'FAILOVER', 'main');
+  await eventually('another is named', () => isNamed, 20_000);
+  await sleep(300); // The clients have to hear of it, too.
+  for (const queue of queues) {
+    const id = await queue.push('after');
+    assert.ok((await replica.message('q', id)).id, 'the old master would have taken it, and lost it');
+  }
 });
 
 test('calls settle while the server is away, and name it', async (t) => {

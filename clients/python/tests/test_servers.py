@@ -1,6 +1,7 @@
 """Servers of every kind that redis-py knows: a unix socket, a cluster, Sentinel."""
 
 import asyncio
+import time
 
 import places
 import pytest
@@ -72,3 +73,25 @@ def test_sentinel_and_its_failover(tmp_path, working):
         eventually("it has taken over", lambda: replica.info("replication")["role"] == "master", 20)
         app.queue("{jobs}").push_sync(b"after")
         eventually("it ran", lambda: b"after" in seen)
+
+
+@pytest.mark.parametrize("kind", ["waiting", "asyncio"])
+def test_a_master_that_lives_on_is_left_when_sentinel_names_another(tmp_path, working, kind):
+    with places.sentinel(tmp_path) as place:
+        app = dq_client.App(eval(place.client))
+        queue = app.queue("q")
+        loop = asyncio.new_event_loop()
+        push = queue.push_sync if kind == "waiting" else lambda x: loop.run_until_complete(queue.push(x))
+        seen = works(app, working)
+        push(b"before")
+        sentinel = redis.Redis(port=place.sentinel)
+        channels = sentinel.pubsub()
+        channels.subscribe("+switch-master")
+        sentinel.execute_command("SENTINEL", "FAILOVER", "jobs")
+        eventually("it is named", lambda: (channels.get_message(timeout=1) or {}).get("type") == "message", 30)
+        eventually("its clients have heard of it", lambda: place.server.admin.ping() and time.sleep(0.3) is None)
+        id = push(b"after")
+        assert place.replica.message("q", id), "the old master would have taken it, and lost it"
+        app.queue("{jobs}").push_sync(b"after")
+        eventually("it ran", lambda: b"after" in seen, 5)
+        loop.run_until_complete(app.aclose())

@@ -11,6 +11,7 @@ import inspect
 import random
 import re
 import select
+import threading
 import time
 import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
@@ -25,6 +26,7 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel
 
 from .errors import Unsent
+from .switches import watch
 from .wire import Word, pairs
 
 # The parameters of a URL, besides those that begin with ``ssl_``.
@@ -146,6 +148,9 @@ class Source:
         self._sync: Any = None
         self._async: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
         self._slots: "weakref.WeakKeyDictionary[Any, asyncio.Semaphore]" = weakref.WeakKeyDictionary()
+        self._links: "weakref.WeakSet[Link]" = weakref.WeakSet()
+        self._watching = threading.Lock()
+        self._is_watched = False
 
     @property
     def db(self) -> int:
@@ -170,6 +175,7 @@ class Source:
 
     def client(self) -> Any:
         """Returns the client for calls that wait."""
+        self._watch()
         if self._sync is None:
             given = isinstance(self._origin, (redis.Redis, redis.RedisCluster))
             self._sync = self._origin if given else self._made(redis)
@@ -177,6 +183,7 @@ class Source:
 
     def async_client(self) -> Any:
         """Returns the client for calls in the running event loop, since connections belong to a loop."""
+        self._watch()
         if isinstance(self._origin, (redis.asyncio.Redis, redis.asyncio.RedisCluster)):
             return self._origin
         loop = asyncio.get_running_loop()
@@ -251,9 +258,12 @@ class Source:
         kind = redis.connection.SSLConnection if sentinel else _kind(pool, redis)
         settings = dict(_settings_of(pool, kind), **overrides)
         settings["socket_connect_timeout"] = min(settings["socket_connect_timeout"], timeout)
-        if sentinel:
-            return Link(self._master(redis, pool, settings).connection_pool)
-        return Link(redis.ConnectionPool(connection_class=kind, **settings))
+        if not sentinel:
+            return Link(redis.ConnectionPool(connection_class=kind, **settings))
+        self._watch()
+        link = Link(self._master(redis, pool, settings).connection_pool)
+        self._links.add(link)
+        return link
 
     def unblock(self, key: bytes, id: Optional[int]) -> bool:
         """Ends the wait of a connection for messages of a queue. Returns whether the server has answered in time.
@@ -273,6 +283,29 @@ class Source:
         finally:
             if link is not None:
                 link.close()
+
+    def switched(self) -> None:
+        """Leaves a master that Sentinels have replaced. What is on its way there is repeated at the new one."""
+        for link in list(self._links):
+            link.close()
+        if self._sync is not None:
+            self._sync.connection_pool.disconnect()
+        for loop in list(self._async):
+            client = self._async.pop(loop)  # The next command of that loop opens another one.
+            try:
+                loop.call_soon_threadsafe(lambda pool=client.connection_pool: asyncio.ensure_future(pool.disconnect()))
+            except RuntimeError:
+                pass  # The loop is closed.
+
+    def _watch(self) -> None:
+        pool: Any = getattr(self._origin, "connection_pool", None)
+        if self._is_watched or not hasattr(pool, "sentinel_manager"):
+            return
+        with self._watching:
+            if not self._is_watched:
+                self._is_watched = True
+                sentinels, settings = _sentinels_of(pool)
+                watch(self, sentinels, settings, pool.service_name)
 
     def rediscover(self) -> None:
         """Asks a cluster again which server holds which queue. Call it after an error."""
@@ -316,14 +349,19 @@ class Source:
             settings["ssl"] = True
         for name in ("host", "port"):
             settings.pop(name, None)
-        sentinels: List[Tuple[str, int]] = []
-        for sentinel in manager.sentinels:
-            address = sentinel.connection_pool.connection_kwargs
-            sentinels.append((address["host"], address["port"]))
+        sentinels, own = _sentinels_of(pool)
         kind = Sentinel if library is redis else AsyncSentinel
-        own = dict(manager.sentinel_kwargs, socket_timeout=_CONNECT_SECONDS)
         found = kind(sentinels, sentinel_kwargs=own, **settings)
         return found.master_for(pool.service_name)
+
+
+def _sentinels_of(pool: Any) -> Tuple[List[Tuple[str, int]], Dict[str, Any]]:
+    """Returns the addresses of the Sentinels of a pool, and the settings of connections to them."""
+    sentinels: List[Tuple[str, int]] = []
+    for sentinel in pool.sentinel_manager.sentinels:
+        address = sentinel.connection_pool.connection_kwargs
+        sentinels.append((address["host"], address["port"]))
+    return sentinels, dict(pool.sentinel_manager.sentinel_kwargs, socket_timeout=_CONNECT_SECONDS)
 
 
 def _client(url: str) -> Any:
