@@ -236,6 +236,32 @@ def test_what_a_group_of_exceptions_has_decides(app, working, error, state):
     eventually("it ended", lambda: (app.queue("q").get_sync(id) or {}).get("state") == state)
 
 
+def test_a_worker_whose_handlers_hang_is_not_healthy(app, working):
+    goes_on = threading.Event()
+    app.consumer("q")(lambda payload: goes_on.wait(60))
+    worker = working(app, concurrency=1, time_limit=0.1)
+    app.queue("q").push_sync("x", retries=0)
+    eventually("it is told", lambda: worker.lanes[0].told)
+    assert worker.is_healthy()
+    worker.lanes[0].told = {delivery: since - 100 for delivery, since in worker.lanes[0].told.items()}
+    assert not worker.is_healthy()
+    goes_on.set()
+    eventually("its place is free", worker.is_healthy)
+
+
+def test_a_worker_whose_pops_are_refused_is_not_healthy(server, app, working):
+    app.consumer("q")(lambda payload: None)
+    worker = working(app)
+    server.admin.delete("q")
+    server.admin.set("q", "text")
+    server.admin.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    eventually("it is refused", lambda: worker.lanes[0].refused_since)
+    assert worker.is_healthy()
+    worker.lanes[0].refused_since -= 100
+    worker.lanes[0].last_answer = time.monotonic()
+    assert not worker.is_healthy()
+
+
 PROGRAM = """
 import sys, time
 import dq_client

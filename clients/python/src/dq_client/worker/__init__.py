@@ -194,12 +194,15 @@ class Worker:
 
     def is_healthy(self) -> bool:
         """Returns whether each queue got an answer of the server within its last lease, or within the time of a pop, and
-        its pops were not refused for so long."""
+        neither were its pops refused for so long, nor have all its places been kept so long by handlers that hang."""
         return not self.closed and all(self._is_healthy(lane, time.monotonic()) for lane in self.lanes)
 
     def _is_healthy(self, lane: Lane, now: float) -> bool:
         patience = max(lane.lease, BLOCK_MS / 1000 + MARGIN_SECONDS)
         refused = lane.refused_since
+        hanging = [since for since in list(lane.told.values()) if now - since > patience]
+        if len(hanging) >= lane.concurrency:
+            return False
         return now - lane.last_answer <= patience and (refused is None or now - refused <= patience)
 
     # --- what the threads use ---

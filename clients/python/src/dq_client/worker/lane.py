@@ -84,6 +84,8 @@ class Lane:
         self.look_at = math.inf
         """When the reporter wakes by itself."""
         self.last_answer = time.monotonic()
+        self.told: Dict[Delivery, float] = {}
+        """Since when handlers go on although their message was taken from them. They keep their places."""
         self.refused_since: Optional[float] = None
         """Since when pops have failed."""
         self._early: "OrderedDict[bytes, str]" = OrderedDict()
@@ -159,6 +161,7 @@ class Lane:
         """A handler has ended. Returns whether its outcome counts."""
         with self.lock:
             counts = self._decide(delivery)
+            self.told.pop(delivery, None)
             delivery.parts -= 1
             if counts:
                 self.unanswered[delivery] = None
@@ -177,6 +180,7 @@ class Lane:
         with self.lock:
             if not self._decide(delivery):
                 return False
+            self.told[delivery] = time.monotonic()
             if outcome is None:
                 self.saves.pop(delivery.ctx.receipt, None)
                 delivery.parts -= 1
