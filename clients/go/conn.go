@@ -39,6 +39,12 @@ type Dialer interface {
 	Subscribe(ctx context.Context, channel string) (Subscription, error)
 }
 
+// KeyDialer is a [Dialer] whose connections lead to the server that holds a key, as in a cluster.
+type KeyDialer interface {
+	Dialer
+	DialKey(ctx context.Context, key string) (Conn, error)
+}
+
 // Subscription receives what is published on a channel.
 type Subscription interface {
 	// Receive waits for the next text. It returns an error once the connection is broken; a connection that is silently
@@ -58,8 +64,11 @@ type pooled struct{ Doer }
 
 func (pooled) Close() error { return nil }
 
-// dial opens a connection if the Doer can do that.
-func dial(ctx context.Context, do Doer) (Conn, error) {
+// dial opens a connection to the server that holds a key, if the Doer can do that.
+func dial(ctx context.Context, do Doer, key string) (Conn, error) {
+	if dialer, ok := do.(KeyDialer); ok {
+		return dialer.DialKey(ctx, key)
+	}
 	if dialer, ok := do.(Dialer); ok {
 		return dialer.Dial(ctx)
 	}

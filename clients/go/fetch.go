@@ -72,7 +72,7 @@ func (f *fetcher) ask(patience time.Duration, args ...any) (any, error) {
 func (f *fetcher) connect() error {
 	ctx, cancel := context.WithTimeout(f.worker.running, replyMargin)
 	defer cancel()
-	conn, err := dial(ctx, f.worker.do)
+	conn, err := dial(ctx, f.worker.do, f.key)
 	if err != nil {
 		return translate(err)
 	}

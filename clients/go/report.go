@@ -149,7 +149,7 @@ func (l *lane) send(conn *Conn, reports, kept []*delivery, why string) (err erro
 
 // dialReporter opens the connection of the reporter, and learns the time of its server.
 func (l *lane) dialReporter(ctx context.Context) (Conn, error) {
-	conn, err := dial(ctx, l.worker.do)
+	conn, err := dial(ctx, l.worker.do, l.key)
 	if err != nil {
 		return nil, translate(err)
 	}

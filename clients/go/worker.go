@@ -241,8 +241,18 @@ func waitFor(done <-chan struct{}, d time.Duration) {
 // endPops ends the waits of pops. A message that is delivered to one of them meanwhile is received and given back. If the
 // server does not end them, their connections are closed, and what was on its way is delivered again after its lease.
 func (w *Worker) endPops(popped <-chan struct{}) {
-	err := w.unblock(popped)
+	if _, perKey := w.do.(KeyDialer); !perKey {
+		w.endPopsOf(w.lanes, popped)
+		return
+	}
 	for _, l := range w.lanes {
+		go w.endPopsOf([]*lane{l}, popped)
+	}
+}
+
+func (w *Worker) endPopsOf(lanes []*lane, popped <-chan struct{}) {
+	err := w.unblock(lanes, popped)
+	for _, l := range lanes {
 		if isServerError(err) {
 			w.emit(Event{Kind: Refused, Queue: l.queue, Err: fmt.Errorf("the connection of the pop is closed: %w", err)})
 		}
@@ -250,13 +260,13 @@ func (w *Worker) endPops(popped <-chan struct{}) {
 	}
 }
 
-// unblock has the server end the waits of pops, until no pop is left.
+// unblock has the server end the waits of pops, until no pop is left. One server has all these queues.
 //
 // While writes are paused, a pop is put off, and some servers crash when such a client is unblocked. The transaction
 // has a write, an ack of what no id can be, so that it is put off as well.
-func (w *Worker) unblock(popped <-chan struct{}) error {
+func (w *Worker) unblock(lanes []*lane, popped <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(w.work, unblockTime)
-	conn, err := dial(ctx, w.do)
+	conn, err := dial(ctx, w.do, lanes[0].key)
 	cancel()
 	if err != nil {
 		return translate(err)
@@ -265,7 +275,7 @@ func (w *Worker) unblock(popped <-chan struct{}) error {
 	// A connection on which nothing arrives may be dead, although another one is served.
 	for end := time.Now().Add(unblockTime); time.Now().Before(end); {
 		var commands [][]any
-		for _, l := range w.lanes {
+		for _, l := range lanes {
 			if id := l.connection.Load(); id != 0 {
 				commands = append(commands, []any{"MULTI"}, []any{"DQ.ACK", l.key, "#"}, []any{"CLIENT", "UNBLOCK", id},
 					[]any{"EXEC"})

@@ -86,6 +86,7 @@ func result(command *redis.Cmd) (any, error) {
 func (c *Client) Dial(context.Context) (dq.Conn, error) {
 	made := &conn{client: c}
 	options := c.options
+	options.PoolSize, options.MinIdleConns = 1, 0 // Every queue of a worker has some of these connections.
 	onConnect := options.OnConnect
 	options.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
 		made.opened.Store(true)
@@ -111,7 +112,7 @@ type conn struct {
 func (c *conn) within(ctx context.Context, run func() (any, error)) (any, error) {
 	reply, err := c.client.within(ctx, run, func() { c.Close() })
 	if err != nil && !c.opened.Load() {
-		return nil, dq.NotSent(adapter.At(c.client.rdb.Options().Addr, errors.New(err.Error())))
+		return nil, dq.NotSent(err)
 	}
 	return reply, err
 }
