@@ -4,6 +4,7 @@ package goredis
 import (
 	"context"
 	"errors"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -40,8 +41,33 @@ func New(options *redis.Options) *Client {
 
 func (c *Client) open() *redis.Client {
 	options := c.options // NewClient changes them.
+	dial, onConnect := options.Dialer, options.OnConnect
+	if dial == nil {
+		dial = redis.NewDialer(&options)
+	}
+	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if opening, ok := ctx.Value(openingKey{}).(*opening); ok {
+			opening.begun.Store(true)
+		}
+		return dial(ctx, network, address)
+	}
+	options.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
+		if opening, ok := ctx.Value(openingKey{}).(*opening); ok {
+			opening.done.Store(true)
+		}
+		if onConnect != nil {
+			return onConnect(ctx, cn)
+		}
+		return nil
+	}
 	return redis.NewClient(&options)
 }
+
+// opening is whether a command has begun to open a connection, and whether the server has accepted that. Between the two,
+// nothing that is said is an answer to the command.
+type opening struct{ begun, done atomic.Bool }
+
+type openingKey struct{}
 
 // DB returns the number of the database.
 func (c *Client) DB() int { return c.options.DB }
@@ -51,7 +77,13 @@ func (c *Client) Close() error { return c.rdb.Close() }
 
 // Do sends a command on a connection of the pool.
 func (c *Client) Do(ctx context.Context, args ...any) (any, error) {
-	return c.within(ctx, func() (any, error) { return result(c.rdb.Do(ctx, args...)) }, func() {})
+	var o opening
+	ctx = context.WithValue(ctx, openingKey{}, &o)
+	reply, err := c.within(ctx, func() (any, error) { return result(c.rdb.Do(ctx, args...)) }, func() {})
+	if err != nil && o.begun.Load() && !o.done.Load() {
+		return nil, dq.NotSent(err)
+	}
+	return reply, err
 }
 
 func (c *Client) within(ctx context.Context, run func() (any, error), breakOff func()) (any, error) {

@@ -236,6 +236,24 @@ def test_what_a_group_of_exceptions_has_decides(app, working, error, state):
     eventually("it ended", lambda: (app.queue("q").get_sync(id) or {}).get("state") == state)
 
 
+def test_a_checkpoint_waits_until_the_server_can_store_it(server, app, working):
+    saved = threading.Event()
+
+    @app.consumer("q")
+    def handle(payload, ctx):
+        server.admin.execute_command("REPLICAOF", "127.0.0.1", "1")
+        ctx.save(b"half")
+        saved.set()
+        ctx.lost.wait(60)
+
+    working(app, grace=0.1)
+    id = app.queue("q").push_sync("x")
+    assert saved.wait(10)
+    eventually("it was refused", lambda: "READONLY" in str(server.admin.info("errorstats")))
+    server.admin.execute_command("REPLICAOF", "NO", "ONE")
+    eventually("it is stored", lambda: app.queue("q").get_sync(id).get("checkpoint") == b"half")
+
+
 def test_a_worker_whose_handlers_hang_is_not_healthy(app, working):
     goes_on = threading.Event()
     app.consumer("q")(lambda payload: goes_on.wait(60))

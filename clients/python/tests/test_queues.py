@@ -19,6 +19,7 @@ from server import ROOT, eventually, free_port
 
 import dq_client
 from dq_client import fields
+from dq_client.errors import translated
 from dq_client.queue import Queue
 from dq_client.wire import milliseconds
 
@@ -317,3 +318,30 @@ def test_what_is_known_of_messages_queues_and_batches_has_types(app, server):
     page = (ROOT / "docs/commands/dq.get.md").read_text().split("## Reply")[1].split("## Errors")[0]
     rows = re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)
     assert set(re.findall(r"`([a-z-]+)`", " ".join(rows))) == fields.Message.__annotations__.keys()
+
+
+def test_a_connection_that_was_closed_while_idle_is_opened_again(server, app):
+    """Neither a load balancer nor the setting ``timeout`` of a server makes commands fail, also if the event loop did not turn."""
+
+    async def use():
+        queue = app.queue("q")
+        await queue.push("x", id="m")
+        for _ in range(3):
+            server.admin.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            eventually("it is closed", lambda: len(server.admin.client_list()) == 1)
+            assert (await queue.get("m"))["id"] == "m"
+            assert await queue.push("x", id="m") is None, "a push that was not sent makes no duplicate"
+        await app.aclose()
+
+    asyncio.run(use())
+
+
+def test_a_node_of_a_cluster_says_who_holds_the_queue():
+    error = translated(redis.exceptions.MovedError("15495 127.0.0.1:23062"), "127.0.0.1:7000")
+    assert "127.0.0.1:23062 holds the queue" in str(error)
+
+
+def test_an_error_shows_nothing_of_the_payload(app):
+    with pytest.raises(TypeError) as raised:
+        app.queue("q").push_sync({"card": "4711"})
+    assert "4711" not in str(raised.value)

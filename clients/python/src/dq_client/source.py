@@ -10,7 +10,6 @@ import asyncio
 import inspect
 import random
 import re
-import select
 import threading
 import time
 import weakref
@@ -25,6 +24,7 @@ from redis.client import NEVER_DECODE
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
+from .borrowing import asked, command_name, has_pool, left
 from .errors import Unsent
 from .switches import watch
 from .wire import Word, pairs
@@ -202,25 +202,24 @@ class Source:
         end = None if seconds is None else loop.time() + seconds
         async with self._slots[loop]:
             client = self.async_client()
-            if not _has_pool(client):
+            if not has_pool(client):
                 sent = client.execute_command(*words, **{NEVER_DECODE: True})
-                return await asyncio.wait_for(sent, _left(loop, end))
+                return await asyncio.wait_for(sent, left(loop, end))
+            opened: List[Any] = []
             try:
-                connection = await asyncio.wait_for(_borrowed(client.connection_pool), _left(loop, end))
+                return await asyncio.wait_for(asked(client.connection_pool, words, opened), left(loop, end))
             except Exception as error:
+                if opened:
+                    raise
                 raise Unsent from error
-            try:
-                return await asyncio.wait_for(_asked(connection, words), _left(loop, end))
-            finally:
-                await client.connection_pool.release(connection)
 
     def ask_waiting(self, *words: Word) -> Any:
         """Sends a command and waits for its reply. Raises :class:`Unsent` if no connection can be opened."""
         client = self.client()
-        if not _has_pool(client):
+        if not has_pool(client):
             return client.execute_command(*words, **{NEVER_DECODE: True})
         try:
-            connection = client.connection_pool.get_connection(*_command_name(client.connection_pool))
+            connection = client.connection_pool.get_connection(*command_name(client.connection_pool))
         except Exception as error:
             raise Unsent from error
         try:
@@ -408,57 +407,6 @@ def _settings_of(pool: Any, kind: Any) -> Dict[str, Any]:
     if "Unix" in kind.__name__:
         kept = {name: value for name, value in kept.items() if name not in _TCP_ONLY}
     return kept
-
-
-def _has_pool(client: Any) -> bool:
-    """Returns whether connections can be borrowed from a client. Commands then are not repeated behind our back."""
-    return hasattr(client, "connection_pool") and getattr(client, "connection", None) is None
-
-
-def _command_name(pool: Any) -> Tuple[str, ...]:
-    """Returns what older versions of redis-py want to know of a command before they open a connection for it."""
-    name = inspect.signature(pool.get_connection).parameters.get("command_name")
-    return ("DQ",) if name is not None and name.default is name.empty else ()
-
-
-async def _borrowed(pool: Any) -> Any:
-    """Returns a connection that its server has not closed while it was idle."""
-    connection = await pool.get_connection(*_command_name(pool))
-    try:
-        if _is_stale(connection):
-            await connection.disconnect()
-            await connection.connect()
-    except BaseException:
-        await pool.release(connection)
-        raise
-    return connection
-
-
-def _is_stale(connection: Any) -> bool:
-    """Returns whether something has arrived on a connection that expects nothing, such as its end. The event loop may not
-    have seen it yet."""
-    writer = getattr(connection, "_writer", None)
-    socket = writer.get_extra_info("socket") if writer is not None else None
-    if socket is None or not hasattr(select, "poll"):
-        return False
-    poll = select.poll()
-    poll.register(socket.fileno(), select.POLLIN)
-    return bool(poll.poll(0))
-
-
-async def _asked(connection: Any, words: Sequence[Word]) -> Any:
-    try:
-        await connection.send_command(*words)
-        return await connection.read_response(disable_decoding=True)
-    except redis.ResponseError:
-        raise
-    except BaseException:
-        await connection.disconnect(nowait=True)  # Else the next command would get the reply to this one.
-        raise
-
-
-def _left(loop: asyncio.AbstractEventLoop, end: Optional[float]) -> Optional[float]:
-    return None if end is None else max(0.0, end - loop.time())
 
 
 _TCP_ONLY = ("host", "port", "socket_keepalive", "socket_keepalive_options")
