@@ -113,7 +113,7 @@ RULES = {
         ),
         (
             "an outcome that is late is not reported",
-            "lane.go",
+            "lease.go",
             "l.unanswered[d] = true\n\t\tlate = append(late, d)",
             "l.unanswered[d] = true",
             "test_5 is_late",
@@ -134,7 +134,7 @@ RULES = {
         ),
         (
             "pops ask for the lease of the queue",
-            "lane.go",
+            "lease.go",
             "if l.settings.lease <= 0 {\n\t\treturn nil",
             'if l.settings.lease <= 0 {\n\t\tl.mu.Lock()\n\t\tdefer l.mu.Unlock()\n\t\treturn []any{"LEASE", l.lease}',
             "test_2 lease_of_a_message",

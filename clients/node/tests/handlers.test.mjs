@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { promisify } from 'node:util';
+import { inspect, promisify } from 'node:util';
 import { Queue, Worker } from 'dq-client';
 import { Redis } from 'ioredis';
 import { eventually, Server } from './server.mjs';
@@ -187,4 +187,35 @@ test('jobs of which one is wrong are not added', async (t) => {
   }
   assert.equal(await queue.info(), null);
   await queue.close();
+});
+
+test('a checkpoint waits until the server can store it', async (t) => {
+  const { server, queue } = await working(t, async (job, { signal }) => {
+    await server.do('REPLICAOF', '127.0.0.1', '1');
+    job.save('half');
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+  });
+  await queue.push('x', { id: 'm' });
+  await eventually('it was refused', async () => /READONLY/.test(await server.admin.info('errorstats')));
+  await server.do('REPLICAOF', 'NO', 'ONE');
+  await eventually('it is stored', async () => (await queue.get('m')).checkpoint?.toString() === 'half');
+});
+
+test('errors show nothing of a payload', async (t) => {
+  const server = await Server.start(t);
+  const queue = new Queue('q', { connection: server.url });
+  t.after(() => queue.close());
+  await queue.push('1');
+  await server.do('CONFIG', 'SET', 'maxmemory', '1');
+  const wrong = [
+    () => queue.push({ card: '4711' }),
+    () => queue.add('pay', new Map([['card', '4711']])),
+    () => new Queue('q', { connection: server.url, pushTimeout: 0 }).push('4711'),
+  ];
+  for (const push of wrong) {
+    await assert.rejects(push, (error) => {
+      assert.doesNotMatch(inspect(error, { depth: 9 }), /4711/);
+      return true;
+    });
+  }
 });

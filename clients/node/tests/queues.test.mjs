@@ -40,6 +40,11 @@ const CONNECTIONS = {
     t.after(() => redis.disconnect());
     return redis;
   },
+  'a client of ioredis with stringNumbers': async ({ port }, t) => {
+    const redis = new Redis({ port, stringNumbers: true });
+    t.after(() => redis.disconnect());
+    return redis;
+  },
   'a client of node-redis': async ({ url }, t) => {
     const client = await createClient({ url })
       .on('error', () => {})
