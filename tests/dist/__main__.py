@@ -16,6 +16,7 @@ import time
 import traceback
 
 import files
+import image
 import kubernetes
 import package
 import tarball
@@ -46,7 +47,7 @@ def main():
     if not shutil.which("dpkg-deb"):
         print("NOT TESTED  the Debian package: dpkg-deb is missing")
         each = tarball.TESTS
-    tests += [(test.__name__, test, (chosen.dist, chosen.server[0])) for test in kubernetes.TESTS]
+    tests += [(test.__name__, test, (chosen.dist, chosen.server[0])) for test in kubernetes.TESTS + image.TESTS]
     for server in chosen.server:
         version = subprocess.run([server, "--version"], capture_output=True, text=True, check=True).stdout
         label = " ".join(version.split()[:3])

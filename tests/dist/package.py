@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 
 import files
-from shell import Shell, ask, blocks, run
+from shell import Shell, ask, blocks, free_port, run
 
 NAME = "redis-module-dq"
 HEADING = "The Debian package"
@@ -39,24 +39,38 @@ def contents(deb):
 
 
 def configure(shell, root=""):
-    """A configuration that loads dq, as the command of the page makes it, and the line that starts a server with it.
-    `root` is the directory into which the package is unpacked, if it is not installed."""
+    """A configuration that loads dq, as the command of the page makes it of that of a running server, and the line that
+    starts a server with it. `root` is the directory into which the package is unpacked, if it is not installed."""
     config = plain(shell)
+    shell.start(f"redis-server {config}", shell.dir)
     shell.run(enable(config, root), shell.dir)
-    if root:
-        with open(config, encoding="utf-8") as file:
-            text = file.read()
-        assert "\nloadmodule /usr/lib/" in text, text
-        with open(config, "w", encoding="utf-8") as file:
-            file.write(text.replace("\nloadmodule /usr/lib/", f"\nloadmodule {root}/usr/lib/"))
+    shell.stop()
+    load_from(config, root)
     return f"redis-server {config}"
+
+
+def load_from(config, root):
+    """Makes a configuration load the module of a package that is unpacked into a directory."""
+    if root:
+        text = read(config)
+        assert "\nloadmodule /usr/lib/" in text, text
+        write(config, text.replace("\nloadmodule /usr/lib/", f"\nloadmodule {root}/usr/lib/"))
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return file.read()
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
 
 
 def plain(shell):
     """A configuration without dq and without an AOF."""
     config = os.path.join(shell.dir, "redis.conf")
-    with open(config, "w", encoding="utf-8") as file:
-        file.write(f"bind 127.0.0.1\nport {shell.port}\ndir {shell.dir}\nappendonly no\n")
+    write(config, f"bind 127.0.0.1\nport {shell.port}\ndir {shell.dir}\nappendonly no\n")
     return config
 
 
@@ -71,33 +85,54 @@ def fails(shell, line):
     return shell.run(f"{line} 2>&1", shell.dir, ends=(1,))
 
 
+def unpacked(dist, shell):
+    """The directory into which the package is unpacked."""
+    root = os.path.join(shell.dir, "unpacked")
+    run("dpkg-deb", "--extract", files.only(dist, "*.deb"), root)
+    return root
+
+
 def data_of_a_server_survives_the_restart_with_dq(dist, server):
     """Redis begins empty if it is restarted with an AOF that it has never written."""
     with Shell(server) as shell:
-        root = os.path.join(shell.dir, "unpacked")
-        run("dpkg-deb", "--extract", files.only(dist, "*.deb"), root)
-        config = plain(shell)
-        shell.start(f"redis-server {config} --save 3600 1", shell.dir)
+        root = unpacked(dist, shell)
+        config = os.path.join(shell.dir, "redis.conf")
+        # The server is reached at another port, and its directory is where it was started.
+        write(config, f"port {free_port()}\r\ndir ./\r\nsave 3600 1\r\n")
+        data = os.path.join(shell.dir, "data")
+        os.mkdir(data)
+        shell.start(f"redis-server {config}", data)
         assert ask(shell.port, "SET", "kept", "x") == "+OK"
-        shell.stop()
-        assert "start it" in fails(shell, enable(config, root))
-        with open(config, encoding="utf-8") as file:
-            assert "libdq" not in file.read()
-        shell.start(f"redis-server {config}", shell.dir)
+        assert "no server answers" in fails(shell, enable(config, root))
         other = os.path.join(shell.dir, "other.conf")
         shutil.copy(config, other)
-        assert f"and not {other}" in fails(shell, enable(other, root))
-        said = shell.run(enable(config, root), shell.dir)
+        assert f"and not {other}" in fails(shell, f"{enable(other, root)} -p {shell.port}")
+        assert ask(shell.port, "CONFIG", "GET", "appendonly") and "libdq" not in read(config) + read(other)
+        said = shell.run(f"{enable(config, root)} -p {shell.port}", "/")
         assert "appendonly yes" in said and "restart" in said, said
         assert "already" in fails(shell, enable(config, root))
         shell.stop()
-        with open(config, encoding="utf-8") as file:
-            text = file.read()
-        with open(config, "w", encoding="utf-8") as file:
-            file.write(text.replace("\nloadmodule /usr/lib/", f"\nloadmodule {root}/usr/lib/"))
-        shell.start(f"redis-server {config}", shell.dir)
+        load_from(config, root)
+        shell.start(f"redis-server {config}", data)
         assert ask(shell.port, "EXISTS", "kept") == ":1"
         assert ask(shell.port, "DQ.PUSH", "q", "x", "ID", "m") == "$1"
+
+
+def the_configuration_of_a_stopped_server_is_left_alone(dist, server):
+    """Nothing says where its data is, however its configuration is written."""
+    with Shell(server) as shell:
+        root = unpacked(dist, shell)
+        write(os.path.join(shell.dir, "more.conf"), f"dir {shell.dir}\n")
+        for line in ["dir ./", f"dir '{shell.dir}'", f"include {shell.dir}/more.conf", f"dir {shell.dir}\r", "", "port 0"]:
+            config = os.path.join(shell.dir, "redis.conf")
+            text = f"port {shell.port}\n{line}\n"
+            write(config, text)
+            shell.start(f"redis-server {config} --save 3600 1", shell.dir)
+            assert ask(shell.port, "SET", "kept", "x") == "+OK"
+            shell.stop()
+            assert os.path.exists(os.path.join(shell.dir, "dump.rdb")), line
+            said = shell.run(f"{enable(config, root)} 2>&1", "/", ends=(1,))
+            assert "no server answers" in said and read(config) == text, (line, said)
 
 
 def the_session_of_the_page_survives_a_restart(shell, root=""):
@@ -116,8 +151,7 @@ def the_session_of_the_page_survives_a_restart(shell, root=""):
 def the_unpacked_package_works_with_the_lines_that_it_has(dist, server):
     """Tests that need no root, and also run if another package of that name is installed."""
     with Shell(server) as shell:
-        root = os.path.join(shell.dir, "unpacked")
-        run("dpkg-deb", "--extract", files.only(dist, "*.deb"), root)
+        root = unpacked(dist, shell)
         shell.environment["PATH"] = os.path.join(root, "usr/bin") + os.pathsep + shell.environment["PATH"]
         the_session_of_the_page_survives_a_restart(shell, root)
 
@@ -224,6 +258,7 @@ def an_upgrade_keeps_the_data_and_the_running_server(dist, server):
 UNPACKED = [
     the_unpacked_package_works_with_the_lines_that_it_has,
     data_of_a_server_survives_the_restart_with_dq,
+    the_configuration_of_a_stopped_server_is_left_alone,
 ]
 TESTS = [
     the_package_installs_works_and_leaves_nothing,
