@@ -9,6 +9,9 @@ pub const BATCH: usize = 500;
 /// The names and values of headers.
 pub type Headers = Vec<(Vec<u8>, Vec<u8>)>;
 
+/// The rule of a recurring message: options of DQ.SCHEDULE with their values.
+pub type Rule = Vec<(&'static str, Vec<u8>)>;
+
 /// A message to push.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NewMessage {

@@ -26,6 +26,8 @@ record() {
 }
 
 record rq "$python" "$here/rq_queue.py"
+record rq_ties "$python" "$here/rq_ties.py"
 record celery "$python" "$here/celery_queue.py"
 record bullmq node "$here/bullmq_queue.js"
+record bullmq_ties node "$here/bullmq_ties.js"
 record sidekiq ruby "$here/sidekiq_queue.rb"

@@ -15,7 +15,7 @@ fn folder() -> PathBuf {
 }
 
 /// Makes the recorded keys. Returns what the library says that it put there.
-fn recorded(server: &Server, file: &str) -> Json {
+pub fn recorded(server: &Server, file: &str) -> Json {
     let text = std::fs::read_to_string(folder().join(file)).expect("the recorded data");
     let (first, rest) = text.split_once('\n').expect("a first line");
     let client = server.client();

@@ -29,6 +29,7 @@ mod held;
 mod http;
 mod import;
 mod import_libraries;
+mod import_ties;
 mod letters;
 mod lists;
 mod look;

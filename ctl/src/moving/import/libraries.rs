@@ -1,11 +1,13 @@
 //! Libraries whose jobs are JSON in lists and sorted sets: Sidekiq, Laravel and Celery. The payload is that JSON, as it is.
 
 use super::ids::id;
+use super::jobs::RUNS;
 use super::source::{exists, Convert, Element, Found, Order, Values};
 use super::Parts;
 use crate::cli::End;
 use crate::moving::push::NewMessage;
 use crate::server::Failure;
+use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::blocking::Client;
 use serde_json::Value as Json;
 
@@ -72,9 +74,22 @@ pub fn sidekiq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     Ok(parts)
 }
 
+/// What a job has of Sidekiq that would be left behind without an end, and why it stays then.
+const SIDEKIQ_TIES: [(&str, &str); 5] = [
+    ("bid", "it belongs to a batch, which would wait for it"),
+    ("lock_digest", "it holds a lock, which nobody would release"),
+    ("unique_digest", "it holds a lock, which nobody would release"),
+    ("unlock_token", "it holds a lock, which nobody would release"),
+    ("unique_for", "it holds a lock, which nobody would release"),
+];
+
 /// `retry_count` is 0 after the first failure.
 fn sidekiq_job(json: &Json, found: Found, dead: Option<&str>) -> Element {
     let text = |name| json.get(name).and_then(Json::as_str);
+    let is_tied = |(name, _): &&(&str, &str)| json.get(*name).is_some_and(|value| !value.is_null() && *value != false);
+    if let Some((name, why)) = SIDEKIQ_TIES.iter().find(is_tied) {
+        return Element::Broken(format!("the job {} stays, because {why} ({name})", text("jid").unwrap_or_default()));
+    }
     let error: Vec<&str> = ["error_class", "error_message"].into_iter().filter_map(text).collect();
     let message = NewMessage {
         payload: found.value,
@@ -94,6 +109,9 @@ pub fn laravel(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     let convert = || {
         each(|found: Found| {
             let json = parse(&found.value);
+            if let Some(batch) = laravel_batch(&json) {
+                return Element::Broken(format!("a job stays, because the batch {batch} would wait for it"));
+            }
             let own = json.get("uuid").or_else(|| json.get("id")).and_then(Json::as_str);
             let attempt = attempts(json.get("attempts").and_then(Json::as_i64));
             job("laravel", own, NewMessage { payload: found.value, due: found.due, attempt, ..NewMessage::default() })
@@ -102,7 +120,19 @@ pub fn laravel(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     let mut parts = Parts::new();
     add(&mut parts, client, key.clone(), Order::From(End::Left), convert())?;
     add(&mut parts, client, [&key, b":delayed".as_slice()].concat(), Order::Time, convert())?;
+    let running = |found: Found| {
+        let job = parse(&found.value);
+        Element::Broken(format!("the job {} {RUNS}", job.get("uuid").and_then(Json::as_str).unwrap_or_default()))
+    };
+    add(&mut parts, client, [&key, b":reserved".as_slice()].concat(), Order::Score, each(running))?;
     Ok(parts)
+}
+
+/// The batch of a job, which is a property of the serialized object, where the length of a text precedes it.
+fn laravel_batch(json: &Json) -> Option<String> {
+    let data = json.get("data")?;
+    let serialized = || data.get("command")?.as_str()?.split_once("s:7:\"batchId\";s:")?.1.split('"').nth(1);
+    data.get("batchId").and_then(Json::as_str).or_else(serialized).map(str::to_owned)
 }
 
 /// The highest priority besides 0 that can have a list of its own in the Redis transport of Celery: by default 3, 6 and 9 do.
@@ -121,6 +151,12 @@ pub fn celery(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     Ok(parts)
 }
 
+/// Whether a task is one of a chord, whose last task begins what comes after all of them.
+fn is_in_chord(json: &Json) -> Option<bool> {
+    let body = BASE64_STANDARD.decode(json.get("body")?.as_str()?).ok()?;
+    Some(!parse(&body).get(2)?.get("chord")?.is_null())
+}
+
 /// A task, or why it cannot be imported. Its id, eta and retries are in the headers. `priority` is that of its list.
 fn celery_task(message: Vec<u8>, priority: i64) -> Result<Element, String> {
     let json = parse(&message);
@@ -132,6 +168,9 @@ fn celery_task(message: Vec<u8>, priority: i64) -> Result<Element, String> {
     let priority = own.unwrap_or(priority).clamp(0, CELERY_PRIORITIES);
     let attempt = attempts(header("retries").and_then(Json::as_i64));
     let id = text("id").map(str::to_owned);
+    if is_in_chord(&json).unwrap_or(false) {
+        return Err(format!("the task {} stays, because a chord would wait for it", id.unwrap_or_default()));
+    }
     let message = NewMessage { payload: message, due, attempt, ..NewMessage::default() };
     Ok(job("celery", id.as_deref(), message.with("PRIORITY", Some(-priority))))
 }

@@ -4,6 +4,7 @@
 //! the source. So whatever interrupts an import, each element is in the source or in the queue, and the next run continues: it
 //! does not push again what the queue has, but removes it from the source if that is still to be done.
 
+mod bullmq;
 mod ids;
 mod jobs;
 mod libraries;
@@ -13,11 +14,11 @@ mod source;
 
 use crate::board::names;
 use crate::cli::{ImportArgs, Kind};
-use crate::moving::push::{push_all, NewMessage, Pushed, BATCH};
+use crate::moving::push::{push_all, NewMessage, Pushed, Rule, BATCH};
 use crate::output::Output;
 use crate::server::{get_all, persistently, reply, Failure, Fields, Outcome, BATCH_BYTES};
 use crate::text::shown;
-use dq_client::{blocking::Client, cmd, Cmd, Resend};
+use dq_client::{blocking::Client, cmd, Cmd, Error, Resend};
 use serde_json::json;
 use source::{exists, Element, Reader};
 use std::os::unix::ffi::OsStrExt;
@@ -62,7 +63,7 @@ fn parts(client: &Client, args: &ImportArgs, source: &[u8]) -> Result<Parts, Fai
         Kind::Rq => jobs::rq(client, source)?,
         Kind::Laravel => libraries::laravel(client, source)?,
         Kind::Celery => libraries::celery(client, source)?,
-        Kind::Bullmq => jobs::bullmq(client, source)?,
+        Kind::Bullmq => bullmq::bullmq(client, source)?,
     })
 }
 
@@ -139,13 +140,14 @@ impl Import<'_> {
         let mut offset = 0;
         while let Some(page) = part.page(self.client, offset, self.page)? {
             let read = page.len() as u64;
-            let (mut messages, mut removals) = (Vec::new(), Vec::new());
+            let (mut messages, mut removals, mut schedules) = (Vec::new(), Vec::new(), Vec::new());
             for element in page {
                 match element {
                     Element::Message { message, remove } => {
                         messages.push(*message);
                         removals.push(remove);
                     }
+                    Element::Schedule { message, rule, remove } => schedules.push((*message, rule, remove)),
                     Element::Foreign => {}
                     Element::Broken(why) => self.counts.fail(why),
                 }
@@ -155,14 +157,23 @@ impl Import<'_> {
             if let Some(average) = bytes.checked_div(messages.len()) {
                 self.page = (BATCH_BYTES / average.max(1)).clamp(1, BATCH) as u64;
             }
-            let removed = if self.args.dry_run { self.count(&messages)? } else { self.take(&messages, removals)? };
-            offset += read - removed;
+            if self.args.dry_run {
+                messages.extend(schedules.into_iter().map(|(message, ..)| message));
+                self.count(&messages)?;
+                offset += read;
+            } else {
+                let mut removed = self.take(&messages, removals)?;
+                for schedule in schedules {
+                    removed += self.declare(schedule)?;
+                }
+                offset += read - removed;
+            }
         }
         Ok(())
     }
 
     /// Counts the elements that the queue does not hold. Ids that are only known for `DEDUPE` cannot be seen without a push.
-    fn count(&mut self, messages: &[NewMessage]) -> Result<u64, Failure> {
+    fn count(&mut self, messages: &[NewMessage]) -> Result<(), Failure> {
         let now = crate::text::now_ms();
         let ids: Vec<&[u8]> = messages.iter().map(|message| message.id.as_slice()).collect();
         let held = get_all(self.client, self.args.queue.as_bytes(), &ids)?;
@@ -175,7 +186,47 @@ impl Import<'_> {
             self.counts.dead += u64::from(message.dead.is_some());
             self.counts.later += u64::from(message.due.is_some_and(|due| due > now));
         }
-        Ok(0)
+        Ok(())
+    }
+
+    /// Declares a schedule, unless the queue has it, and with `--move` removes it from the source. Returns how many were removed.
+    fn declare(&mut self, (message, rule, removal): (NewMessage, Rule, Vec<Cmd>)) -> Result<u64, Failure> {
+        let queue = self.args.queue.as_bytes();
+        match get_all(self.client, queue, &[&message.id])?.pop().flatten() {
+            // Its runs go on there, so its due time differs from that of the source.
+            Some(held) if held.int("every").is_some() || !held.text("cron").is_empty() => self.counts.already += 1,
+            Some(_) => {
+                self.counts.fail(format!("{}: the queue has a message of this id", shown(&message.id)));
+                return Ok(0);
+            }
+            None => match persistently(self.client, &[message.schedule(queue, &rule)]).pop() {
+                // A rule that dq does not have.
+                Some(Err(error @ Error::Server(_))) => {
+                    self.counts.fail(format!("{}: {}", shown(&message.id), Failure::from(error)));
+                    return Ok(0);
+                }
+                Some(Err(error)) => return Err(self.interrupted(error)),
+                Some(Ok(_)) | None => self.counts.imported += 1,
+            },
+        }
+        if !self.args.is_move {
+            return Ok(0);
+        }
+        self.remove(&removal, 1)
+    }
+
+    /// Removes so many elements from the source.
+    fn remove(&mut self, commands: &[Cmd], number: u64) -> Result<u64, Failure> {
+        for reply in persistently(self.client, commands) {
+            reply?;
+        }
+        self.counts.removed += number;
+        Ok(number)
+    }
+
+    fn interrupted(&self, error: Error) -> Failure {
+        let (failure, imported) = (Failure::from(error), self.counts.imported);
+        Failure::failed(format!("{failure}; {imported} were imported, and the same command goes on from there"))
     }
 
     /// Pushes messages, and with `--move` removes from the source what the queue has. Returns how many were removed.
@@ -199,20 +250,9 @@ impl Import<'_> {
         if !self.args.is_move || commands.is_empty() {
             removed = 0;
         } else {
-            for reply in persistently(self.client, &commands) {
-                reply?;
-            }
-            self.counts.removed += removed;
+            self.remove(&commands, removed)?;
         }
-        match refused {
-            None => Ok(removed),
-            Some(error) => {
-                let (failure, imported) = (Failure::from(error), self.counts.imported);
-                Err(Failure::failed(format!(
-                    "{failure}; {imported} were imported, and the same command goes on from there"
-                )))
-            }
-        }
+        refused.map_or(Ok(removed), |error| Err(self.interrupted(error)))
     }
 
     /// Why a message that the queue has already may be another one than that of the source with the same id.

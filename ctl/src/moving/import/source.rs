@@ -2,7 +2,7 @@
 
 use super::score::due;
 use crate::cli::End;
-use crate::moving::push::{type_of, NewMessage};
+use crate::moving::push::{type_of, NewMessage, Rule};
 use crate::server::{reply, Failure};
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{blocking::Client, cmd, Cmd, Resend, Value};
@@ -12,7 +12,9 @@ use serde_json::Value as Json;
 pub enum Element {
     /// A message, and the commands that remove it from the source. Executing these twice is harmless.
     Message { message: Box<NewMessage>, remove: Vec<Cmd> },
-    /// It belongs to another queue that shares the key.
+    /// A recurring message with its rule, and the commands that remove it from the source.
+    Schedule { message: Box<NewMessage>, rule: Rule, remove: Vec<Cmd> },
+    /// It belongs to another queue that shares the key, or was imported with something else.
     Foreign,
     /// Why the element cannot be imported.
     Broken(String),
@@ -95,9 +97,13 @@ impl Reader for Values {
         let mut elements = (self.convert)(client, found)?;
         for ((element, due), removal) in elements.iter_mut().zip(dues).zip(removals) {
             match (element, due) {
-                (Element::Message { remove, .. }, Ok(_)) => remove.insert(0, removal),
-                (element @ Element::Message { .. }, Err(why)) => *element = Element::Broken(why),
-                _ => {}
+                (Element::Message { remove, .. } | Element::Schedule { remove, .. }, Ok(_)) => {
+                    remove.insert(0, removal);
+                }
+                (element @ (Element::Message { .. } | Element::Schedule { .. }), Err(why)) => {
+                    *element = Element::Broken(why);
+                }
+                (Element::Foreign | Element::Broken(_), _) => {}
             }
         }
         Ok(Some(elements))
@@ -119,14 +125,18 @@ fn with_scores(reply: Value) -> Result<Vec<Scored>, Failure> {
             }
             member => (member, items.next().unwrap_or(Value::Nil)),
         };
-        let score = match &score {
-            Value::Double(score) => Some(*score),
-            other => reply::text(other).and_then(|text| text.parse().ok()),
-        };
-        let score = score.ok_or_else(|| Failure::failed("the server sent a score that is not a number"))?;
+        let score = score_of(&score).ok_or_else(|| Failure::failed("the server sent a score that is not a number"))?;
         members.push((bytes(member)?, Some(score)));
     }
     Ok(members)
+}
+
+/// A score, which is a text in RESP2.
+pub fn score_of(value: &Value) -> Option<f64> {
+    match value {
+        Value::Double(score) => Some(*score),
+        other => reply::text(other)?.parse().ok(),
+    }
 }
 
 pub fn bytes(value: Value) -> Result<Vec<u8>, Failure> {
