@@ -1,7 +1,7 @@
 //! Reads the messages of a queue page by page, in steps of about the same size however large the payloads are.
 
-use crate::server::{reply, Failure, Fields};
-use dq_client::{blocking::Client, cmd, Error, Resend, Value};
+use crate::server::{fewer, reply, Failure, Fields};
+use dq_client::{blocking::Client, cmd, Error, Value};
 use std::ops::ControlFlow;
 
 /// The most messages that one step looks at.
@@ -40,9 +40,11 @@ pub fn pages(
     let mut cursor = BEGIN.to_vec();
     let mut size = Size::of(info);
     loop {
-        let mut command = cmd("DQ.SCAN");
-        command.arg(queue).arg(&cursor).arg("COUNT").arg(size.page()).arg(options);
-        let mut page = reply::list(client.call(&command, Resend::Harmless)?)?.into_iter();
+        let (page, most) = fewer(size.page(), |count, resend| {
+            client.call(cmd("DQ.SCAN").arg(queue).arg(&cursor).arg("COUNT").arg(count).arg(options), resend)
+        })?;
+        size.most = size.most.min(most);
+        let mut page = reply::list(page)?.into_iter();
         let Some(Value::BulkString(next)) = page.next() else { return Ok(()) };
         let mut messages = Vec::new();
         for message in reply::list(page.next().unwrap_or(Value::Nil))? {
@@ -58,8 +60,8 @@ pub fn pages(
     }
 }
 
-/// The first messages of a state: at most `most`, and fewer if those of the queue are large, so that about so many bytes are read.
-/// `info` are the fields of `DQ.INFO`.
+/// The first messages of a state: at most `most`, and fewer if those of the queue are large, so that about so many bytes are read,
+/// or so many as the server lets through. `info` are the fields of `DQ.INFO`.
 pub fn first(
     client: &Client,
     queue: &[u8],
@@ -68,7 +70,8 @@ pub fn first(
     (most, bytes): (u64, u64),
 ) -> Result<Vec<Fields>, Error> {
     let count = (bytes / Size::of(info).average()).clamp(1, most);
-    let reply = client.call(cmd("DQ.PEEK").arg(queue).arg(state).arg("COUNT").arg(count), Resend::Harmless)?;
+    let peek = |count, resend| client.call(cmd("DQ.PEEK").arg(queue).arg(state).arg("COUNT").arg(count), resend);
+    let (reply, _) = fewer(count, peek)?;
     let messages = reply::list(reply).and_then(|all| all.into_iter().map(Fields::read).collect::<Result<Vec<_>, _>>());
     Ok(messages.map_err(|failure| Error::Protocol(failure.to_string()))?.into_iter().flatten().collect())
 }
@@ -77,12 +80,14 @@ pub fn first(
 struct Size {
     messages: u64,
     bytes: u64,
+    /// The most messages whose reply the server lets through.
+    most: u64,
 }
 
 impl Size {
     fn of(info: &Fields) -> Size {
         let messages: u64 = ["delayed", "ready", "inflight", "dead"].map(|state| info.number(state)).iter().sum();
-        Size { messages: messages.max(1), bytes: info.number("payload-bytes") }
+        Size { messages: messages.max(1), bytes: info.number("payload-bytes"), most: PAGE }
     }
 
     /// Recent messages have more weight than earlier ones.
@@ -100,6 +105,6 @@ impl Size {
     }
 
     fn page(&self) -> u64 {
-        (PAGE_BYTES / self.average()).clamp(1, PAGE)
+        (PAGE_BYTES / self.average()).clamp(1, self.most)
     }
 }

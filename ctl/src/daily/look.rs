@@ -5,7 +5,7 @@ use crate::board::{each_page, error_of, message, names, scan, Among, Filter};
 use crate::cli::{FindArgs, GetArgs, PeekArgs};
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
-use crate::server::{reply, Failure, Fields, Outcome};
+use crate::server::{is_cut, reply, Failure, Fields, Outcome};
 use crate::text::{now_ms, put, shown, MessageId, QueueName};
 use dq_client::{blocking::Client, cmd, Error, Resend, State};
 
@@ -79,8 +79,16 @@ pub fn first(
     if let Some(group) = group {
         command.arg("GROUP").arg(group);
     }
-    let messages = reply::list(client.call(&command, Resend::Harmless)?)?;
-    messages.into_iter().filter_map(|message| Fields::read(message).transpose()).collect()
+    let resend = if count > 1 { Resend::Never } else { Resend::Harmless };
+    match client.call(&command, resend) {
+        // More than the server sends at once: they are read page by page.
+        Err(error) if count > 1 && is_cut(&error) => {
+            let filter = Filter { among: Among::State(state), ..Filter::default() };
+            let is_meant = |message: &Fields| group.is_none_or(|group| message.text("group") == *group);
+            Ok(selected(client, queue, &filter, count, is_meant)?.unwrap_or_default().0)
+        }
+        reply => reply::list(reply?)?.into_iter().filter_map(|message| Fields::read(message).transpose()).collect(),
+    }
 }
 
 /// The first of the messages that are selected, for which all are read, and how many there are. `None` if there is no such queue.
@@ -91,14 +99,15 @@ pub fn selected(
     count: u32,
     is_meant: impl Fn(&Fields) -> bool,
 ) -> Result<Option<(Vec<Fields>, usize)>, Failure> {
-    // The newest of the dead and done are the first; deliveries of one instant are in their order.
+    // As DQ.PEEK orders them: the newest of the dead and done are the first; deliveries of one instant are in their order.
     let place = |message: &Fields| {
         let delivery = message.text("receipt").rsplit_once('#').and_then(|(_, number)| number.parse::<i64>().ok());
         match filter.among {
             Among::State(State::Inflight) => (message.int("deadline"), delivery),
             Among::State(State::Done) => (message.int("done").map(i64::wrapping_neg), None),
             Among::State(State::Dead) | Among::Letters => (message.int("died").map(i64::wrapping_neg), None),
-            Among::State(_) => (message.int("due"), None),
+            Among::State(State::Ready) => (message.int("priority").map(i64::wrapping_neg), message.int("due")),
+            Among::State(_) => (message.int("due"), message.int("priority").map(i64::wrapping_neg)),
         }
     };
     let (mut messages, mut number) = (Vec::<Fields>::new(), 0);

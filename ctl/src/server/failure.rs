@@ -16,7 +16,7 @@ const USAGE: u8 = 2;
 const FAILED: u8 = 3;
 
 /// How the client says that a server has accepted a connection and nothing more.
-const NO_REPLY: &str = ": no reply in time";
+pub const NO_REPLY: &str = ": no reply in time";
 
 /// What the server says of a command that it does not know.
 const UNKNOWN: &str = "unknown command";
@@ -25,8 +25,17 @@ const UNKNOWN: &str = "unknown command";
 const SCRIPT_ENDED: &str = " script: ";
 
 /// What the server says of a value that is right on no queue.
-const OF_VALUES: [&str; 7] =
-    ["syntax error", " must ", " takes ", "CRON ", "unknown time zone", "a receipt is not an id", "looks like seconds"];
+const OF_VALUES: [&str; 9] = [
+    "syntax error",
+    " must ",
+    " takes ",
+    "CRON ",
+    "unknown time zone",
+    "a receipt is not an id",
+    "looks like seconds",
+    "would be after UNTIL",
+    " is given twice",
+];
 
 /// The outcome of a command that the server answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -10,4 +10,4 @@ pub use advice::{for_queue, for_server, quoted, tell};
 pub use connection::Connection;
 pub use failure::{Failure, Outcome};
 pub use reply::Fields;
-pub use transfer::{get_all, persistently, BATCH_BYTES};
+pub use transfer::{fewer, get_all, is_cut, persistently, BATCH_BYTES};

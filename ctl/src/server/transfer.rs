@@ -1,8 +1,8 @@
 //! Commands in batches that are repeated until they get through.
 
-use crate::server::failure::Failure;
+use crate::server::failure::{Failure, NO_REPLY};
 use crate::server::Fields;
-use dq_client::{blocking::Client, cmd, Cmd, Error, Value};
+use dq_client::{blocking::Client, cmd, Cmd, Error, Resend, Value};
 use std::time::Duration;
 
 /// About the most bytes of one batch: the server answers other clients in between.
@@ -13,20 +13,76 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// Sends commands that may be executed more than once, and repeats those that did not get through.
 pub fn persistently(client: &Client, commands: &[Cmd]) -> Vec<Result<Value, Error>> {
-    let mut replies = client.batch(commands);
-    for _ in 0..REPETITIONS {
+    let mut replies = Vec::with_capacity(commands.len());
+    let (mut most, mut left) = (commands.len(), REPETITIONS);
+    while let Some(rest) = commands.get(replies.len()..).filter(|rest| !rest.is_empty()) {
+        let some = rest.get(..most).unwrap_or(rest);
+        let mut answers = client.batch(some);
         // What follows the first failure is sent again with it, so that the order of the commands is kept.
-        let failed = replies.iter().position(|reply| reply.as_ref().is_err_and(Error::is_transient));
-        let Some(first) = failed else { break };
-        std::thread::sleep(PAUSE);
-        replies.truncate(first);
-        replies.extend(client.batch(commands.get(first..).unwrap_or_default()));
+        let failed = answers.iter().position(|reply| reply.as_ref().is_err_and(Error::is_transient));
+        let Some((first, Err(error))) = failed.and_then(|first| Some((first, answers.get(first).cloned()?))) else {
+            replies.append(&mut answers);
+            continue;
+        };
+        if left == 0 {
+            replies.append(&mut answers);
+            replies.resize(commands.len(), Err(error));
+            break;
+        }
+        replies.extend(answers.into_iter().take(first));
+        if is_cut(&error) && some.len() > 1 {
+            most = some.len() / 2;
+        } else {
+            left -= 1;
+            std::thread::sleep(PAUSE);
+        }
     }
     replies
+}
+
+/// Whether a connection was lost while its server answered. A server closes one whose replies exceed its
+/// `client-output-buffer-limit`, so a smaller reply may get through.
+pub fn is_cut(error: &Error) -> bool {
+    matches!(error, Error::Lost(text) if !text.ends_with(NO_REPLY))
+}
+
+/// Reads up to `most` things with one command, and fewer if its reply does not get through, down to one. Returns how many it asked for.
+pub fn fewer<T>(most: u64, mut read: impl FnMut(u64, Resend) -> Result<T, Error>) -> Result<(T, u64), Error> {
+    let mut count = most.max(1);
+    loop {
+        // The same question again would be answered in the same way.
+        let resend = if count > 1 { Resend::Never } else { Resend::Harmless };
+        match read(count, resend) {
+            Err(error) if count > 1 && is_cut(&error) => count /= 2,
+            answer => return answer.map(|answer| (answer, count)),
+        }
+    }
 }
 
 /// The messages of some ids; `None` for those that the queue does not have.
 pub fn get_all(client: &Client, queue: &[u8], ids: &[&[u8]]) -> Result<Vec<Option<Fields>>, Failure> {
     let commands: Vec<Cmd> = ids.iter().map(|id| cmd("DQ.GET").arg(queue).arg(*id).clone()).collect();
     persistently(client, &commands).into_iter().map(|reply| Fields::read(reply?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fewer;
+    use dq_client::Error;
+
+    #[test]
+    fn a_reply_that_is_too_long_is_asked_for_in_smaller_parts() {
+        let answer = |limit: u64| {
+            move |count, _| if count > limit { Err(Error::Lost("broken pipe".to_owned())) } else { Ok(count) }
+        };
+        assert_eq!(fewer(1_000, answer(100)).ok(), Some((62, 62)));
+        assert_eq!(fewer(1_000, answer(1)).ok(), Some((1, 1)));
+        assert!(fewer(1_000, answer(0)).is_err());
+        let mut asked = 0;
+        let silent = fewer::<()>(1_000, |_, _| {
+            asked += 1;
+            Err(Error::Lost("host: no reply in time".to_owned()))
+        });
+        assert!(silent.is_err() && asked == 1);
+    }
 }
