@@ -3,6 +3,7 @@
 //! DQ.SCAN returns messages in the order in which they were pushed, a page at a time, and a load pushes them in that order.
 
 use super::line;
+use super::pause::Pause;
 use crate::board::{scan, Among};
 use crate::cli::DumpArgs;
 use crate::server::{reply, Failure, Fields, Outcome};
@@ -15,7 +16,8 @@ pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
     let queue = args.queue.as_bytes();
     let info = reply::existing(client, &args.queue)?;
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
-    out.write_all(line::of_queue(queue, &info).as_bytes())?;
+    let pauses = Pause::of_queue(client, queue, &info)?;
+    out.write_all(line::of_queue(queue, &info, pauses).as_bytes())?;
     let filter = args.select.filter(args.state.map_or_else(Among::default, Among::State), None);
     let is_meant = |message: &Fields| {
         let state = message.text("state");
@@ -34,6 +36,10 @@ pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
     out.flush()?;
     if lost > 0 {
         say!("dqctl: not dumped, because they wait for the end of a delivery (REPLACE LATER): {}", messages(lost));
+    }
+    let batches = info.number("batches");
+    if batches > 0 {
+        say!("dqctl: not dumped, so what follows their end is not pushed: {batches} batches that have not ended");
     }
     Ok(Outcome::Done)
 }

@@ -4,7 +4,8 @@
 //! one a message. Payloads are base64. Names, ids, groups, checkpoints and errors are text; if they are not UTF-8, the key
 //! ends with `-base64` instead. Headers are an object of text, and those that are not UTF-8 another one of base64.
 
-use super::push::{Headers, NewMessage};
+use super::pause::Pause;
+use super::push::{Headers, NewMessage, Rule};
 use crate::server::{reply, Fields};
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::Value;
@@ -44,15 +45,14 @@ pub enum What {
     Queue(QueueLine),
     Message(NewMessage),
     /// A recurring message, with the options of its rule.
-    Schedule(NewMessage, Vec<(&'static str, Vec<u8>)>),
+    Schedule(NewMessage, Rule),
 }
 
-/// The settings of a queue, as options of DQ.CREATE, and its pause.
+/// The settings of a queue, as options of DQ.CREATE, and its pauses.
 #[derive(Debug, Default)]
 pub struct QueueLine {
     pub settings: Vec<Vec<u8>>,
-    pub is_paused: bool,
-    pub paused_until: Option<i64>,
+    pub pauses: Vec<Pause>,
 }
 
 /// The fields of a message that a line has, besides its payload and headers.
@@ -68,19 +68,15 @@ fn line(queue: &[u8], fields: Vec<(String, Value)>, more: Vec<(&str, Json)>) -> 
     format!("{}\n", Json::Object(object))
 }
 
-/// The line of a queue, from its DQ.INFO: the settings are the fields from `lease` to `forward`, and `deadforward`. That a
-/// queue is closed is left out, since it would refuse the messages that follow.
-pub fn of_queue(queue: &[u8], info: &Fields) -> String {
+/// The line of a queue, from its DQ.INFO, with its pauses: the settings are the fields from `lease` to `forward`, and `deadforward`.
+pub fn of_queue(queue: &[u8], info: &Fields, pauses: Vec<Pause>) -> String {
     let mut settings: Vec<_> = info.0.iter().skip_while(|(name, _)| name != "lease").cloned().collect();
     let last = settings.iter().position(|(name, _)| name == "forward").map_or(0, |last| last + 1);
     let deadforward = settings.iter().find(|(name, _)| name == "deadforward").cloned();
     settings.truncate(last);
     settings.extend(deadforward);
     let mut more = vec![("settings", Json::Object(Fields(settings).json()))];
-    if info.int("paused") == Some(1) {
-        more.push(("paused", true.into()));
-        more.extend(info.int("paused-until").map(|until| ("paused-until", until.into())));
-    }
+    more.extend(Pause::fields(pauses));
     line(queue, Vec::new(), more)
 }
 
@@ -138,11 +134,9 @@ pub fn read(line: &[u8]) -> Result<Line, String> {
     let Json::Object(object) = json else { return Err("it is no JSON object".to_owned()) };
     let queue = bytes(&object, "queue")?.ok_or("it has no queue")?;
     let what = match object.get("settings") {
-        Some(Json::Object(settings)) => What::Queue(QueueLine {
-            settings: create_words(settings)?,
-            is_paused: object.get("paused") == Some(&Json::from(true)),
-            paused_until: number(&object, "paused-until")?,
-        }),
+        Some(Json::Object(settings)) => {
+            What::Queue(QueueLine { settings: create_words(settings)?, pauses: Pause::read(&object)? })
+        }
         Some(_) => return Err("its settings are not an object".to_owned()),
         None => read_message(&object)?,
     };
@@ -174,13 +168,13 @@ fn read_message(object: &Map<String, Json>) -> Result<What, String> {
 }
 
 /// The options of some fields, with their values.
-fn words(object: &Map<String, Json>, names: &[(&str, &'static str)]) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
+fn words(object: &Map<String, Json>, names: &[(&str, &'static str)]) -> Result<Rule, String> {
     let word = |(name, option): &(&str, &'static str)| Ok(bytes(object, name)?.map(|value| (*option, value)));
     names.iter().map(word).filter_map(Result::transpose).collect()
 }
 
 /// The value of `name` as text, or of `name-base64` decoded.
-fn bytes(object: &Map<String, Json>, name: &str) -> Result<Option<Vec<u8>>, String> {
+pub fn bytes(object: &Map<String, Json>, name: &str) -> Result<Option<Vec<u8>>, String> {
     let encoded = format!("{name}-base64");
     match (object.get(name), object.get(&encoded)) {
         (Some(Json::String(text)), _) => Ok(Some(text.as_bytes().to_vec())),
@@ -193,7 +187,7 @@ fn bytes(object: &Map<String, Json>, name: &str) -> Result<Option<Vec<u8>>, Stri
     }
 }
 
-fn number(object: &Map<String, Json>, name: &str) -> Result<Option<i64>, String> {
+pub fn number(object: &Map<String, Json>, name: &str) -> Result<Option<i64>, String> {
     match object.get(name) {
         None | Some(Json::Null) => Ok(None),
         Some(value) => value.as_i64().map(Some).ok_or_else(|| format!("its {name} is not a whole number")),

@@ -4,12 +4,13 @@
 //! holds are not pushed again. The lines are read and pushed a batch at a time.
 
 use super::line::{self, Line, QueueLine, What};
+use super::pause::Pause;
 use super::push::{is_generated, push_all, type_of, NewMessage, Pushed, BATCH};
 use crate::board::names;
 use crate::cli::LoadArgs;
 use crate::output::Output;
 use crate::server::{get_all, Failure, Outcome, BATCH_BYTES};
-use crate::text::{messages, now_ms};
+use crate::text::{messages, now_ms, shown};
 use dq_client::{blocking::Client, cmd, Resend};
 use ring::digest::{Context, SHA256};
 use serde_json::json;
@@ -28,6 +29,7 @@ pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome
         bytes: 0,
         loaded: 0,
         held: 0,
+        closed: Vec::new(),
     };
     let (mut text, mut number) = (Vec::new(), 0);
     loop {
@@ -45,6 +47,7 @@ pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome
         }
     }
     load.flush()?;
+    load.close()?;
     let (loaded, held) = (load.loaded, load.held);
     let known = if held > 0 { format!("; {held} were there already") } else { String::new() };
     output.result(&format!("loaded {loaded}{known}"), json!({ "loaded": loaded, "already": held }))?;
@@ -76,6 +79,8 @@ struct Load<'a> {
     bytes: usize,
     loaded: u64,
     held: u64,
+    /// The queues that were closed when they were dumped; with their pause if this load has created them.
+    closed: Vec<(Vec<u8>, Option<Pause>)>,
 }
 
 impl Load<'_> {
@@ -139,23 +144,41 @@ impl Load<'_> {
         ))
     }
 
-    /// Creates the queue with its settings and its pause, unless it exists. In one step, so that a load that is interrupted does
+    /// Creates the queue with its settings and its pauses, unless it exists. In one step, so that a load that is interrupted does
     /// not leave a queue that delivers.
     fn create(&mut self, queue: &QueueLine) -> Result<(), Failure> {
-        if type_of(self.client, &self.queue)? == "DQ--queue" {
+        let exists = type_of(self.client, &self.queue)? == "DQ--queue";
+        let (closing, pauses): (Vec<&Pause>, Vec<&Pause>) = queue.pauses.iter().partition(|pause| pause.closes());
+        if let Some(closing) = closing.first() {
+            let closing = (!exists).then(|| (*closing).clone());
+            self.closed.push((self.queue.clone(), closing));
+        }
+        if exists {
             return Ok(());
         }
+        let now = now_ms();
         let mut commands = vec![cmd("DQ.CREATE").arg(&self.queue).arg(&queue.settings).clone()];
-        if queue.is_paused && queue.paused_until.is_none_or(|until| until > now_ms()) {
-            let mut pause = cmd("DQ.PAUSE");
-            pause.arg(&self.queue);
-            if let Some(until) = queue.paused_until {
-                pause.arg("FOR").arg(until - now_ms());
-            }
-            commands.push(pause);
-        }
+        commands.extend(pauses.into_iter().filter_map(|pause| pause.command(&self.queue, now)));
         for reply in self.client.transaction(&commands)? {
             reply?;
+        }
+        Ok(())
+    }
+
+    /// Closes the queues that were closed, now that all of their messages are there. Those that were there before keep what they are.
+    fn close(&self) -> Result<(), Failure> {
+        for (queue, closing) in &self.closed {
+            match closing {
+                None => say!(
+                    "dqctl: the queue {} was closed when it was dumped, and existed here before, so it was not closed",
+                    shown(queue)
+                ),
+                Some(closing) => {
+                    if let Some(command) = closing.command(queue, now_ms()) {
+                        self.client.call(&command, Resend::Harmless)?;
+                    }
+                }
+            }
         }
         Ok(())
     }

@@ -6,4 +6,5 @@ pub mod dump;
 pub mod import;
 mod line;
 pub mod load;
+mod pause;
 mod push;

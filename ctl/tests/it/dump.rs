@@ -239,3 +239,59 @@ fn what_was_removed_is_loaded_back_and_nothing_twice() {
     assert_eq!(ok(&server, &["dead", "q", "--where", "error~422", "--json"]).lines().count(), 2);
     assert_eq!((server.text(&["DQ.LEN", "q", "dead"]), server.text(&["DQ.LEN", "q"])), ("3".into(), "1".into()));
 }
+
+#[test]
+fn paused_groups_and_a_closed_queue_are_loaded() {
+    let server = Server::start();
+    for (id, group) in [("m", "acme"), ("n", "other")] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id, "GROUP", group]);
+    }
+    server.ask(&["DQ.PAUSE", "q", "GROUP", "acme"]);
+    server.ask(&["DQ.PAUSE", "q", "GROUP", "later", "FOR", "3600000"]);
+    server.ask(&["DQ.PAUSE", "q", "IN"]);
+    let lines = dump(&server, "q");
+    server.ask(&["DEL", "q"]);
+    assert_eq!(load(&server, &lines), "loaded 2\n");
+    let info = json(&server, &["info", "q"]).remove(0);
+    assert_eq!((&info["paused-groups"], &info["closed"], &info["paused"]), (&2.into(), &1.into(), &0.into()), "{info}");
+    assert_eq!(pop_all(&server, "q"), ["n"]);
+    assert_eq!(dump(&server, "q").lines().next(), lines.lines().next());
+    // A queue that was there keeps what it is, and somebody may rely on the other one.
+    server.ask(&["DQ.RESUME", "q", "ALL"]);
+    let again = with_input(&server, &["load"], lines.as_bytes());
+    assert!(again.code == 0 && again.err.contains("was closed when it was dumped"), "{again:?}");
+    assert_eq!(json(&server, &["info", "q"]).remove(0)["closed"], 0);
+}
+
+#[test]
+fn a_dump_says_which_batches_it_leaves_out() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "BATCH", "b"]);
+    server.ask(&["DQ.BATCH", "q", "b", "THEN", "done"]);
+    let ran = dqctl(&server, &["dump", "q"]);
+    assert!(ran.code == 0 && ran.err.contains("1 batch"), "{ran:?}");
+}
+
+/// The server closes a connection whose replies exceed this limit.
+#[test]
+fn large_messages_are_read_within_the_output_limit_of_clients() {
+    let server = Server::start();
+    let payload = "x".repeat(400_000);
+    for number in 0..12 {
+        server.ask(&["DQ.PUSH", "q", &payload, "ID", &format!("m{number:02}"), "PRIORITY", &(number % 2).to_string()]);
+        // The server gives this one an id, with which a load asks whether it is there.
+        server.ask(&["DQ.PUSH", "p", &payload]);
+    }
+    // Small ones make the average wrong.
+    for number in 0..500 {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", &format!("small{number}"), "DELAY", "3600000"]);
+    }
+    server.ask(&["CONFIG", "SET", "client-output-buffer-limit", "normal 2mb 0 0"]);
+    assert_eq!(dump(&server, "q").lines().count(), 1 + 12 + 500);
+    let lines = dump(&server, "p");
+    assert_eq!(load(&server, &lines), "loaded 0; 12 were there already\n");
+    assert_eq!(ok(&server, &["find", "--prefix", "m", "--json"]).lines().count(), 12);
+    let peeked: Vec<Json> = json(&server, &["peek", "q", "ready", "-n", "10", "--no-payload"]);
+    let ids: Vec<&str> = peeked.iter().map(|message| message["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["m01", "m03", "m05", "m07", "m09", "m11", "m00", "m02", "m04", "m06"]);
+}

@@ -1,0 +1,141 @@
+//! The pauses of a queue in its line of a dump: of its deliveries, of what it accepts, and of its groups.
+
+use super::line::{bytes, number};
+use crate::server::{Failure, Fields};
+use crate::text::unix_ms;
+use dq_client::{blocking::Client, cmd, Cmd, GroupPause, Raw, Value};
+use serde_json::{Map, Value as Json};
+
+/// What is suspended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Of {
+    Out,
+    In,
+    Group(Vec<u8>),
+}
+
+/// A pause until an instant in Unix ms, or until it is resumed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pause {
+    of: Of,
+    until: Option<i64>,
+}
+
+impl Pause {
+    /// The pauses of a queue that is dumped, from its `DQ.INFO` and `DQ.GROUPS`.
+    pub fn of_queue(client: &Client, queue: &[u8], info: &Fields) -> Result<Vec<Pause>, Failure> {
+        let flow = |of, name: &str| {
+            let until = info.int(&format!("{name}-until"));
+            (info.int(name) == Some(1)).then_some(Pause { of, until })
+        };
+        let mut pauses: Vec<Pause> = flow(Of::Out, "paused").into_iter().chain(flow(Of::In, "closed")).collect();
+        if info.number("paused-groups") == 0 {
+            return Ok(pauses);
+        }
+        for group in client.queue::<Raw>(queue).groups() {
+            let group = group?;
+            let until = match group.pause {
+                GroupPause::Off => continue,
+                GroupPause::Until(at) => Some(unix_ms(at)),
+                GroupPause::Endless => None,
+            };
+            pauses.push(Pause { of: Of::Group(group.name), until });
+        }
+        Ok(pauses)
+    }
+
+    /// The fields of a line.
+    pub fn fields(pauses: Vec<Pause>) -> Vec<(&'static str, Json)> {
+        let (mut fields, mut groups) = (Vec::new(), Vec::new());
+        for Pause { of, until } in pauses {
+            let until = until.map(Json::from);
+            match of {
+                Of::Out => {
+                    fields.push(("paused", true.into()));
+                    fields.extend(until.map(|until| ("paused-until", until)));
+                }
+                Of::In => {
+                    fields.push(("closed", true.into()));
+                    fields.extend(until.map(|until| ("closed-until", until)));
+                }
+                Of::Group(name) => {
+                    let mut group = Fields(vec![("group".to_owned(), Value::BulkString(name))]).json();
+                    group.extend(until.map(|until| ("paused-until".to_owned(), until)));
+                    groups.push(Json::Object(group));
+                }
+            }
+        }
+        if !groups.is_empty() {
+            fields.push(("paused-groups", groups.into()));
+        }
+        fields
+    }
+
+    /// Reads what [`Pause::fields`] made.
+    pub fn read(line: &Map<String, Json>) -> Result<Vec<Pause>, String> {
+        let mut pauses = Vec::new();
+        for (of, name, until) in [(Of::Out, "paused", "paused-until"), (Of::In, "closed", "closed-until")] {
+            if line.get(name) == Some(&Json::from(true)) {
+                pauses.push(Pause { of, until: number(line, until)? });
+            }
+        }
+        let groups = match line.get("paused-groups") {
+            None | Some(Json::Null) => return Ok(pauses),
+            Some(Json::Array(groups)) => groups,
+            Some(_) => return Err("its paused-groups are no list".to_owned()),
+        };
+        for group in groups {
+            let group = group.as_object().ok_or("one of its paused-groups is no object")?;
+            let name = bytes(group, "group")?.ok_or("one of its paused-groups has no name")?;
+            pauses.push(Pause { of: Of::Group(name), until: number(group, "paused-until")? });
+        }
+        Ok(pauses)
+    }
+
+    /// Whether it would refuse the messages that are loaded.
+    pub fn closes(&self) -> bool {
+        self.of == Of::In
+    }
+
+    /// The command that makes the same pause on another server; `None` if it is over.
+    pub fn command(&self, queue: &[u8], now: i64) -> Option<Cmd> {
+        let mut command = cmd("DQ.PAUSE");
+        command.arg(queue);
+        match &self.of {
+            Of::Out => command.arg("OUT"),
+            Of::In => command.arg("IN"),
+            Of::Group(name) => command.arg("GROUP").arg(name),
+        };
+        match self.until {
+            None => Some(command),
+            Some(until) if until > now => Some(command.arg("FOR").arg(until - now).clone()),
+            Some(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Of, Pause};
+    use serde_json::{json, Map};
+
+    #[test]
+    fn pauses_are_read_as_they_were_written() {
+        let pauses = vec![
+            Pause { of: Of::Out, until: None },
+            Pause { of: Of::In, until: Some(5) },
+            Pause { of: Of::Group(b"acme".to_vec()), until: Some(7) },
+            Pause { of: Of::Group(vec![0xff]), until: None },
+        ];
+        let line: Map<_, _> =
+            Pause::fields(pauses.clone()).into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        assert_eq!(line["paused-groups"], json!([{ "group": "acme", "paused-until": 7 }, { "group-base64": "/w==" }]));
+        assert_eq!(Pause::read(&line), Ok(pauses));
+    }
+
+    #[test]
+    fn a_pause_that_is_over_is_not_made_again() {
+        let until = |until| Pause { of: Of::Out, until: Some(until) }.command(b"q", 7).is_some();
+        assert_eq!((until(6), until(7), until(8)), (false, false, true));
+    }
+}
