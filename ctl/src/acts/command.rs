@@ -107,6 +107,7 @@ impl Act {
     pub fn resend(&self) -> Resend {
         match self {
             Act::Create(_) | Act::Alter(_) | Act::Pause(_) | Act::Resume(_) | Act::Bury(_) => Resend::Harmless,
+            Act::Push(args) if args.id.is_some() && !args.replace => Resend::Harmless,
             _ => Resend::Never,
         }
     }

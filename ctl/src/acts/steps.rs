@@ -10,7 +10,7 @@ use crate::board::{batches, pages, setting, since, Filter};
 use crate::cli::Act;
 use crate::server::{get_all, reply, reply::int, reply::text, reply::unexpected, Failure, Fields, Outcome};
 use crate::text::{instant, messages, now_ms, shown, MessageId, QueueName};
-use dq_client::{blocking::Client, Cmd, Error, State, Value};
+use dq_client::{blocking::Client, Cmd, Error, Resend, State, Value};
 use serde_json::{json, Map, Value as Json};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -72,10 +72,34 @@ impl Steps<'_> {
     }
 
     fn send(&self, part: Part) -> Result<Value, Failure> {
-        let answer = self.client.call(&self.act.command(self.name, part), self.act.resend());
+        self.refused(self.call(part).0)
+    }
+
+    fn refused(&self, answer: Result<Value, Error>) -> Result<Value, Failure> {
         answer.map_err(|error| match self.act {
             Act::Delete(_) => Failure::of_script(error, DELETE_RIGHTS),
             _ => error.into(),
+        })
+    }
+
+    /// Sends a command, and sends it again if its reply was lost and a second execution does no harm. Returns whether it was sent
+    /// again: the second one finds what the first one did.
+    fn call(&self, part: Part) -> (Result<Value, Error>, bool) {
+        let command = self.act.command(self.name, part);
+        match self.client.call(&command, Resend::Never) {
+            Err(Error::Lost(_)) if self.act.resend() == Resend::Harmless => {
+                (self.client.call(&command, Resend::Harmless), true)
+            }
+            answer => (answer, false),
+        }
+    }
+
+    /// Whether a message has become what a command makes of it, whose reply was lost.
+    fn was_changed(&self, id: &[u8]) -> Result<bool, Failure> {
+        let state = reply::message(self.client, self.name, id)?.map(|message| message.text("state"));
+        Ok(match self.act {
+            Act::Bury(_) => state.as_deref() == Some("dead"),
+            _ => false,
         })
     }
 
@@ -94,12 +118,14 @@ impl Steps<'_> {
         for id in ids {
             // The server would also give a new due time to one that is ready.
             let is_due = |message: Option<Fields>| !message.is_some_and(|message| self.act.fits(&message));
-            let answer = match self.act {
-                Act::Promote(_) if is_due(reply::message(self.client, self.name, id.as_bytes())?) => Ok(Value::Nil),
-                act => self.client.call(&act.command(self.name, Part::Ids(&[id.as_bytes()])), act.resend()),
+            let (answer, is_repeated) = match self.act {
+                Act::Promote(_) if is_due(reply::message(self.client, self.name, id.as_bytes())?) => {
+                    (Ok(Value::Nil), false)
+                }
+                _ => self.call(Part::Ids(&[id.as_bytes()])),
             };
             let became = answer.as_ref().ok().and_then(text);
-            if self.count(id.as_bytes(), answer)? == 0 {
+            if self.count(id.as_bytes(), answer)? == 0 && !(is_repeated && self.was_changed(id.as_bytes())?) {
                 report.notes.extend(why_not(self.act, self.client, self.queue, id));
                 continue;
             }
@@ -218,7 +244,13 @@ impl Steps<'_> {
             }
             _ => None,
         };
-        let answer = self.send(Part::Whole)?;
+        let answer = match (act, self.call(Part::Whole)) {
+            // What the second push finds is what the first one made, even if it was delivered and is dead by now.
+            (Act::Push(args), (Ok(Value::Nil) | Err(Error::DeadId(_)), true)) => {
+                args.id.as_ref().map_or(Value::Nil, |id| Value::BulkString(id.as_bytes().to_vec()))
+            }
+            (_, (answer, _)) => self.refused(answer)?,
+        };
         let after = || reply::info(client, name).ok().flatten();
         Ok(Some(match act {
             Act::Push(args) => match answer {

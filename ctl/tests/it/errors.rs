@@ -191,3 +191,16 @@ fn a_server_that_hangs_is_not_to_be_started() {
         assert!(!ran.err.contains("start the server"), "{ran:?}");
     }
 }
+
+#[test]
+fn a_value_that_no_queue_takes_is_an_error_of_usage() {
+    let server = Server::start();
+    for args in [
+        &["schedule", "q", "s", "x", "--every", "1m", "--until", "2020-01-01T00:00Z"][..],
+        &["push", "q", "x", "--header", "a=1", "--header", "a=2"],
+        &["schedule", "q", "s", "x", "--every", "1m", "--header", "a=1", "--header", "a=2"],
+    ] {
+        let ran = dqctl(&server, args);
+        assert_eq!((ran.code, ran.err.lines().count()), (2, 1), "{ran:?}");
+    }
+}

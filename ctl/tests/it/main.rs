@@ -33,6 +33,7 @@ mod import_ties;
 mod letters;
 mod lists;
 mod look;
+mod lost_reply;
 mod names;
 mod no_module;
 mod nothing_to_do;
