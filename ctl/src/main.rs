@@ -9,7 +9,7 @@
 /// Writes a line to standard error. If that is full or closed, the work goes on without it.
 macro_rules! say {
     ($($text:tt)*) => {
-        drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($text)*))))
+        $crate::text::say(format_args!($($text)*))
     };
 }
 
@@ -45,10 +45,12 @@ fn main() -> ExitCode {
             Err(Failure::of_usage(&error, &format!("; see dqctl {command}--help")))
         }
     };
-    match outcome {
+    let code = match outcome {
         Ok(outcome) => outcome.code(),
         Err(failure) => failure.report(),
-    }
+    };
+    text::finish();
+    code
 }
 
 fn run(cli: Cli) -> Result<Outcome, Failure> {
@@ -65,6 +67,9 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     let patience = cli.command.patience();
     if let Command::Work(args) = &cli.command {
         return work::work(&cli.connection, args, patience);
+    }
+    if matches!(cli.command, Command::Export(_) | Command::Web(_)) {
+        text::in_background(|number| format!("dqctl: {number} lines were left out, because nobody read them in time"))?;
     }
     let client = cli.connection.client(None, patience)?;
     let is_write = cli.command.is_write();

@@ -3,11 +3,13 @@
 mod json;
 mod name;
 mod number;
+mod said;
 mod time;
 
 pub use json::indented;
 pub use name::{put, readable, shown, MessageId, QueueName};
 pub use number::{bytes, messages, separated};
+pub use said::{finish, in_background, pass_on, say};
 pub use time::{distance, exact, instant, millis, now_ms, parse_instant, parse_span, span, unix_ms, with_distance};
 
 /// Whether a character would move the cursor, or turn the direction of the text that follows.

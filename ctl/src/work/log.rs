@@ -1,9 +1,10 @@
 //! The log of `dqctl work`: a line on standard error for each event, as text or as JSON.
 
 use crate::cli::LogFormat;
-use crate::text::{instant, millis, now_ms, span, visible};
+use crate::text::{self, instant, millis, now_ms, span, visible};
 use dq_client::{Context, Event, State};
 use serde_json::{json, Map, Value as Json};
+use std::io;
 use std::time::Duration;
 
 #[derive(Clone, Copy)]
@@ -58,9 +59,21 @@ impl Log {
         }
     }
 
+    /// Lets a thread write the log, so that no lease waits for whoever reads it.
+    pub fn in_background(self) -> io::Result<()> {
+        text::in_background(move |number| {
+            let text = format!("{number} lines of the log were left out, because nobody read them in time");
+            self.line("warning", "left-out", &text, json!({ "lines": number }))
+        })
+    }
+
     fn write(&self, level: &str, event: &str, text: &str, fields: Json) {
+        say!("{}", self.line(level, event, text, fields));
+    }
+
+    fn line(&self, level: &str, event: &str, text: &str, fields: Json) -> String {
         if self.format == LogFormat::Text {
-            return say!("dqctl: {}", visible(text));
+            return format!("dqctl: {}", visible(text));
         }
         let words = [("time", instant(now_ms()).as_str()), ("level", level), ("event", event), ("text", text)]
             .map(|(name, word)| (name.to_owned(), Json::from(word)));
@@ -68,6 +81,6 @@ impl Log {
         if let Json::Object(fields) = fields {
             line.extend(fields);
         }
-        say!("{}", Json::Object(line));
+        Json::Object(line).to_string()
     }
 }

@@ -9,6 +9,7 @@ mod log;
 mod output;
 mod post;
 mod process;
+mod signals;
 mod workers;
 
 use crate::board::names;
@@ -21,7 +22,7 @@ use dq_client::{blocking::Client, Error, Metrics};
 use job::Job;
 use log::Log;
 use serde_json::{json, Map, Value as Json};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::SIGHUP;
 use signal_hook::iterator::Signals;
 use std::path::Path;
 use std::sync::mpsc::{channel, Sender};
@@ -32,7 +33,7 @@ use workers::{Notice, Running, Workers};
 /// Works until SIGTERM or SIGINT. `patience`: how long a command is repeated if the server cannot be reached.
 pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Result<Outcome, Failure> {
     if std::process::id() == 1 {
-        std::process::exit(first::run()?);
+        std::process::exit(first::run(args.config.is_some())?);
     }
     let file = args.config.as_deref().map(config::read).transpose().map_err(Failure::usage)?;
     let (jobs, url, listen) = match file {
@@ -44,6 +45,7 @@ pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Res
     // From here on a signal does not end the process.
     forward_signals(args.config.is_some(), sender.clone())?;
     let log = Log { format: args.log_format, is_verbose: args.verbose };
+    log.in_background()?;
     let mut workers = Workers::new(&client, log, sender);
     // The worker waits for a server that is not there yet, but not for one that will never be right.
     if let Err(error @ (Error::Authentication(_) | Error::Certificate(_) | Error::Config(_) | Error::NoModule(_))) =
@@ -117,7 +119,7 @@ fn metrics_of(metrics: &Metrics, running: &Running) -> String {
 
 /// Turns signals into notices. Without a file to read again, SIGHUP means that the terminal was closed, and stops the worker.
 fn forward_signals(with_reload: bool, notices: Sender<Notice>) -> Result<(), Failure> {
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    let mut signals = Signals::new(signals::of_worker(with_reload))?;
     let forward = move || {
         for signal in signals.forever() {
             let _ = notices.send(if with_reload && signal == SIGHUP { Notice::Reload } else { Notice::Stop });

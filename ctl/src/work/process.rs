@@ -4,6 +4,7 @@
 //! another process.
 
 use super::output::{Head, Tail};
+use crate::text::pass_on;
 use rustix::io::Errno;
 use rustix::process::{kill_process_group, waitid, Pid, Signal, WaitId, WaitIdOptions};
 use std::collections::BTreeSet;
@@ -77,7 +78,7 @@ impl Process {
             thread::Builder::new().name("dq-stderr".to_owned()).spawn(move || {
                 read(errors, |bytes| {
                     lock(&written).0.add(bytes);
-                    let _ = io::stderr().write_all(bytes);
+                    pass_on(bytes.to_vec());
                 });
                 drop(open);
             })?;
