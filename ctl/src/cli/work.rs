@@ -27,7 +27,7 @@ pub struct WorkArgs {
     pub listen: Option<String>,
     /// A file with the workers of many queues, which is read again at SIGHUP; contrib/workers.toml is an example
     #[arg(long, value_name = "FILE",
-        conflicts_with_all = ["queues", "time_limit", "grace", "lease", "headers", "retry_on", "pause_on_429"])]
+        conflicts_with_all = ["queues", "time_limit", "grace", "lease", "headers", "retry_on", "pause_on_429", "proxy"])]
     pub config: Option<PathBuf>,
     /// Log the beginning and the end of each message too
     #[arg(short, long)]
@@ -70,6 +70,9 @@ pub struct HandlerArgs {
     /// With --post: an answer 429 also pauses the queue for its Retry-After
     #[arg(long = "pause-on-429", requires = "post", conflicts_with = "command")]
     pub pause_on_429: bool,
+    /// With --post: an HTTP proxy, through which all requests go by CONNECT; HTTPS_PROXY and the like are not read
+    #[arg(long, value_name = "URL", requires = "post", conflicts_with = "command")]
+    pub proxy: Option<String>,
     /// The command and its arguments, which no shell reads
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,

@@ -2,6 +2,7 @@
 
 use dq_client::Meta;
 use percent_encoding::{percent_encode, AsciiSet, CONTROLS};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -11,30 +12,47 @@ const REQUEST: usize = 6 * 1024;
 /// Under any other name they could change the request.
 const OWN_NAME: [&str; 3] = ["traceparent", "tracestate", "content-type"];
 
-/// Variables of the environment: `DQ_HEADER_NAME`, and `DQ_CHECKPOINT`. What has a zero byte does not fit into one.
+const CHECKPOINT: &str = "DQ_CHECKPOINT";
+const HEADER: &str = "DQ_HEADER_";
+
+/// Variables of the environment: `DQ_HEADER_NAME`, and `DQ_CHECKPOINT`. What has a zero byte does not fit into one. Headers that
+/// would be the same variable are left out: a command could take the one for the other.
 pub fn environment(meta: &Meta) -> Vec<(String, OsString)> {
     let value = |bytes: &[u8]| (!bytes.contains(&0)).then(|| OsStr::from_bytes(bytes).to_owned());
-    let header = |(name, bytes): (&[u8], &[u8])| Some((variable(name), value(bytes)?));
-    let checkpoint = meta.checkpoint.as_deref().and_then(value).map(|value| ("DQ_CHECKPOINT".to_owned(), value));
-    meta.headers.iter().filter_map(header).chain(checkpoint).collect()
+    let headers = alone(meta.headers.iter().map(|(name, bytes)| (variable(name), bytes)).collect());
+    let header = |(name, bytes): (String, &[u8])| Some((name, value(bytes)?));
+    let checkpoint = meta.checkpoint.as_deref().and_then(value).map(|value| (CHECKPOINT.to_owned(), value));
+    headers.into_iter().filter_map(header).chain(checkpoint).collect()
+}
+
+/// Whether a variable of the worker's own environment looks like one of a message.
+pub fn is_of_message(variable: &OsStr) -> bool {
+    variable == CHECKPOINT || variable.as_bytes().starts_with(HEADER.as_bytes())
+}
+
+/// Those whose name no other one has.
+fn alone<T>(named: Vec<(String, T)>) -> Vec<(String, T)> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    named.iter().for_each(|(name, _)| *counts.entry(name.to_ascii_lowercase()).or_default() += 1);
+    named.into_iter().filter(|(name, _)| counts.get(&name.to_ascii_lowercase()) == Some(&1)).collect()
 }
 
 /// `content-type` as `DQ_HEADER_CONTENT_TYPE`.
 fn variable(name: &[u8]) -> String {
     let letter = |byte: &u8| if byte.is_ascii_alphanumeric() { char::from(byte.to_ascii_uppercase()) } else { '_' };
-    "DQ_HEADER_".chars().chain(name.iter().map(letter)).collect()
+    HEADER.chars().chain(name.iter().map(letter)).collect()
 }
 
 /// Headers of a request: `DQ-Header-Name` and `DQ-Checkpoint`, as long as they fit.
 pub fn request_headers(meta: &Meta) -> Vec<(String, String)> {
-    let mut headers: Vec<(String, String)> = Vec::new();
-    for (name, value) in meta.headers.iter() {
-        headers.push((format!("DQ-Header-{}", field(name)), encoded(value)));
-        let own = OWN_NAME.into_iter().find(|own| own.as_bytes().eq_ignore_ascii_case(name));
-        if let (Some(own), true) = (own, value.iter().all(|byte| matches!(byte, b' '..=b'~'))) {
-            headers.push((own.to_owned(), String::from_utf8_lossy(value).into_owned()));
-        }
-    }
+    let named = meta.headers.iter().map(|(name, value)| (format!("DQ-Header-{}", field(name)), encoded(value)));
+    let mut headers: Vec<(String, String)> = alone(named.collect());
+    let own = |(name, value): (&[u8], &[u8])| {
+        let own = OWN_NAME.into_iter().find(|own| own.as_bytes().eq_ignore_ascii_case(name))?;
+        let is_plain = value.iter().all(|byte| matches!(byte, b' '..=b'~'));
+        is_plain.then(|| (own.to_owned(), String::from_utf8_lossy(value).into_owned()))
+    };
+    headers.extend(alone(meta.headers.iter().filter_map(own).collect()));
     if let Some(checkpoint) = &meta.checkpoint {
         headers.push(("DQ-Checkpoint".to_owned(), encoded(checkpoint)));
     }
@@ -62,7 +80,22 @@ pub fn encoded(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{encoded, field, variable};
+    use super::{alone, encoded, field, is_of_message, variable};
+    use std::ffi::OsStr;
+
+    #[test]
+    fn headers_of_one_variable_are_none() {
+        let names = ["user-id", "user_id", "User.Id", "trace"].map(|name| (variable(name.as_bytes()), name)).to_vec();
+        assert_eq!(alone(names), [("DQ_HEADER_TRACE".to_owned(), "trace")]);
+        let fields = ["a b", "A-b", "c"].map(|name| (field(name.as_bytes()), name)).to_vec();
+        assert_eq!(alone(fields), [("c".to_owned(), "c")]);
+    }
+
+    #[test]
+    fn what_a_message_has_is_not_inherited() {
+        let found = ["DQ_CHECKPOINT", "DQ_HEADER_A", "DQ_URL", "PATH"].map(|name| is_of_message(OsStr::new(name)));
+        assert_eq!(found, [true, true, false, false]);
+    }
 
     #[test]
     fn any_name_and_any_value_can_be_passed_on() {

@@ -1,6 +1,7 @@
 //! Handles one message: starts a process, watches it, and turns its end into an ack or a nack.
 
-use super::about::environment;
+use super::about::{environment, is_of_message};
+use super::job::{is_lack, NotDone};
 use super::log::Log;
 use super::output::RESULT_BYTES;
 use super::process::{End, Process};
@@ -55,7 +56,7 @@ impl Handler {
     }
 
     /// Runs the command on a message. `Ok` acknowledges it, with the output of the command as its result.
-    pub fn handle(&self, payload: &[u8], context: &Context) -> Result<Raw, Failure> {
+    pub fn handle(&self, payload: &[u8], context: &Context) -> Result<Raw, NotDone> {
         let (program, args) = self.how.command.split_first().ok_or_else(|| Failure::retry("no command"))?;
         let mut command = Command::new(program);
         command.args(args).env("DQ_QUEUE", context.queue()).env("DQ_ATTEMPT", context.attempt().to_string());
@@ -64,25 +65,35 @@ impl Handler {
             let escaped = value.contains(&0).then(|| shown(value));
             command.env(name, OsStr::from_bytes(escaped.as_deref().map_or(value, str::as_bytes)));
         }
+        for (inherited, _) in std::env::vars_os().filter(|(name, _)| is_of_message(name)) {
+            command.env_remove(inherited);
+        }
         if let Some(meta) = context.meta() {
             command.envs(environment(meta));
         }
-        let not_started =
-            |error: io::Error| Failure::retry(format!("{} cannot be run: {error}", program.to_string_lossy()));
+        let not_started = |error: io::Error| {
+            let text = format!("{} cannot be run: {error}", program.to_string_lossy());
+            if is_lack(&error) {
+                NotDone::Lacking(text)
+            } else {
+                NotDone::Failed(Failure::retry(text))
+            }
+        };
         let mut process = Process::start(&mut command, payload).map_err(not_started)?;
         let cut = self.watch(&mut process, context);
         let end = process.finish();
-        match cut {
-            None => verdict(&end).map(|()| self.result(end.output, context)),
+        let failure = match cut {
+            None => return Ok(verdict(&end).map(|()| self.result(end.output, context))?),
             Some(Cut::TimeLimit) => {
                 let limit = self.how.time_limit.map_or(0, millis);
                 let errors = if end.errors.is_empty() { String::new() } else { format!(": {}", end.errors) };
-                Err(Failure::retry(format!("ended at the time limit of {}{errors}", exact(limit))))
+                Failure::retry(format!("ended at the time limit of {}{errors}", exact(limit)))
             }
-            Some(Cut::Stopped) => Err(Failure::give_back()),
+            Some(Cut::Stopped) => Failure::give_back(),
             // The message belongs to another worker by now, so this report is ignored.
-            Some(Cut::LeaseLost) => Err(Failure::retry("the lease was lost")),
-        }
+            Some(Cut::LeaseLost) => Failure::retry("the lease was lost"),
+        };
+        Err(failure.into())
     }
 
     /// Waits for the end of a process, and ends it if there is a reason to.

@@ -1,6 +1,7 @@
 //! Handles one message: posts it to a URL, and turns the answer into an ack or a nack.
 
 use super::about::{encoded, request_headers};
+use super::job::{is_lack, NotDone};
 use super::log::Log;
 use super::output::RESULT_BYTES;
 use crate::cli::HandlerArgs;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use ureq::http::{Response, Uri};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
-use ureq::{Agent, Body};
+use ureq::{Agent, Body, Proxy, ProxyProtocol};
 
 /// The longest time for a post, unless `--time-limit` says otherwise: a server that never answers must not keep a thread.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -57,23 +58,26 @@ impl Post {
         if uri.host().is_none_or(str::is_empty) {
             return Err(wrong());
         }
+        let proxy = how.proxy.as_deref().map(proxy).transpose()?;
         let time_limit = how.time_limit.unwrap_or(TIME_LIMIT);
         let mut config = Agent::config_builder()
             .timeout_global(Some(time_limit))
+            // Without an option, none: what the environment says of proxies differs from program to program.
+            .proxy(proxy.clone())
             .max_redirects(0)
             .max_redirects_will_error(false)
             .http_status_as_error(false)
             .max_idle_connections(concurrency)
             .max_idle_connections_per_host(concurrency)
             .user_agent(concat!("dqctl/", env!("CARGO_PKG_VERSION")));
-        if is_tls {
+        if is_tls || proxy.is_some_and(|proxy| proxy.protocol() == ProxyProtocol::Https) {
             config = config.tls_config(tls()?);
         }
         Ok(Post { client: client.clone(), log, agent: config.build().into(), url: uri, how: how.clone(), time_limit })
     }
 
     /// Posts a message: `Ok` acknowledges it, with the text of the answer as its result.
-    pub fn handle(&self, payload: &[u8], context: &Context) -> Result<Raw, Failure> {
+    pub fn handle(&self, payload: &[u8], context: &Context) -> Result<Raw, NotDone> {
         block_child_signals();
         let mut request = self.agent.post(&self.url);
         let of_message = context.meta().map(request_headers).unwrap_or_default();
@@ -89,12 +93,13 @@ impl Post {
             .header("DQ-Id", encoded(context.id().as_ref()))
             .header("DQ-Attempt", context.attempt().to_string());
         match request.send(payload) {
-            Ok(answer) => self.verdict(answer, context),
+            Ok(answer) => Ok(self.verdict(answer, context)?),
             Err(ureq::Error::Timeout(_)) => {
                 let limit = exact(millis(self.time_limit));
-                Err(Failure::retry(format!("no answer within the time limit of {limit}")))
+                Err(Failure::retry(format!("no answer within the time limit of {limit}")).into())
             }
-            Err(error) => Err(Failure::retry(format!("cannot post: {error}"))),
+            Err(ureq::Error::Io(error)) if is_lack(&error) => Err(NotDone::Lacking(format!("cannot post: {error}"))),
+            Err(error) => Err(Failure::retry(format!("cannot post: {error}")).into()),
         }
     }
 
@@ -126,6 +131,14 @@ impl Post {
             self.log.warn("not-paused", &text, json!({ "queue": queue, "error": error.to_string() }));
         }
     }
+}
+
+fn proxy(url: &str) -> Result<Proxy, server::Failure> {
+    let proxy = Proxy::new(url).ok();
+    proxy.filter(|proxy| matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https)).ok_or_else(|| {
+        let url = without_secrets(url);
+        server::Failure::usage(format!("{url} is not the URL of an HTTP proxy, such as http://proxy.example.org:3128"))
+    })
 }
 
 /// A URL for messages: without its user and its query, which may hold a password or a token.

@@ -1,13 +1,15 @@
 //! The workers of all queues: they are started, changed and stopped one by one, without a pause for the others.
 
-use super::job::{Handle, Job};
+use super::job::{Handle, Job, NotDone};
 use super::log::Log;
 use super::process;
 use crate::server::{Failure, Outcome};
-use dq_client::{blocking::Client, blocking::Worker, Context, Event, Metrics, Pool, Raw, Stopped, Stopper};
+use dq_client::{
+    blocking::Client, blocking::Worker, Context, Event, Metrics, Pool, QueueMetrics, Raw, Stopped, Stopper,
+};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
@@ -15,6 +17,10 @@ use std::time::{Duration, Instant};
 
 /// At the end of the grace period, handlers are ended and their messages given back, which takes a moment.
 const TO_GIVE_BACK: Duration = Duration::from_secs(5);
+/// How long a handler that lacks something keeps its message: whoever is delivered it next may be this worker.
+const LACKING: Duration = Duration::from_millis(500);
+/// How long a queue that takes fewer does so before it takes more again.
+const FEWER: Duration = Duration::from_secs(30);
 
 /// What [`Workers::run`] acts on.
 pub enum Notice {
@@ -24,6 +30,8 @@ pub enum Notice {
     Stop,
     /// A worker has stopped.
     Stopped(Stopped),
+    /// A handler of this queue lacked what the system refused.
+    Lacking(String, String),
 }
 
 /// The workers that run, by queue. They can be asked from other threads.
@@ -56,6 +64,8 @@ pub struct Workers {
     abandoned: usize,
     /// Whether a second signal ended the grace period.
     is_forced: bool,
+    /// How many messages handlers are done with, or were taken from them.
+    done: Arc<AtomicU64>,
 }
 
 /// The worker of one queue.
@@ -63,6 +73,8 @@ struct QueueWorker {
     job: Job,
     running: dq_client::blocking::Running,
     is_interrupted: Arc<AtomicBool>,
+    /// How many messages it takes at a time, and since when: fewer than its job says while the system lacks something.
+    taking: (usize, Instant),
     /// What is done with the next message.
     handle: Arc<RwLock<Handle>>,
 }
@@ -83,6 +95,7 @@ impl Workers {
             stopping: 0,
             abandoned: 0,
             is_forced: false,
+            done: Arc::default(),
         }
     }
 
@@ -124,9 +137,14 @@ impl Workers {
     /// Runs until it is told to stop and all workers have stopped. `reload` sets new jobs.
     pub fn run(mut self, notices: &Receiver<Notice>, reload: impl Fn(&mut Workers)) -> Result<Outcome, Failure> {
         let mut ending = false;
-        // `self` holds a sender, so `recv` never fails.
-        while let Ok(notice) = notices.recv() {
+        loop {
+            // `self` holds a sender, so this fails only when the time is over.
+            let Ok(notice) = notices.recv_timeout(FEWER) else {
+                self.take_more();
+                continue;
+            };
             match notice {
+                Notice::Lacking(queue, what) => self.take_fewer(&queue, &what),
                 Notice::Reload if !ending => reload(&mut self),
                 Notice::Reload => {}
                 Notice::Stop if !ending => {
@@ -150,9 +168,15 @@ impl Workers {
             }
         }
         process::kill_all();
+        let unreported = self.unreported();
         if self.abandoned > 0 {
             let text = "handlers were ended before their messages could be given back: they are delivered again when their leases expire";
             return Err(Failure::failed(format!("{} {text}", self.abandoned)));
+        }
+        if unreported > 0 {
+            let text = "the server did not answer when messages were to be acknowledged or given back: they are delivered again when \
+                their leases expire";
+            return Err(Failure::failed(format!("{text}: {unreported}")));
         }
         if self.is_forced {
             return Err(Failure::failed(
@@ -162,11 +186,54 @@ impl Workers {
         Ok(Outcome::Done)
     }
 
+    /// How many messages handlers were done with of which the server has not accepted what became of them.
+    fn unreported(&self) -> u64 {
+        let reported = |queue: QueueMetrics| {
+            queue.acked + queue.late + queue.retried + queue.died + queue.given_back + queue.leases_lost
+        };
+        self.done.load(Relaxed).saturating_sub(self.metrics.queues().into_iter().map(reported).sum())
+    }
+
+    /// A queue takes half as many messages at a time, once for all handlers that lacked something together.
+    fn take_fewer(&self, queue: &str, what: &str) {
+        let mut running = self.running.lock();
+        let Some(worker) = running.get_mut(queue) else { return };
+        let (before, since) = worker.taking;
+        let is_new = before == worker.job.concurrency || since.elapsed() > 2 * LACKING;
+        if before > 1 && is_new {
+            worker.take(before / 2);
+            self.say_taking("fewer", worker, Some(what));
+        }
+    }
+
+    /// Queues that have taken fewer for a while take twice as many.
+    fn take_more(&self) {
+        for worker in self.running.lock().values_mut() {
+            let (now, since) = worker.taking;
+            if now < worker.job.concurrency && since.elapsed() >= FEWER {
+                worker.take((now * 2).min(worker.job.concurrency));
+                self.say_taking("more", worker, None);
+            }
+        }
+    }
+
+    fn say_taking(&self, event: &str, worker: &QueueWorker, error: Option<&str>) {
+        let (queue, concurrency) = (&worker.job.queue, worker.taking.0);
+        let why = error.map(|error| format!(", since {error}")).unwrap_or_default();
+        let text = format!("{queue}: {concurrency} at a time from now on{why}");
+        let fields = json!({ "queue": queue, "concurrency": concurrency, "error": error });
+        match error {
+            Some(_) => self.log.warn(event, &text, fields),
+            None => self.log.info(event, &text, fields),
+        }
+    }
+
     fn start(&mut self, (job, handle): Ready) -> Result<(), Failure> {
         let handle = Arc::new(RwLock::new(handle));
         let current = Arc::clone(&handle);
         let is_interrupted = Arc::new(AtomicBool::new(false));
         let (log, interrupted) = (self.log, Arc::clone(&is_interrupted));
+        let (done, notices, queue) = (Arc::clone(&self.done), self.notices.clone(), job.queue.clone());
         let mut pool = Pool::new(job.concurrency).queue(&job.queue).meta();
         if let Some(lease) = job.how.lease {
             pool = pool.lease(lease);
@@ -187,13 +254,23 @@ impl Workers {
                 log.handler(&context, None);
                 let begun = Instant::now();
                 let outcome = handle(&payload, &context);
-                if outcome.is_ok() {
-                    log.handler(&context, Some(begun.elapsed()));
+                done.fetch_add(1, Relaxed);
+                match outcome {
+                    Ok(result) => {
+                        log.handler(&context, Some(begun.elapsed()));
+                        Ok(result)
+                    }
+                    Err(NotDone::Failed(failure)) => Err(failure),
+                    Err(NotDone::Lacking(what)) => {
+                        let _ = notices.send(Notice::Lacking(queue.clone(), what));
+                        thread::sleep(LACKING);
+                        Err(dq_client::Failure::give_back())
+                    }
                 }
-                outcome
             })
             .start()?;
-        let worker = QueueWorker { job, running, is_interrupted, handle };
+        let taking = (job.concurrency, Instant::now());
+        let worker = QueueWorker { job, running, is_interrupted, taking, handle };
         self.running.lock().insert(worker.job.queue.clone(), worker);
         Ok(())
     }
@@ -226,7 +303,14 @@ impl QueueWorker {
         self.running.set_lease(&job.queue, job.how.lease);
         self.running.set_grace(job.how.grace + TO_GIVE_BACK);
         let resized = self.running.set_concurrency(&job.queue, job.concurrency);
+        self.taking = (job.concurrency, Instant::now());
         self.job = job;
         Ok(resized?)
+    }
+
+    fn take(&mut self, concurrency: usize) {
+        // It is refused threads at most, and then takes fewer anyway.
+        let _ = self.running.set_concurrency(&self.job.queue, concurrency);
+        self.taking = (concurrency, Instant::now());
     }
 }

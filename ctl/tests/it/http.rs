@@ -45,7 +45,7 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Request>>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     loop {
         let mut request = Request::default();
-        let mut length = 0;
+        let (mut length, mut is_connect) = (0, false);
         loop {
             let mut line = String::new();
             if reader.read_line(&mut line).unwrap_or(0) == 0 {
@@ -59,6 +59,7 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Request>>) {
                 break;
             }
             if request.path.is_empty() {
+                is_connect = line.starts_with("CONNECT ");
                 line.split(' ').nth(1).unwrap().clone_into(&mut request.path);
             } else {
                 request.headers.push(line);
@@ -69,6 +70,11 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Request>>) {
         request.body = String::from_utf8_lossy(&body).into_owned();
         request.bytes = body;
         seen.lock().unwrap().push(request.clone());
+        if is_connect {
+            // As a proxy, it then plays the part of the server too.
+            let _ = write!(stream, "HTTP/1.1 200 Connected\r\n\r\n");
+            continue;
+        }
         match request.body.as_str() {
             "drop" => return,
             "hang" => loop {

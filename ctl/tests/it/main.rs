@@ -42,5 +42,6 @@ mod queues;
 mod top;
 mod web;
 mod work;
+mod work_limits;
 mod work_log;
 mod workers;

@@ -150,3 +150,27 @@ fn a_url_that_cannot_be_posted_to_is_refused() {
         assert_eq!((ran.code, ran.err.lines().count()), (2, 1), "{options:?}: {ran:?}");
     }
 }
+
+#[test]
+fn the_environment_names_no_proxy() {
+    let (server, web, proxy) = (server(), Web::start(), Web::start());
+    for (id, url, options) in [
+        ("direct", format!("{}/direct", web.url), vec![]),
+        ("proxied", "http://nowhere.invalid/hook".to_owned(), vec!["--proxy", &proxy.url]),
+    ] {
+        server.ask(&["DQ.PUSH", "q", "200 OK", "ID", id]);
+        let mut worker = command(&server, &[&["work", "-q", "q", "--post", &url][..], &options[..]].concat());
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "https_proxy"] {
+            worker.env(name, "http://127.0.0.1:1");
+        }
+        let work = Work::of(worker);
+        eventually("it is acknowledged", || server.text(&["DQ.LEN", "q"]) == "0");
+        assert_eq!(work.stop().code, 0, "{id}");
+    }
+    assert_eq!(web.requests().len(), 1);
+    let paths: Vec<String> = proxy.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(paths, ["nowhere.invalid:80", "/hook"]);
+    let ran =
+        run(command(&server, &["work", "-q", "q", "--post", &web.url, "--proxy", "socks5://u:secret@127.0.0.1:1"]));
+    assert!(ran.code == 2 && ran.err.contains("socks5") && !ran.err.contains("secret"), "{ran:?}");
+}
