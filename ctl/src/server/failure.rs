@@ -16,7 +16,7 @@ const USAGE: u8 = 2;
 const FAILED: u8 = 3;
 
 /// How the client says that a server has accepted a connection and nothing more.
-pub const NO_REPLY: &str = ": no reply in time";
+const NO_REPLY: &str = ": no reply in time";
 
 /// What the server says of a command that it does not know.
 const UNKNOWN: &str = "unknown command";
@@ -140,6 +140,11 @@ impl Failure {
         }
     }
 
+    /// Whether the connection was lost while the server answered, perhaps because its reply was too long.
+    pub fn is_cut(&self) -> bool {
+        self.cause.as_ref().is_some_and(is_cut)
+    }
+
     /// Whether the user may not execute the command.
     pub fn is_denied(&self) -> bool {
         matches!(self.cause, Some(Error::NoPermission(_)))
@@ -234,6 +239,12 @@ impl From<Error> for Failure {
         };
         Failure { cause: Some(error), ..Failure::new(text, code) }
     }
+}
+
+/// Whether a connection was lost while its server answered. A server closes one whose replies exceed its
+/// `client-output-buffer-limit`, so a smaller reply may get through.
+pub fn is_cut(error: &Error) -> bool {
+    matches!(error, Error::Lost(text) if !text.ends_with(NO_REPLY))
 }
 
 /// What an error says, and what to do.

@@ -8,6 +8,6 @@ mod transfer;
 
 pub use advice::{for_queue, for_server, quoted, tell};
 pub use connection::Connection;
-pub use failure::{Failure, Outcome};
+pub use failure::{is_cut, Failure, Outcome};
 pub use reply::Fields;
-pub use transfer::{fewer, get_all, is_cut, persistently, BATCH_BYTES};
+pub use transfer::{fewer, get_all, persistently, BATCH_BYTES};

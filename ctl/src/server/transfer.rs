@@ -1,6 +1,6 @@
 //! Commands in batches that are repeated until they get through.
 
-use crate::server::failure::{Failure, NO_REPLY};
+use crate::server::failure::{is_cut, Failure};
 use crate::server::Fields;
 use dq_client::{blocking::Client, cmd, Cmd, Error, Resend, Value};
 use std::time::Duration;
@@ -40,13 +40,8 @@ pub fn persistently(client: &Client, commands: &[Cmd]) -> Vec<Result<Value, Erro
     replies
 }
 
-/// Whether a connection was lost while its server answered. A server closes one whose replies exceed its
-/// `client-output-buffer-limit`, so a smaller reply may get through.
-pub fn is_cut(error: &Error) -> bool {
-    matches!(error, Error::Lost(text) if !text.ends_with(NO_REPLY))
-}
-
-/// Reads up to `most` things with one command, and fewer if its reply does not get through, down to one. Returns how many it asked for.
+/// Reads up to `most` things with one command, and fewer if its reply does not get through, down to one. Returns how
+/// many it asked for.
 pub fn fewer<T>(most: u64, mut read: impl FnMut(u64, Resend) -> Result<T, Error>) -> Result<(T, u64), Error> {
     let mut count = most.max(1);
     loop {

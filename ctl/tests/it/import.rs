@@ -224,3 +224,19 @@ fn resp2_is_understood_by_imports_as_well() {
         [json!({ "imported": 0, "already": 1, "removed": 1, "failed": 0 })]
     );
 }
+
+/// The server closes a connection whose replies exceed this limit.
+#[test]
+fn large_elements_are_imported_within_the_output_limit_of_clients() {
+    let server = Server::start();
+    for number in 10..22 {
+        let payload = number.to_string().repeat(200_000);
+        server.ask(&["ZADD", "z", "1763700000", &payload]);
+        server.ask(&["XADD", "s", "*", "payload", &payload]);
+    }
+    server.ask(&["CONFIG", "SET", "client-output-buffer-limit", "normal 2mb 0 0"]);
+    for (kind, source) in [("zset", "z"), ("stream", "s")] {
+        let counts = json(&server, &["import", kind, source, kind, "--move"]).remove(0);
+        assert_eq!((&counts["imported"], &counts["removed"]), (&json!(12), &json!(12)), "{counts}");
+    }
+}

@@ -45,7 +45,7 @@ pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Out
     if parts.is_empty() {
         return Err(Failure::nothing(format!("there is nothing to import: no key for {} exists", shown(source))));
     }
-    let mut import = Import { client, args, page: FIRST_PAGE, counts: Counts::default() };
+    let mut import = Import { client, args, page: FIRST_PAGE, most: BATCH as u64, counts: Counts::default() };
     for mut part in parts {
         import.part(part.as_mut())?;
     }
@@ -132,13 +132,24 @@ struct Import<'a> {
     args: &'a ImportArgs,
     /// How many elements are read at a time.
     page: u64,
+    /// The most whose reply the server lets through.
+    most: u64,
     counts: Counts,
 }
 
 impl Import<'_> {
     fn part(&mut self, part: &mut dyn Reader) -> Result<(), Failure> {
         let mut offset = 0;
-        while let Some(page) = part.page(self.client, offset, self.page)? {
+        loop {
+            let page = match part.page(self.client, offset, self.page) {
+                Err(failure) if self.page > 1 && failure.is_cut() => {
+                    self.page /= 2;
+                    self.most = self.page;
+                    continue;
+                }
+                page => page?,
+            };
+            let Some(page) = page else { return Ok(()) };
             let read = page.len() as u64;
             let (mut messages, mut removals, mut schedules) = (Vec::new(), Vec::new(), Vec::new());
             for element in page {
@@ -155,7 +166,7 @@ impl Import<'_> {
             // The larger the elements, the fewer are read at a time.
             let bytes: usize = messages.iter().map(NewMessage::size).sum();
             if let Some(average) = bytes.checked_div(messages.len()) {
-                self.page = (BATCH_BYTES / average.max(1)).clamp(1, BATCH) as u64;
+                self.page = ((BATCH_BYTES / average.max(1)) as u64).clamp(1, self.most);
             }
             if self.args.dry_run {
                 messages.extend(schedules.into_iter().map(|(message, ..)| message));
@@ -169,7 +180,6 @@ impl Import<'_> {
                 offset += read - removed;
             }
         }
-        Ok(())
     }
 
     /// Counts the elements that the queue does not hold. Ids that are only known for `DEDUPE` cannot be seen without a push.
@@ -189,7 +199,8 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Declares a schedule, unless the queue has it, and with `--move` removes it from the source. Returns how many were removed.
+    /// Declares a schedule, unless the queue has it, and with `--move` removes it from the source. Returns how many
+    /// were removed.
     fn declare(&mut self, (message, rule, removal): (NewMessage, Rule, Vec<Cmd>)) -> Result<u64, Failure> {
         let queue = self.args.queue.as_bytes();
         match get_all(self.client, queue, &[&message.id])?.pop().flatten() {
