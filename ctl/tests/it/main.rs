@@ -40,6 +40,7 @@ mod nothing_to_do;
 mod post;
 mod queues;
 mod top;
+mod unread;
 mod web;
 mod work;
 mod work_limits;
