@@ -82,8 +82,8 @@ impl Steps<'_> {
         })
     }
 
-    /// Sends a command, and sends it again if its reply was lost and a second execution does no harm. Returns whether it was sent
-    /// again: the second one finds what the first one did.
+    /// Sends a command, and sends it again if its reply was lost and a second execution does no harm. Returns whether
+    /// it was sent again: the second one finds what the first one did.
     fn call(&self, part: Part) -> (Result<Value, Error>, bool) {
         let command = self.act.command(self.name, part);
         match self.client.call(&command, Resend::Never) {
@@ -97,10 +97,7 @@ impl Steps<'_> {
     /// Whether a message has become what a command makes of it, whose reply was lost.
     fn was_changed(&self, id: &[u8]) -> Result<bool, Failure> {
         let state = reply::message(self.client, self.name, id)?.map(|message| message.text("state"));
-        Ok(match self.act {
-            Act::Bury(_) => state.as_deref() == Some("dead"),
-            _ => false,
-        })
+        Ok(matches!(self.act, Act::Bury(_)) && state.as_deref() == Some("dead"))
     }
 
     /// How many messages an answer about one says were changed.

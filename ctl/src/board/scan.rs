@@ -60,8 +60,8 @@ pub fn pages(
     }
 }
 
-/// The first messages of a state: at most `most`, and fewer if those of the queue are large, so that about so many bytes are read,
-/// or so many as the server lets through. `info` are the fields of `DQ.INFO`.
+/// The first messages of a state: at most `most`, and fewer if those of the queue are large, so that about so many
+/// bytes are read, or so many as the server lets through. `info` are the fields of `DQ.INFO`.
 pub fn first(
     client: &Client,
     queue: &[u8],

@@ -27,7 +27,8 @@ pub struct WorkArgs {
     pub listen: Option<String>,
     /// A file with the workers of many queues, which is read again at SIGHUP; contrib/workers.toml is an example
     #[arg(long, value_name = "FILE",
-        conflicts_with_all = ["queues", "time_limit", "grace", "lease", "headers", "retry_on", "pause_on_429", "proxy"])]
+        conflicts_with_all = ["queues", "time_limit", "grace", "lease", "headers", "retry_on", "pause_on_429"],
+        conflicts_with = "proxy")]
     pub config: Option<PathBuf>,
     /// Log the beginning and the end of each message too
     #[arg(short, long)]

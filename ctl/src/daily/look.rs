@@ -99,7 +99,8 @@ pub fn selected(
     count: u32,
     is_meant: impl Fn(&Fields) -> bool,
 ) -> Result<Option<(Vec<Fields>, usize)>, Failure> {
-    // As DQ.PEEK orders them: the newest of the dead and done are the first; deliveries of one instant are in their order.
+    // As DQ.PEEK orders them: the newest of the dead and done are the first; deliveries of one instant are in their
+    // order.
     let place = |message: &Fields| {
         let delivery = message.text("receipt").rsplit_once('#').and_then(|(_, number)| number.parse::<i64>().ok());
         match filter.among {

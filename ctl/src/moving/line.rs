@@ -4,6 +4,7 @@
 //! one a message. Payloads are base64. Names, ids, groups, checkpoints and errors are text; if they are not UTF-8, the key
 //! ends with `-base64` instead. Headers are an object of text, and those that are not UTF-8 another one of base64.
 
+use super::field::{bytes, number};
 use super::pause::Pause;
 use super::push::{Headers, NewMessage, Rule};
 use crate::server::{reply, Fields};
@@ -68,7 +69,8 @@ fn line(queue: &[u8], fields: Vec<(String, Value)>, more: Vec<(&str, Json)>) -> 
     format!("{}\n", Json::Object(object))
 }
 
-/// The line of a queue, from its DQ.INFO, with its pauses: the settings are the fields from `lease` to `forward`, and `deadforward`.
+/// The line of a queue, from its DQ.INFO, with its pauses: the settings are the fields from `lease` to `forward`, and
+/// `deadforward`.
 pub fn of_queue(queue: &[u8], info: &Fields, pauses: Vec<Pause>) -> String {
     let mut settings: Vec<_> = info.0.iter().skip_while(|(name, _)| name != "lease").cloned().collect();
     let last = settings.iter().position(|(name, _)| name == "forward").map_or(0, |last| last + 1);
@@ -171,27 +173,6 @@ fn read_message(object: &Map<String, Json>) -> Result<What, String> {
 fn words(object: &Map<String, Json>, names: &[(&str, &'static str)]) -> Result<Rule, String> {
     let word = |(name, option): &(&str, &'static str)| Ok(bytes(object, name)?.map(|value| (*option, value)));
     names.iter().map(word).filter_map(Result::transpose).collect()
-}
-
-/// The value of `name` as text, or of `name-base64` decoded.
-pub fn bytes(object: &Map<String, Json>, name: &str) -> Result<Option<Vec<u8>>, String> {
-    let encoded = format!("{name}-base64");
-    match (object.get(name), object.get(&encoded)) {
-        (Some(Json::String(text)), _) => Ok(Some(text.as_bytes().to_vec())),
-        (Some(Json::Number(number)), _) => Ok(Some(number.to_string().into_bytes())),
-        (None, Some(Json::String(text))) => {
-            BASE64_STANDARD.decode(text).map(Some).map_err(|_| format!("its {encoded} is not base64"))
-        }
-        (None | Some(Json::Null), None) => Ok(None),
-        _ => Err(format!("its {name} is neither text nor a number")),
-    }
-}
-
-pub fn number(object: &Map<String, Json>, name: &str) -> Result<Option<i64>, String> {
-    match object.get(name) {
-        None | Some(Json::Null) => Ok(None),
-        Some(value) => value.as_i64().map(Some).ok_or_else(|| format!("its {name} is not a whole number")),
-    }
 }
 
 /// The settings as options of DQ.CREATE: a field has the name of the option, except for options with several values.

@@ -144,8 +144,8 @@ impl Load<'_> {
         ))
     }
 
-    /// Creates the queue with its settings and its pauses, unless it exists. In one step, so that a load that is interrupted does
-    /// not leave a queue that delivers.
+    /// Creates the queue with its settings and its pauses, unless it exists. In one step, so that a load that is
+    /// interrupted does not leave a queue that delivers.
     fn create(&mut self, queue: &QueueLine) -> Result<(), Failure> {
         let exists = type_of(self.client, &self.queue)? == "DQ--queue";
         let (closing, pauses): (Vec<&Pause>, Vec<&Pause>) = queue.pauses.iter().partition(|pause| pause.closes());
@@ -165,7 +165,8 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Closes the queues that were closed, now that all of their messages are there. Those that were there before keep what they are.
+    /// Closes the queues that were closed, now that all of their messages are there. Those that were there before keep
+    /// what they are.
     fn close(&self) -> Result<(), Failure> {
         for (queue, closing) in &self.closed {
             match closing {

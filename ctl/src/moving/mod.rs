@@ -3,6 +3,7 @@
 //! What they push goes through [`push`]: under ids, in batches, so that each of them can be repeated.
 
 pub mod dump;
+mod field;
 pub mod import;
 mod line;
 pub mod load;

@@ -1,6 +1,6 @@
 //! The pauses of a queue in its line of a dump: of its deliveries, of what it accepts, and of its groups.
 
-use super::line::{bytes, number};
+use super::field::{bytes, number};
 use crate::server::{Failure, Fields};
 use crate::text::unix_ms;
 use dq_client::{blocking::Client, cmd, Cmd, GroupPause, Raw, Value};

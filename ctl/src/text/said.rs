@@ -1,8 +1,8 @@
 //! Lines on standard error.
 //!
-//! A command that ends soon writes them itself. One that runs on must not wait for whoever reads them, because a full pipe or a
-//! stopped terminal would hold up leases, requests and its own end. There a thread writes, and lines that it cannot take are left
-//! out and counted.
+//! A command that ends soon writes them itself. One that runs on must not wait for whoever reads them, because a full
+//! pipe or a stopped terminal would hold up leases, requests and its own end. There a thread writes, and lines that it
+//! cannot take are left out and counted.
 
 use std::fmt;
 use std::io::{self, Write};

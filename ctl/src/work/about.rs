@@ -15,8 +15,8 @@ const OWN_NAME: [&str; 3] = ["traceparent", "tracestate", "content-type"];
 const CHECKPOINT: &str = "DQ_CHECKPOINT";
 const HEADER: &str = "DQ_HEADER_";
 
-/// Variables of the environment: `DQ_HEADER_NAME`, and `DQ_CHECKPOINT`. What has a zero byte does not fit into one. Headers that
-/// would be the same variable are left out: a command could take the one for the other.
+/// Variables of the environment: `DQ_HEADER_NAME`, and `DQ_CHECKPOINT`. What has a zero byte does not fit into one.
+/// Headers that would be the same variable are left out: a command could take the one for the other.
 pub fn environment(meta: &Meta) -> Vec<(String, OsString)> {
     let value = |bytes: &[u8]| (!bytes.contains(&0)).then(|| OsStr::from_bytes(bytes).to_owned());
     let headers = alone(meta.headers.iter().map(|(name, bytes)| (variable(name), bytes)).collect());

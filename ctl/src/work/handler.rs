@@ -1,7 +1,7 @@
 //! Handles one message: starts a process, watches it, and turns its end into an ack or a nack.
 
 use super::about::{environment, is_of_message};
-use super::job::{is_lack, NotDone};
+use super::lack::{is_lack, NotDone};
 use super::log::Log;
 use super::output::RESULT_BYTES;
 use super::process::{End, Process};

@@ -5,6 +5,7 @@ mod config;
 mod first;
 mod handler;
 mod job;
+mod lack;
 mod log;
 mod output;
 mod post;

@@ -1,7 +1,7 @@
 //! Handles one message: posts it to a URL, and turns the answer into an ack or a nack.
 
 use super::about::{encoded, request_headers};
-use super::job::{is_lack, NotDone};
+use super::lack::{is_lack, NotDone};
 use super::log::Log;
 use super::output::RESULT_BYTES;
 use crate::cli::HandlerArgs;

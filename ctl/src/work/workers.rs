@@ -1,9 +1,11 @@
 //! The workers of all queues: they are started, changed and stopped one by one, without a pause for the others.
 
-use super::job::{Handle, Job, NotDone};
+use super::job::{Handle, Job};
+use super::lack::NotDone;
 use super::log::Log;
 use super::process;
 use crate::server::{Failure, Outcome};
+use crate::text::messages;
 use dq_client::{
     blocking::Client, blocking::Worker, Context, Event, Metrics, Pool, QueueMetrics, Raw, Stopped, Stopper,
 };
@@ -174,9 +176,8 @@ impl Workers {
             return Err(Failure::failed(format!("{} {text}", self.abandoned)));
         }
         if unreported > 0 {
-            let text = "the server did not answer when messages were to be acknowledged or given back: they are delivered again when \
-                their leases expire";
-            return Err(Failure::failed(format!("{text}: {unreported}")));
+            let text = "could not be acknowledged or given back, and are delivered again when their leases expire";
+            return Err(Failure::failed(format!("{} {text}", messages(unreported))));
         }
         if self.is_forced {
             return Err(Failure::failed(

@@ -1,12 +1,12 @@
-//! BullMQ, and Bull before it: job ids in `bull:NAME:wait` and `…:paused`, taken from the right, in `…:prioritized` by score, in
-//! `…:delayed` and in `…:failed`.
+//! BullMQ, and Bull before it: job ids in `bull:NAME:wait` and `…:paused`, taken from the right, in `…:prioritized` by
+//! score, in `…:delayed` and in `…:failed`.
 //!
-//! A job scheduler is a member of `…:repeat`, whose score is the time of its next run, and that run waits among the other jobs.
-//! Its worker makes the one after it. So the pair of them becomes a schedule. What belongs to a flow stays.
+//! A job scheduler is a member of `…:repeat`, whose score is the time of its next run, and that run waits among the
+//! other jobs. Its worker makes the one after it. So the pair of them becomes a schedule. What belongs to a flow stays.
 
 use super::ids::id;
-use super::jobs::{field, stays, with_hashes, Hash, Ties, RUNS};
-use super::libraries::{add, attempts, each};
+use super::jobs::{field, with_hashes, Hash, Ties};
+use super::libraries::{add, attempts, each, stays, RUNS};
 use super::source::{object, score_of, Element, Found, Order};
 use super::Parts;
 use crate::cli::End;
@@ -119,7 +119,8 @@ impl Bull {
             ("data".to_owned(), json("data")),
             ("opts".to_owned(), json("opts")),
         ];
-        // 0 and 1, the default, mean no retries. With no retries, however, the death of a worker would make the job dead at once.
+        // 0 and 1, the default, mean no retries. With no retries, however, the death of a worker would make the job
+        // dead at once.
         let limit = opts.get("attempts").and_then(Json::as_i64).filter(|limit| *limit > 1);
         let id = id("bullmq", &[&self.name, own]);
         let message = NewMessage { id, payload: object(&pairs), ..NewMessage::default() };
@@ -128,8 +129,8 @@ impl Bull {
         message.with("RETRIES", limit.map(|limit| limit - 1))
     }
 
-    /// The scheduler whose next run a job is, and when that is due. A run that has begun is followed by another one already, and is
-    /// a job as any other.
+    /// The scheduler whose next run a job is, and when that is due. A run that has begun is followed by another one
+    /// already, and is a job as any other.
     fn next_run(
         &self,
         client: &Client,

@@ -1,8 +1,8 @@
-//! Libraries that keep each job in a hash, and its id in lists and sorted sets: what RQ and BullMQ have in common, and RQ. The
-//! payload is JSON with the fields of the hash.
+//! Libraries that keep each job in a hash, and its id in lists and sorted sets: what RQ and BullMQ have in common, and
+//! RQ. The payload is JSON with the fields of the hash.
 
 use super::ids::id;
-use super::libraries::{add, attempts, each, split};
+use super::libraries::{add, attempts, split, stays, RUNS};
 use super::source::{bytes, fields_as_json, Convert, Element, Found, Order};
 use super::Parts;
 use crate::cli::End;
@@ -13,8 +13,6 @@ use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{blocking::Client, cmd, Cmd, Resend, Value};
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 
-/// Of a job that a worker has taken.
-pub const RUNS: &str = "stays, because it runs, or its worker died";
 /// The longest traceback that is read.
 const TRACEBACK: usize = 1 << 20;
 
@@ -35,8 +33,8 @@ pub fn field<'a>(hash: &'a Hash, name: &str) -> Option<&'a [u8]> {
     hash.iter().find(|(field, _)| field == name.as_bytes()).map(|(_, value)| value.as_slice())
 }
 
-/// Keys beside that of a job, which exist if other jobs wait for it, or it has their results. It stays then: without it, they
-/// would wait for ever.
+/// Keys beside that of a job, which exist if other jobs wait for it, or it has their results. It stays then: without
+/// it, they would wait for ever.
 #[derive(Clone, Copy)]
 pub struct Ties {
     pub suffixes: &'static [&'static [u8]],
@@ -75,23 +73,19 @@ pub fn with_hashes(
     })
 }
 
-/// What no import takes: each of its elements is reported, and stays.
-pub fn stays(key: Vec<u8>, why: &'static str) -> Convert {
-    each(move |found| Element::Broken(format!("{} of {} {why}", shown(&found.value), shown(&key))))
-}
-
 /// `enqueue(…, depends_on=job)`.
 const DEPENDENTS: Ties = Ties { suffixes: &[b":dependents"], why: "stays, because other jobs depend on it" };
 
-/// RQ: RPUSH and LPOP of job ids in `rq:queue:NAME`, and the sorted sets `rq:scheduled:NAME` in seconds, and `rq:failed:NAME`. A
-/// worker that ends between the pop and the start of a job leaves it in `rq:queue:NAME:intermediate`.
+/// RQ: RPUSH and LPOP of job ids in `rq:queue:NAME`, and the sorted sets `rq:scheduled:NAME` in seconds, and
+/// `rq:failed:NAME`. A worker that ends between the pop and the start of a job leaves it in
+/// `rq:queue:NAME:intermediate`.
 pub fn rq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     let (prefix, name) = split(source, b"rq:queue:");
     let key = |kind: &[u8]| [prefix, kind, name].concat();
     let convert = |is_dead: bool| {
         let results = [prefix, b"rq:results:"].concat();
         with_hashes([prefix, b"rq:job:"].concat(), DEPENDENTS, move |client, found, key, mut hash| {
-            if field(&hash, "repeats_left").is_some_and(|left| left != b"0") {
+            if field(&hash, "repeats_left").is_some_and(|left| !matches!(left, b"" | b"0")) {
                 return Ok(Element::Broken(format!("{} stays, because it repeats itself (repeats_left)", shown(key))));
             }
             let results = [results.as_slice(), &found.value].concat();

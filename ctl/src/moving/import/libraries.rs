@@ -1,15 +1,18 @@
 //! Libraries whose jobs are JSON in lists and sorted sets: Sidekiq, Laravel and Celery. The payload is that JSON, as it is.
 
 use super::ids::id;
-use super::jobs::RUNS;
 use super::source::{exists, Convert, Element, Found, Order, Values};
 use super::Parts;
 use crate::cli::End;
 use crate::moving::push::NewMessage;
 use crate::server::Failure;
+use crate::text::shown;
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::blocking::Client;
 use serde_json::Value as Json;
+
+/// Of a job that a worker has taken.
+pub const RUNS: &str = "stays, because it runs, or its worker died";
 
 /// Splits the name of a queue, or of its key, at the prefix that the library puts before names. Returns what precedes that
 /// prefix, and the name.
@@ -30,6 +33,11 @@ pub fn add(parts: &mut Parts, client: &Client, key: Vec<u8>, order: Order, conve
 /// Converts each value on its own.
 pub fn each(convert: impl Fn(Found) -> Element + 'static) -> Convert {
     Box::new(move |_, all| Ok(all.into_iter().map(&convert).collect()))
+}
+
+/// What no import takes: each of its elements is reported, and stays.
+pub fn stays(key: Vec<u8>, why: &'static str) -> Convert {
+    each(move |found| Element::Broken(format!("{} of {} {why}", shown(&found.value), shown(&key))))
 }
 
 /// A job with the id in its JSON. A job without one cannot be told from an equal job, and stays.
