@@ -17,12 +17,15 @@ enum Cause {
     Behind,
 }
 
-/// `None` if they have not, or if that is explained by a pause, forwarding or groups.
+/// `None` if they have not, or if that is explained by a pause, forwarding, groups, or a server that refuses pops.
 fn cause(queue: &Queue) -> Result<Option<(Cause, u64)>, Failure> {
     let Some(age) = queue.since("oldest-ready", queue.limits.max_ready) else { return Ok(None) };
     let is_forwarded = !matches!(queue.row.info.text("forward").as_str(), "" | "NONE");
     let (ready, blocked) = (queue.number("ready"), queue.number("blocked"));
     if queue.has(Condition::Paused) || queue.has(Condition::Letters) || is_forwarded || blocked >= ready {
+        return Ok(None);
+    }
+    if queue.writes.are_refused {
         return Ok(None);
     }
     let is_taken = queue.row.info.int("last-delivery").is_some_and(|ago| ago < POLLED);
@@ -68,8 +71,14 @@ pub fn unserved(queue: &Queue) -> Looked {
     let Some((Cause::Unserved, age)) = cause(queue).unwrap_or(None) else { return Ok(None) };
     let last = queue.since("last-delivery", Duration::ZERO);
     let last = last.map_or("none was ever taken".to_owned(), |ago| format!("the last one was taken {} ago", span(ago)));
-    let (why, advice) =
-        ("no client waits, and nothing is in flight", "start its consumers; dqctl info QUEUE shows how many wait");
+    let why = "no client waits, and nothing is in flight";
+    let advice = match queue.writes.held_clients {
+        0 => "start its consumers; dqctl info QUEUE shows how many wait".to_owned(),
+        held => format!(
+            "start its consumers; if they run, look whether CLIENT PAUSE holds them back: clients that are blocked, but not \
+             by a queue: {held}; a pause is ended by redis-cli CLIENT UNPAUSE"
+        ),
+    };
     one(severity(queue), format!("{}, and {last}", ready(queue, age)), why, advice)
 }
 

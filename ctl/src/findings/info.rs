@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime};
 
 /// The settings that are looked at.
-const SETTINGS: [&str; 3] = ["save", "appendfsync", "min-replicas-to-write"];
+const SETTINGS: [&str; 5] =
+    ["save", "appendonly", "appendfsync", "min-replicas-to-write", "stop-writes-on-bgsave-error"];
 
 /// One server at one time.
 #[derive(Default)]
@@ -70,6 +71,30 @@ impl ServerInfo {
     /// Whether it is known that a setting has this value.
     pub fn is_set(&self, name: &str, value: &str) -> bool {
         self.config.as_ref().is_some_and(|config| config.text(name) == value)
+    }
+
+    /// Whether a setting may have this value: it has, or the user may not read it.
+    pub fn may_be_set(&self, name: &str, value: &str) -> bool {
+        self.config.is_none() || self.is_set(name, value)
+    }
+
+    pub fn is_replica(&self) -> bool {
+        self.text("role") == "slave"
+    }
+
+    pub fn is_loading(&self) -> bool {
+        self.text("loading") == "1"
+    }
+
+    /// Whether the AOF is on; `None` if that is unknown. `aof_enabled` is 0 while a server loads its AOF and while a replica
+    /// loads the data of its master, whatever its setting.
+    pub fn has_aof(&self) -> Option<bool> {
+        match self.config.as_ref().map(|config| config.text("appendonly")).as_deref() {
+            Some("yes") => Some(true),
+            Some("no") => Some(false),
+            _ if self.is_loading() || self.text("master_sync_in_progress") == "1" => None,
+            _ => Some(self.text("aof_enabled") != "0"),
+        }
     }
 
     /// The replicas of a master: the values of `slave0`, `slave1` and so on.

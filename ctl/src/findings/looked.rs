@@ -1,6 +1,7 @@
 //! A queue as the checks look at it.
 
 use super::finding::{Found, Severity};
+use super::writes::Writes;
 use crate::board::{groups, Condition, Held, Row};
 use crate::cli::doctor::DoctorArgs;
 use crate::server::Failure;
@@ -17,6 +18,7 @@ pub struct Queue<'a> {
     pub name: &'a [u8],
     pub row: &'a Row,
     pub limits: &'a DoctorArgs,
+    pub writes: &'a Writes,
     /// Those that hold messages back, once they have been read.
     pub held: OnceCell<Vec<Held>>,
 }

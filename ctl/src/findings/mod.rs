@@ -8,6 +8,7 @@ mod info;
 mod looked;
 mod queues;
 mod servers;
+mod writes;
 
 use crate::board::{Board, Memory, Rows, Trouble};
 use crate::cli::doctor::DoctorArgs;
@@ -19,6 +20,7 @@ pub use finding::{Finding, Found, Severity, Subject};
 use info::ServerInfo;
 use looked::Queue;
 use std::cell::OnceCell;
+use writes::Writes;
 
 /// What is found with the default limits, the most important first.
 pub fn examine(client: &Client) -> Result<Vec<Finding>, Failure> {
@@ -36,13 +38,13 @@ pub fn doctor(client: &Client, args: &DoctorArgs, output: &Output) -> Result<Out
 /// Returns the findings, and the numbers of servers and queues.
 fn look(client: &Client, args: &DoctorArgs) -> Result<(Vec<Finding>, [usize; 2]), Failure> {
     let mut findings = Findings::default();
-    let servers = look_at_servers(client, &mut findings)?;
-    let queues = look_at_queues(client, args, &mut findings)?;
+    let (servers, writes) = look_at_servers(client, &mut findings)?;
+    let queues = look_at_queues(client, args, &writes, &mut findings)?;
     Ok((findings.sorted(), [servers, queues]))
 }
 
-/// All masters and their replicas. Returns how many.
-fn look_at_servers(client: &Client, findings: &mut Findings) -> Result<usize, Failure> {
+/// All masters and their replicas. Returns how many, and whether they carry out writes.
+fn look_at_servers(client: &Client, findings: &mut Findings) -> Result<(usize, Writes), Failure> {
     let mut seen: Vec<(Address, ServerInfo)> = Vec::new();
     for server in client.servers()? {
         match ServerInfo::read(client, &server) {
@@ -60,6 +62,7 @@ fn look_at_servers(client: &Client, findings: &mut Findings) -> Result<usize, Fa
             Err(error) => return Err(error.into()),
         }
     }
+    let writes = Writes::of(seen.iter().map(|(_, info)| info));
     let replicas: Vec<_> = seen.iter().flat_map(|(_, info)| info.replicas()).collect();
     for replica in replicas {
         match ServerInfo::read(client, &replica) {
@@ -69,21 +72,28 @@ fn look_at_servers(client: &Client, findings: &mut Findings) -> Result<usize, Fa
     }
     seen.iter().for_each(|(server, info)| servers::check(server, info, findings));
     servers::compare_versions(&seen, findings);
-    Ok(seen.len())
+    Ok((seen.len(), writes))
 }
 
 /// All queues. Returns how many.
-fn look_at_queues(client: &Client, args: &DoctorArgs, findings: &mut Findings) -> Result<usize, Failure> {
-    // Of a server without the module, or of one that does not answer, nothing more is to be said than that.
-    let is_partial = findings.is_critical("module") || findings.is_critical("unreachable");
+fn look_at_queues(
+    client: &Client,
+    args: &DoctorArgs,
+    writes: &Writes,
+    findings: &mut Findings,
+) -> Result<usize, Failure> {
+    // Of a server without the module, or of one that does not answer or loads, nothing more is to be said than that.
+    let is_partial = ["module", "unreachable", "loading"].iter().any(|check| findings.is_critical(check));
     if is_partial && !client.is_cluster() {
         return Ok(0);
     }
     let board = Board::new(client.clone(), args.pattern.clone(), Memory::Fields);
     let looked = board.sweep().and_then(|()| {
         let rows = board.rows(Rows::clone);
-        let mut all = rows.iter().map(|(name, row)| Queue { client, name, row, limits: args, held: OnceCell::new() });
-        all.try_for_each(|queue| queues::check(&queue, findings))?;
+        for (name, row) in &rows {
+            let queue = Queue { client, name, row, limits: args, writes, held: OnceCell::new() };
+            queues::check(&queue, findings)?;
+        }
         let about = board.about();
         if let Some(why) = about.unlisted {
             let found = Found::new(Severity::NotChecked, "the other queues", &why, "look at them with --match PATTERN");

@@ -1,8 +1,9 @@
-//! What is wrong with a server: a table of checks over what it says of itself.
+//! What is wrong with a server: a table of checks over what it says of itself. [`super::writes`] has those of writes.
 
 use super::finding::Severity::{self, Critical, Note, Warning};
 use super::finding::{Findings, Found, Subject};
 use super::info::ServerInfo;
+use super::writes;
 use crate::board::Trouble;
 use crate::text::span;
 use dq_client::{Address, Error};
@@ -23,28 +24,70 @@ const APPENDONLY: &str =
     "write appendonly yes into the configuration file, and switch it on with redis-cli CONFIG SET appendonly yes";
 
 #[rustfmt::skip]
-const SIMPLE: [Simple; 8] = [
-    ("module", |info| info.module.is_none(), Critical,
-        ["the module dq is not loaded", "no queue can be used or loaded on this server", "load it with loadmodule in its configuration file"]),
-    ("persistence", |info| !has_aof(info) && info.is_set("save", ""), Critical,
-        ["neither the AOF nor snapshots are on", "all queues are lost when the server stops", APPENDONLY]),
-    ("aof", |info| !has_aof(info) && !info.is_set("save", ""), Warning,
-        ["the AOF is off", "a crash forgets all that happened since the last snapshot", APPENDONLY]),
-    ("appendfsync", |info| has_aof(info) && info.is_set("appendfsync", "no"), Warning,
-        ["appendfsync is no", "the system decides when the AOF reaches the disk, so a power cut may lose half a minute", "redis-cli CONFIG SET appendfsync everysec"]),
-    ("replica-link", |info| is_replica(info) && info.text("master_link_status") != "up", Critical,
-        ["the link of this replica to its master is down", "a failover to this replica would forget all that happened since", "read its log, and check whether it can reach its master"]),
-    ("replicas", |info| !is_replica(info) && info.replicas().is_empty(), Note,
-        ["there is no replica", "if the machine is lost, its queues are lost; while it is down, nothing is delivered", "add one with REPLICAOF"]),
-    ("min-replicas", |info| !info.replicas().is_empty() && info.is_set("min-replicas-to-write", "0"), Note,
-        ["min-replicas-to-write is 0", "a master that is cut off goes on accepting messages, which are lost when another one takes over",
-         "if that matters more than accepting writes, redis-cli CONFIG SET min-replicas-to-write 1"]),
-    ("timer", |info| info.number("dq_timer_longest_us") > LONG_RUN, Warning,
-        ["a run of the timer took longer than 100 ms", "all clients of the server waited for it", "lower dq.timer-budget, and check whether the machine swaps or is overloaded"]),
+const SIMPLE: [Simple; 10] = [
+    ("module", |info| info.module.is_none(), Critical, [
+        "the module dq is not loaded",
+        "no queue can be used or loaded on this server",
+        "load it with loadmodule in its configuration file",
+    ]),
+    ("effects", |info| !info.is_replica() && info.text("dq_decides_by_time") == "0", Critical, [
+        "dq.allow-effects is yes, so it decides nothing by time",
+        "nothing is forwarded, no schedule goes on, and no dead or done message is dropped",
+        "end it with redis-cli CONFIG SET dq.allow-effects no; remove it from the configuration file, if it is there",
+    ]),
+    ("persistence", |info| info.has_aof() == Some(false) && info.is_set("save", ""), Critical, [
+        "neither the AOF nor snapshots are on",
+        "all queues are lost when the server stops",
+        APPENDONLY,
+    ]),
+    ("aof", |info| info.has_aof() == Some(false) && info.config.is_some() && !info.is_set("save", ""), Warning, [
+        "the AOF is off",
+        "a crash forgets all that happened since the last snapshot",
+        APPENDONLY,
+    ]),
+    ("aof", |info| info.has_aof() == Some(false) && info.config.is_none(), Warning, [
+        "the AOF is off, and it is unknown whether snapshots are on",
+        "a crash forgets all that happened since the last snapshot; without snapshots, all queues are lost",
+        APPENDONLY,
+    ]),
+    ("appendfsync", |info| info.has_aof() == Some(true) && info.is_set("appendfsync", "no"), Warning, [
+        "appendfsync is no",
+        "the system decides when the AOF reaches the disk, so a power cut may lose half a minute",
+        "redis-cli CONFIG SET appendfsync everysec",
+    ]),
+    ("replica-link", |info| info.is_replica() && info.text("master_link_status") != "up", Critical, [
+        "the link of this replica to its master is down",
+        "a failover to this replica would forget all that happened since",
+        "read its log, and check whether it can reach its master",
+    ]),
+    ("replicas", |info| !info.is_replica() && info.replicas().is_empty(), Note, [
+        "there is no replica",
+        "if the machine is lost, its queues are lost; while it is down, nothing is delivered",
+        "add one with REPLICAOF",
+    ]),
+    ("min-replicas", |info| !info.replicas().is_empty() && info.is_set("min-replicas-to-write", "0"), Note, [
+        "min-replicas-to-write is 0",
+        "a master that is cut off goes on accepting messages, which are lost when another one takes over",
+        "if that matters more than accepting writes, redis-cli CONFIG SET min-replicas-to-write 1",
+    ]),
+    ("timer", |info| info.number("dq_timer_longest_us") > LONG_RUN, Warning, [
+        "a run of the timer took longer than 100 ms",
+        "all clients of the server waited for it",
+        "lower dq.timer-budget, and check whether the machine swaps or is overloaded",
+    ]),
 ];
 
-const CHECKS: [Check; 5] =
-    [("writes", writes), ("eviction", eviction), ("memory", memory), ("timer", busy_timer), ("clock", local_clock)];
+const CHECKS: [Check; 9] = [
+    ("loading", loading),
+    ("unsound", unsound),
+    ("writes", writes::failed),
+    ("no-replicas", writes::without_replicas),
+    ("paused-writes", writes::paused),
+    ("eviction", eviction),
+    ("memory", memory),
+    ("timer", busy_timer),
+    ("clock", local_clock),
+];
 
 /// All that one server says about itself.
 pub fn check(server: &Address, info: &ServerInfo, findings: &mut Findings) {
@@ -70,21 +113,13 @@ fn add(server: &Address, check: &'static str, found: impl IntoIterator<Item = Fo
     }
 }
 
-fn some(severity: Severity, what: impl Into<String>, why: &str, advice: &str) -> Option<Found> {
+pub fn some(severity: Severity, what: impl Into<String>, why: &str, advice: &str) -> Option<Found> {
     Some(Found::new(severity, what, why, advice))
-}
-
-fn is_replica(info: &ServerInfo) -> bool {
-    info.text("role") == "slave"
-}
-
-fn has_aof(info: &ServerInfo) -> bool {
-    info.text("aof_enabled") != "0"
 }
 
 /// Looks whether a server that was named for its queues is a master.
 pub fn is_master(server: &Address, info: &ServerInfo, findings: &mut Findings) {
-    if is_replica(info) {
+    if info.is_replica() {
         let what = format!("it is a replica of {}:{}", info.text("master_host"), info.text("master_port"));
         let why =
             "clients wait at the master, so each queue here looks as if it had no consumer, and no change is accepted";
@@ -92,16 +127,22 @@ pub fn is_master(server: &Address, info: &ServerInfo, findings: &mut Findings) {
     }
 }
 
-fn writes(info: &ServerInfo) -> Option<Found> {
-    let all = [
-        ("aof_last_write_status", "the last write of the AOF failed"),
-        ("aof_last_bgrewrite_status", "the last rewrite of the AOF failed"),
-        ("rdb_last_bgsave_status", "the last snapshot failed"),
-    ];
-    let (_, what) = all.into_iter().find(|(field, _)| !matches!(info.text(field), "ok" | ""))?;
-    let why = "the next crash loses more than expected, and the server may refuse writes";
-    let advice = "read the log of the server: the disk may be full, or there is too little memory for the fork";
-    some(Critical, what, why, advice)
+/// A server that starts, or a replica that takes over the data of its master, for which its link is down.
+fn loading(info: &ServerInfo) -> Option<Found> {
+    if !info.is_loading() || info.is_replica() {
+        return None;
+    }
+    let what = format!("it is loading its data: {}%", info.text("loading_loaded_perc").trim_end_matches(".00"));
+    let advice = "wait; its log shows when it is ready";
+    some(Critical, what, "until then its queues neither accept nor deliver messages", advice)
+}
+
+/// A panic left queues half changed.
+fn unsound(info: &ServerInfo) -> Option<Found> {
+    let queues = info.number("dq_unsound_queues");
+    let what = format!("queues that are not served, after an error of the module: {queues}");
+    let advice = "restart the server, or fail over to a replica; lines of <dq> in its log name the queues";
+    (queues > 0).then(|| Found::new(Critical, what, "nothing in them is delivered, forwarded or dropped", advice))
 }
 
 fn eviction(info: &ServerInfo) -> Option<Found> {
@@ -209,7 +250,7 @@ mod tests {
     fn each_setting_that_loses_messages_is_found() {
         type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Severity, &'a str);
         use Severity::{Critical, Note, Warning};
-        let cases: [Case; 13] = [
+        let cases: [Case; 18] = [
             ("aof_enabled:0", &[], Critical, "persistence"),
             ("aof_enabled:0", &[("save", "3600 1")], Warning, "aof"),
             ("", &[("appendfsync", "no")], Warning, "appendfsync"),
@@ -222,6 +263,11 @@ mod tests {
             ("role:slave\nmaster_link_status:down", &[], Critical, "replica-link"),
             ("", &[("min-replicas-to-write", "0")], Note, "min-replicas"),
             ("dq_timer_over_budget:100", &[], Warning, "timer"),
+            ("dq_decides_by_time:0", &[], Critical, "effects"),
+            ("dq_unsound_queues:1", &[], Critical, "unsound"),
+            ("loading:1\nloading_loaded_perc:45.00", &[("appendonly", "yes")], Critical, "loading"),
+            ("min_slaves_good_slaves:1", &[("min-replicas-to-write", "2")], Critical, "no-replicas"),
+            ("paused_actions:write\npaused_timeout_milliseconds:900", &[], Warning, "paused-writes"),
             ("dq_timer_longest_us:100001", &[], Warning, "timer"),
         ];
         for (changed, config, severity, name) in cases {
@@ -233,6 +279,18 @@ mod tests {
         info = ServerInfo { config, clock: info.clock, ..ServerInfo::parse(&alone) };
         assert_eq!(found(&info), [(Note, "replicas")]);
         assert_eq!(found(&ServerInfo { module: None, ..sound("", &[]) }), [(Critical, "module")]);
+    }
+
+    #[test]
+    fn an_aof_that_is_being_loaded_is_not_missing() {
+        let loading = "loading:1\naof_enabled:0";
+        assert_eq!(found(&sound(loading, &[("appendonly", "yes")])), [(Severity::Critical, "loading")]);
+        let replica = "role:slave\nmaster_link_status:up\nmaster_sync_in_progress:1\naof_enabled:0";
+        assert_eq!(found(&sound(replica, &[("appendonly", "yes")])), []);
+        let unread = ServerInfo { config: None, ..sound(loading, &[]) };
+        assert_eq!(found(&unread), [(Severity::NotChecked, "config"), (Severity::Critical, "loading")]);
+        let unread = ServerInfo { config: None, ..sound("aof_enabled:0", &[]) };
+        assert_eq!(found(&unread), [(Severity::NotChecked, "config"), (Severity::Warning, "aof")]);
     }
 
     #[test]

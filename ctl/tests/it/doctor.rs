@@ -72,6 +72,74 @@ fn a_server_that_forgets_exits_with_1() {
 }
 
 #[test]
+fn a_server_that_decides_nothing_by_time_is_critical() {
+    let server = sound();
+    server.ask(&["CONFIG", "SET", "dq.allow-effects", "yes"]);
+    let (code, findings) = doctor(&server, &["--critical"]);
+    assert_eq!((code, severities(&findings, "effects")), (1, vec!["critical"]), "{findings:?}");
+    let expected = format!("redis-cli -h 127.0.0.1 -p {} CONFIG SET dq.allow-effects no;", server.port());
+    assert!(findings[0]["do"].as_str().unwrap().contains(&expected), "{findings:?}");
+    server.ask(&["CONFIG", "SET", "dq.allow-effects", "no"]);
+    assert_eq!(doctor(&server, &["--critical"]).0, 0);
+}
+
+#[test]
+fn consumers_are_not_missing_where_a_server_refuses_pops() {
+    let server = sound();
+    push(&server, "q", 1, 20);
+    let all = |findings: &[Json]| ["no-replicas", "no-consumer"].map(|check| severities(findings, check).len());
+    let (_, findings) = doctor(&server, &[]);
+    assert_eq!(all(&findings), [0, 1], "{findings:?}");
+    server.ask(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    let (_, findings) = doctor(&server, &[]);
+    assert_eq!(all(&findings), [1, 0], "{findings:?}");
+    assert!(findings[0]["what"].as_str().unwrap().contains("min-replicas-to-write is 1, and 0 replicas"));
+}
+
+#[test]
+fn consumers_whose_pops_are_paused_are_not_missing() {
+    let server = sound();
+    push(&server, "q", 1, 20);
+    server.ask(&["CLIENT", "PAUSE", "600000", "WRITE"]);
+    std::thread::scope(|scope| {
+        let consumer = scope.spawn(|| server.try_ask(&["DQ.POP", "q", "NOACK"]));
+        eventually("the pop is held back", || server.info("clients", "blocked_clients") == "1");
+        let (_, findings) = doctor(&server, &[]);
+        let advice = of(&findings, "q", "no-consumer").map(|(_, advice)| advice);
+        // Redis does not report a pause.
+        let is_said = advice.is_some_and(|advice| advice.contains("CLIENT PAUSE holds them back: clients that are"));
+        let is_found = severities(&findings, "paused-writes") == ["critical"] && advice.is_none();
+        assert!(is_said || is_found, "{findings:?}");
+        server.ask(&["CLIENT", "UNPAUSE"]);
+        assert!(consumer.join().expect("the consumer").is_ok());
+    });
+}
+
+#[test]
+fn a_server_that_loads_its_aof_does_not_lack_it() {
+    // The load is slow enough to be observed on any machine, and ends when that is done.
+    let slow = ["--key-load-delay", "50000", "--loading-process-events-interval-bytes", "1024"];
+    let server = Server::with(&[&["--appendonly", "yes", "--enable-debug-command", "yes"], slow.as_slice()].concat());
+    let value = "x".repeat(200);
+    (0..400).for_each(|number| drop(server.ask(&["SET", &number.to_string(), &value])));
+    server.ask(&["BGREWRITEAOF"]);
+    eventually("the AOF is rewritten", || {
+        server.info("persistence", "aof_rewrite_in_progress") == "0"
+            && server.info("persistence", "aof_rewrite_scheduled") == "0"
+    });
+    std::thread::scope(|scope| {
+        let load = scope.spawn(|| server.try_ask(&["DEBUG", "LOADAOF"]));
+        eventually("it loads", || server.info("persistence", "loading") == "1");
+        assert_eq!(server.info("persistence", "aof_enabled"), "0");
+        let (code, found) = doctor(&server, &[]);
+        let checks = ["loading", "persistence", "aof"].map(|check| severities(&found, check));
+        assert_eq!((code, checks), (1, [vec!["critical"], vec![], vec![]]), "{found:?}");
+        server.ask(&["CONFIG", "SET", "key-load-delay", "0"]);
+        assert!(load.join().expect("the load").is_ok());
+    });
+}
+
+#[test]
 fn messages_that_wait_are_as_severe_as_in_ls() {
     let server = sound();
     server.ask(&["DQ.CREATE", "limited", "MAXINFLIGHT", "1"]);

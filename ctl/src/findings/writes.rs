@@ -1,0 +1,124 @@
+//! Whether a server carries out writes, which pops are as well: if it does not, its consumers look as if they were not there.
+
+use super::finding::{Found, Severity};
+use super::info::ServerInfo;
+use super::servers::some;
+use crate::text::span;
+use Severity::{Critical, Warning};
+
+/// A pause of writes that is longer than a failover takes, in ms.
+const LONG_PAUSE: u64 = 60_000;
+
+/// What servers do to pops, so that a queue without deliveries need not be one without consumers.
+#[derive(Default)]
+pub struct Writes {
+    /// No master carries out writes.
+    pub are_refused: bool,
+    /// Clients that are blocked, but not by a queue: their writes may be paused, if the server does not report that.
+    pub held_clients: u64,
+}
+
+impl Writes {
+    /// Those of all masters.
+    pub fn of<'i>(masters: impl Iterator<Item = &'i ServerInfo>) -> Writes {
+        let mut writes = Writes { are_refused: true, held_clients: 0 };
+        let mut is_any = false;
+        for info in masters.filter(|info| !info.is_replica()) {
+            is_any = true;
+            writes.are_refused &= are_refused(info);
+            writes.held_clients += held_clients(info);
+        }
+        Writes { are_refused: writes.are_refused && is_any, ..writes }
+    }
+}
+
+fn are_refused(info: &ServerInfo) -> bool {
+    // The server refuses them with MISCONF.
+    let after_snapshot = info.may_be_set("stop-writes-on-bgsave-error", "yes") && !info.is_set("save", "");
+    let has_failed = |field| !matches!(info.text(field), "ok" | "");
+    let is_misconfigured =
+        has_failed("aof_last_write_status") || has_failed("rdb_last_bgsave_status") && after_snapshot;
+    is_misconfigured || without_replicas(info).is_some() || paused(info).is_some()
+}
+
+fn held_clients(info: &ServerInfo) -> u64 {
+    // A server that has this field reports pauses.
+    match info.text("paused_actions") {
+        "" => info.number("blocked_clients").saturating_sub(info.number("dq_blocked_clients")),
+        _ => 0,
+    }
+}
+
+/// The disk did not take what was written.
+pub fn failed(info: &ServerInfo) -> Option<Found> {
+    let all = [
+        ("aof_last_write_status", "the last write of the AOF failed"),
+        ("aof_last_bgrewrite_status", "the last rewrite of the AOF failed"),
+        ("rdb_last_bgsave_status", "the last snapshot failed"),
+    ];
+    let (_, what) = all.into_iter().find(|(field, _)| !matches!(info.text(field), "ok" | ""))?;
+    let why = "the next crash loses more than expected, and the server may refuse writes";
+    let advice = "read the log of the server: the disk may be full, or there is too little memory for the fork";
+    some(Critical, what, why, advice)
+}
+
+/// `min-replicas-to-write` is not met.
+pub fn without_replicas(info: &ServerInfo) -> Option<Found> {
+    // The field is missing if the setting is 0, so it is at least 1.
+    let good: u64 = info.text("min_slaves_good_slaves").parse().ok()?;
+    let least = info.config.as_ref().map(|config| config.text("min-replicas-to-write").parse::<u64>());
+    let least = least.and_then(Result::ok).unwrap_or(1);
+    if info.is_replica() || good >= least {
+        return None;
+    }
+    let what = format!("it refuses writes: min-replicas-to-write is {least}, and {good} replicas follow it closely");
+    let why = "nothing is pushed or popped, and consumers get the error NOREPLICAS";
+    let advice = "start its replicas, or accept writes without them: redis-cli CONFIG SET min-replicas-to-write 0";
+    some(Critical, what, why, advice)
+}
+
+/// `CLIENT PAUSE`, or a failover that an operator has begun.
+pub fn paused(info: &ServerInfo) -> Option<Found> {
+    if matches!(info.text("paused_actions"), "" | "none") {
+        return None;
+    }
+    let (reason, left) = (info.text("paused_reason"), info.number("paused_timeout_milliseconds"));
+    let severity = if left > LONG_PAUSE { Critical } else { Warning };
+    let what = format!("its writes are paused for {} ({reason})", span(left));
+    let why = "nothing is pushed or popped, and consumers look as if they were not there";
+    some(severity, what, why, "wait for the end of the pause, or end it: redis-cli CLIENT UNPAUSE")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::info::ServerInfo;
+    use super::Writes;
+
+    #[test]
+    fn writes_are_refused_if_no_master_takes_them() {
+        let refused = |texts: &[&str]| {
+            let infos: Vec<ServerInfo> = texts.iter().map(|text| ServerInfo::parse(text)).collect();
+            Writes::of(infos.iter()).are_refused
+        };
+        for (texts, expected) in [
+            (&[][..], false),
+            (&["role:master\nmin_slaves_good_slaves:0"], true),
+            (&["role:master\nmin_slaves_good_slaves:1"], false),
+            (&["role:master\naof_last_write_status:err"], true),
+            (&["role:master\nrdb_last_bgsave_status:err"], true),
+            (&["role:master\npaused_actions:write\npaused_timeout_milliseconds:9"], true),
+            (&["role:master\npaused_actions:none"], false),
+            (&["role:master\nmin_slaves_good_slaves:0", "role:master"], false),
+            (&["role:master\nmin_slaves_good_slaves:0", "role:slave"], true),
+        ] {
+            assert_eq!(refused(texts), expected, "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn clients_that_are_blocked_for_another_reason_may_be_paused() {
+        let held = |text: &str| Writes::of([ServerInfo::parse(text)].iter()).held_clients;
+        assert_eq!(held("role:master\nblocked_clients:5\ndq_blocked_clients:2"), 3);
+        assert_eq!(held("role:master\nblocked_clients:5\ndq_blocked_clients:2\npaused_actions:none"), 0);
+    }
+}
