@@ -1,6 +1,6 @@
 //! Finds the server of a key, shares connections to it, and repeats commands that did not arrive.
 
-use super::link::{subscribe, Link};
+use super::link::{subscribe, Link, NO_REPLY};
 use super::options::Options;
 use super::routing::{key_of, redirect, slot_of, Slots};
 use super::url::{Address, Topology};
@@ -18,8 +18,11 @@ use tokio::time::{sleep, timeout};
 
 /// The most idle connections for commands that block that are kept for each server.
 const IDLE_KEPT: usize = 16;
-/// A connection that was silent for longer is tested before it gets a command that must not be repeated.
-const DOUBTFUL_AFTER: Duration = Duration::from_secs(3);
+/// A connection that was silent for longer is tested before it gets a command that is not repeated: a server closes connections
+/// that are idle for its `timeout`, which is at least a second.
+const DOUBTFUL_AFTER: Duration = Duration::from_millis(900);
+/// An idle connection for commands that block is not used again if it was silent for longer.
+const STALE_AFTER: Duration = Duration::from_secs(3);
 /// How long a server may take to end a blocked pop.
 const TO_END_POP: Duration = Duration::from_millis(500);
 /// How many commands of a batch go to a server before their replies are awaited: a slow connection gets on, and a lost one
@@ -85,17 +88,12 @@ impl Core {
         let mut asking = false;
         for _ in 0..REDIRECTIONS {
             let blocks = !wait.is_zero();
-            let link = if blocks { self.own(&address).await? } else { self.shared(&address).await? };
+            let link = match (blocks, resend) {
+                (true, _) => self.own(&address).await?,
+                (false, Resend::Never) => self.tested(&address).await?,
+                (false, Resend::Harmless) => self.shared(&address).await?,
+            };
             let time = self.options.response_timeout;
-            if resend == Resend::Never && link.silence() > DOUBTFUL_AFTER {
-                if let Err(error) = link.ask(&redis::cmd("PING"), time).await {
-                    self.forget(&address);
-                    return Err(match error {
-                        Error::Lost(text) => Error::Connect(text),
-                        other => other,
-                    });
-                }
-            }
             let reply = if asking {
                 let mut both = Pipeline::new();
                 both.add_command(redis::cmd("ASKING")).add_command(command.clone());
@@ -129,7 +127,7 @@ impl Core {
 
     /// Sends a command to one server, once.
     pub async fn call_on(&self, address: &Address, command: &Cmd) -> Result<Value, Error> {
-        let reply = self.shared(address).await?.exchange(command, self.options.response_timeout).await;
+        let reply = self.tested(address).await?.exchange(command, self.options.response_timeout).await;
         self.checked(address, reply)
     }
 
@@ -178,7 +176,7 @@ impl Core {
         for command in commands {
             pipeline.add_command(command.clone());
         }
-        let replies = self.shared(address).await?.exchange_all(&pipeline, self.options.response_timeout).await;
+        let replies = self.tested(address).await?.exchange_all(&pipeline, self.options.response_timeout).await;
         replies.inspect_err(|_| self.forget(address))
     }
 
@@ -261,10 +259,30 @@ impl Core {
         link.inspect_err(|_| self.forget(address))
     }
 
+    /// The same for a command that is sent once. If the connection was silent it is tested, and replaced if the server has closed
+    /// it meanwhile.
+    async fn tested(&self, address: &Address) -> Result<Link, Error> {
+        let link = self.shared(address).await?;
+        if link.silence() <= DOUBTFUL_AFTER {
+            return Ok(link);
+        }
+        // Whatever the server answers, such as that the user lacks the right to it: the connection is open.
+        let Err(error) = link.exchange(&redis::cmd("PING"), self.options.response_timeout).await else {
+            return Ok(link);
+        };
+        self.forget(address);
+        match error {
+            // It is not asked again, which would take as long.
+            Error::Lost(text) if text.ends_with(NO_REPLY) => Err(Error::Connect(text)),
+            Error::Lost(_) => self.shared(address).await,
+            other => Err(other),
+        }
+    }
+
     /// A connection for one command that may block.
     async fn own(&self, address: &Address) -> Result<Link, Error> {
         let kept = lock(&self.node(address).idle).pop();
-        match kept.filter(|link| link.silence() < DOUBTFUL_AFTER) {
+        match kept.filter(|link| link.silence() < STALE_AFTER) {
             Some(link) => Ok(link),
             None => self.connect(address, &self.options).await,
         }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 /// Why a connection counts as lost.
-const NO_REPLY: &str = "no reply in time";
+pub(super) const NO_REPLY: &str = "no reply in time";
 /// How many commands wait to be written before callers wait themselves.
 const UNWRITTEN: usize = 1024;
 

@@ -303,6 +303,30 @@ fn a_batch_whose_reply_is_lost_is_made_once() {
 }
 
 #[test]
+fn a_connection_that_was_closed_while_idle_loses_no_command() {
+    // The shortest limit that a server can have.
+    let server = Server::with(&["--timeout", "1"]);
+    server.ask(&["ACL", "SETUSER", "reader", "on", ">secret", "~*", "+dq.push", "+info", "+multi", "+exec"]);
+    let url = format!("redis://reader:secret@127.0.0.1:{}", server.port());
+    let client = Client::with(Options::from_url(&url).unwrap().retry_for(Duration::ZERO)).unwrap();
+    let address = client.servers().unwrap().remove(0);
+    let push = cmd("DQ.PUSH").arg("q").arg("x").clone();
+    let call_on = || client.call_on(&address, cmd("INFO").arg("server")).map(drop);
+    let batch = || client.batch(&[push.clone()]).remove(0).map(drop);
+    let transaction = || client.transaction(&[push.clone()])?.remove(0).map(drop);
+    let call = || client.call(&push, Resend::Never).map(drop);
+    let ways: [(&str, &dyn Fn() -> Result<(), Error>); 4] =
+        [("call_on", &call_on), ("batch", &batch), ("transaction", &transaction), ("call", &call)];
+    for (name, way) in ways {
+        way().unwrap();
+        eventually("the server closes the idle connection", || {
+            !server.text(&["CLIENT", "LIST"]).contains("user=reader")
+        });
+        way().unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}
+
+#[test]
 fn what_must_not_happen_twice_is_not_sent_again() {
     let server = Server::start();
     let (port, lost) = forgetful_proxy(server.port(), "DQ.P", 10);
