@@ -18,6 +18,10 @@ const FAILED: u8 = 3;
 /// How the client says that a server has accepted a connection and nothing more.
 const NO_REPLY: &str = ": no reply in time";
 
+/// What a server says to a client that is one too many, and to one that is not of its machine, before it closes the connection.
+const TOO_MANY: &str = "max number of clients reached";
+const PROTECTED: &str = ": DENIED ";
+
 /// What the server says of a command that it does not know.
 const UNKNOWN: &str = "unknown command";
 
@@ -257,6 +261,11 @@ fn described(error: &Error) -> String {
                  name another server with --url or DQ_URL"
             );
         }
+        Error::Connect(text) if text.ends_with(TOO_MANY) => {
+            "close connections that are not needed (CLIENT LIST shows whose they are), or raise maxclients"
+        }
+        // The server says what to do.
+        Error::Connect(text) if text.contains(PROTECTED) => return error.to_string(),
         Error::Connect(_) => "start the server, or name another one with --url or DQ_URL",
         Error::Unavailable(_) => "try again later, or name the master with --url",
         Error::NoModule(text) => {

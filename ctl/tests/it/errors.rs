@@ -182,6 +182,20 @@ fn only_a_write_may_have_been_executed() {
 }
 
 #[test]
+fn a_server_without_room_for_a_client_is_not_suspected_of_tls() {
+    let server = Server::start();
+    let held = server.client();
+    held.ping().unwrap();
+    // One connection sets it.
+    server.ask(&["CONFIG", "SET", "maxclients", "1"]);
+    for command in ["ls", "doctor"] {
+        let ran = dqctl(&server, &[command]);
+        let is_said = ran.err.contains("max number of clients reached; close connections that are not needed");
+        assert!(ran.code == 3 && is_said && !ran.err.contains("TLS"), "{ran:?}");
+    }
+}
+
+#[test]
 fn a_server_that_hangs_is_not_to_be_started() {
     let hanging = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("redis://{}", hanging.local_addr().unwrap());

@@ -11,6 +11,9 @@ use redis::{
     RedisError, Value,
 };
 use std::future::Future;
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +21,9 @@ use tokio::time::timeout;
 
 /// Why a connection counts as lost.
 pub(super) const NO_REPLY: &str = "no reply in time";
+/// How long a server that accepts no more connections takes at most to say so, and how many bytes that has.
+const REFUSAL_TIME: Duration = Duration::from_millis(500);
+const REFUSAL_BYTES: u64 = 1024;
 /// How many commands wait to be written before callers wait themselves.
 const UNWRITTEN: usize = 1024;
 
@@ -51,14 +57,21 @@ impl Link {
             Err(Error::Lost(text)) => {
                 let is_tls = options.target.tls;
                 let problem = if is_tls { tls::alert(client, options.connect_timeout).await } else { None };
+                if let Some(problem) = problem {
+                    return Err(Error::Certificate(format!("{}: {problem}", link.address)));
+                }
+                // With TLS, a server says nothing before the handshake.
+                let refusal = if is_tls || text.ends_with(NO_REPLY) { None } else { refusal(&link.address).await };
+                if let Some(refusal) = refusal {
+                    return Err(Error::Connect(format!("{}: {refusal}", link.address)));
+                }
                 let hint = match (is_tls, text.ends_with(NO_REPLY)) {
                     // It waits for the rest of what it takes for a command.
                     (true, true) => "; the server may not speak TLS on this port",
                     (false, false) => "; the server may expect TLS, and so rediss://",
                     (true, false) | (false, true) => "",
                 };
-                let certificate = |problem| Error::Certificate(format!("{}: {problem}", link.address));
-                Err(problem.map_or_else(|| Error::Connect(text + hint), certificate))
+                Err(Error::Connect(text + hint))
             }
             greeted => greeted.map(|()| link),
         }
@@ -158,6 +171,33 @@ impl Link {
         self.answered.store(since, Ordering::Relaxed);
         Ok(reply)
     }
+}
+
+/// Asks why a server closes connections at once: at `maxclients`, and to strangers in protected mode, it sends an error before any
+/// command. That is lost if the command comes first, so another connection is made, which sends nothing.
+async fn refusal(address: &Address) -> Option<String> {
+    let address = address.clone();
+    let reading = tokio::task::spawn_blocking(move || match address {
+        Address::Tcp(host, port) => {
+            let stream = TcpStream::connect((host.as_str(), port)).ok()?;
+            stream.set_read_timeout(Some(REFUSAL_TIME)).ok()?;
+            error_line(stream)
+        }
+        Address::Unix(path) => {
+            let stream = UnixStream::connect(path).ok()?;
+            stream.set_read_timeout(Some(REFUSAL_TIME)).ok()?;
+            error_line(stream)
+        }
+    });
+    timeout(2 * REFUSAL_TIME, reading).await.ok()?.ok()?
+}
+
+/// Reads an error, up to the end of its line.
+fn error_line(stream: impl Read) -> Option<String> {
+    let mut line = Vec::new();
+    BufReader::new(stream.take(REFUSAL_BYTES)).read_until(b'\n', &mut line).ok()?;
+    let line = String::from_utf8_lossy(&line);
+    Some(line.strip_prefix('-')?.trim_end().to_owned())
 }
 
 /// Opens a connection that receives the messages of these channels.

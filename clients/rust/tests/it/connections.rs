@@ -327,6 +327,20 @@ fn a_connection_that_was_closed_while_idle_loses_no_command() {
 }
 
 #[test]
+fn a_server_that_turns_a_client_away_is_quoted() {
+    let server = Server::start();
+    server.ask(&["CONFIG", "SET", "maxclients", "1"]);
+    let taken = server.client();
+    taken.ping().unwrap();
+    let error = Options::from_url(&server.url()).unwrap().retry_for(Duration::ZERO);
+    let error = Client::with(error).unwrap().ping().unwrap_err();
+    assert!(
+        matches!(&error, Error::Connect(text) if text.ends_with(": ERR max number of clients reached")),
+        "{error:?}"
+    );
+}
+
+#[test]
 fn what_must_not_happen_twice_is_not_sent_again() {
     let server = Server::start();
     let (port, lost) = forgetful_proxy(server.port(), "DQ.P", 10);
