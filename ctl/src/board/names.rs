@@ -49,7 +49,7 @@ pub fn check_any(client: &Client) -> Result<(), Error> {
 }
 
 /// The same for one server. Every user has the right to it.
-fn check_on(client: &Client, server: &Address) -> Result<(), Error> {
+pub fn check_on(client: &Client, server: &Address) -> Result<(), Error> {
     // Without its key, the command is refused, unless it does not exist.
     match client.call_on(server, &cmd("DQ.INFO")) {
         Ok(_) | Err(Error::Server(_) | Error::NoPermission(_)) => Ok(()),
@@ -65,7 +65,7 @@ pub fn of_server(failure: Failure, client: &Client) -> Failure {
 }
 
 /// The names of the queues of one server, some of them more than once.
-fn find_on(client: &Client, server: &Address, pattern: Option<&str>) -> Result<Vec<Vec<u8>>, Failure> {
+pub fn find_on(client: &Client, server: &Address, pattern: Option<&str>) -> Result<Vec<Vec<u8>>, Failure> {
     check_on(client, server)?;
     let (mut cursor, mut names) = (b"0".to_vec(), Vec::new());
     loop {

@@ -154,6 +154,11 @@ impl Failure {
         matches!(self.cause, Some(Error::NoPermission(_)))
     }
 
+    /// Whether the key is none of a queue, or the user may not use it.
+    pub fn is_of_key(&self) -> bool {
+        matches!(self.cause, Some(Error::WrongType(_) | Error::NoPermission(_)))
+    }
+
     /// Whether the server refused a value, which is wrong on any queue.
     fn is_of_value(&self) -> bool {
         matches!(&self.cause, Some(Error::Server(text)) if OF_VALUES.iter().any(|part| text.contains(part)))

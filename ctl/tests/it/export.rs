@@ -1,8 +1,9 @@
 //! `dqctl export`, and the metrics of `dqctl work`.
 
-use crate::dqctl::{command, ok};
+use crate::dqctl::{command, json, ok};
 use crate::http::get;
-use crate::support::{eventually, free_port, Process, Server};
+use crate::support::{eventually, free_port, Cluster, Process, Server};
+use dq_client::cmd;
 use std::process::{Command, Stdio};
 
 pub struct Export {
@@ -65,7 +66,7 @@ fn metrics_say_what_the_server_says() {
         (format!("dq_messages{{{q},state=\"ready\"}}"), 1.0),
         (format!("dq_messages{{{q},state=\"inflight\"}}"), 1.0),
         (format!("dq_messages{{{q},state=\"dead\"}}"), 1.0),
-        (format!("dq_events_total{{{q},event=\"pushed\"}}"), 5.0),
+        (format!("dq_events_total{{{q},event=\"pushed\"}}"), 0.0),
         (format!("dq_events_total{{{q},event=\"rejected-full\"}}"), 0.0),
         (format!("dq_next_due_timestamp_seconds{{{q}}}"), 4_005_187_200.0),
         (format!("dq_waiting_clients{{{q}}}"), 0.0),
@@ -170,6 +171,121 @@ fn the_number_of_queues_is_limited() {
     assert_eq!(value(&text, "dq_queues_limited"), Some(1.0));
     let all = Export::start(&server, &["--max-queues", "5"]);
     assert_eq!(all.value("dq_queues_limited"), Some(0.0));
+}
+
+#[test]
+fn totals_that_go_back_at_a_restart_count_nothing() {
+    let mut server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "MAXLEN", "1"]);
+    ok(&server, &["push", "q", "x"]);
+    let refuse = |server: &Server, times: usize| {
+        (0..times).for_each(|_| assert!(server.try_ask(&["DQ.PUSH", "q", "x"]).is_err()));
+    };
+    refuse(&server, 3);
+    let export = Export::start(&server, &[]);
+    let refused = || export.value("dq_events_total{queue=\"q\",event=\"rejected-full\"}");
+    assert_eq!(refused(), Some(0.0), "what was before the first reading is not counted");
+    refuse(&server, 2);
+    server.ask(&["SAVE"]);
+    refuse(&server, 4);
+    assert_eq!(refused(), Some(6.0));
+    server.kill();
+    assert_eq!(refused(), None);
+    server.boot();
+    let total = json(&server, &["info", "q"])[0]["rejected-full"].clone();
+    assert_eq!((total.as_i64(), refused()), (Some(5), Some(6.0)));
+    refuse(&server, 1);
+    assert_eq!(refused(), Some(7.0));
+}
+
+#[test]
+fn a_death_before_the_first_scrape_is_a_metric() {
+    let server = Server::start();
+    ok(&server, &["push", "quiet", "x"]);
+    let export = Export::start(&server, &["--every", "0"]);
+    ok(&server, &["push", "new", "x", "--id", "m"]);
+    server.ask(&["DQ.BURY", "new", "m"]);
+    server.ask(&["DQ.CANCEL", "new", "m"]);
+    let text = export.metrics();
+    assert!(value(&text, "dq_last_death_seconds{queue=\"new\"}").is_some_and(|age| age < 900.0), "{text}");
+    assert_eq!(value(&text, "dq_last_death_seconds{queue=\"quiet\"}"), None);
+}
+
+#[test]
+fn a_server_that_decides_nothing_by_time_is_a_metric() {
+    let server = Server::start();
+    let export = Export::start(&server, &[]);
+    let of_server = |name: &str| export.value(&format!("{name}{{server=\"127.0.0.1:{}\"}}", server.port()));
+    assert_eq!((of_server("dq_decides_by_time"), of_server("dq_unsound_queues")), (Some(1.0), Some(0.0)));
+    server.ask(&["CONFIG", "SET", "dq.allow-effects", "yes"]);
+    assert_eq!(of_server("dq_decides_by_time"), Some(0.0));
+}
+
+#[test]
+fn a_server_that_closes_idle_connections_is_up() {
+    let server = Server::with(&["--timeout", "1"]);
+    ok(&server, &["push", "q", "x"]);
+    let export = Export::start(&server, &[]);
+    for _ in 0..3 {
+        assert_eq!(export.value("dq_up"), Some(1.0));
+        let is_closed = || !server.text(&["CLIENT", "LIST"]).contains("name=dqctl");
+        eventually("the connection is closed", is_closed);
+    }
+    assert_eq!(export.page("/healthz").0, 200);
+}
+
+#[test]
+fn metrics_of_other_masters_stay_while_one_does_not_answer() {
+    let mut cluster = Cluster::of(3);
+    let client = cluster.client();
+    let names = ["a", "b", "c", "d", "e", "f"];
+    for name in names {
+        client.call(cmd("DQ.PUSH").arg(name).arg("x"), dq_client::Resend::Never).unwrap();
+    }
+    for node in &cluster.nodes {
+        node.ask(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]);
+    }
+    let export = Export::start(&cluster.nodes[0], &["-q", "a", "--match", "*"]);
+    let known = |text: &str| names.map(|name| value(text, &format!("dq_paused{{queue=\"{name}\"}}")).is_some());
+    let text = export.metrics();
+    assert_eq!((known(&text), value(&text, "dq_up")), ([true; 6], Some(1.0)), "{text}");
+    cluster.nodes[2].kill();
+    let reached = names.map(|name| Cluster::first_owner(3, cluster.slot_of(name)) != 2);
+    assert!(reached.contains(&true) && reached.contains(&false), "{reached:?}");
+    eventually("the others are there", || {
+        let text = export.metrics();
+        let up =
+            |node: usize| value(&text, &format!("dq_server_up{{server=\"127.0.0.1:{}\"}}", cluster.nodes[node].port()));
+        assert_eq!((value(&text, "dq_up"), up(0), up(2)), (Some(0.0), Some(1.0), Some(0.0)), "{text}");
+        known(&text) == reached
+    });
+    assert_eq!(export.page("/healthz").0, 200);
+}
+
+#[test]
+fn readers_that_wait_for_a_hung_server_share_its_answer() {
+    const READERS: usize = 8;
+    let server = Server::start();
+    ok(&server, &["push", "q", "x"]);
+    let process = server.info("server", "process_id");
+    let signal = |name: &str| assert!(Command::new("kill").args([name, &process]).status().unwrap().success());
+    let export = Export::start(&server, &[]);
+    let tasks = format!("/proc/{}/task", export.child.0.id());
+    let requests = || {
+        let names = std::fs::read_dir(&tasks).unwrap().flatten();
+        names.filter(|task| std::fs::read(task.path().join("comm")).is_ok_and(|name| name == b"dq-request\n")).count()
+    };
+    signal("-STOP");
+    std::thread::scope(|scope| {
+        for _ in 0..READERS {
+            scope.spawn(|| export.metrics());
+        }
+        eventually("all have asked", || requests() == READERS);
+        signal("-CONT");
+    });
+    let calls = server.info("commandstats", "cmdstat_DQ.STATS");
+    let calls: usize = calls.split(['=', ',']).nth(1).and_then(|calls| calls.parse().ok()).expect("a number");
+    assert!(calls < READERS, "{calls}");
 }
 
 #[test]
