@@ -179,9 +179,11 @@ impl Exporter {
         let mut failure = None;
         for ((name, info), stats) in names.iter().zip(infos).zip(stats) {
             let read = self.queue(name, info, counters, &mut reading.text);
-            let read = read.and_then(|()| match Fields::read(stats?)? {
-                Some(stats) => Ok(queue::add_stats(&mut reading.text, name, &stats)),
-                None => Ok(()),
+            let read = read.and_then(|()| {
+                if let Some(stats) = Fields::read(stats?)? {
+                    queue::add_stats(&mut reading.text, name, &stats);
+                }
+                Ok(())
             });
             match read {
                 Ok(()) => {}

@@ -1,6 +1,6 @@
 //! Who holds messages back: consumers with their deliveries, of one queue or of all, and groups.
 
-use super::html::{act, address, contains, head, named_link, queue_link, time};
+use super::html::{act, address, contains, element, head, named_link, queue_link, time};
 use super::{App, Params, View};
 use crate::board::{consumers, groups::each, Group, Holder, Status};
 use crate::server::{Failure, Fields};
@@ -11,12 +11,10 @@ use serde_json::json;
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
-/// How long queues are read at most, the rows with which no further one is read, and those that are listed.
+/// How long is read at most, how many rows are held at a time, and how many are listed.
 const READ: Duration = Duration::from_secs(2);
 const ROWS: usize = 20_000;
 const LISTED: usize = 500;
-/// The most groups that are looked at.
-const GROUPS: usize = 500_000;
 
 /// The consumers of one queue.
 pub fn of_queue(app: &App, queue: &[u8], info: &Fields) -> Result<Markup, Failure> {
@@ -71,7 +69,7 @@ fn table(app: &App, rows: &[Holder], has_queue: bool) -> Markup {
                 (head(&["Consumer", "Queue", "Messages", "Longest since", ""]))
                 tbody { @for row in rows.iter().take(LISTED) {
                     @let (queue, consumer) = (shown(&row.queue), shown(&row.consumer));
-                    tr id={ (queue) " " (consumer) } {
+                    tr id=(element("consumer", &[&row.queue, &row.consumer])) {
                         td.name { (named_link(&address("queue", &[("queue", &row.queue), ("tab", b"inflight"), ("consumer", &row.consumer)]), &consumer)) }
                         td.num data-label="Queue" { @if has_queue { (queue_link(&row.queue)) } }
                         td.num data-label="Messages" { (separated(row.messages)) }
@@ -84,31 +82,69 @@ fn table(app: &App, rows: &[Holder], has_queue: bool) -> Markup {
     }
 }
 
+/// The first groups of a list, and how many there are of all that were read.
+struct Groups {
+    first: Vec<Group>,
+    found: usize,
+    /// There was no time to read them all.
+    is_partial: bool,
+}
+
+impl Groups {
+    /// Reads groups until `end`, and keeps those with this part in their names. However many there are, those that are held back
+    /// come first.
+    fn read<E>(
+        groups: impl Iterator<Item = Result<Group, E>>,
+        part: &[u8],
+        limit: i64,
+        end: Instant,
+    ) -> Result<Groups, E> {
+        let (mut first, mut found, mut is_partial) = (Vec::new(), 0, false);
+        let rank = |group: &Group| Reverse((group.is_paused(), !held_back(group, limit).is_empty(), group.waiting));
+        for group in groups {
+            let group = group?;
+            if contains(group.name.as_bytes(), part) {
+                first.push(group);
+                found += 1;
+            }
+            if first.len() >= ROWS {
+                first.sort_by_cached_key(rank);
+                first.truncate(LISTED);
+            }
+            if Instant::now() > end {
+                is_partial = true;
+                break;
+            }
+        }
+        first.sort_by_cached_key(rank);
+        first.truncate(LISTED);
+        Ok(Groups { first, found, is_partial })
+    }
+}
+
 /// The groups of a queue: first those that are held back, so that they can be resumed however many others there are.
 pub fn groups(app: &App, queue: &[u8], info: &Fields, params: &Params) -> Result<Markup, Failure> {
     let part = params.bytes("contains").unwrap_or_default();
-    let (mut found, mut looked, limit) = (Vec::new(), 0, info.int("groupinflight").unwrap_or(0));
-    for group in each(&app.client, queue).take(GROUPS) {
-        let group = group?;
-        looked += 1;
-        found.extend(Some(group).filter(|group| contains(group.name.as_bytes(), part)));
-        if found.len() >= ROWS {
-            break;
-        }
-    }
-    found.sort_by_cached_key(|group| Reverse((group.is_paused(), !held_back(group, limit).is_empty(), group.waiting)));
+    let limit = info.int("groupinflight").unwrap_or(0);
+    let groups = Groups::read(each(&app.client, queue), part, limit, Instant::now() + READ)?;
     let name = shown(queue);
     Ok(html! {
         form.filters id="filters" data-view="queue" {
-            label { "Filter" input type="search" name="contains" value=(params.text("contains")) placeholder="Part of a name"; }
-            p.dim { (separated(found.len())) " groups" @if looked >= GROUPS { " at least" } }
+            label {
+                "Filter"
+                input type="search" name="contains" value=(params.text("contains")) placeholder="Part of a name";
+            }
+            p.dim {
+                (separated(groups.found)) " groups"
+                @if groups.is_partial { " so far: not all were read in time, so others may be held back as well" }
+            }
         }
         @if app.allow_writes { (act("Pause a group by name", &json!({ "act": "pause", "queue": name }), &json!({ "group": "", "for": "" }))) }
         table.cards {
             (head(&["Group", "Waiting", "Occupied by", "Oldest due", "Held back", ""]))
-            tbody { @for group in found.iter().take(LISTED) {
+            tbody { @for group in &groups.first {
                 @let tab = if group.oldest_due > Some(now_ms()) { "delayed" } else { "ready" };
-                tr id=(group.name) {
+                tr id=(element("group", &[group.name.as_bytes()])) {
                     td.name { (named_link(&address("queue", &[("queue", queue), ("tab", tab.as_bytes()), ("group", group.name.as_bytes())]), &group.name)) }
                     td.num data-label="Waiting" { (group.waiting) }
                     td.num data-label="Occupied by" { (group.occupied) }
@@ -121,7 +157,7 @@ pub fn groups(app: &App, queue: &[u8], info: &Fields, params: &Params) -> Result
                 }
             } }
         }
-        @if found.is_empty() { p.empty { "No such group has a message that is not dead, and none is paused." } }
+        @if groups.found == 0 { p.empty { "No such group has a message that is not dead, and none is paused." } }
     })
 }
 
@@ -132,5 +168,31 @@ fn held_back(group: &Group, limit: i64) -> &'static str {
         _ if group.next_delivery > Some(now_ms()) => "at its rate",
         _ if limit > 0 && group.waiting > 0 && group.occupied >= limit => "at its limit",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Groups, LISTED, READ, ROWS};
+    use crate::board::Group;
+    use std::time::Instant;
+
+    fn group(number: usize, paused_until: Option<i64>) -> Result<Group, ()> {
+        let name = format!("g{number}");
+        Ok(Group { name, waiting: 1, occupied: 0, oldest_due: None, paused_until, next_delivery: None })
+    }
+
+    #[test]
+    fn the_last_group_comes_first_if_it_is_held_back() {
+        let (others, number) = ((0..3 * ROWS).map(|number| group(number, Some(0))), 3 * ROWS);
+        let groups = Groups::read(others.chain([group(number, None)]), b"", 0, Instant::now() + 60 * READ).unwrap();
+        assert_eq!((groups.first[0].name.as_str(), groups.first.len()), (format!("g{number}").as_str(), LISTED));
+        assert_eq!((groups.found, groups.is_partial), (number + 1, false));
+    }
+
+    #[test]
+    fn a_list_for_which_there_is_no_time_says_so() {
+        let groups = Groups::read([group(1, Some(0)), group(2, None)].into_iter(), b"", 0, Instant::now()).unwrap();
+        assert!(groups.is_partial && groups.found <= 2);
     }
 }

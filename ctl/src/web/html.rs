@@ -19,6 +19,12 @@ pub fn address(view: &str, params: &[(&str, &[u8])]) -> String {
     format!("#/{view}{}{query}", if query.is_empty() { "" } else { "?" })
 }
 
+/// The id of an element that is about something with these names, by which the page finds it again in the next view. The ids of the
+/// page's own elements have no slash, so that a queue called `done` or `search` is none of them.
+pub fn element(kind: &str, names: &[&[u8]]) -> String {
+    names.iter().fold(kind.to_owned(), |id, name| format!("{id}/{}", percent_encode(name, NON_ALPHANUMERIC)))
+}
+
 pub fn of_queue(queue: &[u8]) -> String {
     address("queue", &[("queue", queue)])
 }
@@ -111,4 +117,17 @@ pub fn pairs(pairs: &[(String, String)]) -> Markup {
 /// A head of a table whose cells have these names.
 pub fn head(columns: &[&str]) -> Markup {
     html! { thead { tr { @for (place, name) in columns.iter().enumerate() { th scope="col" class=[(place > 0).then_some("num")] { (name) } } } } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::element;
+
+    #[test]
+    fn elements_of_different_names_have_different_ids() {
+        assert_eq!(element("queue", &[b"search"]), "queue/search");
+        assert_ne!(element("consumer", &[b"a b", b"c"]), element("consumer", &[b"a", b"b c"]));
+        assert_ne!(element("consumer", &[b"a/b", b"c"]), element("consumer", &[b"a", b"b/c"]));
+        assert_ne!(element("queue", &[b"\xff"]), element("queue", &[b"\\xff"]));
+    }
 }

@@ -1,6 +1,6 @@
 //! Lists of messages: those of a state, filtered and by cause; schedules; and those of an id in all queues.
 
-use super::html::{act, address, contains, named_link, of_queue, time};
+use super::html::{act, address, contains, element, named_link, of_queue, time};
 use super::overview::select;
 use super::{App, Params, View};
 use crate::board::{cause_of, error_of, message::as_text, pages, recurs, rule, scan, since, Among, Filter, Status};
@@ -257,7 +257,7 @@ fn item(queue: &[u8], message: &Fields, tab: &str, is_selected: bool) -> Markup 
     let payload = message.get(if tab == "done" { "result" } else { "payload" }).and_then(as_text).unwrap_or_default();
     let error = error_of(message);
     html! {
-        li id={ (id) " " (message.text("receipt")) } {
+        li id=(element("message", &[message.bytes("id"), message.bytes("receipt")])) {
             @if is_selected { input type="checkbox" name="ids" value=(selected) aria-label={ "Select " (id) }; }
             div {
                 p.line-one {
@@ -321,7 +321,7 @@ pub fn schedules(app: &App, queue: &[u8], info: &Fields) -> Result<Markup, Failu
                 @let id = shown(message.bytes("id"));
                 (item(queue, message, "delayed", false))
                 @if app.allow_writes {
-                    li.buttons id={ (id) " acts" } {
+                    li.buttons id=(element("acts", &[message.bytes("id")])) {
                         @if message.text("state") == "delayed" { (act("Run now", &json!({ "act": "promote", "queue": name, "ids": [id] }), &json!({}))) }
                         (act("End", &json!({ "act": "cancel", "queue": name, "ids": [id] }), &json!({})))
                     }

@@ -1,12 +1,12 @@
 //! All queues: what is wrong, how they develop, and a page of the list.
 
 use super::app::Examined;
-use super::html::{act, address, advice, conditions, contains, queue_link, time};
+use super::html::{act, address, advice, conditions, contains, element, queue_link, time};
 use super::{chart, App, Params, View};
 use crate::board::{frequent_cause, names, About, Condition, Level, Row, Sort, Status};
 use crate::findings::{Finding, Found, Subject};
 use crate::server::Failure;
-use crate::text::{separated, shown, span};
+use crate::text::{separated, span};
 use clap::ValueEnum;
 use dq_client::Error;
 use maud::{html, Markup};
@@ -95,7 +95,7 @@ fn listed(findings: &[Finding], looked: i64) -> Markup {
 fn finding(one: &Finding) -> Markup {
     let Found { severity, what, why, advice: what_to_do } = &one.found;
     html! {
-        details class={ "finding " (severity.as_str().replace(' ', "-")) } id={ (one.check) " " (one.about()) } {
+        details class={ "finding " (severity.as_str().replace(' ', "-")) } id=(element(one.check, &[one.about().as_bytes()])) {
             summary {
                 b { (severity.as_str()) } " "
                 @match &one.subject { Subject::Queue(queue) => (queue_link(queue)), _ => (one.about()) }
@@ -161,7 +161,10 @@ fn list(app: &App, params: &Params, known: &About, is_lost: bool) -> Result<Mark
 }
 
 fn row(app: &App, name: &[u8], is_lost: bool) -> Result<Markup, Failure> {
-    let failed = |text: &str| html! { tr id=(shown(name)) class="bad" { td.name { (queue_link(name)) } td.state colspan="9" { (text) } } };
+    let id = element("queue", &[name]);
+    let failed = |text: &str| {
+        html! { tr id=(id) class="bad" { td.name { (queue_link(name)) } td.state colspan="9" { (text) } } }
+    };
     let known = app.board.rows(|rows| rows.get(name).cloned());
     let looked = match known.filter(|row| is_lost || row.status == Status::Lost) {
         Some(row) if is_lost => Ok(Some(row)),
@@ -178,7 +181,7 @@ fn row(app: &App, name: &[u8], is_lost: bool) -> Result<Markup, Failure> {
     };
     let level = row.level().filter(|level| *level > Level::Note).map(Level::as_str);
     Ok(html! {
-        tr id=(shown(name)) class=[level] {
+        tr id=(id) class=[level] {
             td.name { (queue_link(name)) }
             td.state { (conditions(name, &row.info, &row.conditions)) @if !is_lost { (died(app, name, &row)) } }
             @for (order, heading) in NUMBERS { td.num data-label=(heading) { (cell(&row, order)) } }

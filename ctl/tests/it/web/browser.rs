@@ -175,7 +175,9 @@ fn what_is_typed_open_or_focused_stays_while_the_page_is_refreshed() {
     browser.write("mai");
     browser.until_true("!document.querySelector('main').innerText.includes('other')");
     ok(&server, &["push", "mail", "x"]);
-    browser.until_true("[...document.querySelectorAll('#mail td')].some((cell) => cell.innerText.trim() === '2')");
+    browser.until_true(
+        "[...document.querySelectorAll('[id=\"queue/mail\"] td')].some((cell) => cell.innerText.trim() === '2')",
+    );
     assert_eq!(browser.eval("document.activeElement.value"), "mai");
     assert_eq!(browser.eval("document.querySelector('.finding').open"), true);
     assert!(browser.eval("location.hash").as_str().unwrap().starts_with("#/?contains=mai"));

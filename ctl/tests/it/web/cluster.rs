@@ -19,7 +19,7 @@ fn the_queues_of_other_masters_are_shown_while_one_does_not_answer() {
         names.into_iter().filter(|name| Cluster::first_owner(3, cluster.slot_of(name)) == 2).collect();
     assert!(!lost.is_empty() && lost.len() < names.len(), "{lost:?}");
     let web = Web::start(&cluster.nodes[0], &["--cluster"]);
-    let row = |name: &str| format!("<tr id=\"{name}\"");
+    let row = |name: &str| format!("<tr id=\"queue/{name}\"");
     eventually("all are found", || {
         let shown = web.view("");
         shown.contains("Cluster of 3 masters") && names.iter().all(|name| shown.contains(&row(name)))

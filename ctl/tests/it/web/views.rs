@@ -58,6 +58,29 @@ fn a_queue_opens_where_something_is_wrong() {
 }
 
 #[test]
+fn what_users_name_has_no_id_of_the_page() {
+    let own = [
+        "done", "search", "main", "problem", "dialog", "rows", "charts", "found", "findings", "filters", "tabs", "tab",
+    ];
+    let server = Server::start();
+    for name in own {
+        server.ask(&["DQ.PUSH", name, "x", "ID", name, "GROUP", name]);
+        server.ask(&["DQ.POP", name, "AS", name]);
+        server.ask(&["DQ.PUSH", name, "x", "GROUP", name]);
+        server.ask(&["DQ.SCHEDULE", name, "every", "x", "EVERY", "60000"]);
+    }
+    let web = Web::start(&server, &[]);
+    eventually("all are listed", || own.iter().all(|name| web.view("").contains(&format!("id=\"queue/{name}\""))));
+    let tabs = ["inflight", "groups", "consumers", "schedules"].map(|tab| format!("queue?queue=done&tab={tab}"));
+    for view in tabs.iter().map(String::as_str).chain(["", "consumers"]) {
+        let shown = web.view(view);
+        let ids: Vec<&str> = shown.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let distinct: std::collections::BTreeSet<&&str> = ids.iter().collect();
+        assert!(ids.iter().any(|id| id.contains('/')) && distinct.len() == ids.len(), "{view}: {ids:?}");
+    }
+}
+
+#[test]
 fn the_overview_shows_trouble_first_and_can_be_filtered_and_sorted() {
     let server = Server::start();
     ok(&server, &["push", "alpha", "x", "--in", "1h"]);
@@ -67,7 +90,7 @@ fn the_overview_shows_trouble_first_and_can_be_filtered_and_sorted() {
     let web = Web::start(&server, &[]);
     let rows = |view: &str| -> Vec<String> {
         let shown = web.view(view);
-        shown.split("<tr id=\"").skip(1).map(|row| row.split('"').next().unwrap().to_owned()).collect()
+        shown.split("<tr id=\"queue/").skip(1).map(|row| row.split('"').next().unwrap().to_owned()).collect()
     };
     eventually("the full one comes first", || rows("") == ["zeta", "alpha", "beta"]);
     assert_eq!(rows("?sort=name"), ["alpha", "beta", "zeta"]);
@@ -166,7 +189,7 @@ fn a_server_that_is_down_is_reported_with_what_was_known_last() {
     let mut server = Server::start();
     ok(&server, &["push", "mail", "x"]);
     let web = Web::start(&server, &[]);
-    eventually("the queue is known", || web.view("").contains("<tr id=\"mail\""));
+    eventually("the queue is known", || web.view("").contains("<tr id=\"queue/mail\""));
     server.kill();
     let shown = web.view("");
     assert!(shown.contains("start the server") && shown.contains("mail"), "{shown}");
