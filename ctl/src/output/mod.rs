@@ -5,7 +5,7 @@ mod table;
 mod text;
 
 use crate::server::Failure;
-use crate::text::{distance, instant, separated, visible, with_distance, QueueName};
+use crate::text::{distance, escaped, instant, separated, visible, with_distance, QueueName};
 use serde::Serialize;
 use serde_json::{json, Value as Json};
 use std::io::{self, IsTerminal, Write};
@@ -54,9 +54,12 @@ impl Output {
         Ok(out.flush()?)
     }
 
-    /// One JSON object on a line.
+    /// One JSON object on a line. On a terminal, characters that nobody sees are escaped.
     pub fn object(&self, object: &impl Serialize) -> Result<(), Failure> {
-        let line = serde_json::to_string(object).map_err(Failure::failed)?;
+        let mut line = serde_json::to_string(object).map_err(Failure::failed)?;
+        if self.is_for_people {
+            line = escaped(&line);
+        }
         Ok(writeln!(io::stdout().lock(), "{line}")?)
     }
 

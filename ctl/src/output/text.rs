@@ -186,6 +186,8 @@ mod tests {
     #[test]
     fn nothing_that_moves_the_cursor_is_shown() {
         assert_eq!(visible("a\x1b[2J\tb\u{9b}\u{202e}ü"), "a\\u{1b}[2J\\tb\\u{9b}\\u{202e}ü");
+        assert_eq!(visible("\u{61c}\u{2028}\u{feff}\u{200b}"), "\\u{61c}\\u{2028}\\u{feff}\\u{200b}");
+        assert_eq!(visible("می\u{200c}خواهم"), "می\u{200c}خواهم", "it parts letters");
         let lines = payload(b"one\r\ntwo\x1b[31m", 80);
         assert_eq!(lines, ["one", "two\\u{1b}[31m"]);
         assert_eq!(payload(&[0, 27, 255, 65], 80), ["00000000  00 1b ff 41                                      ...A"]);

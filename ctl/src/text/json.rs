@@ -1,6 +1,21 @@
 //! JSON with a line for each value. Digits, escapes and the order of names stay as they were written.
 
+use super::is_unseen;
 use serde_json::value::RawValue;
+
+/// JSON in which each character that nobody sees is written as its number, as a terminal needs it.
+pub fn escaped(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_unseen(c) {
+            let mut units = [0; 2];
+            c.encode_utf16(&mut units).iter().for_each(|unit| escaped.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
 
 /// What is nested deeper is not laid out: its lines would be mostly blank, and many times as long as the text.
 const DEEPEST: usize = 30;
@@ -54,7 +69,15 @@ pub fn indented(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{indented, DEEPEST};
+    use super::{escaped, indented, DEEPEST};
+
+    #[test]
+    fn what_nobody_sees_is_escaped_and_read_as_the_same() {
+        let text = "a\u{7f}\u{9b}\u{61c}\u{200b}\u{2028}\u{feff}\u{e0041}\u{200d}ü\u{1f600}";
+        let json = escaped(&serde_json::to_string(text).unwrap());
+        assert_eq!(json, r#""a\u007f\u009b\u061c\u200b\u2028\ufeff\udb40\udc41\u200düX""#.replace('X', "\u{1f600}"));
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+    }
 
     #[test]
     fn each_value_has_its_line_and_stays_as_it_is() {

@@ -1,6 +1,6 @@
 //! Names of queues and ids of messages, which may be any bytes, as a person reads and types them.
 
-use crate::text::is_unsafe;
+use crate::text::{is_unsafe, is_unseen};
 use base64::prelude::{Engine, BASE64_STANDARD};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json};
@@ -71,10 +71,10 @@ impl From<OsString> for Typed {
     }
 }
 
-/// A name as text: bytes that are not UTF-8 and control characters are written as `\xff`, and so is a `\` that would
+/// A name as text: bytes that are not UTF-8, and characters that nobody sees, are written as `\xff`, and so is a `\` that would
 /// otherwise be read as the beginning of one.
 pub fn shown(name: &[u8]) -> String {
-    written(name, |c, rest| is_unsafe(c) || escaped(rest).is_some())
+    written(name, |c, rest| is_unseen(c) || escaped(rest).is_some())
 }
 
 /// A text of any bytes, such as an error: bytes that are not UTF-8 and control characters are written as in [`shown`], but for
@@ -141,6 +141,8 @@ mod tests {
             (br"a\x5cx41", r"a\x5cx5cx41"),
             ("ü\u{85}\u{1f600}".as_bytes(), "ü\\xc2\\x85\u{1f600}"),
             (b"\xe2\x82", r"\xe2\x82"),
+            ("a\u{200b}\u{61c}\u{2028}".as_bytes(), r"a\xe2\x80\x8b\xd8\x9c\xe2\x80\xa8"),
+            ("\u{feff}a\u{200d}\u{ad}".as_bytes(), r"\xef\xbb\xbfa\xe2\x80\x8d\xc2\xad"),
         ] {
             assert_eq!(shown(name), text);
             assert_eq!(MessageId::read(text.as_bytes()).as_bytes(), name, "{text}");

@@ -1,6 +1,6 @@
 //! Names of queues and ids that are no text.
 
-use crate::dqctl::{command, dqctl, json, ok, run};
+use crate::dqctl::{command, dqctl, json, ok, on_terminal, run};
 use crate::support::Server;
 use serde_json::json;
 use std::ffi::OsStr;
@@ -52,4 +52,26 @@ fn an_id_of_any_bytes_is_shown_as_it_is_typed() {
     let none = dqctl(&server, &["complete", "q", id]);
     assert!(none.code == 1 && none.err.contains(&format!("the message {id} of the queue q is delayed")), "{none:?}");
     same(&["cancel", "q", id]);
+}
+
+#[test]
+fn characters_that_nobody_sees_are_escaped_on_a_terminal() {
+    let server = Server::start();
+    let unseen = ['\u{61c}', '\u{200b}', '\u{2028}', '\u{feff}', '\u{9b}', '\u{202e}'];
+    let name: String = ['a'].into_iter().chain(unseen).collect();
+    for number in 0..2 {
+        server.ask(&["DQ.PUSH", &name, "x", "ID", &format!("{name}{number}"), "GROUP", &name]);
+    }
+    server.ask(&["DQ.POP", &name, "AS", &name]);
+    let shown = ok(&server, &["ls"]).split('\t').next().unwrap().to_owned();
+    let views = ["ls", "ls --json", "find --older 0", "find --older 0 --json", "consumers", "consumers --json"];
+    let of_queue = ["peek", "peek --json", "groups", "groups --json", "info --json", "get"].map(|command| {
+        let id = if command == "get" { format!(" '{shown}0'") } else { String::new() };
+        format!("{command} '{shown}'{id}")
+    });
+    for view in views.map(str::to_owned).into_iter().chain(of_queue) {
+        let screen = on_terminal(&server, &view, true);
+        assert!(screen.contains('a') && !screen.contains(unseen), "{view}: {screen:?}");
+    }
+    assert_eq!(json(&server, &["ls"])[0]["queue"], name, "a program reads it as it is");
 }
