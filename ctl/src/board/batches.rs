@@ -15,7 +15,8 @@ pub fn info(client: &Client, queue: &[u8], name: &[u8]) -> Result<Option<Fields>
 /// The name of a batch, and what [`info`] says of it.
 type Batch = (Vec<u8>, Fields);
 
-/// The batches of the messages that a queue holds, with what [`info`] says of them. One without messages cannot be found.
+/// The batches of the messages that a queue holds, with what [`info`] says of them. One without messages cannot be
+/// found.
 pub fn find(client: &Client, queue: &QueueName) -> Result<Vec<Batch>, Failure> {
     let (of_queue, queue) = (reply::existing(client, queue)?, queue.as_bytes());
     let mut names = BTreeSet::new();

@@ -15,13 +15,16 @@ const LATE: i64 = 60_000;
 const UNSERVED: i64 = 5_000;
 /// After this time, in ms, it is severe that nobody takes ready messages, or too few consumers, as in `dqctl doctor`.
 const LONG: i64 = 15 * 60_000;
-/// A queue has a consumer for this time after a delivery, in ms, although nobody waits: consumers can poll without `BLOCK`.
+/// A queue has a consumer for this time after a delivery, in ms, although nobody waits: consumers can poll without
+/// `BLOCK`.
 pub const POLLED: i64 = 60_000;
-/// A late queue hangs if its consumers have held a message for this time, in ms: as long as [`Condition::words`] names it.
+/// A late queue hangs if its consumers have held a message for this time, in ms: as long as [`Condition::words`] names
+/// it.
 pub const HELD: i64 = 60_000;
 /// For how long the dead count as growing after one has died, in ms.
 pub const RECENT: i64 = 10 * 60_000;
-/// For how long after the newest death the dead messages are a warning, in ms: those of a night are seen in the morning.
+/// For how long after the newest death the dead messages are a warning, in ms: those of a night are seen in the
+/// morning.
 const NEW: i64 = 24 * 60 * 60_000;
 
 /// How much a condition matters.
@@ -98,8 +101,8 @@ impl Condition {
         (Condition::Letters, "dead letters"),
     ];
 
-    /// The conditions of a queue; none if nothing is unusual. Nobody has to take dead letters: `has_letters` says whether nothing was
-    /// ever taken from the queue, and its first message died in another one.
+    /// The conditions of a queue; none if nothing is unusual. Nobody has to take dead letters: `has_letters` says
+    /// whether nothing was ever taken from the queue, and its first message died in another one.
     pub fn of(info: &Fields, has_letters: bool) -> Vec<(Condition, Level)> {
         let number = |name: &str| info.int(name).unwrap_or(0);
         let is_within = |name: &str, time| info.int(name).is_some_and(|ago| ago < time);
@@ -114,7 +117,8 @@ impl Condition {
         let most = number("maxinflight");
         let is_occupied = most > 0 && number("inflight") >= most && number("ready") > 0;
         let is_served = !is_alone || is_within("last-delivery", POLLED) || is_paused || is_limited || is_forwarded;
-        // Of a group that holds nothing back, those that wait for their turn are blocked as well, but not the first one.
+        // Of a group that holds nothing back, those that wait for their turn are blocked as well, but not the first
+        // one.
         let is_held = number("blocked") > 0 && number("blocked") >= number("ready");
         let is_explained = is_paused || is_limited || is_held || is_occupied || is_forwarded && is_failing;
         let has_death = |time| newest_death(info).is_some_and(|ago| ago < time);
@@ -173,7 +177,8 @@ impl Condition {
         Condition::ALL.iter().find(|(one, _)| *one == self).map_or("", |(_, name)| name)
     }
 
-    /// The same with what explains it. If a queue is late while consumers hold messages for long, that is the likely cause.
+    /// The same with what explains it. If a queue is late while consumers hold messages for long, that is the likely
+    /// cause.
     pub fn words(self, info: &Fields) -> String {
         let length = |name: &str| info.int(name).and_then(|ms| u64::try_from(ms).ok()).map(span);
         match self {

@@ -13,8 +13,8 @@ pub struct Holder {
     pub since: i64,
 }
 
-/// The holders of a queue, and how many messages are in flight with consumers that have no name. `info` is its `DQ.INFO`, so that nothing
-/// is read of a queue without consumers.
+/// The holders of a queue, and how many messages are in flight with consumers that have no name. `info` is its
+/// `DQ.INFO`, so that nothing is read of a queue without consumers.
 pub fn read(client: &Client, queue: &[u8], info: &Fields) -> Result<(Vec<Holder>, u64), Error> {
     let mut holders = Vec::new();
     if info.number("consumers") > 0 {

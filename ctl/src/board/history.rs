@@ -1,5 +1,5 @@
-//! The counts of a queue in the last hour, or of all queues together: a small ring of samples, from which rates and charts are
-//! made.
+//! The counts of a queue in the last hour, or of all queues together: a small ring of samples, from which rates and
+//! charts are made.
 
 use super::latency::{between, Times};
 use crate::server::Fields;
@@ -91,8 +91,8 @@ impl History {
         self.stats = Some(stats);
     }
 
-    /// Messages a second in the last ten seconds, or since the first sample; `None` if that was just now, or if the total fell, by a
-    /// restart for example, so that what happened before is not known.
+    /// Messages a second in the last ten seconds, or since the first sample; `None` if that was just now, or if the
+    /// total fell, by a restart for example, so that what happened before is not known.
     pub fn rate(&self, total: fn(&Sample) -> i64) -> Option<f64> {
         let last = self.latest?;
         let before = self.samples.iter().rev().find(|sample| sample.at <= last.at - RATE_OVER);
@@ -106,8 +106,8 @@ impl History {
         self.latest.as_ref()
     }
 
-    /// All samples, the oldest first. Between samples that are `least` ms apart, `None` is an instant at which a server could not be
-    /// read.
+    /// All samples, the oldest first. Between samples that are `least` ms apart, `None` is an instant at which a server
+    /// could not be read.
     pub fn samples(&self, interruptions: &VecDeque<i64>, least: i64) -> Vec<(i64, Option<Sample>)> {
         let is_between = |at: &&i64| {
             let mut pairs = self.samples.iter().zip(self.samples.iter().skip(1));

@@ -33,8 +33,8 @@ fn quantiles(last: &Histogram, now: &Histogram) -> Option<Quantiles> {
     Some([at_most(&times, 50)?, at_most(&times, 99)?])
 }
 
-/// What `percent` of the times are at most, in ms; `None` if there are none. It is the bound of a bucket, but no more than the
-/// sum of all times.
+/// What `percent` of the times are at most, in ms; `None` if there are none. It is the bound of a bucket, but no more
+/// than the sum of all times.
 pub fn at_most(times: &Histogram, percent: u32) -> Option<u64> {
     let bound = times.quantile(f64::from(percent) / 100.0).unwrap_or(times.sum);
     (times.count() > 0).then(|| millis(bound.min(times.sum)))

@@ -34,8 +34,8 @@ const DIED: &[u8] = b"dq-died";
 /// How many bytes of a payload that is no text are shown.
 const SHOWN_BYTES: usize = 32;
 
-/// Prints a list of messages; `asked` is the state that all of them have, if only that one was asked for. A terminal has no
-/// room for what goes without saying.
+/// Prints a list of messages; `asked` is the state that all of them have, if only that one was asked for. A terminal
+/// has no room for what goes without saying.
 pub fn list(messages: &[Fields], asked: Option<State>, output: &Output) -> Result<(), Failure> {
     if !output.json {
         return output.table(&table(&messages.iter().collect::<Vec<_>>(), asked, output));
@@ -212,7 +212,8 @@ fn reason(message: &Fields) -> String {
     format!("{word} ({meaning})")
 }
 
-/// A value as text. Bytes that are no text are shown as their number, in hexadecimal, and with what can be read of them.
+/// A value as text. Bytes that are no text are shown as their number, in hexadecimal, and with what can be read of
+/// them.
 pub fn as_text(value: &Value) -> Option<String> {
     match value {
         Value::BulkString(bytes) if std::str::from_utf8(bytes).is_err() => {

@@ -1,8 +1,8 @@
 //! One reading of the queues: which there are, what `DQ.INFO` says of each, rates, history and conditions.
 //!
-//! A [`Board`] has a [`Row`] for each queue, which commands, `top` and the page share. [`Board::refresh`] reads what somebody sees
-//! and a part of the others, so that each queue has its turn; [`Board::start`] does so in the background, and
-//! [`Board::sweep`] reads all at once.
+//! A [`Board`] has a [`Row`] for each queue, which commands, `top` and the page share. [`Board::refresh`] reads what
+//! somebody sees and a part of the others, so that each queue has its turn; [`Board::start`] does so in the background,
+//! and [`Board::sweep`] reads all at once.
 
 pub mod batches;
 pub mod condition;
@@ -45,7 +45,8 @@ use std::time::{Duration, Instant};
 
 /// How often queues are searched for.
 const FIND: Duration = Duration::from_secs(10);
-/// The same while a server of a cluster is missing, in times of how long a search takes: a server that does not answer is waited for.
+/// The same while a server of a cluster is missing, in times of how long a search takes: a server that does not answer
+/// is waited for.
 const MISSING: u32 = 4;
 /// The most queues of a board.
 const QUEUES: usize = 100_000;

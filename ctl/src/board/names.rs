@@ -9,8 +9,8 @@ const TYPE: &str = "DQ--queue";
 /// How many keys the server looks at in one step, so that each step is short.
 const PAGE: u32 = 1000;
 
-/// The names of the queues on the servers of a cluster that answer, and why those of the others are missing. It is a failure
-/// if none answers.
+/// The names of the queues on the servers of a cluster that answer, and why those of the others are missing. It is a
+/// failure if none answers.
 pub fn find_reachable(client: &Client, pattern: Option<&str>) -> Result<(Vec<Vec<u8>>, Option<Failure>), Failure> {
     let (mut names, mut silent, mut last) = (BTreeSet::new(), Vec::new(), None);
     let servers = client.servers()?;

@@ -100,8 +100,8 @@ impl Row {
         }
     }
 
-    /// Takes over what was just read. `is_letter` reads whether the first message died in another queue; `most` samples are kept.
-    /// Returns whether this became a sample of the history.
+    /// Takes over what was just read. `is_letter` reads whether the first message died in another queue; `most` samples
+    /// are kept. Returns whether this became a sample of the history.
     pub(super) fn take(&mut self, info: &Fields, is_letter: impl FnOnce() -> bool, most: usize) -> bool {
         self.letters = may_be_letters(info).then(|| self.letters.unwrap_or_else(is_letter));
         self.conditions = Condition::of(info, self.letters == Some(true));

@@ -1,6 +1,7 @@
-//! Counters that a monitoring system can trust. The totals of a queue go back when its server restarts from an older snapshot, when
-//! a replica takes over that counts some events for itself, and when the queue is deleted or restored. A counter that goes back
-//! counts as one that began again at zero: all that ever happened would seem to have happened now.
+//! Counters that a monitoring system can trust. The totals of a queue go back when its server restarts from an older
+//! snapshot, when a replica takes over that counts some events for itself, and when the queue is deleted or restored. A
+//! counter that goes back counts as one that began again at zero: all that ever happened would seem to have happened
+//! now.
 //!
 //! So each counter begins at zero, and what the total gained since the reading before is added to it.
 

@@ -1,4 +1,5 @@
-//! Reads the metrics of all queues and servers. What can be read is exported, though some servers of a cluster do not answer.
+//! Reads the metrics of all queues and servers. What can be read is exported, though some servers of a cluster do not
+//! answer.
 
 use super::counters::Counters;
 use super::queue;
@@ -171,7 +172,8 @@ impl Exporter {
         self.args.queues.iter().any(|named| named.as_bytes() == name)
     }
 
-    /// Adds the metrics of some queues. They are asked for together, so that a server that does not answer is waited for once.
+    /// Adds the metrics of some queues. They are asked for together, so that a server that does not answer is waited
+    /// for once.
     fn queues(&self, names: &[Vec<u8>], counters: &mut Counters, reading: &mut Reading) {
         let of_each = |command: &'static str| names.iter().map(move |name| cmd(command).arg(name).clone());
         let mut infos = self.client.batch(&of_each("DQ.INFO").chain(of_each("DQ.STATS")).collect::<Vec<Cmd>>());

@@ -1,5 +1,5 @@
-//! The metrics of one queue, from its `DQ.INFO` and its `DQ.STATS`. One number for each queue: a label for each group or consumer
-//! could be millions.
+//! The metrics of one queue, from its `DQ.INFO` and its `DQ.STATS`. One number for each queue: a label for each group
+//! or consumer could be millions.
 
 use super::counters::Counters;
 use crate::http::prometheus::{Metric, Text};

@@ -75,8 +75,8 @@ pub fn unserved(queue: &Queue) -> Looked {
     let advice = match queue.writes.held_clients {
         0 => "start its consumers; dqctl info QUEUE shows how many wait".to_owned(),
         held => format!(
-            "start its consumers; if they run, look whether CLIENT PAUSE holds them back: clients that are blocked, but not \
-             by a queue: {held}; a pause is ended by redis-cli CLIENT UNPAUSE"
+            "start its consumers; if they run, look whether CLIENT PAUSE holds them back: clients that are blocked, \
+             but not by a queue: {held}; a pause is ended by redis-cli CLIENT UNPAUSE"
         ),
     };
     one(severity(queue), format!("{}, and {last}", ready(queue, age)), why, advice)
@@ -112,7 +112,8 @@ pub fn behind(queue: &Queue) -> Looked {
     }
 }
 
-/// The group that has held messages back for longest; there may be thousands. A pause of the queue explains all that waits.
+/// The group that has held messages back for longest; there may be thousands. A pause of the queue explains all that
+/// waits.
 pub fn groups(queue: &Queue) -> Looked {
     if queue.has(Condition::Paused) || queue.since("oldest-ready", queue.limits.max_ready).is_none() {
         return Ok(None);

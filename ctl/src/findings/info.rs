@@ -86,8 +86,8 @@ impl ServerInfo {
         self.text("loading") == "1"
     }
 
-    /// Whether the AOF is on; `None` if that is unknown. `aof_enabled` is 0 while a server loads its AOF and while a replica
-    /// loads the data of its master, whatever its setting.
+    /// Whether the AOF is on; `None` if that is unknown. `aof_enabled` is 0 while a server loads its AOF and while a
+    /// replica loads the data of its master, whatever its setting.
     pub fn has_aof(&self) -> Option<bool> {
         match self.config.as_ref().map(|config| config.text("appendonly")).as_deref() {
             Some("yes") => Some(true),

@@ -141,7 +141,8 @@ fn dead(queue: &Queue) -> Looked {
     if let Some(oldest) = queue.since("oldest-dead", queue.limits.max_dead) {
         let what = format!("it has {dead} dead, the newest {newest} ago, the oldest for {}", span(oldest));
         let advice = format!(
-            "redrive or cancel them, or drop old ones with dqctl alter QUEUE --deadttl {}; look with dqctl dead QUEUE --by-error",
+            "redrive or cancel them, or drop old ones with dqctl alter QUEUE --deadttl {}; look with dqctl dead QUEUE \
+             --by-error",
             exact(millis(queue.limits.max_dead))
         );
         one(Warning, what, "nobody looks at them, and they take memory", advice)
@@ -159,7 +160,8 @@ fn dead_full(queue: &Queue) -> Looked {
         return Ok(None);
     }
     let advice = format!(
-        "redrive or cancel some, or keep more with dqctl alter QUEUE --deadlen {}; look with dqctl dead QUEUE --by-error",
+        "redrive or cancel some, or keep more with dqctl alter QUEUE --deadlen {}; look with dqctl dead QUEUE \
+         --by-error",
         queue.doubled("deadlen")
     );
     let what = format!("it keeps {kept} dead messages, and has as many");

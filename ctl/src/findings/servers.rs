@@ -15,8 +15,8 @@ const BUSY_SHARE: u64 = 10;
 const BUSY_RUNS: u64 = 10;
 /// A run of the timer that other clients noticed, in µs.
 const LONG_RUN: u64 = 100_000;
-/// A check that needs no more than a condition: when something is found, how severe that is, what is so, why it matters, and
-/// what to do.
+/// A check that needs no more than a condition: when something is found, how severe that is, what is so, why it
+/// matters, and what to do.
 type Simple = (&'static str, fn(&ServerInfo) -> bool, Severity, [&'static str; 3]);
 type Check = (&'static str, fn(&ServerInfo) -> Option<Found>);
 

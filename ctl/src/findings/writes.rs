@@ -1,4 +1,5 @@
-//! Whether a server carries out writes, which pops are as well: if it does not, its consumers look as if they were not there.
+//! Whether a server carries out writes, which pops are as well: if it does not, its consumers look as if they were not
+//! there.
 
 use super::finding::{Found, Severity};
 use super::info::ServerInfo;

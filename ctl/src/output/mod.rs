@@ -84,7 +84,8 @@ impl Output {
         self.result(&text, object)
     }
 
-    /// A list. On a terminal, columns are aligned and fit into its width; in a pipe, cells are whole, with tabs between.
+    /// A list. On a terminal, columns are aligned and fit into its width; in a pipe, cells are whole, with tabs
+    /// between.
     pub fn table(&self, table: &Table) -> Result<(), Failure> {
         if self.is_for_people {
             return self.lines(&table.lines(width()));
@@ -144,8 +145,8 @@ impl Output {
         shown(unix_ms)
     }
 
-    /// A line of several parts: with tabs between in a pipe, and on a terminal as a sentence, which continues on the next
-    /// line where it is full, and begins in a style.
+    /// A line of several parts: with tabs between in a pipe, and on a terminal as a sentence, which continues on the
+    /// next line where it is full, and begins in a style.
     pub fn sentence(&self, style: Style, parts: &[String]) -> Result<(), Failure> {
         let parts: Vec<String> =
             parts.iter().map(|part| visible(part)).filter(|part| !part.is_empty() || !self.is_for_people).collect();

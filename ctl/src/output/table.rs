@@ -6,8 +6,8 @@ use unicode_width::UnicodeWidthStr;
 
 /// The longest text that is shown even if there is room for more.
 const TEXT: usize = 60;
-/// To how many columns names, texts and ids are cut, one step after the other until all fit. Names come after texts, because
-/// they tell rows apart, and ids come last, because they are copied.
+/// To how many columns names, texts and ids are cut, one step after the other until all fit. Names come after texts,
+/// because they tell rows apart, and ids come last, because they are copied.
 const STEPS: [(usize, usize, usize); 6] =
     [(40, 30, 40), (20, 30, 40), (20, 12, 40), (12, 12, 40), (8, 8, 40), (8, 8, 8)];
 /// Between two columns.
@@ -73,8 +73,8 @@ impl Table {
         Table { columns, rows: rows.map(cells).collect() }
     }
 
-    /// The heading and the rows, for a terminal with this many columns. Columns without a value are left out, and so are those
-    /// of zeros if something would have to be cut.
+    /// The heading and the rows, for a terminal with this many columns. Columns without a value are left out, and so
+    /// are those of zeros if something would have to be cut.
     pub fn lines(&self, width: usize) -> Vec<Line> {
         let mut columns: Vec<(Column, Vec<Cell>)> = Vec::new();
         for (number, column) in self.columns.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Advice in which the commands name the queue, and those of redis-cli the server, so that they can be pasted into a shell.
+//! Advice in which the commands name the queue, and those of redis-cli the server, so that they can be pasted into a
+//! shell.
 
 use std::fmt::Display;
 

@@ -14,13 +14,15 @@ const LOCAL: &str = "redis://127.0.0.1:6379";
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Connection")]
 pub struct Connection {
-    /// The server: redis://, rediss:// (TLS), unix://, redis+sentinel:// or redis+cluster:// [default: redis://127.0.0.1:6379]
+    /// The server: redis://, rediss:// (TLS), unix://, redis+sentinel:// or redis+cluster:// [default:
+    /// redis://127.0.0.1:6379]
     #[arg(short, long, global = true, env = "DQ_URL", hide_env_values = true, value_name = "URL")]
     url: Option<String>,
     /// The URL names a node of a cluster, which is needed only if the user may not read INFO
     #[arg(long, global = true)]
     cluster: bool,
-    /// With TLS: a file (PEM) with the authorities that sign certificates of servers [default: those that the system trusts]
+    /// With TLS: a file (PEM) with the authorities that sign certificates of servers [default: those that the system
+    /// trusts]
     #[arg(long, global = true, value_name = "FILE")]
     cacert: Option<PathBuf>,
     /// With TLS: a file (PEM) with the certificate of the client
@@ -32,8 +34,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A client that repeats a command for this long if the server cannot be reached. `url` is that of the server unless the command
-    /// line or the environment names one.
+    /// A client that repeats a command for this long if the server cannot be reached. `url` is that of the server
+    /// unless the command line or the environment names one.
     pub fn client(&self, url: Option<&str>, patience: Duration) -> Result<Client, Failure> {
         let url = self.url.as_deref().or(url).unwrap_or(LOCAL);
         let options = Options::from_url(url)?.retry_for(patience).name("dqctl");

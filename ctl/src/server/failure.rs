@@ -18,7 +18,8 @@ const FAILED: u8 = 3;
 /// How the client says that a server has accepted a connection and nothing more.
 const NO_REPLY: &str = ": no reply in time";
 
-/// What a server says to a client that is one too many, and to one that is not of its machine, before it closes the connection.
+/// What a server says to a client that is one too many, and to one that is not of its machine, before it closes the
+/// connection.
 const TOO_MANY: &str = "max number of clients reached";
 const PROTECTED: &str = ": DENIED ";
 
@@ -46,8 +47,8 @@ const OF_VALUES: [&str; 9] = [
 pub enum Outcome {
     /// It did what was asked. Exit code 0.
     Done,
-    /// Nothing was changed or found: a duplicate push, an id or a queue that does not exist, or a change of many messages
-    /// that found none. Exit code 1.
+    /// Nothing was changed or found: a duplicate push, an id or a queue that does not exist, or a change of many
+    /// messages that found none. Exit code 1.
     #[default]
     Nothing,
 }
@@ -100,7 +101,8 @@ impl Failure {
         Failure::new(text, FAILED)
     }
 
-    /// What `clap` says, in one line, with the command whose help explains it. Help and version are printed, which is not a failure.
+    /// What `clap` says, in one line, with the command whose help explains it. Help and version are printed, which is
+    /// not a failure.
     pub fn of_usage(error: &clap::Error, help: &str) -> Failure {
         if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
             let _ = error.print();
@@ -169,8 +171,8 @@ impl Failure {
         self.is_of_value() || self.code == USAGE || self.cause.as_ref().is_some_and(Error::is_transient)
     }
 
-    /// The failure of a command whose values come from its command line: if the server refused one for what it is, the command
-    /// line is wrong.
+    /// The failure of a command whose values come from its command line: if the server refused one for what it is, the
+    /// command line is wrong.
     #[must_use]
     pub fn of_command_line(self) -> Failure {
         let code = if self.is_of_value() { USAGE } else { self.code };
@@ -186,7 +188,8 @@ impl Failure {
         self
     }
 
-    /// The failure of a command that changes nothing. It does not matter whether a server that does not answer has got it.
+    /// The failure of a command that changes nothing. It does not matter whether a server that does not answer has got
+    /// it.
     pub fn of_read(error: Error) -> Failure {
         match error {
             Error::Lost(text) if text.ends_with(NO_REPLY) => Error::Connect(text).into(),
@@ -208,7 +211,8 @@ impl Failure {
         Failure { text: format!("{what}: {}", self.text), ..self }
     }
 
-    /// The same failure, after so many messages were changed, or more if answers were lost. `verb` says how, such as `redriven`.
+    /// The same failure, after so many messages were changed, or more if answers were lost. `verb` says how, such as
+    /// `redriven`.
     #[must_use]
     pub fn after_change(self, number: u64, verb: &str) -> Failure {
         let was = if number == 1 { "was" } else { "were" };
@@ -262,8 +266,8 @@ fn described(error: &Error) -> String {
         Error::Connect(text) if text.ends_with(NO_REPLY) => {
             let server = text.trim_end_matches(NO_REPLY);
             return format!(
-                "{server} accepts connections, but does not answer: it is stopped, or busy for seconds; look at its log, or \
-                 name another server with --url or DQ_URL"
+                "{server} accepts connections, but does not answer: it is stopped, or busy for seconds; look at its \
+                 log, or name another server with --url or DQ_URL"
             );
         }
         Error::Connect(text) if text.ends_with(TOO_MANY) => {

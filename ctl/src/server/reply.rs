@@ -55,8 +55,8 @@ impl Fields {
         }
     }
 
-    /// An object with the server's names. Bytes that are not UTF-8 are under `NAME-base64`. If an error of a past attempt is not,
-    /// all of them are under `errors-base64` as well.
+    /// An object with the server's names. Bytes that are not UTF-8 are under `NAME-base64`. If an error of a past
+    /// attempt is not, all of them are under `errors-base64` as well.
     pub fn json(&self) -> Map<String, Json> {
         let field = |(name, value): &(String, Value)| match value {
             value if !is_utf8(value) => (format!("{name}-base64"), as_base64(value)),

@@ -1,4 +1,5 @@
-//! Names, times, numbers and other text as a person reads them. The lowest room: it knows nothing of servers and commands.
+//! Names, times, numbers and other text as a person reads them. The lowest room: it knows nothing of servers and
+//! commands.
 
 mod json;
 mod name;
@@ -12,8 +13,9 @@ pub use number::{bytes, messages, separated};
 pub use said::{finish, in_background, pass_on, say};
 pub use time::{distance, exact, instant, millis, now_ms, parse_instant, parse_span, span, unix_ms, with_distance};
 
-/// Whether a character would move the cursor, turn the direction of the text that follows, or hide in it: controls, marks of
-/// direction, separators of lines, and format characters without a glyph. Those that join or part letters belong to a text.
+/// Whether a character would move the cursor, turn the direction of the text that follows, or hide in it: controls,
+/// marks of direction, separators of lines, and format characters without a glyph. Those that join or part letters
+/// belong to a text.
 pub fn is_unsafe(c: char) -> bool {
     let has_no_glyph = matches!(
         c,
@@ -33,7 +35,8 @@ pub fn is_unsafe(c: char) -> bool {
     c.is_control() || has_no_glyph
 }
 
-/// Whether a character would make two names look the same: one of those, the soft hyphen, or one that joins or parts letters.
+/// Whether a character would make two names look the same: one of those, the soft hyphen, or one that joins or parts
+/// letters.
 pub fn is_unseen(c: char) -> bool {
     is_unsafe(c) || matches!(c, '\u{ad}' | '\u{200c}' | '\u{200d}')
 }

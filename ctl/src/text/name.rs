@@ -71,19 +71,20 @@ impl From<OsString> for Typed {
     }
 }
 
-/// A name as text: bytes that are not UTF-8, and characters that nobody sees, are written as `\xff`, and so is a `\` that would
-/// otherwise be read as the beginning of one.
+/// A name as text: bytes that are not UTF-8, and characters that nobody sees, are written as `\xff`, and so is a `\`
+/// that would otherwise be read as the beginning of one.
 pub fn shown(name: &[u8]) -> String {
     written(name, |c, rest| is_unseen(c) || escaped(rest).is_some())
 }
 
-/// A text of any bytes, such as an error: bytes that are not UTF-8 and control characters are written as in [`shown`], but for
-/// tabs and the ends of lines.
+/// A text of any bytes, such as an error: bytes that are not UTF-8 and control characters are written as in [`shown`],
+/// but for tabs and the ends of lines.
 pub fn readable(text: &[u8]) -> String {
     written(text, |c, _| is_unsafe(c) && !matches!(c, '\t' | '\n' | '\r'))
 }
 
-/// Bytes as text, those escaped that are not UTF-8, and characters that `is_escaped` chooses, which also gets the bytes from them on.
+/// Bytes as text, those escaped that are not UTF-8, and characters that `is_escaped` chooses, which also gets the bytes
+/// from them on.
 fn written(bytes: &[u8], is_escaped: impl Fn(char, &[u8]) -> bool) -> String {
     let (mut text, mut rest) = (String::with_capacity(bytes.len()), bytes);
     for chunk in bytes.utf8_chunks() {
@@ -106,8 +107,8 @@ fn escape(text: &mut String, bytes: &[u8]) {
     bytes.iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
 }
 
-/// The byte that the beginning of a text stands for, and what follows: `\xff` and the rest. `\x41` stands for itself, because
-/// an `A` is never written so: ids that hold it are typed as `--json` prints them.
+/// The byte that the beginning of a text stands for, and what follows: `\xff` and the rest. `\x41` stands for itself,
+/// because an `A` is never written so: ids that hold it are typed as `--json` prints them.
 fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     let (digits, after) = text.strip_prefix(b"\\x")?.split_at_checked(2)?;
     if !digits.iter().all(u8::is_ascii_hexdigit) {

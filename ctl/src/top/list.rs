@@ -5,8 +5,8 @@ use crate::board::{table::summary, table::table, table::WATCHED, About, Board, N
 use crate::output::{named, Line, Style};
 use crate::text::{separated, visible};
 
-/// The lines around the rows: the title, the heading, and the line about the queue under the cursor, which is kept free, so that the list
-/// does not move.
+/// The lines around the rows: the title, the heading, and the line about the queue under the cursor, which is kept
+/// free, so that the list does not move.
 pub const AROUND: usize = 3;
 
 /// The order of the queues, the filter and the cursor.

@@ -1,8 +1,9 @@
 //! `dqctl top`: queues and their messages, live in the terminal. It only looks.
 //!
-//! `reader` reads the server in a thread of its own: the queues through the board, and what else the screen shows. `app` has the
-//! state and handles keys, with a file for each page: `list`, `messages`, `message` and `findings`. `view` renders the state as
-//! lines, and `terminal` shows them. Only `terminal` writes to the terminal, and only text that has been escaped.
+//! `reader` reads the server in a thread of its own: the queues through the board, and what else the screen shows.
+//! `app` has the state and handles keys, with a file for each page: `list`, `messages`, `message` and `findings`.
+//! `view` renders the state as lines, and `terminal` shows them. Only `terminal` writes to the terminal, and only text
+//! that has been escaped.
 
 mod app;
 mod cursor;

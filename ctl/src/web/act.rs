@@ -1,7 +1,7 @@
 //! Acts as the page asks for them: an object with the name of a command and its options, as the command line has them.
 //!
-//! `ask` answers with the question and the options that can be added, and `do` carries the act out, on no more messages than the
-//! question named.
+//! `ask` answers with the question and the options that can be added, and `do` carries the act out, on no more messages
+//! than the question named.
 
 use super::app::App;
 use crate::board::setting;
@@ -42,8 +42,8 @@ impl Asked {
         Ok(Asked { name, definition, values, most })
     }
 
-    /// The options and then the other words of the command line. What is neither is an error, so that a misspelt option is not
-    /// ignored.
+    /// The options and then the other words of the command line. What is neither is an error, so that a misspelt option
+    /// is not ignored.
     fn words(&self, hides: bool) -> Result<[Vec<String>; 2], Failure> {
         let (mut options, mut positional, mut known) = (Vec::new(), Vec::new(), 0);
         for arg in self.definition.get_arguments() {
@@ -116,11 +116,12 @@ impl Asked {
                 .as_ref()
                 .filter(|info| info.get(name).is_some())
                 .map(|info| format!("now {}", setting(info, name)));
+            let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
             json!({
                 "name": name,
                 "help": arg.get_help().map(ToString::to_string),
                 "placeholder": now.unwrap_or(placeholder),
-                "choices": if matches!(arg.get_action(), ArgAction::SetTrue) { vec!["true".to_owned()] } else { choices },
+                "choices": if is_flag { vec!["true".to_owned()] } else { choices },
                 "required": arg.is_required_set(),
                 "lines": matches!(arg.get_action(), ArgAction::Append),
             })
@@ -204,8 +205,8 @@ fn run(app: &App, asked: &Asked) -> Result<Json, Failure> {
     Ok(json!({ "done": act.done(), "number": number, "lines": lines, "notes": notes }))
 }
 
-/// A line on standard error for each request that changes something: when, from where, what, and the outcome. A proxy says in
-/// `X-Forwarded-For` for whom it asks.
+/// A line on standard error for each request that changes something: when, from where, what, and the outcome. A proxy
+/// says in `X-Forwarded-For` for whom it asks.
 fn log(request: &Request, command: &str, done: &Result<Json, Failure>) {
     let client = request.header("x-forwarded-for").map_or_else(String::new, |client| format!(" for {client}"));
     let outcome = match done {

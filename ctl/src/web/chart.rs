@@ -85,7 +85,8 @@ pub fn sparkline(depths: &[(i64, i64)]) -> Markup {
     let (first, last) = bounds(points.iter());
     html! {
         @if points.len() > 1 && top > 0.0 {
-            svg.spark viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" role="img" aria-label={ "at most " (top) } {
+            @let area = format!("0 0 {WIDTH} {HEIGHT}");
+            svg.spark viewBox=(area) preserveAspectRatio="none" role="img" aria-label={ "at most " (top) } {
                 path class="line depth" d=(path(&points, first, last, |value| value / top)) {}
             }
         }
@@ -117,7 +118,9 @@ fn chart(title: &str, series: &[Series], axis: Axis) -> Markup {
             ul.legend {
                 @for one in series {
                     li {
-                        svg.swatch viewBox="0 0 18 8" aria-hidden="true" { path class={ "line " (one.kind) } d="M0 4H18" {} }
+                        svg.swatch viewBox="0 0 18 8" aria-hidden="true" {
+                            path class={ "line " (one.kind) } d="M0 4H18" {}
+                        }
                         (one.name) " "
                         b { (one.points.last().and_then(|(_, value)| *value).map_or_else(|| "–".to_owned(), told)) }
                     }
@@ -127,7 +130,9 @@ fn chart(title: &str, series: &[Series], axis: Axis) -> Markup {
                 svg width="100%" height="64" viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" {
                     @for (at, _) in &ticks { path.grid d={ "M" (at * WIDTH) " 0V" (HEIGHT) } {} }
                     path.grid d={ "M0 " (HEIGHT - 0.5) "H" (WIDTH) "M0 0.5H" (WIDTH) } {}
-                    @for one in series { path class={ "line " (one.kind) } d=(path(&one.points, first, last, place)) {} }
+                    @for one in series {
+                        path class={ "line " (one.kind) } d=(path(&one.points, first, last, place)) {}
+                    }
                 }
                 text x="2" y="11" { (told(top)) }
                 @for (at, ago) in &ticks { text x={ (at * 100.0) "%" } y="78" text-anchor="middle" { (minutes(*ago)) } }

@@ -1,13 +1,13 @@
 //! Who holds messages back: consumers with their deliveries, of one queue or of all, and groups.
 
-use super::html::{act, address, contains, element, head, named_link, queue_link, time};
+use super::button::{button, Act, Opt};
+use super::html::{address, contains, element, head, named_link, queue_link, time};
 use super::{App, Params, View};
 use crate::board::{consumers, groups::each, Group, Holder, Status};
 use crate::server::{Failure, Fields};
 use crate::text::{messages, now_ms, separated, shown};
 use dq_client::Error;
 use maud::{html, Markup};
-use serde_json::json;
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,9 @@ pub fn of_queue(app: &App, queue: &[u8], info: &Fields) -> Result<Markup, Failur
     rows.sort_by_key(|row| row.since);
     Ok(html! {
         (table(app, &rows, false))
-        @if unnamed > 0 { p.dim { (messages(unnamed)) " in flight with consumers that have no name: they pop without AS." } }
+        @if unnamed > 0 {
+            p.dim { (messages(unnamed)) " in flight with consumers that have no name: they pop without AS." }
+        }
         @if rows.is_empty() && unnamed == 0 { p.empty { "No consumer holds a message." } }
     })
 }
@@ -52,7 +54,10 @@ pub fn everywhere(app: &App, params: &Params) -> Result<View, Failure> {
     let body = html! {
         div.head { h1 { "Consumers" } }
         form.filters id="filters" data-view="consumers" {
-            label { "Filter" input type="search" name="contains" value=(params.text("contains")) placeholder="Consumer, queue"; }
+            label {
+                "Filter"
+                input type="search" name="contains" value=(params.text("contains")) placeholder="Consumer, queue";
+            }
         }
         (table(app, &rows, true))
         @if !is_known { p { "Looking for consumers…" } }
@@ -69,12 +74,15 @@ fn table(app: &App, rows: &[Holder], has_queue: bool) -> Markup {
                 (head(&["Consumer", "Queue", "Messages", "Longest since", ""]))
                 tbody { @for row in rows.iter().take(LISTED) {
                     @let (queue, consumer) = (shown(&row.queue), shown(&row.consumer));
+                    @let held = [("queue", row.queue.as_slice()), ("tab", b"inflight"), ("consumer", &row.consumer)];
                     tr id=(element("consumer", &[&row.queue, &row.consumer])) {
-                        td.name { (named_link(&address("queue", &[("queue", &row.queue), ("tab", b"inflight"), ("consumer", &row.consumer)]), &consumer)) }
+                        td.name { (named_link(&address("queue", &held), &consumer)) }
                         td.num data-label="Queue" { @if has_queue { (queue_link(&row.queue)) } }
                         td.num data-label="Messages" { (separated(row.messages)) }
                         td.num data-label="Longest since" { (time(Some(row.since))) }
-                        td { @if app.allow_writes { (act("Release", &json!({ "act": "release", "queue": queue, "consumer": consumer }), &json!({}))) } }
+                        td { @if app.allow_writes {
+                            (button("Release", Act::Release, &[Opt::Queue.is(queue), Opt::Consumer.is(consumer)], &[]))
+                        } }
                     }
                 } }
             }
@@ -91,8 +99,8 @@ struct Groups {
 }
 
 impl Groups {
-    /// Reads groups until `end`, and keeps those with this part in their names. However many there are, those that are held back
-    /// come first.
+    /// Reads groups until `end`, and keeps those with this part in their names. However many there are, those that are
+    /// held back come first.
     fn read<E>(
         groups: impl Iterator<Item = Result<Group, E>>,
         part: &[u8],
@@ -139,20 +147,25 @@ pub fn groups(app: &App, queue: &[u8], info: &Fields, params: &Params) -> Result
                 @if groups.is_partial { " so far: not all were read in time, so others may be held back as well" }
             }
         }
-        @if app.allow_writes { (act("Pause a group by name", &json!({ "act": "pause", "queue": name }), &json!({ "group": "", "for": "" }))) }
+        @if app.allow_writes {
+            @let fields = [Opt::Group, Opt::For].map(Opt::empty);
+            (button("Pause a group by name", Act::Pause, &[Opt::Queue.is(&*name)], &fields))
+        }
         table.cards {
             (head(&["Group", "Waiting", "Occupied by", "Oldest due", "Held back", ""]))
             tbody { @for group in &groups.first {
-                @let tab = if group.oldest_due > Some(now_ms()) { "delayed" } else { "ready" };
+                @let tab: &[u8] = if group.oldest_due > Some(now_ms()) { b"delayed" } else { b"ready" };
+                @let waiting = [("queue", queue), ("tab", tab), ("group", group.name.as_bytes())];
                 tr id=(element("group", &[group.name.as_bytes()])) {
-                    td.name { (named_link(&address("queue", &[("queue", queue), ("tab", tab.as_bytes()), ("group", group.name.as_bytes())]), &group.name)) }
+                    td.name { (named_link(&address("queue", &waiting), &group.name)) }
                     td.num data-label="Waiting" { (group.waiting) }
                     td.num data-label="Occupied by" { (group.occupied) }
                     td.num data-label="Oldest due" { (time(group.oldest_due)) }
                     td.num data-label="Held back" { (held_back(group, limit)) }
                     td { @if app.allow_writes {
-                        @let what = if group.is_paused() { ("Resume", "resume") } else { ("Pause", "pause") };
-                        (act(what.0, &json!({ "act": what.1, "queue": name, "group": group.name }), &json!({ "for": "" })))
+                        @let this = [Opt::Queue.is(&*name), Opt::Group.is(&*group.name)];
+                        @if group.is_paused() { (button("Resume", Act::Resume, &this, &[])) }
+                        @else { (button("Pause", Act::Pause, &this, &[Opt::For.empty()])) }
                     } }
                 }
             } }

@@ -1,11 +1,11 @@
-//! Pieces of HTML that several views have. The template writes text only as text, so nothing that a queue holds becomes markup.
+//! Pieces of HTML that several views have. The template writes text only as text, so nothing that a queue holds becomes
+//! markup.
 
 use crate::board::{Condition, Level};
 use crate::server::Fields;
 use crate::text::{distance, instant, shown};
 use maud::{html, Markup};
 use percent_encoding::{percent_encode, NON_ALPHANUMERIC};
-use serde_json::Value as Json;
 
 /// Whether a name has this part, in upper or lower case.
 pub fn contains(name: &[u8], part: &[u8]) -> bool {
@@ -19,8 +19,8 @@ pub fn address(view: &str, params: &[(&str, &[u8])]) -> String {
     format!("#/{view}{}{query}", if query.is_empty() { "" } else { "?" })
 }
 
-/// The id of an element that is about something with these names, by which the page finds it again in the next view. The ids of the
-/// page's own elements have no slash, so that a queue called `done` or `search` is none of them.
+/// The id of an element that is about something with these names, by which the page finds it again in the next view.
+/// The ids of the page's own elements have no slash, so that a queue called `done` or `search` is none of them.
 pub fn element(kind: &str, names: &[&[u8]]) -> String {
     names.iter().fold(kind.to_owned(), |id, name| format!("{id}/{}", percent_encode(name, NON_ALPHANUMERIC)))
 }
@@ -45,12 +45,6 @@ pub fn named_link(href: &str, name: &str) -> Markup {
     let split = name.char_indices().rev().nth(END).map_or(0, |(at, _)| at);
     let (start, end) = name.split_at(split);
     html! { a.cut href=(href) title=(name) { span { (start) } span { (end) } } }
-}
-
-/// A button that opens the dialog of an act. `edit` are options that the dialog offers with these values.
-pub fn act(words: &str, act: &Json, edit: &Json) -> Markup {
-    let is_danger = matches!(act.get("act").and_then(Json::as_str), Some("cancel" | "purge" | "delete"));
-    html! { button type="button" class=[is_danger.then_some("danger")] data-act=(act) data-edit=(edit) { (words) "…" } }
 }
 
 /// An instant in Unix ms, by its distance.
@@ -91,7 +85,10 @@ pub fn advice(text: &str) -> Markup {
             @if number > 0 { "; " }
             @let (words, command) = command_in(part);
             (words)
-            @if let Some(command) = command { code { (command) } " " button.quiet type="button" data-copy=(command) { "Copy" } }
+            @if let Some(command) = command {
+                code { (command) } " "
+                button.quiet type="button" data-copy=(command) { "Copy" }
+            }
         }
     }
 }
@@ -116,7 +113,13 @@ pub fn pairs(pairs: &[(String, String)]) -> Markup {
 
 /// A head of a table whose cells have these names.
 pub fn head(columns: &[&str]) -> Markup {
-    html! { thead { tr { @for (place, name) in columns.iter().enumerate() { th scope="col" class=[(place > 0).then_some("num")] { (name) } } } } }
+    html! {
+        thead { tr {
+            @for (place, name) in columns.iter().enumerate() {
+                th scope="col" class=[(place > 0).then_some("num")] { (name) }
+            }
+        } }
+    }
 }
 
 #[cfg(test)]

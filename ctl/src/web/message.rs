@@ -1,6 +1,7 @@
 //! One message with all its fields.
 
-use super::html::{act, address, of_queue, pairs};
+use super::button::{button, Act, Field, Opt};
+use super::html::{address, of_queue, pairs};
 use super::messages::when;
 use super::{App, Params, View};
 use crate::board::{error_of, is_letter, recurs, told};
@@ -10,7 +11,6 @@ use crate::server::{reply, Failure, Fields};
 use crate::text::shown;
 use dq_client::Value;
 use maud::{html, Markup};
-use serde_json::{json, Value as Json};
 
 /// A larger payload is not edited in a browser, in bytes.
 const EDITED: usize = 256 * 1024;
@@ -22,10 +22,16 @@ pub fn message(app: &App, params: &Params) -> Result<View, Failure> {
     let found = reply::message(&app.client, queue, id)?;
     let body = html! {
         nav.crumbs { a href="#/" { "Queues" } " / " a href=(of_queue(queue)) { (shown(queue)) } }
-        div.head { h1 { (shown(id)) } @if let Some(message) = found.as_ref().filter(|_| app.allow_writes) { (acts(queue, id, message)) } }
+        div.head {
+            h1 { (shown(id)) }
+            @if let Some(message) = found.as_ref().filter(|_| app.allow_writes) { (acts(queue, id, message)) }
+        }
         @match &found {
             Some(message) => (fields(queue, id, message)),
-            None => p.empty { "The queue has no message of this id now: it was completed or removed, or never pushed, or it died and was moved to another queue." },
+            None => p.empty {
+                "The queue has no message of this id now: it was completed or removed, or never pushed, or it died and "
+                "was moved to another queue."
+            },
         }
     };
     Ok(View { title: shown(id), body })
@@ -43,7 +49,8 @@ fn fields(queue: &[u8], id: &[u8], message: &Fields) -> Markup {
                 section.payload {
                     h2 { (title) }
                     // What the browser saves is asked for with the token.
-                    button type="button" data-save=(address("payload", &[("queue", queue), ("id", id), ("field", name.as_bytes())])) { "Download" }
+                    @let of_field = [("queue", queue), ("id", id), ("field", name.as_bytes())];
+                    button type="button" data-save=(address("payload", &of_field)) { "Download" }
                     pre { (shown_lines(bytes, WIDTH).join("\n")) }
                 }
             }
@@ -51,18 +58,19 @@ fn fields(queue: &[u8], id: &[u8], message: &Fields) -> Markup {
         (pairs(&all))
         @for (field, tab) in [("group", message.text("state")), ("consumer", "inflight".to_owned())] {
             @if !message.bytes(field).is_empty() {
-                p { a href=(address("queue", &[("queue", queue), ("tab", tab.as_bytes()), (field, message.bytes(field))])) { "Messages of the " (field) " " (shown(message.bytes(field))) } }
+                @let others = [("queue", queue), ("tab", tab.as_bytes()), (field, message.bytes(field))];
+                p {
+                    a href=(address("queue", &others)) { "Messages of the " (field) " " (shown(message.bytes(field))) }
+                }
             }
         }
     }
 }
 
 fn acts(queue: &[u8], id: &[u8], message: &Fields) -> Markup {
-    let (queue, name) = (shown(queue), shown(id));
-    let of_ids = |what: &str| json!({ "act": what, "queue": queue, "ids": [name] });
+    let (queue, name) = (Opt::Queue.is(shown(queue)), shown(id));
     let state = message.text("state");
     let waits = state == "ready" || state == "delayed";
-    let none = json!({});
     let payload = std::str::from_utf8(message.bytes("payload")).ok().filter(|payload| payload.len() <= EDITED);
     let removal = match state.as_str() {
         "dead" => "Delete",
@@ -70,38 +78,49 @@ fn acts(queue: &[u8], id: &[u8], message: &Fields) -> Markup {
         _ if recurs(message) => "End the schedule",
         _ => "Cancel",
     };
+    let this = [queue.clone(), Opt::Ids.is(vec![name.clone()])];
     html! {
         div.buttons {
-            @if state == "dead" { (act("Redrive", &of_ids("redrive"), &json!({ "in": "" }))) }
-            @if is_letter(message) && waits { (act("Send back", &json!({ "act": "redrive", "queue": queue, "ids": [name], "letters": true }), &json!({ "in": "" }))) }
-            @if state == "delayed" { (act("Run now", &of_ids("promote"), &none)) }
-            @if waits { (act("Reschedule", &json!({ "act": "reschedule", "queue": queue, "id": name }), &json!({ "in": "", "at": "", "priority": "" }))) }
+            @if state == "dead" { (button("Redrive", Act::Redrive, &this, &[Opt::In.empty()])) }
+            @if is_letter(message) && waits {
+                @let [queue, ids] = this.clone();
+                (button("Send back", Act::Redrive, &[queue, ids, Opt::Letters.is(true)], &[Opt::In.empty()]))
+            }
+            @if state == "delayed" { (button("Run now", Act::Promote, &this, &[])) }
+            @if waits {
+                @let fields = [Opt::In, Opt::At, Opt::Priority].map(Opt::empty);
+                (button("Reschedule", Act::Reschedule, &[queue.clone(), Opt::Id.is(name)], &fields))
+            }
             @if state == "inflight" {
                 // The receipt names the delivery that was looked at: a later one is left alone.
-                (act("Give back", &json!({ "act": "nack", "queue": queue, "ids": [shown(message.bytes("receipt"))] }), &json!({ "in": "", "error": "" })))
+                @let receipt = Opt::Ids.is(vec![shown(message.bytes("receipt"))]);
+                (button("Give back", Act::Nack, &[queue.clone(), receipt], &[Opt::In, Opt::Error].map(Opt::empty)))
             }
             @if let Some(payload) = payload.filter(|_| !recurs(message)) {
-                (act("Edit and push again", &json!({ "act": "push", "queue": queue }), &again(id, message, payload)))
+                (button("Edit and push again", Act::Push, &[queue], &again(id, message, payload)))
             }
-            @if waits || state == "inflight" { (act("Bury", &of_ids("bury"), &json!({ "error": "" }))) }
-            (act(removal, &of_ids("cancel"), &none))
+            @if waits || state == "inflight" { (button("Bury", Act::Bury, &this, &[Opt::Error.empty()])) }
+            (button(removal, Act::Cancel, &this, &[]))
         }
     }
 }
 
 /// What a copy of a message begins with. One that is dead is replaced by its copy, under its id.
-fn again(id: &[u8], message: &Fields, payload: &str) -> Json {
-    let mut edit =
-        json!({ "payload": payload, "in": "", "priority": message.text("priority"), "group": message.text("group") });
-    if let (Some(edit), true) = (edit.as_object_mut(), message.text("state") == "dead") {
-        edit.insert("id".to_owned(), json!(shown(id)));
-        edit.insert("replace".to_owned(), json!(true));
+fn again(id: &[u8], message: &Fields, payload: &str) -> Vec<Field> {
+    let mut fields = vec![
+        Opt::Payload.is(payload),
+        Opt::In.empty(),
+        Opt::Priority.is(message.text("priority")),
+        Opt::Group.is(message.text("group")),
+    ];
+    if message.text("state") == "dead" {
+        fields.extend([Opt::Id.is(shown(id)), Opt::Replace.is(true)]);
     }
-    if let (Some(edit), Some(Value::Map(headers))) = (edit.as_object_mut(), message.get("headers")) {
+    if let Some(Value::Map(headers)) = message.get("headers") {
         let pair = |(name, value): &(Value, Value)| Some(format!("{}={}", reply::text(name)?, reply::text(value)?));
-        edit.insert("header".to_owned(), json!(headers.iter().filter_map(pair).collect::<Vec<_>>()));
+        fields.push(Opt::Header.is(headers.iter().filter_map(pair).collect::<Vec<_>>()));
     }
-    edit
+    fields
 }
 
 /// The whole payload or result of a message, as it is.

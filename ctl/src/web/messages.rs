@@ -1,6 +1,7 @@
 //! Lists of messages: those of a state, filtered and by cause; schedules; and those of an id in all queues.
 
-use super::html::{act, address, contains, element, named_link, of_queue, time};
+use super::button::{button, button_of_selected, Act, Field, Opt};
+use super::html::{address, contains, element, named_link, of_queue, time};
 use super::overview::select;
 use super::{App, Params, View};
 use crate::board::{cause_of, error_of, message::as_text, pages, recurs, rule, scan, since, Among, Filter, Status};
@@ -9,7 +10,6 @@ use crate::server::{Failure, Fields};
 use crate::text::{messages, parse_span, separated, shown, visible};
 use dq_client::{cmd, Error, State, Value};
 use maud::{html, Markup};
-use serde_json::{json, Value as Json};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -69,14 +69,23 @@ impl Chosen {
         !self.conditions.is_empty() || !self.older.is_empty() || self.consumer.is_some()
     }
 
-    /// An act on all messages that are chosen.
-    fn act(&self, what: &str, queue: &[u8], tab: &str) -> Json {
-        let (is_letters, older) = (tab == "letters", Some(&self.older).filter(|older| !older.is_empty()));
-        json!({
-            "act": what, "queue": shown(queue), "where": self.conditions, "older": older,
-            "letters": is_letters.then_some(true), "states": (what == "purge").then_some([tab]),
-            "state": (matches!(what, "cancel" | "bury") && !is_letters).then_some(tab),
-        })
+    /// The options of an act on all messages that are chosen.
+    fn options(&self, act: Act, queue: &[u8], tab: &str) -> Vec<Field> {
+        let is_letters = tab == "letters";
+        let mut options = vec![Opt::Queue.is(shown(queue)), Opt::Where.is(self.conditions.clone())];
+        if !self.older.is_empty() {
+            options.push(Opt::Older.is(&*self.older));
+        }
+        if is_letters {
+            options.push(Opt::Letters.is(true));
+        }
+        if act == Act::Purge {
+            options.push(Opt::States.is(vec![tab]));
+        }
+        if matches!(act, Act::Cancel | Act::Bury) && !is_letters {
+            options.push(Opt::State.is(tab));
+        }
+        options
     }
 }
 
@@ -109,11 +118,17 @@ pub fn list(app: &App, queue: &[u8], info: &Fields, tab: &str, params: &Params) 
         form.filters id="filters" data-view="queue" {
             label { "In " (select("field", &params.text("field"), FIELDS.to_vec())) }
             label { "Text" input type="search" name="text" value=(params.text("text")) placeholder="Contains"; }
-            label { "For at least" input type="search" name="older" value=(params.text("older")) placeholder="30m, 2h, 7d"; }
+            label {
+                "For at least"
+                input type="search" name="older" value=(params.text("older")) placeholder="30m, 2h, 7d";
+            }
         }
         @for (name, words) in [("group", "group"), ("consumer", "consumer")] {
             @if let Some(value) = params.bytes(name) {
-                p { "Only messages of the " (words) " " (shown(value)) ". " a href=(address("queue", &params.with(&[(name, b"")]))) { "All" } }
+                p {
+                    "Only messages of the " (words) " " (shown(value)) ". "
+                    a href=(address("queue", &params.with(&[(name, b"")]))) { "All" }
+                }
             }
         }
         @if has_causes { (causes(&found, params)) }
@@ -122,15 +137,18 @@ pub fn list(app: &App, queue: &[u8], info: &Fields, tab: &str, params: &Params) 
             (messages(found.number)) @if found.is_partial { " at least: not all were read in time" }
         }
         ol.messages id="messages" { @for message in &found.messages { (item(queue, message, tab, app.allow_writes)) } }
-        @if found.messages.is_empty() { p.empty { "No message is here" @if chosen.is_filtered() { " that these conditions select" } "." } }
+        @if found.messages.is_empty() {
+            p.empty { "No message is here" @if chosen.is_filtered() { " that these conditions select" } "." }
+        }
         @if found.number > found.messages.len() as u64 && chosen.count < 10 * STEP {
-            a.more href=(address("queue", &params.with(&[("count", (chosen.count + STEP).to_string().as_bytes())]))) { "Show more" }
+            @let count = (chosen.count + STEP).to_string();
+            a.more href=(address("queue", &params.with(&[("count", count.as_bytes())]))) { "Show more" }
         }
     })
 }
 
-/// The first of the messages that are chosen, for which all have to be read. Causes are counted whichever is chosen, and former queues
-/// likewise, so that another one can be.
+/// The first of the messages that are chosen, for which all have to be read. Causes are counted whichever is chosen,
+/// and former queues likewise, so that another one can be.
 fn selected(app: &App, queue: &[u8], chosen: &Chosen) -> Result<Found, Failure> {
     let (mut found, began) = (Found::default(), Instant::now());
     // All conditions, but for those that begin so.
@@ -199,7 +217,9 @@ fn causes(found: &Found, params: &Params) -> Markup {
             ul.causes aria-label=(name) {
                 @for (value, count) in counted.iter().take(LISTED) {
                     @let is_chosen = params.bytes(name) == Some(value);
-                    li { a href=(address("queue", &params.with(&[(name, if is_chosen { b"" } else { value })]))) aria-current=[is_chosen.then_some("true")] {
+                    @let next: &[u8] = if is_chosen { b"" } else { value };
+                    @let href = address("queue", &params.with(&[(name, next)]));
+                    li { a href=(href) aria-current=[is_chosen.then_some("true")] {
                         b { (separated(count)) } " " span { (visible(&String::from_utf8_lossy(value))) }
                     } }
                 }
@@ -210,42 +230,49 @@ fn causes(found: &Found, params: &Params) -> Markup {
 
 /// What is done with the selected messages, or with all that are chosen.
 fn bulk(queue: &[u8], tab: &str, chosen: &Chosen, found: &Found) -> Markup {
-    let some: &[(&str, &str)] = match tab {
-        "dead" => &[("redrive", "Redrive"), ("cancel", "Delete")],
-        "letters" => &[("redrive", "Send back"), ("cancel", "Delete")],
-        "delayed" => &[("promote", "Run now"), ("bury", "Bury"), ("cancel", "Cancel")],
-        "inflight" => &[("nack", "Give back")],
-        "done" => &[("cancel", "Forget")],
-        _ => &[("bury", "Bury"), ("cancel", "Cancel")],
+    let acts: &[(Act, &str)] = match tab {
+        "dead" => &[(Act::Redrive, "Redrive"), (Act::Cancel, "Delete")],
+        "letters" => &[(Act::Redrive, "Send back"), (Act::Cancel, "Delete")],
+        "delayed" => &[(Act::Promote, "Run now"), (Act::Bury, "Bury"), (Act::Cancel, "Cancel")],
+        "inflight" => &[(Act::Nack, "Give back")],
+        "done" => &[(Act::Cancel, "Forget")],
+        _ => &[(Act::Bury, "Bury"), (Act::Cancel, "Cancel")],
     };
-    let of_all = |what: &str| match (what, chosen.is_filtered() || tab == "letters") {
-        ("cancel", false) => Some("purge"),
-        ("promote", false) => Some("promote"),
-        ("redrive", _) => Some("redrive"),
-        ("cancel", true) => Some("cancel"),
-        ("bury", true) => Some("bury"),
-        _ => None,
-    };
-    let edit = |what: &str| match what {
-        "redrive" => json!({ "in": "" }),
-        "bury" | "nack" => json!({ "error": "" }),
-        _ => json!({}),
+    let field = |act: Act| match act {
+        Act::Redrive => Some(Opt::In.empty()),
+        Act::Bury | Act::Nack => Some(Opt::Error.empty()),
+        Act::Alter | Act::Cancel | Act::Delete | Act::Pause | Act::Promote | Act::Purge | Act::Push => None,
+        Act::Release | Act::Reschedule | Act::Resume | Act::Schedule => None,
     };
     // A filter by consumer is none of the command line.
     let has_all = found.number > 0 && chosen.consumer.is_none();
     html! {
         div.bulk {
             label { input type="checkbox" data-all="ids"; " All shown" }
-            @for (what, words) in some {
-                @let of_ids = json!({ "act": what, "queue": shown(queue), "letters": (tab == "letters" && *what == "redrive").then_some(true) });
-                button type="button" data-act=(of_ids) data-edit=(edit(what)) data-selected="ids" disabled { (words) " selected…" }
+            @for (act, words) in acts {
+                @let is_letter = (tab == "letters" && *act == Act::Redrive).then_some(true);
+                @let given = [Opt::Queue.is(shown(queue)), Opt::Letters.is(is_letter)];
+                (button_of_selected(words, *act, &given, field(*act).as_slice()))
             }
-            @for (what, words) in some {
-                @if let Some(of_all) = of_all(what).filter(|_| has_all) {
-                    (act(&format!("{words} all"), &chosen.act(of_all, queue, tab), &edit(of_all)))
+            @for (act, words) in acts {
+                @if let Some(of_all) = of_all(*act, chosen.is_filtered() || tab == "letters").filter(|_| has_all) {
+                    @let given = chosen.options(of_all, queue, tab);
+                    (button(&format!("{words} all"), of_all, &given, field(of_all).as_slice()))
                 }
             }
         }
+    }
+}
+
+/// The act that does the same with all messages of a state, or with those that are chosen.
+fn of_all(act: Act, is_chosen: bool) -> Option<Act> {
+    match act {
+        Act::Redrive => Some(act),
+        Act::Cancel => Some(if is_chosen { act } else { Act::Purge }),
+        Act::Bury => Some(act).filter(|_| is_chosen),
+        Act::Promote => Some(act).filter(|_| !is_chosen),
+        Act::Alter | Act::Delete | Act::Nack | Act::Pause | Act::Purge | Act::Push => None,
+        Act::Release | Act::Reschedule | Act::Resume | Act::Schedule => None,
     }
 }
 
@@ -314,16 +341,17 @@ pub fn schedules(app: &App, queue: &[u8], info: &Fields) -> Result<Markup, Failu
     let name = shown(queue);
     Ok(html! {
         @if app.allow_writes {
-            (act("Declare a schedule", &json!({ "act": "schedule", "queue": name }), &json!({ "id": "", "payload": "", "every": "", "cron": "", "tz": "" })))
+            @let fields = [Opt::Id, Opt::Payload, Opt::Every, Opt::Cron, Opt::Tz].map(Opt::empty);
+            (button("Declare a schedule", Act::Schedule, &[Opt::Queue.is(&*name)], &fields))
         }
         ol.messages id="messages" {
             @for message in all.iter().take(10 * STEP) {
-                @let id = shown(message.bytes("id"));
+                @let this = [Opt::Queue.is(&*name), Opt::Ids.is(vec![shown(message.bytes("id"))])];
                 (item(queue, message, "delayed", false))
                 @if app.allow_writes {
                     li.buttons id=(element("acts", &[message.bytes("id")])) {
-                        @if message.text("state") == "delayed" { (act("Run now", &json!({ "act": "promote", "queue": name, "ids": [id] }), &json!({}))) }
-                        (act("End", &json!({ "act": "cancel", "queue": name, "ids": [id] }), &json!({})))
+                        @if message.text("state") == "delayed" { (button("Run now", Act::Promote, &this, &[])) }
+                        (button("End", Act::Cancel, &this, &[]))
                     }
                 }
             }
@@ -361,13 +389,19 @@ pub fn find(app: &App, params: &Params) -> Result<View, Failure> {
         p.dim role="status" { "Looked for this id in " (looked) " of " (names.len()) " queues." }
         ol.messages id="messages" {
             @for (queue, message) in &found {
-                li { div {
-                    p.line-one { (named_link(&address("message", &[("queue", queue), ("id", id)]), &format!("{} / {}", shown(queue), shown(id)))) span.dim { (message.text("state")) } }
-                } }
+                @let href = address("message", &[("queue", queue), ("id", id)]);
+                li { div { p.line-one {
+                    (named_link(&href, &format!("{} / {}", shown(queue), shown(id))))
+                    span.dim { (message.text("state")) }
+                } } }
             }
-            @for queue in queues { li { div { p.line-one { (named_link(&of_queue(queue), &shown(queue))) span.dim { "queue" } } } } }
+            @for queue in queues {
+                li { div { p.line-one { (named_link(&of_queue(queue), &shown(queue))) span.dim { "queue" } } } }
+            }
         }
-        @if found.is_empty() { p.empty { "No message has this id; dqctl find --prefix looks for the beginnings of ids." } }
+        @if found.is_empty() {
+            p.empty { "No message has this id; dqctl find --prefix looks for the beginnings of ids." }
+        }
     };
     Ok(View { title: "Search".to_owned(), body })
 }

@@ -1,12 +1,14 @@
 //! `dqctl web`: the queues in a browser.
 //!
-//! The server renders the views; one small script of the page asks for them, puts them in place, and opens the dialog in which acts
-//! are asked about. `guard` decides who is answered, `page` has the files of the page, `paths` what answers each request, `app` what is shared.
-//! `overview`, `queue`, `messages`, `message` and `holders` are the views, and `act` asks about acts and carries them out.
-//! What is known of the queues is on the board of [`crate::board`].
+//! The server renders the views; one small script of the page asks for them, puts them in place, and opens the dialog
+//! in which acts are asked about. `guard` decides who is answered, `page` has the files of the page, `paths` what
+//! answers each request, `app` what is shared. `overview`, `queue`, `messages`, `message` and `holders` are the views,
+//! `html`, `button` and `chart` pieces of them, and `act` asks about acts and carries them out. What is known of the
+//! queues is on the board of [`crate::board`].
 
 mod act;
 mod app;
+mod button;
 mod chart;
 mod guard;
 mod holders;

@@ -1,7 +1,8 @@
 //! All queues: what is wrong, how they develop, and a page of the list.
 
 use super::app::Examined;
-use super::html::{act, address, advice, conditions, contains, element, queue_link, time};
+use super::button::{button, Act, Opt};
+use super::html::{address, advice, conditions, contains, element, queue_link, time};
 use super::{chart, App, Params, View};
 use crate::board::{frequent_cause, names, About, Condition, Level, Row, Sort, Status};
 use crate::findings::{Finding, Found, Subject};
@@ -10,25 +11,25 @@ use crate::text::{separated, span};
 use clap::ValueEnum;
 use dq_client::Error;
 use maud::{html, Markup};
-use serde_json::json;
 
 /// Queues on a page, and the last known ones that are shown if no server answers.
 const PAGE: usize = 50;
-/// The orders of the list.
-const ORDERS: [&str; 9] = ["trouble", "name", "ready", "delayed", "inflight", "dead", "oldest-ready", "in", "out"];
 /// Findings that are shown until somebody opens the others.
 const FEW: usize = 3;
 
-/// The columns of numbers: the order of each, and its name.
-const NUMBERS: [(&str, &str); 7] = [
-    ("ready", "Ready"),
-    ("delayed", "Delayed"),
-    ("inflight", "In flight"),
-    ("dead", "Dead"),
-    ("in", "In /s"),
-    ("out", "Out /s"),
-    ("oldest-ready", "Oldest"),
+/// The columns of the list: by what each is sorted, and its heading. Those of numbers come after the first two.
+const COLUMNS: [(Sort, &str); 9] = [
+    (Sort::Queue, "Queue"),
+    (Sort::State, "State"),
+    (Sort::Ready, "Ready"),
+    (Sort::Delayed, "Delayed"),
+    (Sort::Inflight, "In flight"),
+    (Sort::Dead, "Dead"),
+    (Sort::In, "In /s"),
+    (Sort::Out, "Out /s"),
+    (Sort::Oldest, "Oldest"),
 ];
+const WORDS: usize = 2;
 
 pub fn overview(app: &App, params: &Params) -> Result<View, Failure> {
     let (samples, about) = (app.samples(None), app.board.about());
@@ -42,7 +43,7 @@ pub fn overview(app: &App, params: &Params) -> Result<View, Failure> {
         div.head {
             h1 { "Queues" }
             @if app.allow_writes {
-                (act("Push", &json!({ "act": "push" }), &json!({ "queue": "", "payload": "", "in": "", "id": "" })))
+                (button("Push", Act::Push, &[], &[Opt::Queue, Opt::Payload, Opt::In, Opt::Id].map(Opt::empty)))
                 (several(params))
             }
         }
@@ -57,12 +58,16 @@ pub fn overview(app: &App, params: &Params) -> Result<View, Failure> {
 /// Acts on all queues that match a pattern.
 fn several(params: &Params) -> Markup {
     let pattern = format!("*{}*", params.text("contains")).replace("**", "*");
+    let acts = [
+        (Act::Pause, "Pause"),
+        (Act::Resume, "Resume"),
+        (Act::Redrive, "Redrive all dead"),
+        (Act::Promote, "Run all delayed now"),
+    ];
     html! {
         details.menu {
             summary { "Several queues…" }
-            @for (name, words) in [("pause", "Pause"), ("resume", "Resume"), ("redrive", "Redrive all dead"), ("promote", "Run all delayed now")] {
-                (act(words, &json!({ "act": name }), &json!({ "queue": pattern })))
-            }
+            @for (act, words) in acts { (button(words, act, &[], &[Opt::Queue.is(&*pattern)])) }
         }
     }
 }
@@ -95,7 +100,8 @@ fn listed(findings: &[Finding], looked: i64) -> Markup {
 fn finding(one: &Finding) -> Markup {
     let Found { severity, what, why, advice: what_to_do } = &one.found;
     html! {
-        details class={ "finding " (severity.as_str().replace(' ', "-")) } id=(element(one.check, &[one.about().as_bytes()])) {
+        @let id = element(one.check, &[one.about().as_bytes()]);
+        details class={ "finding " (severity.as_str().replace(' ', "-")) } id=(id) {
             summary {
                 b { (severity.as_str()) } " "
                 @match &one.subject { Subject::Queue(queue) => (queue_link(queue)), _ => (one.about()) }
@@ -107,8 +113,8 @@ fn finding(one: &Finding) -> Markup {
 }
 
 fn list(app: &App, params: &Params, known: &About, is_lost: bool) -> Result<Markup, Failure> {
-    let (part, state, sort) = (params.bytes("contains").unwrap_or_default(), params.text("state"), params.text("sort"));
-    let order = if ORDERS.contains(&sort.as_str()) { sort.as_str() } else { "trouble" };
+    let (part, state) = (params.bytes("contains").unwrap_or_default(), params.text("state"));
+    let order = Sort::from_str(&params.text("sort"), true).unwrap_or_default();
     if !known.is_known {
         return Ok(html! { p { "Looking for queues…" } });
     }
@@ -116,19 +122,19 @@ fn list(app: &App, params: &Params, known: &About, is_lost: bool) -> Result<Mark
         let is_in = |row: &Row| state.is_empty() || row.conditions.iter().any(|(one, _)| one.as_str() == state);
         let mut named: Vec<(&[u8], &Row)> = rows.iter().map(|(name, row)| (name.as_slice(), row)).collect();
         named.retain(|(name, row)| contains(name, part) && is_in(row));
-        let by = Sort::from_str(order, true).unwrap_or(Sort::State);
-        named.sort_by(|a, b| by.compare(*a, *b).then(a.0.cmp(b.0)));
+        named.sort_by(|a, b| order.compare(*a, *b).then(a.0.cmp(b.0)));
         (named.into_iter().map(|(name, _)| name.to_vec()).collect::<Vec<_>>(), rows.is_empty())
     });
     let offset = params.text("offset").parse().unwrap_or(0_usize).min(names.len().saturating_sub(1)) / PAGE * PAGE;
     let shown_names = names.iter().skip(offset).take(PAGE);
     let states = [("", "any")].into_iter().chain(Condition::ALL.map(|(_, name)| (name, name))).collect();
+    let orders: Vec<String> = Sort::value_variants().iter().map(|sort| sort.name()).collect();
     let turn = |to: usize| address("", &params.with(&[("offset", to.to_string().as_bytes())]));
     Ok(html! {
         form.filters id="filters" data-view="" {
             label { "Filter" input type="search" name="contains" value=(params.text("contains")) placeholder="Name"; }
             label { "State" (select("state", &state, states)) }
-            label { "Order" (select("sort", order, ORDERS.map(|one| (one, one)).to_vec())) }
+            label { "Order" (select("sort", &order.name(), orders.iter().map(|one| (&**one, &**one)).collect())) }
             p.dim role="status" {
                 (separated(names.len())) @if names.len() == 1 { " queue" } @else { " queues" }
                 @if !known.is_read { ", sorting…" }
@@ -136,14 +142,17 @@ fn list(app: &App, params: &Params, known: &About, is_lost: bool) -> Result<Mark
         }
         @for failed in known.missing.iter().chain(&known.unlisted).chain(&known.denied) { p.alarm { (failed) } }
         @if is_empty {
-            div.empty { h2 { "There is no queue yet" } p { "The first push creates one:" } pre { "dqctl push mail '{\"to\":\"ann\"}' --in 15m" } }
+            div.empty {
+                h2 { "There is no queue yet" }
+                p { "The first push creates one:" }
+                pre { "dqctl push mail '{\"to\":\"ann\"}' --in 15m" }
+            }
         } @else {
             table.queues id="rows" {
                 thead { tr {
-                    th scope="col" { a href=(address("", &params.with(&[("sort", b"name")]))) { "Queue" } }
-                    th scope="col" { a href=(address("", &params.with(&[("sort", b"trouble")]))) { "State" } }
-                    @for (sort, name) in NUMBERS {
-                        th.num scope="col" { a href=(address("", &params.with(&[("sort", sort.as_bytes())]))) { (name) } }
+                    @for (place, (sort, heading)) in COLUMNS.iter().enumerate() {
+                        @let href = address("", &params.with(&[("sort", sort.name().as_bytes())]));
+                        th class=[(place >= WORDS).then_some("num")] scope="col" { a href=(href) { (heading) } }
                     }
                     th.depth scope="col" { "Last hour" }
                 } }
@@ -184,19 +193,27 @@ fn row(app: &App, name: &[u8], is_lost: bool) -> Result<Markup, Failure> {
         tr id=(id) class=[level] {
             td.name { (queue_link(name)) }
             td.state { (conditions(name, &row.info, &row.conditions)) @if !is_lost { (died(app, name, &row)) } }
-            @for (order, heading) in NUMBERS { td.num data-label=(heading) { (cell(&row, order)) } }
+            @for (sort, heading) in COLUMNS.iter().skip(WORDS) {
+                td.num data-label=(heading) { (cell(&row, *sort)) }
+            }
             td.depth { (chart::sparkline(&row.history.depths())) }
         }
     })
 }
 
-fn cell(row: &Row, order: &str) -> String {
+fn cell(row: &Row, column: Sort) -> String {
     let rate = |rate: Option<f64>| rate.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.1}"));
-    match order {
-        "in" => rate(row.rate_in()),
-        "out" => rate(row.rate_out()),
-        "oldest-ready" => row.oldest().map_or_else(|| "–".to_owned(), span),
-        order => separated(row.number(order)),
+    match column {
+        Sort::In => rate(row.rate_in()),
+        Sort::Out => rate(row.rate_out()),
+        Sort::Oldest => row.oldest().map_or_else(|| "–".to_owned(), span),
+        Sort::Ready => separated(row.number("ready")),
+        Sort::Delayed => separated(row.number("delayed")),
+        Sort::Inflight => separated(row.number("inflight")),
+        Sort::Dead => separated(row.number("dead")),
+        Sort::Waiting => separated(row.number("waiting-clients")),
+        // They are words.
+        Sort::Queue | Sort::State => String::new(),
     }
 }
 
@@ -208,5 +225,9 @@ pub fn died(app: &App, name: &[u8], row: &Row) -> Markup {
 }
 
 pub fn select(name: &str, chosen: &str, options: Vec<(&str, &str)>) -> Markup {
-    html! { select name=(name) { @for (value, words) in options { option value=(value) selected[value == chosen] { (words) } } } }
+    html! {
+        select name=(name) {
+            @for (value, words) in options { option value=(value) selected[value == chosen] { (words) } }
+        }
+    }
 }

@@ -1,13 +1,13 @@
 //! One queue: its conditions, its charts, and a tab for each state.
 
-use super::html::{act, advice, conditions, of_queue, of_tab, pairs, time};
+use super::button::{button, Act, Opt};
+use super::html::{advice, conditions, of_queue, of_tab, pairs, time};
 use super::{chart, holders, messages, overview, App, Params, View};
 use crate::board::{at_most, begins_with_letter, groups, setting, target_in_words, target_queue, Row, TOLD};
 use crate::server::{for_queue, reply::settings, Failure, Fields};
 use crate::text::{exact, separated, shown, span};
 use dq_client::{Error, Raw, State};
 use maud::{html, Markup};
-use serde_json::json;
 
 /// The tabs: those of states first.
 const TABS: [(&str, &str); 10] = [
@@ -61,7 +61,8 @@ pub fn queue(app: &App, params: &Params) -> Result<View, Failure> {
         }
         div.charts id="charts" {
             (chart::depths(&samples)) (chart::flows(&samples))
-            (chart::times("Delivered late by", &samples, |times| times.lateness)) (chart::times("Run time", &samples, |times| times.runtime))
+            (chart::times("Delivered late by", &samples, |times| times.lateness))
+            (chart::times("Run time", &samples, |times| times.runtime))
         }
     };
     Ok(View { title: shown(name), body })
@@ -81,17 +82,21 @@ fn count(tab: &str, info: &Fields) -> Option<u64> {
 
 fn acts(name: &[u8], info: &Fields) -> Markup {
     let queue = shown(name);
-    let of = |what: &str, flow: Option<&str>| json!({ "act": what, "queue": queue, "flow": flow });
-    let none = json!({});
+    let this = [Opt::Queue.is(&*queue)];
+    let of_flow = |flow: &str| [Opt::Queue.is(&*queue), Opt::Flow.is(flow)];
     html! {
         div.buttons {
-            (act("Push", &of("push", None), &json!({ "payload": "", "in": "", "id": "" })))
-            @if info.int("paused") == Some(1) { (act("Resume", &of("resume", Some("out")), &none)) }
-            @else { (act("Pause", &of("pause", Some("out")), &json!({ "for": "" }))) }
-            @if info.int("closed") == Some(1) { (act("Open", &of("resume", Some("in")), &none)) }
-            @else { (act("Close", &of("pause", Some("in")), &json!({ "for": "" }))) }
-            @if info.number("dead") > 0 { (act("Redrive", &of("redrive", None), &json!({ "count": "", "in": "" }))) }
-            @if info.number("delayed") > 0 { (act("Run delayed now", &of("promote", None), &json!({ "count": "" }))) }
+            (button("Push", Act::Push, &this, &[Opt::Payload, Opt::In, Opt::Id].map(Opt::empty)))
+            @if info.int("paused") == Some(1) { (button("Resume", Act::Resume, &of_flow("out"), &[])) }
+            @else { (button("Pause", Act::Pause, &of_flow("out"), &[Opt::For.empty()])) }
+            @if info.int("closed") == Some(1) { (button("Open", Act::Resume, &of_flow("in"), &[])) }
+            @else { (button("Close", Act::Pause, &of_flow("in"), &[Opt::For.empty()])) }
+            @if info.number("dead") > 0 {
+                (button("Redrive", Act::Redrive, &this, &[Opt::Count, Opt::In].map(Opt::empty)))
+            }
+            @if info.number("delayed") > 0 {
+                (button("Run delayed now", Act::Promote, &this, &[Opt::Count.empty()]))
+            }
         }
     }
 }
@@ -136,17 +141,18 @@ fn details(app: &App, name: &[u8], info: &Fields) -> Result<Markup, Failure> {
             (format!("{name}, {percent} %"), bound)
         })
     });
-    let queue = shown(name);
+    let this = [Opt::Queue.is(shown(name))];
+    let changed = [Opt::Retries, Opt::Lease, Opt::Maxlen, Opt::Rate].map(Opt::empty);
     Ok(html! {
         div.details {
             section {
                 h2 { "Settings" }
-                @if app.allow_writes { (act("Change", &json!({ "act": "alter", "queue": queue }), &json!({ "retries": "", "lease": "", "maxlen": "", "rate": "" }))) }
+                @if app.allow_writes { (button("Change", Act::Alter, &this, &changed)) }
                 (pairs(&named(&of_settings)))
             }
             section { h2 { "Totals since its creation" } (pairs(&named(&totals))) }
             section { h2 { "Since the server started" } (pairs(&times.collect::<Vec<_>>())) }
         }
-        @if app.allow_writes { (act("Delete the queue", &json!({ "act": "delete", "queue": queue }), &json!({}))) }
+        @if app.allow_writes { (button("Delete the queue", Act::Delete, &this, &[])) }
     })
 }

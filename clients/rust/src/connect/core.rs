@@ -18,15 +18,15 @@ use tokio::time::{sleep, timeout};
 
 /// The most idle connections for commands that block that are kept for each server.
 const IDLE_KEPT: usize = 16;
-/// A connection that was silent for longer is tested before it gets a command that is not repeated: a server closes connections
-/// that are idle for its `timeout`, which is at least a second.
+/// A connection that was silent for longer is tested before it gets a command that is not repeated: a server closes
+/// connections that are idle for its `timeout`, which is at least a second.
 const DOUBTFUL_AFTER: Duration = Duration::from_millis(900);
 /// An idle connection for commands that block is not used again if it was silent for longer.
 const STALE_AFTER: Duration = Duration::from_secs(3);
 /// How long a server may take to end a blocked pop.
 const TO_END_POP: Duration = Duration::from_millis(500);
-/// How many commands of a batch go to a server before their replies are awaited: a slow connection gets on, and a lost one
-/// leaves few of which nothing is known.
+/// How many commands of a batch go to a server before their replies are awaited: a slow connection gets on, and a lost
+/// one leaves few of which nothing is known.
 const PIPELINED: usize = 100;
 /// How many redirections a command follows.
 const REDIRECTIONS: usize = 5;
@@ -166,7 +166,8 @@ impl Core {
         replies
     }
 
-    /// Sends commands to one server, with no other one in between. Returns the replies, which may be errors of the server.
+    /// Sends commands to one server, with no other one in between. Returns the replies, which may be errors of the
+    /// server.
     async fn exchange_all<'c>(
         &self,
         address: &Address,
@@ -204,9 +205,9 @@ impl Core {
         Err(moved_too_often())
     }
 
-    /// Ends a blocked pop of this queue, by the number of its connection. Redis up to 8.0 and Valkey up to 8.1 crash if a client
-    /// is unblocked whose command is put off (`CLIENT PAUSE`, `FAILOVER`). So this is a transaction that is put off as well then,
-    /// because it has a write, which changes nothing: no id has a `#`.
+    /// Ends a blocked pop of this queue, by the number of its connection. Redis up to 8.0 and Valkey up to 8.1 crash if
+    /// a client is unblocked whose command is put off (`CLIENT PAUSE`, `FAILOVER`). So this is a transaction that is
+    /// put off as well then, because it has a write, which changes nothing: no id has a `#`.
     pub async fn end_pop(&self, server: &Address, key: &[u8], id: i64) -> Result<(), Error> {
         let mut all = Pipeline::new();
         all.add_command(redis::cmd("MULTI"));
@@ -259,8 +260,8 @@ impl Core {
         link.inspect_err(|_| self.forget(address))
     }
 
-    /// The same for a command that is sent once. If the connection was silent it is tested, and replaced if the server has closed
-    /// it meanwhile.
+    /// The same for a command that is sent once. If the connection was silent it is tested, and replaced if the server
+    /// has closed it meanwhile.
     async fn tested(&self, address: &Address) -> Result<Link, Error> {
         let link = self.shared(address).await?;
         if link.silence() <= DOUBTFUL_AFTER {

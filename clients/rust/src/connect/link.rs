@@ -114,8 +114,8 @@ impl Link {
         Ok(())
     }
 
-    /// Logs in to a server or a proxy that does not know `HELLO`, in RESP2. It need not know names and numbers of connections
-    /// either. Returns its role.
+    /// Logs in to a server or a proxy that does not know `HELLO`, in RESP2. It need not know names and numbers of
+    /// connections either. Returns its role.
     async fn greet_without_hello(
         &mut self,
         options: &Options,
@@ -173,8 +173,8 @@ impl Link {
     }
 }
 
-/// Asks why a server closes connections at once: at `maxclients`, and to strangers in protected mode, it sends an error before any
-/// command. That is lost if the command comes first, so another connection is made, which sends nothing.
+/// Asks why a server closes connections at once: at `maxclients`, and to strangers in protected mode, it sends an error
+/// before any command. That is lost if the command comes first, so another connection is made, which sends nothing.
 async fn refusal(address: &Address) -> Option<String> {
     let address = address.clone();
     let reading = tokio::task::spawn_blocking(move || match address {

@@ -11,14 +11,15 @@ const LONGEST: usize = 200;
 const BLANK: char = '#';
 /// A code of an answer or of an exit has at most this many digits. Codes are kept, because they tell causes apart.
 const CODE: usize = 3;
-/// A number is a code after one of these words: `HTTP 503`, `exit status: 1`. Others count or name something: `order 7`.
+/// A number is a code after one of these words: `HTTP 503`, `exit status: 1`. Others count or name something: `order
+/// 7`.
 const OF_CODES: &str = "code errno error exit exited http https signal smtp status";
 /// After these, and at the beginning of the line, a number of three digits is a code: `550 no such user`.
 const OF_ANSWERS: &str =
     "answer answered failed gave gives got received refused rejected reply replied responded response \
                           returned returns said says";
-/// Such a number is also a code between a colon and its name, as in `stripe: 402 Payment Required`. After any other word it may
-/// be an id, which would make many causes of one.
+/// Such a number is also a code between a colon and its name, as in `stripe: 402 Payment Required`. After any other
+/// word it may be an id, which would make many causes of one.
 const OF_ERRORS: RangeInclusive<u16> = 400..=599;
 /// Words that can stand between such a word and its code: `a status of 503`.
 const BETWEEN: &str = "a by is of was with";
@@ -32,8 +33,8 @@ const TRACEBACK: &str = "Traceback ";
 /// What stands in place of an error if the last delivery was neither acked nor nacked before its lease expired.
 const LEASE: &str = "(lease expired)";
 
-/// The error of a dead message as a list shows it, with the line that says most first. If its lease expired, that is said before
-/// the error of an earlier attempt.
+/// The error of a dead message as a list shows it, with the line that says most first. If its lease expired, that is
+/// said before the error of an earlier attempt.
 pub fn error_of(message: &Fields) -> String {
     match (is_of_lease(message), readable(message.bytes("error"))) {
         (false, error) if error.is_empty() => header(message, "dq-error").unwrap_or_default(),
@@ -109,8 +110,8 @@ fn is_error(word: &str, after: &str) -> bool {
     number.len() == CODE && number.parse().is_ok_and(|number| OF_ERRORS.contains(&number)) && is_named
 }
 
-/// How many digits a number after this word has at least if it is a code; `None` if it is none. `code` is the same for the
-/// word itself.
+/// How many digits a number after this word has at least if it is a code; `None` if it is none. `code` is the same for
+/// the word itself.
 fn code_after(word: &str, code: Option<usize>) -> Option<usize> {
     let name: String = word.chars().filter(|c| c.is_alphabetic()).collect::<String>().to_lowercase();
     let is_among = |words: &str| words.split(' ').any(|word| word == name);

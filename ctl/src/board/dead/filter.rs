@@ -9,8 +9,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The fields that conditions can name. `cause` is the error as `dqctl dead --by-error` shows it, and `from` the queue in which a
-/// letter died.
+/// The fields that conditions can name. `cause` is the error as `dqctl dead --by-error` shows it, and `from` the queue
+/// in which a letter died.
 const FIELDS: [&str; 7] = ["error", "cause", "reason", "id", "group", "payload", "from"];
 /// What stands between the field and the text. Those of two characters come first, because they end like the others.
 const TESTS: [(&str, Test); 4] =
@@ -156,7 +156,8 @@ pub fn older_than(age: Duration) -> String {
     format!(" (older than {})", exact(millis(age)))
 }
 
-/// Whether a message has been in its state for at least this time, as `DQ.PURGE` with `OLDER` counts it. `now` is in Unix ms.
+/// Whether a message has been in its state for at least this time, as `DQ.PURGE` with `OLDER` counts it. `now` is in
+/// Unix ms.
 pub fn is_older(message: &Fields, age: Duration, now: i64) -> bool {
     let age = i64::try_from(millis(age)).unwrap_or(i64::MAX);
     since(message).is_some_and(|since| since <= now.saturating_sub(age))

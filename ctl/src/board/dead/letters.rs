@@ -16,7 +16,8 @@ fn reason(message: &Fields) -> Option<String> {
     header(message, "dq-reason").filter(|_| message.text("state") != "dead")
 }
 
-/// The same message with the fields that it had in its former queue, which is its field `from`; `None` if it is no letter.
+/// The same message with the fields that it had in its former queue, which is its field `from`; `None` if it is no
+/// letter.
 pub fn as_it_died(mut message: Fields) -> Option<Fields> {
     let reason = reason(&message)?;
     let [error, died, attempts] = ["dq-error", "dq-died", "dq-attempts"].map(|name| header(&message, name));

@@ -1,8 +1,9 @@
 //! Dead messages in large numbers: by cause, and selected by conditions.
 //!
-//! `cause` turns the text of an error into what many of them have in common. `filter` selects messages, and `causes` counts
-//! them by cause. `letters` are those that were moved here from other queues, and `target` is where they are moved. `newest`
-//! tells of what messages have died lately. All read the queue page by page, so that other clients of the server do not wait.
+//! `cause` turns the text of an error into what many of them have in common. `filter` selects messages, and `causes`
+//! counts them by cause. `letters` are those that were moved here from other queues, and `target` is where they are
+//! moved. `newest` tells of what messages have died lately. All read the queue page by page, so that other clients of
+//! the server do not wait.
 
 mod cause;
 mod causes;

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 const READ: u64 = 100;
 const BYTES: u64 = 128 * 1024;
 
-/// The most frequent cause of the deaths of the last minutes, and of how many it is: `timeout (98 of the newest 100)`. `None` if none of
-/// these is dead still.
+/// The most frequent cause of the deaths of the last minutes, and of how many it is: `timeout (98 of the newest 100)`.
+/// `None` if none of these is dead still.
 pub fn frequent_cause(client: &Client, queue: &[u8], info: &Fields) -> Option<String> {
     let since = now_ms().saturating_sub(RECENT);
     let mut newest = first(client, queue, "dead", info, (READ, BYTES)).ok()?;
