@@ -4,7 +4,7 @@ use crate::board::dead::{cause_of, error_of};
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
 use crate::server::{reply, Failure, Fields};
-use crate::text::{exact, indented, instant, readable, separated, shown, visible, with_distance};
+use crate::text::{exact, indented, instant, is_time, meaning, readable, separated, shown, visible, with_distance};
 use dq_client::{State, Value};
 
 const COLUMNS: &[Column] = &[
@@ -136,27 +136,6 @@ pub fn rule(message: &Fields) -> String {
         [every, 0] => format!("every {}", exact(every)),
         [every, offset] => format!("every {} at {}", exact(every), exact(offset)),
     }
-}
-
-/// What a person reads instead of a number that is none. The page has the same words.
-pub fn meaning(name: &str, number: i64) -> Option<&'static str> {
-    match (name, number) {
-        ("ttl" | "maxlen" | "maxinflight" | "maxpayload" | "rate" | "grouprate" | "groupinflight" | "maxlease", 0)
-        | ("retries", -1) => Some("no limit"),
-        ("deadlen" | "donelen", -1) => Some("all"),
-        ("deadttl", 0) => Some("for ever"),
-        ("dedupe" | "retain" | "delay" | "rate-period" | "grouprate-period", 0) => Some("none"),
-        _ => None,
-    }
-}
-
-/// Settings that are lengths of time in ms.
-const TIMES: &str =
-    "lease maxlease delay ttl backoff-base backoff-max rate-period grouprate-period deadttl dedupe retain";
-
-/// Whether a setting is a length of time in ms.
-pub fn is_time(name: &str) -> bool {
-    TIMES.split(' ').any(|time| time == name)
 }
 
 /// A setting of a queue as a person reads it.

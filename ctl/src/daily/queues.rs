@@ -1,11 +1,9 @@
 //! `dqctl info` and `stats`.
 
-use crate::board::{
-    at_most, frequent_cause, groups, message::is_time, message::meaning, setting, Condition, Level, TOLD,
-};
+use crate::board::{at_most, frequent_cause, groups, setting, Condition, Level, TOLD};
 use crate::output::Output;
 use crate::server::{for_queue, reply, Failure, Fields, Outcome};
-use crate::text::{exact, millis, span, QueueName};
+use crate::text::{exact, is_time, meaning, millis, span, QueueName};
 use dq_client::{blocking::Client, cmd, Raw, Resend};
 use serde_json::{Map, Value as Json};
 
