@@ -37,7 +37,7 @@ type lane struct {
 	turn       *sync.Cond // wakes the fetcher
 	pops       Conn
 	lease      int64 // in ms
-	maxLease   int64 // in ms, 0 without a limit
+	maxLease   int64 // in ms, 0 without a limit, -1 if that is not known
 	working    int
 	held       map[string]*delivery // by receipt, those whose outcome is open
 	acks       []*delivery          // for the next pop
@@ -82,7 +82,7 @@ func withReceipts(deliveries []*delivery, words ...any) []any {
 func newLane(w *Worker, queue string, set settings) *lane {
 	l := &lane{
 		worker: w, queue: queue, key: w.prefix + queue, handler: w.mux.handler(queue), settings: set,
-		nudge: make(chan struct{}, 1), lease: defaultLease, held: map[string]*delivery{}, early: map[string]string{},
+		nudge: make(chan struct{}, 1), lease: defaultLease, maxLease: -1, held: map[string]*delivery{}, early: map[string]string{},
 		unanswered: map[*delivery]bool{},
 	}
 	l.turn = sync.NewCond(&l.mu)
@@ -99,6 +99,9 @@ func newLane(w *Worker, queue string, set settings) *lane {
 func (l *lane) learn(reply any) {
 	info := fieldsOf(reply)
 	lease, maxLease := integer(info["lease"]), integer(info["maxlease"])
+	if reply == nil {
+		maxLease = -1 // The user may not read it, or the queue does not exist yet.
+	}
 	if l.settings.lease > 0 {
 		lease = ms(l.settings.lease)
 	} else if lease == 0 {
@@ -126,7 +129,7 @@ func (l *lane) receive(reply any, begun time.Time) {
 		if !known {
 			left = lease - now.Sub(begun)
 		}
-		d.end, d.due = now.Add(left), now.Add(left/2)
+		d.end, d.due = now.Add(left), now.Add(l.half(left))
 		if left <= 0 { // The reply came when another worker may have the message.
 			over = append(over, d)
 			continue

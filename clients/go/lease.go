@@ -45,17 +45,23 @@ func (l *lane) extended(kept []*delivery, deadlines []any, sent, now time.Time, 
 			continue
 		}
 		deadline := integer(deadlines[i])
+		grown, passed := time.Duration(deadline-d.deadline)*time.Millisecond, sent.Sub(d.heard)
+		mayBeCut := l.maxLease != 0
 		left, known := l.serverTime.left(deadline, now)
 		if !known {
 			left = l.leaseTime() - now.Sub(sent)
-			grown, passed := time.Duration(deadline-d.deadline)*time.Millisecond, sent.Sub(d.heard)
-			if cut := d.end.Add(grown).Sub(now); d.deadline != 0 && grown < passed-passed/clockDrift-clockRounding && cut < left {
+			isCut := d.deadline != 0 && mayBeCut && grown < passed-passed/clockDrift-clockRounding
+			if cut := d.end.Add(grown).Sub(now); isCut && cut < left {
 				left = cut // MAXLEASE has cut it, since it has grown by less than the time that has passed.
 			}
 		}
-		d.due = now.Add(left / 2)
-		if deadline == d.deadline {
+		d.due = now.Add(l.half(left))
+		if mayBeCut && deadline == d.deadline {
 			d.due = now.Add(never) // MAXLEASE permits nothing more.
+		}
+		isCut := mayBeCut && grown < passed
+		if d.deadline != 0 && !isCut && hasJumped(grown, now.Sub(d.heard)) && l.serverTime.expire() {
+			d.due = now // It is extended again at once, and then it is known how long that lasts.
 		}
 		d.deadline, d.heard, d.end = deadline, now, now.Add(left)
 		l.lookAt(d.due)
@@ -82,4 +88,13 @@ func (l *lane) lateOutcomes(now time.Time) (late []*delivery) {
 		late = append(late, d)
 	}
 	return late
+}
+
+// half returns when a lease is extended that has so long left: at half, but also of the lease of the queue, as the clock of
+// the server may be set. The lock is held.
+func (l *lane) half(left time.Duration) time.Duration {
+	if lease := l.leaseTime(); lease < left {
+		left = lease
+	}
+	return left / 2
 }

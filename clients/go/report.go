@@ -98,6 +98,12 @@ func (l *lane) send(conn *Conn, reports, kept []*delivery, why string) (err erro
 			return err
 		}
 	}
+	if len(kept) > 0 {
+		if err = l.serverTime.refresh(asking(ctx, *conn)); err != nil {
+			l.again(reports)
+			return err
+		}
+	}
 	var commands [][]any
 	var subjects [][]*delivery // of each command that is an outcome
 	if len(kept) > 0 {
@@ -153,15 +159,19 @@ func (l *lane) dialReporter(ctx context.Context) (Conn, error) {
 	if err != nil {
 		return nil, translate(err)
 	}
-	err = l.serverTime.read(func(args ...any) (any, error) {
-		reply, err := conn.Do(ctx, args...)
-		return reply, translate(err)
-	})
-	if err != nil {
+	if err = l.serverTime.read(asking(ctx, conn)); err != nil {
 		conn.Close()
 		return nil, err
 	}
 	return conn, nil
+}
+
+// asking returns a function that sends a command on a connection.
+func asking(ctx context.Context, conn Conn) func(args ...any) (any, error) {
+	return func(args ...any) (any, error) {
+		reply, err := conn.Do(ctx, args...)
+		return reply, translate(err)
+	}
 }
 
 func (l *lane) again(reports []*delivery) {

@@ -11,6 +11,9 @@ const (
 	clockDrift = 1000
 	// The deadlines of a server are whole milliseconds.
 	clockRounding = 2 * time.Millisecond
+	// For how long what is known of the clock of a server counts.
+	clockFresh     = 5 * time.Second
+	clockJustAsked = 200 * time.Millisecond
 )
 
 // processStart is the instant from which the clock of this process is counted, which nobody sets.
@@ -23,6 +26,40 @@ type serverTime struct {
 	mu    sync.Mutex
 	known bool
 	ahead time.Duration
+	asked time.Time
+}
+
+// expire is called when somebody may have set the clock of the server: the next refresh asks for its time, if that was not
+// just done.
+func (s *serverTime) expire() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	isOld := time.Since(s.asked) > clockJustAsked
+	if isOld {
+		s.asked = time.Time{}
+	}
+	return isOld
+}
+
+// hasJumped returns whether a deadline, which has moved by more or less than the time that has passed, shows that a clock
+// or a lease was set.
+func hasJumped(grown, passed time.Duration) bool {
+	difference := grown - passed
+	if difference < 0 {
+		difference = -difference
+	}
+	return grown == 0 || difference > 500*time.Millisecond+passed/10
+}
+
+// refresh asks the server for its time if it was not asked lately. Somebody may have set its clock.
+func (s *serverTime) refresh(ask func(args ...any) (any, error)) error {
+	s.mu.Lock()
+	fresh := time.Since(s.asked) < clockFresh
+	s.mu.Unlock()
+	if fresh {
+		return nil
+	}
+	return s.read(ask)
 }
 
 // read asks the server for its time. Without the right to that, leases are counted from the commands that begin them.
@@ -36,6 +73,7 @@ func (s *serverTime) read(ask func(args ...any) (any, error)) error {
 	parts := list(reply)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.asked = sent
 	if len(parts) != 2 {
 		s.known = false
 		return nil

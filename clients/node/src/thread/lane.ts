@@ -12,7 +12,7 @@ import { type FromHandlers, type LaneConfig, type Notice, Shared, type ToHandler
 import { ACK, GIVEN_BACK, type Outcome, ofError } from '../outcome.js';
 import { LONGEST_TIMER_MS, monotonic, Route } from '../route.js';
 import { Bell } from './bell.js';
-import { DRIFT, ROUNDING_MS, ServerTime } from './server-time.js';
+import { DRIFT, hasJumped, ROUNDING_MS, ServerTime } from './server-time.js';
 
 /** How long a pop waits. */
 export const BLOCK_MS = 5000;
@@ -73,7 +73,8 @@ export class Lane {
   leaseMs: number;
   readonly #stopped = new AbortController();
   readonly #closed = new AbortController();
-  #maxLeaseMs = 0;
+  /** 0: there is none; undefined: that is not known. */
+  #maxLeaseMs: number | undefined;
   #port: MessagePort;
   #token = 0;
   readonly #early = new Map<string, LossReason>();
@@ -162,6 +163,11 @@ export class Lane {
     if (deliver.length > 0) this.#post({ deliver });
   }
 
+  /** Returns when a lease is extended that has so long left: at half, but also of the queue's, as the server's clock may be set. */
+  #half(left: number): number {
+    return Math.min(left, this.lease) / 2;
+  }
+
   #delivery(message: [Buffer, Buffer, number, Buffer, unknown], now: number, begun: number): Delivery {
     this.#token += 1;
     const [id, payload, attempt, receipt, meta] = message;
@@ -179,7 +185,7 @@ export class Lane {
     return {
       delivered,
       end: now + left,
-      due: now + left / 2,
+      due: now + this.#half(left),
       deadline,
       heard: now,
       limit: Number.POSITIVE_INFINITY,
@@ -229,16 +235,21 @@ export class Lane {
       return;
     }
     const now = performance.now();
+    const grown = Number(deadline) - (delivery.deadline ?? Number.NEGATIVE_INFINITY);
+    const passed = sent - delivery.heard;
+    const mayBeCut = this.#maxLeaseMs !== 0;
+    const isCut = mayBeCut && grown < passed;
+    const jumped = delivery.deadline !== undefined && !isCut && hasJumped(grown, now - delivery.heard);
     let left = this.serverTime.left(Number(deadline), now);
     if (left === undefined) {
       left = this.lease - (now - sent);
-      const grown = Number(deadline) - (delivery.deadline ?? Number.NEGATIVE_INFINITY);
-      const passed = sent - delivery.heard;
       // MAXLEASE has cut it.
-      if (grown < passed * (1 - DRIFT) - ROUNDING_MS) left = Math.min(left, delivery.end + grown - now);
+      if (mayBeCut && grown < passed * (1 - DRIFT) - ROUNDING_MS) left = Math.min(left, delivery.end + grown - now);
     }
     // MAXLEASE permits nothing more to a lease that has not grown.
-    const due = Number(deadline) === delivery.deadline ? Number.POSITIVE_INFINITY : now + left / 2;
+    let due = mayBeCut && grown === 0 ? Number.POSITIVE_INFINITY : now + this.#half(left);
+    // It is extended again at once, and then it is known how long that lasts.
+    if (jumped && this.serverTime.expire()) due = now;
     Object.assign(delivery, { deadline: Number(deadline), heard: now, end: now + left, due });
     this.#watch(Math.min(delivery.due, delivery.end));
   }

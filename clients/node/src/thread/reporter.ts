@@ -35,6 +35,7 @@ export class Reporter {
       }
       try {
         const link = await this.link();
+        if (lane.extendNow || lane.saves.length > 0) await lane.serverTime.refresh(link, MARGIN_MS);
         if (lane.extendNow) await this.#extend(link);
         if (lane.saves.length > 0) await this.#save(link);
         if (!lane.collecting) await settle(lane, link, lane.takeReports());

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 from ..context import Context
 from ..wire import Word, pairs, raw, text
 from .outcome import ACK, GIVEN_BACK, Outcome
-from .server_time import DRIFT, ROUNDING_SECONDS, ServerTime
+from .server_time import DRIFT, ROUNDING_SECONDS, ServerTime, has_jumped
 
 if TYPE_CHECKING:
     from . import Worker
@@ -35,13 +35,13 @@ class Delivery:
 
     __slots__ = ("ctx", "begun", "end", "due", "deadline", "heard", "limit", "interrupt", "decided", "late", "parts")
 
-    def __init__(self, ctx: Context, begun: float, left: float) -> None:
+    def __init__(self, ctx: Context, begun: float, left: float, lease: float) -> None:
         self.ctx = ctx
         self.begun = begun
         self.end = begun + left
         """When the lease expires, by the clock of this process."""
-        self.due = begun + left / 2
-        """When it is to be extended."""
+        self.due = begun + min(left, lease) / 2
+        """When it is to be extended: not later than at half of the queue's lease, as the clock of the server may be set."""
         self.deadline: Optional[int] = ctx.meta.get("deadline")
         """When the lease expires, by the clock of the server."""
         self.heard = begun
@@ -69,7 +69,7 @@ class Lane:
         self.worker, self.name, self.key, self.concurrency = worker, name, raw(name), concurrency
         self.asked_lease_ms = lease_ms
         self.lease_ms = lease_ms or _DEFAULT_LEASE_MS
-        self.max_lease_ms = 0
+        self.max_lease_ms: Optional[int] = None
         self.server_time = ServerTime()
         self.working = 0
         self.held: Dict[bytes, Delivery] = {}
@@ -117,15 +117,21 @@ class Lane:
             self.take(delivery, "lease")
             return
         now = time.monotonic()
+        grown, passed, jumped = math.inf, sent - delivery.heard, False
+        if delivery.deadline is not None:
+            grown = (deadline - delivery.deadline) / 1000
+            is_cut = self.max_lease_ms != 0 and grown < passed
+            jumped = not is_cut and has_jumped(grown, now - delivery.heard)
         left = self.server_time.left(deadline, now)
         if left is None:
             left = self.lease - (now - sent)
-            if delivery.deadline is not None:
-                grown, passed = (deadline - delivery.deadline) / 1000, sent - delivery.heard
-                if grown < passed * (1 - DRIFT) - ROUNDING_SECONDS:  # MAXLEASE has cut it.
-                    left = min(left, delivery.end + grown - now)
+            if self.max_lease_ms != 0 and grown < passed * (1 - DRIFT) - ROUNDING_SECONDS:  # MAXLEASE has cut it.
+                left = min(left, delivery.end + grown - now)
         # MAXLEASE permits nothing more to a lease that has not grown.
-        delivery.due = math.inf if deadline == delivery.deadline else now + left / 2
+        is_longest = deadline == delivery.deadline and self.max_lease_ms != 0
+        delivery.due = math.inf if is_longest else now + min(left, self.lease) / 2
+        if jumped and self.server_time.expire():
+            delivery.due = now  # It is extended again at once, and then it is known how long that lasts.
         delivery.deadline, delivery.heard, delivery.end = deadline, now, now + left
         self.worker.clock.note(delivery.end)
 
@@ -141,7 +147,7 @@ class Lane:
             ctx = Context(self.name, consumer, self.save, text(id), payload, attempt, receipt, fields)
             left = self.server_time.left(fields.get("deadline"), now)
             left = self.lease - (now - begun) if left is None else left
-            (deliveries if left > 0 else over).append(Delivery(ctx, now, left))
+            (deliveries if left > 0 else over).append(Delivery(ctx, now, left, self.lease))
         with self.lock:
             self.working += len(deliveries)
             self.held.update((delivery.ctx.receipt, delivery) for delivery in deliveries)

@@ -92,6 +92,8 @@ class Reporter:
             commands.append(["DQ.ACK", key, *(delivery.ctx.receipt for delivery, _ in acks)])
         for delivery, outcome in others:
             commands.append([outcome.command, key, delivery.ctx.receipt, *outcome.words])
+        if kept or saves:
+            lane.server_time.refresh(link)
         sent = time.monotonic()
         replies = link.ask_many(commands)
         again: List[Report] = []
