@@ -61,7 +61,8 @@ class Worker:
 
     ``queues`` are names, or a mapping of names to concurrencies; by default all that have a handler. ``concurrency`` is how
     many messages of each queue are worked on at a time. ``lease`` is how long a message stays with a worker that is gone;
-    by default the lease that it was pushed with, as those of a task are, or that of the queue. ``grace`` is how many seconds handlers get to end when the worker stops.
+    by default the lease that it was pushed with, as those of a task are, or that of the queue. ``grace`` is how many seconds
+    handlers get to end when the worker stops.
     ``name`` is the end of the name under which ``DQ.CONSUMERS`` lists it. ``hook`` is called with each :class:`Event`, from a
     thread of its own.
     """
