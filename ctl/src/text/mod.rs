@@ -11,7 +11,7 @@ mod time;
 pub use json::{escaped, indented};
 pub use name::{put, readable, shown, MessageId, QueueName};
 pub use number::{bytes, messages, separated};
-pub use said::{finish, in_background, pass_on, say};
+pub use said::{finish, in_background, pass_on_errors, pass_on_output, say};
 pub use setting::{is_time, meaning, Takes, SETTINGS};
 pub use time::{distance, exact, instant, millis, now_ms, parse_instant, parse_span, span, unix_ms, with_distance};
 

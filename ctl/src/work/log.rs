@@ -62,8 +62,8 @@ impl Log {
     /// Lets a thread write the log, so that no lease waits for whoever reads it.
     pub fn in_background(self) -> io::Result<()> {
         text::in_background(move |number| {
-            let text = format!("{number} lines of the log were left out, because nobody read them in time");
-            self.line("warning", "left-out", &text, json!({ "lines": number }))
+            let text = format!("{number} parts of the outputs were left out, because nobody read them in time");
+            self.line("warning", "left-out", &text, json!({ "parts": number }))
         })
     }
 

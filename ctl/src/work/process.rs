@@ -4,7 +4,7 @@
 //! another process.
 
 use super::output::{Head, Tail};
-use crate::text::pass_on;
+use crate::text::{pass_on_errors, pass_on_output};
 use rustix::io::Errno;
 use rustix::process::{kill_process_group, waitid, Pid, Signal, WaitId, WaitIdOptions};
 use std::collections::BTreeSet;
@@ -78,7 +78,7 @@ impl Process {
             thread::Builder::new().name("dq-stderr".to_owned()).spawn(move || {
                 read(errors, |bytes| {
                     lock(&written).0.add(bytes);
-                    pass_on(bytes.to_vec());
+                    pass_on_errors(bytes);
                 });
                 drop(open);
             })?;
@@ -88,8 +88,7 @@ impl Process {
             thread::Builder::new().name("dq-stdout".to_owned()).spawn(move || {
                 let is_complete = read(output, |bytes| {
                     lock(&written).1.add(bytes);
-                    let mut own = io::stdout().lock();
-                    let _ = own.write_all(bytes).and_then(|()| own.flush());
+                    pass_on_output(bytes);
                 });
                 lock(&written).1.is_complete = is_complete;
                 drop(open);

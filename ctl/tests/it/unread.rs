@@ -1,6 +1,6 @@
 //! Commands that run on while nobody reads what they say.
 
-use crate::dqctl::command;
+use crate::dqctl::{command, field};
 use crate::http::get;
 use crate::support::{eventually, free_port, Process, Server};
 use std::io::Write;
@@ -24,6 +24,28 @@ fn unread(server: &Server, args: &[&str]) -> (Process, UnixStream) {
     let mut command = command(server, args);
     command.stdout(Stdio::null()).stderr(errors);
     (Process(command.spawn().unwrap()), reader)
+}
+
+#[test]
+fn results_are_kept_while_nobody_reads_the_output() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "RETAIN", "3600000"]);
+    for number in 0..150 {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", &format!("m{number}")]);
+    }
+    let (output, _reader) = full();
+    let mut command =
+        command(&server, &["work", "-q", "q=2", "--", "sh", "-c", "head -c 10000 /dev/zero | tr '\\0' x"]);
+    command.stdout(output).stderr(Stdio::null());
+    let mut work = Process(command.spawn().unwrap());
+    eventually("all are done", || server.text(&["DQ.LEN", "q", "done"]) == "150");
+    for number in [0, 75, 149] {
+        let result = field(&server, "q", &format!("m{number}"), "result");
+        assert_eq!(result.as_str().map(str::len), Some(10_000), "{number}");
+    }
+    let threads = std::fs::read_dir(format!("/proc/{}/task", work.0.id())).unwrap().count();
+    assert!(threads < 50, "{threads} threads");
+    work.0.kill().unwrap();
 }
 
 #[test]
