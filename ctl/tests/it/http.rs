@@ -1,5 +1,6 @@
 //! A web server for tests, and a client for metrics.
 
+use crate::support::patience;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -91,11 +92,12 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Request>>) {
     }
 }
 
-/// The status and the text of a page; `None` if nothing answers there.
+/// The status and the text of a page; `None` if nothing answers there in time.
 ///
 /// HTTP/1.0: the answer is not in chunks, and ends with the connection.
 pub fn get(address: &str, path: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(patience())).ok()?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
