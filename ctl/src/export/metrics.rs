@@ -87,14 +87,15 @@ impl Exporter {
     pub fn metrics(&self) -> String {
         let asked = Instant::now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match &state.last {
+        if let Some((text, ended)) = &state.last {
             // This reading was under way when it was asked for. If a server hangs, the next one would take as long.
-            Some((text, ended)) if *ended > asked => return text.clone(),
-            Some(_) | None => {}
+            if *ended > asked {
+                return text.clone();
+            }
         }
         let mut reading = Reading::default();
         self.read(&mut state, &mut reading);
-        for failure in &reading.failures {
+        for failure in reading.failures.iter().map(ToString::to_string).collect::<BTreeSet<_>>() {
             say!("dqctl: {failure}");
         }
         reading.text.add(UP, "", f64::from(u8::from(reading.failures.is_empty())));
@@ -109,23 +110,22 @@ impl Exporter {
             Err(error) => return reading.failures.push(error.into()),
         };
         let mut reached = BTreeSet::new();
-        for server in servers {
-            let outcome = self.server(&server, &mut reading.text);
-            let labels = labels(&[("server", &server.to_string())]);
-            reading.text.add(SERVER_UP, &labels, f64::from(u8::from(outcome.is_ok())));
-            match outcome {
-                Ok(()) => drop(reached.insert(server)),
+        for server in &servers {
+            match self.server(server, &mut reading.text) {
+                Ok(()) => _ = reached.insert(server.clone()),
                 Err(failure) => reading.failures.push(failure),
             }
         }
-        if reached.is_empty() {
+        let is_fresh = |found: &Found| found.servers == reached && found.at.elapsed() < self.args.every;
+        let fresh = state.found.take().filter(is_fresh);
+        let found = fresh.unwrap_or_else(|| self.find(&reached, &mut reading.failures));
+        for server in &servers {
+            let labels = labels(&[("server", &server.to_string())]);
+            reading.text.add(SERVER_UP, &labels, f64::from(u8::from(found.servers.contains(server))));
+        }
+        if found.servers.is_empty() {
             return;
         }
-        let is_fresh = |found: &Found| found.servers == reached && found.at.elapsed() < self.args.every;
-        let found = match state.found.take().filter(is_fresh).map_or_else(|| self.find(reached), Ok) {
-            Ok(found) => found,
-            Err(failure) => return reading.failures.push(failure),
-        };
         for names in found.names.chunks(BATCH) {
             self.queues(names, &mut state.counters, reading);
         }
@@ -152,19 +152,26 @@ impl Exporter {
         Ok(())
     }
 
-    /// Searches for queues on these servers.
-    fn find(&self, servers: BTreeSet<Address>) -> Result<Found, Failure> {
+    /// Searches for queues on these servers. Those that fail, because they load their data for example, are not among the
+    /// servers of the result.
+    fn find(&self, servers: &BTreeSet<Address>, failures: &mut Vec<Failure>) -> Found {
         let ExportArgs { pattern, queues, max_queues, .. } = &self.args;
-        let mut found = BTreeSet::new();
+        let (mut found, mut searched) = (BTreeSet::new(), servers.clone());
         if queues.is_empty() || pattern.is_some() {
-            for server in &servers {
-                found.extend(names::find_on(&self.client, server, pattern.as_deref())?);
+            for server in servers {
+                match names::find_on(&self.client, server, pattern.as_deref()) {
+                    Ok(names) => found.extend(names),
+                    Err(failure) => {
+                        searched.remove(server);
+                        failures.push(failure);
+                    }
+                }
             }
         }
         let is_limited = found.len() > *max_queues;
         let mut names: Vec<Vec<u8>> = found.into_iter().take(*max_queues).filter(|name| !self.is_named(name)).collect();
         names.extend(queues.iter().map(|name| name.as_bytes().to_vec()).collect::<BTreeSet<_>>());
-        Ok(Found { names, is_limited, servers, at: Instant::now() })
+        Found { names, is_limited, servers: searched, at: Instant::now() }
     }
 
     /// Whether the command line names the queue.

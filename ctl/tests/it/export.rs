@@ -263,6 +263,27 @@ fn metrics_of_other_masters_stay_while_one_does_not_answer() {
 }
 
 #[test]
+fn metrics_of_other_masters_stay_while_one_cannot_be_searched() {
+    let cluster = Cluster::of(2);
+    let client = cluster.client();
+    let names = ["a", "b", "c", "d", "e", "f"];
+    for name in names {
+        client.call(cmd("DQ.PUSH").arg(name).arg("x"), dq_client::Resend::Never).unwrap();
+    }
+    let export = Export::start(&cluster.nodes[0], &["--every", "0"]);
+    let found = || {
+        let text = export.metrics();
+        let found = names.map(|name| value(&text, &format!("dq_paused{{queue=\"{name}\"}}")).is_some());
+        (found, value(&text, "dq_up"))
+    };
+    let of_first = names.map(|name| Cluster::first_owner(2, cluster.slot_of(name)) == 0);
+    cluster.nodes[1].ask(&["ACL", "SETUSER", "default", "-scan"]);
+    assert_eq!(found(), (of_first, Some(0.0)));
+    cluster.nodes[1].ask(&["ACL", "SETUSER", "default", "+scan"]);
+    assert_eq!(found(), ([true; 6], Some(1.0)));
+}
+
+#[test]
 fn readers_that_wait_for_a_hung_server_share_its_answer() {
     const READERS: usize = 8;
     let server = Server::start();
