@@ -24,7 +24,7 @@ pub enum Error {
     /// changed.
     #[error("{0}")]
     TooLarge(String),
-    /// The server has reached `maxmemory`. Nothing was changed.
+    /// The server has reached `maxmemory`, and still does after the command was repeated. Nothing was changed.
     #[error("{0}")]
     OutOfMemory(String),
     /// The user lacks the right to the command or to the key.
@@ -94,7 +94,7 @@ pub enum Error {
 impl Error {
     /// Whether the same command may succeed if it is sent again later.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Error::Unavailable(_) | Error::Connect(_) | Error::Lost(_))
+        matches!(self, Error::Unavailable(_) | Error::Connect(_) | Error::Lost(_) | Error::OutOfMemory(_))
     }
 
     /// Whether it is unknown if the server executed the command.

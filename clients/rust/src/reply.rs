@@ -34,6 +34,13 @@ pub(crate) fn count(value: &Value) -> Result<u64, Error> {
     u64::try_from(int(value)?).map_err(|_| unexpected(value))
 }
 
+/// The reply of `TIME`, since 1970; `None` if the user may not ask.
+pub(crate) fn time(value: Value) -> Option<Duration> {
+    let [seconds, micros] = <[Value; 2]>::try_from(list(value).ok()?).ok()?;
+    let number = |value| text(value).ok()?.parse::<u64>().ok();
+    Some(Duration::from_secs(number(seconds)?) + Duration::from_micros(number(micros)?))
+}
+
 pub(crate) fn bytes(value: Value) -> Result<Vec<u8>, Error> {
     match value {
         Value::BulkString(bytes) => Ok(bytes),

@@ -1,6 +1,6 @@
 //! Finds the server of a key, shares connections to it, and repeats commands that did not arrive.
 
-use super::link::{subscribe, Link, NO_REPLY};
+use super::link::{Link, Subscription, NO_REPLY};
 use super::options::Options;
 use super::routing::{key_of, redirect, slot_of, Slots};
 use super::url::{Address, Topology};
@@ -9,12 +9,14 @@ use crate::reply;
 use crate::request::{Answer, Request, Resend};
 use crate::Error;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
-use redis::aio::PubSub;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use redis::{Cmd, Pipeline, Value};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The most idle connections for commands that block that are kept for each server.
 const IDLE_KEPT: usize = 16;
@@ -28,6 +30,8 @@ const TO_END_POP: Duration = Duration::from_millis(500);
 /// How many commands of a batch go to a server before their replies are awaited: a slow connection gets on, and a lost
 /// one leaves few of which nothing is known.
 const PIPELINED: usize = 100;
+/// How long a node of a cluster may take to describe it before another one is asked as well.
+const SILENT_AFTER: Duration = Duration::from_millis(200);
 /// How many redirections a command follows.
 const REDIRECTIONS: usize = 5;
 
@@ -37,6 +41,13 @@ pub(crate) struct Core {
     nodes: Mutex<HashMap<Address, Arc<Node>>>,
     /// The master that the sentinels named.
     master: Mutex<Option<Address>>,
+    /// Cancelled when they name another one, which ends the connections to the former.
+    retired: Mutex<CancellationToken>,
+    /// Whether a task listens to the sentinels, and what ends it.
+    follows: AtomicBool,
+    alive: CancellationToken,
+    _alive: DropGuard,
+    me: Weak<Core>,
     /// Where the keys of a cluster are; `None` if a node must be asked.
     slots: Mutex<Option<Slots>>,
 }
@@ -50,8 +61,19 @@ struct Node {
 }
 
 impl Core {
-    pub fn new(options: Options) -> Core {
-        Core { options, nodes: Mutex::default(), master: Mutex::default(), slots: Mutex::default() }
+    pub fn new(options: Options) -> Arc<Core> {
+        let alive = CancellationToken::new();
+        Arc::new_cyclic(|me| Core {
+            options,
+            nodes: Mutex::default(),
+            master: Mutex::default(),
+            retired: Mutex::default(),
+            follows: AtomicBool::new(false),
+            _alive: alive.clone().drop_guard(),
+            alive,
+            me: Weak::clone(me),
+            slots: Mutex::default(),
+        })
     }
 
     /// Sends a request, repeats it as it allows, and reads its reply.
@@ -76,16 +98,28 @@ impl Core {
             if !error.is_transient() || !allowed || Instant::now() + pause > give_up {
                 return Answer { reply, repeated };
             }
-            tracing::debug!(%error, "a command is repeated");
             repeated |= error.may_have_been_executed();
+            log_repetition(error);
             sleep(pause).await;
         }
     }
 
     /// Sends a command once, but follows redirections.
     pub async fn attempt(&self, command: &Cmd, resend: Resend, wait: Duration) -> Result<Value, Error> {
+        self.deliver(command, resend, wait, Clock::Ignored).await?.reply
+    }
+
+    /// The same. An error is that of finding the server or of opening a connection: the command was not sent, and whatever it
+    /// says is not the server's answer.
+    pub async fn deliver(
+        &self,
+        command: &Cmd,
+        resend: Resend,
+        wait: Duration,
+        clock: Clock,
+    ) -> Result<Executed, Error> {
         let mut address = self.route(key_of(command).as_deref()).await?;
-        let mut asking = false;
+        let (mut asking, mut reopened) = (false, false);
         for _ in 0..REDIRECTIONS {
             let blocks = !wait.is_zero();
             let link = match (blocks, resend) {
@@ -94,12 +128,16 @@ impl Core {
                 (false, Resend::Harmless) => self.shared(&address).await?,
             };
             let time = self.options.response_timeout;
-            let reply = if asking {
-                let mut both = Pipeline::new();
-                both.add_command(redis::cmd("ASKING")).add_command(command.clone());
-                link.exchange_all(&both, wait + time).await.map(|mut replies| replies.pop().unwrap_or_default())
-            } else {
-                link.exchange(command, wait + time).await
+            let sent = Instant::now();
+            let (reply, now) = match self.exchange(&link, command, (asking, clock), wait + time).await {
+                // It was closed while it was idle, so nothing was sent.
+                Err(Error::Connect(_)) if !reopened => {
+                    reopened = true;
+                    self.close(&address);
+                    continue;
+                }
+                Ok((reply, now)) => (Ok(reply), now),
+                Err(error) => (Err(error), None),
             };
             if let Some((next, is_final)) = reply.as_ref().ok().and_then(|reply| self.redirected(reply, &address)) {
                 (address, asking) = (next, !is_final);
@@ -109,9 +147,33 @@ impl Core {
             if blocks && reply.is_ok() {
                 self.keep(link);
             }
-            return reply;
+            return Ok(Executed { reply, sent, now });
         }
         Err(moved_too_often())
+    }
+
+    /// Sends a command, and with it what goes before and after it. Returns its reply, and the time of the server.
+    async fn exchange(
+        &self,
+        link: &Link,
+        command: &Cmd,
+        (asking, clock): (bool, Clock),
+        time: Duration,
+    ) -> Result<(Value, Option<Duration>), Error> {
+        if !asking && clock == Clock::Ignored {
+            return Ok((link.exchange(command, time).await?, None));
+        }
+        let mut all = Pipeline::new();
+        if asking {
+            all.cmd("ASKING");
+        }
+        all.add_command(command.clone());
+        if clock == Clock::Asked {
+            all.cmd("TIME");
+        }
+        let mut replies = link.exchange_all(&all, time).await?;
+        let now = if clock == Clock::Asked { replies.pop().and_then(reply::time) } else { None };
+        Ok((replies.pop().unwrap_or_default(), now))
     }
 
     /// Reads a reply. The connections to a server that has failed are dropped.
@@ -127,7 +189,11 @@ impl Core {
 
     /// Sends a command to one server, once.
     pub async fn call_on(&self, address: &Address, command: &Cmd) -> Result<Value, Error> {
-        let reply = self.tested(address).await?.exchange(command, self.options.response_timeout).await;
+        let time = self.options.response_timeout;
+        let reply = match self.tested(address).await?.exchange(command, time).await {
+            Err(Error::Connect(_)) => self.reopened(address).await?.exchange(command, time).await,
+            reply => reply,
+        };
         self.checked(address, reply)
     }
 
@@ -177,7 +243,11 @@ impl Core {
         for command in commands {
             pipeline.add_command(command.clone());
         }
-        let replies = self.tested(address).await?.exchange_all(&pipeline, self.options.response_timeout).await;
+        let time = self.options.response_timeout;
+        let replies = match self.tested(address).await?.exchange_all(&pipeline, time).await {
+            Err(Error::Connect(_)) => self.reopened(address).await?.exchange_all(&pipeline, time).await,
+            replies => replies,
+        };
         replies.inspect_err(|_| self.forget(address))
     }
 
@@ -228,9 +298,23 @@ impl Core {
     }
 
     /// Opens a connection that receives the messages of these channels, to the server of the key.
-    pub async fn subscribe(&self, key: &[u8], channels: &[Vec<u8>]) -> Result<PubSub, Error> {
+    pub async fn subscribe(&self, key: &[u8], channels: &[Vec<u8>]) -> Result<Subscription, Error> {
         let address = self.route(Some(key)).await?;
-        subscribe(&address, &self.options, channels).await
+        Subscription::open(&address, &self.options, &self.options.target.credentials, channels).await
+    }
+
+    /// Ends when sentinels have named another master than the present one.
+    pub fn retired(&self) -> CancellationToken {
+        lock(&self.retired).clone()
+    }
+
+    /// Sentinels name this master. Connections to another one are given up: it may still accept writes, which would be lost.
+    pub fn switch(&self, master: Address) {
+        let before = lock(&self.master).replace(master.clone());
+        if before.as_ref() != Some(&master) {
+            lock(&self.nodes).clear();
+            std::mem::take(&mut *lock(&self.retired)).cancel();
+        }
     }
 
     /// Notes where a command was redirected, or that the server has failed.
@@ -241,10 +325,17 @@ impl Core {
         }
     }
 
+    /// The time of the server of a key, since 1970.
+    pub async fn time_at(&self, key: &[u8]) -> Result<Duration, Error> {
+        let address = self.route(Some(key)).await?;
+        let reply = self.call_on(&address, &redis::cmd("TIME")).await?;
+        reply::time(reply).ok_or_else(|| Error::Protocol("TIME".to_owned()))
+    }
+
     fn node(&self, address: &Address) -> Arc<Node> {
         let new = || {
-            let (address, options) = (address.clone(), self.options.clone());
-            let opening = async move { open(&address, &options).await };
+            let (address, options, retired) = (address.clone(), self.options.clone(), self.retired());
+            let opening = async move { open(&address, &options, retired).await };
             // A task, so that it goes on if the caller who began it is dropped.
             let opened = async move {
                 tokio::spawn(opening).await.unwrap_or_else(|error| Err(Error::Connect(error.to_string())))
@@ -271,11 +362,13 @@ impl Core {
         let Err(error) = link.exchange(&redis::cmd("PING"), self.options.response_timeout).await else {
             return Ok(link);
         };
-        self.forget(address);
         match error {
             // It is not asked again, which would take as long.
-            Error::Lost(text) if text.ends_with(NO_REPLY) => Err(Error::Connect(text)),
-            Error::Lost(_) => self.shared(address).await,
+            Error::Lost(text) if text.ends_with(NO_REPLY) => {
+                self.forget(address);
+                Err(Error::Connect(text))
+            }
+            Error::Lost(_) | Error::Connect(_) => self.reopened(address).await,
             other => Err(other),
         }
     }
@@ -298,7 +391,18 @@ impl Core {
     }
 
     async fn connect(&self, address: &Address, options: &Options) -> Result<Link, Error> {
-        open(address, options).await.inspect_err(|_| self.forget(address))
+        open(address, options, self.retired()).await.inspect_err(|_| self.forget(address))
+    }
+
+    /// Drops the connections to a server, one of which was closed while it was idle.
+    fn close(&self, address: &Address) {
+        lock(&self.nodes).remove(address);
+    }
+
+    /// Another connection that commands share, in place of one that was closed while it was idle.
+    async fn reopened(&self, address: &Address) -> Result<Link, Error> {
+        self.close(address);
+        self.shared(address).await
     }
 
     /// After a failure: drops the connections to a server. The next command asks again which server has the keys.
@@ -325,6 +429,9 @@ impl Core {
                 let known = lock(&self.master).clone();
                 if let Some(known) = known {
                     return Ok(known);
+                }
+                if !self.follows.swap(true, Ordering::Relaxed) {
+                    tokio::spawn(sentinel::follow(Weak::clone(&self.me), self.options.clone(), self.alive.clone()));
                 }
                 let found = sentinel::find_master(sentinels, master, credentials, &self.options).await?;
                 *lock(&self.master) = Some(found.clone());
@@ -359,32 +466,68 @@ impl Core {
         Ok(found)
     }
 
-    /// Asks the known nodes, one after the other, which node has which slots.
+    /// Asks the known nodes which node has which slots, one after the other, and the next one as well if one is silent.
     async fn ask_slots(&self) -> Result<Slots, Error> {
         let Topology::Cluster(seeds) = &self.options.target.topology else { return Ok(Slots::default()) };
-        let known: Vec<Address> = lock(&self.nodes).keys().cloned().collect();
-        let mut command = redis::cmd("CLUSTER");
-        command.arg("SLOTS");
+        let mut nodes: Vec<Address> = lock(&self.nodes).keys().cloned().collect();
+        nodes.extend(seeds.iter().filter(|seed| !nodes.contains(seed)).cloned().collect::<Vec<_>>());
+        let (mut nodes, mut asked) = (nodes.iter(), FuturesUnordered::new());
         let mut last = Error::Connect("no node of the cluster is known".to_owned());
-        for address in known.iter().chain(seeds) {
-            let slots = self.call_on(address, &command).await.and_then(|reply| Slots::read(reply, address));
-            match slots {
-                Ok(slots) if !slots.nodes().is_empty() => return Ok(slots),
-                Ok(_) => last = Error::Unavailable(format!("CLUSTERDOWN {address} knows no node with slots")),
-                Err(error) => last = error,
+        loop {
+            asked.extend(nodes.next().map(|node| self.ask_slots_of(node)));
+            let answer = timeout(SILENT_AFTER, asked.next());
+            // The last ones get all the time that they need.
+            let answer = if nodes.len() > 0 { answer.await.ok() } else { Some(asked.next().await) };
+            match answer {
+                Some(Some(Ok(slots))) => return Ok(slots),
+                Some(Some(Err(error))) => last = error,
+                Some(None) => return Err(last),
+                None => {}
             }
         }
-        Err(last)
+    }
+
+    async fn ask_slots_of(&self, node: &Address) -> Result<Slots, Error> {
+        let reply = self.call_on(node, redis::cmd("CLUSTER").arg("SLOTS")).await?;
+        let slots = Slots::read(reply, node)?;
+        if slots.nodes().is_empty() {
+            return Err(Error::Unavailable(format!("CLUSTERDOWN {node} knows no node with slots")));
+        }
+        Ok(slots)
     }
 }
 
+/// Whether the server is asked for its time right after a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clock {
+    Asked,
+    Ignored,
+}
+
+/// What became of a command that was sent.
+pub(crate) struct Executed {
+    pub reply: Result<Value, Error>,
+    /// When it was sent: it was executed later.
+    pub sent: Instant,
+    /// The time of the server after its execution, since 1970, if it was asked and the user may ask.
+    pub now: Option<Duration>,
+}
+
 /// Opens a connection to a server. One that sentinels have named must still be the master.
-async fn open(address: &Address, options: &Options) -> Result<Link, Error> {
-    let link = Link::open(address, options, &options.target.credentials).await?;
+async fn open(address: &Address, options: &Options, retired: CancellationToken) -> Result<Link, Error> {
+    let link = Link::open(address, options, &options.target.credentials, retired).await?;
     if !link.is_master && matches!(options.target.topology, Topology::Sentinel { .. }) {
         return Err(Error::Unavailable(format!("READONLY {address} is no longer the master")));
     }
     Ok(link)
+}
+
+/// Elsewhere, because a subscriber of the program may block.
+fn log_repetition(error: &Error) {
+    if tracing::enabled!(tracing::Level::DEBUG) {
+        let error = error.to_string();
+        tokio::task::spawn_blocking(move || tracing::debug!(error, "a command is repeated"));
+    }
 }
 
 fn moved_too_often() -> Error {

@@ -5,27 +5,35 @@ use super::tls;
 use super::url::{Address, Credentials};
 use crate::reply::{self, Fields};
 use crate::Error;
-use redis::aio::{MultiplexedConnection, PubSub};
+use futures_util::StreamExt;
+use redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
 use redis::{
-    AsyncConnectionConfig, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, Pipeline, RedisConnectionInfo,
+    AsyncConnectionConfig, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, Msg, Pipeline, RedisConnectionInfo,
     RedisError, Value,
 };
-use std::future::Future;
+use std::future::{poll_fn, Future};
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 /// Why a connection counts as lost.
 pub(super) const NO_REPLY: &str = "no reply in time";
 /// How long a server that accepts no more connections takes at most to say so, and how many bytes that has.
 const REFUSAL_TIME: Duration = Duration::from_millis(500);
 const REFUSAL_BYTES: u64 = 1024;
+/// Why a connection is given up that works.
+const RETIRED: &str = "another server is the master now";
 /// How many commands wait to be written before callers wait themselves.
 const UNWRITTEN: usize = 1024;
+/// A subscription without a message for this time is tested, so that a connection which is silently dead is noticed.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// An open connection. Its clones share it.
 #[derive(Clone)]
@@ -35,6 +43,8 @@ pub(crate) struct Link {
     /// The number by which the server knows this connection, if it has said.
     pub id: Option<i64>,
     pub is_master: bool,
+    /// Cancelled when sentinels have named another master: this server may still accept writes, which would be lost.
+    retired: CancellationToken,
     /// When it was opened, and how many ms later the server has last answered.
     opened: Instant,
     answered: Arc<AtomicU64>,
@@ -42,7 +52,12 @@ pub(crate) struct Link {
 
 impl Link {
     /// Connects, logs in, and selects the database.
-    pub async fn open(address: &Address, options: &Options, credentials: &Credentials) -> Result<Link, Error> {
+    pub async fn open(
+        address: &Address,
+        options: &Options,
+        credentials: &Credentials,
+        retired: CancellationToken,
+    ) -> Result<Link, Error> {
         let client = client(address, options, RedisConnectionInfo::default())?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(options.connect_timeout))
@@ -51,7 +66,7 @@ impl Link {
         let connection = client.get_multiplexed_async_connection_with_config(&config).await;
         let connection = connection.map_err(|error| not_connected(address, &error))?;
         let (address, opened, answered) = (address.clone(), Instant::now(), Arc::default());
-        let mut link = Link { connection, address, id: None, is_master: true, opened, answered };
+        let mut link = Link { connection, address, id: None, is_master: true, retired, opened, answered };
         match link.greet(options, credentials).await {
             // A connection that is lost here has lost no command.
             Err(Error::Lost(text)) => {
@@ -95,6 +110,9 @@ impl Link {
                 let mut greeting = Fields::from(greeting)?;
                 self.id = Some(greeting.get("id")?);
                 greeting.get("role")?
+            }
+            Err(Error::Server(text)) if refuses_connection(&text) => {
+                return Err(Error::Connect(format!("{}: {text}", self.address)));
             }
             Err(Error::Server(_)) => self.greet_without_hello(options, credentials, &name).await?,
             Err(error) => return Err(error),
@@ -162,11 +180,24 @@ impl Link {
         self.answer(connection.send_packed_commands(commands, 0, commands.len()), time).await
     }
 
+    /// Waits for a reply. [`Error::Connect`]: the connection was closed before, so nothing was sent.
     async fn answer<R>(&self, reply: impl Future<Output = Result<R, RedisError>>, time: Duration) -> Result<R, Error> {
-        let Ok(reply) = timeout(time, reply).await else {
-            return Err(Error::Lost(format!("{}: {NO_REPLY}", self.address)));
+        if self.retired.is_cancelled() {
+            return Err(Error::Connect(format!("{}: {RETIRED}", self.address)));
+        }
+        let mut reply = pin!(reply);
+        // The task that writes runs in this thread, and not before this has waited.
+        let reply = match poll_fn(|context| Poll::Ready(reply.as_mut().poll(context))).await {
+            Poll::Ready(Err(error)) => return Err(Error::Connect(format!("{}: {error}", self.address))),
+            Poll::Ready(Ok(reply)) => reply,
+            Poll::Pending => tokio::select! {
+                replied = timeout(time, reply) => match replied {
+                    Ok(replied) => replied.map_err(|error| lost(&self.address, &error))?,
+                    Err(_) => return Err(Error::Lost(format!("{}: {NO_REPLY}", self.address))),
+                },
+                () = self.retired.cancelled() => return Err(Error::Lost(format!("{}: {RETIRED}", self.address))),
+            },
         };
-        let reply = reply.map_err(|error| lost(&self.address, &error))?;
         let since = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.answered.store(since, Ordering::Relaxed);
         Ok(reply)
@@ -200,23 +231,64 @@ fn error_line(stream: impl Read) -> Option<String> {
     Some(line.strip_prefix('-')?.trim_end().to_owned())
 }
 
-/// Opens a connection that receives the messages of these channels.
-pub(crate) async fn subscribe(address: &Address, options: &Options, channels: &[Vec<u8>]) -> Result<PubSub, Error> {
-    let (mut settings, credentials) = (RedisConnectionInfo::default(), &options.target.credentials);
-    if let Some(password) = &credentials.password {
-        settings = settings.set_password(password);
+/// Whether a server has answered this to a new connection, whatever its first command was.
+fn refuses_connection(text: &str) -> bool {
+    ["ERR max number of clients", "DENIED "].iter().any(|refusal| text.starts_with(refusal))
+}
+
+/// A connection that receives the messages of channels.
+pub(crate) struct Subscription {
+    address: Address,
+    first_channel: Vec<u8>,
+    response_timeout: Duration,
+    sink: PubSubSink,
+    stream: PubSubStream,
+}
+
+impl Subscription {
+    /// Connects, logs in, and subscribes to these channels.
+    pub async fn open(
+        address: &Address,
+        options: &Options,
+        credentials: &Credentials,
+        channels: &[Vec<u8>],
+    ) -> Result<Subscription, Error> {
+        let mut settings = RedisConnectionInfo::default();
+        if let Some(password) = &credentials.password {
+            settings = settings.set_password(password);
+        }
+        if let Some(user) = &credentials.user {
+            settings = settings.set_username(user);
+        }
+        let client = client(address, options, settings)?;
+        let subscribing = async {
+            let mut subscribed = client.get_async_pubsub().await.map_err(|error| not_connected(address, &error))?;
+            subscribed.subscribe(channels).await.map_err(|error| lost(address, &error))?;
+            Ok(subscribed)
+        };
+        let time = options.connect_timeout + options.response_timeout;
+        let subscribed = timeout(time, subscribing).await;
+        let subscribed = subscribed.unwrap_or_else(|_| Err(Error::Connect(format!("{address}: {NO_REPLY}"))))?;
+        let (sink, stream) = subscribed.split();
+        let (address, first_channel) = (address.clone(), channels.first().cloned().unwrap_or_default());
+        Ok(Subscription { address, first_channel, response_timeout: options.response_timeout, sink, stream })
     }
-    if let Some(user) = &credentials.user {
-        settings = settings.set_username(user);
+
+    /// Waits for the next message.
+    pub async fn next(&mut self) -> Result<Msg, Error> {
+        let lost = |why: &str| Error::Lost(format!("{}: {why}", self.address));
+        loop {
+            match timeout(QUIET, self.stream.next()).await {
+                Ok(message) => return message.ok_or_else(|| lost("the subscription has ended")),
+                Err(_) => {
+                    // The user need not have the right to `PING`.
+                    let again = self.sink.subscribe(&self.first_channel);
+                    let answered = timeout(self.response_timeout, again).await.map_err(|_| lost(NO_REPLY))?;
+                    answered.map_err(|error| lost(&error.to_string()))?;
+                }
+            }
+        }
     }
-    let client = client(address, options, settings)?;
-    let subscribing = async {
-        let mut subscribed = client.get_async_pubsub().await.map_err(|error| not_connected(address, &error))?;
-        subscribed.subscribe(channels).await.map_err(|error| lost(address, &error))?;
-        Ok(subscribed)
-    };
-    let time = options.connect_timeout + options.response_timeout;
-    timeout(time, subscribing).await.unwrap_or_else(|_| Err(Error::Connect(format!("{address}: {NO_REPLY}"))))
 }
 
 fn not_connected(address: &Address, error: &RedisError) -> Error {
@@ -237,7 +309,9 @@ fn lost(address: &Address, error: &RedisError) -> Error {
     if let Some(code) = error.code() {
         return Error::from_reply(code, error.detail().unwrap_or_default());
     }
-    if error.kind() == redis::ErrorKind::Parse {
+    // The end of the connection within a reply looks like a reply that cannot be read.
+    let is_cut = || error.to_string().contains("end of input");
+    if error.kind() == redis::ErrorKind::Parse && !is_cut() {
         // Such as an error that repeats a payload, which a server without the module answers.
         return Error::Protocol(format!("{address}: {error}; does the server have the module dq?"));
     }

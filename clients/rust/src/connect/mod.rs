@@ -14,7 +14,7 @@ mod tls;
 mod url;
 
 pub(crate) use backoff::{random, Backoff};
-pub(crate) use core::{after, lock, Core};
+pub(crate) use core::{after, lock, Clock, Core, Executed};
 pub(crate) use link::Link;
 pub use options::Options;
 pub use url::Address;
@@ -80,7 +80,7 @@ impl<M: Mode> Client<M> {
         if options.has_certificates() && !options.target.tls {
             return Err(Error::Config("certificates need TLS, and so the scheme rediss://".to_owned()));
         }
-        Ok(Client { core: Arc::new(Core::new(options)), io: mode::io()?, mode: PhantomData })
+        Ok(Client { core: Core::new(options), io: mode::io()?, mode: PhantomData })
     }
 
     /// The same client with the other face.

@@ -72,8 +72,6 @@ impl DeadFilter {
 
 impl<T: 'static, M: Mode> Queue<T, M> {
     commands! { self, self;
-        /// Acknowledges a delivery, which removes the message. False: the message was delivered again, or removed.
-        harmless ack(delivery: impl AsRef<[u8]>) -> bool = "DQ.ACK".word(delivery.as_ref());
         /// Acknowledges several deliveries. Returns how many messages were removed.
         harmless ack_all(deliveries: impl IntoIterator<Item = impl AsRef<[u8]>>) -> u64 = "DQ.ACK".names(deliveries);
         /// Restarts the lease of a delivery from now: the given time, or else the message's or the queue's lease. Returns its
@@ -173,6 +171,19 @@ impl<T: 'static, M: Mode> Queue<T, M> {
         harmless info() -> Option<Info> = "DQ.INFO";
         /// How late the queue delivers and how long consumers take; `None` if the queue does not exist.
         harmless stats() -> Option<Stats> = "DQ.STATS";
+    }
+
+    /// Acknowledges a delivery, which removes the message. False: the message was delivered again, or removed. If the command was
+    /// repeated after a lost connection, its first execution may have removed the message: then this is true.
+    pub fn ack(&self, delivery: impl AsRef<[u8]>) -> Sent<M, bool> {
+        self.client.send(super::done::completing(self.command("DQ.ACK").word(delivery.as_ref())))
+    }
+
+    /// The time of the server that has this queue, by which [`Meta::deadline`](crate::Meta::deadline) is meant. The user needs the
+    /// right to `TIME`.
+    pub fn server_time(&self) -> Sent<M, SystemTime> {
+        let key = self.key.clone();
+        self.client.run(|core| async move { core.time_at(&key).await.map(|time| SystemTime::UNIX_EPOCH + time) })
     }
 
     /// Gives a delivery back. Returns the new state of the message; `None` if it is no longer in flight.

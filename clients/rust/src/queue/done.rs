@@ -1,12 +1,12 @@
 //! Done messages: completing a delivery with a result, and waiting for it.
 
-use super::options::{builder, harmless, options, value};
+use super::options::{builder, options, value};
 use super::{Id, Message, Queue, State};
 use crate::connect::{after, Backoff, Core, Sent};
 use crate::mode::Mode;
 use crate::payload::Encode;
 use crate::reply::Field;
-use crate::request::{millis, Resend};
+use crate::request::{millis, Answer, Command, Request, Resend};
 use crate::Error;
 use redis::Value;
 use std::time::{Duration, Instant};
@@ -21,7 +21,8 @@ pub(super) const SHORTEST_RETAIN: Duration = Duration::from_secs(60);
 builder! {
     /// An acknowledgement with a result: options, and then `.await`, or [`Complete::send`].
     Complete<T> -> bool;
-    /// Completes the delivery. False: the message was delivered again, or removed.
+    /// Completes the delivery. False: the message was delivered again, or removed. If the command was repeated after a lost
+    /// connection, its first execution may have completed the message: then this is true.
     ///
     /// If neither the message, the queue nor this command has a `RETAIN`, the result is lost.
     ///
@@ -47,6 +48,12 @@ impl<T: 'static, M: Mode> Complete<T, M> {
     }
 }
 
+/// A command that completes a delivery. Null is no failure after it was repeated: the first execution may have counted.
+pub(super) fn completing(command: Command) -> Request<bool> {
+    let read = |answer: Answer| bool::read(answer.reply?).map(|counted| counted || answer.repeated);
+    Request::new(command, Resend::Harmless, read)
+}
+
 pub(crate) fn too_large(bytes: usize) -> Error {
     Error::TooLarge(format!("the result of {bytes} bytes exceeds the {RESULT_BYTES} bytes that a queue keeps"))
 }
@@ -54,7 +61,9 @@ pub(crate) fn too_large(bytes: usize) -> Error {
 impl<T: 'static, M: Mode> Queue<T, M> {
     /// Acknowledges a delivery with a result: `queue.complete(&delivery).result(&sum).await?`.
     pub fn complete(&self, delivery: impl AsRef<[u8]>) -> Complete<T, M> {
-        Complete::new(self, Ok(self.command("DQ.COMPLETE").word(delivery.as_ref())), harmless)
+        Complete::new(self, Ok(self.command("DQ.COMPLETE").word(delivery.as_ref())), |command, options| {
+            completing(options.write(command))
+        })
     }
 
     /// Waits until a message is done or dead, and returns it. A lost connection does not end the wait: the server is

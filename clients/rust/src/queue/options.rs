@@ -50,11 +50,6 @@ impl Options {
 /// How a builder becomes a request: from what precedes the options, and these.
 pub(crate) type Make<R> = fn(Command, Options) -> Request<R>;
 
-/// The request of a builder whose second execution is harmless.
-pub(super) fn harmless<R: Field + 'static>(command: Command, options: Options) -> Request<R> {
-    Request::harmless(options.write(command))
-}
-
 /// The request of a builder that must not be executed twice.
 pub(super) fn once<R: Field + 'static>(command: Command, options: Options) -> Request<R> {
     let block = Some(options.wait).filter(|wait| !wait.is_zero());

@@ -34,7 +34,8 @@ pub enum Event<'a> {
         /// The new state of the message; `None` if its lease was lost.
         state: Option<State>,
     },
-    /// A message was lost while its handler ran.
+    /// A message was lost while its handler ran, or its lease was over before its outcome could be reported. It may still be
+    /// acknowledged, if nobody takes it meanwhile.
     LeaseLost {
         /// The queue.
         queue: &'a str,

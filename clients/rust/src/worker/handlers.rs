@@ -1,6 +1,7 @@
 //! Runs handlers: as tasks of the program's runtime, or in threads.
 
 use super::context::{Context, Failure};
+use super::guard::guarded;
 use super::pool::{Job, Pool, Report, Verdict};
 use crate::connect::lock;
 use futures_util::future::BoxFuture;
@@ -41,7 +42,10 @@ impl Handlers {
 
     /// Begins to handle messages.
     pub fn begin(&self, pool: &Arc<Pool>, jobs: Vec<Job>) {
-        let held = |job| Held { pool: Arc::clone(pool), job, has_ended: false, _counted: pool.stop.handlers.token() };
+        let held = |job| {
+            let (pool, counted) = (Arc::clone(pool), pool.stop.handlers.token());
+            Held { pool, job, begun: None, has_ended: false, _counted: counted }
+        };
         let held = jobs.into_iter().map(held);
         match self {
             Handlers::Tasks(runtime) => {
@@ -110,6 +114,8 @@ fn span(context: &Context) -> Span {
 struct Held {
     pool: Arc<Pool>,
     job: Job,
+    /// When its handler has begun, until that has ended.
+    begun: Option<Instant>,
     /// Whether it was passed on what is to be reported.
     has_ended: bool,
     _counted: TaskTrackerToken,
@@ -122,21 +128,26 @@ impl Held {
             return self.give_back();
         }
         lock(&lease.source.counters).running += 1;
+        let begun = *self.begun.insert(Instant::now());
         if let Some(limit) = pool.spec.time_limit {
-            lease.limit(limit);
+            lease.source.wake_before(lease.limit(limit));
         }
         let (payload, meta) = (std::mem::take(&mut self.job.payload), self.job.meta.take());
         let (queue, stop) = (Arc::clone(&lease.source.name), Arc::clone(&pool.stop));
         let context = Context { queue, meta, lease: Arc::clone(&lease), stop };
-        let (begun, span) = (Instant::now(), span(&context));
-        let handling =
-            AssertUnwindSafe(async { (pool.handler)(payload, context).await }.instrument(span)).catch_unwind();
+        let in_span = async {
+            let span = span(&context);
+            async { (pool.handler)(payload, context).await }.instrument(span).await
+        };
+        let mut handling = Box::pin(AssertUnwindSafe(in_span).catch_unwind());
         let verdict = tokio::select! {
             biased;
-            verdict = handling => Some(verdict),
+            verdict = &mut handling => Some(verdict),
             () = lease.lost.cancelled(), if !pool.spec.finish_when_lost => None,
         };
-        self.has_ended = true;
+        // What the future holds may panic when it is dropped, which changes nothing any more.
+        guarded(|| drop(handling));
+        (self.begun, self.has_ended) = (None, true);
         pool.finish(lease, begun, verdict);
     }
 
@@ -149,6 +160,9 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if !self.has_ended {
+            if let Some(begun) = self.begun.take() {
+                lock(&self.job.lease.source.counters).end(begun.elapsed());
+            }
             // The runtime of the program has ended, and handles no more messages.
             self.pool.stop.ask_once();
             self.give_back();

@@ -7,9 +7,9 @@
 //! If a pool serves several queues, the permits may go to another queue: acks that no pop has taken within a moment are taken
 //! back.
 
-use super::pool::{Outcome, Pool, Report};
+use super::pool::{Outcome, Report};
 use crate::connect::lock;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The most acks of one pop, so that each command is short.
@@ -56,6 +56,20 @@ impl Handoff {
         std::mem::take(&mut state.acks)
     }
 
+    /// Passes acks on to the task that pops. Returns the other outcomes, and the acks for which no pop waits.
+    pub fn pass_on(&self, outcomes: Vec<Outcome>) -> Vec<Outcome> {
+        outcomes.into_iter().filter_map(|outcome| self.pass(outcome)).collect()
+    }
+
+    /// The acks that were passed on, and that no pop has taken in time.
+    pub fn overdue(&self, now: Instant) -> Vec<Outcome> {
+        if self.overdue_at().is_some_and(|at| at <= now) {
+            self.take_back()
+        } else {
+            Vec::new()
+        }
+    }
+
     /// Passes an ack on. Returns an outcome that is no ack, or for which no pop waits.
     fn pass(&self, outcome: Outcome) -> Option<Outcome> {
         let mut state = lock(&self.0);
@@ -71,20 +85,5 @@ impl Handoff {
     /// When its acks have waited for long enough.
     pub fn overdue_at(&self) -> Option<Instant> {
         lock(&self.0).since.map(|since| since + PATIENCE)
-    }
-}
-
-impl Pool {
-    /// Passes acks on to the tasks that wait for the permits of these outcomes. Returns the other outcomes.
-    pub(super) fn pass_on(&self, outcomes: Vec<Outcome>) -> Vec<Outcome> {
-        let pass = |outcome: Outcome| Arc::clone(&outcome.lease.source).handoff.pass(outcome);
-        outcomes.into_iter().filter_map(pass).collect()
-    }
-
-    /// The acks that were passed on, and that no pop has taken in time.
-    pub(super) fn overdue(&self, now: Instant) -> Vec<Outcome> {
-        let handoffs = self.sources.iter().map(|source| &source.handoff);
-        let overdue = handoffs.filter(|handoff| handoff.overdue_at().is_some_and(|at| at <= now));
-        overdue.flat_map(Handoff::take_back).collect()
     }
 }

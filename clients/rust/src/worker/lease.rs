@@ -9,8 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// A lease counts as lost before its end by a tenth of it, at most by this time, so that the handler has time to stop.
-const LONGEST_MARGIN: Duration = Duration::from_secs(1);
+/// A lease counts as lost before its end by this part of it, because two clocks may differ by so much after that time, …
+const DRIFT: u32 = 1000;
+/// … and by this time, because the server tells its time and the end in whole milliseconds.
+const PRECISION: Duration = Duration::from_millis(2);
+/// Leases that are shorter than twice this time are extended no more often.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
 words! {
     /// Why a lease is lost. The words are those in the notices of the server, and `lease`, `time limit` and `stopping`, of
@@ -51,6 +55,8 @@ pub(super) struct Lease {
 }
 
 struct State {
+    /// How long it is, as the server has said last.
+    time: Duration,
     /// When handlers are told that it is lost.
     lost_at: Instant,
     extend_at: Instant,
@@ -58,26 +64,16 @@ struct State {
     limit_at: Option<Instant>,
     /// Why it is lost, if it is.
     loss: Loss,
+    /// Whether its loss was counted and reported.
+    is_reported: bool,
     /// Whether the handler has seen that it is lost.
     handler_knows: bool,
     /// What the handler has stored of its work, until it is sent.
     checkpoint: Option<Vec<u8>>,
-    last: Option<Extension>,
 }
-
-/// What the last extension has told.
-struct Extension {
-    /// The end of the lease by the clock of the server, in Unix ms, and by ours.
-    deadline: i64,
-    end: Instant,
-    /// When the reply was there.
-    heard: Instant,
-}
-
-/// By how many ms two clocks may differ while a second passes, at most.
-const CLOCK_ERROR: i64 = 2;
 
 impl Lease {
+    /// A lease that runs for `time` from `begun` on.
     pub fn new(
         source: &Arc<Source>,
         (id, attempt, receipt): (Id, u32, Receipt),
@@ -87,59 +83,49 @@ impl Lease {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let (number, source) = (NEXT.fetch_add(1, Ordering::Relaxed), Arc::clone(source));
         let mut state = State {
+            time,
             lost_at: begun,
             extend_at: begun,
             limit_at: None,
             loss: Loss::Ended,
+            is_reported: false,
             handler_knows: false,
             checkpoint: None,
-            last: None,
         };
         state.restart(begun, time);
         Lease { number, source, id, attempt, receipt, lost: CancellationToken::new(), state: Mutex::new(state) }
     }
 
-    /// The lease runs from `begun` on.
+    /// It was extended, and runs for `time` from `begun` on.
     pub fn restart(&self, begun: Instant, time: Duration) {
         let mut state = lock(&self.state);
-        if !self.lost.is_cancelled() {
-            state.restart(begun, time);
-        }
-    }
-
-    /// It was extended by a command that was sent at `sent` and answered at `heard`, and ends at `deadline` on the server's
-    /// clock: before `time` is over if the queue limits how long a delivery lasts. That shows if the deadline has grown by
-    /// less than the time since the last reply. The first extension is taken as one that was not cut.
-    pub fn extended(&self, (sent, heard): (Instant, Instant), time: Duration, deadline: i64) {
-        let mut state = lock(&self.state);
+        let loss = state.loss;
+        state.restart(begun, time);
         if self.lost.is_cancelled() {
-            return;
+            // It stays lost. But until its handler knows that, nobody else is to have the message.
+            state.loss = loss;
         }
-        state.restart(sent, time);
-        let full = sent + time;
-        let cut = state.last.as_ref().and_then(|last| {
-            let passed = sent.saturating_duration_since(last.heard).as_millis();
-            let (grown, passed) = (deadline.saturating_sub(last.deadline), i64::try_from(passed).unwrap_or(i64::MAX));
-            let by = Duration::from_millis(grown.unsigned_abs());
-            let end = if grown < 0 { last.end.checked_sub(by) } else { last.end.checked_add(by) };
-            end.filter(|_| grown < passed - CLOCK_ERROR - passed / 1000)
-        });
-        let end = cut.unwrap_or(full).min(full);
-        state.last = Some(Extension { deadline, end, heard });
-        state.lost_at -= full - end;
     }
 
-    pub fn extend_at(&self) -> Instant {
-        lock(&self.state).extend_at
+    /// How long it is.
+    pub fn time(&self) -> Duration {
+        lock(&self.state).time
+    }
+
+    /// When it is to be extended; `None` if it is lost and the handler knows.
+    pub fn extend_at(&self) -> Option<Instant> {
+        let state = lock(&self.state);
+        let is_over = self.lost.is_cancelled() && (state.loss != Loss::Ended || state.handler_knows);
+        (!is_over).then_some(state.extend_at)
     }
 
     pub fn try_again_at(&self, time: Instant) {
         lock(&self.state).extend_at = time;
     }
 
-    /// The handler begins, and may run for this time.
-    pub fn limit(&self, limit: Duration) {
-        lock(&self.state).limit_at = Some(after(limit));
+    /// The handler begins, and may run for this time. Returns when that is over.
+    pub fn limit(&self, limit: Duration) -> Instant {
+        *lock(&self.state).limit_at.insert(after(limit))
     }
 
     /// Whether the handler has run for longer than it may.
@@ -183,6 +169,11 @@ impl Lease {
         self.lost.cancel();
     }
 
+    /// Whether its loss is still to be reported, which the caller does.
+    pub fn is_to_be_reported(&self) -> bool {
+        !std::mem::replace(&mut lock(&self.state).is_reported, true)
+    }
+
     pub fn loss(&self) -> Option<Loss> {
         self.is_lost().then(|| lock(&self.state).loss)
     }
@@ -196,11 +187,15 @@ impl Lease {
         loss
     }
 
-    /// When it, or the time of its handler, is over; never if it is lost already.
+    /// When it is over; never if it is lost already.
+    pub fn lost_at(&self) -> Option<Instant> {
+        Some(lock(&self.state).lost_at).filter(|_| !self.lost.is_cancelled())
+    }
+
+    /// When it, or the time of its handler, is over.
     pub fn over_at(&self) -> Option<Instant> {
-        let state = lock(&self.state);
-        let lost_at = Some(state.lost_at).filter(|_| !self.lost.is_cancelled());
-        lost_at.into_iter().chain(state.limit_at).min()
+        let limit_at = lock(&self.state).limit_at;
+        self.lost_at().into_iter().chain(limit_at).min()
     }
 
     /// Whether what the handler returned has no effect. A lease that has ended by time may still be acked, as long as nobody
@@ -220,9 +215,10 @@ impl Lease {
 
 impl State {
     fn restart(&mut self, begun: Instant, time: Duration) {
-        self.lost_at = begun + time - (time / 10).min(LONGEST_MARGIN);
+        (self.time, self.lost_at) = (time, begun + time.saturating_sub(PRECISION + time / DRIFT));
         // What was stored while an extension was on its way is sent at once.
-        self.extend_at = if self.checkpoint.is_some() { Instant::now() } else { begun + time / 2 };
+        let is_waiting = self.checkpoint.is_some();
+        self.extend_at = if is_waiting { Instant::now() } else { begun + (time / 2).max(SHORTEST_PAUSE) };
         self.loss = Loss::Ended;
     }
 }
@@ -235,46 +231,38 @@ mod tests {
     use std::sync::Arc;
     use std::time::{Duration, Instant};
 
-    fn queue() -> Arc<Source> {
-        Arc::new(Source::new(b"q", None, &Metrics::default()))
-    }
-
-    fn delivery(receipt: Receipt) -> (Id, u32, Receipt) {
-        (Id::from("m"), 1, receipt)
+    fn lease(begun: Instant, time: Duration) -> Lease {
+        let source = Arc::new(Source::new(b"q", None, &Metrics::default()).0);
+        Lease::new(&source, (Id::from("m"), 1, Receipt::from("m#1")), begun, time)
     }
 
     #[test]
-    fn an_extension_that_the_server_cut_is_shorter() {
+    fn a_lease_is_extended_at_half_its_time_however_long_it_is() {
         let (begun, second) = (Instant::now(), Duration::from_secs(1));
-        let lease = Lease::new(&queue(), delivery(Receipt::from("m#1")), begun, 10 * second);
-        let lost_at = |lease: &Lease| lock(&lease.state).lost_at;
-        // The server's clock is at 1,000,000 now, and no delivery lasts longer than 17 seconds.
-        let at = |seconds: u32| (begun + seconds * second, begun + seconds * second);
-        lease.extended(at(5), 10 * second, 1_015_000);
-        assert_eq!(lost_at(&lease), begun + 14 * second);
-        lease.extended(at(10), 10 * second, 1_017_000);
-        assert_eq!(lost_at(&lease), begun + 16 * second);
-        assert_eq!(lease.extend_at(), begun + 15 * second);
-        // A command that took its time tells of a later end than was counted on, and the next one is not cut.
-        let slow = Lease::new(&queue(), delivery(Receipt::from("m#2")), begun, 10 * second);
-        slow.extended(at(5), 10 * second, 1_015_000);
-        slow.extended((begun + 10 * second, begun + 11 * second), 10 * second, 1_020_700);
-        assert_eq!(lost_at(&slow), begun + 19 * second);
-        slow.extended(at(15), 10 * second, 1_025_000);
-        assert_eq!(lost_at(&slow), begun + 24 * second);
+        let lease = lease(begun, 10 * second);
+        let until = |lease: &Lease| (lease.extend_at().unwrap() - begun, lock(&lease.state).lost_at - begun);
+        let ms = Duration::from_millis;
+        assert_eq!(until(&lease), (ms(5000), ms(9988)));
+        // No delivery lasts longer than 12 seconds.
+        lease.restart(begun + 5 * second, 7 * second);
+        assert_eq!(until(&lease), (ms(8500), ms(11_991)));
+        // The lease of the queue was changed.
+        lease.restart(begun + 6 * second, second);
+        assert_eq!(until(&lease), (ms(6500), ms(6997)));
     }
 
     #[test]
     fn a_suspected_loss_is_the_reason_unless_the_lease_can_be_extended() {
         let (now, hour) = (Instant::now(), Duration::from_secs(3600));
-        let lease = Lease::new(&queue(), delivery(Receipt::from("m#1")), now, hour);
-        lease.suspect(Loss::Purged, now);
-        assert_eq!((lease.loss(), lease.extend_at()), (None, now));
-        lease.restart(now, hour);
-        lease.suspect(Loss::Purged, now);
-        lease.lose(None);
-        assert_eq!(lease.loss(), Some(Loss::Purged));
-        let other = Lease::new(&queue(), delivery(Receipt::from("m#2")), now, hour);
+        let suspected = lease(now, hour);
+        suspected.suspect(Loss::Purged, now);
+        assert_eq!((suspected.loss(), suspected.extend_at()), (None, Some(now)));
+        suspected.restart(now, hour);
+        suspected.suspect(Loss::Purged, now);
+        suspected.lose(None);
+        assert_eq!(suspected.loss(), Some(Loss::Purged));
+        assert!(suspected.is_to_be_reported() && !suspected.is_to_be_reported());
+        let other = lease(now, hour);
         other.suspect(Loss::Purged, now);
         other.restart(now, hour);
         other.lose(None);
@@ -283,15 +271,15 @@ mod tests {
 
     #[test]
     fn a_lost_lease_stays_lost() {
-        let lease = Lease::new(&queue(), delivery(Receipt::from("m#1")), Instant::now(), Duration::from_secs(600));
+        let lease = lease(Instant::now(), Duration::from_secs(600));
         assert!(!lease.is_lost());
         lease.restart(Instant::now(), Duration::ZERO);
         assert!(lease.is_lost());
+        // The reply to an extension was on its way.
         lease.restart(Instant::now(), Duration::from_secs(600));
         assert!(lease.is_lost());
-        // The reply to an extension was on its way.
         lease.lose(Some(Loss::TimeLimit));
-        lease.extended((Instant::now(), Instant::now()), Duration::from_secs(600), 1_600_000);
+        lease.restart(Instant::now(), Duration::from_secs(600));
         assert_eq!(lease.loss(), Some(Loss::TimeLimit));
     }
 }

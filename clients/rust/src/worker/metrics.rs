@@ -51,7 +51,7 @@ counters! {
     given_back,
     /// Leases that were extended.
     extended,
-    /// Leases that were lost while a handler ran.
+    /// Leases that were lost while a handler ran, or before its outcome was reported.
     leases_lost,
     /// How often the connection was lost.
     interrupted,

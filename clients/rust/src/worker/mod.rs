@@ -3,6 +3,7 @@
 mod context;
 mod event;
 mod fetch;
+mod guard;
 mod handlers;
 mod handoff;
 mod lease;
@@ -10,6 +11,7 @@ mod metrics;
 mod notices;
 mod permits;
 mod pool;
+mod reporter;
 mod running;
 mod settle;
 
@@ -28,17 +30,16 @@ use crate::Error;
 use futures_util::FutureExt;
 use handlers::{Handler, Handlers};
 use permits::Permits;
-use pool::{Observer, Source, Verdict};
+use pool::{Source, Verdict};
+use reporter::{Observer, Reporter};
 use running::Stop;
 use std::any::TypeId;
 use std::fmt;
 use std::future::{ready, Future};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc::unbounded_channel;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// How long running handlers may go on after the request to stop.
@@ -112,8 +113,8 @@ impl Pool {
         /// Gives handlers more of each message: [`Context::meta`] has its headers, what was stored of earlier work, and more.
         meta() = true;
         /// How long after the death of a worker its messages are delivered again; by default what the queue says, 30 seconds
-        /// unless its `LEASE` was set. It does not limit the work: leases are extended at half time while handlers run. It
-        /// overrides the `LEASE` of messages.
+        /// unless its `LEASE` was set, or the message itself. It does not limit the work: leases are extended at half time while
+        /// handlers run. It overrides the `LEASE` of messages.
         lease(lease: Duration) = Some(lease);
         /// How long a handler may run. Then its message is given back as failed, to be retried, and its future is dropped. A
         /// plain function cannot be ended: [`Context::lease_lost`] is true, and it occupies its place until it returns.
@@ -261,8 +262,8 @@ impl<M: Mode> Worker<M> {
         self
     }
 
-    /// Calls this with failures and interruptions, which go to `tracing` as well. It is called by the thread of all
-    /// connections, so it must not take long.
+    /// Calls this with failures and interruptions, which go to `tracing` as well. A thread of the worker calls it, so it may
+    /// take its time; if ten thousand events wait for it, further ones are lost.
     pub fn on_event(mut self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.observer = Arc::new(observer);
         self
@@ -288,6 +289,7 @@ impl<M: Mode> Worker<M> {
     pub fn start(self) -> Result<Running<M>, Error> {
         let stop = Arc::new(Stop::new(self.grace));
         let consumer = consumer_name(&self.client.core.options.name);
+        let reporter = Arc::new(Reporter::start(Arc::clone(&self.observer))?);
         let mut started = Vec::new();
         for (spec, handler, is_function) in self.pools {
             let handlers = if is_function {
@@ -297,38 +299,32 @@ impl<M: Mode> Worker<M> {
                 Handlers::Tasks(Handle::try_current().map_err(missing)?)
             };
             let weights: Vec<u32> = spec.queues.iter().map(|(_, weight)| *weight).collect();
-            let (outcomes, inbox) = unbounded_channel();
+            let source = |(key, _): &(Vec<u8>, u32)| Source::new(key, spec.lease, &self.metrics);
+            let (sources, inboxes): (Vec<_>, Vec<_>) = spec.queues.iter().map(source).unzip();
             let pool = pool::Pool {
                 core: Arc::clone(&self.client.core),
-                sources: spec
-                    .queues
-                    .iter()
-                    .map(|(key, _)| Arc::new(Source::new(key, spec.lease, &self.metrics)))
-                    .collect(),
+                sources: sources.into_iter().map(Arc::new).collect(),
                 handler,
                 handlers,
-                observer: Arc::clone(&self.observer),
+                reporter: Arc::clone(&reporter),
                 permits: Permits::new(spec.concurrency, &weights),
-                outcomes,
-                changed: Notify::new(),
                 ended: CancellationToken::new(),
                 stop: Arc::clone(&stop),
-                leases: Mutex::default(),
                 has_tried_to_listen: AtomicBool::new(false),
                 spec,
                 consumer: consumer.clone(),
             };
             // If that fails, the threads end as the pools are dropped.
             pool.handlers.grow(pool.spec.concurrency)?;
-            started.push((Arc::new(pool), inbox));
+            started.push((Arc::new(pool), inboxes));
         }
         let io = &self.client.io;
         let pools: Vec<_> = started.iter().map(|(pool, _)| Arc::clone(pool)).collect();
         let mut settling = Vec::new();
-        for (pool, inbox) in started {
+        for (pool, inboxes) in started {
             io.spawn(notices::run(Arc::clone(&pool)));
-            settling.push(io.spawn(settle::run(Arc::clone(&pool), inbox)));
-            for number in 0..pool.sources.len() {
+            for (number, (source, inbox)) in pool.sources.iter().zip(inboxes).enumerate() {
+                settling.push(io.spawn(settle::run(Arc::clone(&pool), Arc::clone(source), inbox)));
                 stop.fetchers.spawn_on(fetch::run(Arc::clone(&pool), number), io);
             }
         }

@@ -208,6 +208,15 @@ impl Permits {
         self.wake_next(&state);
     }
 
+    /// Takes permits for messages that were delivered after the pop had given up its own. Returns how many there were, at
+    /// most `wanted`.
+    pub fn reclaim(&self, wanted: usize) -> usize {
+        let mut state = lock(&self.state);
+        let taken = state.free().min(wanted);
+        state.used += taken;
+        taken
+    }
+
     /// Frees the permits of handlers that have finished.
     pub fn release(&self, permits: usize) {
         if permits > 0 {

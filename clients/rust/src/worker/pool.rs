@@ -2,11 +2,13 @@
 
 use super::context::Failure;
 use super::event::Event;
+use super::guard::discard;
 use super::handlers::{Handler, Handlers};
 use super::handoff::Handoff;
 use super::lease::{Lease, Loss};
 use super::metrics::{Counters, Metrics};
 use super::permits::Permits;
+use super::reporter::Reporter;
 use super::running::Stop;
 use crate::connect::{lock, Address, Core};
 use crate::queue::Meta;
@@ -14,11 +16,10 @@ use crate::request::millis;
 use crate::Error;
 use std::any::Any;
 use std::collections::HashMap;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver, UnboundedSender};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -26,8 +27,8 @@ use tokio_util::sync::CancellationToken;
 pub(super) const BLOCK: Duration = Duration::from_secs(5);
 /// A shorter lease could not be kept.
 pub(super) const SHORTEST_LEASE: Duration = Duration::from_millis(100);
-/// The lease of a queue that does not exist yet, or whose settings the user may not read: the default of the server.
-const LEASE: Duration = Duration::from_secs(30);
+/// The lease that is asked for if the user may not ask for the time: the default of the server.
+pub(super) const LEASE: Duration = Duration::from_secs(30);
 
 /// What a handler made of a payload.
 pub(super) enum Verdict {
@@ -39,8 +40,6 @@ pub(super) enum Verdict {
     Undecodable(Error),
 }
 
-pub(super) type Observer = dyn Fn(&Event<'_>) + Send + Sync;
-
 /// A queue of the pool.
 pub(super) struct Source {
     pub key: Vec<u8>,
@@ -48,38 +47,104 @@ pub(super) struct Source {
     pub counters: Counters,
     /// The connection of a pop that may be blocked: its server, and its number there.
     pub popping: Mutex<Option<(Address, Option<i64>)>>,
+    /// Whether a task is about to end that pop, and what tells that its server does not.
+    is_being_ended: AtomicBool,
+    pub hangs: Notify,
     pub handoff: Handoff,
-    /// How long its leases are: as the program says, or else as the queue does.
-    pub lengths: Mutex<(Option<Duration>, Option<Duration>)>,
+    /// How long its leases are: as the program says, or else as the server has said last.
+    lengths: Mutex<(Option<Duration>, Duration)>,
+    /// Whether the server lets the user ask for its time.
+    pub tells_time: AtomicBool,
     /// When its server has last answered to the task that pops.
     pub contact: Mutex<Option<Instant>>,
     /// Whether the user may not extend several leases in one command.
     pub extends_singly: AtomicBool,
     /// Whether it was reported that a result cannot be kept: once is enough.
     pub has_lost_a_result: AtomicBool,
+    /// The leases to extend.
+    pub leases: Mutex<HashMap<u64, Arc<Lease>>>,
+    /// Those of messages whose outcome the server has not accepted yet.
+    pub unreported: Mutex<HashMap<u64, Arc<Lease>>>,
+    /// What is to be reported, for the task that settles.
+    outcomes: UnboundedSender<Outcome>,
+    /// Wakes that task, because something is to be done before it looks at the leases next.
+    pub changed: Notify,
+    pub looks_at: Mutex<Instant>,
 }
 
 impl Source {
-    pub fn new(key: &[u8], lease: Option<Duration>, metrics: &Metrics) -> Source {
+    /// The queue, and what its handlers have to report.
+    pub fn new(key: &[u8], lease: Option<Duration>, metrics: &Metrics) -> (Source, UnboundedReceiver<Outcome>) {
         // Two queues never have the same name, whatever bytes their keys have.
         let name = String::from_utf8(key.to_vec()).unwrap_or_else(|_| key.escape_ascii().to_string());
-        Source {
+        let (outcomes, inbox) = unbounded_channel();
+        let source = Source {
             key: key.to_vec(),
             counters: metrics.queue(&name),
             name: Arc::from(name),
             popping: Mutex::default(),
-            lengths: Mutex::new((lease, None)),
-            contact: Mutex::default(),
+            is_being_ended: AtomicBool::new(false),
+            hangs: Notify::new(),
             handoff: Handoff::default(),
+            lengths: Mutex::new((lease, LEASE)),
+            tells_time: AtomicBool::new(true),
+            contact: Mutex::default(),
             extends_singly: AtomicBool::new(false),
             has_lost_a_result: AtomicBool::new(false),
+            leases: Mutex::default(),
+            unreported: Mutex::default(),
+            outcomes,
+            changed: Notify::new(),
+            looks_at: Mutex::new(Instant::now()),
+        };
+        (source, inbox)
+    }
+
+    /// The lease that pops and extensions ask for. `None`: that of the message, or else of the queue.
+    pub fn asked_lease(&self) -> Option<Duration> {
+        let given = lock(&self.lengths).0.map(|lease| lease.max(SHORTEST_LEASE));
+        // Nothing else says when such a lease ends.
+        given.or_else(|| (!self.tells_time.load(Ordering::Relaxed)).then_some(LEASE))
+    }
+
+    /// How long the last lease was, or the next one will be.
+    pub fn lease(&self) -> Duration {
+        self.asked_lease().unwrap_or_else(|| lock(&self.lengths).1)
+    }
+
+    pub fn set_lease(&self, lease: Option<Duration>) {
+        lock(&self.lengths).0 = lease;
+        self.wake_before(Instant::now());
+    }
+
+    /// The server has said how long a lease is.
+    pub fn learn(&self, lease: Duration) {
+        lock(&self.lengths).1 = lease;
+    }
+
+    /// Has the task that settles look at the leases at this time, if it would not before.
+    pub fn wake_before(&self, at: Instant) {
+        if at < *lock(&self.looks_at) {
+            self.changed.notify_one();
         }
     }
 
-    /// How long its leases are.
-    pub fn lease(&self) -> Duration {
-        let (given, learned) = *lock(&self.lengths);
-        given.or(learned).unwrap_or(LEASE).max(SHORTEST_LEASE)
+    /// The server has answered to these outcomes.
+    pub fn answered(&self, outcomes: &[Outcome]) {
+        let mut unreported = lock(&self.unreported);
+        for outcome in outcomes {
+            unreported.remove(&outcome.lease.number);
+        }
+    }
+
+    /// Passes an outcome to the task that settles. That one ends only after the handlers, or once these were given up; then
+    /// messages come back when their leases expire.
+    pub fn settle(&self, outcome: Outcome) {
+        let _ = self.outcomes.send(outcome);
+    }
+
+    pub fn settle_all(&self, outcomes: Vec<Outcome>) {
+        outcomes.into_iter().for_each(|outcome| self.settle(outcome));
     }
 }
 
@@ -113,17 +178,11 @@ pub(super) struct Pool {
     pub handler: Box<Handler>,
     pub handlers: Handlers,
     pub spec: super::Pool,
-    pub observer: Arc<Observer>,
+    pub reporter: Arc<Reporter>,
     pub permits: Permits,
-    /// What is to be reported, for the task that settles.
-    pub outcomes: UnboundedSender<Outcome>,
-    /// Wakes that task, because something is to be done earlier.
-    pub changed: Notify,
-    /// No further outcomes: that task ends.
+    /// No further outcomes: the tasks that settle end.
     pub ended: CancellationToken,
     pub stop: Arc<Stop>,
-    /// The leases to extend.
-    pub leases: Mutex<HashMap<u64, Arc<Lease>>>,
     /// Whether it has tried to hear the notices of lost messages.
     pub has_tried_to_listen: AtomicBool,
     /// The name under which it takes messages.
@@ -131,15 +190,6 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub fn set_lease(&self, lease: Option<Duration>) {
-        for source in &self.sources {
-            // Without one, the last one counts until the queue is asked.
-            let last = source.lease();
-            *lock(&source.lengths) = (lease, Some(last));
-        }
-        self.changed.notify_one();
-    }
-
     /// Whether the server of each queue has answered within the last lease, or within the time of a pop that waits.
     pub fn is_healthy(&self) -> bool {
         let waits = BLOCK + self.core.options.response_timeout;
@@ -150,18 +200,13 @@ impl Pool {
         self.has_tried_to_listen.load(Ordering::Relaxed) && self.sources.iter().all(is_in_contact)
     }
 
-    /// A panic of the program's observer must not end a task of the worker.
-    pub fn report(&self, event: &Event<'_>) {
-        event.trace();
-        drop(catch_unwind(AssertUnwindSafe(|| (self.observer)(event))));
-    }
-
     /// A handler has ended. `None`: it was dropped, because its message was lost.
     pub fn finish(&self, lease: Arc<Lease>, begun: Instant, verdict: Option<Result<Verdict, Box<dyn Any + Send>>>) {
         let (source, counters) = (&lease.source, &lease.source.counters);
         lock(counters).end(begun.elapsed());
         let Some(verdict) = verdict.filter(|_| !lease.is_discarded()) else {
-            lock(&self.leases).remove(&lease.number);
+            lock(&source.leases).remove(&lease.number);
+            self.report_loss(&lease);
             // The report of a message that the worker took away itself has counted it.
             if !matches!(lease.loss(), Some(Loss::TimeLimit | Loss::Stopping)) {
                 lock(counters).late += 1;
@@ -173,7 +218,11 @@ impl Pool {
             Ok(Verdict::Done(result)) => Report::Complete(result),
             Ok(Verdict::Unkept(error)) => {
                 if !source.has_lost_a_result.swap(true, Ordering::Relaxed) {
-                    self.report(&Event::ResultLost { queue: &source.name, id: &lease.id, error: &error });
+                    let (queue, id) = (Arc::clone(&source.name), lease.id.clone());
+                    let lost = move |tell: &dyn Fn(&Event<'_>)| {
+                        tell(&Event::ResultLost { queue: &queue, id: &id, error: &error });
+                    };
+                    self.reporter.report(lost);
                 }
                 Report::Ack
             }
@@ -185,7 +234,9 @@ impl Pool {
             }
             Err(panic) => {
                 lock(counters).panicked += 1;
-                Report::Nack(Failure::retry(format!("panic: {}", text_of(panic.as_ref()))))
+                let failure = Failure::retry(format!("panic: {}", text_of(panic.as_ref())));
+                discard(panic);
+                Report::Nack(failure)
             }
         };
         self.end(lease, report, true);
@@ -195,7 +246,7 @@ impl Pool {
     pub fn take_from_handlers(&self, leases: Vec<Arc<Lease>>, loss: Loss) {
         for lease in leases {
             // The handler may have ended just now.
-            if lock(&self.leases).remove(&lease.number).is_none() {
+            if lock(&lease.source.leases).remove(&lease.number).is_none() {
                 continue;
             }
             lease.lose(Some(loss));
@@ -213,23 +264,41 @@ impl Pool {
     /// Passes on what is to be reported of a delivery, whose lease is not extended any more. A nack takes the checkpoint along
     /// that was not sent yet.
     pub fn end(&self, lease: Arc<Lease>, mut report: Report, has_permit: bool) {
-        lock(&self.leases).remove(&lease.number);
+        let source = Arc::clone(&lease.source);
+        lock(&source.leases).remove(&lease.number);
+        lock(&source.unreported).insert(lease.number, Arc::clone(&lease));
         if let Report::Nack(Failure { nack, .. }) = &mut report {
             if let Some(bytes) = lease.take_checkpoint() {
                 **nack = std::mem::take(&mut **nack).checkpoint(bytes);
             }
         }
-        self.settle(Outcome { lease, report, repeated: false, has_permit });
+        source.settle(Outcome { lease, report, repeated: false, has_permit });
     }
 
-    /// Passes an outcome to the task that settles. That one ends only after the handlers, or once these were given up; then
-    /// messages come back when their leases expire.
-    pub fn settle(&self, outcome: Outcome) {
-        let _ = self.outcomes.send(outcome);
+    /// Counts and reports once that a message was lost while it was handled, or before its outcome was reported.
+    pub fn report_loss(&self, lease: &Arc<Lease>) {
+        let Some(reason) = lease.loss().filter(|_| lease.is_to_be_reported()) else { return };
+        lock(&lease.source.counters).leases_lost += 1;
+        let lease = Arc::clone(lease);
+        let lost = move |tell: &dyn Fn(&Event<'_>)| {
+            let (queue, id, receipt) = (&*lease.source.name, &lease.id, &lease.receipt);
+            tell(&Event::LeaseLost { queue, id, receipt, reason });
+        };
+        self.reporter.report(lost);
     }
 
-    pub fn settle_all(&self, outcomes: Vec<Outcome>) {
-        outcomes.into_iter().for_each(|outcome| self.settle(outcome));
+    /// Has another task end the blocked pop of a queue, unless one is about to.
+    pub fn begin_to_end_pop(self: &Arc<Self>, source: &Arc<Source>) {
+        if source.is_being_ended.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (pool, source) = (Arc::clone(self), Arc::clone(source));
+        tokio::spawn(async move {
+            if pool.end_pop(&source).await.is_some() {
+                source.hangs.notify_waiters();
+            }
+            source.is_being_ended.store(false, Ordering::Relaxed);
+        });
     }
 
     /// Ends the blocked pop of a queue. Returns its server if that does not end it: then it ends with its time to block, or

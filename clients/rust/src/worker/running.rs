@@ -2,8 +2,8 @@
 
 use super::lease::Loss;
 use super::metrics::Metrics;
-use super::pool::Pool;
-use crate::connect::{after, lock, Client};
+use super::pool::{Pool, Source};
+use crate::connect::{after, lock, Address, Client};
 use crate::mode::Mode;
 use crate::Error;
 use futures_util::future::join_all;
@@ -20,6 +20,8 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 /// How long handlers have to end after their messages were taken from them at the end, and how long the outcomes of
 /// handlers are reported if the worker was asked to stop a second time.
 const TO_END: Duration = Duration::from_millis(300);
+/// How long the replies to pops that the server has ended may take.
+const TO_END_POPS: Duration = Duration::from_millis(300);
 
 /// The request to stop, and what has to end then.
 pub(super) struct Stop {
@@ -174,10 +176,11 @@ impl<M: Mode> Running<M> {
     }
 
     /// Sets the length of leases in the pool of this queue, from the next delivery or extension on: see [`Pool::lease`](crate::Pool::lease).
-    /// `None` is what the queue says, from the next connection on.
+    /// `None` is what the message or the queue says.
     pub fn set_lease(&self, queue: impl AsRef<[u8]>, lease: impl Into<Option<Duration>>) {
         if let Some(pool) = self.pool_of(queue.as_ref()) {
-            pool.set_lease(lease.into());
+            let lease = lease.into();
+            pool.sources.iter().for_each(|source| source.set_lease(lease));
         }
     }
 
@@ -231,8 +234,10 @@ pub(super) async fn shut_down(pools: Vec<Arc<Pool>>, settling: Vec<JoinHandle<()
     stop.handlers.close();
     stop.wait(end, stop.handlers.wait()).await;
     for pool in &pools {
-        let leases: Vec<_> = lock(&pool.leases).values().cloned().collect();
-        pool.take_from_handlers(leases, Loss::Stopping);
+        for source in &pool.sources {
+            let leases: Vec<_> = lock(&source.leases).values().cloned().collect();
+            pool.take_from_handlers(leases, Loss::Stopping);
+        }
     }
     let _ = timeout(TO_END, stop.handlers.wait()).await;
     let abandoned = stop.handlers.len();
@@ -249,27 +254,33 @@ pub(super) async fn shut_down(pools: Vec<Arc<Pool>>, settling: Vec<JoinHandle<()
         _ = timeout_at(end.max(Instant::now() + 2 * time).into(), join_all(settling)) => {}
         () = forced => {}
     }
+    let reported = pools.iter().map(|pool| pool.reporter.flush());
+    let _ = timeout(TO_END, join_all(reported)).await;
     Stopped { abandoned, forced: stop.forced.is_cancelled() }
 }
 
 /// Ends blocked pops, again and again: a task may have been about to block. Does not wait for those of a server that does
-/// not end them.
+/// not end them, nor for a reply that does not come by a connection that is dead.
 async fn end_pops(pools: &[Arc<Pool>], fetchers: &TaskTracker) {
-    let mut pause = Duration::from_millis(2);
-    let mut lost = Vec::new();
+    let (begun, mut pause) = (Instant::now(), Duration::from_millis(2));
+    let mut lost: Vec<Address> = Vec::new();
+    let mut sources = Vec::new();
+    for pool in pools {
+        sources.extend(pool.sources.iter().map(|source| (Arc::clone(pool), Arc::clone(source))));
+    }
+    let popping = |source: &Source| lock(&source.popping).as_ref().map(|(server, _)| server.clone());
     loop {
-        let mut left = fetchers.len();
-        for pool in pools {
-            for source in &pool.sources {
-                let server = lock(&source.popping).as_ref().map(|(server, _)| server.clone());
-                if server.is_some_and(|server| lost.contains(&server)) {
-                    left = left.saturating_sub(1);
-                } else {
-                    lost.extend(pool.end_pop(source).await);
-                }
+        let mut ending = Vec::new();
+        for (pool, source) in &sources {
+            if popping(source).is_some_and(|server| !lost.contains(&server)) {
+                ending.push(pool.end_pop(source));
             }
         }
-        if left == 0 {
+        lost.extend(join_all(ending).await.into_iter().flatten());
+        let is_late = begun.elapsed() > TO_END_POPS;
+        let is_given_up = |server: Address| is_late || lost.contains(&server);
+        let given_up = sources.iter().filter(|(_, source)| popping(source).is_some_and(is_given_up)).count();
+        if fetchers.len() <= given_up {
             return;
         }
         sleep(pause).await;

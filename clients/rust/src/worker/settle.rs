@@ -1,13 +1,13 @@
 //! Reports the outcomes of messages to the server, and extends the leases of those that are being handled.
 //!
-//! Each pool has one task for this. While one batch of reports is on its way, the next one accumulates, so under load a
-//! round trip carries many.
+//! Each queue of a pool has a task for this, so that the server of one does not hold up the others. While one batch of reports
+//! is on its way, the next one accumulates, so under load a round trip carries many.
 
 use super::context::Failure;
 use super::event::Event;
 use super::lease::{Lease, Loss};
 use super::pool::{Outcome, Pool, Report, Source, SHORTEST_LEASE};
-use crate::connect::{after, lock, Backoff};
+use crate::connect::{after, lock, Backoff, Clock, Executed};
 use crate::queue::State;
 use crate::reply::{self, Field};
 use crate::request::{millis, Command, Resend};
@@ -15,7 +15,6 @@ use crate::Error;
 use futures_util::future::{join_all, BoxFuture};
 use futures_util::FutureExt;
 use redis::Value;
-use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -26,16 +25,20 @@ use tokio::time::sleep_until;
 /// The most receipts of one ack, so that each command is short.
 const ACKS: usize = 500;
 /// How often a report is tried after the request to stop, if the server does not accept it.
-const LAST_ATTEMPTS: u32 = 5;
+const LAST_ATTEMPTS: u32 = 8;
+
+/// How long the task that looks at the leases sleeps at most.
+const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 
 /// Reports until nothing is left to report.
-pub(super) async fn run(pool: Arc<Pool>, outcomes: UnboundedReceiver<Outcome>) {
+pub(super) async fn run(pool: Arc<Pool>, source: Arc<Source>, outcomes: UnboundedReceiver<Outcome>) {
     let again = Again { outcomes: Vec::new(), at: None, backoff: Backoff::new() };
-    Settler { pool: &pool, again: Mutex::new(again) }.run(outcomes).await;
+    Settler { pool: &pool, source: &source, again: Mutex::new(again) }.run(outcomes).await;
 }
 
 struct Settler<'a> {
     pool: &'a Pool,
+    source: &'a Arc<Source>,
     again: Mutex<Again>,
 }
 
@@ -55,14 +58,14 @@ impl Settler<'_> {
         while open || !lock(&self.again).outcomes.is_empty() {
             let mut outcomes = Vec::new();
             let again = lock(&self.again).at;
-            let overdue = self.pool.sources.iter().filter_map(|source| source.handoff.overdue_at()).min();
+            let overdue = self.source.handoff.overdue_at();
             let next = [overdue, again].into_iter().flatten().fold(check, Instant::min);
             let next = if open { next } else { again.unwrap_or_else(Instant::now) };
             tokio::select! {
                 biased;
                 count = inbox.recv_many(&mut outcomes, usize::MAX), if open => open = count > 0,
                 () = self.pool.ended.cancelled(), if open && !inbox.is_closed() => inbox.close(),
-                () = self.pool.changed.notified(), if open => check = Instant::now(),
+                () = self.source.changed.notified(), if open => check = Instant::now(),
                 () = sleep_until(next.into()) => {}
             }
             if !open {
@@ -73,13 +76,13 @@ impl Settler<'_> {
             }
             let permits = |outcomes: &[Outcome]| outcomes.iter().filter(|outcome| outcome.has_permit).count();
             let all = permits(&outcomes);
-            outcomes = self.pool.pass_on(outcomes);
+            outcomes = self.source.handoff.pass_on(outcomes);
             // Another message is popped only after the report of this one, so that the worker never holds more than it works
             // on. The server of one queue must not delay the pops of other queues, though.
             let reported = if self.pool.sources.len() == 1 { permits(&outcomes) } else { 0 };
             self.pool.permits.release(all - reported);
             let now = Instant::now();
-            outcomes.append(&mut self.pool.overdue(now));
+            outcomes.append(&mut self.source.handoff.overdue(now));
             if !open || again.is_some_and(|at| at <= now) {
                 let mut again = lock(&self.again);
                 outcomes.append(&mut again.outcomes);
@@ -97,30 +100,35 @@ impl Settler<'_> {
         }
     }
 
-    /// When there is something to do for a lease at the earliest.
+    /// When there is something to do for a lease at the earliest. A lease that begins meanwhile wakes this task.
     fn next(&self) -> Instant {
-        // A lease that begins now has to be extended later than this, and its handler is in time until then.
-        let shortest = self.pool.sources.iter().map(|source| source.lease() / 4).chain(self.pool.spec.time_limit).min();
-        let extension = lock(&self.pool.leases).values().map(|lease| lease.extend_at()).min();
-        let latest = after(shortest.unwrap_or(Duration::MAX));
-        [extension, self.over_at()].into_iter().flatten().fold(latest, Instant::min)
+        *lock(&self.source.looks_at) = after(2 * LONGEST_SLEEP);
+        let extension = lock(&self.source.leases).values().filter_map(|lease| lease.extend_at()).min();
+        let next = [extension, self.over_at()].into_iter().flatten().fold(after(LONGEST_SLEEP), Instant::min);
+        *lock(&self.source.looks_at) = next;
+        next
     }
 
     /// When the first lease or handler is over.
     fn over_at(&self) -> Option<Instant> {
-        lock(&self.pool.leases).values().filter_map(|lease| lease.over_at()).min()
+        let running = lock(&self.source.leases).values().filter_map(|lease| lease.over_at()).min();
+        let ended = lock(&self.source.unreported).values().filter_map(|lease| lease.lost_at()).min();
+        running.into_iter().chain(ended).min()
     }
 
     /// Takes messages from handlers that have run for longer than they may, and marks leases that are over as lost.
     fn watch(&self, now: Instant) {
         let mut over = Vec::new();
-        for lease in lock(&self.pool.leases).values() {
-            match lease.is_over_limit(now) {
-                true => over.push(Arc::clone(lease)),
-                // It notes by itself that it is over.
-                false => drop(lease.is_lost()),
+        let mut lost = Vec::new();
+        for lease in lock(&self.source.leases).values() {
+            if lease.is_over_limit(now) {
+                over.push(Arc::clone(lease));
+            } else if lease.is_lost() {
+                lost.push(Arc::clone(lease));
             }
         }
+        lost.extend(lock(&self.source.unreported).values().filter(|lease| lease.is_lost()).cloned());
+        lost.iter().for_each(|lease| self.pool.report_loss(lease));
         self.pool.take_from_handlers(over, Loss::TimeLimit);
     }
 
@@ -155,137 +163,158 @@ impl Settler<'_> {
         }
     }
 
-    /// The commands that report outcomes. Acks of one queue go together, but not with repeated ones, whose messages may be gone
-    /// because the first command was executed.
+    /// The commands that report outcomes. Acks go together, but not with repeated ones, whose messages may be gone because the
+    /// first command was executed.
     fn reports(&self, outcomes: Vec<Outcome>) -> Vec<BoxFuture<'_, bool>> {
-        let (mut reports, mut acks) = (Vec::new(), HashMap::<_, Vec<_>>::new());
+        let (mut reports, mut acks) = (Vec::new(), [Vec::new(), Vec::new()]);
         for outcome in outcomes {
-            if !matches!(outcome.report, Report::Ack) {
-                reports.push(self.report(vec![outcome]).boxed());
-                continue;
-            }
-            let alike = acks.entry((Arc::as_ptr(&outcome.lease.source), outcome.repeated)).or_default();
-            alike.push(outcome);
-            if alike.len() == ACKS {
-                reports.push(self.report(std::mem::take(alike)).boxed());
+            let [first, repeated] = &mut acks;
+            match outcome.report {
+                Report::Ack if outcome.repeated => repeated.push(outcome),
+                Report::Ack => first.push(outcome),
+                Report::Complete(_) | Report::Nack(_) => reports.push(self.report(vec![outcome]).boxed()),
             }
         }
-        reports.extend(acks.into_values().map(|acks| self.report(acks).boxed()));
+        for mut alike in acks {
+            while !alike.is_empty() {
+                let rest = alike.split_off(alike.len().min(ACKS));
+                reports.push(self.report(std::mem::replace(&mut alike, rest)).boxed());
+            }
+        }
         reports
     }
 
-    /// Extends the leases half of whose time is over, and those of the same queues that are to be extended soon: one command
-    /// for all of a queue.
+    /// Extends the leases half of whose time is over, and those that are to be extended soon: one command for all of them.
     fn extensions(&self, now: Instant) -> Vec<BoxFuture<'_, bool>> {
-        let mut extensions = Vec::new();
-        for source in &self.pool.sources {
-            let leases = lock(&self.pool.leases);
-            let mine: Vec<_> = leases.values().filter(|lease| Arc::ptr_eq(&lease.source, source)).cloned().collect();
-            drop(leases);
-            if !mine.iter().any(|lease| lease.extend_at() <= now) {
-                continue;
-            }
-            let soon = now + source.lease() / 4;
-            let due = mine.into_iter().filter(|lease| lease.extend_at() <= soon);
-            let is_single =
-                |lease: &Arc<Lease>| source.extends_singly.load(Ordering::Relaxed) || lease.has_checkpoint();
-            let (singly, together): (Vec<_>, Vec<_>) = due.partition(is_single);
-            let commands = singly.chunks(1).chain(together.chunks(ACKS));
-            extensions.extend(commands.map(|leases| self.extend(leases.to_vec(), now).boxed()));
+        let leases: Vec<_> = lock(&self.source.leases).values().cloned().collect();
+        let is_due = |lease: &Arc<Lease>, by: Instant| lease.extend_at().is_some_and(|at| at <= by);
+        if !leases.iter().any(|lease| is_due(lease, now)) {
+            return Vec::new();
         }
-        extensions
+        let due = leases.into_iter().filter(|lease| is_due(lease, now + lease.time() / 4));
+        let is_single =
+            |lease: &Arc<Lease>| self.source.extends_singly.load(Ordering::Relaxed) || lease.has_checkpoint();
+        let (singly, together): (Vec<_>, Vec<_>) = due.partition(is_single);
+        let commands = singly.chunks(1).chain(together.chunks(ACKS));
+        commands.map(|leases| self.extend(leases.to_vec()).boxed()).collect()
     }
 
-    async fn send(&self, command: Command) -> Result<Value, Error> {
-        self.pool.core.attempt(&command.0, Resend::Harmless, Duration::ZERO).await
+    /// Sends a command once. An error says that it was not sent.
+    async fn send(&self, command: Command, clock: Clock) -> Result<Executed, Error> {
+        self.pool.core.deliver(&command.0, Resend::Harmless, Duration::ZERO, clock).await
     }
 
-    /// Extends leases of one queue. One alone takes along what its handler has stored.
-    async fn extend(&self, leases: Vec<Arc<Lease>>, now: Instant) -> bool {
+    /// Extends leases. One alone takes along what its handler has stored.
+    async fn extend(&self, leases: Vec<Arc<Lease>>) -> bool {
         let [first, others @ ..] = leases.as_slice() else { return true };
-        let (source, time, is_single) = (&first.source, first.source.lease(), others.is_empty());
+        let (source, is_single) = (self.source, others.is_empty());
         let checkpoint = if is_single { first.take_checkpoint() } else { None };
         let command = match is_single {
             true => Command::new("DQ.EXTEND", &source.key),
             false => Command::new("DQ.MEXTEND", &source.key).word(leases.len()),
         };
-        let command = command.words(leases.iter().map(|lease| &lease.receipt)).word("LEASE").word(millis(time));
-        let reply = self.send(command.maybe("CHECKPOINT", checkpoint.as_deref())).await;
+        let asked = source.asked_lease();
+        let command = command.words(leases.iter().map(|lease| &lease.receipt)).maybe("LEASE", asked.map(millis));
+        let clock = if source.tells_time.load(Ordering::Relaxed) { Clock::Asked } else { Clock::Ignored };
+        let executed = self.send(command.maybe("CHECKPOINT", checkpoint.as_deref()), clock).await;
+        let executed = match executed {
+            Ok(executed) => executed,
+            Err(_) => {
+                // It was not sent, whatever the reason is.
+                first.keep_checkpoint(checkpoint);
+                return self.not_extended(&leases, true);
+            }
+        };
+        if clock == Clock::Asked && executed.now.is_none() && executed.reply.is_ok() {
+            source.tells_time.store(false, Ordering::Relaxed);
+        }
         // Several have an array with the reply for each.
-        match if is_single { reply.map(|reply| vec![reply]) } else { reply.and_then(reply::list) } {
+        let replies =
+            if is_single { executed.reply.map(|reply| vec![reply]) } else { executed.reply.and_then(reply::list) };
+        match replies {
             Ok(replies) => {
-                leases.iter().zip(replies).for_each(|(lease, reply)| self.extended(lease, (now, time), &reply))
+                let at = (executed.sent, executed.now);
+                leases.iter().zip(replies).for_each(|(lease, reply)| self.extended(lease, at, &reply));
+                true
             }
             Err(Error::NoPermission(_)) if !is_single => {
                 source.extends_singly.store(true, Ordering::Relaxed);
-                self.pool.changed.notify_one();
+                source.changed.notify_one();
+                true
             }
             Err(error) => {
-                let pause = match error.is_transient() {
-                    true => lock(&self.again).backoff.next(),
-                    // The checkpoint may be too large. The lease is extended without it.
-                    false if checkpoint.is_some() => Duration::ZERO,
-                    false => time / 8,
-                };
-                leases.iter().for_each(|lease| lease.try_again_at(Instant::now() + pause));
-                self.refused(source, &error);
+                self.refused(&error);
                 if error.is_transient() {
                     first.keep_checkpoint(checkpoint);
-                    return false;
+                } else if checkpoint.is_some() {
+                    // It may be too large. The lease is extended without it.
+                    first.try_again_at(Instant::now());
+                    return true;
                 }
+                self.not_extended(&leases, error.is_transient())
             }
         }
-        true
     }
 
-    /// The reply is the new end of the lease, or null if it is lost. `at` is when the command was sent: the lease runs at
-    /// least from then on.
-    fn extended(&self, lease: &Lease, (at, time): (Instant, Duration), reply: &Value) {
+    /// Decides when leases are extended that could not be. Returns whether the server has answered.
+    fn not_extended(&self, leases: &[Arc<Lease>], is_transient: bool) -> bool {
+        let (pause, now) = (lock(&self.again).backoff.next(), Instant::now());
+        for lease in leases {
+            lease.try_again_at(now + if is_transient { pause } else { lease.time() / 8 });
+        }
+        !is_transient
+    }
+
+    /// The reply is the new end of the lease, or null if it is lost. The lease runs at least from when the command was sent.
+    fn extended(&self, lease: &Arc<Lease>, (sent, now): (Instant, Option<Duration>), reply: &Value) {
         if *reply == Value::Nil {
             // The handler may have ended while this was asked.
-            let still_runs = lock(&self.pool.leases).remove(&lease.number).is_some();
+            let still_runs = lock(&self.source.leases).remove(&lease.number).is_some();
             lease.lose(None);
             if still_runs {
                 self.pool.report_loss(lease);
             }
             return;
         }
-        lock(&lease.source.counters).extended += 1;
-        match reply::int(reply) {
-            Ok(deadline) => lease.extended((at, Instant::now()), time, deadline),
-            Err(_) => lease.restart(at, time),
-        }
+        lock(&self.source.counters).extended += 1;
+        let deadline = reply::int(reply).ok().and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
+        let time = deadline.zip(now).map(|(deadline, now)| deadline.saturating_sub(now));
+        time.into_iter().for_each(|time| self.source.learn(time));
+        lease.restart(sent, time.unwrap_or_else(|| self.source.lease()));
     }
 
-    /// Reports an outcome, or several acks of one queue. Returns whether the server has answered.
+    /// Reports an outcome, or several acks. Returns whether the server has answered.
     async fn report(&self, outcomes: Vec<Outcome>) -> bool {
         let Some(Outcome { lease, report, .. }) = outcomes.first() else { return true };
-        let (source, receipt) = (Arc::clone(&lease.source), lease.receipt.as_ref());
+        let (key, receipt) = (&self.source.key, lease.receipt.as_ref());
         let command = match report {
-            Report::Ack => {
-                Command::new("DQ.ACK", &source.key).words(outcomes.iter().map(|outcome| &outcome.lease.receipt))
-            }
-            Report::Complete(result) => {
-                Command::new("DQ.COMPLETE", &source.key).word(receipt).word("RESULT").word(result)
-            }
-            Report::Nack(failure) => failure.nack.command(&source.key, receipt),
+            Report::Ack => Command::new("DQ.ACK", key).words(outcomes.iter().map(|outcome| &outcome.lease.receipt)),
+            Report::Complete(result) => Command::new("DQ.COMPLETE", key).word(receipt).word("RESULT").word(result),
+            Report::Nack(failure) => failure.nack.command(key, receipt),
         };
-        match self.send(command).await.and_then(|reply| self.reported(&outcomes, reply)) {
-            Ok(()) => {}
-            Err(error) if error.is_transient() => {
-                let again = outcomes.into_iter().map(|outcome| outcome.again(error.may_have_been_executed()));
-                lock(&self.again).outcomes.extend(again);
-                return false;
-            }
-            Err(error) => {
-                self.refused(&source, &error);
-                let instead: Vec<_> = outcomes.into_iter().filter_map(|outcome| outcome.instead(&error)).collect();
-                if !instead.is_empty() {
-                    let mut again = lock(&self.again);
-                    again.outcomes.extend(instead);
-                    again.at = Some(Instant::now());
+        let (is_transient, error) = match self.send(command, Clock::Ignored).await {
+            // A password that is refused, for example, is no answer to what was not sent.
+            Err(error) => (true, error),
+            Ok(executed) => match executed.reply.and_then(|reply| self.reported(&outcomes, reply)) {
+                Ok(()) => {
+                    self.source.answered(&outcomes);
+                    return true;
                 }
-            }
+                Err(error) => (error.is_transient(), error),
+            },
+        };
+        if is_transient {
+            let again = outcomes.into_iter().map(|outcome| outcome.again(error.may_have_been_executed()));
+            lock(&self.again).outcomes.extend(again);
+            return false;
+        }
+        self.refused(&error);
+        self.source.answered(&outcomes);
+        let instead: Vec<_> = outcomes.into_iter().filter_map(|outcome| outcome.instead(&error)).collect();
+        if !instead.is_empty() {
+            let mut again = lock(&self.again);
+            again.outcomes.extend(instead);
+            again.at = Some(Instant::now());
         }
         true
     }
@@ -311,14 +340,18 @@ impl Settler<'_> {
             None if !repeated => lock(counters).late += 1,
             _ => lock(counters).retried += 1,
         }
-        let (queue, id, attempt) = (&lease.source.name, &lease.id, lease.attempt);
-        self.pool.report(&Event::Failed { queue, id, attempt, error, state });
+        let (lease, error) = (Arc::clone(lease), error.clone());
+        self.pool.reporter.report(move |tell| {
+            let (queue, id, attempt) = (&*lease.source.name, &lease.id, lease.attempt);
+            tell(&Event::Failed { queue, id, attempt, error: &error, state });
+        });
         Ok(())
     }
 
-    fn refused(&self, source: &Source, error: &Error) {
+    fn refused(&self, error: &Error) {
         if !error.is_transient() {
-            self.pool.report(&Event::Refused { queue: &source.name, error });
+            let (source, error) = (Arc::clone(self.source), error.clone());
+            self.pool.reporter.report(move |tell| tell(&Event::Refused { queue: &source.name, error: &error }));
         }
     }
 }

@@ -182,6 +182,54 @@ fn the_future_of_a_handler_is_dropped_when_its_message_is_lost() {
     });
 }
 
+/// Panics when it is dropped, and so does what the panic carries.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        std::panic::resume_unwind(Box::new(Bomb));
+    }
+}
+
+#[test]
+fn a_panic_while_a_future_is_dropped_ends_nothing_else() {
+    let server = Server::start();
+    runtime().block_on(async {
+        let client = client(&server);
+        let queue: Queue<String> = client.queue("q");
+        let begun = Arc::new(AtomicUsize::new(0));
+        let begin = Arc::clone(&begun);
+        let handler = move |text: String, _: Context| {
+            begin.fetch_add(1, Ordering::SeqCst);
+            async move {
+                if text == "panics" {
+                    std::panic::resume_unwind(Box::new(Bomb));
+                }
+                if text == "hangs" {
+                    let _bomb = Bomb;
+                    return std::future::pending::<Result<(), Failure>>().await;
+                }
+                Ok(())
+            }
+        };
+        let pool = Pool::new(1).queue("q").lease(HOUR).time_limit(4 * MOMENT);
+        let running = Worker::new(client).on_event(|_| {}).pool(pool, handler).start().unwrap();
+        until("it listens", || async { running.is_healthy() }).await;
+        queue.push(&"hangs".to_owned()).id("cancelled").await.unwrap();
+        until("it has begun", || async { begun.load(Ordering::SeqCst) == 1 }).await;
+        queue.cancel("cancelled").await.unwrap();
+        for (text, state) in [("hangs", State::Dead), ("panics", State::Dead)] {
+            queue.push(&text.to_owned()).id(text).retries(0).await.unwrap();
+            until("it is dead", || async { queue.get(text).await.unwrap().unwrap().state == state }).await;
+        }
+        queue.push(&"fine".to_owned()).await.unwrap();
+        until("it is done", || async { queue.len(None).await.unwrap() == 0 }).await;
+        assert!(!running.is_stopping());
+        running.stop();
+        assert_eq!(running.join().await.abandoned, 0);
+    });
+}
+
 #[test]
 fn a_handler_that_finishes_is_told_why_its_message_is_lost() {
     let server = Server::start();
@@ -244,5 +292,6 @@ fn a_worker_whose_runtime_ends_gives_its_messages_back() {
     eventually("two are in flight", || queue.len(Some(State::Inflight)).unwrap() == 2);
     drop(own);
     eventually("they are back", || queue.len(Some(State::Ready)).unwrap() == 3);
+    assert_eq!(running.metrics().queues()[0].running, 0);
     assert!(running.is_stopping() && queue.scan().all(|message| message.unwrap().attempt == 0));
 }

@@ -16,6 +16,7 @@ mod connections;
 mod consumers;
 mod coverage;
 mod examples;
+mod faults;
 mod groups;
 mod limits;
 mod partitions;

@@ -134,6 +134,12 @@ impl Server {
         let _ = self.try_ask(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     }
 
+    /// Sends the server a signal, such as `STOP` or `CONT`.
+    pub fn signal(&self, name: &str) {
+        let kill = format!("kill -s {name} {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success());
+    }
+
     /// Kills the server, so that it can neither save nor reply.
     pub fn kill(&mut self) {
         self.child.kill().expect("killed");

@@ -1,0 +1,36 @@
+//! Keeps panics in the code of the program, such as its handlers and observers, away from the tasks of the worker.
+
+use std::any::Any;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+/// Runs code of the program. Returns `None` if it panics.
+pub(super) fn guarded<R>(code: impl FnOnce() -> R) -> Option<R> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(discard).ok()
+}
+
+/// Drops what a panic has carried, which may panic once more.
+pub(super) fn discard(panic: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        // So might this one.
+        std::mem::forget(another);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::guarded;
+
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            std::panic::resume_unwind(Box::new(Bomb));
+        }
+    }
+
+    #[test]
+    fn a_panic_whose_payload_panics_goes_no_further() {
+        assert_eq!(guarded(|| 7), Some(7));
+        assert_eq!(guarded(|| std::panic::resume_unwind(Box::new(Bomb))), None::<()>);
+    }
+}

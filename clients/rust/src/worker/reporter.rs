@@ -1,0 +1,46 @@
+//! Passes events on to `tracing` and to the observer of the program.
+//!
+//! Both are code of others, which may block or panic. So a thread of its own calls them, and one that blocks loses events.
+
+use super::event::Event;
+use super::guard::guarded;
+use std::io;
+use std::sync::mpsc::{sync_channel, SyncSender};
+use std::sync::Arc;
+use std::thread;
+use tokio::sync::oneshot;
+
+/// How many events wait for an observer that is slow.
+const WAITING: usize = 10_000;
+
+pub(super) type Observer = dyn Fn(&Event<'_>) + Send + Sync;
+/// Calls what it is given with an event.
+type Telling = Box<dyn FnOnce(&dyn Fn(&Event<'_>)) + Send>;
+
+/// The thread. It ends when this is dropped, as soon as it has passed on what waits.
+pub(super) struct Reporter(SyncSender<Telling>);
+
+impl Reporter {
+    pub fn start(observer: Arc<Observer>) -> io::Result<Reporter> {
+        let (sender, receiver) = sync_channel::<Telling>(WAITING);
+        let tell = move |event: &Event<'_>| {
+            guarded(|| event.trace());
+            guarded(|| observer(event));
+        };
+        let pass_on = move || receiver.into_iter().for_each(|telling| telling(&tell));
+        thread::Builder::new().name("dq-events".to_owned()).spawn(pass_on)?;
+        Ok(Reporter(sender))
+    }
+
+    /// Passes an event on, in the thread.
+    pub fn report(&self, telling: impl FnOnce(&dyn Fn(&Event<'_>)) + Send + 'static) {
+        let _ = self.0.try_send(Box::new(telling));
+    }
+
+    /// Waits until everything has been passed on that was reported before.
+    pub async fn flush(&self) {
+        let (passed, has_passed) = oneshot::channel::<()>();
+        self.report(move |_| drop(passed));
+        let _ = has_passed.await;
+    }
+}
