@@ -9,7 +9,6 @@ use crate::reply;
 use crate::request::{Answer, Request, Resend};
 use crate::Error;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
-use futures_util::stream::{FuturesUnordered, StreamExt};
 use redis::{Cmd, Pipeline, Value};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,15 +29,13 @@ const TO_END_POP: Duration = Duration::from_millis(500);
 /// How many commands of a batch go to a server before their replies are awaited: a slow connection gets on, and a lost
 /// one leaves few of which nothing is known.
 const PIPELINED: usize = 100;
-/// How long a node of a cluster may take to describe it before another one is asked as well.
-const SILENT_AFTER: Duration = Duration::from_millis(200);
 /// How many redirections a command follows.
 const REDIRECTIONS: usize = 5;
 
 /// What the clones of a client share.
 pub(crate) struct Core {
     pub options: Options,
-    nodes: Mutex<HashMap<Address, Arc<Node>>>,
+    pub(super) nodes: Mutex<HashMap<Address, Arc<Node>>>,
     /// The master that the sentinels named.
     master: Mutex<Option<Address>>,
     /// Cancelled when they name another one, which ends the connections to the former.
@@ -49,11 +46,11 @@ pub(crate) struct Core {
     _alive: DropGuard,
     me: Weak<Core>,
     /// Where the keys of a cluster are; `None` if a node must be asked.
-    slots: Mutex<Option<Slots>>,
+    pub(super) slots: Mutex<Option<Slots>>,
 }
 
 /// The connections to one server.
-struct Node {
+pub(super) struct Node {
     /// The one that all commands share which do not block. All who wait while it is opened learn of a failure.
     shared: Shared<BoxFuture<'static, Result<Link, Error>>>,
     /// Those for commands that block, while they are idle.
@@ -446,54 +443,6 @@ impl Core {
                 self.with_slots(node).await?.ok_or_else(nobody).inspect_err(|_| *lock(&self.slots) = None)
             }
         }
-    }
-
-    pub async fn servers(&self) -> Result<Vec<Address>, Error> {
-        match &self.options.target.topology {
-            Topology::Cluster(_) => self.with_slots(Slots::nodes).await,
-            _ => Ok(vec![self.route(None).await?]),
-        }
-    }
-
-    async fn with_slots<T>(&self, read: impl FnOnce(&Slots) -> T) -> Result<T, Error> {
-        if let Some(slots) = lock(&self.slots).as_ref() {
-            return Ok(read(slots));
-        }
-        // Without the lock, so that a node that does not answer delays only the callers that ask.
-        let slots = self.ask_slots().await?;
-        let found = read(&slots);
-        *lock(&self.slots) = Some(slots);
-        Ok(found)
-    }
-
-    /// Asks the known nodes which node has which slots, one after the other, and the next one as well if one is silent.
-    async fn ask_slots(&self) -> Result<Slots, Error> {
-        let Topology::Cluster(seeds) = &self.options.target.topology else { return Ok(Slots::default()) };
-        let mut nodes: Vec<Address> = lock(&self.nodes).keys().cloned().collect();
-        nodes.extend(seeds.iter().filter(|seed| !nodes.contains(seed)).cloned().collect::<Vec<_>>());
-        let (mut nodes, mut asked) = (nodes.iter(), FuturesUnordered::new());
-        let mut last = Error::Connect("no node of the cluster is known".to_owned());
-        loop {
-            asked.extend(nodes.next().map(|node| self.ask_slots_of(node)));
-            let answer = timeout(SILENT_AFTER, asked.next());
-            // The last ones get all the time that they need.
-            let answer = if nodes.len() > 0 { answer.await.ok() } else { Some(asked.next().await) };
-            match answer {
-                Some(Some(Ok(slots))) => return Ok(slots),
-                Some(Some(Err(error))) => last = error,
-                Some(None) => return Err(last),
-                None => {}
-            }
-        }
-    }
-
-    async fn ask_slots_of(&self, node: &Address) -> Result<Slots, Error> {
-        let reply = self.call_on(node, redis::cmd("CLUSTER").arg("SLOTS")).await?;
-        let slots = Slots::read(reply, node)?;
-        if slots.nodes().is_empty() {
-            return Err(Error::Unavailable(format!("CLUSTERDOWN {node} knows no node with slots")));
-        }
-        Ok(slots)
     }
 }
 

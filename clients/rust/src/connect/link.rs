@@ -313,7 +313,7 @@ fn lost(address: &Address, error: &RedisError) -> Error {
     let is_cut = || error.to_string().contains("end of input");
     if error.kind() == redis::ErrorKind::Parse && !is_cut() {
         // Such as an error that repeats a payload, which a server without the module answers.
-        return Error::Protocol(format!("{address}: {error}; does the server have the module dq?"));
+        return Error::Protocol(format!("{address}: a reply cannot be read; does the server have the module dq?"));
     }
     Error::Lost(format!("{address}: {error}"))
 }

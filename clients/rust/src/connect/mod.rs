@@ -2,6 +2,7 @@
 
 mod backoff;
 mod core;
+mod layout;
 mod link;
 mod options;
 mod routing;
