@@ -127,7 +127,10 @@ impl Error {
             | "UNBLOCKED" | "MOVED" | "ASK" => Error::Unavailable(text),
             _ if detail.starts_with("no such key") => Error::NoQueue(text),
             _ if detail.starts_with("RESULT must be at most") => Error::TooLarge(text),
-            _ if is_unknown_command(detail) => Error::NoModule(text),
+            // The server repeats the arguments, among them the payload.
+            _ if is_unknown_command(detail) => {
+                Error::NoModule(text.split(", with args").next().unwrap_or_default().to_owned())
+            }
             _ => Error::Server(text),
         }
     }
@@ -155,7 +158,8 @@ mod tests {
         assert!(matches!(Error::from_reply("READONLY", "You can't write"), Error::Unavailable(_)));
         assert!(matches!(Error::from_reply("ERR", "no such key"), Error::NoQueue(_)));
         assert!(matches!(Error::from_reply("ERR", "RESULT must be at most 65536 bytes"), Error::TooLarge(_)));
-        assert!(matches!(Error::from_reply("ERR", "unknown command 'DQ.PUSH', with args"), Error::NoModule(_)));
+        let missing = Error::from_reply("ERR", "unknown command 'DQ.PUSH', with args beginning with: 'q' 'secret'");
+        assert!(matches!(missing, Error::NoModule(_)) && !missing.to_string().contains("secret"), "{missing}");
         assert!(matches!(Error::from_reply("ERR", "unknown command 'FOO', with args"), Error::Server(_)));
         assert_eq!(Error::from_reply("ERR", "syntax error").to_string(), "ERR syntax error");
     }

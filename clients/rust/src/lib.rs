@@ -39,7 +39,7 @@ pub use queue::{
     Totals,
 };
 pub use request::Resend;
-pub use worker::{Context, Event, Failure, Loss, Metrics, Pool, QueueMetrics, Stopped, Stopper};
+pub use worker::{shutdown_signal, Context, Event, Failure, Loss, Metrics, Pool, QueueMetrics, Stopped, Stopper};
 
 /// The commands and values of `redis-rs`, for [`Client::call`].
 pub use redis::{cmd, from_redis_value, Cmd, Value};

@@ -51,7 +51,25 @@ impl<T: DeserializeOwned> Decode for T {
 
 /// What was expected in place of bytes, and what is wrong with them.
 fn expected<T>(format: &str, error: &dyn std::fmt::Display) -> Error {
-    Error::decode(format!("expected {format} of {}: {error}", std::any::type_name::<T>()))
+    Error::decode(format!(
+        "expected {format} of {}: {}",
+        std::any::type_name::<T>(),
+        without_values(&error.to_string())
+    ))
+}
+
+/// What serde reports, without the values that it quotes: errors are logged, and payloads are not.
+fn without_values(text: &str) -> String {
+    let quoted = |quote| text.find(quote).zip(text.rfind(quote)).filter(|(begin, end)| begin < end);
+    if let Some((begin, end)) = quoted('"') {
+        return format!("{}…{}", text.get(..begin).unwrap_or_default(), text.get(end + 1..).unwrap_or_default());
+    }
+    // A number or a boolean. The backquotes after it, and those of other errors, enclose names of the program's type.
+    let is_value = ["invalid type", "invalid value", "unknown variant"].iter().any(|kind| text.starts_with(kind));
+    match text.split_once(", expected ") {
+        Some((_, wanted)) if is_value => format!("a value of another type, expected {wanted}"),
+        Some(_) | None => text.to_owned(),
+    }
 }
 
 /// A payload of any bytes, as they are: `Queue<Raw>`. (`Vec<u8>` itself would be a list of numbers.)
@@ -102,6 +120,15 @@ impl<T: DeserializeOwned> Decode for MsgPack<T> {
 mod tests {
     use super::{Decode, Encode, MsgPack, Raw};
     use crate::Error;
+
+    #[test]
+    fn an_error_shows_nothing_of_the_payload() {
+        for payload in [r#"{"to": 4711}"#, r#"{"to": "a", "copies": "4711"}"#, r#"{"to": "a", "copies": -4711}"#] {
+            let error = Mail::decode(payload.as_bytes()).unwrap_err().to_string();
+            assert!(!error.contains("4711") && error.contains("expected"), "{error}");
+        }
+        assert!(Mail::decode(b"{}").unwrap_err().to_string().contains("missing field `to`"));
+    }
 
     #[derive(serde::Serialize, serde::Deserialize, PartialEq, Debug)]
     struct Mail {

@@ -99,7 +99,8 @@ impl fmt::Debug for Context {
 
 /// Why a handler did not complete a message, and what happens to the message.
 ///
-/// Any error converts into a failure that is retried, so `?` works in a handler.
+/// Any error converts into a failure that is retried, so `?` works in a handler: also `anyhow::Error`, and
+/// `Box<dyn Error + Send + Sync>`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
     pub(super) nack: Box<Nack>,
@@ -142,9 +143,9 @@ impl Failure {
     }
 }
 
-impl<E: std::error::Error> From<E> for Failure {
+impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for Failure {
     fn from(error: E) -> Failure {
-        Failure::retry(error)
+        Failure::retry(error.into())
     }
 }
 
@@ -156,5 +157,7 @@ mod tests {
     fn any_error_is_a_failure_that_is_retried() {
         let failure: Failure = "x".parse::<u8>().unwrap_err().into();
         assert_eq!(failure, Failure::retry("invalid digit found in string"));
+        let boxed: Box<dyn std::error::Error + Send + Sync> = "no answer".into();
+        assert_eq!(Failure::from(boxed), Failure::retry("no answer"));
     }
 }

@@ -19,7 +19,7 @@ pub use context::{Context, Failure};
 pub use event::Event;
 pub use lease::Loss;
 pub use metrics::{Metrics, QueueMetrics};
-pub use running::{Running, Stopped, Stopper};
+pub use running::{shutdown_signal, Running, Stopped, Stopper};
 
 use crate::connect::Client;
 use crate::mode::{Async, Blocking, Mode};
@@ -153,7 +153,8 @@ pub struct Worker<M> {
     /// Each with its handler, and whether that is a plain function.
     pools: Vec<(Pool, Box<Handler>, bool)>,
     grace: Duration,
-    observer: Arc<Observer>,
+    /// Without one, and without a subscriber of `tracing`, events go to standard error.
+    observer: Option<Arc<Observer>>,
     metrics: Metrics,
 }
 
@@ -251,8 +252,7 @@ impl Worker<Blocking> {
 impl<M: Mode> Worker<M> {
     /// A worker without queues.
     pub fn new(client: Client<M>) -> Worker<M> {
-        let (observer, metrics) = (Arc::new(|_: &Event<'_>| ()), Metrics::default());
-        Worker { client, pools: Vec::new(), grace: GRACE, observer, metrics }
+        Worker { client, pools: Vec::new(), grace: GRACE, observer: None, metrics: Metrics::default() }
     }
 
     /// How long running handlers may go on after the request to stop, 30 seconds by default. Then their messages are given
@@ -262,10 +262,11 @@ impl<M: Mode> Worker<M> {
         self
     }
 
-    /// Calls this with failures and interruptions, which go to `tracing` as well. A thread of the worker calls it, so it may
+    /// Calls this with failures and interruptions, which go to `tracing` as well. If the program has neither this nor a subscriber
+    /// of `tracing`, the worker writes them to standard error. A thread of the worker calls it, so it may
     /// take its time; if ten thousand events wait for it, further ones are lost.
     pub fn on_event(mut self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
-        self.observer = Arc::new(observer);
+        self.observer = Some(Arc::new(observer));
         self
     }
 
@@ -289,7 +290,7 @@ impl<M: Mode> Worker<M> {
     pub fn start(self) -> Result<Running<M>, Error> {
         let stop = Arc::new(Stop::new(self.grace));
         let consumer = consumer_name(&self.client.core.options.name);
-        let reporter = Arc::new(Reporter::start(Arc::clone(&self.observer))?);
+        let reporter = Arc::new(Reporter::start(self.observer.clone())?);
         let mut started = Vec::new();
         for (spec, handler, is_function) in self.pools {
             let handlers = if is_function {
@@ -337,9 +338,13 @@ impl<M: Mode> Worker<M> {
 /// The name under which a worker of this process takes messages: `host:pid:name`, with the name of its connections.
 fn consumer_name(name: &str) -> Vec<u8> {
     let host = nix::unistd::gethostname().unwrap_or_default();
-    let mut consumer = format!("{}:{}:{name}", host.to_string_lossy(), std::process::id()).into_bytes();
-    consumer.truncate(CONSUMER_BYTES);
-    consumer
+    let mut consumer = format!("{}:{}:{name}", host.to_string_lossy(), std::process::id());
+    let mut end = CONSUMER_BYTES.min(consumer.len());
+    while !consumer.is_char_boundary(end) {
+        end -= 1;
+    }
+    consumer.truncate(end);
+    consumer.into_bytes()
 }
 
 /// A handler that decodes payloads first.

@@ -4,7 +4,7 @@
 
 use super::event::Event;
 use super::guard::guarded;
-use std::io;
+use std::io::{self, Write};
 use std::sync::mpsc::{sync_channel, SyncSender};
 use std::sync::Arc;
 use std::thread;
@@ -21,11 +21,16 @@ type Telling = Box<dyn FnOnce(&dyn Fn(&Event<'_>)) + Send>;
 pub(super) struct Reporter(SyncSender<Telling>);
 
 impl Reporter {
-    pub fn start(observer: Arc<Observer>) -> io::Result<Reporter> {
+    pub fn start(observer: Option<Arc<Observer>>) -> io::Result<Reporter> {
         let (sender, receiver) = sync_channel::<Telling>(WAITING);
         let tell = move |event: &Event<'_>| {
             guarded(|| event.trace());
-            guarded(|| observer(event));
+            if let Some(observer) = &observer {
+                guarded(|| observer(event));
+            } else if !tracing::dispatcher::has_been_set() {
+                // A program that has chosen no log is not to be silent about failures.
+                let _ = writeln!(io::stderr(), "dq: {event}");
+            }
         };
         let pass_on = move || receiver.into_iter().for_each(|telling| telling(&tell));
         thread::Builder::new().name("dq-events".to_owned()).spawn(pass_on)?;

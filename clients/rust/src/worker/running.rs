@@ -4,14 +4,15 @@ use super::lease::Loss;
 use super::metrics::Metrics;
 use super::pool::{Pool, Source};
 use crate::connect::{after, lock, Address, Client};
-use crate::mode::Mode;
+use crate::mode::{self, Mode};
 use crate::Error;
 use futures_util::future::join_all;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{signal, SignalKind};
+use tokio::runtime::Handle;
+use tokio::signal::unix::{signal, Signal, SignalKind};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -91,6 +92,40 @@ pub struct Running<M> {
     pub(super) signals: Option<AbortOnDropHandle<()>>,
 }
 
+/// The signals that ask a process to stop.
+struct Signals {
+    term: Signal,
+    int: Signal,
+}
+
+impl Signals {
+    /// They do not end the process from now on.
+    fn listen(io: &Handle) -> std::io::Result<Signals> {
+        let _runtime = io.enter();
+        Ok(Signals { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.int.recv() => {}
+        }
+    }
+}
+
+/// Waits for SIGTERM, which platforms send to a service that is to stop, or SIGINT (Ctrl-C). From the call on, they do not end
+/// the process. `Worker::run` needs nothing of this; it is for a program that has more to stop than its workers.
+///
+/// # Errors
+/// If the operating system refuses a signal handler.
+pub fn shutdown_signal() -> impl Future<Output = std::io::Result<()>> + Send + 'static {
+    let signals = mode::io().and_then(|io| Signals::listen(&io));
+    async move {
+        signals?.next().await;
+        Ok(())
+    }
+}
+
 /// Asks a worker to stop, from any thread.
 #[derive(Clone)]
 pub struct Stopper(Arc<Stop>);
@@ -124,15 +159,12 @@ impl<M: Mode> Running<M> {
     /// # Errors
     /// [`Error::System`] if the operating system refuses a signal handler.
     pub fn stop_at_signal(&mut self) -> Result<(), Error> {
-        let _runtime = self.client.io.enter();
-        let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let mut signals = Signals::listen(&self.client.io)?;
         let stop = Arc::clone(&self.stop);
         let passing_on = async move {
             loop {
-                tokio::select! {
-                    _ = term.recv() => stop.ask(),
-                    _ = int.recv() => stop.ask(),
-                }
+                signals.next().await;
+                stop.ask();
             }
         };
         self.signals = Some(AbortOnDropHandle::new(self.client.io.spawn(passing_on)));
