@@ -61,10 +61,10 @@ async fn main() -> Result<(), BoxDynError> {
         .nest("/api/v1", board)
         .fallback_service(ServeUI::new());
     let listener = tokio::net::TcpListener::bind(or("LISTEN", "127.0.0.1:3000")).await?;
-    let worker = WorkerBuilder::new("mailer").backend(mails).concurrency(64).build(send);
+    let worker = WorkerBuilder::new("mailer").backend(mails).concurrency(64).catch_panic().build(send);
     tokio::select! {
         served = axum::serve(listener, app) => served?,
-        worked = worker.run_until(tokio::signal::ctrl_c()) => worked?,
+        worked = worker.run_until(dq_client::shutdown_signal()) => worked?,
     }
     Ok(())
 }

@@ -5,18 +5,16 @@ use crate::{task, Source};
 use apalis_core::task::Task;
 use apalis_core::timer::sleep;
 use apalis_core::worker::context::WorkerContext;
-use dq_client::{Error, Nack};
+use dq_client::both::Pop;
+use dq_client::{Delivery, Error, Nack, Raw};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long one pop waits, and therefore how long an idle worker takes to stop.
 const BLOCK: Duration = Duration::from_secs(1);
-/// The pauses between pops while the server cannot be reached.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(3));
-/// The lease of a queue that does not exist yet, or whose settings the user may not read: the default of the server.
-const LEASE: Duration = Duration::from_secs(30);
-
+/// The pauses between pops, and between reports, while the server cannot be reached.
+pub(crate) const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(3));
 /// Why a payload cannot be decoded, if it cannot.
 type Check = Box<dyn Fn(&Vec<u8>) -> Result<(), String> + Send + Sync>;
 
@@ -35,7 +33,7 @@ pub(crate) async fn fetch(
         match source.attempt(&mut leases, &worker, &check).await {
             Ok(fetched) if !fetched.1.is_empty() || worker.is_shutting_down() => return Ok(fetched),
             Ok(_) => pause = PAUSES.0,
-            Err(error) if !error.is_transient() || worker.is_shutting_down() => return Err(error),
+            Err(error) if !is_for_now(&error) || worker.is_shutting_down() => return Err(error),
             Err(error) => {
                 if pause == PAUSES.0 {
                     tracing::warn!(queue = source.queue.name(), %error, "cannot pop");
@@ -47,6 +45,11 @@ pub(crate) async fn fetch(
     }
 }
 
+/// Whether a command may succeed later, or was not even sent, because a connection could not be opened.
+pub(crate) fn is_for_now(error: &Error) -> bool {
+    error.is_transient() || matches!(error, Error::Authentication(_) | Error::Certificate(_))
+}
+
 impl Source {
     async fn attempt(
         &self,
@@ -56,32 +59,31 @@ impl Source {
     ) -> Result<Fetched, Error> {
         let leases = match leases {
             Some(leases) => leases,
-            None => leases.insert(Leases::keep(&self.client, &self.queue, self.lease().await?)?),
+            None => leases.insert(Leases::keep(&self.queue, self.lease).await?),
         };
-        let pop = self.queue.pop().count(self.prefetch).lease(leases.time()).meta().block(BLOCK);
+        // If only this process knows how long a lease is, it runs since the pop was sent.
+        let block = leases.asked().map_or(BLOCK, |lease| BLOCK.min(lease / 3));
+        let pop = self.queue.pop().count(self.prefetch).meta().block(block).named(worker.name());
+        let pop = leases.asked().into_iter().fold(pop, Pop::lease);
+        let sent = Instant::now();
+        let deliveries = pop.all().await?;
         let mut tasks = VecDeque::new();
-        for delivery in pop.named(worker.name()).all().await? {
-            match check(&delivery.bytes().to_vec()) {
-                Ok(()) => tasks.push_back(task::delivered(delivery, &self.queue, worker.name(), leases)),
-                Err(error) => {
-                    // A newer worker may be able to decode it. apalis would end the worker.
-                    tracing::warn!(queue = self.queue.name(), id = %delivery.id, error, "a task cannot be decoded");
-                    self.queue.nack(&delivery, &Nack::retry().error(error)).await?;
-                }
+        if deliveries.is_empty() {
+            return Ok((Arc::clone(leases), tasks));
+        }
+        let deadline = |delivery: &Delivery<Raw>| delivery.meta.as_ref().and_then(|meta| meta.deadline);
+        let ends = leases.ends(sent, &deliveries.iter().map(deadline).collect::<Vec<_>>()).await?;
+        for (delivery, end) in deliveries.into_iter().zip(ends) {
+            if let Err(error) = check(&delivery.bytes().to_vec()) {
+                // A newer worker may be able to decode it. apalis would end the worker.
+                tracing::warn!(queue = self.queue.name(), id = %delivery.id, error, "a task cannot be decoded");
+                self.queue.nack(&delivery, &Nack::retry().error(error)).await?;
+                continue;
             }
+            let held = delivery.receipt.clone().zip(end).and_then(|(receipt, end)| leases.hold(receipt, end));
+            // Of a lease that is over already, another worker may have the task.
+            tasks.extend(held.map(|held| task::delivered(delivery, &self.queue, worker.name(), held)));
         }
         Ok((Arc::clone(leases), tasks))
-    }
-
-    /// The time for which tasks are leased.
-    async fn lease(&self) -> Result<Duration, Error> {
-        if let Some(lease) = self.lease {
-            return Ok(lease);
-        }
-        match self.queue.info().await {
-            Ok(info) => Ok(info.and_then(|info| info.settings.lease).unwrap_or(LEASE)),
-            Err(Error::NoPermission(_)) => Ok(LEASE),
-            Err(error) => Err(error),
-        }
     }
 }

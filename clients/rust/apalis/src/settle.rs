@@ -1,8 +1,10 @@
 //! The layer that reports to the server what became of a task.
 
+use crate::fetch::{is_for_now, PAUSES};
 use crate::leases::{held, Held};
 use apalis_core::error::{AbortError, BoxDynError, DeferredError, RetryAfterError};
 use apalis_core::task::Task;
+use apalis_core::timer::sleep;
 use apalis_core::worker::context::WorkerContext;
 use dq_client::{Error, Nack, Queue, Raw};
 use futures_util::future::{pending, select, BoxFuture, Either};
@@ -69,13 +71,20 @@ where
         async move {
             let first = context.attempt();
             let lost = held.lost().map_or(Either::Left(pending()), |lost| Either::Right(lost.map(drop)));
-            let Either::Left((result, _)) = select(pin!(run), lost).await else { return Err(LeaseLost.into()) };
+            let Either::Left((result, lost)) = select(pin!(run), lost).await else { return Err(LeaseLost.into()) };
             // A layer that has retried and then returned the error has given up, unless it did so because the worker stops.
             let has_given_up = context.attempt() > first + 1 && !worker.is_shutting_down();
-            if report(&queue, &held, verdict(&result, has_given_up)).await? {
-                result
-            } else {
-                Err(LeaseLost.into())
+            let verdict = verdict(&result, has_given_up);
+            let reporting = pin!(report_until_answered(&queue, &held, &verdict));
+            match select(reporting, lost).await {
+                Either::Left((Ok(true), _)) => result,
+                Either::Left((Ok(false), _)) => Err(LeaseLost.into()),
+                Either::Left((Err(error), _)) => Err(error.into()),
+                Either::Right(_) => {
+                    let (queue, receipt) = (queue.name(), &held.receipt);
+                    tracing::warn!(queue, %receipt, "the outcome of a task could not be reported before its lease was over");
+                    Err(LeaseLost.into())
+                }
             }
         }
         .boxed()
@@ -83,7 +92,9 @@ where
 }
 
 /// What is reported to the server: the result in JSON, which is `None` if it is null; or how the task is given back.
-fn verdict<R: Serialize>(result: &Result<R, BoxDynError>, has_given_up: bool) -> Result<Option<Vec<u8>>, Nack> {
+type Verdict = Result<Option<Vec<u8>>, Nack>;
+
+fn verdict<R: Serialize>(result: &Result<R, BoxDynError>, has_given_up: bool) -> Verdict {
     let error = match result {
         Ok(value) => return Ok(serde_json::to_vec(value).ok().filter(|json| json != b"null")),
         Err(error) => error,
@@ -101,15 +112,33 @@ fn verdict<R: Serialize>(result: &Result<R, BoxDynError>, has_given_up: bool) ->
     })
 }
 
+/// Reports again and again while the server cannot be reached. The lease is kept meanwhile, as far as that is possible.
+async fn report_until_answered(queue: &Queue<Raw>, held: &Held, verdict: &Verdict) -> Result<bool, Error> {
+    let (mut pause, mut may_have_counted) = (PAUSES.0, false);
+    loop {
+        match report(queue, held, verdict).await {
+            // An earlier command may have counted, whose reply was lost.
+            Ok(has_counted) => return Ok(has_counted || may_have_counted),
+            Err(error) if is_for_now(&error) => {
+                tracing::warn!(queue = queue.name(), receipt = %held.receipt, %error, "an outcome cannot be reported");
+                may_have_counted |= error.may_have_been_executed();
+            }
+            Err(error) => return Err(error),
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(PAUSES.1);
+    }
+}
+
 /// Returns false if the lease was lost before.
-async fn report(queue: &Queue<Raw>, held: &Held, verdict: Result<Option<Vec<u8>>, Nack>) -> Result<bool, Error> {
+async fn report(queue: &Queue<Raw>, held: &Held, verdict: &Verdict) -> Result<bool, Error> {
     let receipt = &held.receipt;
     let result = match verdict {
-        Err(nack) => return Ok(queue.nack(receipt, &nack).await?.is_some()),
+        Err(nack) => return Ok(queue.nack(receipt, nack).await?.is_some()),
         Ok(None) => return queue.ack(receipt).await,
         Ok(Some(result)) => result,
     };
-    match queue.complete(receipt).result(&Raw(result)).await {
+    match queue.complete(receipt).result(&Raw(result.clone())).await {
         Err(error @ (Error::TooLarge(_) | Error::NoPermission(_))) => {
             tracing::warn!(queue = queue.name(), %error, "a result cannot be kept");
             queue.ack(receipt).await

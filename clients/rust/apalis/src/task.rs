@@ -1,6 +1,6 @@
 //! Messages as tasks of apalis.
 
-use crate::leases::Leases;
+use crate::leases::Held;
 use crate::DueAt;
 use apalis_core::backend::queue::Queue as QueueName;
 use apalis_core::task::builder::TaskBuilder;
@@ -9,19 +9,13 @@ use apalis_core::task::status::Status;
 use apalis_core::task::task_id::TaskId;
 use apalis_core::task::Task;
 use dq_client::{Delivery, Headers, Id, Message, Queue, Raw, State};
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The arguments of a done task, whose payload the queue has dropped.
 pub(crate) const DROPPED: &[u8] = b"null";
 
 /// A task that was delivered to a worker, and whose lease is kept from now on.
-pub(crate) fn delivered(
-    delivery: Delivery<Raw>,
-    queue: &Queue<Raw>,
-    worker: &str,
-    leases: &Arc<Leases>,
-) -> Task<Vec<u8>> {
+pub(crate) fn delivered(delivery: Delivery<Raw>, queue: &Queue<Raw>, worker: &str, held: Held) -> Task<Vec<u8>> {
     // apalis counts a run when it begins.
     let attempt = delivery.attempt.saturating_sub(1) as usize;
     let mut task = TaskBuilder::new(delivery.bytes().to_vec()).task_id(task_id(&delivery.id)).attempt(attempt);
@@ -30,10 +24,7 @@ pub(crate) fn delivered(
         task = task.run_at_timestamp(seconds(meta.due)).with_metadata(metadata(&meta.headers));
         task = task.priority(usize::try_from(meta.priority).unwrap_or(0));
     }
-    if let Some(receipt) = delivery.receipt {
-        task = task.data(leases.hold(receipt));
-    }
-    task.build()
+    task.data(held).build()
 }
 
 /// A task as the queue holds it.

@@ -1,6 +1,6 @@
 //! Workers that die, tasks that are slow, and workers that stop.
 
-use crate::support::{Process, Server};
+use crate::support::{Process, Proxy, Server};
 use crate::{
     attempts, next, numbers, queue, sleeps, until, until_empty, until_held, with_client, with_server, Outcome, HOUR,
 };
@@ -11,7 +11,7 @@ use apalis_core::task::task_id::TaskId;
 use apalis_core::worker::builder::WorkerBuilder;
 use apalis_core::worker::context::WorkerContext;
 use apalis_core::worker::ext::event_listener::EventListenerExt;
-use dq_client::{Client, State};
+use dq_client::{cmd, Client, Raw, Settings, State};
 use std::process::Command;
 use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
@@ -147,6 +147,112 @@ fn the_work_on_a_cancelled_task_ends() {
         queue(&client).cancel("a").await.unwrap();
         next(&mut ended).await;
         assert_eq!(next(&mut error).await, apalis_dq::LeaseLost.to_string());
+        running.abort();
+    });
+}
+
+#[test]
+fn the_work_on_a_task_ends_before_another_worker_may_begin_it() {
+    let server = Server::start();
+    let silent = &server;
+    with_client(silent, |client| async move {
+        numbers(&client).push(1).await.unwrap();
+        let (sender, mut ended) = unbounded_channel();
+        let handler = move |_: u32| {
+            let ended = Ended(sender.clone());
+            async move {
+                let _ended = ended;
+                tokio::time::sleep(HOUR).await;
+                Outcome::Ok(())
+            }
+        };
+        let running = tokio::spawn(WorkerBuilder::new("w").backend(numbers(&client).lease(LEASE)).build(handler).run());
+        until_held(&queue(&client)).await;
+        // Nobody can extend the lease.
+        silent.signal("STOP");
+        next(&mut ended).await;
+        silent.signal("CONT");
+        running.abort();
+    });
+}
+
+#[test]
+fn the_lease_of_a_task_is_that_of_its_message() {
+    with_server(|client| async move {
+        let lease = |lease| Settings { lease: Some(lease), ..Settings::default() };
+        queue(&client).declare(&lease(HOUR)).await.unwrap();
+        queue(&client).push(&Raw(b"1".to_vec())).id("m").lease(LEASE).await.unwrap();
+        let handler = |_: u32| async {
+            tokio::time::sleep(3 * LEASE).await;
+            Outcome::Ok(())
+        };
+        let running = tokio::spawn(WorkerBuilder::new("w").backend(numbers(&client)).build(handler).run());
+        until_held(&queue(&client)).await;
+        let deadline = queue(&client).get("m").await.unwrap().unwrap().deadline.unwrap();
+        assert!(deadline <= std::time::SystemTime::now() + LEASE);
+        until_empty(&queue(&client)).await;
+        let totals = queue(&client).info().await.unwrap().unwrap().totals;
+        assert_eq!((totals.delivered, totals.acked, totals.lease_expired), (1, 1, 0));
+        running.abort();
+    });
+}
+
+#[test]
+fn an_ack_whose_reply_is_lost_is_no_lost_lease() {
+    let server = Server::start();
+    let proxy = Proxy::to(server.port());
+    let client = Client::open(&proxy.url()).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (errors, mut error) = unbounded_channel();
+        let report = move |_: &WorkerContext, event: &apalis_core::worker::event::Event| {
+            if let Some(error) = event.as_error() {
+                let _ = errors.send(error.to_string());
+            }
+        };
+        let (handler, mut received) = attempts(|_| Ok(()));
+        let worker = WorkerBuilder::new("w").backend(numbers(&client)).on_event(report).build(handler);
+        let running = tokio::spawn(worker.run());
+        proxy.cut_replies("DQ.ACK", 0, 1);
+        numbers(&client).push(1).await.unwrap();
+        assert_eq!(next(&mut received).await, 1);
+        until_empty(&queue(&client)).await;
+        until("the reply was lost", || async { proxy.left_to_cut() == 0 }).await;
+        numbers(&client).push(2).await.unwrap();
+        assert_eq!(next(&mut received).await, 1);
+        until_empty(&queue(&client)).await;
+        assert!(error.try_recv().is_err());
+        running.abort();
+    });
+}
+
+#[test]
+fn an_outcome_waits_until_the_server_can_take_it() {
+    let server = Server::start();
+    // A command is repeated for less time than the server needs.
+    let options = dq_client::Options::from_url(&server.url()).unwrap().retry_for(Duration::from_millis(100));
+    let client = Client::with(options).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (sender, mut begun) = unbounded_channel();
+        let handler = move |_: u32| {
+            let sender = sender.clone();
+            async move {
+                let _ = sender.send(());
+                tokio::time::sleep(LEASE).await;
+                Outcome::Ok(())
+            }
+        };
+        let worker = WorkerBuilder::new("w").backend(numbers(&client).lease(HOUR)).build(handler);
+        let running = tokio::spawn(worker.run());
+        numbers(&client).push(1).await.unwrap();
+        next(&mut begun).await;
+        let address = client.servers().await.unwrap().remove(0);
+        client.call_on(&address, cmd("REPLICAOF").arg("127.0.0.1").arg(1)).await.unwrap();
+        tokio::time::sleep(3 * LEASE).await;
+        client.call_on(&address, cmd("REPLICAOF").arg("NO").arg("ONE")).await.unwrap();
+        until_empty(&queue(&client)).await;
+        assert!(!running.is_finished() && begun.try_recv().is_err());
         running.abort();
     });
 }
