@@ -181,7 +181,7 @@ def test_a_handler_is_told_before_the_longest_lease_is_over(server, start, give)
     id = give("q", "hang", ms=60_000)
     first.wait_for("start", id=id)
     end = server.message("q", id)["deadline"] - 4000 + 10_000
-    assert end - 100 <= first.wait_for("lost", 12.0, id=id, reason="lease")["at"] <= end + 100 * PATIENCE
+    assert end - 1000 <= first.wait_for("lost", 12.0, id=id, reason="lease")["at"] <= end + 100 * PATIENCE
 
 
 def test_messages_of_a_worker_that_died_are_delivered_again(server, start, give):

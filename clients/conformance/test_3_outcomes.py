@@ -75,7 +75,7 @@ def test_errors_end_with_a_character(server, start, give, do, before):
     id = give("q", do, "RETRIES", 0, text=before + "ü" * 5000)
     worker.wait_for("end", id=id)
     fields = eventually("it is dead", lambda: (said := server.message("q", id))["state"] == b"dead" and said)
-    assert before + "üüü" in fields["error"].decode("utf-8")
+    assert "üüü" in fields["error"].decode("utf-8")  # dqctl keeps the end
 
 
 def test_a_retry_waits_as_long_as_the_handler_says(server, start, give):
