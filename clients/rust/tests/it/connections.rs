@@ -310,19 +310,19 @@ fn a_connection_that_was_closed_while_idle_loses_no_command() {
     let url = format!("redis://reader:secret@127.0.0.1:{}", server.port());
     let client = Client::with(Options::from_url(&url).unwrap().retry_for(Duration::ZERO)).unwrap();
     let address = client.servers().unwrap().remove(0);
-    let push = cmd("DQ.PUSH").arg("q").arg("x").clone();
-    let call_on = || client.call_on(&address, cmd("INFO").arg("server")).map(drop);
-    let batch = || client.batch(&[push.clone()]).remove(0).map(drop);
-    let transaction = || client.transaction(&[push.clone()])?.remove(0).map(drop);
-    let call = || client.call(&push, Resend::Never).map(drop);
-    let ways: [(&str, &dyn Fn() -> Result<(), Error>); 4] =
-        [("call_on", &call_on), ("batch", &batch), ("transaction", &transaction), ("call", &call)];
-    for (name, way) in ways {
-        way().unwrap();
+    let pushes = [cmd("DQ.PUSH").arg("q").arg("x").clone()];
+    let send = |way: &str| match way {
+        "call_on" => client.call_on(&address, cmd("INFO").arg("server")),
+        "batch" => client.batch(&pushes).remove(0),
+        "transaction" => client.transaction(&pushes)?.remove(0),
+        _ => client.call(&pushes[0], Resend::Never),
+    };
+    for way in ["call_on", "batch", "transaction", "call"] {
+        send(way).unwrap();
         eventually("the server closes the idle connection", || {
             !server.text(&["CLIENT", "LIST"]).contains("user=reader")
         });
-        way().unwrap_or_else(|error| panic!("{name}: {error}"));
+        send(way).unwrap_or_else(|error| panic!("{way}: {error}"));
     }
 }
 
