@@ -36,11 +36,7 @@ impl Model {
                 continue;
             };
             let leased = matches!(before.state, State::InFlight { .. });
-            if before.next.is_some() {
-                *held = Message { next: Some(Box::new(held.clone())), ..before };
-            } else {
-                (held.state, held.chain) = (before.state, before.chain);
-            }
+            (held.state, held.chain) = (before.state, before.chain);
             self.totals.lease_expired -= u64::from(leased);
             if let State::Dead { reason, .. } = after.state {
                 self.totals.died -= 1;

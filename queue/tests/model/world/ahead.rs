@@ -12,6 +12,10 @@ impl World {
         if self.replica.is_none() || self.model.by_turn() {
             return;
         }
+        // It does not know either how to take back that a kept message has taken the place of another one.
+        if self.model.messages.iter().any(|message| message.next.is_some()) {
+            return;
+        }
         let before = self.model.now;
         self.model.watch_time();
         self.reload(Way::Save);
