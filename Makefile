@@ -32,7 +32,7 @@ test: deps ## run the tests of the core, of the module on a real server, of the 
 
 test-rest: deps ## run what test leaves out: upgrades, further partitions and moving slots, memory usage, other histories of the model
 	$(BUILD_TESTS)
-	DQ_HISTORIES=5000 DQ_SEED=2 $(RUN_TESTS) --workspace --test model -- goes_as_the_contract_says thousands_of_messages
+	DQ_HISTORIES=5000 DQ_SEED=2 $(RUN_TESTS) --workspace --test model
 	$(RUN_TESTS) --workspace --test server -- --test-threads $(TEST_THREADS) $(LONG)
 
 RUN_TESTS = DQ_MODULE="$$(scripts/find-module.sh debug)" cargo test --locked --no-fail-fast

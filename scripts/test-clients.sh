@@ -39,7 +39,8 @@ pytest_twice() {
         cd "$1"
         "$2" -m pytest -n "$jobs" "${@:3}" && exit
         again=(--last-failed --last-failed-no-failures none)
-        "$2" -m pytest "${again[@]}" --collect-only -q "${@:3}" | grep :: | sed "s|^|$1/|" >>"$second_looks"
+        # `-q` is set in pytest.ini: a second one would leave the names of the tests out.
+        { "$2" -m pytest "${again[@]}" --collect-only "${@:3}" | grep :: | sed "s|^|$1/|" >>"$second_looks"; } || true
         "$2" -m pytest "${again[@]}" "${@:3}"
     )
 }

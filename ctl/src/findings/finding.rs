@@ -68,6 +68,11 @@ impl Found {
     }
 }
 
+/// What a check has found.
+pub fn some(severity: Severity, what: impl Into<String>, why: &str, advice: &str) -> Option<Found> {
+    Some(Found::new(severity, what, why, advice))
+}
+
 #[derive(Clone, Debug)]
 pub struct Finding {
     pub subject: Subject,

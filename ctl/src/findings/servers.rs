@@ -1,7 +1,7 @@
 //! What is wrong with a server: a table of checks over what it says of itself. [`super::writes`] has those of writes.
 
 use super::finding::Severity::{self, Critical, Note, Warning};
-use super::finding::{Findings, Found, Subject};
+use super::finding::{some, Findings, Found, Subject};
 use super::info::ServerInfo;
 use super::writes;
 use crate::board::Trouble;
@@ -111,10 +111,6 @@ fn add(server: &Address, check: &'static str, found: impl IntoIterator<Item = Fo
     for found in found {
         findings.add(&subject, check, found, Trouble::default());
     }
-}
-
-pub fn some(severity: Severity, what: impl Into<String>, why: &str, advice: &str) -> Option<Found> {
-    Some(Found::new(severity, what, why, advice))
 }
 
 /// Looks whether a server that was named for its queues is a master.

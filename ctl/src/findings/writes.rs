@@ -1,9 +1,8 @@
 //! Whether a server carries out writes, which pops are as well: if it does not, its consumers look as if they were not
 //! there.
 
-use super::finding::{Found, Severity};
+use super::finding::{some, Found, Severity};
 use super::info::ServerInfo;
-use super::servers::some;
 use crate::text::span;
 use Severity::{Critical, Warning};
 

@@ -2,9 +2,10 @@
 
 use crate::support::{eventually, Client, Fields, Server};
 
-/// A queue whose messages have headers, checkpoints and errors, in every way in which these are stored.
+/// A queue whose messages have headers, checkpoints and errors, in every way in which these are stored. None falls due
+/// while a test looks at them.
 fn lively(c: &mut Client) {
-    c.create("q ERRORS 3 LEASE 600000");
+    c.create("q ERRORS 3 LEASE 600000 BACKOFF 600000 600000");
     c.push_many("q 4 w x y z IDS a b c d HEADERS 2 trace 1f kind mail");
     c.push(format!("q {} ID large HEADERS 1 a {}", "p".repeat(9_000), "v".repeat(4_000)));
     c.pop("q COUNT 5");

@@ -3,6 +3,7 @@
 
 use super::{ms, World};
 use crate::history::{Act, Way};
+use dq_queue::time::UnixMs;
 use dq_queue::Effect;
 
 impl World {
@@ -17,6 +18,10 @@ impl World {
             return;
         }
         let before = self.model.now;
+        // Numbers beyond the last possible instant count as forged: they raise no floor.
+        if before + ahead > UnixMs::MAX_AT {
+            return;
+        }
         self.model.watch_time();
         self.reload(Way::Save);
         self.restart_at(before + ahead);
