@@ -93,10 +93,14 @@ impl Queue {
             && self.messages.may_restore_gates(gates, self.settings.grouprate)
     }
 
-    /// Restores the gates of a saved queue.
+    /// Restores gates of a saved queue. O(number of these gates × log n), because a queue is saved in many pieces.
     pub(crate) fn restore_gates(&mut self, gates: &[GroupGate<'_>]) {
         self.messages.restore_gates(gates, self.settings.grouprate);
-        self.view.settle_all(&self.messages);
+        for gate in gates {
+            if let Some(id) = self.group(gate.name) {
+                self.view.settle(&self.messages, id);
+            }
+        }
     }
 }
 
