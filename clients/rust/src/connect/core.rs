@@ -1,6 +1,6 @@
 //! Finds the server of a key, shares connections to it, and repeats commands that did not arrive.
 
-use super::link::{Link, Subscription, NO_REPLY};
+use super::link::{is_retired, Link, Subscription, NO_REPLY};
 use super::options::Options;
 use super::routing::{key_of, redirect, slot_of, Slots};
 use super::url::{Address, Topology};
@@ -131,6 +131,7 @@ impl Core {
                 Err(Error::Connect(_)) if !reopened => {
                     reopened = true;
                     self.close(&address);
+                    link.is_in_use()?;
                     continue;
                 }
                 Ok((reply, now)) => (Ok(reply), now),
@@ -187,8 +188,9 @@ impl Core {
     /// Sends a command to one server, once.
     pub async fn call_on(&self, address: &Address, command: &Cmd) -> Result<Value, Error> {
         let time = self.options.response_timeout;
-        let reply = match self.tested(address).await?.exchange(command, time).await {
-            Err(Error::Connect(_)) => self.reopened(address).await?.exchange(command, time).await,
+        let link = self.tested(address).await?;
+        let reply = match link.exchange(command, time).await {
+            Err(Error::Connect(_)) => self.reopened(&link).await?.exchange(command, time).await,
             reply => reply,
         };
         self.checked(address, reply)
@@ -241,8 +243,9 @@ impl Core {
             pipeline.add_command(command.clone());
         }
         let time = self.options.response_timeout;
-        let replies = match self.tested(address).await?.exchange_all(&pipeline, time).await {
-            Err(Error::Connect(_)) => self.reopened(address).await?.exchange_all(&pipeline, time).await,
+        let link = self.tested(address).await?;
+        let replies = match link.exchange_all(&pipeline, time).await {
+            Err(Error::Connect(_)) => self.reopened(&link).await?.exchange_all(&pipeline, time).await,
             replies => replies,
         };
         replies.inspect_err(|_| self.forget(address))
@@ -329,9 +332,20 @@ impl Core {
         reply::time(reply).ok_or_else(|| Error::Protocol("TIME".to_owned()))
     }
 
-    fn node(&self, address: &Address) -> Arc<Node> {
+    /// What ends a new connection to this server. An error if sentinels have named another one since it was looked up.
+    fn until_retired(&self, address: &Address) -> Result<CancellationToken, Error> {
+        // Before the look at the master, so that no change in between is missed.
+        let retired = self.retired();
+        match &*lock(&self.master) {
+            Some(master) if master != address => Err(is_retired(address)),
+            _ => Ok(retired),
+        }
+    }
+
+    fn node(&self, address: &Address) -> Result<Arc<Node>, Error> {
+        let retired = self.until_retired(address)?;
         let new = || {
-            let (address, options, retired) = (address.clone(), self.options.clone(), self.retired());
+            let (address, options) = (address.clone(), self.options.clone());
             let opening = async move { open(&address, &options, retired).await };
             // A task, so that it goes on if the caller who began it is dropped.
             let opened = async move {
@@ -339,12 +353,12 @@ impl Core {
             };
             Arc::new(Node { shared: opened.boxed().shared(), idle: Mutex::default() })
         };
-        Arc::clone(lock(&self.nodes).entry(address.clone()).or_insert_with(new))
+        Ok(Arc::clone(lock(&self.nodes).entry(address.clone()).or_insert_with(new)))
     }
 
     /// The connection that commands share.
     async fn shared(&self, address: &Address) -> Result<Link, Error> {
-        let link = self.node(address).shared.clone().await;
+        let link = self.node(address)?.shared.clone().await;
         link.inspect_err(|_| self.forget(address))
     }
 
@@ -365,22 +379,22 @@ impl Core {
                 self.forget(address);
                 Err(Error::Connect(text))
             }
-            Error::Lost(_) | Error::Connect(_) => self.reopened(address).await,
+            Error::Lost(_) | Error::Connect(_) => self.reopened(&link).await,
             other => Err(other),
         }
     }
 
     /// A connection for one command that may block.
     async fn own(&self, address: &Address) -> Result<Link, Error> {
-        let kept = lock(&self.node(address).idle).pop();
-        match kept.filter(|link| link.silence() < STALE_AFTER) {
+        let kept = lock(&self.node(address)?.idle).pop();
+        match kept.filter(|link| link.silence() < STALE_AFTER && link.is_in_use().is_ok()) {
             Some(link) => Ok(link),
             None => self.connect(address, &self.options).await,
         }
     }
 
     fn keep(&self, link: Link) {
-        let node = self.node(&link.address);
+        let Ok(node) = self.node(&link.address) else { return };
         let mut idle = lock(&node.idle);
         if idle.len() < IDLE_KEPT {
             idle.push(link);
@@ -388,7 +402,7 @@ impl Core {
     }
 
     async fn connect(&self, address: &Address, options: &Options) -> Result<Link, Error> {
-        open(address, options, self.retired()).await.inspect_err(|_| self.forget(address))
+        open(address, options, self.until_retired(address)?).await.inspect_err(|_| self.forget(address))
     }
 
     /// Drops the connections to a server, one of which was closed while it was idle.
@@ -396,16 +410,19 @@ impl Core {
         lock(&self.nodes).remove(address);
     }
 
-    /// Another connection that commands share, in place of one that was closed while it was idle.
-    async fn reopened(&self, address: &Address) -> Result<Link, Error> {
-        self.close(address);
-        self.shared(address).await
+    /// Another connection that commands share, in place of one that was closed while it was idle. An error if it was
+    /// closed because another server is the master.
+    async fn reopened(&self, link: &Link) -> Result<Link, Error> {
+        self.close(&link.address);
+        link.is_in_use()?;
+        self.shared(&link.address).await
     }
 
-    /// After a failure: drops the connections to a server. The next command asks again which server has the keys.
+    /// After a failure: drops the connections to a server. The next command asks again which server has the keys, unless
+    /// sentinels have named another master meanwhile: not all sentinels may know that one yet.
     fn forget(&self, address: &Address) {
         lock(&self.nodes).remove(address);
-        *lock(&self.master) = None;
+        lock(&self.master).take_if(|master| master == address);
         *lock(&self.slots) = None;
     }
 
@@ -431,8 +448,8 @@ impl Core {
                     tokio::spawn(sentinel::follow(Weak::clone(&self.me), self.options.clone(), self.alive.clone()));
                 }
                 let found = sentinel::find_master(sentinels, master, credentials, &self.options).await?;
-                *lock(&self.master) = Some(found.clone());
-                Ok(found)
+                // What was heard from a sentinel meanwhile is newer.
+                Ok(lock(&self.master).get_or_insert(found).clone())
             }
             Topology::Cluster(_) => {
                 let node = |slots: &Slots| match key {

@@ -158,6 +158,15 @@ impl Link {
         Ok(Some(role.unwrap_or_else(|| "master".to_owned())).filter(|role| role != "sentinel"))
     }
 
+    /// An error if sentinels have named another master.
+    pub fn is_in_use(&self) -> Result<(), Error> {
+        if self.retired.is_cancelled() {
+            Err(is_retired(&self.address))
+        } else {
+            Ok(())
+        }
+    }
+
     /// How long ago the server has last answered.
     pub fn silence(&self) -> Duration {
         self.opened.elapsed().saturating_sub(Duration::from_millis(self.answered.load(Ordering::Relaxed)))
@@ -182,9 +191,7 @@ impl Link {
 
     /// Waits for a reply. [`Error::Connect`]: the connection was closed before, so nothing was sent.
     async fn answer<R>(&self, reply: impl Future<Output = Result<R, RedisError>>, time: Duration) -> Result<R, Error> {
-        if self.retired.is_cancelled() {
-            return Err(Error::Connect(format!("{}: {RETIRED}", self.address)));
-        }
+        self.is_in_use()?;
         let mut reply = pin!(reply);
         // The task that writes runs in this thread, and not before this has waited.
         let reply = match poll_fn(|context| Poll::Ready(reply.as_mut().poll(context))).await {
@@ -202,6 +209,11 @@ impl Link {
         self.answered.store(since, Ordering::Relaxed);
         Ok(reply)
     }
+}
+
+/// The error of a command that was not sent, because sentinels have named another master than this server.
+pub(super) fn is_retired(address: &Address) -> Error {
+    Error::Connect(format!("{address}: {RETIRED}"))
 }
 
 /// Asks why a server closes connections at once: at `maxclients`, and to strangers in protected mode, it sends an error

@@ -81,3 +81,44 @@ async fn listen(
         core.switch(Address::Tcp(host.to_owned(), port));
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+    use redis::cmd;
+    use std::future::Future;
+    use std::sync::Arc;
+
+    /// Runs a test with a client that was told of a second master after the first one. No sentinel can be asked.
+    fn after_a_switch<F: Future<Output = ()>>(test: impl FnOnce(Arc<Core>, Address, Address) -> F) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let core = Core::new(Options::from_url("redis+sentinel://127.0.0.1:1/jobs").unwrap());
+            let master = |port| Address::Tcp("127.0.0.1".to_owned(), port);
+            let (former, present) = (master(2), master(3));
+            core.switch(former.clone());
+            core.switch(present.clone());
+            test(core, former, present).await;
+        });
+    }
+
+    #[test]
+    fn the_end_of_a_former_master_keeps_the_present_one() {
+        after_a_switch(|core, former, present| async move {
+            core.note(&former, &Err(Error::Lost(former.to_string())));
+            assert_eq!(core.route(None).await.unwrap(), present);
+            core.note(&present, &Err(Error::Lost(present.to_string())));
+            assert!(core.route(None).await.is_err());
+        });
+    }
+
+    #[test]
+    fn no_connection_is_opened_to_a_former_master() {
+        after_a_switch(|core, former, present| async move {
+            let error = core.call_on(&former, &cmd("PING")).await.unwrap_err();
+            assert!(matches!(&error, Error::Connect(text) if text.contains("another server is the master")), "{error}");
+            assert_eq!(core.route(None).await.unwrap(), present);
+        });
+    }
+}
