@@ -119,7 +119,9 @@ impl Fetcher<'_> {
 
     /// Decides what follows a pop that failed.
     fn failed(&mut self, error: Error, grant: Grant) -> Result<(), Error> {
-        if matches!(error, Error::Lost(_)) {
+        // Neither the size of one message nor a new master is a reason to ask for fewer.
+        let is_in_use = self.link.as_ref().is_none_or(|link| link.is_in_use().is_ok());
+        if matches!(error, Error::Lost(_)) && grant.count > 1 && is_in_use {
             self.most = Some(((grant.count / 2).max(1), Instant::now() + CAUTIOUS));
         }
         // Nothing was sent on a connection that was closed while it was idle, and nobody need hear of it.
