@@ -7,14 +7,17 @@ use apalis_core::timer::sleep;
 use apalis_core::worker::context::WorkerContext;
 use dq_client::both::Pop;
 use dq_client::{Delivery, Error, Nack, Raw};
+use futures_util::future::join_all;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How long one pop waits, and therefore how long an idle worker takes to stop.
 const BLOCK: Duration = Duration::from_secs(1);
 /// The pauses between pops, and between reports, while the server cannot be reached.
 pub(crate) const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(3));
+/// How long the server is asked for its time after a delivery, before the tasks are given back.
+const ASK_FOR_TIME: Duration = Duration::from_secs(3);
 /// Why a payload cannot be decoded, if it cannot.
 type Check = Box<dyn Fn(&Vec<u8>) -> Result<(), String> + Send + Sync>;
 
@@ -72,12 +75,21 @@ impl Source {
             return Ok((Arc::clone(leases), tasks));
         }
         let deadline = |delivery: &Delivery<Raw>| delivery.meta.as_ref().and_then(|meta| meta.deadline);
-        let ends = leases.ends(sent, &deliveries.iter().map(deadline).collect::<Vec<_>>()).await?;
+        let deadlines: Vec<_> = deliveries.iter().map(deadline).collect();
+        let ends = match ends(leases, sent, &deadlines).await {
+            Ok(ends) => ends,
+            Err(error) => {
+                // Nobody would begin or extend them, and their retries would be spent.
+                let give_back = Nack::give_back();
+                join_all(deliveries.iter().map(|delivery| self.nack(delivery, &give_back))).await;
+                return Err(error);
+            }
+        };
         for (delivery, end) in deliveries.into_iter().zip(ends) {
             if let Err(error) = check(&delivery.bytes().to_vec()) {
                 // A newer worker may be able to decode it. apalis would end the worker.
                 tracing::warn!(queue = self.queue.name(), id = %delivery.id, error, "a task cannot be decoded");
-                self.queue.nack(&delivery, &Nack::retry().error(error)).await?;
+                self.nack(&delivery, &Nack::retry().error(error)).await;
                 continue;
             }
             let held = delivery.receipt.clone().zip(end).and_then(|(receipt, end)| leases.hold(receipt, end));
@@ -85,5 +97,23 @@ impl Source {
             tasks.extend(held.map(|held| task::delivered(delivery, &self.queue, worker.name(), held)));
         }
         Ok((Arc::clone(leases), tasks))
+    }
+
+    /// Gives a delivery back. If that fails, it is delivered again when its lease ends; the others must not wait for it.
+    async fn nack(&self, delivery: &Delivery<Raw>, how: &Nack) {
+        if let Err(error) = self.queue.nack(delivery, how).await {
+            tracing::warn!(queue = self.queue.name(), id = %delivery.id, %error, "a task cannot be given back");
+        }
+    }
+}
+
+/// When the leases of a delivery end. The server is asked again if it cannot be reached: the tasks are delivered already.
+async fn ends(leases: &Leases, sent: Instant, deadlines: &[Option<SystemTime>]) -> Result<Vec<Option<Instant>>, Error> {
+    let give_up = Instant::now() + ASK_FOR_TIME;
+    loop {
+        match leases.ends(sent, deadlines).await {
+            Err(error) if is_for_now(&error) && Instant::now() < give_up => sleep(PAUSES.0).await,
+            ends => return ends,
+        }
     }
 }

@@ -178,18 +178,20 @@ fn the_work_on_a_task_ends_before_another_worker_may_begin_it() {
 
 #[test]
 fn the_lease_of_a_task_is_that_of_its_message() {
-    with_server(|client| async move {
+    // Long enough for a machine that is held up.
+    let time = Duration::from_millis(2500);
+    with_server(move |client| async move {
         let lease = |lease| Settings { lease: Some(lease), ..Settings::default() };
         queue(&client).declare(&lease(HOUR)).await.unwrap();
-        queue(&client).push(&Raw(b"1".to_vec())).id("m").lease(LEASE).await.unwrap();
-        let handler = |_: u32| async {
-            tokio::time::sleep(3 * LEASE).await;
+        queue(&client).push(&Raw(b"1".to_vec())).id("m").lease(time).await.unwrap();
+        let handler = move |_: u32| async move {
+            tokio::time::sleep(3 * time).await;
             Outcome::Ok(())
         };
         let running = tokio::spawn(WorkerBuilder::new("w").backend(numbers(&client)).build(handler).run());
         until_held(&queue(&client)).await;
         let deadline = queue(&client).get("m").await.unwrap().unwrap().deadline.unwrap();
-        assert!(deadline <= std::time::SystemTime::now() + LEASE);
+        assert!(deadline <= std::time::SystemTime::now() + time);
         until_empty(&queue(&client)).await;
         let totals = queue(&client).info().await.unwrap().unwrap().totals;
         assert_eq!((totals.delivered, totals.acked, totals.lease_expired), (1, 1, 0));
@@ -222,6 +224,40 @@ fn an_ack_whose_reply_is_lost_is_no_lost_lease() {
         assert_eq!(next(&mut received).await, 1);
         until_empty(&queue(&client)).await;
         assert!(error.try_recv().is_err());
+        running.abort();
+    });
+}
+
+#[test]
+fn a_delivery_is_begun_or_given_back_without_the_time() {
+    let server = Server::start();
+    let proxy = Proxy::to(server.port());
+    let (direct, client) = (Client::open(&server.url()).unwrap(), Client::open(&proxy.url()).unwrap());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let lease = Settings { lease: Some(HOUR), ..Settings::default() };
+        queue(&direct).declare(&lease).await.unwrap();
+        let (handler, mut received) = attempts(|_| Ok(()));
+        let running = tokio::spawn(WorkerBuilder::new("w").backend(numbers(&client)).build(handler).run());
+        numbers(&direct).push(1).await.unwrap();
+        assert_eq!(next(&mut received).await, 1);
+        until_empty(&queue(&direct)).await;
+        // The worker asks for the time once more.
+        proxy.cut_replies("TIME", 0, 1);
+        numbers(&direct).push(2).await.unwrap();
+        assert_eq!(next(&mut received).await, 1);
+        until_empty(&queue(&direct)).await;
+        assert_eq!(proxy.left_to_cut(), 0);
+        // It never learns it.
+        proxy.cut_replies("TIME", 0, usize::MAX);
+        numbers(&direct).push(3).await.unwrap();
+        until("it was delivered twice", || async {
+            queue(&direct).info().await.unwrap().unwrap().totals.delivered >= 4
+        })
+        .await;
+        proxy.cut_replies("TIME", 0, 0);
+        assert_eq!(next(&mut received).await, 1);
+        until_empty(&queue(&direct)).await;
         running.abort();
     });
 }
