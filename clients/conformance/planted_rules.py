@@ -34,9 +34,9 @@ RULES = {
         ),
         (
             "a lease begins when the reply arrives",
-            "worker/server_time.py",
-            "if self._ahead is None or",
-            "if True or",
+            "worker/lane.py",
+            'left = self.server_time.left(fields.get("deadline"), now)',
+            "left = self.lease",
             "test_2 pop_was_late",
         ),
         (
@@ -49,8 +49,8 @@ RULES = {
         (
             "pops ask for the lease of the queue",
             "worker/lane.py",
-            "return [] if self.asked_lease_ms is None",
-            'return ["LEASE", self.lease_ms] if self.asked_lease_ms is None',
+            "return [] if self.server_time.is_known",
+            "return [] if False",
             "test_2 lease_of_a_message",
         ),
         (
@@ -120,9 +120,9 @@ RULES = {
         ),
         (
             "a lease begins when the reply arrives",
-            "server_time.go",
-            "if !s.known || deadline == 0 {",
-            "if true {",
+            "lane.go",
+            "left, known := l.serverTime.left(d.deadline, now)",
+            "left, known := lease, true",
             "test_2 pop_was_late",
         ),
         (
@@ -135,8 +135,8 @@ RULES = {
         (
             "pops ask for the lease of the queue",
             "lease.go",
-            "if l.settings.lease <= 0 {\n\t\treturn nil",
-            'if l.settings.lease <= 0 {\n\t\tl.mu.Lock()\n\t\tdefer l.mu.Unlock()\n\t\treturn []any{"LEASE", l.lease}',
+            "if l.settings.lease <= 0 && l.serverTime.isKnown() {",
+            "if false {",
             "test_2 lease_of_a_message",
         ),
         (
@@ -207,9 +207,9 @@ RULES = {
         ),
         (
             "a lease begins when the reply arrives",
-            "thread/server-time.js",
-            "this.#ahead === undefined || ",
-            "true || ",
+            "thread/lane.js",
+            "const told = this.serverTime.left(deadline, now);",
+            "const told = this.lease;",
             "test_2 pop_was_late",
         ),
         (
@@ -222,8 +222,8 @@ RULES = {
         (
             "pops ask for the lease of the queue",
             "thread/lane.js",
-            "this.config.lease === undefined ? []",
-            "this.config.lease === undefined ? ['LEASE', String(this.leaseMs)]",
+            "this.config.lease === undefined && this.serverTime.isKnown",
+            "false",
             "test_2 lease_of_a_message",
         ),
         (

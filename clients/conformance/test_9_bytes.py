@@ -105,3 +105,17 @@ def test_a_user_with_the_rights_of_a_worker_is_enough(server, start, give, produ
     assert produce({"queue": "q", "payload": "x"}, url=url)[0]["id"]
     code, seconds = worker.stop()
     assert code == 0 and seconds < 2
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_leases_of_messages_are_kept_without_the_right_to_time(server, start, give, waits):
+    server.do("ACL", "SETUSER", "worker", "on", ">secret", "resetchannels", "~q", *RIGHTS.split())
+    url = server.url.replace("://", "://worker:secret@")
+    if waits:
+        start("q=2", url=url)
+        eventually("it waits", lambda: server.admin.info("clients")["blocked_clients"] == 1)
+    give("q", "hang", "LEASE", 1000, ms=3000)
+    if not waits:
+        start("q=2", url=url)
+    eventually("it is acked", lambda: server.info("q")["acked"] == 1)
+    assert server.info("q")["delivered"] == 1

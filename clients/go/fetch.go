@@ -140,12 +140,21 @@ func (f *fetcher) step() error {
 	if !f.popped.Swap(true) {
 		f.worker.consuming()
 	}
-	reply, err := f.ask(f.wait, append(args, "BLOCK", ms(f.wait))...)
+	begun, wait := f.begun(), f.popWait(f.wait)
+	reply, err := f.ask(wait, append(args, "BLOCK", ms(wait))...)
 	if err == nil {
 		f.asked = 0
-		f.receive(reply, time.Now())
+		f.receive(reply, begun)
 	}
 	return err
+}
+
+// begun returns from when the leases of a pop count that is sent now, if the server does not tell its time.
+func (f *fetcher) begun() (now time.Time) {
+	if !f.serverTime.isKnown() {
+		now = time.Now()
+	}
+	return now
 }
 
 // turnOf waits until there is an ack to send or a place to fill. Without an ack, those that come go through the
@@ -170,7 +179,7 @@ func (f *fetcher) turnOf() (acks []*delivery, room int) {
 // ackAndPop does not block, so that acks that were not answered are repeated soon.
 func (f *fetcher) ackAndPop(acks []*delivery, room int) error {
 	args := withReceipts(acks, "DQ.ACKPOP", f.key, len(acks))
-	begun := time.Now()
+	begun := f.begun()
 	reply, err := f.ask(0, f.options(args, room)...)
 	if err != nil {
 		f.flushAcks(acks...)

@@ -112,7 +112,8 @@ func (l *lane) learn(reply any) {
 	l.lease, l.maxLease = lease, maxLease
 }
 
-// receive takes in the messages of a pop, whose leases began at begun or later, and calls their handlers.
+// receive takes in the messages of a pop and calls their handlers. Their leases began at begun or later; if that is zero, the
+// time of the server was to tell when they end.
 func (l *lane) receive(reply any, begun time.Time) {
 	items := list(reply)
 	if len(items) == 0 {
@@ -126,10 +127,15 @@ func (l *lane) receive(reply any, begun time.Time) {
 	for _, item := range items {
 		d := l.newDelivery(list(item), now)
 		left, known := l.serverTime.left(d.deadline, now)
-		if !known {
+		if !known && begun.IsZero() {
+			left = lease
+		} else if !known {
 			left = lease - now.Sub(begun)
 		}
 		d.end, d.due = now.Add(left), now.Add(l.half(left))
+		if !known && begun.IsZero() {
+			d.due = now // It is extended at once, and then it is known how long that lasts.
+		}
 		if left <= 0 { // The reply came when another worker may have the message.
 			over = append(over, d)
 			continue

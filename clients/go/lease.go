@@ -7,12 +7,31 @@ import (
 
 // What a lane does about leases: how long they last, how far they were extended, and which have ended.
 
-// leaseWords returns the lease that a command asks for. Without one, that of the message counts, else that of the queue.
+// leaseWords returns the lease that a command asks for. Without one, that of the message counts, else that of the queue. How
+// long that of a message lasts only the time of the server tells, so without it that of the queue is asked for.
 func (l *lane) leaseWords() []any {
-	if l.settings.lease <= 0 {
+	if l.settings.lease <= 0 && l.serverTime.isKnown() {
 		return nil
 	}
-	return []any{"LEASE", ms(l.settings.lease)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return []any{"LEASE", l.lease}
+}
+
+// popWait returns how long a pop may wait. Leases that count from its sending are not to be over when its reply arrives.
+func (l *lane) popWait(most time.Duration) time.Duration {
+	if l.serverTime.isKnown() {
+		return most
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if half := l.leaseTime() / 2; half < most {
+		most = half
+	}
+	if most < time.Millisecond {
+		return time.Millisecond
+	}
+	return most
 }
 
 // leaseTime returns how long a lease of a message without one of its own lasts. The lock is held.
@@ -56,7 +75,7 @@ func (l *lane) extended(kept []*delivery, deadlines []any, sent, now time.Time, 
 			}
 		}
 		d.due = now.Add(l.half(left))
-		if mayBeCut && deadline == d.deadline {
+		if mayBeCut && deadline == d.deadline && passed > clockRounding {
 			d.due = now.Add(never) // MAXLEASE permits nothing more.
 		}
 		isCut := mayBeCut && grown < passed

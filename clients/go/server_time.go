@@ -90,6 +90,13 @@ func parsed(reply any, unit time.Duration) time.Duration {
 	return time.Duration(n) * unit
 }
 
+// isKnown returns whether the server has told its time.
+func (s *serverTime) isKnown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known
+}
+
 // left returns how much time is left until a deadline of the server, in Unix milliseconds, and whether that is known.
 func (s *serverTime) left(deadline int64, now time.Time) (time.Duration, bool) {
 	s.mu.Lock()

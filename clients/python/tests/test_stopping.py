@@ -29,7 +29,8 @@ def test_a_stop_while_writes_are_paused_harms_nobody(app, server, working):
 
 @pytest.mark.parametrize("missing", [["HELLO"], ["HELLO", "CLIENT"]])
 def test_a_worker_needs_neither_hello_nor_client(working, missing, monkeypatch):
-    monkeypatch.setattr("dq_client.worker.fetcher.BLOCK_MS", 600_000)  # No pop ends by itself.
+    monkeypatch.setattr("dq_client.worker.lane.BLOCK_MS", 600_000)  # No pop ends by itself.
+    monkeypatch.setattr("dq_client.worker.fetcher.BLOCK_MS", 600_000)
     server = Server(*(word for command in missing for word in ("--rename-command", command, "")))
     server.admin = redis.Redis(port=server.port, protocol=2)
     try:

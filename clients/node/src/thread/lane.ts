@@ -126,9 +126,18 @@ export class Lane {
     this.config.shared[Shared.Patience] = Math.max(this.lease, BLOCK_MS + MARGIN_MS);
   }
 
-  /** The lease that a command asks for. Without one, that of the message counts, else that of the queue. */
+  /**
+   * The lease that a command asks for. Without one, that of the message counts, else that of the queue. How long that of a
+   * message lasts only the time of the server tells, so without it that of the queue is asked for.
+   */
   get leaseWords(): Word[] {
-    return this.config.lease === undefined ? [] : ['LEASE', String(Math.round(this.config.lease))];
+    if (this.config.lease === undefined && this.serverTime.isKnown) return [];
+    return ['LEASE', String(this.leaseMs)];
+  }
+
+  /** How long a pop waits. Leases that count from its sending are not to be over when its answer arrives. */
+  get blockMs(): number {
+    return this.serverTime.isKnown ? BLOCK_MS : Math.max(1, Math.min(BLOCK_MS, Math.floor(this.lease / 2)));
   }
 
   /** The words of a pop that follow its key. */
@@ -136,8 +145,11 @@ export class Lane {
     return ['COUNT', String(room), ...this.leaseWords, 'META', 'AS', unpacked(this.config.consumer)];
   }
 
-  /** Takes messages in, whose leases began at `begun` or later, and passes them to handlers. */
-  received(messages: unknown, begun: number): void {
+  /**
+   * Takes messages in and passes them to handlers. Their leases began at `begun` or later; if that is undefined, the time of
+   * the server was to tell when they end.
+   */
+  received(messages: unknown, begun: number | undefined): void {
     const deliver: Delivered[] = [];
     const now = performance.now();
     for (const message of (messages ?? []) as [Buffer, Buffer, number, Buffer, unknown][]) {
@@ -168,7 +180,7 @@ export class Lane {
     return Math.min(left, this.lease) / 2;
   }
 
-  #delivery(message: [Buffer, Buffer, number, Buffer, unknown], now: number, begun: number): Delivery {
+  #delivery(message: [Buffer, Buffer, number, Buffer, unknown], now: number, begun: number | undefined): Delivery {
     this.#token += 1;
     const [id, payload, attempt, receipt, meta] = message;
     const delivered: Delivered = {
@@ -181,11 +193,14 @@ export class Lane {
     };
     const found = entries(meta).find(([name]) => name === 'deadline')?.[1];
     const deadline = found === undefined ? undefined : Number(found);
-    const left = this.serverTime.left(deadline, now) ?? this.lease - (now - begun);
+    const told = this.serverTime.left(deadline, now);
+    const left = told ?? this.lease - (now - (begun ?? now));
+    // Otherwise it is extended at once, and then it is known how long that lasts.
+    const isKnown = told !== undefined || begun !== undefined;
     return {
       delivered,
       end: now + left,
-      due: now + this.#half(left),
+      due: isKnown ? now + this.#half(left) : now,
       deadline,
       heard: now,
       limit: Number.POSITIVE_INFINITY,
@@ -247,7 +262,8 @@ export class Lane {
       if (mayBeCut && grown < passed * (1 - DRIFT) - ROUNDING_MS) left = Math.min(left, delivery.end + grown - now);
     }
     // MAXLEASE permits nothing more to a lease that has not grown.
-    let due = mayBeCut && grown === 0 ? Number.POSITIVE_INFINITY : now + this.#half(left);
+    const isLongest = mayBeCut && grown === 0 && passed > ROUNDING_MS;
+    let due = isLongest ? Number.POSITIVE_INFINITY : now + this.#half(left);
     // It is extended again at once, and then it is known how long that lasts.
     if (jumped && this.serverTime.expire()) due = now;
     Object.assign(delivery, { deadline: Number(deadline), heard: now, end: now + left, due });

@@ -6,7 +6,7 @@ import { entries, type Word } from '../bytes.js';
 import type { Link } from '../drivers.js';
 import { ConnectionLost, Refused } from '../errors.js';
 import { answered, Backoff } from '../route.js';
-import { BLOCK_MS, type Lane, MARGIN_MS } from './lane.js';
+import { type Lane, MARGIN_MS } from './lane.js';
 import { settle } from './settle.js';
 
 // How often the settings of a queue are read again.
@@ -90,21 +90,28 @@ export class Popper {
     const reports = lane.takeReports();
     if (reports.length > 0) {
       const room = lane.room + reports.filter(({ delivery }) => delivery.ended).length;
-      const sent = performance.now();
+      const begun = this.#begun();
       const messages = await settle(lane, link, reports, room > 0 ? this.#popWords(room) : undefined);
       this.#asked = 0;
-      lane.received(messages, sent);
+      lane.received(messages, begun);
       return;
     }
     lane.collecting = false;
-    const popped = link.send(['DQ.POP', lane.key, ...this.#popWords(lane.room), 'BLOCK', String(BLOCK_MS)]);
+    const begun = this.#begun();
+    const wait = lane.blockMs;
+    const popped = link.send(['DQ.POP', lane.key, ...this.#popWords(lane.room), 'BLOCK', String(wait)]);
     if (!this.consuming) {
       this.consuming = true;
       this.#onConsuming();
     }
-    const messages = await answered(link, popped, BLOCK_MS + MARGIN_MS);
+    const messages = await answered(link, popped, wait + MARGIN_MS);
     this.#asked = 0;
-    lane.received(messages, performance.now());
+    lane.received(messages, begun);
+  }
+
+  /** Returns from when the leases of a pop count that is sent now, if the server does not tell its time. */
+  #begun(): number | undefined {
+    return this.#lane.serverTime.isKnown ? undefined : performance.now();
   }
 
   /** Returns the words of a pop, which asks for fewer messages if the answer to an earlier one was lost. */

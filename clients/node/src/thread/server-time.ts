@@ -50,6 +50,11 @@ export class ServerTime {
     }
   }
 
+  /** Whether the server has told its time. */
+  get isKnown(): boolean {
+    return this.#ahead !== undefined;
+  }
+
   /** Somebody may have set the clock of the server: the next refresh asks for its time, if that was not just done. */
   expire(): boolean {
     const isOld = performance.now() - this.#readAt > JUST_MS;

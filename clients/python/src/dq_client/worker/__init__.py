@@ -24,9 +24,9 @@ from ..app import App
 from ..wire import Duration, checked_seconds, milliseconds
 from .announcer import Announcer
 from .clock import Clock
-from .fetcher import BLOCK_MS, MARGIN_SECONDS, Fetcher
+from .fetcher import MARGIN_SECONDS, Fetcher
 from .handlers import Handlers
-from .lane import Delivery, Lane
+from .lane import BLOCK_MS, Delivery, Lane
 from .listener import Listener
 from .outcome import GIVEN_BACK
 from .reporter import Reporter

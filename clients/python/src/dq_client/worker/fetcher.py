@@ -15,13 +15,12 @@ import redis
 from ..errors import is_disconnect, translated
 from ..source import Backoff, Link
 from ..wire import Word
-from .lane import Delivery, Lane
+from .lane import BLOCK_MS, Delivery, Lane
 
 if TYPE_CHECKING:
     from . import Worker
 
-# How long a pop waits, and how much later its reply may come before the connection counts as dead.
-BLOCK_MS = 5000
+# How much later than it waits the reply to a pop may come before the connection counts as dead.
 MARGIN_SECONDS = 5.0
 # How often the settings of a queue are read again.
 _LEARN_SECONDS = 5.0
@@ -52,6 +51,8 @@ class Fetcher:
         self._asked = 0
         """How many the pop asks for whose reply has not come."""
         self._careful_until = 0.0
+        self._begun: Optional[float] = None
+        """When the pop was sent whose leases count from then, as the server does not tell its time."""
 
     def run(self) -> None:
         """Pops until the worker stops."""
@@ -126,12 +127,12 @@ class Fetcher:
             if not self.consuming:
                 self.consuming = True
                 self._worker.consuming()
-            reply = self._popped(link, "DQ.POP", [], room, "BLOCK", BLOCK_MS)
-            self._received(reply, time.monotonic())
+            reply = self._popped(link, "DQ.POP", [], room, "BLOCK", lane.block_ms)
+            self._received(reply)
 
     def _ack_and_pop(self, link: Link, acks: List[Delivery], room: int) -> None:
         """Does not block, so that acks that were not answered are repeated soon."""
-        lane, sent = self._lane, time.monotonic()
+        lane = self._lane
         receipts = [delivery.ctx.receipt for delivery in acks]
         try:
             _, messages = self._popped(link, "DQ.ACKPOP", [len(receipts), *receipts], room)
@@ -141,7 +142,7 @@ class Fetcher:
             raise
         for delivery in acks:
             lane.answered(delivery)
-        self._received(messages, sent)
+        self._received(messages)
 
     def _popped(self, link: Link, command: str, acked: List[Word], room: int, *more: Word) -> Any:
         """Sends a pop and returns its reply."""
@@ -151,13 +152,14 @@ class Fetcher:
             self._careful_until = time.monotonic() + _CAREFUL_SECONDS
         self._asked = min(room, self._most)
         options: List[Word] = ["COUNT", self._asked, *lane.lease_words, "META", "AS", self._worker.consumer]
+        self._begun = None if lane.server_time.is_known else time.monotonic()
         reply = link.ask(command, lane.key, *acked, *options, *more)
         self._asked = 0
         return reply
 
-    def _received(self, messages: Any, begun: float) -> None:
+    def _received(self, messages: Any) -> None:
         if messages:
-            self._worker.start_handlers(self._lane, self._lane.received(messages, begun))
+            self._worker.start_handlers(self._lane, self._lane.received(messages, self._begun))
 
     def _learn(self, link: Link) -> None:
         self._lane.server_time.read(link)

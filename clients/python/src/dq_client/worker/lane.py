@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # The lease of a queue that does not exist yet, or whose settings this user may not read: the default of the server.
 _DEFAULT_LEASE_MS = 30_000
+# How long a pop waits.
+BLOCK_MS = 5000
 # A notice may come before the reply of the pop that it concerns. So many are remembered.
 _EARLY_NOTICES = 1000
 
@@ -102,8 +104,18 @@ class Lane:
 
     @property
     def lease_words(self) -> List[Word]:
-        """The lease that a command asks for. Without one, that of the message counts, else that of the queue."""
-        return [] if self.asked_lease_ms is None else ["LEASE", self.asked_lease_ms]
+        """The lease that a command asks for. Without one, that of the message counts, else that of the queue.
+
+        How long that of a message lasts only the time of the server tells, so without it that of the queue is asked for.
+        """
+        if self.asked_lease_ms is not None:
+            return ["LEASE", self.asked_lease_ms]
+        return [] if self.server_time.is_known else ["LEASE", self.lease_ms]
+
+    @property
+    def block_ms(self) -> int:
+        """How long a pop waits. Leases that count from its sending are not to be over when its reply arrives."""
+        return BLOCK_MS if self.server_time.is_known else max(1, min(BLOCK_MS, int(self.lease * 1000 / 2)))
 
     def learn(self, info: Any) -> None:
         """Reads the settings of the queue from ``DQ.INFO``."""
@@ -128,7 +140,7 @@ class Lane:
             if self.max_lease_ms != 0 and grown < passed * (1 - DRIFT) - ROUNDING_SECONDS:  # MAXLEASE has cut it.
                 left = min(left, delivery.end + grown - now)
         # MAXLEASE permits nothing more to a lease that has not grown.
-        is_longest = deadline == delivery.deadline and self.max_lease_ms != 0
+        is_longest = deadline == delivery.deadline and self.max_lease_ms != 0 and passed > ROUNDING_SECONDS
         delivery.due = math.inf if is_longest else now + min(left, self.lease) / 2
         if jumped and self.server_time.expire():
             delivery.due = now  # It is extended again at once, and then it is known how long that lasts.
@@ -137,8 +149,11 @@ class Lane:
 
     # --- the life of a delivery ---
 
-    def received(self, messages: Any, begun: float) -> List[Delivery]:
-        """Takes messages in whose leases began at ``begun`` or later. Returns those whose handlers are to be called."""
+    def received(self, messages: Any, begun: Optional[float]) -> List[Delivery]:
+        """Takes messages in. Returns those whose handlers are to be called.
+
+        Their leases began at ``begun`` or later; ``None``: the time of the server was to tell when they end.
+        """
         deliveries: List[Delivery] = []
         over: List[Delivery] = []
         now, consumer = time.monotonic(), text(self.worker.consumer)
@@ -146,8 +161,13 @@ class Lane:
             fields = pairs(meta[0]) if meta else {}
             ctx = Context(self.name, consumer, self.save, text(id), payload, attempt, receipt, fields)
             left = self.server_time.left(fields.get("deadline"), now)
-            left = self.lease - (now - begun) if left is None else left
-            (deliveries if left > 0 else over).append(Delivery(ctx, now, left, self.lease))
+            is_unknown = left is None and begun is None
+            if left is None:
+                left = self.lease - (now - (now if begun is None else begun))
+            delivery = Delivery(ctx, now, left, self.lease)
+            if is_unknown:
+                delivery.due = now  # It is extended at once, and then it is known how long that lasts.
+            (deliveries if left > 0 else over).append(delivery)
         with self.lock:
             self.working += len(deliveries)
             self.held.update((delivery.ctx.receipt, delivery) for delivery in deliveries)

@@ -56,6 +56,11 @@ class ServerTime:
         if known is None or not known <= ahead <= known + took:
             self._ahead = ahead  # Otherwise the answer was late, and what is known is as good.
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the server has told its time."""
+        return self._ahead is not None
+
     def expire(self) -> bool:
         """Somebody may have set the clock of the server: the next refresh asks for its time, if that was not just done."""
         is_old = time.monotonic() - self._read_at > _JUST_SECONDS
