@@ -43,7 +43,7 @@ RULES = {
             "clocks may differ by much",
             "worker/server_time.py",
             "left - abs(left) * DRIFT",
-            "left + abs(left) * 0.2",
+            "left + abs(left) * 0.5",
             "test_2 longest_lease_is_over",
         ),
         (
@@ -129,7 +129,7 @@ RULES = {
             "clocks may differ by much",
             "server_time.go",
             "return left - drift - clockRounding",
-            "return left + left/5",
+            "return left + left/2",
             "test_2 longest_lease_is_over",
         ),
         (
@@ -216,7 +216,7 @@ RULES = {
             "clocks may differ by much",
             "thread/server-time.js",
             "return left - Math.abs(left) *",
-            "return left + 200 * Math.abs(left) *",
+            "return left + 500 * Math.abs(left) *",
             "test_2 longest_lease_is_over",
         ),
         (

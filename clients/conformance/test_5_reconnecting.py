@@ -115,12 +115,14 @@ def test_outcomes_that_the_server_refuses_are_sent_again(server, start, give, re
 @pytest.mark.parametrize("trouble", ["busy", "readonly", "other password", "too many clients"])
 def test_an_outcome_waits_until_the_server_can_take_it(server, start, give, trouble):
     worker = start("q=2", lease=30_000)
-    id = give("q", "hang", ms=500)
+    id = give("q", "hang", ms=1500)
     worker.wait_for("start", id=id)
     with in_trouble(server, trouble):
         worker.wait_for("end", id=id, how="ok")
         end = time.monotonic() + 1.5
         eventually("it was refused for a while", lambda: time.monotonic() > end)
+        if trouble != "busy":  # A server that is busy answers nobody.
+            assert server.info("q")["acked"] == 0
     eventually("it is acked", lambda: server.info("q")["acked"] == 1, 3)
     assert len(worker.said("start", id=id)) == 1
 
@@ -152,13 +154,13 @@ def in_trouble(server, trouble):
 
 
 def test_an_outcome_that_is_late_is_reported_as_lost(server, start, give):
-    worker = start("q=1", lease=1500)
-    id = give("q", "hang", ms=400)
+    worker = start("q=1", lease=4000)
+    id = give("q", "hang", ms=1500)
     worker.wait_for("start", id=id)
     server.signal("STOP")
     try:
         worker.wait_for("end", id=id, how="ok")
-        eventually("it is reported", lambda: worker.said("lost", id=id) or logged(worker, id), 4)
+        eventually("it is reported", lambda: worker.said("lost", id=id) or logged(worker, id), 7)
     finally:
         server.signal("CONT")
     soon(worker, give)
@@ -176,6 +178,8 @@ def test_a_worker_goes_on_after_a_reply_that_was_cut(server, proxy, start, give)
         proxy.cut_the_reply_to(b"POP", kept)
         id = give("q", "ok")
         worker.wait_for("end", 15.0, id=id, how="ok")
+    soon(worker, give, seconds=5.0)
+    eventually("all is acked", lambda: server.do("DQ.LEN", "q") == 0)
     assert worker.is_alive()
 
 
