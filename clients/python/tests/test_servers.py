@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import weakref
 
 import places
 import pytest
@@ -10,6 +11,7 @@ import redis.sentinel
 from server import eventually
 
 import dq_client
+from dq_client.switches import watch
 
 
 def works(app, working, at_once=1):
@@ -83,11 +85,14 @@ def fails_over(sentinel):
         return False
 
 
-@pytest.mark.parametrize("kind", ["waiting", "asyncio"])
+@pytest.mark.parametrize("kind", ["waiting", "asyncio", "a client of asyncio"])
 def test_a_master_that_lives_on_is_left_when_sentinel_names_another(tmp_path, working, kind):
     with places.sentinel(tmp_path) as place:
         app = dq_client.App(eval(place.client))
-        queue = app.queue("q")
+        pushing = app
+        if kind == "a client of asyncio":
+            pushing = dq_client.App(eval(place.client.replace("redis.", "redis.asyncio.")))
+        queue = pushing.queue("q")
         loop = asyncio.new_event_loop()
         push = queue.push_sync if kind == "waiting" else lambda x: loop.run_until_complete(queue.push(x))
         seen = works(app, working)
@@ -103,3 +108,30 @@ def test_a_master_that_lives_on_is_left_when_sentinel_names_another(tmp_path, wo
         app.queue("{jobs}").push_sync(b"after")
         eventually("it ran", lambda: b"after" in seen, 20)
         loop.run_until_complete(app.aclose())
+
+
+def test_sentinels_are_watched_in_each_process(monkeypatch):
+    watched = []
+    monkeypatch.setattr("dq_client.source.watch", lambda *arguments: watched.append(arguments))
+    app = dq_client.App(redis.sentinel.Sentinel([("127.0.0.1", 1)]).master_for("jobs"))
+    app.source.client(), app.source.client()
+    assert len(watched) == 1
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    app.source.client(), app.source.client()
+    assert len(watched) == 2
+
+
+def test_what_watches_sentinels_does_not_keep_an_app_alive(server):
+    class Owner:
+        told = 0
+
+        def switched(self):
+            type(self).told += 1
+
+    owner = Owner()
+    watch(owner, [("127.0.0.1", server.port)], {}, "jobs")
+    eventually("it listens", lambda: server.admin.publish("+switch-master", "jobs 127.0.0.1 1 127.0.0.1 2"))
+    eventually("it was told", lambda: Owner.told == 1)
+    gone = weakref.ref(owner)
+    del owner
+    eventually("it is gone", lambda: gone() is None, 0.5)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import random
 import re
 import threading
@@ -149,8 +150,11 @@ class Source:
         self._async: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
         self._slots: "weakref.WeakKeyDictionary[Any, asyncio.Semaphore]" = weakref.WeakKeyDictionary()
         self._links: "weakref.WeakSet[Link]" = weakref.WeakSet()
+        self._loops: "weakref.WeakSet[Any]" = weakref.WeakSet()
+        """The event loops that use a client of asyncio that was given."""
         self._watching = threading.Lock()
-        self._is_watched = False
+        self._watched_in: Optional[int] = None
+        """The process that watches the Sentinels. A fork of it has no threads."""
 
     @property
     def db(self) -> int:
@@ -185,6 +189,7 @@ class Source:
         """Returns the client for calls in the running event loop, since connections belong to a loop."""
         self._watch()
         if isinstance(self._origin, (redis.asyncio.Redis, redis.asyncio.RedisCluster)):
+            self._loops.add(asyncio.get_running_loop())
             return self._origin
         loop = asyncio.get_running_loop()
         if loop not in self._async:
@@ -289,20 +294,18 @@ class Source:
             link.close()
         if self._sync is not None:
             self._sync.connection_pool.disconnect()
+        for loop in list(self._loops):
+            _disconnect_in(loop, self._origin.connection_pool)
         for loop in list(self._async):
-            client = self._async.pop(loop)  # The next command of that loop opens another one.
-            try:
-                loop.call_soon_threadsafe(lambda pool=client.connection_pool: asyncio.ensure_future(pool.disconnect()))
-            except RuntimeError:
-                pass  # The loop is closed.
+            _disconnect_in(loop, self._async.pop(loop).connection_pool)  # Its next command opens another one.
 
     def _watch(self) -> None:
         pool: Any = getattr(self._origin, "connection_pool", None)
-        if self._is_watched or not hasattr(pool, "sentinel_manager"):
+        if self._watched_in == os.getpid() or not hasattr(pool, "sentinel_manager"):
             return
         with self._watching:
-            if not self._is_watched:
-                self._is_watched = True
+            if self._watched_in != os.getpid():
+                self._watched_in = os.getpid()
                 sentinels, settings = _sentinels_of(pool)
                 watch(self, sentinels, settings, pool.service_name)
 
@@ -352,6 +355,14 @@ class Source:
         kind = Sentinel if library is redis else AsyncSentinel
         found = kind(sentinels, sentinel_kwargs=own, **settings)
         return found.master_for(pool.service_name)
+
+
+def _disconnect_in(loop: Any, pool: Any) -> None:
+    """Closes the connections of a pool of asyncio, which belong to an event loop of another thread."""
+    try:
+        loop.call_soon_threadsafe(lambda: asyncio.ensure_future(pool.disconnect()))
+    except RuntimeError:
+        pass  # The loop is closed.
 
 
 def _sentinels_of(pool: Any) -> Tuple[List[Tuple[str, int]], Dict[str, Any]]:

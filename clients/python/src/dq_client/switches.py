@@ -37,9 +37,14 @@ def _hear(channels: Any, name: str, reference: Callable[[], Any]) -> None:
     with channels:
         channels.subscribe(_CHANNEL)
         for message in published(channels, lambda: channels.subscribe(_CHANNEL), lambda: reference() is None):
-            owner = reference()
-            if owner is not None and message["type"] == "message" and _name_of(message["data"]) == name:
-                owner.switched()
+            if message["type"] == "message" and _name_of(message["data"]) == name:
+                _tell(reference())
+
+
+def _tell(owner: Any) -> None:
+    """Not within the loop that waits: its variables would keep the owner alive."""
+    if owner is not None:
+        owner.switched()
 
 
 def _name_of(data: Any) -> str:
