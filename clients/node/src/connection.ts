@@ -119,14 +119,19 @@ class GivenClient implements Client {
     const unsent = this.#client.isReady === false ? new AbortController() : undefined;
     const wasAway = !this.#isReady;
     const ready = own.ready;
+    let isKept = false; // Whether the client, which cannot be told otherwise, may send it when it has a connection.
+    const late = () => {
+      isKept = unsent === undefined;
+      unsent?.abort();
+    };
     try {
       const what = `the server at ${this.#place} did not answer`;
-      const reply = await inTime(this.#send(words, unsent?.signal), ms, () => unsent?.abort(), what);
+      const reply = await inTime(this.#send(words, unsent?.signal), ms, late, what);
       own.lastError = undefined;
       return reply;
     } catch (error) {
       if (!(error instanceof ConnectionLost)) throw error;
-      if (wasAway && ready === own.ready) error.mayHaveRun = false;
+      if (wasAway && !isKept && ready === own.ready) error.mayHaveRun = false;
       const last = own.lastError;
       const why = last?.message ?? this.#place;
       if (error.message.includes(why)) throw error;

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
+  ConnectionLost,
   DeadId,
   DqError,
   JobFailed,
@@ -463,4 +464,14 @@ test('a queue is declared, created and altered', async (t) => {
   await assert.rejects(queue.alter({ maxlen: 1 }), /there is no option maxlen/);
   await queue.alter({ forward: 'NONE' });
   assert.equal((await queue.info()).forward, 'NONE');
+});
+
+test('a push that your own client may still send may have run', async (t) => {
+  const redis = new Redis(await freePort(), { retryStrategy: () => 50, maxRetriesPerRequest: null });
+  redis.on('error', () => {});
+  t.after(() => redis.disconnect());
+  const queue = new Queue('q', { connection: redis, pushTimeout: 300 });
+  const error = await queue.push('x').catch((rejected) => rejected);
+  assert.ok(error instanceof ConnectionLost);
+  assert.equal(error.mayHaveRun, true);
 });
