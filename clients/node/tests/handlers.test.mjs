@@ -54,6 +54,22 @@ test('a handler in an endless loop keeps nothing beyond its time limit', async (
   assert.ok(worker.isHealthy());
 });
 
+test('a handler within its time limit outlives one that has reached it', async (t) => {
+  const handler = file(
+    t,
+    `export default async (job) => {
+       if (job.id === 'hangs') await new Promise((resolve) => setTimeout(resolve, 60_000));
+       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3000);
+     };`,
+  );
+  const { queue } = await working(t, handler, { timeLimit: 4000, concurrency: 2, lease: 60_000 });
+  await queue.push('x', { id: 'hangs', attempts: 1 });
+  await queue.push('x', { id: 'blocks', attempts: 1, delay: 2500 });
+  await eventually('it is done', async () => (await queue.info()).acked === 1);
+  assert.equal((await queue.get('hangs')).state, 'dead');
+  assert.equal(await queue.get('blocks'), null);
+});
+
 test('what had not begun when its thread ended is given back', async (t) => {
   const handler = file(
     t,

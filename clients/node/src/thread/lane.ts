@@ -417,11 +417,16 @@ export class Lane {
     this.#timer = setTimeout(() => this.#look(), Math.ceil(pause));
   }
 
-  /** Has the thread of handlers be ended if it does not answer: an endless loop would keep everything that it holds. */
+  /**
+   * Has the thread of handlers be ended if it does not answer: an endless loop would keep everything that it holds. The thread
+   * may be held up by another handler, which has the time of its own limit.
+   */
   #expectAnswer(): void {
     if (!this.config.hasThread || this.#stuck) return;
     this.#post({ ping: true });
-    this.#stuck = setTimeout(() => this.notify({ kind: 'stuck', lane: this.config.lane }), STUCK_MS);
+    const limits = [...this.held.values()].map(({ limit }) => limit).filter(Number.isFinite);
+    const pause = Math.min(Math.max(STUCK_MS, ...limits.map((limit) => limit - performance.now())), LONGEST_TIMER_MS);
+    this.#stuck = setTimeout(() => this.notify({ kind: 'stuck', lane: this.config.lane }), pause);
   }
 
   #look(): void {
