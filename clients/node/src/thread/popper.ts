@@ -126,8 +126,8 @@ export class Popper {
   }
 
   #beCareful(error: unknown): void {
-    if (this.#asked > 0 && error instanceof ConnectionLost) {
-      this.#most = Math.max(1, Math.floor(this.#asked / 2));
+    if (this.#asked > 1 && error instanceof ConnectionLost) {
+      this.#most = Math.floor(this.#asked / 2);
       this.#carefulUntil = performance.now() + CAREFUL_MS;
     }
     this.#asked = 0;

@@ -64,8 +64,8 @@ class Fetcher:
             except Exception as error:
                 self._disconnect()
                 self._lane.flush_acks()
-                if self._asked and is_disconnect(error):
-                    self._most = max(1, self._asked // 2)
+                if self._asked > 1 and is_disconnect(error):
+                    self._most = self._asked // 2
                     self._careful_until = time.monotonic() + _CAREFUL_SECONDS
                 self._asked = 0
                 if not self._worker.stopping:
