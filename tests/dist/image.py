@@ -1,8 +1,60 @@
 """How the image starts its server, without a container."""
 import os
+import subprocess
+import tempfile
 
 import files
 from shell import Shell, ask, run, wait_until
+
+START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "contrib", "docker", "start.sh")
+
+
+def data_without_an_aof_is_found_however_the_configuration_says_where(_dist, _server):
+    """The server is only named: it is started where nothing is to be refused."""
+    with tempfile.TemporaryDirectory() as directory:
+        data = os.path.join(directory, "my data")
+        os.mkdir(data)
+        for name, text in [("bin/valkey-server", "#!/bin/sh\necho started\n"), ("my data/dump.rdb", "REDIS"),
+                           ("my more.conf", f'dir "{data}"'), ("parts/1.conf", f"DIR '{data}'\r\nAppendOnly YES\r\n")]:
+            path = os.path.join(directory, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+            os.chmod(path, 0o755)
+        environment = {**os.environ, "PATH": os.path.join(directory, "bin") + os.pathsep + os.environ["PATH"]}
+        config = os.path.join(directory, "server.conf")
+
+        def says(text, *options):
+            with open(config, "w", encoding="utf-8") as file:
+                file.write(text)
+            done = subprocess.run(["sh", START, config, *options], cwd=directory, env=environment, capture_output=True,
+                                  text=True, stdin=subprocess.DEVNULL)
+            assert (done.returncode == 0) == (done.stdout == "started\n"), done
+            return done.stdout + done.stderr
+
+        found = "dump.rdb is here and no AOF"
+        for text, *options in [
+            (f'dir "{data}"\nappendonly yes\n',),
+            (f"dir '{data}'\nappendonly Yes",),
+            (f"\"dir\" '{data}'\nappendonly \"YES\"\r\n",),
+            ("appendonly yes\n", "--dir", data),
+            ("", "--dir", data, "--save", "3600", "1", "--APPENDONLY", "YES"),
+            ("", f'--dir "{data}"', "--appendonly yes"),
+            (f'requirepass "a\\cb"\ndir "{data}"\nappendonly yes\n',),
+            ('include "my more.conf"\nappendonly yes\n',),
+            (f"include {directory}/my more.conf\nappendonly yes\n",),
+            (f"include {directory}/none/*.conf\ninclude {directory}/parts/*.conf\n",),
+        ]:
+            assert found in says(text, *options), (text, options)
+        for text, *options in [
+            (f'dir "{data}"\nappendonly yes\n', "--appendonly", "NO"),
+            (f"include {directory}/none/*.conf\ninclude missing.conf\nrequirepass 'a\\'b'\nappendonly yes\n",),
+            ("",),
+        ]:
+            assert says(text, *options) == "started\n", (text, options)
+        for text in ['dir "/x\\x20y"', "include parts/\\*.conf", "dir /x\"y"]:
+            assert "quote or a backslash" in says(text), text
+        assert "standard input" in says("", "-")
 
 
 def the_image_does_not_overwrite_the_data_of_a_server_without_an_aof(dist, server):
@@ -33,4 +85,7 @@ def the_image_does_not_overwrite_the_data_of_a_server_without_an_aof(dist, serve
         assert ask(shell.port, "EXISTS", "kept") == ":1"
 
 
-TESTS = [the_image_does_not_overwrite_the_data_of_a_server_without_an_aof]
+TESTS = [
+    data_without_an_aof_is_found_however_the_configuration_says_where,
+    the_image_does_not_overwrite_the_data_of_a_server_without_an_aof,
+]
