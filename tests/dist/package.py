@@ -101,7 +101,11 @@ def data_of_a_server_survives_the_restart_with_dq(dist, server):
         write(config, f"port {free_port()}\r\ndir ./\r\nsave 3600 1\r\n")
         data = os.path.join(shell.dir, "data")
         os.mkdir(data)
-        shell.start(f"redis-server {config}", data)
+        shell.start(f"redis-server {config} --enable-protected-configs yes", data)
+        # The next start looks where the file says.
+        data = os.path.join(shell.dir, "moved data")
+        os.mkdir(data)
+        assert ask(shell.port, "CONFIG", "SET", "dir", data) == "+OK"
         assert ask(shell.port, "SET", "kept", "x") == "+OK"
         assert "no server answers" in fails(shell, enable(config, root))
         other = os.path.join(shell.dir, "other.conf")
@@ -113,7 +117,7 @@ def data_of_a_server_survives_the_restart_with_dq(dist, server):
         assert "already" in fails(shell, enable(config, root))
         shell.stop()
         load_from(config, root)
-        shell.start(f"redis-server {config}", data)
+        shell.start(f"redis-server {config}", shell.dir)
         assert ask(shell.port, "EXISTS", "kept") == ":1"
         assert ask(shell.port, "DQ.PUSH", "q", "x", "ID", "m") == "$1"
 
