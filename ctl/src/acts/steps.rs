@@ -7,7 +7,7 @@ use super::letters::{refusal, Left};
 use super::why::{self, why_not};
 use super::{Meant, Report};
 use crate::board::{batches, pages, setting, since, Filter};
-use crate::cli::Act;
+use crate::cli::{Act, PushArgs};
 use crate::server::{get_all, reply, reply::int, reply::text, reply::unexpected, Failure, Fields, Outcome};
 use crate::text::{instant, messages, now_ms, shown, MessageId, QueueName};
 use dq_client::{blocking::Client, Cmd, Error, Resend, State, Value};
@@ -98,6 +98,22 @@ impl Steps<'_> {
     fn was_changed(&self, id: &[u8]) -> Result<bool, Failure> {
         let state = reply::message(self.client, self.name, id)?.map(|message| message.text("state"));
         Ok(matches!(self.act, Act::Bury(_)) && state.as_deref() == Some("dead"))
+    }
+
+    /// What a push was answered whose reply was lost, by what its repetition found: the id is taken, by the message that the
+    /// first push made, even if that was delivered and is dead by now, or by another one.
+    fn pushed_before(&self, args: &PushArgs, repetition: Result<Value, Error>) -> Result<Value, Failure> {
+        let Some(id) = &args.id else { return self.refused(repetition) };
+        let payload = args.payload.as_ref().map_or(&[][..], |payload| &payload.0);
+        match reply::message(self.client, self.name, id.as_bytes()) {
+            Ok(Some(held)) if held.bytes("payload") == payload => Ok(Value::BulkString(id.as_bytes().to_vec())),
+            Ok(Some(_)) => self.refused(repetition),
+            Ok(None) | Err(_) => Err(Failure::failed(format!(
+                "the connection was lost, and it is unknown whether the message was pushed: the queue {} has accepted {id}, \
+                 but does not show its payload any more",
+                self.queue
+            ))),
+        }
     }
 
     /// How many messages an answer about one says were changed.
@@ -242,9 +258,8 @@ impl Steps<'_> {
             _ => None,
         };
         let answer = match (act, self.call(Part::Whole)) {
-            // What the second push finds is what the first one made, even if it was delivered and is dead by now.
-            (Act::Push(args), (Ok(Value::Nil) | Err(Error::DeadId(_)), true)) => {
-                args.id.as_ref().map_or(Value::Nil, |id| Value::BulkString(id.as_bytes().to_vec()))
+            (Act::Push(args), (answer @ (Ok(Value::Nil) | Err(Error::DeadId(_))), true)) => {
+                self.pushed_before(args, answer)?
             }
             (_, (answer, _)) => self.refused(answer)?,
         };

@@ -73,3 +73,20 @@ fn a_push_with_an_id_whose_reply_was_lost_is_made_once() {
         assert!(ran.code == 3 && ran.err.contains("unknown"), "{ran:?}");
     }
 }
+
+#[test]
+fn a_repeated_push_does_not_claim_the_message_of_another() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "other", "ID", "m"]);
+    let ran = cut(&server, "DQ.PUSH", &["push", "q", "x", "--id", "m"]);
+    assert!(ran.code == 1 && ran.err.contains("duplicate"), "{ran:?}");
+    server.ask(&["DQ.BURY", "q", "m"]);
+    let ran = cut(&server, "DQ.PUSH", &["push", "q", "x", "--id", "m"]);
+    assert!(ran.code == 3 && !ran.err.contains("unknown"), "{ran:?}");
+    // The id is remembered, and nothing says whose it was.
+    server.ask(&["DQ.CREATE", "d", "DEDUPE", "3600000"]);
+    server.ask(&["DQ.PUSH", "d", "other", "ID", "m"]);
+    server.ask(&["DQ.POP", "d", "NOACK"]);
+    let ran = cut(&server, "DQ.PUSH", &["push", "d", "x", "--id", "m"]);
+    assert!(ran.code == 3 && ran.err.contains("unknown"), "{ran:?}");
+}
