@@ -6,12 +6,10 @@ use super::log::Log;
 use super::process;
 use crate::server::{Failure, Outcome};
 use crate::text::messages;
-use dq_client::{
-    blocking::Client, blocking::Worker, Context, Event, Metrics, Pool, QueueMetrics, Raw, Stopped, Stopper,
-};
+use dq_client::{blocking::Client, blocking::Worker, Context, Event, Metrics, Pool, Raw, Stopped, Stopper};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
@@ -64,10 +62,10 @@ pub struct Workers {
     /// How many of these have not stopped yet.
     stopping: usize,
     abandoned: usize,
+    /// How many messages were handled or given back of which the server has not accepted that.
+    unreported: u64,
     /// Whether a second signal ended the grace period.
     is_forced: bool,
-    /// How many messages handlers are done with, or were taken from them.
-    done: Arc<AtomicU64>,
 }
 
 /// The worker of one queue.
@@ -96,8 +94,8 @@ impl Workers {
             stoppers: Vec::new(),
             stopping: 0,
             abandoned: 0,
+            unreported: 0,
             is_forced: false,
-            done: Arc::default(),
         }
     }
 
@@ -159,6 +157,7 @@ impl Workers {
                 Notice::Stopped(stopped) => {
                     self.stopping -= 1;
                     self.abandoned += stopped.abandoned;
+                    self.unreported += stopped.unreported as u64;
                     self.is_forced |= stopped.forced;
                     if self.stopping == 0 {
                         self.stoppers.clear();
@@ -170,14 +169,13 @@ impl Workers {
             }
         }
         process::kill_all();
-        let unreported = self.unreported();
         if self.abandoned > 0 {
             let text = "handlers were ended before their messages could be given back: they are delivered again when their leases expire";
             return Err(Failure::failed(format!("{} {text}", self.abandoned)));
         }
-        if unreported > 0 {
+        if self.unreported > 0 {
             let text = "could not be acknowledged or given back, and are delivered again when their leases expire";
-            return Err(Failure::failed(format!("{} {text}", messages(unreported))));
+            return Err(Failure::failed(format!("{} {text}", messages(self.unreported))));
         }
         if self.is_forced {
             return Err(Failure::failed(
@@ -185,14 +183,6 @@ impl Workers {
             ));
         }
         Ok(Outcome::Done)
-    }
-
-    /// How many messages handlers were done with of which the server has not accepted what became of them.
-    fn unreported(&self) -> u64 {
-        let reported = |queue: QueueMetrics| {
-            queue.acked + queue.late + queue.retried + queue.died + queue.given_back + queue.leases_lost
-        };
-        self.done.load(Relaxed).saturating_sub(self.metrics.queues().into_iter().map(reported).sum())
     }
 
     /// A queue takes half as many messages at a time, once for all handlers that lacked something together.
@@ -234,7 +224,7 @@ impl Workers {
         let current = Arc::clone(&handle);
         let is_interrupted = Arc::new(AtomicBool::new(false));
         let (log, interrupted) = (self.log, Arc::clone(&is_interrupted));
-        let (done, notices, queue) = (Arc::clone(&self.done), self.notices.clone(), job.queue.clone());
+        let (notices, queue) = (self.notices.clone(), job.queue.clone());
         let mut pool = Pool::new(job.concurrency).queue(&job.queue).meta();
         if let Some(lease) = job.how.lease {
             pool = pool.lease(lease);
@@ -254,9 +244,7 @@ impl Workers {
                 let handle = Arc::clone(&current.read().unwrap_or_else(PoisonError::into_inner));
                 log.handler(&context, None);
                 let begun = Instant::now();
-                let outcome = handle(&payload, &context);
-                done.fetch_add(1, Relaxed);
-                match outcome {
+                match handle(&payload, &context) {
                     Ok(result) => {
                         log.handler(&context, Some(begun.elapsed()));
                         Ok(result)

@@ -64,8 +64,24 @@ fn a_worker_under_nohup_goes_on_without_its_terminal() {
 #[test]
 fn a_stop_says_what_could_not_be_given_back() {
     let server = Server::start();
+    stops_without_its_server(&server, "touch $DIR/begun; exec sleep 60", &|| {});
+}
+
+#[test]
+fn a_stop_says_so_even_if_a_message_was_lost_before() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "lost"]);
+    let script = "[ $DQ_ID = lost ] || touch $DIR/begun; touch $DIR/$DQ_ID; exec sleep 60";
+    stops_without_its_server(&server, script, &|| {
+        eventually("the command runs", || server.dir().join("lost").exists());
+        server.ask(&["DQ.CANCEL", "q", "lost"]);
+    });
+}
+
+fn stops_without_its_server(server: &Server, script: &str, before: &dyn Fn()) {
     server.ask(&["DQ.PUSH", "q", "x"]);
-    let work = Work::start(&server, &["-q", "q", "--grace", "100ms"], "touch $DIR/begun; exec sleep 60");
+    let work = Work::start(server, &["-q", "q", "--grace", "100ms"], script);
+    before();
     eventually("the command runs", || server.dir().join("begun").exists());
     // The server stands still.
     server.ask(&["CLIENT", "PAUSE", "60000", "WRITE"]);

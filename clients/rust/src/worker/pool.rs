@@ -16,7 +16,7 @@ use crate::request::millis;
 use crate::Error;
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver, UnboundedSender};
@@ -65,6 +65,8 @@ pub(super) struct Source {
     pub leases: Mutex<HashMap<u64, Arc<Lease>>>,
     /// Those of messages whose outcome the server has not accepted yet.
     pub unreported: Mutex<HashMap<u64, Arc<Lease>>>,
+    /// How many outcomes the server has refused for good.
+    refused: AtomicUsize,
     /// What is to be reported, for the task that settles.
     outcomes: UnboundedSender<Outcome>,
     /// Wakes that task, because something is to be done before it looks at the leases next.
@@ -93,6 +95,7 @@ impl Source {
             has_lost_a_result: AtomicBool::new(false),
             leases: Mutex::default(),
             unreported: Mutex::default(),
+            refused: AtomicUsize::new(0),
             outcomes,
             changed: Notify::new(),
             looks_at: Mutex::new(Instant::now()),
@@ -135,6 +138,17 @@ impl Source {
         for outcome in outcomes {
             unreported.remove(&outcome.lease.number);
         }
+    }
+
+    /// The server has refused these outcomes, and nothing is reported in their place.
+    pub fn refused(&self, outcomes: &[Outcome]) {
+        self.answered(outcomes);
+        self.refused.fetch_add(outcomes.len(), Ordering::Relaxed);
+    }
+
+    /// How many outcomes the server has not accepted.
+    pub fn not_accepted(&self) -> usize {
+        lock(&self.unreported).len() + self.refused.load(Ordering::Relaxed)
     }
 
     /// Passes an outcome to the task that settles. That one ends only after the handlers, or once these were given up; then

@@ -145,6 +145,9 @@ pub struct Stopped {
     pub abandoned: usize,
     /// Whether it was asked to stop a second time, and did not wait for its handlers.
     pub forced: bool,
+    /// Messages of which the server has not accepted, since the worker was started, that they were handled or given back. They
+    /// are delivered again when their leases expire.
+    pub unreported: usize,
 }
 
 impl<M: Mode> Running<M> {
@@ -288,7 +291,9 @@ pub(super) async fn shut_down(pools: Vec<Arc<Pool>>, settling: Vec<JoinHandle<()
     }
     let reported = pools.iter().map(|pool| pool.reporter.flush());
     let _ = timeout(TO_END, join_all(reported)).await;
-    Stopped { abandoned, forced: stop.forced.is_cancelled() }
+    let sources = pools.iter().flat_map(|pool| &pool.sources);
+    let unreported = sources.map(|source| source.not_accepted()).sum();
+    Stopped { abandoned, forced: stop.forced.is_cancelled(), unreported }
 }
 
 /// Ends blocked pops, again and again: a task may have been about to block. Does not wait for those of a server that does

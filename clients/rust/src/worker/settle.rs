@@ -309,8 +309,13 @@ impl Settler<'_> {
             return false;
         }
         self.refused(&error);
-        self.source.answered(&outcomes);
-        let instead: Vec<_> = outcomes.into_iter().filter_map(|outcome| outcome.instead(&error)).collect();
+        let mut instead = Vec::new();
+        for outcome in outcomes {
+            match outcome.instead(&error) {
+                Ok(outcome) => instead.push(outcome),
+                Err(outcome) => self.source.refused(&[outcome]),
+            }
+        }
         if !instead.is_empty() {
             let mut again = lock(&self.again);
             again.outcomes.extend(instead);
@@ -362,19 +367,21 @@ impl Outcome {
         Outcome { repeated: self.repeated || repeated, has_permit: false, ..self }
     }
 
-    /// What is reported in place of this, which the server has refused.
-    fn instead(self, error: &Error) -> Option<Outcome> {
+    /// What is reported in place of this, which the server has refused; the same as an error if there is nothing.
+    fn instead(self, error: &Error) -> Result<Outcome, Outcome> {
         let report = match &self.report {
-            Report::Ack => return None,
+            Report::Ack => None,
             // The work is done, and must not be repeated only because its result cannot be stored.
-            Report::Complete(_) => Report::Ack,
+            Report::Complete(_) => Some(Report::Ack),
             // A failure counts although its delay or its checkpoint cannot be kept.
-            Report::Nack(Failure { nack, text }) => {
-                let (nack, text) = (nack.plain()?, text.as_ref());
-                let text = text.map(|text| format!("{error}; the failure was: {text}"));
+            Report::Nack(Failure { nack, text }) => nack.plain().map(|nack| {
+                let text = text.as_ref().map(|text| format!("{error}; the failure was: {text}"));
                 Report::Nack(text.map_or_else(Failure::give_back, |text| Failure::new(nack, text)))
-            }
+            }),
         };
-        Some(Outcome { report, ..self }.again(false))
+        match report {
+            Some(report) => Ok(Outcome { report, ..self }.again(false)),
+            None => Err(self),
+        }
     }
 }
