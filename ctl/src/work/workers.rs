@@ -21,6 +21,8 @@ const TO_GIVE_BACK: Duration = Duration::from_secs(5);
 const LACKING: Duration = Duration::from_millis(500);
 /// How long a queue that takes fewer does so before it takes more again.
 const FEWER: Duration = Duration::from_secs(30);
+/// How often it is looked for such queues.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// What [`Workers::run`] acts on.
 pub enum Notice {
@@ -137,12 +139,16 @@ impl Workers {
     /// Runs until it is told to stop and all workers have stopped. `reload` sets new jobs.
     pub fn run(mut self, notices: &Receiver<Notice>, reload: impl Fn(&mut Workers)) -> Result<Outcome, Failure> {
         let mut ending = false;
+        let mut looks_at = Instant::now() + LOOK;
         loop {
             // `self` holds a sender, so this fails only when the time is over.
-            let Ok(notice) = notices.recv_timeout(FEWER) else {
+            let notice = notices.recv_timeout(looks_at.saturating_duration_since(Instant::now()));
+            // Notices may come again and again, of one queue that still lacks something.
+            if Instant::now() >= looks_at {
                 self.take_more();
-                continue;
-            };
+                looks_at = Instant::now() + LOOK;
+            }
+            let Ok(notice) = notice else { continue };
             match notice {
                 Notice::Lacking(queue, what) => self.take_fewer(&queue, &what),
                 Notice::Reload if !ending => reload(&mut self),
