@@ -9,7 +9,7 @@ use super::push::{is_generated, push_all, type_of, NewMessage, Pushed, BATCH};
 use crate::board::names;
 use crate::cli::LoadArgs;
 use crate::output::Output;
-use crate::server::{get_all, Failure, Outcome, BATCH_BYTES};
+use crate::server::{get_all, reply, Failure, Outcome, BATCH_BYTES};
 use crate::text::{messages, now_ms, shown};
 use dq_client::{blocking::Client, cmd, Resend};
 use ring::digest::{Context, SHA256};
@@ -47,11 +47,17 @@ pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome
         }
     }
     load.flush()?;
-    load.close()?;
+    let open = load.close()?;
     let (loaded, held) = (load.loaded, load.held);
     let known = if held > 0 { format!("; {held} were there already") } else { String::new() };
     output.result(&format!("loaded {loaded}{known}"), json!({ "loaded": loaded, "already": held }))?;
-    Ok(Outcome::Done)
+    if open.is_empty() {
+        return Ok(Outcome::Done);
+    }
+    Err(Failure::failed(format!(
+        "closed when dumped, and open here, since they were there before this load: {}; dqctl pause QUEUE in closes one",
+        open.join(", ")
+    )))
 }
 
 fn open(file: Option<&Path>) -> Result<Box<dyn BufRead>, Failure> {
@@ -79,8 +85,8 @@ struct Load<'a> {
     bytes: usize,
     loaded: u64,
     held: u64,
-    /// The queues that were closed when they were dumped; with their pause if this load has created them.
-    closed: Vec<(Vec<u8>, Option<Pause>)>,
+    /// The queues that were closed when they were dumped, with that pause, and whether they were there before this load.
+    closed: Vec<(Vec<u8>, Pause, bool)>,
 }
 
 impl Load<'_> {
@@ -150,8 +156,7 @@ impl Load<'_> {
         let exists = type_of(self.client, &self.queue)? == "DQ--queue";
         let (closing, pauses): (Vec<&Pause>, Vec<&Pause>) = queue.pauses.iter().partition(|pause| pause.closes());
         if let Some(closing) = closing.first() {
-            let closing = (!exists).then(|| (*closing).clone());
-            self.closed.push((self.queue.clone(), closing));
+            self.closed.push((self.queue.clone(), (*closing).clone(), exists));
         }
         if exists {
             return Ok(());
@@ -159,29 +164,26 @@ impl Load<'_> {
         let now = now_ms();
         let mut commands = vec![cmd("DQ.CREATE").arg(&self.queue).arg(&queue.settings).clone()];
         commands.extend(pauses.into_iter().filter_map(|pause| pause.command(&self.queue, now)));
-        for reply in self.client.transaction(&commands)? {
-            reply?;
+        for answer in self.client.transaction(&commands)? {
+            answer?;
         }
         Ok(())
     }
 
     /// Closes the queues that were closed, now that all of their messages are there. Those that were there before keep
-    /// what they are.
-    fn close(&self) -> Result<(), Failure> {
-        for (queue, closing) in &self.closed {
-            match closing {
-                None => say!(
-                    "dqctl: the queue {} was closed when it was dumped, and existed here before, so it was not closed",
-                    shown(queue)
-                ),
-                Some(closing) => {
-                    if let Some(command) = closing.command(queue, now_ms()) {
-                        self.client.call(&command, Resend::Harmless)?;
-                    }
-                }
+    /// what they are, since somebody may rely on it. Returns those of them that are open: an earlier load may have been
+    /// interrupted before it closed them.
+    fn close(&self) -> Result<Vec<String>, Failure> {
+        let mut open = Vec::new();
+        for (queue, closing, existed) in &self.closed {
+            let Some(command) = closing.command(queue, now_ms()) else { continue };
+            if !existed {
+                self.client.call(&command, Resend::Harmless)?;
+            } else if reply::info(self.client, queue)?.is_none_or(|info| info.int("closed") != Some(1)) {
+                open.push(shown(queue).to_string());
             }
         }
-        Ok(())
+        Ok(open)
     }
 
     /// Declares a schedule, unless the queue has a message of its id: that may have been changed since the dump.

@@ -267,8 +267,13 @@ fn paused_groups_and_a_closed_queue_are_loaded() {
     // A queue that was there keeps what it is, and somebody may rely on the other one.
     server.ask(&["DQ.RESUME", "q", "ALL"]);
     let again = with_input(&server, &["load"], lines.as_bytes());
-    assert!(again.code == 0 && again.err.contains("was closed when it was dumped"), "{again:?}");
+    assert!(again.code == 3 && again.err.contains("closed when dumped, and open here"), "{again:?}");
     assert_eq!(json(&server, &["info", "q"]).remove(0)["closed"], 0);
+    assert!(again.out.starts_with("loaded "), "{again:?}");
+    // So is one whose load was interrupted before its end.
+    server.ask(&["DEL", "q"]);
+    let broken = with_input(&server, &["load"], [lines.as_bytes(), b"{"].concat().as_slice());
+    assert_eq!((broken.code, with_input(&server, &["load"], lines.as_bytes()).code), (3, 3), "{broken:?}");
 }
 
 #[test]
