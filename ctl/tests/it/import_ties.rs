@@ -187,3 +187,23 @@ fn members_of_batches_and_chords_and_holders_of_locks_stay() {
     assert!(ran.err.contains("chord") && server.text(&["LLEN", "mail"]) == "1", "{ran:?}");
     assert_eq!(ok(&server, &["peek", "q", "--json"]).lines().count(), 3);
 }
+
+/// Workers that were killed leave them there, and so do those that wait for the eta of a task.
+#[test]
+fn tasks_that_workers_of_celery_hold_are_reported() {
+    let server = Server::start();
+    for number in 0..300 {
+        for queue in ["mail", "other"] {
+            let message = json!({ "body": "", "headers": { "id": format!("{queue}-{number}") } });
+            let held = json!([message, "", queue]).to_string();
+            server.ask(&["HSET", "unacked", &format!("{queue}-tag-{number}"), &held]);
+        }
+    }
+    for args in [&["--dry-run"][..], &["--move"]] {
+        let ran = dqctl(&server, &[&["import", "celery", "mail", "q"][..], args].concat());
+        assert!(ran.code == 3 && ran.err.contains("300 elements") && ran.err.contains("unacked"), "{ran:?}");
+    }
+    server.ask(&["LPUSH", "third", &json!({ "body": "", "headers": { "id": "m" } }).to_string()]);
+    assert_eq!(ok(&server, &["import", "celery", "third", "q", "--move"]), "imported 1; removed 1 from the source\n");
+    assert_eq!(server.text(&["HLEN", "unacked"]), "600");
+}

@@ -1,14 +1,14 @@
 //! Libraries whose jobs are JSON in lists and sorted sets: Sidekiq, Laravel and Celery. The payload is that JSON, as it is.
 
 use super::ids::id;
-use super::source::{exists, Convert, Element, Found, Order, Values};
+use super::source::{bytes, exists, Convert, Element, Found, Order, Reader, Values};
 use super::Parts;
 use crate::cli::End;
-use crate::moving::push::NewMessage;
-use crate::server::Failure;
+use crate::moving::push::{type_of, NewMessage};
+use crate::server::{reply, Failure};
 use crate::text::shown;
 use base64::prelude::{Engine, BASE64_STANDARD};
-use dq_client::blocking::Client;
+use dq_client::{blocking::Client, cmd, Resend, Value};
 use serde_json::Value as Json;
 
 /// Of a job that a worker has taken.
@@ -147,7 +147,8 @@ fn laravel_batch(json: &Json) -> Option<String> {
 /// Low ones come first.
 const CELERY_PRIORITIES: i64 = 9;
 
-/// Celery: LPUSH and BRPOP of a list. Workers that are stopped put what they hold back into it.
+/// Celery: LPUSH and BRPOP of a list. Workers that are stopped put what they hold back into it, and those that have died leave
+/// it in the hash `unacked` of all queues.
 pub fn celery(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     let task = |priority| each(move |found: Found| celery_task(found.value, priority).unwrap_or_else(Element::Broken));
     let mut parts = Parts::new();
@@ -156,7 +157,42 @@ pub fn celery(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
         let key = [source, b"\x06\x16", priority.to_string().as_bytes()].concat();
         add(&mut parts, client, key, Order::From(End::Right), task(priority))?;
     }
+    if type_of(client, UNACKED)? == "hash" {
+        parts.push(Box::new(Unacked { queue: source.to_vec(), cursor: Some(b"0".to_vec()) }));
+    }
     Ok(parts)
+}
+
+/// Where Celery keeps the tasks that workers hold: `[message, exchange, routing key]` in JSON.
+const UNACKED: &[u8] = b"unacked";
+
+/// Reads which tasks of a queue are held. The cursor is that of HSCAN, until its end.
+struct Unacked {
+    queue: Vec<u8>,
+    cursor: Option<Vec<u8>>,
+}
+
+impl Reader for Unacked {
+    fn page(&mut self, client: &Client, _offset: u64, count: u64) -> Result<Option<Vec<Element>>, Failure> {
+        let Some(cursor) = self.cursor.take() else { return Ok(None) };
+        let scan = cmd("HSCAN").arg(UNACKED).arg(cursor).arg("COUNT").arg(count).clone();
+        let mut reply = reply::list(client.call(&scan, Resend::Harmless)?)?.into_iter();
+        let next = bytes(reply.next().unwrap_or(Value::Nil))?;
+        self.cursor = (next != b"0").then_some(next);
+        let tasks = reply::pairs(reply.next().unwrap_or(Value::Nil))?;
+        let elements = tasks.into_iter().map(|(_, task)| Ok(self.held(&parse(&bytes(task)?))));
+        elements.collect::<Result<_, Failure>>().map(Some)
+    }
+}
+
+impl Unacked {
+    fn held(&self, task: &Json) -> Element {
+        if task.get(2).and_then(Json::as_str).map(str::as_bytes) != Some(self.queue.as_slice()) {
+            return Element::Foreign;
+        }
+        let id = task.get(0).and_then(|message| message.get("headers")?.get("id")?.as_str());
+        Element::Broken(format!("the task {} of the hash unacked {RUNS}", id.unwrap_or_default()))
+    }
 }
 
 /// Whether a task is one of a chord, whose last task begins what comes after all of them.
