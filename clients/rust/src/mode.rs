@@ -35,17 +35,7 @@ impl Mode for Async {
     type Reply<R: Send + 'static> = Pin<Box<dyn Future<Output = R> + Send>>;
 
     fn run<R: Send + 'static>(io: &Handle, future: impl Future<Output = R> + Send + 'static) -> Self::Reply<R> {
-        let io = io.clone();
-        Box::pin(async move {
-            match AbortOnDropHandle::new(io.spawn(future)).await {
-                Ok(reply) => reply,
-                Err(error) => match error.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    // The thread never ends, and the task is cancelled only when this is dropped.
-                    Err(_) => std::future::pending().await,
-                },
-            }
-        })
+        Box::pin(on(io.clone(), future))
     }
 }
 
@@ -53,7 +43,20 @@ impl Mode for Blocking {
     type Reply<R: Send + 'static> = R;
 
     fn run<R: Send + 'static>(io: &Handle, future: impl Future<Output = R> + Send + 'static) -> R {
-        io.block_on(future)
+        io.block_on(on(io.clone(), future))
+    }
+}
+
+/// Makes a call in the thread of the connections. In another one, a command could be sent and its connection be lost between two
+/// steps of the call, which would then take the command for one that was not sent.
+async fn on<R: Send + 'static>(io: Handle, future: impl Future<Output = R> + Send + 'static) -> R {
+    match AbortOnDropHandle::new(io.spawn(future)).await {
+        Ok(reply) => reply,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The thread never ends, and the task is cancelled only when this is dropped.
+            Err(_) => std::future::pending().await,
+        },
     }
 }
 
