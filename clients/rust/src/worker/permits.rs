@@ -17,6 +17,9 @@ use tokio::sync::Notify;
 const PROBE: Duration = Duration::from_millis(50);
 /// How soon blocked pops are ended again if no permits became free.
 const RECLAIM: Duration = Duration::from_millis(20);
+/// How long a free permit waits at most for a queue that is popping and has an earlier turn than those that ask for it. A
+/// pop that does not block is answered much sooner, and a server that hangs must not keep permits from other queues.
+const PRECEDENCE: Duration = Duration::from_millis(20);
 /// A task that waits for permits checks again after this time, even if it is not woken.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
@@ -63,7 +66,17 @@ struct Turn {
     ticket: Option<u64>,
     hot: bool,
     blocked: bool,
+    /// Set while a hot queue pops: until then, free permits wait for its next turn if that is earlier than those of others.
+    precedes_until: Option<Instant>,
     probe_at: Instant,
+}
+
+impl Turn {
+    /// The turn ends the later, the more messages were delivered in it.
+    #[allow(clippy::cast_precision_loss, reason = "fairness needs no precision")]
+    fn use_up(&mut self, messages: usize) {
+        self.finish = self.start + messages as f64 / self.weight;
+    }
 }
 
 impl State {
@@ -87,7 +100,14 @@ impl State {
         let weighs = waiting().any(|(_, turn)| turn.hot);
         let start = |turn: &Turn| if weighs { turn.start } else { 0.0 };
         let first = waiting().min_by(|(_, a), (_, b)| start(a).total_cmp(&start(b)).then(a.ticket.cmp(&b.ticket)));
-        first.map(|(queue, _)| queue)
+        first.filter(|(_, turn)| self.preceded_until(start(turn), now).is_none()).map(|(queue, _)| queue)
+    }
+
+    /// Until when a turn waits for that of a hot queue which is popping. Queues whose handlers end at the same time would
+    /// otherwise get equal shares: the one that got the first permit would not be back when the next one is free.
+    fn preceded_until(&self, start: f64, now: Instant) -> Option<Instant> {
+        let earlier = self.queues.iter().filter(|turn| turn.finish.max(self.clock) < start);
+        earlier.filter_map(|turn| turn.precedes_until).filter(|until| now < *until).max()
     }
 }
 
@@ -101,6 +121,7 @@ impl Permits {
             ticket: None,
             hot: false,
             blocked: false,
+            precedes_until: None,
             probe_at: now,
         };
         let queues = weights.iter().map(turn).collect();
@@ -146,7 +167,10 @@ impl Permits {
         let Some(mine) = state.queues.get(queue) else { return Attempt::Closed };
         let blocked = state.queues.iter().enumerate().filter(|(_, turn)| turn.blocked && mine.hot && state.free() == 0);
         let to_end: Vec<usize> = blocked.map(|(queue, _)| queue).collect();
-        let wait = if !to_end.is_empty() {
+        let preceded = state.preceded_until(mine.start, now).filter(|_| state.free() > 0);
+        let wait = if let Some(until) = preceded {
+            until - now
+        } else if !to_end.is_empty() {
             RECLAIM
         } else if now < mine.probe_at {
             mine.probe_at - now
@@ -181,6 +205,8 @@ impl Permits {
         // A hot queue asks without blocking, so that it is known at once when it is empty.
         let block = all == 1 || !(turn.hot || contended);
         turn.blocked = block;
+        turn.precedes_until = turn.hot.then(|| Instant::now() + PRECEDENCE);
+        turn.use_up(count);
         state.clock = turn.start;
         state.used += count;
         Some(Grant { count, block })
@@ -192,9 +218,8 @@ impl Permits {
         state.used -= grant.count.saturating_sub(delivered);
         let all = state.queues.len();
         if let Some(turn) = state.queues.get_mut(queue) {
-            #[allow(clippy::cast_precision_loss, reason = "fairness needs no precision")]
-            let used = delivered as f64 / turn.weight;
-            turn.finish = turn.start + used;
+            turn.use_up(delivered);
+            turn.precedes_until = None;
             turn.blocked = false;
             let was_hot = turn.hot;
             turn.hot = all > 1 && delivered > 0 && delivered == grant.count;
@@ -345,6 +370,28 @@ mod tests {
             permits.release(1);
         }
         assert!((395..=405).contains(&served[0]), "{served:?}");
+    }
+
+    #[test]
+    fn a_permit_waits_for_a_popping_queue_whose_turn_is_earlier() {
+        for delivered in [1, 0] {
+            let permits = Permits::new(2, &[4, 1]);
+            let (high, low) = (0, 1);
+            for queue in [high, low] {
+                let grant = acquire(&permits, queue);
+                permits.popped(queue, grant, 1);
+            }
+            permits.enter(low);
+            permits.release(1);
+            let first = acquire(&permits, high);
+            // The second handler ends while the pop for the first one is under way.
+            permits.release(1);
+            assert!(matches!(permits.attempt(low), Attempt::Wait(..)));
+            permits.popped(high, first, delivered);
+            permits.enter(high);
+            let next = if delivered > 0 { high } else { low };
+            assert!(matches!(permits.attempt(next), Attempt::Granted(_)), "{delivered} delivered");
+        }
     }
 
     #[test]

@@ -397,22 +397,22 @@ fn weights_decide_between_queues_and_none_starves() {
     let server = Server::start();
     let names = ["high", "low"];
     for name in names {
-        server.client().queue::<u8>(name).push_all(&[0; 250]).send().unwrap();
+        server.client().queue::<u8>(name).push_all(&[0; 500]).send().unwrap();
     }
     let order = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&order);
     let logging = move |_: u8, context: Context| {
         log.lock().unwrap().push(context.queue().to_owned());
         // Longer than a queue takes to pop again, so that both wait for each permit.
-        std::thread::sleep(Duration::from_millis(15));
+        std::thread::sleep(Duration::from_millis(2));
         Ok(())
     };
     let pool = Pool::new(2).weighted("high", 4).weighted("low", 1);
     let running = quiet(&server).pool(pool, logging).start().unwrap();
-    eventually("all are handled", || order.lock().unwrap().len() == 500);
+    eventually("all are handled", || order.lock().unwrap().len() == 1000);
     let order = order.lock().unwrap();
-    let low = order[..250].iter().filter(|name| *name == "low").count();
-    assert!((25..=90).contains(&low), "{low} of the first 250, of which 50 are fair");
+    let low = order[..500].iter().filter(|name| *name == "low").count();
+    assert!((50..=175).contains(&low), "{low} of the first 500, of which 100 are fair");
     end(running);
 }
 
