@@ -90,10 +90,14 @@ def test_a_master_that_lives_on_is_left_when_sentinel_names_another(tmp_path, wo
     with places.sentinel(tmp_path) as place:
         app = dq_client.App(eval(place.client))
         pushing = app
-        if kind == "a client of asyncio":
-            pushing = dq_client.App(eval(place.client.replace("redis.", "redis.asyncio.")))
-        queue = pushing.queue("q")
         loop = asyncio.new_event_loop()
+        if kind == "a client of asyncio":
+
+            async def client():  # redis-py 5.0 makes one only within a loop.
+                return eval(place.client.replace("redis.", "redis.asyncio."))
+
+            pushing = dq_client.App(loop.run_until_complete(client()))
+        queue = pushing.queue("q")
         push = queue.push_sync if kind == "waiting" else lambda x: loop.run_until_complete(queue.push(x))
         seen = works(app, working)
         push(b"before")

@@ -59,8 +59,11 @@ def _is_stale(connection: Any) -> bool:
     socket = writer.get_extra_info("socket") if writer is not None else None
     if socket is None or not hasattr(select, "poll"):
         return False
+    descriptor = socket.fileno()
+    if descriptor < 0:  # It was closed, because another server is the master now.
+        return True
     poll = select.poll()
-    poll.register(socket.fileno(), select.POLLIN)
+    poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(0))
 
 

@@ -16,7 +16,7 @@ impl Core {
     pub async fn servers(&self) -> Result<Vec<Address>, Error> {
         match &self.options.target.topology {
             Topology::Cluster(_) => self.with_slots(Slots::nodes).await,
-            _ => Ok(vec![self.route(None).await?]),
+            Topology::Single(_) | Topology::Sentinel { .. } => Ok(vec![self.route(None).await?]),
         }
     }
 
