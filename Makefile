@@ -19,22 +19,19 @@ build: ## build the module, target/release/libdq.so
 	@scripts/install-deps.sh build
 	$(BUILD)
 
-# One build of the whole workspace, of all that the tests use: cargo would build shared crates again, with other
-# features, if it built only a part, or if it left out the tests. The tests load the module of this build into servers.
-# They wait most of the time, so more of them run at once than there are cores.
-BUILD_TESTS = cargo build --locked --workspace --lib --bins --tests --examples
-
 # None is repeated: a test that fails and then passes is a defect. See docs/internals/testing.md, Flaky tests.
 test: deps ## run the tests of the core, of the module on a real server, of the client and of dqctl, but for those of test-rest
-	$(BUILD_TESTS)
+	scripts/build-tests.sh
 	@echo "dq: the servers of the tests keep their files in $$(scripts/find-test-dir.sh)"
 	DQ_HISTORIES=5000 $(RUN_TESTS) --workspace -- --test-threads $(TEST_THREADS) $(addprefix --skip ,$(LONG))
 
 test-rest: deps ## run what test leaves out: upgrades, further partitions and moving slots, memory usage, other histories of the model
-	$(BUILD_TESTS)
+	scripts/build-tests.sh
 	DQ_HISTORIES=5000 DQ_SEED=2 $(RUN_TESTS) --workspace --test model
 	$(RUN_TESTS) --workspace --test server -- --test-threads $(TEST_THREADS) $(LONG)
 
+# The servers of the tests load the module of scripts/build-tests.sh. Tests wait most of the time, so more of them run at
+# once than there are cores.
 RUN_TESTS = DQ_MODULE="$$(scripts/find-module.sh debug)" cargo test --locked --no-fail-fast
 TEST_THREADS = 6
 
@@ -59,7 +56,7 @@ pictures: deps ## take the pictures of the page in docs/images anew, with chromi
 # PLANTED=1/3: only the first third of the planted faults.
 test-clients: ## test the clients in clients/ and drive them with one suite; installs packages from PyPI and npm into target/clients
 	@scripts/install-deps.sh build server python
-	$(BUILD_TESTS)
+	scripts/build-tests.sh
 	scripts/test-clients.sh
 
 test-workers: deps ## run unchanged workers of RQ, Celery (from PyPI) and Sidekiq (if it is installed) behind queues that forward

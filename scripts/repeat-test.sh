@@ -9,7 +9,7 @@ PATH="$PATH:${HOME:-/root}/.cargo/bin"
 [ $# -ge 1 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
 name=$1 times=${2:-100}
 
-cargo build --locked --workspace --lib --bins --tests --examples
+scripts/build-tests.sh
 DQ_MODULE=$(scripts/find-module.sh debug)
 export DQ_MODULE
 

@@ -240,8 +240,7 @@ EOF
 
     # `make test-client` and `make test-ctl` have the tests of the Rust client and of dqctl themselves.
     part "Rust programs"
-    # The same build as that of `make test`.
-    cargo build --locked --quiet --workspace --lib --bins --tests --examples
+    scripts/build-tests.sh --quiet
     cargo test --locked --quiet -p dq-client --features otel --test it -- traces
     mkdir -p "$target/clients/rust"
     ln -sf "$target/debug/examples/worker" "$target/debug/examples/push" "$target/clients/rust/"

@@ -23,7 +23,7 @@ if [ $# = 0 ]; then
 fi
 
 # The same build as that of `make test`, with one module for all servers.
-cargo build --locked --workspace --lib --bins --tests --examples
+scripts/build-tests.sh
 DQ_MODULE=$(scripts/find-module.sh debug)
 export DQ_MODULE
 
