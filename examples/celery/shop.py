@@ -1,6 +1,6 @@
 """An application with Celery on dq. It needs a server with the module, at REDIS_URL.
 
-pip install 'dq-redis[celery]'
+pip install '../../clients/python[celery]'
 celery -A shop worker
 python -c 'import shop; shop.confirm.apply_async((1001,), countdown=900)'
 """

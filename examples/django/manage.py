@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """A project with tasks of Django on dq. It needs a server with the module, at REDIS_URL.
 
-pip install 'dq-redis[django]'
+pip install '../../clients/python[django]'
 ./manage.py dq_worker
 ./manage.py shell -c 'from shop.tasks import confirm; confirm.enqueue(1001)'
 """

@@ -1,6 +1,6 @@
 """An application with Dramatiq on dq. It needs a server with the module, at REDIS_URL.
 
-pip install 'dq-redis[dramatiq]'
+pip install '../../clients/python[dramatiq]'
 dramatiq shop
 python -c 'import shop; shop.confirm.send(1001)'
 """

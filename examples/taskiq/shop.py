@@ -1,6 +1,6 @@
 """An application with Taskiq on dq. It needs a server with the module, at REDIS_URL.
 
-pip install 'dq-redis[taskiq]'
+pip install '../../clients/python[taskiq]'
 taskiq worker shop:broker --max-async-tasks 10
 python -c 'import asyncio, shop; asyncio.run(shop.confirm.kiq(1001))'
 """
