@@ -1,5 +1,6 @@
 #!/bin/sh
-# Starts the server of the image: start.sh CONFIGURATION [OPTION...]. The options are those of the server, and take precedence.
+# Starts the server of the image: start.sh CONFIGURATION [OPTION...]. The options are those of the server, and take
+# precedence. DQ_PASSWORD is the password of the default user, if it is set.
 #
 # A server that is started with `appendonly yes` and without an AOF begins empty, whatever its RDB file holds, and its next
 # save overwrites that file. So a volume that has an RDB file alone, of a server without an AOF, is refused.
@@ -72,4 +73,8 @@ if [ "$appendonly" = yes ] && [ -s "$dump" ] && ! [ -s "$manifest" ] && ! [ -s "
         "--appendonly no, send CONFIG SET appendonly yes, wait until INFO says aof_rewrite_in_progress:0, and start it again" \
         "without this option. To begin empty, remove the file."
 fi
-exec valkey-server "$config" "$@"
+[ -n "${DQ_PASSWORD:-}" ] || exec valkey-server "$config" "$@"
+# By standard input, since the arguments of a process can be read by others.
+exec valkey-server "$config" "$@" - <<EOF
+requirepass "$(printf '%s' "$DQ_PASSWORD" | sed 's/[\\"]/\\&/g')"
+EOF

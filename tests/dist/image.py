@@ -4,7 +4,7 @@ import subprocess
 import tempfile
 
 import files
-from shell import Shell, ask, run, wait_until
+from shell import Shell, ask, free_port, run, wait_until
 
 START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "contrib", "docker", "start.sh")
 
@@ -85,7 +85,37 @@ def the_image_does_not_overwrite_the_data_of_a_server_without_an_aof(dist, serve
         assert ask(shell.port, "EXISTS", "kept") == ":1"
 
 
+def the_password_of_the_image_is_no_argument_of_a_process(_dist, server):
+    password = 'a "b" \\c $d\'e`f'
+    with tempfile.TemporaryDirectory() as directory:
+        config, log = os.path.join(directory, "server.conf"), os.path.join(directory, "server.log")
+        os.symlink(server, os.path.join(directory, "valkey-server"))
+        port = free_port()
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(f"port {port}\ndir {directory}\nrequirepass other\n")
+        environment = {**os.environ, "PATH": directory + os.pathsep + os.environ["PATH"], "DQ_PASSWORD": password}
+        with open(log, "wb") as output:
+            process = subprocess.Popen(["sh", START, config, "--save", ""], env=environment, stdin=subprocess.DEVNULL,
+                                       stdout=output, stderr=output)
+        try:
+            wait_until("the server answers", lambda: reaches(port, "PING").startswith("-NOAUTH"))
+            assert ask(port, "AUTH", password) == "+OK"
+            with open(f"/proc/{process.pid}/cmdline", "rb") as arguments:
+                assert b"$d" not in arguments.read()
+        finally:
+            process.kill()
+            process.wait()
+
+
+def reaches(port, *words):
+    try:
+        return ask(port, *words)
+    except OSError:
+        return ""
+
+
 TESTS = [
+    the_password_of_the_image_is_no_argument_of_a_process,
     data_without_an_aof_is_found_however_the_configuration_says_where,
     the_image_does_not_overwrite_the_data_of_a_server_without_an_aof,
 ]
