@@ -30,6 +30,8 @@ const REFUSAL_TIME: Duration = Duration::from_millis(500);
 const REFUSAL_BYTES: u64 = 1024;
 /// Why a connection is given up that works.
 const RETIRED: &str = "another server is the master now";
+/// Such a server waits for the rest of what it takes for a command.
+const NO_TLS_THERE: &str = "; the server may not speak TLS on this port, and so expect redis://";
 /// How many commands wait to be written before callers wait themselves.
 const UNWRITTEN: usize = 1024;
 /// A subscription without a message for this time is tested, so that a connection which is silently dead is noticed.
@@ -64,7 +66,7 @@ impl Link {
             .set_response_timeout(None)
             .set_pipeline_buffer_size(UNWRITTEN);
         let connection = client.get_multiplexed_async_connection_with_config(&config).await;
-        let connection = connection.map_err(|error| not_connected(address, &error))?;
+        let connection = connection.map_err(|error| not_connected(address, options, &error))?;
         let (address, opened, answered) = (address.clone(), Instant::now(), Arc::default());
         let mut link = Link { connection, address, id: None, is_master: true, retired, opened, answered };
         match link.greet(options, credentials).await {
@@ -81,8 +83,7 @@ impl Link {
                     return Err(Error::Connect(format!("{}: {refusal}", link.address)));
                 }
                 let hint = match (is_tls, text.ends_with(NO_REPLY)) {
-                    // It waits for the rest of what it takes for a command.
-                    (true, true) => "; the server may not speak TLS on this port",
+                    (true, true) => NO_TLS_THERE,
                     (false, false) => "; the server may expect TLS, and so rediss://",
                     (true, false) | (false, true) => "",
                 };
@@ -274,7 +275,8 @@ impl Subscription {
         }
         let client = client(address, options, settings)?;
         let subscribing = async {
-            let mut subscribed = client.get_async_pubsub().await.map_err(|error| not_connected(address, &error))?;
+            let mut subscribed =
+                client.get_async_pubsub().await.map_err(|error| not_connected(address, options, &error))?;
             subscribed.subscribe(channels).await.map_err(|error| lost(address, &error))?;
             Ok(subscribed)
         };
@@ -303,12 +305,13 @@ impl Subscription {
     }
 }
 
-fn not_connected(address: &Address, error: &RedisError) -> Error {
+fn not_connected(address: &Address, options: &Options, error: &RedisError) -> Error {
     match tls::problem(error) {
         Some(problem) => Error::Certificate(format!("{address}: {problem}")),
         None if error.to_string().contains("KeyMismatch") => {
             Error::Config("cert and key do not belong together".to_owned())
         }
+        None if options.target.tls && error.is_timeout() => Error::Connect(format!("{address}: {error}{NO_TLS_THERE}")),
         None => Error::Connect(format!("{address}: {error}")),
     }
 }

@@ -84,6 +84,19 @@ fn tls_checks_the_certificate_of_the_server() {
 }
 
 #[test]
+fn the_other_scheme_is_named_if_only_one_side_speaks_tls() {
+    let (plain, tls) = (Server::start(), Tls::start());
+    for (url, text) in
+        [(plain.url().replace("redis:", "rediss:"), "redis://"), (tls.url().replace("rediss:", "redis:"), "rediss://")]
+    {
+        let options =
+            Options::from_url(&url).unwrap().retry_for(Duration::ZERO).connect_timeout(Duration::from_secs(2));
+        let error = Client::with(options).unwrap().ping().unwrap_err().to_string();
+        assert!(error.contains("TLS") && error.contains(text), "{url}: {error}");
+    }
+}
+
+#[test]
 fn a_certificate_that_is_not_accepted_is_named_in_words() {
     let tls = Tls::start();
     let (certificate, key, ca) = (tls.file("server.pem"), tls.file("server.key"), tls.file("ca.pem"));
