@@ -9,6 +9,7 @@ fails the run.
 """
 import argparse
 import gc
+import glob
 import json
 import os
 import platform
@@ -23,7 +24,7 @@ from contenders.base import Missing
 from process import RedisServer, pin_load, stop_all
 from sizes import Sizes
 from options import add_server_and_module, chosen
-from tables import TABLES, Results
+from tables import TABLES, Results, machine_in_words
 from workloads import WORKLOADS
 import report
 import steal
@@ -53,10 +54,21 @@ def options_of(arguments):
 
 
 def machine():
+    """The processor and its last cache, on which the ratios to SET, GET and DEL depend."""
     model = "unknown"
     with open("/proc/cpuinfo") as cpus:
         model = next((line.split(":", 1)[1].strip() for line in cpus if line.startswith("model name")), model)
-    return {"cpu": model, "cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
+    return {"cpu": model, "cores": os.cpu_count(), "cache": last_cache(), "kernel": platform.release(),
+            "python": platform.python_version()}
+
+
+def last_cache():
+    """The size of the largest cache, such as "32768K"; None if the system does not say."""
+    found = sorted(glob.glob("/sys/devices/system/cpu/cpu0/cache/index*/size"))
+    if not found:
+        return None
+    with open(found[-1]) as size:
+        return size.read().strip()
 
 
 def commit():
@@ -129,7 +141,8 @@ def main():
     for name, reason in results["skipped"].items():
         print(f"\nskipped: {name}: {reason}")
     quick = ", quick: believe the shape only" if options.quick else ""
-    print(f"\n{results['server']}, {results['seconds']} s, {steal.told(results['steal'])}{quick}")
+    print(f"\n{machine_in_words(results['machine'])}")
+    print(f"{results['server']}, {results['seconds']} s, {steal.told(results['steal'])}{quick}")
     if results["failed"]:
         sys.exit("FAILED CHECKS\n  " + "\n  ".join(results["failed"]))
 

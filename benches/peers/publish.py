@@ -17,7 +17,7 @@ from matplotlib import pyplot
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from steal import told
-from tables import ACKPOP, PUBLISHED, Results, number, punctual
+from tables import ACKPOP, PUBLISHED, Results, machine_in_words, number, punctual
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 DOCUMENTS = ["docs/performance.md", "docs/internals/targets.md"]
@@ -134,10 +134,9 @@ def markdown(table):
 
 def run_in_words(raw):
     """When and on what the figures were measured."""
-    machine = raw["machine"]
     commit = f", at commit `{raw['commit']}`" if raw.get("commit") else ""
     stolen = f", {told(raw['steal'])}" if "steal" in raw else ""
-    return f"The figures are of {raw['when']}{commit}: {raw['server']}, {machine['cores']} cores ({machine['cpu']}){stolen}."
+    return f"The figures are of {raw['when']}{commit}: {raw['server']}, {machine_in_words(raw['machine'])}{stolen}."
 
 
 def renew(path, results):

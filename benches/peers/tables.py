@@ -31,6 +31,19 @@ def bytes_in_words(size):
     return f"{size} B" if size < 1 << 10 else f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB"
 
 
+def machine_in_words(machine):
+    cache = f", last cache {int(machine['cache'].rstrip('K')) / 1024:,.0f} MB" if machine.get("cache") else ""
+    return f"{machine['cores']} cores ({machine['cpu']}{cache})"
+
+
+def by_instructions(life):
+    """How many times the instructions of SET + GET + DEL such a life costs (benches/instructions.py). Caches do not
+    change it, while they decide about the same ratio of times."""
+    counted = Results.beside("instructions.json").get("whole", {})
+    control = counted.get("SET + GET + DEL with AOF" if life.endswith("with AOF") else "SET + GET + DEL")
+    return number(counted[life] / control) if control and life in counted else NONE
+
+
 def yes(value):
     return "yes" if value else "no"
 
@@ -102,17 +115,31 @@ def life(results):
     columns = ["push_us", "take_us", "ack_us", "life_us", "ratio", "batch_push_us", "batch_take_us", "batch_ack_us",
                "batch_life_us", "batch_ratio"]
     return Table("Push + pop + ack: CPU µs per message; × is relative to SET + GET + DEL in the same run", [
-        "", "push", "pop", "ack", "sum", "×", "batches of 100: push", "pop", "ack", "sum", "×"],
-        [[c.title, *[number(f.get(key)) for key in columns]] for c, f in results.of("life")])
+        "", "push", "pop", "ack", "sum", "×", "batches of 100: push", "pop", "ack", "sum", "×",
+        "× by instructions", "in batches of 100"],
+        [[c.title, *[number(f.get(key)) for key in columns], *instructions_of_lives(c)]
+         for c, f in results.of("life")])
+
+
+def instructions_of_lives(contender):
+    """They are counted for dq alone."""
+    if contender.name != "dq":
+        return [NONE, NONE]
+    return [by_instructions("life"), by_instructions("life in hundreds")]
 
 
 def worker(results):
-    columns = ["life_us", "ratio", "of_three", "alone_of_three", "batch_ratio", "aof_bytes"]
     return Table("Push + ACKPOP: CPU µs per message; × is relative to SET + GET + DEL in the same run", [
-        "dq", "push + ACKPOP", "×", "of push + pop + ack", "of the same without a pipeline", "in batches of 100, ×",
+        "dq", "push + ACKPOP", "×", "× by instructions", "of push + pop + ack", "of the same without a pipeline", "in batches of 100, ×",
         "AOF bytes beyond the payload"],
-        [[words, *[number(f[way].get(key)) if key != "aof_bytes" or way == "aof" else NONE for key in columns]]
-         for _, f in results.of("worker") for way, words in (("memory", "in memory"), ("aof", "with an AOF"))])
+        [worker_row(figures[way], words, counted) for _, figures in results.of("worker") for way, words, counted in (
+            ("memory", "in memory", "life by ACKPOP"), ("aof", "with an AOF", "life by ACKPOP with AOF"))])
+
+
+def worker_row(figures, words, counted):
+    row = [words, number(figures.get("life_us")), number(figures.get("ratio")), by_instructions(counted),
+           *[number(figures.get(key)) for key in ("of_three", "alone_of_three", "batch_ratio")]]
+    return [*row, number(figures.get("aof_bytes")) if counted.endswith("with AOF") else NONE]
 
 
 def durable_life(results):
