@@ -15,14 +15,14 @@ import (
 func Wrap(client redis.UniversalClient) (dq.Dialer, error) {
 	switch client := client.(type) {
 	case *redis.Client:
-		return New(client.Options()), nil
+		return newClient(client.Options(), client), nil
 	case *redis.ClusterClient:
 		return &Cluster{rdb: client, nodes: map[string]*Client{}}, nil
 	}
 	return nil, fmt.Errorf("dq: a client of go-redis of the type %T has no connections for a worker", client)
 }
 
-// Cluster sends commands through a client of a cluster. The connections of workers lead to the node that holds their queue.
+// Cluster sends commands to the nodes of a cluster, as a client of the cluster knows them, on connections of its own.
 type Cluster struct {
 	rdb   *redis.ClusterClient
 	mu    sync.Mutex
@@ -33,11 +33,6 @@ var _ dq.KeyDialer = (*Cluster)(nil)
 
 // DB returns 0: a cluster has no other database.
 func (c *Cluster) DB() int { return 0 }
-
-// Do sends a command to the node that holds its key, which is its first argument.
-func (c *Cluster) Do(ctx context.Context, args ...any) (any, error) {
-	return result(c.rdb.Do(ctx, args...))
-}
 
 // Dial opens a connection to some node.
 func (c *Cluster) Dial(ctx context.Context) (dq.Conn, error) { return c.DialKey(ctx, "") }
@@ -61,7 +56,7 @@ func (c *Cluster) Subscribe(ctx context.Context, channel string) (dq.Subscriptio
 	return node.Subscribe(ctx, channel)
 }
 
-// Close closes the connections that were opened for subscriptions. The client that was given stays open.
+// Close closes the connections to the nodes. The client that was given stays open.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,17 +71,27 @@ func (c *Cluster) Close() error {
 // the client of the cluster looks at its nodes again.
 func (c *Cluster) node(ctx context.Context, key string) (*Client, error) {
 	c.rdb.ReloadState(ctx)
+	return c.holder(ctx, key)
+}
+
+// holder returns the client of the node that holds a key, as far as the client of the cluster knows.
+func (c *Cluster) holder(ctx context.Context, key string) (*Client, error) {
 	master, err := c.rdb.MasterForKey(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	options := master.Options()
+	return c.at(master.Options().Addr, *master.Options()), nil
+}
+
+// at returns the client of the node at an address, with the options of another one.
+func (c *Cluster) at(address string, options redis.Options) *Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	node := c.nodes[options.Addr]
+	node := c.nodes[address]
 	if node == nil {
-		node = New(options)
-		c.nodes[options.Addr] = node
+		options.Addr = address
+		node = New(&options)
+		c.nodes[address] = node
 	}
-	return node, nil
+	return node
 }

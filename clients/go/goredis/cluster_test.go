@@ -1,12 +1,15 @@
 package goredis
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,36 +40,124 @@ func freePort(t *testing.T) string {
 	return fmt.Sprint(listener.Addr().(*net.TCPAddr).Port)
 }
 
-// clusterOfOne starts a cluster of one node and returns its address.
-func clusterOfOne(t *testing.T) string {
-	port := freePort(t)
-	node := exec.Command(found(t, "DQ_SERVER", "find-server.sh"), "--port", port, "--bind", "127.0.0.1", "--save", "",
-		"--dir", t.TempDir(), "--cluster-enabled", "yes", "--cluster-port", freePort(t),
-		"--loadmodule", found(t, "DQ_MODULE", "find-module.sh", "debug"))
-	if err := node.Start(); err != nil {
+// clusterOfOne starts a cluster of one node, which names another port than its own if one is given.
+func clusterOfOne(t *testing.T, args ...string) *redis.Client {
+	node := startQueues(t, append(args, "--cluster-enabled", "yes", "--cluster-port", freePort(t))...)
+	node.Do(background, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+	eventually(t, "the cluster is ready", func() bool {
+		return strings.Contains(node.ClusterInfo(background).Val(), "cluster_state:ok")
+	})
+	return node
+}
+
+// losing passes on what clients and a server say, but cuts a connection once instead of passing on the reply to a word. It returns
+// its own port, and what sets that of the server.
+func losing(t *testing.T, word string) (port string, lead func(to string)) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		node.Process.Kill()
-		node.Wait()
-	})
-	address := "127.0.0.1:" + port
-	rdb := redis.NewClient(&redis.Options{Addr: address})
+	t.Cleanup(func() { listener.Close() })
+	var target atomic.Value
+	var hasLost atomic.Bool
+	pass := func(client net.Conn) {
+		server, err := net.Dial("tcp", "127.0.0.1:"+target.Load().(string))
+		if err != nil {
+			client.Close()
+			return
+		}
+		var isLosing atomic.Bool
+		copyAll := func(to, from net.Conn, look func(data []byte) bool) {
+			defer client.Close()
+			defer server.Close()
+			for data := make([]byte, 65536); ; {
+				n, err := from.Read(data)
+				if err != nil || !look(data[:n]) {
+					return
+				}
+				to.Write(data[:n])
+			}
+		}
+		go copyAll(client, server, func([]byte) bool { return !isLosing.Load() })
+		copyAll(server, client, func(data []byte) bool {
+			if bytes.Contains(data, []byte(word)) && hasLost.CompareAndSwap(false, true) {
+				isLosing.Store(true)
+			}
+			return true
+		})
+	}
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go pass(client)
+		}
+	}()
+	return fmt.Sprint(listener.Addr().(*net.TCPAddr).Port), func(to string) { target.Store(to) }
+}
+
+func TestAPushThroughAClusterWhoseReplyIsLostIsNoDuplicate(t *testing.T) {
+	between, lead := losing(t, "DQ.PUSH")
+	node := clusterOfOne(t, "--cluster-announce-port", between)
+	lead(port(node))
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{node.Options().Addr}})
 	defer rdb.Close()
-	ctx := context.Background()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		rdb.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-		if strings.Contains(rdb.Do(ctx, "CLUSTER", "INFO").String(), "cluster_state:ok") {
-			return address
-		}
-		if time.Now().After(end) {
-			t.Fatal("the cluster is not ready")
-		}
+	do, err := Wrap(rdb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue := dq.NewClient(do).Queue("q")
+	if id, err := queue.Push(background, nil, dq.ID("m")); id != "m" || err != nil {
+		t.Error("its reply was lost:", id, err)
+	}
+	if _, err := queue.Push(background, nil, dq.ID("m")); !errors.Is(err, dq.ErrDuplicate) {
+		t.Error("it is there:", err)
+	}
+	node.Do(background, "DQ.PURGE", "q")
+	once := dq.NewClient(do, dq.PushTimeout(0)).Queue("q")
+	if _, err := once.Push(background, nil, dq.ID("n")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestACommandFollowsTheSlotOfItsQueue(t *testing.T) {
+	from, to := clusterOfOne(t), startQueues(t, "--cluster-enabled", "yes", "--cluster-port", freePort(t))
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{from.Options().Addr}})
+	defer rdb.Close()
+	do, err := Wrap(rdb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue := dq.NewClient(do).Queue("q")
+	if _, err := queue.Len(background, ""); err != nil {
+		t.Fatal(err)
+	}
+	from.Do(background, "CLUSTER", "MEET", "127.0.0.1", port(to), to.ConfigGet(background, "cluster-port").Val()["cluster-port"])
+	eventually(t, "both know each other", func() bool {
+		return strings.Contains(to.ClusterInfo(background).Val(), "cluster_slots_ok:16384") &&
+			strings.Contains(from.ClusterInfo(background).Val(), "cluster_known_nodes:2")
+	})
+	slot := from.ClusterKeySlot(background, "q").Val()
+	source, target := from.Do(background, "CLUSTER", "MYID").Val(), to.Do(background, "CLUSTER", "MYID").Val()
+	to.Do(background, "CLUSTER", "SETSLOT", slot, "IMPORTING", source)
+	from.Do(background, "CLUSTER", "SETSLOT", slot, "MIGRATING", target)
+	if _, err := queue.Push(background, nil, dq.ID("while it moves")); err != nil {
+		t.Error(err)
+	}
+	to.Do(background, "CLUSTER", "SETSLOT", slot, "NODE", target)
+	from.Do(background, "CLUSTER", "SETSLOT", slot, "NODE", target)
+	if _, err := queue.Push(background, nil, dq.ID("when it has moved")); err != nil {
+		t.Error(err)
+	}
+	if n := to.Do(background, "DQ.LEN", "q").Val(); n != int64(2) {
+		t.Error("not both are there:", n)
 	}
 }
 
 func TestAWorkerHearsOfLossesThroughAnyClient(t *testing.T) {
-	address := clusterOfOne(t)
+	address := clusterOfOne(t).Options().Addr
 	for name, client := range map[string]redis.UniversalClient{
 		"one":     redis.NewClient(&redis.Options{Addr: address}),
 		"cluster": redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{address}}),

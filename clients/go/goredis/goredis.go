@@ -21,6 +21,7 @@ const replyTimeout = 15 * time.Second
 type Client struct {
 	rdb     *redis.Client
 	options redis.Options
+	master  *master // of a client of Sentinels
 }
 
 var (
@@ -29,9 +30,16 @@ var (
 )
 
 // New returns a client with the options of go-redis: those of a client that you have are rdb.Options(). It opens
-// connections of its own, whose commands end with their contexts and are repeated by dq only.
-func New(options *redis.Options) *Client {
+// connections of its own, whose commands end with their contexts and are repeated by dq only. Give a client of Sentinels to [Wrap],
+// which learns of a failover at once; with its options alone it is learnt within a second.
+func New(options *redis.Options) *Client { return newClient(options, nil) }
+
+func newClient(options *redis.Options, given *redis.Client) *Client {
 	c := &Client{options: *options}
+	if options.Addr == failoverAddr && options.Dialer != nil {
+		c.master = newMaster(options.Dialer, given)
+		c.options.Dialer = c.master.dial
+	}
 	c.options.MaxRetries = -1
 	c.options.ReadTimeout, c.options.WriteTimeout = replyTimeout, replyTimeout
 	c.options.ContextTimeoutEnabled = true
@@ -73,7 +81,12 @@ type openingKey struct{}
 func (c *Client) DB() int { return c.options.DB }
 
 // Close closes the connections that commands were sent on.
-func (c *Client) Close() error { return c.rdb.Close() }
+func (c *Client) Close() error {
+	if c.master != nil {
+		c.master.close()
+	}
+	return c.rdb.Close()
+}
 
 // Do sends a command on a connection of the pool.
 func (c *Client) Do(ctx context.Context, args ...any) (any, error) {
