@@ -53,9 +53,9 @@ def tls(directory):
 
 
 @contextlib.contextmanager
-def cluster(directory):
+def cluster(directory, *arguments):
     """A cluster of one node."""
-    arguments = "--cluster-enabled", "yes", "--cluster-port", str(free_port())
+    arguments = "--cluster-enabled", "yes", "--cluster-port", str(free_port()), *arguments
     with contextlib.closing(Server(*arguments)) as server:
         server.boot()
         server.do("CLUSTER", "ADDSLOTSRANGE", 0, 16383)

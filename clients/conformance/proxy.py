@@ -25,6 +25,10 @@ class Proxy:
         """Returns where it is."""
         return f"redis://127.0.0.1:{self.port}"
 
+    def lead_to(self, port):
+        """Changes the port of the server."""
+        self._target = port
+
     def lose_the_reply_to(self, word):
         """The next connection that sends this word is cut when its reply comes."""
         self._lose_replies_to, self._kept_bytes = word, 0

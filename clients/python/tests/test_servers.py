@@ -1,6 +1,7 @@
 """Servers of every kind that redis-py knows: a unix socket, a cluster, Sentinel."""
 
 import asyncio
+import contextlib
 import time
 import weakref
 
@@ -8,7 +9,8 @@ import places
 import pytest
 import redis
 import redis.sentinel
-from server import eventually
+from proxy import Proxy
+from server import Server, eventually, free_port
 
 import dq_client
 from dq_client.switches import watch
@@ -64,6 +66,67 @@ def test_a_cluster(tmp_path, working, kind):
             asyncio.set_event_loop(asyncio.new_event_loop())
             client = redis.asyncio.RedisCluster(host="127.0.0.1", port=place.server.port)
         works(dq_client.App(client), working, at_once=150)
+
+
+def pushing(port, kind):
+    """Returns an app with a client of a cluster, how it pushes to the queue ``jobs``, and what closes it."""
+    if kind == "sync":
+        app = dq_client.App(redis.RedisCluster(host="127.0.0.1", port=port))
+        return app, app.queue("jobs").push_sync, lambda: None
+    loop = asyncio.new_event_loop()
+
+    async def client():
+        return redis.asyncio.RedisCluster(host="127.0.0.1", port=port)
+
+    app = dq_client.App(loop.run_until_complete(client()))
+
+    def push(*given, **options):
+        return loop.run_until_complete(app.queue("jobs").push(*given, **options))
+
+    async def close():
+        await app.aclose()
+        await app.source.async_client().aclose()
+
+    return app, push, lambda: loop.run_until_complete(close())
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_push_through_a_cluster_whose_reply_is_lost_is_no_duplicate(tmp_path, kind):
+    with (
+        contextlib.closing(Proxy(0)) as proxy,
+        places.cluster(tmp_path, "--cluster-announce-port", str(proxy.port)) as place,
+    ):
+        proxy.lead_to(place.server.port)
+        _, push, close = pushing(place.server.port, kind)
+        proxy.lose_the_reply_to(b"DQ.PUSH")
+        assert push(b"x", id="m") == "m", "its reply was lost"
+        assert push(b"x", id="m") is None, "it is there"
+        assert place.server.admin.execute_command("DQ.LEN", "jobs") == 1
+        close()
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_command_follows_the_slot_of_its_queue(tmp_path, kind):
+    with places.cluster(tmp_path) as first, contextlib.closing(Server("--cluster-enabled", "yes")) as second:
+        bus = free_port()
+        second.boot("--cluster-port", str(bus))
+        _, push, close = pushing(first.server.port, kind)
+        push(b"before")
+        place, other = first.server.admin, second.admin
+        place.execute_command("DQ.PURGE", "jobs")
+        place.execute_command("CLUSTER", "MEET", "127.0.0.1", second.port, bus)
+        eventually("both know each other", lambda: "16384" in str(other.execute_command("CLUSTER INFO")), 20)
+        slot = place.execute_command("CLUSTER", "KEYSLOT", "jobs")
+        source, target = (each.execute_command("CLUSTER", "MYID") for each in (place, other))
+        place.execute_command("DEL", "jobs")
+        other.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", source)
+        place.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", target)
+        assert push(b"x", id="while it moves") == "while it moves"
+        for each in other, place:
+            each.execute_command("CLUSTER", "SETSLOT", slot, "NODE", target)
+        assert push(b"x", id="when it has moved") == "when it has moved"
+        assert other.execute_command("DQ.LEN", "jobs") == 2
+        close()
 
 
 def test_sentinel_and_its_failover(tmp_path, working):

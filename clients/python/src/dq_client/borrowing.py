@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import redis
 
+from .errors import Unsent
 from .wire import Word
 
 
@@ -33,13 +34,37 @@ def command_name(pool: Any) -> Tuple[str, ...]:
     return found
 
 
-async def asked(pool: Any, words: Sequence[Word], opened: List[Any]) -> Any:
-    """Sends a command and returns its reply. The connection is in ``opened`` from the moment at which it may have been sent."""
+def asked_waiting(pool: Any, words: Sequence[Word], before: Sequence[Sequence[Word]] = ()) -> Any:
+    """Sends a command, and others before it, and returns its reply. Raises :class:`Unsent` if no connection can be opened."""
+    try:
+        connection = pool.get_connection(*command_name(pool))
+    except Exception as error:
+        raise Unsent from error
+    try:
+        for command in before:
+            connection.send_command(*command)
+            connection.read_response()
+        connection.send_command(*words)
+        return connection.read_response(disable_decoding=True)
+    except redis.ResponseError:
+        raise
+    except BaseException:
+        connection.disconnect()  # Else the next command would get the reply to this one.
+        raise
+    finally:
+        pool.release(connection)
+
+
+async def asked(pool: Any, words: Sequence[Word], opened: List[Any], before: Sequence[Sequence[Word]] = ()) -> Any:
+    """As ``asked_waiting``. The connection is in ``opened`` from the moment at which the command may have been sent."""
     connection = await pool.get_connection(*command_name(pool))
     try:
         if _is_stale(connection):
             await connection.disconnect()
             await connection.connect()
+        for command in before:
+            await connection.send_command(*command)
+            await connection.read_response()
         opened.append(connection)
         await connection.send_command(*words)
         return await connection.read_response(disable_decoding=True)

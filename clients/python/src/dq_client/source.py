@@ -25,8 +25,9 @@ from redis.client import NEVER_DECODE
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from .borrowing import asked, command_name, has_pool, left
+from .borrowing import asked, asked_waiting, has_pool, left
 from .errors import Unsent
+from .moved import Awaited, Waiting
 from .switches import watch
 from .wire import Word, pairs
 
@@ -148,6 +149,8 @@ class Source:
         self._origin: Any = _client(origin) if isinstance(origin, str) else origin
         self._sync: Any = None
         self._async: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
+        self._cluster: Optional[Waiting] = None
+        self._clusters: "weakref.WeakKeyDictionary[Any, Awaited]" = weakref.WeakKeyDictionary()
         self._slots: "weakref.WeakKeyDictionary[Any, asyncio.Semaphore]" = weakref.WeakKeyDictionary()
         self._links: "weakref.WeakSet[Link]" = weakref.WeakSet()
         self._loops: "weakref.WeakSet[Any]" = weakref.WeakSet()
@@ -206,40 +209,42 @@ class Source:
             self._slots[loop] = asyncio.Semaphore(self._most())
         end = None if seconds is None else loop.time() + seconds
         async with self._slots[loop]:
-            client = self.async_client()
-            if not has_pool(client):
-                sent = client.execute_command(*words, **{NEVER_DECODE: True})
-                return await asyncio.wait_for(sent, left(loop, end))
             opened: List[Any] = []
             try:
-                return await asyncio.wait_for(asked(client.connection_pool, words, opened), left(loop, end))
+                return await asyncio.wait_for(self._asked(words, opened), left(loop, end))
             except Exception as error:
                 if opened:
                     raise
                 raise Unsent from error
 
+    async def _asked(self, words: Sequence[Word], opened: List[Any]) -> Any:
+        client = self.async_client()
+        if isinstance(client, redis.asyncio.RedisCluster):
+            loop = asyncio.get_running_loop()
+            if loop not in self._clusters:
+                self._clusters[loop] = Awaited(client)
+            return await self._clusters[loop].ask(words, opened)
+        if has_pool(client):
+            return await asked(client.connection_pool, words, opened)
+        opened.append(client)
+        return await client.execute_command(*words, **{NEVER_DECODE: True})
+
     def ask_waiting(self, *words: Word) -> Any:
         """Sends a command and waits for its reply. Raises :class:`Unsent` if no connection can be opened."""
         client = self.client()
-        if not has_pool(client):
-            return client.execute_command(*words, **{NEVER_DECODE: True})
-        try:
-            connection = client.connection_pool.get_connection(*command_name(client.connection_pool))
-        except Exception as error:
-            raise Unsent from error
-        try:
-            connection.send_command(*words)
-            return connection.read_response(disable_decoding=True)
-        except redis.ResponseError:
-            raise
-        except BaseException:
-            connection.disconnect()  # Else the next command would get the reply to this one.
-            raise
-        finally:
-            client.connection_pool.release(connection)
+        if isinstance(client, redis.RedisCluster):
+            if self._cluster is None:
+                self._cluster = Waiting(client)
+            return self._cluster.ask(words)
+        if has_pool(client):
+            return asked_waiting(client.connection_pool, words)
+        return client.execute_command(*words, **{NEVER_DECODE: True})
 
     async def aclose(self) -> None:
         """Closes the connections that were opened for the running event loop."""
+        cluster = self._clusters.pop(asyncio.get_running_loop(), None)
+        if cluster is not None:
+            await cluster.close()
         client = self._async.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await (client.aclose() if hasattr(client, "aclose") else client.close())

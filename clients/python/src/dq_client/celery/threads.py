@@ -12,9 +12,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import redis
 from kombu.log import get_logger
-from redis.client import NEVER_DECODE
 
-from ..errors import explained, is_transient
+from ..errors import Unsent, explained, is_transient
 from ..source import Backoff, Link, Source, published
 from ..wire import Word
 from ..worker.fetcher import MARGIN_SECONDS
@@ -133,7 +132,9 @@ class Holder:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_BLOCK_SECONDS + MARGIN_SECONDS)
         self.give_back()
-        all(map(self._settled, self._unsettled))  # If one is not answered, the others would not be either.
+        for outcome in self._unsettled:
+            if not self._settled(outcome):
+                break  # If one is not answered, the others would not be either.
 
     # --- the thread ---
 
@@ -244,9 +245,14 @@ class Holder:
 
 
 def ask(source: Source, *words: Word) -> Any:
-    """Sends a command with the client of a source. Returns a reply whose texts are bytes, whatever the client does."""
+    """Sends a command once. Returns a reply whose texts are bytes.
+
+    A client that was given might repeat a push whose message has been done meanwhile.
+    """
     try:
-        return source.client().execute_command(*words, **{NEVER_DECODE: True})
+        return source.ask_waiting(*words)
+    except Unsent as error:
+        raise (error.__cause__ or error) from None
     except redis.ResponseError as error:
         error.args = (explained(error),)
         raise
