@@ -13,6 +13,7 @@ import {
   open,
   placeOf,
   type Send,
+  type Sending,
   sendWithIoRedis,
   sendWithNodeRedis,
   type Target,
@@ -27,9 +28,11 @@ export interface Client {
   /** After so long without an answer a push is repeated, on another connection. */
   readonly silenceMs: number;
   /** Returns how to send commands within a time. Nothing has been sent if it rejects. */
-  open(ms: number): Promise<(words: Word[], ms: number) => Promise<unknown>>;
+  open(ms: number): Promise<SendInTime>;
   close(): void;
 }
+
+type SendInTime = (words: Word[], ms: number, sending?: Sending) => Promise<unknown>;
 
 type Options = Record<string, unknown>;
 interface ExistingCluster {
@@ -81,12 +84,14 @@ class GivenClient implements Client {
   readonly #client: Options;
   readonly #send: Send;
   readonly #place: string;
+  readonly #counts: boolean; // Whether it is known how often a command was sent.
   #db: number;
 
   constructor(client: Options, target: Target, send: Send) {
     this.#client = client;
     this.#send = send;
     this.#place = placeOf(target);
+    this.#counts = target.library === 'ioredis';
     this.#db = target.library === 'ioredis' ? target.db : 0;
     if (known.has(client)) return;
     const own = { lastError: undefined as Error | undefined, ready: this.#isReady ? 1 : 0 };
@@ -106,15 +111,15 @@ class GivenClient implements Client {
     return isReady ?? (status === undefined || status === 'ready');
   }
 
-  async open(ms: number): Promise<(words: Word[], ms: number) => Promise<unknown>> {
+  async open(ms: number): Promise<SendInTime> {
     // ioredis goes on in database 0 if the server refuses the one of its options.
     const { condition } = this.#client as { condition?: { select?: number } };
     if (this.#db > 0) await this.#sent(['SELECT', String(condition?.select ?? this.#db)], ms);
     this.#db = 0;
-    return (words, left) => this.#sent(words, left);
+    return (words, left, sending) => this.#sent(words, left, sending);
   }
 
-  async #sent(words: Word[], ms: number): Promise<unknown> {
+  async #sent(words: Word[], ms: number, sending: Sending = { times: 0 }): Promise<unknown> {
     const own = known.get(this.#client) as { lastError: Error | undefined; ready: number };
     const unsent = this.#client.isReady === false ? new AbortController() : undefined;
     const wasAway = !this.#isReady;
@@ -126,12 +131,13 @@ class GivenClient implements Client {
     };
     try {
       const what = `the server at ${this.#place} did not answer`;
-      const reply = await inTime(this.#send(words, unsent?.signal), ms, late, what);
+      const reply = await inTime(this.#send(words, Object.assign(sending, { unsent: unsent?.signal })), ms, late, what);
       own.lastError = undefined;
       return reply;
     } catch (error) {
       if (!(error instanceof ConnectionLost)) throw error;
-      if (wasAway && !isKept && ready === own.ready) error.mayHaveRun = false;
+      const mayBeSent = this.#counts ? sending.times > 0 : !wasAway || ready !== own.ready;
+      if (!mayBeSent && !isKept) error.mayHaveRun = false;
       const last = own.lastError;
       const why = last?.message ?? this.#place;
       if (error.message.includes(why)) throw error;
@@ -163,7 +169,7 @@ class OwnClient implements Client {
     this.#route = new Route(target);
   }
 
-  async open(ms: number): Promise<(words: Word[], ms: number) => Promise<unknown>> {
+  async open(ms: number): Promise<SendInTime> {
     if (this.#link && performance.now() - this.#used > IDLE_MS) await turn();
     this.#used = performance.now();
     const opened = this.#reach();

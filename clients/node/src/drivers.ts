@@ -28,8 +28,16 @@ export interface Address {
   port: number;
 }
 
-/** Sends a command. Rejects with an error of this package. A command that is not sent yet may be withdrawn by a signal. */
-export type Send = (words: Word[], unsent?: AbortSignal) => Promise<unknown>;
+/** Sends a command. Rejects with an error of this package. */
+export type Send = (words: Word[], sending?: Sending) => Promise<unknown>;
+
+/** What is known of a command while it is sent. */
+export interface Sending {
+  /** Withdraws the command if it is not sent yet. */
+  unsent?: AbortSignal;
+  /** How often it was sent without an answer, by a client that counts that. */
+  times: number;
+}
 
 /** One connection. */
 export interface Link {
@@ -104,14 +112,40 @@ async function translating<T>(act: () => Promise<T>, place?: string): Promise<T>
 }
 
 /** Returns how commands are sent with ioredis. */
-export function sendWithIoRedis(redis: Pick<IoRedis.Redis, 'callBuffer' | 'sendCommand' | 'options'>): Send {
+export function sendWithIoRedis(redis: GivenIoRedis): Send {
   // Automatic pipelines of ioredis lose the names of commands that are sent with `callBuffer`.
   const options = { ...redis.options, enableAutoPipelining: false };
-  const unpiped = { options, sendCommand: redis.sendCommand.bind(redis) } as IoRedis.Redis;
   const { callBuffer } = redis;
-  // It flattens what it gets. As arguments of a call, very many words do not fit on the stack.
-  return ([name, ...words]) =>
-    translating(() => callBuffer.call(unpiped, String(name), words as never) as Promise<unknown>);
+  return ([name, ...words], sending = { times: 0 }) => {
+    const sendCommand = (command: IoRedis.Command) => sendCounted(redis, command, sending);
+    // It flattens what it gets. As arguments of a call, very many words do not fit on the stack.
+    return translating(
+      () =>
+        callBuffer.call({ options, sendCommand } as IoRedis.Redis, String(name), words as never) as Promise<unknown>,
+    );
+  };
+}
+
+type GivenIoRedis = Pick<IoRedis.Redis, 'callBuffer' | 'sendCommand' | 'options'> & { isCluster?: boolean };
+
+/**
+ * Sends a command and counts how often. A client of a cluster would send it again after a lost reply, so that null might be the
+ * answer to one's own push: it follows redirections only.
+ */
+function sendCounted(redis: GivenIoRedis, command: IoRedis.Command, sending: Sending): Promise<unknown> {
+  const { reject, toWritable } = command;
+  command.toWritable = (socket) => {
+    sending.times += 1;
+    return toWritable.call(command, socket);
+  };
+  const sent = redis.sendCommand(command) as Promise<unknown>;
+  const followOrReject = command.reject;
+  command.reject = (error) => {
+    if (error.name === 'ReplyError') sending.times = 0;
+    const isLost = redis.isCluster && sending.times > 0;
+    (isLost ? reject : followOrReject).call(command, error);
+  };
+  return sent;
 }
 
 /** Returns how commands are sent with node-redis. A client of a cluster wants the key besides. */
@@ -122,7 +156,7 @@ export function sendWithNodeRedis(
   // Bulk strings (RESP type $) arrive as bytes.
   const typeMapping = { 36: Buffer };
   const send = client.sendCommand.bind(client) as (...given: unknown[]) => Promise<unknown>;
-  return (words, abortSignal) => {
+  return (words, { unsent: abortSignal } = { times: 0 }) => {
     const options = { typeMapping, ...(abortSignal && { abortSignal }) };
     return translating(() => (isCluster ? send(words[1], false, words, options) : send(words, options)));
   };

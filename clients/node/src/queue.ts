@@ -363,7 +363,9 @@ export class Queue<Data = unknown, Result = unknown> {
         const left = this.#pushTimeout > 0 ? begun + this.#pushTimeout - performance.now() : PUSH_TIMEOUT_MS;
         const send = await this.#client.open(left);
         isSent = true;
-        return { reply: await send(words, isPush ? Math.min(left, this.#client.silenceMs) : left), repeated };
+        const sending = { times: 0 };
+        const reply = await send(words, isPush ? Math.min(left, this.#client.silenceMs) : left, sending);
+        return { reply, repeated: repeated || sending.times > 1 }; // A client that was given may repeat it by itself.
       } catch (error) {
         const isLost = error instanceof ConnectionLost;
         const later = isNotNow(error) || (isPush && error instanceof OutOfMemory);
