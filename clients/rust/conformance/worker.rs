@@ -7,7 +7,9 @@ mod bytes;
 
 use bytes::text;
 use dq_client::both::Running;
-use dq_client::{blocking, Client, Context, Event, Failure, Id, Loss, Mode, Options, Pool, Raw, Receipt, Worker};
+use dq_client::{
+    blocking, Client, Context, Event, Failure, Loss, MessageId, Mode, Options, Pool, Raw, Receipt, Worker,
+};
 use serde_json::{json, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
@@ -132,7 +134,7 @@ fn now() -> u64 {
 }
 
 /// Tells that a message is lost, once: the worker says so, or its handler sees it first.
-fn say_lost(id: &Id, receipt: &Receipt, reason: Loss) {
+fn say_lost(id: &MessageId, receipt: &Receipt, reason: Loss) {
     static SAID: Mutex<BTreeSet<Receipt>> = Mutex::new(BTreeSet::new());
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     if said.insert(receipt.clone()) {
@@ -179,7 +181,10 @@ impl Work {
         let pairs = context.meta().into_iter().flat_map(|meta| meta.headers.iter());
         let headers: HashMap<String, String> = pairs.map(|(name, value)| (text(name), text(value))).collect();
         let (queue, id, attempt) = (context.queue(), text(context.id().as_ref()), context.attempt());
-        say("start", json!({"queue": queue, "id": id, "attempt": attempt, "headers": headers, "at": now()}));
+        say(
+            "start",
+            json!({"queue": queue.to_string(), "id": id, "attempt": attempt, "headers": headers, "at": now()}),
+        );
         Work { context, has_ended: false }
     }
 

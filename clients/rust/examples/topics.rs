@@ -46,7 +46,7 @@ async fn serve(client: Client, topics: &[&str]) -> Result<(), Failed> {
     let mut worker = Worker::new(client.clone());
     for topic in topics {
         let (topic, concurrency) = topic.split_once('=').ok_or("a topic has the form NAME=CONCURRENCY")?;
-        worker = worker.queue(queue(&client, topic).key(), concurrency.parse()?, handle);
+        worker = worker.queue(queue(&client, topic).name(), concurrency.parse()?, handle);
     }
     // Every ten seconds the depth of each topic, and what this server has done.
     let metrics = worker.metrics();

@@ -1,6 +1,6 @@
 //! Errors, distinguished by what a program can do about them.
 
-use crate::queue::Id;
+use crate::names::MessageId;
 use std::sync::Arc;
 
 type Cause = Arc<dyn std::error::Error + Send + Sync>;
@@ -65,7 +65,7 @@ pub enum Error {
     #[error("the message {id} is dead ({reason}){}", .error.as_ref().map(|error| format!(": {error}")).unwrap_or_default())]
     Failed {
         /// Its id.
-        id: Id,
+        id: MessageId,
         /// `rejected`, `expired` or `retries`.
         reason: String,
         /// The text of the last failure, if there was one.
@@ -73,10 +73,10 @@ pub enum Error {
     },
     /// The message that was waited for was not completed in time. It may still be: wait again, or cancel it.
     #[error("the message {0} was not completed in time")]
-    TimedOut(Id),
+    TimedOut(MessageId),
     /// The message that was waited for is gone: it was cancelled, or its result was not kept for long enough.
     #[error("the message {0} is gone: it was cancelled, or its result was not kept for long enough")]
-    Gone(Id),
+    Gone(MessageId),
     /// A payload or a result could not be encoded.
     #[error("the value cannot be encoded: {0}")]
     Encode(#[source] Cause),

@@ -18,6 +18,7 @@ mod connect;
 mod error;
 mod mode;
 mod murmur3;
+mod names;
 mod partitions;
 mod payload;
 mod queue;
@@ -30,13 +31,13 @@ mod worker;
 pub use connect::{Address, Options};
 pub use error::Error;
 pub use mode::{Async, Blocking, Mode};
+pub use names::{MessageId, QueueName, Receipt};
 #[cfg(feature = "msgpack")]
 pub use payload::MsgPack;
 pub use payload::{Decode, Encode, Raw};
 pub use queue::{
     BatchInfo, Consumer, DeadFilter, Declared, Delivery, Flow, Forward, GroupInfo, GroupOrder, GroupPause, Headers,
-    Histogram, Id, Info, Message, Meta, Nack, PastError, Pushed, Reason, Receipt, Recurring, Settings, State, Stats,
-    Totals,
+    Histogram, Info, Message, Meta, Nack, PastError, Pushed, Reason, Recurring, Settings, State, Stats, Totals,
 };
 pub use request::Resend;
 pub use worker::{shutdown_signal, Context, Event, Failure, Loss, Metrics, Pool, QueueMetrics, Stopped, Stopper};

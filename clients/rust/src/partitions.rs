@@ -87,7 +87,8 @@ mod tests {
         let topic: Partitions<u8> = Partitions::new(&client, "orders", 12);
         // murmur3("test") is 0xba6bd213.
         assert_eq!(topic.number_of("test"), (0xba6b_d213_usize) % 12);
-        assert_eq!(topic.queue_of("test").name(), format!("{{orders:{}}}", 0xba6b_d213_usize % 12));
+        let expected = format!("{{orders:{}}}", 0xba6b_d213_usize % 12);
+        assert_eq!(topic.queue_of("test").name().to_string(), expected);
         assert_eq!(Partitions::<u8>::new(&client, "one", 0).queues().len(), 1);
     }
 }

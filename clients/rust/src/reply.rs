@@ -1,5 +1,6 @@
 //! Reads replies, which differ between RESP2 and RESP3 only in their maps.
 
+use crate::names::{MessageId, QueueName, Receipt};
 use crate::request::time_of;
 use crate::Error;
 use redis::Value;
@@ -147,6 +148,21 @@ macro_rules! fields {
 }
 pub(crate) use fields;
 
+/// Reads a reply that the program has asked for with `Client::call` or `Client::batch`.
+macro_rules! try_from_value {
+    ($of:ident$(<$T:ident>)?) => {
+        impl$(<$T>)? TryFrom<redis::Value> for $of$(<$T>)? {
+            type Error = crate::Error;
+
+            /// Reads a reply of [`Client::call`](crate::both::Client::call) or [`Client::batch`](crate::both::Client::batch).
+            fn try_from(reply: redis::Value) -> Result<Self, crate::Error> {
+                crate::reply::Field::read(reply)
+            }
+        }
+    };
+}
+pub(crate) use try_from_value;
+
 /// The same for a reply that has no other fields.
 macro_rules! reply {
     ($(#[$attribute:meta])* $of:ident$(<$T:ident>)? { $($body:tt)* }) => {
@@ -157,6 +173,8 @@ macro_rules! reply {
                 Self::read_fields(&mut crate::reply::Fields::from(reply)?)
             }
         }
+
+        crate::reply::try_from_value! { $of$(<$T>)? }
     };
 }
 pub(crate) use reply;
@@ -176,6 +194,8 @@ macro_rules! row {
                 Ok($of { $($field: crate::reply::Field::read(elements.next().unwrap_or_default())?,)* })
             }
         }
+
+        crate::reply::try_from_value! { $of$(<$T>)? }
     };
 }
 pub(crate) use row;
@@ -237,6 +257,9 @@ read_as! {
     SystemTime, value => u64::read(value).map(time_of);
     String, value => text(value);
     Vec<u8>, value => bytes(value);
+    QueueName, value => bytes(value).map(QueueName::from);
+    MessageId, value => bytes(value).map(MessageId::from);
+    Receipt, value => bytes(value).map(Receipt::from);
     Value, value => Ok(value);
     // A reply that says nothing.
     (), _ => Ok(());

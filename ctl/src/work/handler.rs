@@ -59,7 +59,10 @@ impl Handler {
     pub fn handle(&self, payload: &[u8], context: &Context) -> Result<Raw, NotDone> {
         let (program, args) = self.how.command.split_first().ok_or_else(|| Failure::retry("no command"))?;
         let mut command = Command::new(program);
-        command.args(args).env("DQ_QUEUE", context.queue()).env("DQ_ATTEMPT", context.attempt().to_string());
+        command
+            .args(args)
+            .env("DQ_QUEUE", context.queue().to_string())
+            .env("DQ_ATTEMPT", context.attempt().to_string());
         for (name, value) in [("DQ_ID", context.id().as_ref()), ("DQ_RECEIPT", context.receipt().as_ref())] {
             // No environment can hold a zero byte, so that is written as dqctl prints and reads it.
             let escaped = value.contains(&0).then(|| shown(value));
@@ -136,7 +139,7 @@ impl Handler {
     /// The work is done, whether its output can be a result or not.
     fn result(&self, output: Option<Vec<u8>>, context: &Context) -> Raw {
         if output.is_none() && !self.has_warned.swap(true, Ordering::Relaxed) {
-            let (queue, id) = (context.queue(), context.id().to_string());
+            let (queue, id) = (context.queue().to_string(), context.id().to_string());
             let text = format!(
                 "{queue}: {id} has no result: its output has more than {RESULT_BYTES} bytes, or a descendant still has it open"
             );

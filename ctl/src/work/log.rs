@@ -29,7 +29,7 @@ impl Log {
         if !self.is_verbose {
             return;
         }
-        let (queue, id, attempt) = (context.queue(), context.id().to_string(), context.attempt());
+        let (queue, id, attempt) = (context.queue().to_string(), context.id().to_string(), context.attempt());
         let took = took.map(millis);
         let fields = json!({ "queue": queue, "id": id, "attempt": attempt, "ms": took });
         match took {
@@ -41,17 +41,18 @@ impl Log {
     /// What the client reports.
     pub fn event(&self, event: &Event<'_>) {
         let text = event.to_string();
-        let with_error = |queue: &str, error: &dyn ToString| json!({ "queue": queue, "error": error.to_string() });
+        let with_error = |queue: &dyn ToString, error: &dyn ToString| json!({ "queue": queue.to_string(), "error": error.to_string() });
         match event {
             Event::Interrupted { queue, error } => self.warn("interrupted", &text, with_error(queue, error)),
-            Event::Resumed { queue } => self.info("resumed", &text, json!({ "queue": queue })),
+            Event::Resumed { queue } => self.info("resumed", &text, json!({ "queue": queue.to_string() })),
             Event::Failed { queue, id, attempt, error, state } => {
-                let (id, state) = (id.to_string(), state.map_or("lost", State::as_str));
+                let (queue, id, state) = (queue.to_string(), id.to_string(), state.map_or("lost", State::as_str));
                 let fields = json!({ "queue": queue, "id": id, "attempt": attempt, "error": error, "state": state });
                 self.warn("failed", &text, fields);
             }
             Event::LeaseLost { queue, id, reason, .. } => {
-                let fields = json!({ "queue": queue, "id": id.to_string(), "reason": reason.as_str() });
+                let (queue, id) = (queue.to_string(), id.to_string());
+                let fields = json!({ "queue": queue, "id": id, "reason": reason.as_str() });
                 self.warn("lost", &text, fields);
             }
             Event::Refused { queue, error } => self.warn("refused", &text, with_error(queue, error)),

@@ -104,13 +104,14 @@ const UP: Metric = ("dq_worker_up", "gauge", "Whether messages of the queue can 
 fn metrics_of(metrics: &Metrics, running: &Running) -> String {
     let mut text = Text::default();
     for queue in metrics.queues() {
-        let of_queue = labels(&[("queue", &queue.queue)]);
-        for (name, count) in queue.counters() {
-            let name = format!("dq_worker_{name}_total");
-            text.add((&name, "counter", "Since the worker was started."), &of_queue, count as f64);
+        let name = queue.queue.to_string();
+        let of_queue = labels(&[("queue", &name)]);
+        for (counter, count) in queue.counters() {
+            let metric = format!("dq_worker_{counter}_total");
+            text.add((&metric, "counter", "Since the worker was started."), &of_queue, count as f64);
         }
         text.add(RUNNING, &of_queue, queue.running as f64);
-        text.histogram(RUN, &queue.queue, &queue.run, 1);
+        text.histogram(RUN, &name, &queue.run, 1);
     }
     for (queue, is_up) in running.reached() {
         text.add(UP, &labels(&[("queue", &queue)]), f64::from(u8::from(is_up)));

@@ -7,7 +7,7 @@ use super::output::RESULT_BYTES;
 use crate::cli::HandlerArgs;
 use crate::server;
 use crate::text::{exact, millis};
-use dq_client::{blocking::Client, Context, Failure, Raw};
+use dq_client::{blocking::Client, Context, Failure, QueueName, Raw};
 use nix::sys::signal::{SigSet, Signal};
 use serde_json::json;
 use std::io::Read;
@@ -125,10 +125,10 @@ impl Post {
         }
     }
 
-    fn pause(&self, queue: &str, delay: Duration) {
+    fn pause(&self, queue: &QueueName, delay: Duration) {
         if let Err(error) = self.client.queue::<Raw>(queue).pause(Some(delay)) {
             let text = format!("{queue}: cannot be paused: {error}");
-            self.log.warn("not-paused", &text, json!({ "queue": queue, "error": error.to_string() }));
+            self.log.warn("not-paused", &text, json!({ "queue": queue.to_string(), "error": error.to_string() }));
         }
     }
 }

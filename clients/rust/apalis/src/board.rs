@@ -19,7 +19,12 @@ impl<Args: 'static, C: TaskCodec<Args>> ListQueues for DqStorage<Args, C> {
         for queue in queues(&self.source.client).await? {
             let Some(info) = queue.info().await? else { continue };
             let workers = workers(&queue).await?.into_iter().map(|worker| worker.id).collect();
-            infos.push(QueueInfo { name: queue.name(), stats: statistics([&info]), workers, activity: Vec::new() });
+            infos.push(QueueInfo {
+                name: queue.name().to_string(),
+                stats: statistics([&info]),
+                workers,
+                activity: Vec::new(),
+            });
         }
         Ok(infos)
     }
@@ -74,7 +79,7 @@ async fn tasks(queues: &[Queue<Raw>], filter: &Filter, shows_done: bool) -> Resu
             let missing = end.saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
             if missing > 0 && (shows_done || state != State::Done) {
                 let messages = queue.peek(state, missing).await?;
-                found.extend(messages.iter().map(|message| task::looked_at(message, &queue.name())));
+                found.extend(messages.iter().map(|message| task::looked_at(message, queue.name())));
             }
         }
     }
@@ -86,7 +91,7 @@ async fn workers(queue: &Queue<Raw>) -> Result<Vec<RunningWorker>, Error> {
     let now = task::seconds(std::time::SystemTime::now());
     let worker = |consumer: dq_client::Consumer| RunningWorker {
         id: String::from_utf8_lossy(&consumer.name).into_owned(),
-        queue: queue.name(),
+        queue: queue.name().to_string(),
         backend: "DqStorage".to_owned(),
         started_at: task::seconds(consumer.oldest_delivery),
         // Its leases are in force.

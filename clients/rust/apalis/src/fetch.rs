@@ -39,7 +39,7 @@ pub(crate) async fn fetch(
             Err(error) if !is_for_now(&error) || worker.is_shutting_down() => return Err(error),
             Err(error) => {
                 if pause == PAUSES.0 {
-                    tracing::warn!(queue = source.queue.name(), %error, "cannot pop");
+                    tracing::warn!(queue = %source.queue.name(), %error, "cannot pop");
                 }
                 sleep(pause).await;
                 pause = (pause * 2).min(PAUSES.1);
@@ -88,7 +88,7 @@ impl Source {
         for (delivery, end) in deliveries.into_iter().zip(ends) {
             if let Err(error) = check(&delivery.bytes().to_vec()) {
                 // A newer worker may be able to decode it. apalis would end the worker.
-                tracing::warn!(queue = self.queue.name(), id = %delivery.id, error, "a task cannot be decoded");
+                tracing::warn!(queue = %self.queue.name(), id = %delivery.id, error, "a task cannot be decoded");
                 self.nack(&delivery, &Nack::retry().error(error)).await;
                 continue;
             }
@@ -102,7 +102,7 @@ impl Source {
     /// Gives a delivery back. If that fails, it is delivered again when its lease ends; the others must not wait for it.
     async fn nack(&self, delivery: &Delivery<Raw>, how: &Nack) {
         if let Err(error) = self.queue.nack(delivery, how).await {
-            tracing::warn!(queue = self.queue.name(), id = %delivery.id, %error, "a task cannot be given back");
+            tracing::warn!(queue = %self.queue.name(), id = %delivery.id, %error, "a task cannot be given back");
         }
     }
 }

@@ -145,8 +145,8 @@ impl Leases {
             drop(kept);
             if let Err(error) = ends {
                 // Elsewhere, because a subscriber of the program may block.
-                let name = self.queue.name();
-                let log = move || tracing::warn!(queue = name, %error, "leases cannot be extended");
+                let queue = self.queue.name().clone();
+                let log = move || tracing::warn!(%queue, %error, "leases cannot be extended");
                 tokio::task::spawn_blocking(log);
             }
         }

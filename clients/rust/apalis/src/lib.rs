@@ -20,7 +20,7 @@ use apalis_codec::json::JsonCodec;
 use apalis_core::backend::codec::Codec;
 use apalis_core::backend::future::BoxSyncFuture;
 use apalis_core::task::Task;
-use dq_client::{Client, Error, Queue, Raw};
+use dq_client::{Client, Error, Queue, QueueName, Raw};
 use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
@@ -76,7 +76,7 @@ struct Source {
 
 impl<Args> DqStorage<Args> {
     /// The queue of this name. The first push creates it.
-    pub fn new(client: Client, queue: impl AsRef<[u8]>) -> DqStorage<Args> {
+    pub fn new(client: Client, queue: impl Into<QueueName>) -> DqStorage<Args> {
         let source = Source { queue: client.queue(queue), client, lease: None, retain: None, prefetch: PREFETCH };
         DqStorage::with(source, Json::default())
     }

@@ -4,20 +4,20 @@ use crate::{push, task, DqStorage, TaskCodec};
 use apalis_core::backend::{FetchById, Reschedule, ResumeById, Update, Vacuum};
 use apalis_core::task::task_id::TaskId;
 use apalis_core::task::Task;
-use dq_client::{Error, Id, State};
+use dq_client::{Error, MessageId, State};
 use std::time::Duration;
 
 /// The states of messages that have ended.
 const ENDED: [State; 2] = [State::Dead, State::Done];
 
-pub(crate) fn id_of(id: &TaskId) -> Id {
-    Id::from(id.to_string().as_str())
+pub(crate) fn id_of(id: &TaskId) -> MessageId {
+    MessageId::from(id.to_string())
 }
 
 impl<Args: 'static, C: TaskCodec<Args>> FetchById for DqStorage<Args, C> {
     async fn fetch_by_id(&mut self, id: &TaskId) -> Result<Option<Task<Vec<u8>>>, Error> {
         let message = self.source.queue.get(id_of(id)).await?;
-        Ok(message.map(|message| task::looked_at(&message, &self.source.queue.name())))
+        Ok(message.map(|message| task::looked_at(&message, self.source.queue.name())))
     }
 }
 
@@ -44,7 +44,7 @@ impl<Args: 'static, C: TaskCodec<Args>> Reschedule for DqStorage<Args, C> {
     }
 }
 
-fn known_id<A>(task: &Task<A>) -> Result<Id, Error> {
+fn known_id<A>(task: &Task<A>) -> Result<MessageId, Error> {
     let none = || Error::Config("the task has no id".to_owned());
     task.task_id().map(id_of).ok_or_else(none)
 }

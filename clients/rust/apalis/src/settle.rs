@@ -82,7 +82,7 @@ where
                 Either::Left((Err(error), _)) => Err(error.into()),
                 Either::Right(_) => {
                     let (queue, receipt) = (queue.name(), &held.receipt);
-                    tracing::warn!(queue, %receipt, "the outcome of a task could not be reported before its lease was over");
+                    tracing::warn!(%queue, %receipt, "the outcome of a task could not be reported before its lease was over");
                     Err(LeaseLost.into())
                 }
             }
@@ -120,7 +120,7 @@ async fn report_until_answered(queue: &Queue<Raw>, held: &Held, verdict: &Verdic
             // An earlier command may have counted, whose reply was lost.
             Ok(has_counted) => return Ok(has_counted || may_have_counted),
             Err(error) if is_for_now(&error) => {
-                tracing::warn!(queue = queue.name(), receipt = %held.receipt, %error, "an outcome cannot be reported");
+                tracing::warn!(queue = %queue.name(), receipt = %held.receipt, %error, "an outcome cannot be reported");
                 may_have_counted |= error.may_have_been_executed();
             }
             Err(error) => return Err(error),
@@ -140,7 +140,7 @@ async fn report(queue: &Queue<Raw>, held: &Held, verdict: &Verdict) -> Result<bo
     };
     match queue.complete(receipt).result(&Raw(result.clone())).await {
         Err(error @ (Error::TooLarge(_) | Error::NoPermission(_))) => {
-            tracing::warn!(queue = queue.name(), %error, "a result cannot be kept");
+            tracing::warn!(queue = %queue.name(), %error, "a result cannot be kept");
             queue.ack(receipt).await
         }
         reported => reported,

@@ -8,7 +8,7 @@ use apalis_core::task::metadata::MetadataStore;
 use apalis_core::task::status::Status;
 use apalis_core::task::task_id::TaskId;
 use apalis_core::task::Task;
-use dq_client::{Delivery, Headers, Id, Message, Queue, Raw, State};
+use dq_client::{Delivery, Headers, Message, MessageId, Queue, Raw, State};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The arguments of a done task, whose payload the queue has dropped.
@@ -19,7 +19,8 @@ pub(crate) fn delivered(delivery: Delivery<Raw>, queue: &Queue<Raw>, worker: &st
     // apalis counts a run when it begins.
     let attempt = delivery.attempt.saturating_sub(1) as usize;
     let mut task = TaskBuilder::new(delivery.bytes().to_vec()).task_id(task_id(&delivery.id)).attempt(attempt);
-    task = task.queue(QueueName::from(queue.name())).status(Status::Queued).lock_by(Some(worker.to_owned()));
+    task =
+        task.queue(QueueName::from(queue.name().to_string())).status(Status::Queued).lock_by(Some(worker.to_owned()));
     if let Some(meta) = delivery.meta {
         task = task.run_at_timestamp(seconds(meta.due)).with_metadata(metadata(&meta.headers));
         task = task.priority(usize::try_from(meta.priority).unwrap_or(0));
@@ -28,13 +29,13 @@ pub(crate) fn delivered(delivery: Delivery<Raw>, queue: &Queue<Raw>, worker: &st
 }
 
 /// A task as the queue holds it.
-pub(crate) fn looked_at(message: &Message<Raw>, queue: &str) -> Task<Vec<u8>> {
+pub(crate) fn looked_at(message: &Message<Raw>, queue: &dq_client::QueueName) -> Task<Vec<u8>> {
     let args = if message.state == State::Done { DROPPED } else { message.bytes() };
     let mut task = TaskBuilder::new(args.to_vec())
         .task_id(task_id(&message.id))
         .attempt(message.attempt as usize)
         .status(status(message.state))
-        .queue(QueueName::from(queue))
+        .queue(QueueName::from(queue.to_string()))
         .priority(usize::try_from(message.priority).unwrap_or(0))
         .run_at_timestamp(seconds(message.due))
         .data(DueAt(message.due))
@@ -65,7 +66,7 @@ pub(crate) fn states(status: Option<&Status>) -> Vec<State> {
 }
 
 /// The id as text, whatever it looks like: as a number or an UUID, it might be shown in another way.
-pub(crate) fn task_id(id: &Id) -> TaskId {
+pub(crate) fn task_id(id: &MessageId) -> TaskId {
     TaskId::from_string(id.to_string())
 }
 

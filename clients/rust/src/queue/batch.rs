@@ -2,9 +2,10 @@
 
 use super::commands::commands;
 use super::options::{builder, message_options, once, options};
-use super::{Id, Queue};
+use super::Queue;
 use crate::connect::Sent;
 use crate::mode::Mode;
+use crate::names::MessageId;
 use crate::payload::Encode;
 use crate::reply::reply;
 use crate::request::{millis, Request};
@@ -55,7 +56,7 @@ impl<T: 'static, M: Mode> Then<T, M> {
 
     options! {
         /// The id of the message. If it is taken by then, the message gets a generated one.
-        id(id: impl AsRef<[u8]>) = "ID" id.as_ref();
+        id(id: impl Into<MessageId>) = "ID" id.into();
         /// How long after the end of the batch the message is due.
         delay(delay: Duration) = "DELAY" millis(delay);
     }
@@ -80,7 +81,7 @@ reply! {
         /// Closed: the payload of the message that follows, as the queue holds it.
         pub then: Option<Vec<u8>> = "then",
         /// Closed: the id of that message, if one was chosen.
-        pub then_id: Option<Id> = "then-id",
+        pub then_id: Option<MessageId> = "then-id",
         /// When it began.
         pub created: SystemTime = "created",
     }

@@ -3,6 +3,7 @@
 use super::{Batch, Consumer, Group, GroupInfo, Info, Message, Nack, Pages, Queue, Settings, State, Stats};
 use crate::connect::Sent;
 use crate::mode::Mode;
+use crate::names::MessageId;
 use crate::reply::words;
 use crate::request::{millis, unix_ms, Command, Request};
 use std::time::{Duration, SystemTime};
@@ -87,19 +88,19 @@ impl<T: 'static, M: Mode> Queue<T, M> {
         harmless extend_all(deliveries: impl IntoIterator<Item = impl AsRef<[u8]>>, lease: Option<Duration>)
             -> Vec<Option<SystemTime>> = "DQ.MEXTEND".counted(deliveries).maybe("LEASE", lease.map(millis));
         /// Makes a delayed or ready message due this long after now. False: there is no such message.
-        harmless reschedule(id: impl AsRef<[u8]>, delay: Duration) -> bool
-            = "DQ.RESCHEDULE".word(id.as_ref()).word("DELAY").word(millis(delay));
+        harmless reschedule(id: impl Into<MessageId>, delay: Duration) -> bool
+            = "DQ.RESCHEDULE".word(id.into()).word("DELAY").word(millis(delay));
         /// Makes a delayed or ready message due at this time. False: there is no such message.
-        harmless reschedule_at(id: impl AsRef<[u8]>, time: SystemTime) -> bool
-            = "DQ.RESCHEDULE".word(id.as_ref()).word("AT").word(unix_ms(time));
+        harmless reschedule_at(id: impl Into<MessageId>, time: SystemTime) -> bool
+            = "DQ.RESCHEDULE".word(id.into()).word("AT").word(unix_ms(time));
         /// Changes the priority of a delayed or ready message. False: there is no such message.
-        harmless set_priority(id: impl AsRef<[u8]>, priority: i8) -> bool
-            = "DQ.RESCHEDULE".word(id.as_ref()).word("PRIORITY").word(priority);
+        harmless set_priority(id: impl Into<MessageId>, priority: i8) -> bool
+            = "DQ.RESCHEDULE".word(id.into()).word("PRIORITY").word(priority);
         /// Makes a message dead. Returns the state it was in; `None` if there is none, or it is dead already.
-        harmless bury(id: impl AsRef<[u8]>, error: Option<&str>) -> Option<State>
-            = "DQ.BURY".word(id.as_ref()).maybe("ERROR", error);
+        harmless bury(id: impl Into<MessageId>, error: Option<&str>) -> Option<State>
+            = "DQ.BURY".word(id.into()).maybe("ERROR", error);
         /// Makes the given dead messages live again. Returns how many of them there were.
-        harmless redrive(ids: impl IntoIterator<Item = impl AsRef<[u8]>>) -> u64 = "DQ.REDRIVE".word("IDS").counted(ids);
+        harmless redrive(ids: impl IntoIterator<Item = impl Into<MessageId>>) -> u64 = "DQ.REDRIVE".word("IDS").counted(ids.into_iter().map(Into::into));
         /// Makes the dead messages live again that meet all conditions: all of them by `&DeadFilter::default()`. Returns how
         /// many. Sent only once.
         once redrive_dead(which: &DeadFilter) -> u64 = "DQ.REDRIVE".with(|command| which.write(command));
@@ -164,7 +165,7 @@ impl<T: 'static, M: Mode> Queue<T, M> {
         /// How many messages are in a state; without one, how many are neither dead nor done.
         harmless len(state: Option<State>) -> u64 = "DQ.LEN".words(state);
         /// A message with all its fields; `None` if there is none of this id.
-        harmless get(id: impl AsRef<[u8]>) -> Option<Message<T>> = "DQ.GET".word(id.as_ref());
+        harmless get(id: impl Into<MessageId>) -> Option<Message<T>> = "DQ.GET".word(id.into());
         /// The first messages of a state, in the order in which they will leave it; for the dead and the done, the newest.
         harmless peek(state: State, count: u32) -> Vec<Message<T>> = "DQ.PEEK".words([state]).word("COUNT").word(count);
         /// Counts, settings and totals; `None` if the queue does not exist.
@@ -182,27 +183,29 @@ impl<T: 'static, M: Mode> Queue<T, M> {
     /// The time of the server that has this queue, by which [`Meta::deadline`](crate::Meta::deadline) is meant. The user needs the
     /// right to `TIME`.
     pub fn server_time(&self) -> Sent<M, SystemTime> {
-        let key = self.key.clone();
-        self.client.run(|core| async move { core.time_at(&key).await.map(|time| SystemTime::UNIX_EPOCH + time) })
+        let name = self.name.clone();
+        self.client
+            .run(|core| async move { core.time_at(name.as_bytes()).await.map(|time| SystemTime::UNIX_EPOCH + time) })
     }
 
     /// Gives a delivery back. Returns the new state of the message; `None` if it is no longer in flight.
     pub fn nack(&self, delivery: impl AsRef<[u8]>, how: &Nack) -> Sent<M, Option<State>> {
-        self.client.send(Request::harmless(how.command(&self.key, delivery.as_ref())))
+        self.client.send(Request::harmless(how.command(&self.name, delivery.as_ref())))
     }
 
     /// Removes a message in any state, and forgets its id. False: the queue does not know it.
-    pub fn cancel(&self, id: impl AsRef<[u8]>) -> Sent<M, bool> {
+    pub fn cancel(&self, id: impl Into<MessageId>) -> Sent<M, bool> {
         self.client.send(self.cancelling([id]).map(|known| Ok(known.contains(&true))))
     }
 
     /// Removes several messages as [`Queue::cancel`] does. Returns for each whether the queue knew it, in their order.
-    pub fn cancel_all(&self, ids: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Sent<M, Vec<bool>> {
+    pub fn cancel_all(&self, ids: impl IntoIterator<Item = impl Into<MessageId>>) -> Sent<M, Vec<bool>> {
         self.client.send(self.cancelling(ids))
     }
 
-    fn cancelling(&self, ids: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Request<Vec<bool>> {
-        let cancelled: Request<Vec<Option<String>>> = Request::harmless(self.command("DQ.CANCEL").names(ids));
+    fn cancelling(&self, ids: impl IntoIterator<Item = impl Into<MessageId>>) -> Request<Vec<bool>> {
+        let cancelled: Request<Vec<Option<String>>> =
+            Request::harmless(self.command("DQ.CANCEL").names(ids.into_iter().map(Into::into)));
         cancelled.map(|states| Ok(states.iter().map(Option::is_some).collect()))
     }
 

@@ -1,9 +1,10 @@
 //! Done messages: completing a delivery with a result, and waiting for it.
 
 use super::options::{builder, options, value};
-use super::{Id, Message, Queue, State};
+use super::{Message, Queue, State};
 use crate::connect::{after, Backoff, Core, Sent};
 use crate::mode::Mode;
+use crate::names::MessageId;
 use crate::payload::Encode;
 use crate::reply::Field;
 use crate::request::{millis, Answer, Command, Request, Resend};
@@ -72,12 +73,12 @@ impl<T: 'static, M: Mode> Queue<T, M> {
     /// # Errors
     /// [`Error::TimedOut`] if the message is still to be completed when the time is over. [`Error::Gone`] as soon as the
     /// queue does not hold it: it was cancelled, completed without being kept, or never pushed. Also those of every command.
-    pub fn wait(&self, id: impl AsRef<[u8]>, time: Duration) -> Sent<M, Message<T>> {
-        let (queue, id) = (self.clone(), Id(id.as_ref().to_vec()));
+    pub fn wait(&self, id: impl Into<MessageId>, time: Duration) -> Sent<M, Message<T>> {
+        let (queue, id) = (self.clone(), id.into());
         self.client.run(|core| async move { queue.wait_for(&core, id, time).await })
     }
 
-    pub(super) async fn wait_for(&self, core: &Core, id: Id, time: Duration) -> Result<Message<T>, Error> {
+    pub(super) async fn wait_for(&self, core: &Core, id: MessageId, time: Duration) -> Result<Message<T>, Error> {
         let end = after(time);
         let mut backoff = Backoff::new();
         loop {
@@ -99,16 +100,16 @@ impl<T: 'static, M: Mode> Queue<T, M> {
 
     /// Returns the message once it is done or dead, or in its present state after the time; `None` if the queue does not hold
     /// it.
-    async fn ask_for(&self, core: &Core, id: &Id, time: Duration) -> Result<Option<Message<T>>, Error> {
+    async fn ask_for(&self, core: &Core, id: &MessageId, time: Duration) -> Result<Option<Message<T>>, Error> {
         // Zero would be for ever.
         let block = Some(time).filter(|time| !time.is_zero()).map(millis);
-        let command = self.command("DQ.AWAIT").word(id.as_ref()).maybe("BLOCK", block);
+        let command = self.command("DQ.AWAIT").word(id).maybe("BLOCK", block);
         let message = core.attempt(&command.0, Resend::Harmless, time).await?;
         if message != Value::Nil {
             return Field::read(message).map(Some);
         }
         // Null is the answer both if the queue does not hold the message and if it is not completed yet.
-        let command = self.command("DQ.GET").word(id.as_ref());
+        let command = self.command("DQ.GET").word(id);
         Field::read(core.attempt(&command.0, Resend::Harmless, Duration::ZERO).await?)
     }
 }

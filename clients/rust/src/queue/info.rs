@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 reply! {
     /// The counts, settings and totals of a queue.
-    #[derive(Clone, Debug)]
+    #[derive(Clone, PartialEq, Eq, Debug, Default)]
     Info {
         /// Messages that wait for their due time.
         pub delayed: u64 = "delayed",

@@ -1,7 +1,7 @@
 //! Messages as `DQ.GET`, `DQ.PEEK` and `DQ.SCAN` show them.
 
 use super::headers::Headers;
-use super::id::{Id, Receipt};
+use crate::names::{MessageId, Receipt};
 use crate::payload::Decode;
 use crate::reply::{fields, reply, row, words, Fields, Part};
 use crate::Error;
@@ -38,7 +38,7 @@ reply! {
     #[derive(Clone, Debug)]
     Message<T> {
         /// The id.
-        pub id: Id = "id",
+        pub id: MessageId = "id",
         /// The state at the instant of the reply.
         pub state: State = "state",
         /// Among ready messages, a higher priority is delivered first.

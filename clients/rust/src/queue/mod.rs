@@ -5,7 +5,6 @@ mod commands;
 mod done;
 mod group;
 mod headers;
-mod id;
 mod info;
 mod message;
 mod nack;
@@ -17,15 +16,15 @@ mod schedule;
 mod settings;
 
 pub(crate) use done::{too_large, RESULT_BYTES};
-pub use {batch::*, commands::*, done::*, group::*, headers::*, id::*, info::*, message::*, nack::*, pages::*};
+pub use {batch::*, commands::*, done::*, group::*, headers::*, info::*, message::*, nack::*, pages::*};
 pub use {pop::*, push::*, schedule::*, settings::*};
 
 use crate::connect::Client;
 use crate::mode::Mode;
+use crate::names::QueueName;
 use crate::request::Command;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 /// A queue whose messages carry values of type `T`.
 ///
@@ -38,41 +37,36 @@ use std::sync::Arc;
 /// [`crate::Options::retry_for`], so the reply may be that of the second execution: an ack that was repeated may count 0.
 pub struct Queue<T, M> {
     pub(crate) client: Client<M>,
-    key: Arc<[u8]>,
+    name: QueueName,
     of: PhantomData<fn(T) -> T>,
 }
 
 impl<M: Mode> Client<M> {
     /// The queue of this name.
-    pub fn queue<T>(&self, name: impl AsRef<[u8]>) -> Queue<T, M> {
-        Queue { client: self.clone(), key: name.as_ref().into(), of: PhantomData }
+    pub fn queue<T>(&self, name: impl Into<QueueName>) -> Queue<T, M> {
+        Queue { client: self.clone(), name: name.into(), of: PhantomData }
     }
 }
 
 impl<T, M> Queue<T, M> {
     /// The name of the queue.
-    pub fn name(&self) -> String {
-        String::from_utf8_lossy(&self.key).into_owned()
-    }
-
-    /// The name of the queue as the server has it.
-    pub fn key(&self) -> &[u8] {
-        &self.key
+    pub fn name(&self) -> &QueueName {
+        &self.name
     }
 
     pub(crate) fn command(&self, name: &str) -> Command {
-        Command::new(name, &*self.key)
+        Command::new(name, &self.name)
     }
 }
 
 impl<T, M: Clone> Clone for Queue<T, M> {
     fn clone(&self) -> Queue<T, M> {
-        Queue { client: self.client.clone(), key: Arc::clone(&self.key), of: PhantomData }
+        Queue { client: self.client.clone(), name: self.name.clone(), of: PhantomData }
     }
 }
 
 impl<T, M> fmt::Debug for Queue<T, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Queue").field(&self.name()).finish()
+        f.debug_tuple("Queue").field(&self.name).finish()
     }
 }

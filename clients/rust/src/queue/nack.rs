@@ -1,6 +1,7 @@
 //! Giving a delivery back.
 
 use super::options::{options, value, Options};
+use crate::names::QueueName;
 use crate::request::{millis, Command};
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ impl Nack {
         (plain != *self).then_some(plain)
     }
 
-    pub(crate) fn command(&self, key: &[u8], name: &[u8]) -> Command {
-        self.options.write(Command::new("DQ.NACK", key).word(name))
+    pub(crate) fn command(&self, queue: &QueueName, delivery: &[u8]) -> Command {
+        self.options.write(Command::new("DQ.NACK", queue).word(delivery))
     }
 }

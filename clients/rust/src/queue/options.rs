@@ -1,6 +1,7 @@
 //! Builders: commands whose options are set by methods, each option declared once for all builders that have it.
 
-use super::{Headers, Id};
+use super::Headers;
+use crate::names::MessageId;
 use crate::reply::Field;
 use crate::request::{millis, Command, Request};
 use redis::ToRedisArgs;
@@ -15,7 +16,7 @@ pub(crate) struct Options {
     pub wait: Duration,
     /// Of a push: the number of its messages, their ids, and whether the client leaves it to the server to choose ids.
     pub messages: usize,
-    pub ids: Option<Vec<Id>>,
+    pub ids: Option<Vec<MessageId>>,
     pub once: bool,
 }
 

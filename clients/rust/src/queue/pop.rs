@@ -1,9 +1,10 @@
 //! Popping messages.
 
 use super::options::{builder, once, options};
-use super::{Headers, Id, Queue, Receipt};
+use super::{Headers, Queue};
 use crate::connect::{Client, Sent};
 use crate::mode::Mode;
+use crate::names::{MessageId, QueueName, Receipt};
 use crate::payload::Decode;
 use crate::reply::{reply, row};
 use crate::request::{millis, Command};
@@ -16,7 +17,7 @@ row! {
     #[derive(Clone, Debug)]
     Delivery<T> {
         /// The id of the message.
-        pub id: Id,
+        pub id: MessageId,
         pub(crate) bytes: Vec<u8>,
         /// 1 on the first delivery.
         pub attempt: u32,
@@ -98,7 +99,7 @@ pub type AckPop<T, M> = Pop<T, M, (u64, Vec<Delivery<T>>)>;
 ///
 /// In a cluster all queues must be in one slot: `{mail}:urgent` and `{mail}:bulk`. A worker serves queues of any slots, and
 /// fairly.
-pub type PopAny<T, M> = Pop<T, M, Option<(Vec<u8>, Vec<Delivery<T>>)>>;
+pub type PopAny<T, M> = Pop<T, M, Option<(QueueName, Vec<Delivery<T>>)>>;
 
 impl<T: 'static, M: Mode, R: Send + 'static> Pop<T, M, R> {
     options! {
@@ -167,9 +168,8 @@ impl<T: 'static, M: Mode> Queue<T, M> {
 impl<M: Mode> Client<M> {
     /// Delivers messages of the first of these queues that has any: `client.pop_any([&urgent, &bulk]).block(second).await?`.
     pub fn pop_any<'q, T: 'static>(&self, queues: impl IntoIterator<Item = &'q Queue<T, M>>) -> PopAny<T, M> {
-        let mut keys = queues.into_iter().map(Queue::key).peekable();
-        let first = self.queue(keys.peek().copied().unwrap_or_default());
-        let keys: Vec<_> = keys.collect();
-        PopAny::new(&first, Ok(Command::new("DQ.MPOP", keys.len()).names(keys)), once)
+        let names: Vec<&QueueName> = queues.into_iter().map(Queue::name).collect();
+        let first = self.queue(names.first().map_or(&b""[..], |name| name.as_bytes()));
+        PopAny::new(&first, Ok(Command::new("DQ.MPOP", names.len()).names(names)), once)
     }
 }

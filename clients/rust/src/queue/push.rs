@@ -2,28 +2,31 @@
 
 use super::done::SHORTEST_RETAIN;
 use super::options::{builder, message_options, options, value, Options};
-use super::{Id, Queue, Reason, State};
-use crate::connect::{after, Sent};
+use super::{Queue, Reason, State};
+use crate::connect::{after, random, Sent};
 use crate::mode::Mode;
+use crate::names::MessageId;
 use crate::payload::{Decode, Encode};
 use crate::reply;
 use crate::request::{millis, unix_ms, Answer, Command, Request, Resend};
 use crate::Error;
 use redis::Value;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
 /// What a push did.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Pushed {
     /// The queue holds the message under this id.
-    New(Id),
+    New(MessageId),
     /// The queue holds a live message of the given id already, or accepted that id within its `DEDUPE`. Nothing changed.
     Duplicate,
 }
 
 impl Pushed {
     /// The id of the new message; `None` if it was a duplicate.
-    pub fn id(self) -> Option<Id> {
+    pub fn id(self) -> Option<MessageId> {
         match self {
             Pushed::New(id) => Some(id),
             Pushed::Duplicate => None,
@@ -127,7 +130,15 @@ impl<T: Encode + 'static, M: Mode> Queue<T, M> {
     }
 }
 
-type Ids = std::vec::IntoIter<Id>;
+/// An id that no other push has, with which a push can be repeated.
+fn unique_id() -> MessageId {
+    static PROCESS: OnceLock<String> = OnceLock::new();
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let process = PROCESS.get_or_init(|| format!("{:016x}{:08x}", random(), random() >> 32));
+    format!("u{process}{:x}", NEXT.fetch_add(1, Ordering::Relaxed)).into()
+}
+
+type Ids = std::vec::IntoIter<MessageId>;
 
 /// The request of a push. Unless it says otherwise, the client chooses the ids: so the push can be repeated. A replacement is not
 /// repeated: if its first execution was delivered meanwhile, the second would be a new message.
@@ -141,7 +152,7 @@ fn with_ids<R: 'static>(
     crate::trace::inject(&mut options.headers);
     let can_repeat = !options.once && !options.has("REPLACE");
     if options.ids.is_none() && can_repeat {
-        options.ids = Some((0..options.messages).map(|_| Id::unique()).collect());
+        options.ids = Some((0..options.messages).map(|_| unique_id()).collect());
     }
     if options.ids.as_ref().is_some_and(|ids| ids.len() != options.messages) {
         return Request::failed(Error::Config("a batch needs as many ids as payloads".to_owned()));
@@ -153,19 +164,19 @@ fn with_ids<R: 'static>(
 }
 
 /// What became of a message. If its push was repeated, the first one was made, and the message may be dead already.
-fn pushed(reply: Result<Value, Error>, id: Option<Id>, repeated: bool) -> Result<Pushed, Error> {
+fn pushed(reply: Result<Value, Error>, id: Option<MessageId>, repeated: bool) -> Result<Pushed, Error> {
     match (reply, id) {
         (Ok(Value::Nil) | Err(Error::DeadId(_)), Some(id)) if repeated => Ok(Pushed::New(id)),
         (Ok(Value::Nil), _) => Ok(Pushed::Duplicate),
-        (reply, _) => reply::bytes(reply?).map(|id| Pushed::New(Id(id))),
+        (reply, _) => reply::bytes(reply?).map(|id| Pushed::New(id.into())),
     }
 }
 
 impl<T: 'static, M: Mode> Push<T, M> {
     /// The message's own id, of 1 to 255 bytes without `#`. While the queue holds a live message of this id, further
     /// pushes are [`Pushed::Duplicate`].
-    pub fn id(mut self, id: impl AsRef<[u8]>) -> Self {
-        self.options.ids = Some(vec![Id(id.as_ref().to_vec())]);
+    pub fn id(mut self, id: impl Into<MessageId>) -> Self {
+        self.options.ids = Some(vec![id.into()]);
         self
     }
 
@@ -179,7 +190,7 @@ impl<T: 'static, M: Mode> Push<T, M> {
     /// Those of [`Push::send`]; then [`Error::Failed`] if the message becomes dead, [`Error::TimedOut`], [`Error::Gone`], and
     /// [`Error::Decode`] if the result is not an `R`.
     pub fn and_wait<R: Decode + Send + 'static>(mut self, time: Duration) -> Sent<M, R> {
-        let id = self.options.ids.iter().flatten().next().cloned().unwrap_or_else(Id::unique);
+        let id = self.options.ids.iter().flatten().next().cloned().unwrap_or_else(unique_id);
         if !self.options.has("RETAIN") {
             self = self.retain(time.max(SHORTEST_RETAIN));
         }
@@ -202,8 +213,8 @@ impl<T: 'static, M: Mode> Push<T, M> {
 
 impl<T: 'static, M: Mode> PushAll<T, M> {
     /// The messages' own ids, one for each payload. See [`Push::id`].
-    pub fn ids<I: AsRef<[u8]>>(mut self, ids: impl IntoIterator<Item = I>) -> Self {
-        self.options.ids = Some(ids.into_iter().map(|id| Id(id.as_ref().to_vec())).collect());
+    pub fn ids(mut self, ids: impl IntoIterator<Item = impl Into<MessageId>>) -> Self {
+        self.options.ids = Some(ids.into_iter().map(Into::into).collect());
         self
     }
 }

@@ -3,6 +3,7 @@
 use super::options::{builder, message_options, options};
 use super::Queue;
 use crate::mode::Mode;
+use crate::names::MessageId;
 use crate::payload::Encode;
 use crate::reply::{words, Field};
 use crate::request::{millis, unix_ms, Request, Resend};
@@ -36,8 +37,8 @@ builder! {
 
 impl<T: Encode + 'static, M: Mode> Queue<T, M> {
     /// Declares a recurring message: `queue.schedule("report", &report).every(hour).await?`.
-    pub fn schedule(&self, id: impl AsRef<[u8]>, payload: &T) -> Schedule<T, M> {
-        let command = payload.encode().map(|payload| self.command("DQ.SCHEDULE").word(id.as_ref()).word(payload));
+    pub fn schedule(&self, id: impl Into<MessageId>, payload: &T) -> Schedule<T, M> {
+        let command = payload.encode().map(|payload| self.command("DQ.SCHEDULE").word(id.into()).word(payload));
         Schedule::new(self, command, |command, options| {
             if options.has("EVERY") || options.has("CRON") {
                 return Request::new(options.write(command), Resend::Harmless, |answer| {

@@ -2,7 +2,8 @@
 
 use super::lease::{Lease, Loss};
 use super::running::Stop;
-use crate::queue::{Id, Meta, Nack, Receipt};
+use crate::names::{MessageId, QueueName, Receipt};
+use crate::queue::{Meta, Nack};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 /// The delivery that a handler works on.
 #[derive(Clone)]
 pub struct Context {
-    pub(super) queue: Arc<str>,
+    pub(super) queue: QueueName,
     pub(super) meta: Option<Meta>,
     pub(super) lease: Arc<Lease>,
     pub(super) stop: Arc<Stop>,
@@ -19,13 +20,13 @@ pub struct Context {
 impl Context {
     /// The name of the queue.
     #[must_use]
-    pub fn queue(&self) -> &str {
+    pub fn queue(&self) -> &QueueName {
         &self.queue
     }
 
     /// The id of the message: work that must not be done twice can be keyed by it.
     #[must_use]
-    pub fn id(&self) -> &Id {
+    pub fn id(&self) -> &MessageId {
         &self.lease.id
     }
 

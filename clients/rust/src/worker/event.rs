@@ -1,7 +1,8 @@
 //! Events that a worker reports, to `tracing` and to the program.
 
 use super::lease::Loss;
-use crate::queue::{Id, Receipt, State};
+use crate::names::{MessageId, QueueName, Receipt};
+use crate::queue::State;
 use crate::Error;
 use std::fmt;
 
@@ -12,21 +13,21 @@ pub enum Event<'a> {
     /// Messages cannot be popped: reported once for each outage.
     Interrupted {
         /// The queue.
-        queue: &'a str,
+        queue: &'a QueueName,
         /// Why.
         error: &'a Error,
     },
     /// Messages can be popped again.
     Resumed {
         /// The queue.
-        queue: &'a str,
+        queue: &'a QueueName,
     },
     /// A handler failed, or panicked, or the payload could not be decoded, and the message was given back.
     Failed {
         /// The queue.
-        queue: &'a str,
+        queue: &'a QueueName,
         /// The message.
-        id: &'a Id,
+        id: &'a MessageId,
         /// How often it was delivered.
         attempt: u32,
         /// The error.
@@ -38,9 +39,9 @@ pub enum Event<'a> {
     /// acknowledged, if nobody takes it meanwhile.
     LeaseLost {
         /// The queue.
-        queue: &'a str,
+        queue: &'a QueueName,
         /// The message.
-        id: &'a Id,
+        id: &'a MessageId,
         /// Names the delivery.
         receipt: &'a Receipt,
         /// Why.
@@ -50,16 +51,16 @@ pub enum Event<'a> {
     /// each queue.
     ResultLost {
         /// The queue.
-        queue: &'a str,
+        queue: &'a QueueName,
         /// The message.
-        id: &'a Id,
+        id: &'a MessageId,
         /// Why.
         error: &'a Error,
     },
     /// The server refused to acknowledge, give back or extend: the messages are delivered again when their leases expire.
     Refused {
         /// The queue.
-        queue: &'a str,
+        queue: &'a QueueName,
         /// Why.
         error: &'a Error,
     },
@@ -68,17 +69,17 @@ pub enum Event<'a> {
 impl Event<'_> {
     pub(super) fn trace(&self) {
         match self {
-            Event::Interrupted { queue, error } => tracing::warn!(queue, %error, "cannot pop"),
-            Event::Resumed { queue } => tracing::info!(queue, "can pop again"),
+            Event::Interrupted { queue, error } => tracing::warn!(%queue, %error, "cannot pop"),
+            Event::Resumed { queue } => tracing::info!(%queue, "can pop again"),
             Event::Failed { queue, id, attempt, error, state } => {
                 let state = state.map(State::as_str);
-                tracing::warn!(queue, %id, attempt, error, state, "a message failed");
+                tracing::warn!(%queue, %id, attempt, error, state, "a message failed");
             }
             Event::LeaseLost { queue, id, reason, .. } => {
-                tracing::warn!(queue, %id, reason = reason.as_str(), "a message was lost while its handler ran");
+                tracing::warn!(%queue, %id, reason = reason.as_str(), "a message was lost while its handler ran");
             }
-            Event::ResultLost { queue, id, error } => tracing::warn!(queue, %id, %error, "a result cannot be kept"),
-            Event::Refused { queue, error } => tracing::error!(queue, %error, "the server refused an answer"),
+            Event::ResultLost { queue, id, error } => tracing::warn!(%queue, %id, %error, "a result cannot be kept"),
+            Event::Refused { queue, error } => tracing::error!(%queue, %error, "the server refused an answer"),
         }
     }
 }

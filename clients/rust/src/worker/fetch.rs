@@ -174,7 +174,7 @@ impl Fetcher<'_> {
 
     /// Opens a connection.
     async fn connect(&self) -> Result<Link, Error> {
-        let link = self.pool.core.link_for(&self.source.key, &self.pool.consumer).await?;
+        let link = self.pool.core.link_for(self.source.name.as_bytes(), &self.pool.consumer).await?;
         self.source.tells_time.store(true, Ordering::Relaxed);
         if !self.interrupted {
             *lock(&self.source.contact) = Some(Instant::now());
@@ -188,7 +188,7 @@ impl Fetcher<'_> {
             return self.pop(grant).await;
         }
         // It does not block, so that an ack which fails is sent again at once.
-        let command = Command::new("DQ.ACKPOP", &self.source.key).word(acks.len());
+        let command = Command::new("DQ.ACKPOP", &self.source.name).word(acks.len());
         let command = command.words(acks.iter().map(|ack| &ack.lease.receipt));
         let replied = self.exchange(self.options(command, grant), grant, Duration::ZERO).await;
         let read = replied.and_then(|(reply, popped)| Ok((<(u64, Vec<_>)>::read(reply)?, popped)));
@@ -229,7 +229,7 @@ impl Fetcher<'_> {
             true if turns => TURN,
             true => BLOCK,
         };
-        let command = self.options(Command::new("DQ.POP", &self.source.key), grant);
+        let command = self.options(Command::new("DQ.POP", &self.source.name), grant);
         let command = command.maybe("BLOCK", Some(block).filter(|block| !block.is_zero()).map(millis));
         let (reply, popped) = self.exchange(command, grant, block).await?;
         Ok(Popped { messages: Field::read(reply)?, ..popped })
@@ -305,7 +305,7 @@ impl Fetcher<'_> {
         let mut jobs = self.jobs(popped);
         // If the worker has ended without this pop, nobody else reports any more.
         if pool.ended.is_cancelled() {
-            let nack = |job: &Job| Nack::give_back().command(&self.source.key, job.lease.receipt.as_ref()).0;
+            let nack = |job: &Job| Nack::give_back().command(&self.source.name, job.lease.receipt.as_ref()).0;
             pool.core.batch(&jobs.iter().map(nack).collect::<Vec<_>>()).await;
             return;
         }

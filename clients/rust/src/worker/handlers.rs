@@ -104,7 +104,8 @@ impl Handlers {
 
 /// The span of a handler.
 fn span(context: &Context) -> Span {
-    let span = tracing::info_span!("message", queue = context.queue(), id = %context.id(), attempt = context.attempt());
+    let span =
+        tracing::info_span!("message", queue = %context.queue(), id = %context.id(), attempt = context.attempt());
     #[cfg(feature = "otel")]
     crate::trace::follow(&span, context);
     span
@@ -133,7 +134,7 @@ impl Held {
             lease.source.wake_before(lease.limit(limit));
         }
         let (payload, meta) = (std::mem::take(&mut self.job.payload), self.job.meta.take());
-        let (queue, stop) = (Arc::clone(&lease.source.name), Arc::clone(&pool.stop));
+        let (queue, stop) = (lease.source.name.clone(), Arc::clone(&pool.stop));
         let context = Context { queue, meta, lease: Arc::clone(&lease), stop };
         let in_span = async {
             let span = span(&context);

@@ -2,7 +2,7 @@
 
 use super::pool::Source;
 use crate::connect::{after, lock};
-use crate::queue::{Id, Receipt};
+use crate::names::{MessageId, Receipt};
 use crate::reply::words;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -46,7 +46,7 @@ pub(super) struct Lease {
     /// Among all deliveries of the process.
     pub number: u64,
     pub source: Arc<Source>,
-    pub id: Id,
+    pub id: MessageId,
     pub attempt: u32,
     pub receipt: Receipt,
     /// Cancelled when it is lost.
@@ -76,7 +76,7 @@ impl Lease {
     /// A lease that runs for `time` from `begun` on.
     pub fn new(
         source: &Arc<Source>,
-        (id, attempt, receipt): (Id, u32, Receipt),
+        (id, attempt, receipt): (MessageId, u32, Receipt),
         begun: Instant,
         time: Duration,
     ) -> Lease {
@@ -226,14 +226,14 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::{lock, Lease, Loss, Source};
-    use crate::queue::{Id, Receipt};
+    use crate::names::{MessageId, Receipt};
     use crate::worker::Metrics;
     use std::sync::Arc;
     use std::time::{Duration, Instant};
 
     fn lease(begun: Instant, time: Duration) -> Lease {
-        let source = Arc::new(Source::new(b"q", None, &Metrics::default()).0);
-        Lease::new(&source, (Id::from("m"), 1, Receipt::from("m#1")), begun, time)
+        let source = Arc::new(Source::new(&"q".into(), None, &Metrics::default()).0);
+        Lease::new(&source, (MessageId::from("m"), 1, Receipt::from("m#1")), begun, time)
     }
 
     #[test]

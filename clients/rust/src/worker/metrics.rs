@@ -1,6 +1,7 @@
 //! The counters of a worker.
 
 use crate::connect::lock;
+use crate::names::QueueName;
 use crate::queue::Histogram;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,11 +12,11 @@ const BOUNDS: u32 = 23;
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// The counters of one queue since its worker was started.
-        #[derive(Clone, PartialEq, Eq, Debug, Default)]
+        #[derive(Clone, PartialEq, Eq, Debug)]
         #[non_exhaustive]
         pub struct QueueMetrics {
             /// The name of the queue.
-            pub queue: String,
+            pub queue: QueueName,
             /// Handlers that run now.
             pub running: u64,
             $($(#[$doc])* pub $name: u64,)*
@@ -24,6 +25,10 @@ macro_rules! counters {
         }
 
         impl QueueMetrics {
+            fn new(queue: QueueName, run: Histogram) -> QueueMetrics {
+                QueueMetrics { queue, running: 0, $($name: 0,)* run }
+            }
+
             /// The counters with their names.
             pub fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)*].into_iter()
@@ -83,14 +88,14 @@ pub struct Metrics {
 
 impl Metrics {
     /// The counters of a queue.
-    pub(super) fn queue(&self, name: &str) -> Counters {
+    pub(super) fn queue(&self, name: &QueueName) -> Counters {
         let mut queues = lock(&self.queues);
-        if let Some(counters) = queues.iter().find(|counters| lock(counters).queue == name) {
+        if let Some(counters) = queues.iter().find(|counters| lock(counters).queue == *name) {
             return Arc::clone(counters);
         }
         let bounds = (0..BOUNDS).map(|number| Some(Duration::from_millis(1 << number))).chain([None]);
         let run = Histogram { buckets: bounds.map(|bound| (bound, 0)).collect(), sum: Duration::ZERO };
-        let counters = Arc::new(Mutex::new(QueueMetrics { queue: name.to_owned(), run, ..QueueMetrics::default() }));
+        let counters = Arc::new(Mutex::new(QueueMetrics::new(name.clone(), run)));
         queues.push(Arc::clone(&counters));
         counters
     }
@@ -110,7 +115,7 @@ mod tests {
     #[test]
     fn times_are_counted_in_the_bucket_that_holds_them() {
         let metrics = Metrics::default();
-        let counters = metrics.queue("q");
+        let counters = metrics.queue(&"q".into());
         for ms in [0, 1, 2, 3, 4, 5, 10_000_000_000] {
             lock(&counters).run.add(Duration::from_millis(ms));
         }

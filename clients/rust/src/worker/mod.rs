@@ -23,6 +23,7 @@ pub use running::{shutdown_signal, Running, Stopped, Stopper};
 
 use crate::connect::Client;
 use crate::mode::{Async, Blocking, Mode};
+use crate::names::QueueName;
 use crate::partitions::Partitions;
 use crate::payload::{Decode, Encode};
 use crate::queue::{too_large, RESULT_BYTES};
@@ -63,7 +64,7 @@ const CONSUMER_BYTES: usize = 128;
 #[must_use]
 pub struct Pool {
     concurrency: usize,
-    queues: Vec<(Vec<u8>, u32)>,
+    queues: Vec<(QueueName, u32)>,
     lease: Option<Duration>,
     time_limit: Option<Duration>,
     meta: bool,
@@ -92,20 +93,20 @@ impl Pool {
     }
 
     /// Serves this queue, with weight 1.
-    pub fn queue(self, name: impl AsRef<[u8]>) -> Pool {
+    pub fn queue(self, name: impl Into<QueueName>) -> Pool {
         self.weighted(name, 1)
     }
 
     /// Serves this queue. While several queues have messages, each gets handlers in proportion to its weight, at least 1.
-    pub fn weighted(mut self, name: impl AsRef<[u8]>, weight: u32) -> Pool {
-        self.queues.push((name.as_ref().to_vec(), weight));
+    pub fn weighted(mut self, name: impl Into<QueueName>, weight: u32) -> Pool {
+        self.queues.push((name.into(), weight));
         self
     }
 
     /// Serves all partitions of a topic, fairly. With a lower concurrency than partitions, idle partitions are looked at in
     /// turn, every tenth of a second; with a higher one, messages are delivered as soon as they are due.
     pub fn partitions<T: 'static, M: Mode>(mut self, partitions: &Partitions<T, M>) -> Pool {
-        self.queues.extend(partitions.queues().iter().map(|queue| (queue.key().to_vec(), 1)));
+        self.queues.extend(partitions.queues().iter().map(|queue| (queue.name().clone(), 1)));
         self
     }
 
@@ -162,7 +163,7 @@ pub struct Worker<M> {
 macro_rules! functions {
     ($queue:ident, $pool:ident) => {
         /// Runs a plain function on the messages of a queue, in up to `concurrency` threads.
-        pub fn $queue<T, R, H>(self, name: impl AsRef<[u8]>, concurrency: usize, handler: H) -> Self
+        pub fn $queue<T, R, H>(self, name: impl Into<QueueName>, concurrency: usize, handler: H) -> Self
         where
             T: Decode + 'static,
             R: Encode + 'static,
@@ -188,7 +189,7 @@ macro_rules! functions {
 impl Worker<Async> {
     /// Runs `handler`, an `async fn(T, Context) -> Result<R, Failure>`, on the messages of a queue, up to `concurrency` at a
     /// time, as tasks of the runtime in which the worker is started.
-    pub fn queue<T, R, F, H>(self, name: impl AsRef<[u8]>, concurrency: usize, handler: H) -> Self
+    pub fn queue<T, R, F, H>(self, name: impl Into<QueueName>, concurrency: usize, handler: H) -> Self
     where
         T: Decode + Send + 'static,
         R: Encode + 'static,
@@ -300,7 +301,7 @@ impl<M: Mode> Worker<M> {
                 Handlers::Tasks(Handle::try_current().map_err(missing)?)
             };
             let weights: Vec<u32> = spec.queues.iter().map(|(_, weight)| *weight).collect();
-            let source = |(key, _): &(Vec<u8>, u32)| Source::new(key, spec.lease, &self.metrics);
+            let source = |(name, _): &(QueueName, u32)| Source::new(name, spec.lease, &self.metrics);
             let (sources, inboxes): (Vec<_>, Vec<_>) = spec.queues.iter().map(source).unzip();
             let pool = pool::Pool {
                 core: Arc::clone(&self.client.core),

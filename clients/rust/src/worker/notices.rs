@@ -32,9 +32,10 @@ pub(super) async fn run(pool: Arc<Pool>) {
 /// Listens to the server of a queue. Returns why that has ended.
 async fn listen(pool: &Pool, at: &Source, backoff: &mut Backoff) -> Error {
     let prefix = format!("__dq@{}__:", pool.core.options.target.database).into_bytes();
-    let channels: Vec<Vec<u8>> = pool.sources.iter().map(|source| [&prefix[..], &source.key].concat()).collect();
+    let channels: Vec<Vec<u8>> =
+        pool.sources.iter().map(|source| [&prefix[..], source.name.as_bytes()].concat()).collect();
     let retired = pool.core.retired();
-    let subscribed = pool.core.subscribe(&at.key, &channels).await;
+    let subscribed = pool.core.subscribe(at.name.as_bytes(), &channels).await;
     pool.has_tried_to_listen.store(true, Ordering::Relaxed);
     let mut messages = match subscribed {
         Ok(messages) => messages,
@@ -52,7 +53,7 @@ async fn listen(pool: &Pool, at: &Source, backoff: &mut Backoff) -> Error {
         };
         let channel: Vec<u8> = message.get_channel().unwrap_or_default();
         if let Some(source) =
-            pool.sources.iter().find(|source| channel.strip_prefix(&prefix[..]) == Some(&source.key[..]))
+            pool.sources.iter().find(|source| channel.strip_prefix(&prefix[..]) == Some(source.name.as_bytes()))
         {
             pool.note(source, &String::from_utf8_lossy(message.get_payload_bytes()));
         }

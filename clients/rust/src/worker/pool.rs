@@ -11,6 +11,7 @@ use super::permits::Permits;
 use super::reporter::Reporter;
 use super::running::Stop;
 use crate::connect::{lock, Address, Core};
+use crate::names::QueueName;
 use crate::queue::Meta;
 use crate::request::millis;
 use crate::Error;
@@ -42,8 +43,7 @@ pub(super) enum Verdict {
 
 /// A queue of the pool.
 pub(super) struct Source {
-    pub key: Vec<u8>,
-    pub name: Arc<str>,
+    pub name: QueueName,
     pub counters: Counters,
     /// The connection of a pop that may be blocked: its server, and its number there.
     pub popping: Mutex<Option<(Address, Option<i64>)>>,
@@ -76,14 +76,11 @@ pub(super) struct Source {
 
 impl Source {
     /// The queue, and what its handlers have to report.
-    pub fn new(key: &[u8], lease: Option<Duration>, metrics: &Metrics) -> (Source, UnboundedReceiver<Outcome>) {
-        // Two queues never have the same name, whatever bytes their keys have.
-        let name = String::from_utf8(key.to_vec()).unwrap_or_else(|_| key.escape_ascii().to_string());
+    pub fn new(name: &QueueName, lease: Option<Duration>, metrics: &Metrics) -> (Source, UnboundedReceiver<Outcome>) {
         let (outcomes, inbox) = unbounded_channel();
         let source = Source {
-            key: key.to_vec(),
-            counters: metrics.queue(&name),
-            name: Arc::from(name),
+            name: name.clone(),
+            counters: metrics.queue(name),
             popping: Mutex::default(),
             is_being_ended: AtomicBool::new(false),
             hangs: Notify::new(),
@@ -232,7 +229,7 @@ impl Pool {
             Ok(Verdict::Done(result)) => Report::Complete(result),
             Ok(Verdict::Unkept(error)) => {
                 if !source.has_lost_a_result.swap(true, Ordering::Relaxed) {
-                    let (queue, id) = (Arc::clone(&source.name), lease.id.clone());
+                    let (queue, id) = (source.name.clone(), lease.id.clone());
                     let lost = move |tell: &dyn Fn(&Event<'_>)| {
                         tell(&Event::ResultLost { queue: &queue, id: &id, error: &error });
                     };
@@ -295,7 +292,7 @@ impl Pool {
         lock(&lease.source.counters).leases_lost += 1;
         let lease = Arc::clone(lease);
         let lost = move |tell: &dyn Fn(&Event<'_>)| {
-            let (queue, id, receipt) = (&*lease.source.name, &lease.id, &lease.receipt);
+            let (queue, id, receipt) = (&lease.source.name, &lease.id, &lease.receipt);
             tell(&Event::LeaseLost { queue, id, receipt, reason });
         };
         self.reporter.report(lost);
@@ -320,7 +317,7 @@ impl Pool {
     pub async fn end_pop(&self, source: &Source) -> Option<Address> {
         let (server, id) = lock(&source.popping).clone()?;
         let ended = match id {
-            Some(id) => self.core.end_pop(&server, &source.key, id).await.is_ok(),
+            Some(id) => self.core.end_pop(&server, source.name.as_bytes(), id).await.is_ok(),
             None => false,
         };
         (!ended).then_some(server)

@@ -5,6 +5,7 @@ use super::metrics::Metrics;
 use super::pool::{Pool, Source};
 use crate::connect::{after, lock, Address, Client};
 use crate::mode::{self, Mode};
+use crate::names::QueueName;
 use crate::Error;
 use futures_util::future::join_all;
 use std::fmt;
@@ -197,8 +198,8 @@ impl<M: Mode> Running<M> {
     ///
     /// # Errors
     /// [`Error::System`] if the operating system refuses a thread; then the pool has as many threads as it could get.
-    pub fn set_concurrency(&self, queue: impl AsRef<[u8]>, concurrency: usize) -> Result<(), Error> {
-        let Some(pool) = self.pool_of(queue.as_ref()).cloned() else { return Ok(()) };
+    pub fn set_concurrency(&self, queue: impl Into<QueueName>, concurrency: usize) -> Result<(), Error> {
+        let Some(pool) = self.pool_of(&queue.into()).cloned() else { return Ok(()) };
         let grown = pool.handlers.grow(concurrency);
         pool.permits.resize(pool.handlers.limit(concurrency));
         // A blocked pop asked for as many messages as there were permits.
@@ -212,8 +213,8 @@ impl<M: Mode> Running<M> {
 
     /// Sets the length of leases in the pool of this queue, from the next delivery or extension on: see [`Pool::lease`](crate::Pool::lease).
     /// `None` is what the message or the queue says.
-    pub fn set_lease(&self, queue: impl AsRef<[u8]>, lease: impl Into<Option<Duration>>) {
-        if let Some(pool) = self.pool_of(queue.as_ref()) {
+    pub fn set_lease(&self, queue: impl Into<QueueName>, lease: impl Into<Option<Duration>>) {
+        if let Some(pool) = self.pool_of(&queue.into()) {
             let lease = lease.into();
             pool.sources.iter().for_each(|source| source.set_lease(lease));
         }
@@ -231,8 +232,8 @@ impl<M: Mode> Running<M> {
         self.pools.iter().all(|pool| pool.is_healthy())
     }
 
-    fn pool_of(&self, queue: &[u8]) -> Option<&Arc<Pool>> {
-        self.pools.iter().find(|pool| pool.sources.iter().any(|source| source.key == queue))
+    fn pool_of(&self, queue: &QueueName) -> Option<&Arc<Pool>> {
+        self.pools.iter().find(|pool| pool.sources.iter().any(|source| source.name == *queue))
     }
 
     /// Waits until the worker is asked to stop, and until it has stopped: blocked pops are ended, messages that were not

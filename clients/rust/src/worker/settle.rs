@@ -210,8 +210,8 @@ impl Settler<'_> {
         let (source, is_single) = (self.source, others.is_empty());
         let checkpoint = if is_single { first.take_checkpoint() } else { None };
         let command = match is_single {
-            true => Command::new("DQ.EXTEND", &source.key),
-            false => Command::new("DQ.MEXTEND", &source.key).word(leases.len()),
+            true => Command::new("DQ.EXTEND", &source.name),
+            false => Command::new("DQ.MEXTEND", &source.name).word(leases.len()),
         };
         let asked = source.asked_lease();
         let command = command.words(leases.iter().map(|lease| &lease.receipt)).maybe("LEASE", asked.map(millis));
@@ -286,7 +286,7 @@ impl Settler<'_> {
     /// Reports an outcome, or several acks. Returns whether the server has answered.
     async fn report(&self, outcomes: Vec<Outcome>) -> bool {
         let Some(Outcome { lease, report, .. }) = outcomes.first() else { return true };
-        let (key, receipt) = (&self.source.key, lease.receipt.as_ref());
+        let (key, receipt) = (&self.source.name, lease.receipt.as_ref());
         let command = match report {
             Report::Ack => Command::new("DQ.ACK", key).words(outcomes.iter().map(|outcome| &outcome.lease.receipt)),
             Report::Complete(result) => Command::new("DQ.COMPLETE", key).word(receipt).word("RESULT").word(result),
@@ -347,7 +347,7 @@ impl Settler<'_> {
         }
         let (lease, error) = (Arc::clone(lease), error.clone());
         self.pool.reporter.report(move |tell| {
-            let (queue, id, attempt) = (&*lease.source.name, &lease.id, lease.attempt);
+            let (queue, id, attempt) = (&lease.source.name, &lease.id, lease.attempt);
             tell(&Event::Failed { queue, id, attempt, error: &error, state });
         });
         Ok(())

@@ -22,7 +22,7 @@ fn a_partitioned_topic_survives_a_resharding_and_a_failover() {
         queue.declare(&Settings { retries: Some(-1), ..Settings::default() }).unwrap();
     }
     // All three masters have partitions.
-    let owner = |number: usize| Cluster::first_owner(3, cluster.slot_of(&topic.queues()[number].name()));
+    let owner = |number: usize| Cluster::first_owner(3, cluster.slot_of(&topic.queues()[number].name().to_string()));
     let owners: Vec<usize> = (0..COUNT as usize).map(owner).collect();
     assert_eq!(owners.iter().collect::<HashSet<_>>().len(), 3, "{owners:?}");
     let seen = Arc::new(Mutex::new(HashSet::new()));
@@ -47,7 +47,7 @@ fn a_partitioned_topic_survives_a_resharding_and_a_failover() {
     std::thread::scope(|scope| {
         scope.spawn(|| push(MESSAGES / 3..MESSAGES / 3 * 2));
         let moving = owners.iter().position(|owner| *owner == 1).unwrap();
-        cluster.reshard(cluster.slot_of(&topic.queues()[moving].name()), 1, 2);
+        cluster.reshard(cluster.slot_of(&topic.queues()[moving].name().to_string()), 1, 2);
     });
     until_handled(MESSAGES / 3 * 2);
     // A master dies, once its replica has everything.

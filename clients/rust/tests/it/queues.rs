@@ -3,7 +3,8 @@
 use crate::support::{eventually, in_both_protocols, Server};
 use dq_client::blocking::{Client, Queue};
 use dq_client::{
-    cmd, DeadFilter, Declared, Error, Forward, GroupOrder, MsgPack, Nack, Pushed, Raw, Reason, Resend, Settings, State,
+    cmd, Consumer, DeadFilter, Declared, Error, Forward, GroupInfo, GroupOrder, Info, Message, MessageId, MsgPack,
+    Nack, Pushed, Raw, Reason, Resend, Settings, State, Stats,
 };
 use std::time::{Duration, SystemTime};
 
@@ -340,4 +341,39 @@ fn a_pop_that_blocks_is_served_when_a_message_is_due() {
     });
     mails.push(&mail("ann")).id("m").delay(Duration::from_millis(50)).send().unwrap();
     assert_eq!(popped.join().unwrap(), "m");
+}
+
+#[test]
+fn replies_to_commands_of_the_program_have_types() {
+    in_both_protocols(|client| {
+        let mails: Queue<Mail> = client.queue("mail");
+        mails.push(&mail("ann")).id("m").group("g").send().unwrap();
+        mails.pop().named("worker").one().unwrap().unwrap();
+        let commands = ["DQ.INFO", "DQ.STATS", "DQ.GROUPS", "DQ.CONSUMERS", "DQ.GET"].map(|name| {
+            let mut command = cmd(name);
+            command.arg(mails.name());
+            match name {
+                "DQ.GROUPS" | "DQ.CONSUMERS" => command.arg(0).clone(),
+                "DQ.GET" => command.arg(MessageId::from("m")).clone(),
+                _ => command,
+            }
+        });
+        let [info, stats, groups, consumers, message] =
+            <[_; 5]>::try_from(client.batch(&commands)).unwrap().map(Result::unwrap);
+        let info = Info::try_from(info).unwrap();
+        assert_eq!((info.inflight, info.consumers, info.totals.pushed), (1, 1, 1));
+        assert_eq!(Stats::try_from(stats).unwrap().pops_empty, 0);
+        assert_eq!(GroupInfo::try_from(only(groups)).unwrap().name, b"g");
+        assert_eq!(Consumer::try_from(only(consumers)).unwrap().name, b"worker");
+        let message = Message::<Mail>::try_from(message).unwrap();
+        assert_eq!((message.state, message.payload().unwrap()), (State::Inflight, mail("ann")));
+        assert!(matches!(Info::try_from(dq_client::Value::Int(7)), Err(Error::Protocol(_))));
+        mails.purge(&[], None).unwrap();
+    });
+}
+
+/// The one row of a page.
+fn only(page: dq_client::Value) -> dq_client::Value {
+    let (_, mut rows): (dq_client::Value, Vec<dq_client::Value>) = dq_client::from_redis_value(page).unwrap();
+    rows.remove(0)
 }

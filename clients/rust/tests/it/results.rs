@@ -167,10 +167,10 @@ fn a_pop_of_several_queues_says_which_one_had_messages() {
         second.push_all(&[1, 2]).send().unwrap();
         let (name, messages) =
             client.pop_any([&first, &second]).count(5).lease(HOUR).block(LONG).send().unwrap().unwrap();
-        assert_eq!((&name[..], messages.len(), messages[1].payload().unwrap()), (&b"second"[..], 2, 2));
+        assert_eq!((name.as_bytes(), messages.len(), messages[1].payload().unwrap()), (&b"second"[..], 2, 2));
         first.push(&3).send().unwrap();
         let (name, messages) = client.pop_any([&second, &first]).no_ack().send().unwrap().unwrap();
-        assert_eq!((&name[..], messages[0].receipt.is_none()), (&b"first"[..], true));
+        assert_eq!((name.as_bytes(), messages[0].receipt.is_none()), (&b"first"[..], true));
         assert!(client.pop_any::<u8>([]).send().unwrap().is_none());
     });
 }

@@ -38,7 +38,7 @@ fn every_message_is_handled_and_acknowledged() {
     };
     let list = Arc::clone(&texts);
     let listing = move |text: String, context: Context| {
-        assert_eq!((context.queue(), context.attempt()), ("other", 1));
+        assert_eq!((context.queue().to_string(), context.attempt()), ("other".to_owned(), 1));
         list.lock().unwrap().push(format!("{}: {text}", context.id()));
         Ok(())
     };
