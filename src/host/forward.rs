@@ -11,8 +11,8 @@
 
 use super::event::Event;
 use super::floor::raise_floor;
+use super::forward_dead::{self, Moving};
 use super::held::Held;
-use super::requeue::{self, Moving};
 use super::session::Session;
 use super::{admission, gauges, slot, waiting};
 use crate::module_api::call::Word;
@@ -269,7 +269,7 @@ impl Target {
                 Ok(Target::List { key: Word::new(key), is_left: ListEnd::is_left(*end) })
             }
             Forward::Queue { key } if **key == *queue.bytes() => Err("ERR a queue cannot forward to itself".to_owned()),
-            Forward::Queue { .. } if ctx.flags().out_of_memory() => Err(requeue::OUT_OF_MEMORY.to_owned()),
+            Forward::Queue { .. } if ctx.flags().out_of_memory() => Err(forward_dead::OUT_OF_MEMORY.to_owned()),
             // The push does not pass through the server, so the server is asked about the key that it writes, which may
             // have left this node before the queue. If it accepts that, it accepts the removal as well.
             Forward::Queue { key } => match ctx.with_name(key, |name| admission::refusal(ctx, name)) {
@@ -307,9 +307,9 @@ impl Target {
                     Err(refused) => (0, Some(refused)),
                 }
             }
-            Target::Queue { key } => {
-                each(&|message| message.moving.as_ref().map_or(Ok(()), |moving| requeue::push(session, key, moving)))
-            }
+            Target::Queue { key } => each(&|message| {
+                message.moving.as_ref().map_or(Ok(()), |moving| forward_dead::push(session, key, moving))
+            }),
             Target::Channel { name } => each(&|message| ctx.call_write(c"PUBLISH", [name, &message.payload])),
         }
     }

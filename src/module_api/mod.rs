@@ -14,6 +14,7 @@ pub mod ctx;
 pub mod filter;
 pub mod guard;
 pub mod key;
+pub mod key_flags;
 pub mod log;
 pub mod register;
 pub mod reply;

@@ -15,8 +15,9 @@ use super::api::api;
 use super::args::Args;
 use super::ctx::{is_ok, Ctx};
 use super::guard::guard;
+pub use super::key_flags::{Access, Found, Keys};
 use super::log::{log, Level};
-pub use super::row::{Access, Arg, Found, Keys, Row};
+pub use super::row::{Arg, Row};
 
 /// The module's own ACL category, if the server can add one.
 const CATEGORY: &CStr = c"dq";

@@ -77,8 +77,8 @@ fn keys_are_told_in_both_ways() {
 #[test]
 fn an_access_is_either_read_only_or_not() {
     let take = Access::READ.and(Access::DELETE);
-    assert_eq!(take.0 & raw::REDISMODULE_CMD_KEY_RO, 0);
-    assert_ne!(take.0 & raw::REDISMODULE_CMD_KEY_RW, 0);
-    assert_ne!(take.0 & raw::REDISMODULE_CMD_KEY_ACCESS, 0);
+    assert_eq!(take.bits() & raw::REDISMODULE_CMD_KEY_RO, 0);
+    assert_ne!(take.bits() & raw::REDISMODULE_CMD_KEY_RW, 0);
+    assert_ne!(take.bits() & raw::REDISMODULE_CMD_KEY_ACCESS, 0);
     assert_eq!(Access::PEEK.and(Access::READ), Access::READ);
 }
