@@ -238,7 +238,7 @@ extern "C" fn entry<C: Command, W: Wall>(
         true
     });
     if !served {
-        ctx.error("ERR internal error, a bug in the module; the server's log has more");
+        ctx.error("INTERNAL a bug in the module ended the command; the server's log has more");
     }
     raw::REDISMODULE_OK as c_int
 }

@@ -159,7 +159,11 @@ fn declaring_the_same_target_again_changes_nothing() {
             assert_eq!(c.changes(), changes, "{line}");
         }
         for line in ["DQ.CREATE q", "DQ.CREATE q FORWARD LIST l", "DQ.CREATE q FORWARD LIST l LEFT REGISTER set m"] {
-            assert_eq!(c.ask(line).error(), "ERR queue exists with other settings: DQ.ALTER changes them", "{line}");
+            assert_eq!(
+                c.ask(line).error(),
+                "QUEUEEXISTS queue exists with other settings: DQ.ALTER changes them",
+                "{line}"
+            );
         }
         c.alter("q LEASE 77");
         assert_eq!(c.about("q").text("forward"), "LIST l REGISTER set m", "other settings leave it");

@@ -19,7 +19,7 @@ fn expect_alarm(place: &str, act: impl FnOnce(&Server, &mut Client)) {
 fn a_panic_in_a_command_raises_the_alarm() {
     expect_alarm("command", |_, c| {
         c.push("q x");
-        assert!(c.ask("DQ.INFO q").error().starts_with("ERR internal error"));
+        assert!(c.ask("DQ.INFO q").error().starts_with("INTERNAL a bug in the module"));
     });
 }
 
@@ -63,7 +63,7 @@ fn with_half_changed(args: &[&str], act: impl FnOnce(&mut Server, &mut Client)) 
     let mut c = server.client();
     c.push_many("q 2 x y IDS m other");
     c.push("well x");
-    assert!(c.ask("DQ.CANCEL q m").error().starts_with("ERR internal error"));
+    assert!(c.ask("DQ.CANCEL q m").error().starts_with("INTERNAL a bug in the module"));
     act(&mut server, &mut c);
     c = server.client();
     assert_eq!((c.len("well"), c.info("dq", "dq_unsound_queues").as_str()), (1, "0"), "all is well again");

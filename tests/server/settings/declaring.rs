@@ -2,7 +2,7 @@
 
 use crate::support::{effects_of, in_both_protocols, Reply, Server};
 
-const EXISTS: &str = "ERR queue exists with other settings: DQ.ALTER changes them";
+const EXISTS: &str = "QUEUEEXISTS queue exists with other settings: DQ.ALTER changes them";
 
 #[test]
 fn a_queue_that_is_as_declared_is_confirmed_and_untouched() {

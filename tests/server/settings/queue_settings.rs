@@ -164,7 +164,7 @@ fn what_exists_is_not_made_again() {
             let (digest, changes) = (c.digest(key), c.changes());
             c.create(format!("{key}{same}"));
             for words in others {
-                let error = "ERR queue exists with other settings: DQ.ALTER changes them";
+                let error = "QUEUEEXISTS queue exists with other settings: DQ.ALTER changes them";
                 assert_eq!(c.ask(format!("DQ.CREATE {key}{words}")).error(), error, "{key}{words}");
             }
             assert_eq!((c.digest(key), c.changes()), (digest, changes));
