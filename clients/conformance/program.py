@@ -27,6 +27,7 @@ def _commands(client):
         "node": (["node"], ".mjs"),
         "go": ([], ""),
         "rust": ([], ""),
+        "ruby": ([os.environ.get("DQ_RUBY", "ruby")], ".rb"),
     }
     if client not in run:
         return None, None, None
@@ -44,7 +45,7 @@ def _commands(client):
 
 def clients():
     """Returns the clients whose programs are there."""
-    return [client for client in ("python", "node", "go", "rust", "dqctl") if _commands(client)[0]]
+    return [client for client in ("python", "node", "go", "rust", "ruby", "dqctl") if _commands(client)[0]]
 
 
 class Program:

@@ -1,0 +1,88 @@
+# frozen_string_literal: true
+
+module DQ
+  # One connection. It is opened by its first command, sends nothing twice, and raises the errors of this gem.
+  class Link
+    # A connection that has been idle for so long may have been closed by the server.
+    IDLE_SECONDS = 0.1
+    CODES = {
+      "QUEUEFULL" => QueueFull, "QUEUECLOSED" => QueueClosed, "TOOLARGE" => TooLarge, "DEADID" => DeadId,
+      "OOM" => OutOfMemory
+    }.freeze
+    UNKNOWN_COMMAND = /\AERR unknown command ['`]?dq\./i
+
+    # @param redis [RedisClient]
+    def initialize(redis)
+      @redis = redis
+      @used = DQ.now
+    end
+
+    # Sends a command and returns its reply.
+    # @param words [Array<String, Integer>]
+    # @param seconds [Numeric, nil] how long the server may wait before it answers
+    def call(*words, seconds: nil)
+      translated { seconds ? @redis.blocking_call_v(seconds, words) : @redis.call_v(words) }
+    end
+
+    # Sends commands at once.
+    # @param commands [Array<Array<String, Integer>>]
+    # @return [Array] a reply or an error for each
+    def call_all(commands)
+      translated do
+        replies = @redis.pipelined(exception: false) { |pipe| commands.each { |words| pipe.call_v(words) } }
+        replies.map { |reply| reply.is_a?(RedisClient::Error) ? Link.refused(reply) : reply }
+      end
+    end
+
+    # Opens the connection again if it was closed while it was idle. redis-client notices that only when it waits for a
+    # reply, and whether the command was carried out is then not known: a push could not tell a duplicate from itself.
+    def check
+      call("PING") if DQ.now - @used > IDLE_SECONDS && @redis.connected?
+    rescue Refused
+      nil # Any answer will do.
+    rescue ConnectionLost
+      close
+    end
+
+    # @return [RedisClient::PubSub] the subscriptions of this connection, which then takes no other commands
+    def pubsub = translated { @redis.pubsub }
+
+    # Closes the connection; another thread that waits for a reply gets an error.
+    def close
+      @redis.close
+    rescue SystemCallError, IOError, OpenSSL::SSL::SSLError
+      nil
+    end
+
+    # @param error [RedisClient::Error] what the server answered
+    # @return [Refused]
+    def self.refused(error)
+      text = error.message
+      return NoModule.new("the server has not loaded the module dq: #{text}") if text.match?(UNKNOWN_COMMAND)
+
+      if (node = text[/\AMOVED \d+ (\S+)/, 1])
+        return Refused.new("the server is a node of a cluster, and #{node} holds the queue: give its address (#{text})")
+      end
+
+      CODES.fetch(text[/\A\w+/], Refused).new(text)
+    end
+
+    private
+
+    def translated
+      was_open = @redis.connected?
+      yield.tap { @used = DQ.now }
+    rescue RedisClient::HasCommand => error # READONLY and MASTERDOWN are connection errors as well.
+      # redis-client would go on with a connection that was refused when it was opened, without a password for example.
+      close unless was_open
+      raise Link.refused(error)
+    rescue RedisClient::UnsupportedServer => error
+      raise Refused, "the server does not know HELLO: set protocol: 2 (#{error.message})"
+    rescue RedisClient::CannotConnectError, RedisClient::FailoverError => error
+      raise ConnectionLost.new(error.message, may_have_run: false)
+    rescue RedisClient::ConnectionError, RedisClient::ProtocolError, SystemCallError, IOError => error
+      close
+      raise ConnectionLost, error.message
+    end
+  end
+end

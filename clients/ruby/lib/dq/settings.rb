@@ -1,0 +1,83 @@
+# frozen_string_literal: true
+
+require "uri"
+
+module DQ
+  # Where the server is, and how connections to it are made.
+  #
+  # The options are those of redis-client: url (redis://, rediss://, unix://), host, port, path, db, username, password,
+  # ssl, ssl_params, protocol, timeout, connect_timeout, read_timeout, write_timeout, driver, id; and for a Sentinel
+  # name, sentinels, sentinel_username and sentinel_password.
+  class Settings
+    CONNECT_SECONDS = 2.0
+    REPLY_SECONDS = 5.0
+    # The parameters of a URL. redis-client ignores all others, and protocol as well.
+    PARAMETERS = %w[db protocol].freeze
+
+    # @param given [Hash{Symbol => Object}, String] the options, or a URL
+    # @raise [ArgumentError] if something in it is not understood
+    def initialize(given)
+      options = given.is_a?(Hash) ? given.transform_keys(&:to_sym) : { url: given }
+      if options.key?(:reconnect_attempts)
+        raise ArgumentError, "reconnect_attempts has no effect: a push is repeated for push_timeout seconds"
+      end
+
+      options = read_url(options) if options[:url]
+      options = with_timeouts(options)
+      @config = options.key?(:sentinels) ? RedisClient.sentinel(**options) : RedisClient.config(**options)
+    end
+
+    # @return [Integer] the number of the database
+    def db = @config.db
+
+    # @return [Float] how many seconds a reply may take
+    def reply_seconds = @config.read_timeout
+
+    # @param options [Hash] of RedisClient#initialize, such as read_timeout
+    # @return [Link] a new connection
+    def link(**options) = Link.new(@config.new_client(**options))
+
+    private
+
+    # redis-client would send a pop again after reconnecting, without the worker's knowledge.
+    def with_timeouts(options)
+      reply = options.fetch(:timeout, REPLY_SECONDS)
+      connect = options.fetch(:timeout, CONNECT_SECONDS)
+      { read_timeout: reply, write_timeout: reply, connect_timeout: connect, **options, reconnect_attempts: 0 }
+    end
+
+    # Takes what redis-client ignores out of the URL, and refuses what it would drop or misunderstand.
+    def read_url(options)
+      uri = URI(options[:url])
+      raise ArgumentError, "the URL has a '#': write it as %23 in a password or a path" if uri.fragment
+
+      given = URI.decode_www_form(uri.query.to_s)
+      given.each { |name, value| check_parameter(uri, given, name, value) }
+      check_database(uri)
+      protocol = given.to_h["protocol"]
+      protocol ? { protocol: Integer(protocol), **options } : options
+    rescue URI::InvalidURIError => error
+      raise ArgumentError, error.message.sub(options[:url], "the URL of the server")
+    end
+
+    def check_parameter(uri, given, name, value)
+      unless PARAMETERS.include?(name)
+        raise ArgumentError, "the URL has a parameter #{name.inspect}, which is not known; known are db and protocol"
+      end
+      return if given.count { |other, _| other == name } == 1 && value.match?(/\A\d+\z/) && !two_databases?(uri, name)
+
+      raise ArgumentError, "the URL needs one number for its parameter #{name.inspect}"
+    end
+
+    def two_databases?(uri, name)
+      name == "db" && uri.scheme != "unix" && uri.path.to_s.length > 1
+    end
+
+    def check_database(uri)
+      return if uri.scheme == "unix" || uri.path.to_s.match?(%r{\A(/|/\d+)?\z})
+
+      given = uri.path[1..].inspect
+      raise ArgumentError, "the database in the URL is one number, such as redis://host:6379/0, not #{given}"
+    end
+  end
+end
