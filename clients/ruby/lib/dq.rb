@@ -64,6 +64,7 @@ end
 
 require "dq/version"
 require "dq/errors"
+require "dq/texts"
 require "dq/words"
 require "dq/replies"
 require "dq/backoff"
@@ -72,3 +73,5 @@ require "dq/settings"
 require "dq/middleware"
 require "dq/client"
 require "dq/queue"
+require "dq/message"
+require "dq/worker"

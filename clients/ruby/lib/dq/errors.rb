@@ -83,6 +83,9 @@ module DQ
     end
   end
 
+  # The payload of a message is not JSON. The text shows nothing of it.
+  class BadPayload < Error; end
+
   # The message was taken from its handler: {Message#wait} raises it, with the reason as its text.
   class Lost < Error; end
 

@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+module DQ
+  class Worker
+    # Calls handlers, each in a thread of its own: what it sets there, such as a locale, is not seen by the next one.
+    class Handlers
+      # Ruby's threads take turns of 100 ms, halved by each step of a lower priority: busy handlers then let the threads
+      # that keep leases run more often.
+      PRIORITY = -2
+
+      def initialize(worker, time_limit)
+        @worker = worker
+        @time_limit = time_limit
+        @pid = Process.pid
+      end
+
+      # Calls the handlers of deliveries, or gives them back if the worker stops.
+      def start(lane, deliveries)
+        deliveries.each do |delivery|
+          next lane.give_back(delivery) if @worker.stopping?
+
+          if @time_limit
+            delivery.limit = delivery.begun + @time_limit
+            @worker.watch(lane, delivery)
+          end
+          start_thread(lane, delivery)
+        end
+      end
+
+      private
+
+      def start_thread(lane, delivery)
+        Thread.new do
+          Thread.current.name = "dq-handler"
+          Thread.current.report_on_exception = false
+          Thread.current.priority = PRIORITY
+          # A time limit is raised only while the handler runs.
+          Thread.handle_interrupt(TimeLimit => :never) { handle(lane, delivery) }
+        end
+      rescue ThreadError => error
+        lane.ended(delivery, Outcome.of_error(error))
+      end
+
+      def handle(lane, delivery)
+        return lane.give_back(delivery) if @worker.stopping? || delivery.decided # It was not begun, or is lost.
+
+        outcome = Outcome.of_error(Error.new("the handler has ended its thread"))
+        @worker.emit(:started, delivery)
+        delivery.thread = Thread.current
+        outcome = Outcome.of_result(call(lane, delivery.message))
+      rescue Exception => error # rubocop:disable Lint/RescueException -- a handler may raise anything
+        outcome = Outcome.of_error(error)
+      ensure # Thread.exit and throw come here, too.
+        delivery.thread = nil
+        exit!(1) if Process.pid != @pid # The handler has forked, and the child has come back.
+        @worker.emit(outcome.kind, delivery, outcome.text) if outcome && lane.ended(delivery, outcome)
+      end
+
+      def call(lane, message)
+        Thread.current.thread_variable_set(:dq_message, message)
+        Thread.handle_interrupt(TimeLimit => :immediate) do
+          chain = @worker.middleware.reverse.inject(-> { lane.handler.call(message) }) do |inner, middleware|
+            -> { middleware.handle(message, &inner) }
+          end
+          chain.call
+        end
+      end
+    end
+  end
+end
