@@ -14,7 +14,7 @@ languages="
 php-bookworm   bookworm  php   $php php-codesniffer
 php-trixie     trixie    php   $php
 php-sid        sid       php   $php
-ruby-bookworm  bookworm  ruby  $ruby
+ruby-bookworm  bookworm  ruby  $ruby rubocop
 ruby-trixie    trixie    ruby  $ruby ruby-redis-client
 ruby-sid       sid       ruby  $ruby ruby-redis-client
 "
@@ -49,10 +49,22 @@ launch_php() {
     printf 'export PHPRC="%s" PHP_INI_SCAN_DIR=\nexec %s "$@"\n' "$ini" "$(under_own_loader "$1" "$program" "$2")"
 }
 
+# Adds redis-client, which Debian has since trixie, to an older suite. It is written in Ruby, so its package runs there.
+#   add_redis_client NAME
+add_redis_client() {
+    local apt=() dir=$cache/$1/packages deb
+    use_suite trixie || return 1
+    mkdir -p "$dir"
+    (cd "$dir" && apt-get "${apt[@]}" download ruby-redis-client >log 2>&1) || { cat "$dir/log" >&2; return 1; }
+    for deb in "$dir"/*.deb; do dpkg -x "$deb" "$cache/$1/root" || return 1; done
+    rm -rf "$dir"
+}
+
 # Prints the lines of a launcher that finds the libraries and gems of the suite.
 #   launch_ruby NAME LAUNCHER
 launch_ruby() {
     local ruby=$cache/$1/root/usr/lib/ruby gems=$cache/$1/root/usr/share/rubygems-integration program version native
+    [ -n "$(find "$gems" -name 'redis-client-*.gemspec')" ] || add_redis_client "$1" || return 1
     program=$(basename "$(find "$cache/$1/root/usr/bin" -regex '.*/ruby[0-9]+\.[0-9]+' | sort | tail -n 1)")
     version=${program#ruby}.0
     native=$(find "$cache/$1/root/usr/lib" -maxdepth 1 -name '*-linux-gnu*')
@@ -61,6 +73,10 @@ launch_ruby() {
         "$ruby/$version" "$ruby/$version/$(basename "$native")" "$native/ruby/$version"
     printf 'export GEM_PATH="%s:%s:%s:%s"\n' \
         "$gems/all" "$gems/$version" "$ruby/gems/$version" "$native/rubygems-integration/$version"
+    # With which Ruby starts another Ruby, as RbConfig.ruby.
+    printf 'require "rbconfig"\nRbConfig::CONFIG.update("bindir" => "%s", "ruby_install_name" => "%s")\n' \
+        "$cache/$1" "$(basename "$2")" >"$cache/$1/launcher.rb"
+    printf 'export RUBYOPT="-r%s${RUBYOPT:+ $RUBYOPT}"\n' "$cache/$1/launcher.rb"
     printf 'exec %s "$@"\n' "$(under_own_loader "$1" "$program" "$2")"
 }
 
@@ -69,11 +85,13 @@ fetch() {
     # Again if the packages of the row have changed.
     if [ ! -x "$launcher" ] || [ "$(cat "$dir/fetched" 2>/dev/null)" != "$*" ]; then
         unpack "$name" "$suite" "${@:4}" || return 1
-        { echo '#!/bin/sh'; "launch_$language" "$name" "$launcher"; } >"$launcher" || return 1
-        chmod +x "$launcher"
-        "$launcher" --version >/dev/null || { say "$name does not run on this machine"; return 1; }
-        echo "$*" >"$dir/fetched"
     fi
+    # Written each time, because this script may have changed, and moved into its place, because it may be in use.
+    { echo '#!/bin/sh'; "launch_$language" "$name" "$launcher"; } >"$launcher.new" || return 1
+    chmod +x "$launcher.new"
+    "$launcher.new" --version >/dev/null || { say "$name does not run on this machine"; return 1; }
+    mv "$launcher.new" "$launcher"
+    echo "$*" >"$dir/fetched"
     printf '%s\t%s\n' "$name" "$launcher"
 }
 
