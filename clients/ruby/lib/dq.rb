@@ -47,9 +47,6 @@ module DQ
 
     def logger = @logger ||= Logger.new($stderr, progname: "dq")
 
-    # @return [Float] seconds of a clock that nobody sets
-    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
     private
 
     def make_client(given)
@@ -63,6 +60,7 @@ module DQ
 end
 
 require "dq/version"
+require "dq/monotonic"
 require "dq/errors"
 require "dq/texts"
 require "dq/words"

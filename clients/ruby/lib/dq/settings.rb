@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "redis-client"
 require "uri"
 
 module DQ
@@ -14,10 +15,13 @@ module DQ
     # The parameters of a URL. redis-client ignores all others, and protocol as well.
     PARAMETERS = %w[db protocol].freeze
 
+    # @return [Hash{Symbol => Object}] the options
+    attr_reader :options
+
     # @param given [Hash{Symbol => Object}, String] the options, or a URL
     # @raise [ArgumentError] if something in it is not understood
     def initialize(given)
-      options = given.is_a?(Hash) ? given.transform_keys(&:to_sym) : { url: given }
+      @options = options = given.is_a?(Hash) ? given.transform_keys(&:to_sym) : { url: given }
       if options.key?(:reconnect_attempts)
         raise ArgumentError, "reconnect_attempts has no effect: a push is repeated for push_timeout seconds"
       end

@@ -28,6 +28,8 @@ module DQ
     attr_reader :consumer
     # @return [Float] until when outcomes are sent again
     attr_reader :patience
+    # @return [Guard, nil]
+    attr_reader :guard
 
     # @param client [Client] where its queues are
     # @param lease [Numeric, nil] seconds after which the messages of a worker that is gone are delivered again; nil:
@@ -35,14 +37,19 @@ module DQ
     # @param grace [Numeric] how many seconds handlers get to end when the worker stops
     # @param time_limit [Numeric, nil] how many seconds a handler may take; then its message has failed, and {TimeLimit}
     #   is raised in its thread
+    # @param keep [Symbol] :process: leases are kept by a process, too, while a handler lets no thread run; :thread: by
+    #   threads only
     # @param name [String] the end of the name under which DQ.CONSUMERS lists the worker
     # @param logger [Logger]
     # @param hook [#call, nil] is called with each {Event}, from a thread of its own
-    def initialize(client: DQ.client, lease: nil, grace: 30, time_limit: nil, name: "worker", logger: DQ.logger,
-                   hook: nil)
+    def initialize(client: DQ.client, lease: nil, grace: 30, time_limit: nil, keep: :process, name: "worker",
+                   logger: DQ.logger, hook: nil)
       @client = client
       @lease_ms = lease && Words.milliseconds(:lease, positive(:lease, lease))
       @grace = positive(:grace, grace, zero: true)
+      @keep = keep.to_sym
+      raise ArgumentError, "keep is :process or :thread, not #{keep.inspect}" unless %i[process thread].include?(@keep)
+
       @handlers = Handlers.new(self, time_limit && positive(:time_limit, time_limit))
       @consumer = consumer_name(name)
       @announcer = Announcer.new(logger)
@@ -95,6 +102,7 @@ module DQ
       @announcer.start
       sizes = @lanes.map { |lane| "#{lane.name} (#{lane.concurrency} at a time)" }
       @announcer.log(Logger::INFO, "#{@consumer} works on #{sizes.join(", ")}")
+      start_guard if @keep == :process
       @listener = Listener.new(self)
       @fetchers = @lanes.to_h { |lane| [lane, Fetcher.new(self, lane)] }
       @fetchers.each do |lane, fetcher|
@@ -140,14 +148,14 @@ module DQ
     def start_handlers(lane, deliveries) = @handlers.start(lane, deliveries)
 
     # Has the clock watch a delivery.
-    def watch(_lane, delivery) = @clock.note([delivery.end, delivery.limit].compact.min)
+    def watch(delivery) = @clock.note([delivery.end, delivery.limit].compact.min)
 
     # A command has extended a lease, or has found that it is lost.
     def extended(lane, delivery, deadline, sent)
       return lane.take(delivery, "lease") if deadline.nil?
 
       lane.leases.extended(delivery, deadline, sent)
-      watch(lane, delivery)
+      watch(delivery)
     end
 
     # Waits, but not when the worker stops.
@@ -222,6 +230,16 @@ module DQ
       end
     end
 
+    def start_guard
+      @guard = Guard.new(self)
+      @guard.start
+      spawn("dq-guard", @guard)
+    rescue TypeError, SystemCallError => error
+      @guard = nil
+      @announcer.log(Logger::WARN,
+                     "leases are kept by threads only: no process can be started for them (#{error.message})")
+    end
+
     # Runs again after an unexpected error, so that no worker is alive without working.
     def spawn(name, runner)
       thread = Thread.new do
@@ -259,6 +277,7 @@ module DQ
       @clock.wake
       last = @patience + Fetcher::MARGIN_SECONDS # A server that is slow still gets what is on its way.
       @reporters.each { |reporter| @threads[reporter].join([last - DQ.now, 0].max) }
+      @guard&.close
     end
 
     def lane_healthy?(lane, now)
@@ -297,6 +316,8 @@ require "dq/worker/lane"
 require "dq/worker/announcer"
 require "dq/worker/clock"
 require "dq/worker/handlers"
+require "dq/worker/frames"
+require "dq/worker/guard"
 require "dq/worker/fetcher"
 require "dq/worker/reporter"
 require "dq/worker/listener"

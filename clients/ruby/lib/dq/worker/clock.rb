@@ -47,6 +47,7 @@ module DQ
       end
 
       def look_at(lane, delivery, now)
+        @worker.guard&.catch_up if delivery.end <= now # It may have been extended while no thread could run.
         if delivery.end <= now
           lane.take(delivery, "lease")
         elsif delivery.limit && delivery.limit <= now

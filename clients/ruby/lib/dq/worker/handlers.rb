@@ -16,18 +16,19 @@ module DQ
 
       # Calls the handlers of deliveries, or gives them back if the worker stops.
       def start(lane, deliveries)
-        deliveries.each do |delivery|
-          next lane.give_back(delivery) if @worker.stopping?
+        return deliveries.each { |delivery| lane.give_back(delivery) } if @worker.stopping?
 
-          if @time_limit
-            delivery.limit = delivery.begun + @time_limit
-            @worker.watch(lane, delivery)
-          end
-          start_thread(lane, delivery)
-        end
+        deliveries.each { |delivery| limit(delivery) } if @time_limit
+        @worker.guard&.hold(lane, deliveries) # From now on, a handler may let no other thread run.
+        deliveries.each { |delivery| start_thread(lane, delivery) }
       end
 
       private
+
+      def limit(delivery)
+        delivery.limit = delivery.begun + @time_limit
+        @worker.watch(delivery)
+      end
 
       def start_thread(lane, delivery)
         Thread.new do

@@ -69,7 +69,7 @@ module DQ
           early = deliveries.to_h { |delivery| [delivery, @early.delete(delivery.receipt)] }.compact
         end
         over.each { |delivery| @worker.emit(:lost, delivery, "lease") } # Another worker may have the message.
-        deliveries.each { |delivery| @worker.watch(self, delivery) }
+        deliveries.each { |delivery| @worker.watch(delivery) }
         early.each { |delivery, reason| take(delivery, reason) }
         deliveries
       end
@@ -166,6 +166,9 @@ module DQ
         end
       end
 
+      # @return [Delivery, nil] one whose outcome is open
+      def delivery_of(receipt) = @lock.synchronize { @held[receipt] }
+
       # @return [Array<Delivery>] those whose outcome is open
       def running = @lock.synchronize { @held.values }
 
@@ -201,6 +204,7 @@ module DQ
         return false if delivery.decided
 
         @held.delete(delivery.receipt)
+        @worker.guard&.drop(delivery.receipt)
         delivery.decided = true
       end
 

@@ -109,6 +109,7 @@ module DQ
           return false
         end
         kept.zip(reply) { |delivery, deadline| @worker.extended(@lane, delivery, deadline, sent) }
+        @worker.guard&.hold(@lane, kept.reject(&:decided))
         true
       end
 
