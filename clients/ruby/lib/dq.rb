@@ -45,6 +45,12 @@ module DQ
     # @return [Message, nil] the message that the current thread works on
     def message = Thread.current.thread_variable_get(:dq_message)
 
+    # @return [Boolean] whether the worker of this process takes no further messages
+    def stopping? = @worker ? @worker.stopping? : false
+
+    # @return [Worker, nil] the worker of this process
+    attr_accessor :worker
+
     def logger = @logger ||= Logger.new($stderr, progname: "dq")
 
     private
@@ -72,4 +78,5 @@ require "dq/middleware"
 require "dq/client"
 require "dq/queue"
 require "dq/message"
+require "dq/consumers"
 require "dq/worker"

@@ -21,19 +21,28 @@ module DQ
     # @param queue [String]
     # @param consumer [String]
     # @param fields [Array] what a pop answers for a message
+    # @param kind [#call, nil] returns what a message is
     # @yield [checkpoint] how a checkpoint is stored
-    def initialize(queue, consumer, fields, &save)
+    def initialize(queue, consumer, fields, kind = nil, &save)
       @queue = queue
       @consumer = consumer
       @id, @payload, @attempt, @receipt, meta = fields
       @meta = Replies.message(meta) || {}
       @save = save
+      @kind = kind
       @lock = Mutex.new
       @told = ConditionVariable.new
     end
 
     # @return [Hash{String => String}]
     def headers = @meta["headers"] || {}
+
+    # @return [String, nil] what the message is, such as the class of its job, if that is known
+    def kind
+      @kind&.call(self)
+    rescue StandardError
+      nil
+    end
 
     # @return [String, nil] what an earlier attempt, or this one, has stored last
     def checkpoint = @meta["checkpoint"]

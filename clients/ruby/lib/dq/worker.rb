@@ -13,8 +13,8 @@ module DQ
   class Worker
     # What a worker reports to its hook: kind is :ready; :started, :done, :failed, :rejected, :retried, :lost or
     # :returned of a message; :interrupted, :resumed or :refused of a queue. seconds is how long the message has been
-    # here, text the error or the reason.
-    Event = Struct.new(:kind, :queue, :id, :attempt, :seconds, :text, keyword_init: true)
+    # here, text the error or the reason, job what the message is, such as the class of its job.
+    Event = Struct.new(:kind, :queue, :id, :job, :attempt, :seconds, :text, keyword_init: true)
 
     CONCURRENCY = 8
     # The length of a name of a consumer that the server takes, in bytes.
@@ -68,16 +68,17 @@ module DQ
     # Adds a queue. The block gets each {Message}; what it returns is the result, if the message is retained.
     # @param name [String, Symbol]
     # @param concurrency [Integer] how many of its messages are worked on at a time
+    # @param kind [#call, nil] returns what a message is, such as the class of its job, for the log and for hooks
     # @yieldparam message [Message]
     # @return [void]
-    def consume(name, concurrency: CONCURRENCY, &handler)
+    def consume(name, concurrency: CONCURRENCY, kind: nil, &handler)
       raise ArgumentError, "a queue needs a block that handles its messages" unless handler
       unless concurrency.is_a?(Integer) && concurrency.positive?
         raise ArgumentError, "the concurrency of a queue is an Integer of at least 1, not #{concurrency.inspect}"
       end
       raise ArgumentError, "the queue #{name} is consumed already" if @lanes.any? { |lane| lane.name == name.to_s }
 
-      @lanes << Lane.new(self, name.to_s, concurrency, @lease_ms, handler)
+      @lanes << Lane.new(self, name.to_s, concurrency, @lease_ms, handler, kind)
     end
 
     # Works until SIGTERM or SIGINT, then stops. A second signal ends the process at once.
@@ -98,6 +99,8 @@ module DQ
     # @return [void]
     def start
       raise ArgumentError, "there is no queue to work on" if @lanes.empty?
+
+      DQ.worker = self
 
       @announcer.start
       sizes = @lanes.map { |lane| "#{lane.name} (#{lane.concurrency} at a time)" }
@@ -133,6 +136,9 @@ module DQ
 
     # @return [Boolean] whether its threads are to end
     def closed? = @closed
+
+    # @return [Boolean] whether a handler goes on, although its message may have been given back
+    def busy? = @lanes.any? { |lane| lane.working.positive? || !lane.hanging.empty? }
 
     # @return [Boolean] whether each queue got an answer of the server within its last lease, or within the time of a
     #   pop, and neither were its pops refused for so long, nor have all its places been kept so long by handlers that
@@ -289,7 +295,8 @@ module DQ
 
     def log_message(level, kind, delivery, text, details = nil)
       message = delivery.message
-      line = "#{message.queue}: #{Texts.utf8(message.id)} #{kind} at attempt #{message.attempt}"
+      work = [message.kind, Texts.utf8(message.id)].compact.join(" ")
+      line = "#{message.queue}: #{work} #{kind} at attempt #{message.attempt}"
       line += ": #{text}" unless text.empty?
       @announcer.log(level, [line, details].compact.join("\n"))
     end

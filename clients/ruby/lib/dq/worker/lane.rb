@@ -34,11 +34,12 @@ module DQ
       # @return [Float, nil] since when pops have failed
       attr_accessor :refused_since
 
-      def initialize(worker, name, concurrency, lease_ms, handler)
+      def initialize(worker, name, concurrency, lease_ms, handler, kind)
         @worker = worker
         @name = name
         @concurrency = concurrency
         @handler = handler
+        @kind = kind
         @leases = Leases.new(worker, lease_ms)
         @lock = Mutex.new
         @fetch = ConditionVariable.new
@@ -193,7 +194,7 @@ module DQ
 
       def delivery(fields, begun, now)
         receipt = fields[3].b
-        message = Message.new(@name, @worker.consumer, fields) { |checkpoint| save(receipt, checkpoint) }
+        message = Message.new(@name, @worker.consumer, fields, @kind) { |checkpoint| save(receipt, checkpoint) }
         left, certain = @leases.left(message.meta["deadline"], begun, now)
         Delivery.new(message, now, left, @leases.seconds).tap do |delivery|
           delivery.due = now unless certain # It is extended at once, and then it is known how long that lasts.
