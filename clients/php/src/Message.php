@@ -1,0 +1,65 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq;
+
+/** A message that was delivered. */
+final class Message
+{
+    /**
+     * @param string                $queue      the queue, without the prefix of the client
+     * @param int                   $attempt    the number of deliveries so far, this one included
+     * @param string                $receipt    what names this delivery in commands
+     * @param array<string, string> $headers
+     * @param int                   $created    when it was pushed, in ms since 1970
+     * @param int                   $due        when it was due, in ms since 1970
+     * @param int                   $deadline   when its lease ends, in ms since 1970 by the clock of the server
+     * @param string|null           $error      the error of the last attempt
+     * @param string|null           $checkpoint what an earlier attempt has stored
+     */
+    public function __construct(
+        public readonly string $queue,
+        public readonly string $id,
+        public readonly string $payload,
+        public readonly int $attempt,
+        public readonly string $receipt,
+        public readonly array $headers = [],
+        public readonly int $priority = 0,
+        public readonly ?string $group = null,
+        public readonly ?string $batch = null,
+        public readonly int $created = 0,
+        public readonly int $due = 0,
+        public readonly int $deadline = 0,
+        public readonly ?string $error = null,
+        public readonly ?string $checkpoint = null,
+    ) {
+    }
+
+    /**
+     * Returns the message of one element of the reply to a pop with META.
+     *
+     * @param array<int, mixed> $reply
+     */
+    public static function of(string $queue, array $reply): self
+    {
+        [$id, $payload, $attempt, $receipt] = $reply;
+        $meta = Reply::map($reply[4] ?? []);
+        return new self(
+            $queue,
+            $id,
+            $payload,
+            $attempt,
+            $receipt,
+            $meta['headers'] ?? [],
+            $meta['priority'] ?? 0,
+            $meta['group'] ?? null,
+            $meta['batch'] ?? null,
+            $meta['created'] ?? 0,
+            $meta['due'] ?? 0,
+            $meta['deadline'] ?? 0,
+            $meta['error'] ?? null,
+            $meta['checkpoint'] ?? null,
+        );
+    }
+}
