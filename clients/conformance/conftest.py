@@ -15,6 +15,8 @@ NOT_OF = {
         "test_messages_of_a_worker_that_died_are_delivered_again": "the end of a command is not the end of the worker",
         "test_a_retry_waits_as_long_as_the_handler_says": "an exit code names no time",
         "test_a_retry_after_that_is_no_time_is_a_failure": "an exit code names no time",
+        "test_a_checkpoint_waits_until_the_server_can_take_it": "a command stores no checkpoints",
+        "test_hooks_that_fail_or_block_harm_no_message": "it has no hooks",
         "test_a_worker_has_a_name": "its name is always host:pid:dqctl",
         "test_later_deliveries_have_the_name_too": "its name is always host:pid:dqctl",
     },

@@ -4,6 +4,34 @@
 RULES = {
     "python": [
         (
+            "a worker ends when the reply to a pop is lost",
+            "worker/fetcher.py",
+            "                self._asked = 0\n                if not",
+            "                if is_disconnect(error):\n                    return\n                if not",
+            "test_5 reply_that_was_cut",
+        ),
+        (
+            "an ack whose connection breaks is dropped",
+            "worker/fetcher.py",
+            "lane.acks = acks + lane.acks\n            raise",
+            "pass\n            raise",
+            "test_5 connection_breaks",
+        ),
+        (
+            "a checkpoint that cannot be kept now is dropped",
+            "worker/reporter.py",
+            "again[receipt], reason = value, reply",
+            "reason = reply",
+            "test_5 checkpoint_waits",
+        ),
+        (
+            "hooks are called where leases are kept",
+            "worker/__init__.py",
+            "self._announcer.announce(functools.partial(self._hook, event))",
+            "self._hook(event)",
+            "test_8 hooks_that",
+        ),
+        (
             "an attempt that was not sent counts",
             "errors.py",
             "found.may_have_run = False",
@@ -83,6 +111,34 @@ RULES = {
         ),
     ],
     "go": [
+        (
+            "a worker ends when the reply to a pop is lost",
+            "fetch.go",
+            "\t\tf.beCareful(err)",
+            "\t\tif err != nil && !isServerError(err) {\n\t\t\treturn\n\t\t}\n\t\tf.beCareful(err)",
+            "test_5 reply_that_was_cut",
+        ),
+        (
+            "an ack whose connection breaks is dropped",
+            "fetch.go",
+            "f.flushAcks(acks...)\n\t\treturn err",
+            "return err",
+            "test_5 connection_breaks",
+        ),
+        (
+            "a checkpoint that cannot be kept now is dropped",
+            "message.go",
+            "case !isTransient(err):",
+            "case err != nil:",
+            "test_5 checkpoint_waits",
+        ),
+        (
+            "hooks are called where leases are kept",
+            "event.go",
+            "w.announcer.announce(func() { hook(e) })",
+            "hook(e)",
+            "test_8 hooks_that",
+        ),
         (
             "an attempt that was not sent counts",
             "errors.go",
@@ -177,6 +233,34 @@ RULES = {
     ],
     "node": [
         (
+            "a worker ends when the reply to a pop is lost",
+            "thread/popper.js",
+            "lane.popsAre(true);",
+            "lane.popsAre(true);\n                if (error instanceof errors_js_1.ConnectionLost)\n                    return;",
+            "test_5 reply_that_was_cut",
+        ),
+        (
+            "an ack whose connection breaks is dropped",
+            "thread/settle.js",
+            "lane.again(about);",
+            "if (!(reply instanceof require('../errors.js').ConnectionLost))\n                lane.again(about);",
+            "test_5 connection_breaks",
+        ),
+        (
+            "a checkpoint that cannot be kept now is dropped",
+            "thread/reporter.js",
+            "lane.saves = [...saves.slice(saves.indexOf(save)), ...lane.saves];",
+            "",
+            "test_5 checkpoint_waits",
+        ),
+        (
+            "what a listener throws is thrown in the worker",
+            "worker.js",
+            "this.#raise(error instanceof Error ? error",
+            "throw (error instanceof Error ? error",
+            "test_8 hooks_that",
+        ),
+        (
             "an attempt that was not sent counts",
             "queue.js",
             "isSent && isLost && error.mayHaveRun",
@@ -260,6 +344,15 @@ RULES = {
             "'the payload is not the JSON",
             "this.payload + 'the payload is not the JSON",
             "test_3 of_the_payload",
+        ),
+    ],
+    "rust": [
+        (
+            "a checkpoint that cannot be kept now is dropped",
+            "worker/settle.rs",
+            "first.keep_checkpoint(checkpoint);",
+            "drop(checkpoint);",
+            "test_5 checkpoint_waits",
         ),
     ],
 }

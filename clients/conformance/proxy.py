@@ -15,6 +15,7 @@ class Proxy:
         self._pairs = []
         self._lose_replies_to = None
         self._kept_bytes = 0
+        self._lost_request = None
         self._answers = {}
         self._delays = {}
         self._is_silent = False
@@ -28,6 +29,10 @@ class Proxy:
     def lead_to(self, port):
         """Changes the port of the server."""
         self._target = port
+
+    def lose(self, word):
+        """The next connection that sends this word is cut instead, so that the server never gets it."""
+        self._lost_request = word
 
     def lose_the_reply_to(self, word):
         """The next connection that sends this word is cut when its reply comes."""
@@ -79,6 +84,9 @@ class Proxy:
             while data := source.recv(65536):
                 if pair["silent"]:
                     continue
+                if from_client and self._lost_request and self._lost_request in data:
+                    self._lost_request = None
+                    break
                 if from_client and self._may_pass(pair, source, data):
                     target.sendall(data)
                 elif not from_client:

@@ -127,6 +127,18 @@ def test_an_outcome_waits_until_the_server_can_take_it(server, start, give, trou
     assert len(worker.said("start", id=id)) == 1
 
 
+@pytest.mark.parametrize("trouble", ["busy", "readonly"])
+def test_a_checkpoint_waits_until_the_server_can_take_it(server, start, give, trouble):
+    server.do("DQ.CREATE", "q", "BACKOFF", 1, 1)
+    worker = start("q=1", lease=30_000)
+    id = give("q", "save", ms=800, text="half", times=1)
+    worker.wait_for("start", id=id, attempt=1)
+    with in_trouble(server, trouble):
+        end = time.monotonic() + 2
+        eventually("it is stored, or was refused for a while", lambda: time.monotonic() > end)
+    worker.wait_for("start", 5.0, id=id, attempt=2, checkpoint="half")
+
+
 @contextlib.contextmanager
 def in_trouble(server, trouble):
     """A server that can carry out nothing for a while, or that nobody can reach."""
@@ -181,6 +193,21 @@ def test_a_worker_goes_on_after_a_reply_that_was_cut(server, proxy, start, give)
     soon(worker, give, seconds=5.0)
     eventually("all is acked", lambda: server.do("DQ.LEN", "q") == 0)
     assert worker.is_alive()
+
+
+@pytest.mark.parametrize("lost", ["the command", "the reply"])
+def test_an_outcome_whose_connection_breaks_is_sent_again(server, proxy, start, give, lost):
+    worker = start("q=1", url=proxy.url, lease=3000)
+    id = give("q", "hang", ms=500)
+    worker.wait_for("start", id=id)
+    lose = proxy.lose if lost == "the command" else proxy.lose_the_reply_to
+    lose(b"DQ.ACK")
+    worker.wait_for("end", id=id, how="ok")
+    later = give("q", "ok")  # It may be delivered on the connection that breaks.
+    worker.wait_for("end", 15.0, id=later, how="ok")
+    eventually("both are acked", lambda: server.info("q")["acked"] == 2, 5)
+    assert len(worker.said("start", id=id)) == 1
+    assert not worker.said("lost", id=id) and not logged(worker, id)
 
 
 def test_replies_that_are_too_large_are_asked_for_in_parts(server, start, give):

@@ -1,7 +1,10 @@
 """Seen: operators see who holds what."""
 
 import contextlib
+import os
 import socket
+
+import pytest
 
 from program import Program
 from server import Server, eventually
@@ -32,3 +35,18 @@ def test_without_the_module_a_sentence_says_so(client):
         said = "the server has not loaded the module dq"
         eventually("the log has it", lambda: [line for line in worker.errors if said in line], 20)
         worker.kill9()
+
+
+@pytest.mark.parametrize("hook", ["fail", "block"])
+def test_hooks_that_fail_or_block_harm_no_message(server, start, give, hook):
+    worker = start("q=2", lease=1000, environment=dict(os.environ, DQ_HOOK=hook))
+    held = give("q", "hang", ms=2500)
+    worker.wait_for("start", id=held)
+    id = give("q", "fail", "RETRIES", 0, text="no luck")
+    worker.wait_for("end", id=held, how="ok")
+    eventually("it is acked", lambda: server.info("q")["acked"] == 1)
+    assert len(worker.said("start", id=held)) == 1, "its lease was kept"
+    assert server.message("q", id)["state"] == b"dead"
+    later = give("q", "ok")
+    worker.wait_for("end", id=later, how="ok")
+    assert worker.stop()[0] == 0

@@ -39,7 +39,7 @@ func now() int64 { return time.Now().UnixMilli() }
 
 var ends = map[dq.EventKind]string{dq.Done: "ok", dq.Failed: "fail", dq.Rejected: "reject", dq.Retried: "retry"}
 
-// hear writes what the worker decides by itself, and how handlers end.
+// hear writes what the worker decides by itself, and how handlers end. Then it may do what a hook should not.
 func hear(e dq.Event) {
 	var lost *dq.LostError
 	switch {
@@ -50,11 +50,18 @@ func hear(e dq.Event) {
 	case ends[e.Kind] != "":
 		say("end", fields{"id": e.ID, "how": ends[e.Kind], "at": now()})
 	}
+	switch hook := os.Getenv("DQ_HOOK"); {
+	case hook == "fail":
+		panic("the hook fails")
+	case hook == "block" && e.Kind == dq.Failed:
+		time.Sleep(3 * time.Second)
+	}
 }
 
 // handle does what the payload says.
 func handle(ctx context.Context, m *dq.Message, wanted wish) error {
-	say("start", fields{"queue": m.Queue, "id": m.ID, "attempt": m.Attempt, "headers": m.Headers, "at": now()})
+	say("start", fields{"queue": m.Queue, "id": m.ID, "attempt": m.Attempt, "headers": m.Headers,
+		"checkpoint": string(m.Checkpoint), "at": now()})
 	err := work(ctx, m, wanted)
 	if errors.Is(dq.Cause(ctx), dq.ErrLost) {
 		say("end", fields{"id": m.ID, "how": "lost", "at": now()})
@@ -78,6 +85,14 @@ func (w *wish) UnmarshalJSON(data []byte) error {
 
 func work(ctx context.Context, m *dq.Message, wanted wish) error {
 	text, wait := escaped.Bytes(wanted.Text), milliseconds(wanted.MS)
+	if wanted.Do == "save" {
+		time.Sleep(wait)
+		if err := m.Save(ctx, []byte(text)); err != nil {
+			return err
+		}
+		time.Sleep(wait)
+		wanted.Do = "fail"
+	}
 	switch wanted.Do {
 	case "ok":
 	case "fail":

@@ -9,11 +9,11 @@ const HOW = { UnrecoverableError: 'reject', RetryError: 'retry' };
 
 export default async function handle(job, { signal }) {
   const { queueName: queue, id, attempt, headers } = job;
-  say('start', { queue, id, attempt, headers, at: Date.now() });
+  say('start', { queue, id, attempt, headers, checkpoint: job.checkpoint?.toString(), at: Date.now() });
   let how = 'ok';
   try {
     if (queue === 'tasks') return await choose(job);
-    return await work(JSON.parse(job.payload.toString()), attempt, signal);
+    return await work(JSON.parse(job.payload.toString()), job, signal);
   } catch (error) {
     how = HOW[error.name] ?? 'fail';
     throw error;
@@ -32,7 +32,7 @@ async function choose(job) {
   }
 }
 
-async function work({ do: what, ms = 0, after, text, times, result }, attempt, signal) {
+async function work({ do: what, ms = 0, after, text, times, result }, job, signal) {
   switch (what) {
     case 'ok':
       return undefined;
@@ -40,8 +40,14 @@ async function work({ do: what, ms = 0, after, text, times, result }, attempt, s
       return result;
     case 'no-result':
       return 1n;
+    case 'save':
+      await sleep(ms, undefined, { signal });
+      job.save(text);
+      await sleep(ms, undefined, { signal });
+      if (job.attempt > times) return undefined;
+      throw new Error(text);
     case 'fail':
-      if (attempt > times) return undefined;
+      if (job.attempt > times) return undefined;
       throw new Error(text);
     case 'reject':
       throw new UnrecoverableError(text);

@@ -15,6 +15,17 @@ const { values } = parseArgs({
 });
 const whole = (given) => (given === undefined ? undefined : Number(given));
 
+// What a listener should not do.
+const HOOKS = {
+  fail: () => {
+    throw new Error('the listener fails');
+  },
+  block: () => {
+    for (const end = Date.now() + 3000; Date.now() < end; );
+  },
+};
+const HOOK = process.env.DQ_HOOK;
+
 const workers = values.queue.map((given) => {
   const [, queue, concurrency] = /^(.*?)(?:=(\d+))?$/s.exec(given);
   const worker = new Worker(queue, new URL('./handler.mjs', import.meta.url), {
@@ -26,6 +37,7 @@ const workers = values.queue.map((given) => {
     name: values.name,
   });
   worker.on('lost', ({ id }, reason) => say('lost', { id, reason, at: Date.now() }));
+  if (HOOK) worker.on('failed', HOOKS[HOOK]);
   return worker;
 });
 process.on('exit', (code) => code === 0 && say('stopped'));

@@ -9,6 +9,7 @@ import pathlib
 import sys
 import threading
 import time
+from typing import Callable
 
 # The package is imported from the source tree if it is not installed.
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "src"))
@@ -17,6 +18,7 @@ from dq_client import App, Context, Event, Reject, Retry, Worker
 from dq_client.cli import queue_sizes
 
 OUTPUT = threading.Lock()
+HOOK = os.environ.get("DQ_HOOK")
 ENDS = {"done": "ok", "failed": "fail", "rejected": "reject", "retried": "retry"}
 
 
@@ -34,28 +36,43 @@ def now() -> int:
 
 
 def heard(event: Event) -> None:
-    """Tells what the worker decides by itself, and how handlers end."""
+    """Tells what the worker decides by itself, and how handlers end. Then it may do what a hook should not."""
     if event.kind == "ready":
         say("ready")
     elif event.kind == "lost" or (event.kind == "returned" and event.text == "stopping"):
         say("lost", id=event.id, reason=event.text, at=now())
     elif event.kind in ENDS:
         say("end", id=event.id, how=ENDS[event.kind], at=now())
+    if HOOK == "fail":
+        raise RuntimeError("the hook fails")
+    if HOOK == "block" and event.kind == "failed":
+        time.sleep(3)
 
 
 async def handle(payload: bytes, ctx: Context) -> object:
     """Does what the payload says."""
-    say("start", queue=ctx.queue, id=ctx.id, attempt=ctx.attempt, headers=ctx.headers, at=now())
+    checkpoint = ctx.checkpoint.decode() if ctx.checkpoint else None
+    say("start", queue=ctx.queue, id=ctx.id, attempt=ctx.attempt, headers=ctx.headers, checkpoint=checkpoint, at=now())
     try:
-        return await work(json.loads(payload), ctx.attempt)
+        return await work(json.loads(payload), ctx.attempt, ctx.save)
     finally:
         if ctx.lost.is_set() and ctx.reason != "time limit":
             say("end", id=ctx.id, how="lost", at=now())
 
 
-async def work(wanted: dict, attempt: int) -> object:
+async def refuse(wanted: dict) -> None:
+    """The only task of the app."""
+    raise ValueError(f"unknown task {wanted!r}")
+
+
+async def work(wanted: dict, attempt: int, save: Callable[[str], None]) -> object:
     """Does one thing."""
     do, text, seconds = wanted["do"], wanted.get("text", ""), wanted.get("ms", 0) / 1000
+    if do == "save":
+        await asyncio.sleep(seconds)
+        save(text)
+        await asyncio.sleep(seconds)
+        do = "fail"
     if do == "fail" and attempt <= wanted.get("times", attempt):
         raise RuntimeError(text)
     if do == "reject":
@@ -92,7 +109,7 @@ def main() -> int:
     queues = queue_sizes(given.queue, by_default)
     for name in queues:
         if name == "tasks":
-            app.task(queue=name)(work)
+            app.task(queue=name)(refuse)
         else:
             app.consumer(name)(handle)
     worker = Worker(

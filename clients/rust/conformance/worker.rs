@@ -142,7 +142,7 @@ fn say_lost(id: &MessageId, receipt: &Receipt, reason: Loss) {
     }
 }
 
-/// Tells what the worker decides by itself.
+/// Tells what the worker decides by itself. Then it may do what a hook should not.
 fn heard(event: &Event<'_>) {
     match event {
         Event::LeaseLost { id, receipt, reason, .. } => {
@@ -153,6 +153,11 @@ fn heard(event: &Event<'_>) {
             }
         }
         other => drop(writeln!(std::io::stderr(), "{other}")),
+    }
+    match std::env::var("DQ_HOOK").as_deref() {
+        Ok("fail") => panic!("the hook fails"),
+        Ok("block") if matches!(event, Event::Failed { .. }) => thread::sleep(Duration::from_secs(3)),
+        _ => {}
     }
 }
 
@@ -181,9 +186,13 @@ impl Work {
         let pairs = context.meta().into_iter().flat_map(|meta| meta.headers.iter());
         let headers: HashMap<String, String> = pairs.map(|(name, value)| (text(name), text(value))).collect();
         let (queue, id, attempt) = (context.queue(), text(context.id().as_ref()), context.attempt());
+        let checkpoint = context.meta().and_then(|meta| meta.checkpoint.as_deref()).map(text);
         say(
             "start",
-            json!({"queue": queue.to_string(), "id": id, "attempt": attempt, "headers": headers, "at": now()}),
+            json!({
+                "queue": queue.to_string(), "id": id, "attempt": attempt, "headers": headers,
+                "checkpoint": checkpoint, "at": now(),
+            }),
         );
         Work { context, has_ended: false }
     }
@@ -214,7 +223,11 @@ impl Drop for Work {
 /// Does what a message asks for, as a future, which is dropped if the message is lost.
 async fn handle(task: Task, context: Context) -> Result<Raw, Failure> {
     let work = Work::begin(context);
-    if task.kind == "hang" {
+    if task.waits() {
+        tokio::time::sleep(task.time()).await;
+    }
+    if task.kind == "save" {
+        work.context.checkpoint(&task.text);
         tokio::time::sleep(task.time()).await;
     }
     let how = task.done(&work.context);
@@ -225,8 +238,12 @@ async fn handle(task: Task, context: Context) -> Result<Raw, Failure> {
 fn handle_in_thread(task: Task, context: Context) -> Result<Raw, Failure> {
     let work = Work::begin(context);
     let end = Instant::now() + task.time();
-    while task.kind == "hang" && Instant::now() < end && !work.context.lease_lost() {
+    while task.waits() && Instant::now() < end && !work.context.lease_lost() {
         thread::sleep(LOOK.min(end.saturating_duration_since(Instant::now())));
+    }
+    if task.kind == "save" {
+        work.context.checkpoint(&task.text);
+        thread::sleep(task.time());
     }
     let how = task.done(&work.context);
     work.end(how)
@@ -237,11 +254,15 @@ impl Task {
         Duration::from_millis(self.ms.unwrap_or_default())
     }
 
+    fn waits(&self) -> bool {
+        self.kind == "hang" || self.kind == "save"
+    }
+
     /// Does what is left of it.
     fn done(&self, context: &Context) -> Result<Raw, (&'static str, Failure)> {
         match self.kind.as_str() {
-            Some("fail") if self.times.is_some_and(|times| context.attempt() > times) => {}
-            Some("fail") => return Err(("fail", Failure::retry(&self.text))),
+            Some("fail" | "save") if self.times.is_some_and(|times| context.attempt() > times) => {}
+            Some("fail" | "save") => return Err(("fail", Failure::retry(&self.text))),
             Some("reject") => return Err(("reject", Failure::reject(&self.text))),
             Some("retry") => {
                 let after = self.after.map(|ms| Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::MAX));
