@@ -127,9 +127,19 @@ def test_what_cannot_be_decoded_is_retried(server, start, payload):
     assert "JSON" in retried(server, start("tasks=1"), payload), "the error says what was expected"
 
 
-def test_errors_show_nothing_of_the_payload(server, start):
+@pytest.mark.parametrize(
+    "payload",
+    [
+        '{"card": "4711-0815", ',
+        '"4711-0815"',
+        "47110815",
+        '{"do": "fail", "text": "no", "times": 4711.0815}',
+        '{"do": "fail", "text": "no", "times": "4711-0815"}',
+    ],
+)
+def test_errors_show_nothing_of_the_payload(server, start, payload):
     worker = start("tasks=1")
-    error = retried(server, worker, '{"card": "4711-0815", ')
+    error = retried(server, worker, payload)
     assert "4711" not in error
     assert not any("4711" in line for line in worker.errors)
 

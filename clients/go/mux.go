@@ -3,6 +3,7 @@ package dq
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -77,11 +78,33 @@ func HandleJSON[T any](x *Mux, queue string, f func(ctx context.Context, m *Mess
 	x.HandleFunc(queue, func(ctx context.Context, m *Message) error {
 		var value T
 		if err := json.Unmarshal(m.Payload, &value); err != nil {
-			return fmt.Errorf("the payload is not JSON for a %v: %w", reflect.TypeOf(&value).Elem(), err)
+			return &payloadError{reflect.TypeOf(&value).Elem(), err}
 		}
 		return f(ctx, m, value)
 	}, options...)
 }
+
+// payloadError is that a payload is not JSON of a type. Its text has the place of the trouble, and nothing of the payload: what
+// encoding/json says quotes numbers, and an UnmarshalJSON of the type whatever it likes.
+type payloadError struct {
+	expected reflect.Type
+	err      error
+}
+
+func (e *payloadError) Error() string {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch text := fmt.Sprintf("the payload is not JSON for a %v", e.expected); {
+	case errors.As(e.err, &syntax):
+		return fmt.Sprintf("%s: it ends, or is no JSON, at byte %d", text, syntax.Offset)
+	case errors.As(e.err, &kind) && kind.Field != "":
+		return fmt.Sprintf("%s: the field %s is no %v", text, kind.Field, kind.Type)
+	default:
+		return text
+	}
+}
+
+func (e *payloadError) Unwrap() error { return e.err }
 
 // Use wraps all handlers, the first middleware outermost.
 func (x *Mux) Use(middleware ...func(Handler) Handler) {

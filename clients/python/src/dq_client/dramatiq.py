@@ -171,8 +171,8 @@ class _Consumer(dramatiq.Consumer):
             return None
         try:
             message = dramatiq.Message.decode(held.ctx.payload)
-        except DecodeError as error:
-            held.fail(UnknownTask(f"the payload is no message of Dramatiq: {error}"))
+        except DecodeError:  # What it says may quote the payload, which errors do not show.
+            held.fail(UnknownTask("the payload is no message of Dramatiq"))
             return None
         held.ctx.task = message.actor_name
         return _Message(message, held)

@@ -135,7 +135,8 @@ class DqBroker(taskiq.AsyncBroker):
         try:
             name = self.formatter.loads(held.ctx.payload).task_name
         except Exception as error:
-            held.fail(UnknownTask(f"the payload is no message of Taskiq: {error}"))
+            # What the formatter says may quote the payload, which errors do not show.
+            held.fail(UnknownTask(f"the payload is no message of Taskiq ({type(error).__name__})"))
             return False
         held.ctx.task = name
         if self.find_task(name) is None:

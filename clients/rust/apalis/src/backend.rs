@@ -55,7 +55,9 @@ impl<Args: 'static, C: TaskCodec<Args>> DqStorage<Args, C> {
         let (source, codec, work) = (&self.source, &self.codec, &mut self.work);
         let fetch = work.fetch.get_or_insert_with(|| {
             let codec = codec.clone();
-            let check = move |bytes: &Vec<u8>| codec.decode(bytes).map(drop).map_err(|error| error.to_string());
+            // What the codec says may quote the payload, which errors do not show.
+            let expected = || format!("the payload cannot be decoded, expected {}", std::any::type_name::<Args>());
+            let check = move |bytes: &Vec<u8>| codec.decode(bytes).map(drop).map_err(|_| expected());
             fetch(source.clone(), work.leases.clone(), worker.clone(), Box::new(check)).boxed().into()
         });
         let fetched = ready!(fetch.poll_unpin(context));

@@ -135,12 +135,13 @@ fn a_worker_survives_an_outage_and_a_task_that_it_cannot_decode() {
     runtime.block_on(async { until("the worker notices", || async { queue(&client).len(None).await.is_err() }).await });
     server.boot();
     runtime.block_on(async {
-        queue(&client).push(&dq_client::Raw(b"{".to_vec())).id("bad").retries(5).await.unwrap();
+        queue(&client).push(&dq_client::Raw(br#""4711-0815""#.to_vec())).id("bad").retries(5).await.unwrap();
         numbers(&client).push(1).await.unwrap();
         assert_eq!(next(&mut received).await, 1);
         let bad = || async { queue(&client).get("bad").await.unwrap().unwrap() };
         until("it is to be retried", || async { bad().await.state == State::Delayed }).await;
-        assert!(bad().await.error.unwrap().contains("expected u32"), "the error says what is wrong");
+        let error = bad().await.error.unwrap();
+        assert!(error.contains("expected u32") && !error.contains("4711"), "what is wrong, without the payload: {error}");
     });
     assert!(!running.is_finished());
     running.abort();
