@@ -3,17 +3,6 @@
 // They panic if the output is full or closed.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-/// Methods, each of which sets the field of its name.
-macro_rules! set {
-    ($($(#[$doc:meta])* $field:ident($($arg:ident: $type:ty),*) = $value:expr;)*) => { $(
-        $(#[$doc])*
-        pub fn $field(mut self, $($arg: $type),*) -> Self {
-            self.$field = $value;
-            self
-        }
-    )* };
-}
-
 mod connect;
 mod error;
 mod mode;
@@ -24,8 +13,8 @@ mod payload;
 mod queue;
 mod reply;
 mod request;
-#[cfg(feature = "otel")]
-mod trace;
+mod sync;
+mod time;
 mod worker;
 
 pub use connect::{Address, Options};

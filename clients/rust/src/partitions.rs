@@ -1,6 +1,6 @@
 //! One topic over several queues, for more throughput than one shard of a cluster has.
 
-use crate::connect::{Client, Sent};
+use crate::connect::{send, Client, Sent};
 use crate::mode::Mode;
 use crate::murmur3::murmur3;
 use crate::payload::Encode;
@@ -59,7 +59,7 @@ impl<T: 'static, M: Mode> Partitions<T, M> {
         let info = |queue: &Queue<T, M>| Request::harmless(queue.command("DQ.INFO"));
         let asked: Vec<_> = self.queues.iter().map(info).collect();
         self.queue_of("").client.run(|core| async move {
-            futures_util::future::try_join_all(asked.into_iter().map(|request| core.send(request))).await
+            futures_util::future::try_join_all(asked.into_iter().map(|request| send(&core, request))).await
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Payloads: any type of serde in JSON, MessagePack, or raw bytes.
 
-use crate::Error;
+use crate::error::Error;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ impl<T: DeserializeOwned> Decode for MsgPack<T> {
 #[cfg(all(test, feature = "msgpack"))]
 mod tests {
     use super::{Decode, Encode, MsgPack, Raw};
-    use crate::Error;
+    use crate::error::Error;
 
     #[test]
     fn an_error_shows_nothing_of_the_payload() {

@@ -1,8 +1,8 @@
 //! Reads replies, which differ between RESP2 and RESP3 only in their maps.
 
+use crate::error::Error;
 use crate::names::{MessageId, QueueName, Receipt};
-use crate::request::time_of;
-use crate::Error;
+use crate::time::from_unix_ms;
 use redis::Value;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -140,7 +140,7 @@ macro_rules! fields {
         }
 
         impl$(<$T>)? $of$(<$T>)? {
-            pub(crate) fn read_fields(fields: &mut crate::reply::Fields) -> Result<Self, crate::Error> {
+            pub(crate) fn read_fields(fields: &mut crate::reply::Fields) -> Result<Self, crate::error::Error> {
                 Ok($of { $($field: crate::reply::Part::read_part(fields, $name)?,)* })
             }
         }
@@ -152,10 +152,10 @@ pub(crate) use fields;
 macro_rules! try_from_value {
     ($of:ident$(<$T:ident>)?) => {
         impl$(<$T>)? TryFrom<redis::Value> for $of$(<$T>)? {
-            type Error = crate::Error;
+            type Error = crate::error::Error;
 
             /// Reads a reply of [`Client::call`](crate::both::Client::call) or [`Client::batch`](crate::both::Client::batch).
-            fn try_from(reply: redis::Value) -> Result<Self, crate::Error> {
+            fn try_from(reply: redis::Value) -> Result<Self, crate::error::Error> {
                 crate::reply::Field::read(reply)
             }
         }
@@ -169,7 +169,7 @@ macro_rules! reply {
         crate::reply::fields! { $(#[$attribute])* $of$(<$T>)? { $($body)* } }
 
         impl$(<$T>)? crate::reply::Field for $of$(<$T>)? {
-            fn read(reply: redis::Value) -> Result<Self, crate::Error> {
+            fn read(reply: redis::Value) -> Result<Self, crate::error::Error> {
                 Self::read_fields(&mut crate::reply::Fields::from(reply)?)
             }
         }
@@ -189,7 +189,7 @@ macro_rules! row {
         }
 
         impl$(<$T>)? crate::reply::Field for $of$(<$T>)? {
-            fn read(reply: redis::Value) -> Result<Self, crate::Error> {
+            fn read(reply: redis::Value) -> Result<Self, crate::error::Error> {
                 let mut elements = crate::reply::list(reply)?.into_iter();
                 Ok($of { $($field: crate::reply::Field::read(elements.next().unwrap_or_default())?,)* })
             }
@@ -239,30 +239,65 @@ macro_rules! numbers {
 
 numbers!(i8 i32 i64 u16 u32 u64);
 
-/// Declares how types are read.
-macro_rules! read_as {
-    ($($type:ty, $value:pat => $read:expr;)*) => { $(
-        impl crate::reply::Field for $type {
-            fn read($value: redis::Value) -> Result<Self, crate::Error> {
-                $read
-            }
-        }
-    )* };
+impl Field for bool {
+    fn read(value: Value) -> Result<Self, Error> {
+        i64::read(value).map(|number| number != 0)
+    }
 }
-pub(crate) use read_as;
 
-read_as! {
-    bool, value => i64::read(value).map(|number| number != 0);
-    Duration, value => u64::read(value).map(Duration::from_millis);
-    SystemTime, value => u64::read(value).map(time_of);
-    String, value => text(value);
-    Vec<u8>, value => bytes(value);
-    QueueName, value => bytes(value).map(QueueName::from);
-    MessageId, value => bytes(value).map(MessageId::from);
-    Receipt, value => bytes(value).map(Receipt::from);
-    Value, value => Ok(value);
-    // A reply that says nothing.
-    (), _ => Ok(());
+impl Field for Duration {
+    fn read(value: Value) -> Result<Self, Error> {
+        u64::read(value).map(Duration::from_millis)
+    }
+}
+
+impl Field for SystemTime {
+    fn read(value: Value) -> Result<Self, Error> {
+        u64::read(value).map(from_unix_ms)
+    }
+}
+
+impl Field for String {
+    fn read(value: Value) -> Result<Self, Error> {
+        text(value)
+    }
+}
+
+impl Field for Vec<u8> {
+    fn read(value: Value) -> Result<Self, Error> {
+        bytes(value)
+    }
+}
+
+impl Field for QueueName {
+    fn read(value: Value) -> Result<Self, Error> {
+        bytes(value).map(QueueName::from)
+    }
+}
+
+impl Field for MessageId {
+    fn read(value: Value) -> Result<Self, Error> {
+        bytes(value).map(MessageId::from)
+    }
+}
+
+impl Field for Receipt {
+    fn read(value: Value) -> Result<Self, Error> {
+        bytes(value).map(Receipt::from)
+    }
+}
+
+impl Field for Value {
+    fn read(value: Value) -> Result<Self, Error> {
+        Ok(value)
+    }
+}
+
+/// A reply that says nothing.
+impl Field for () {
+    fn read(_: Value) -> Result<Self, Error> {
+        Ok(())
+    }
 }
 
 impl<T> Field for PhantomData<fn() -> T> {
@@ -293,11 +328,11 @@ macro_rules! words {
         }
 
         impl std::str::FromStr for $name {
-            type Err = crate::Error;
+            type Err = crate::error::Error;
 
-            fn from_str(text: &str) -> Result<$name, crate::Error> {
+            fn from_str(text: &str) -> Result<$name, crate::error::Error> {
                 let found = $name::ALL.into_iter().find(|one| one.as_str().eq_ignore_ascii_case(text));
-                found.ok_or_else(|| crate::Error::Protocol(format!("unknown {} '{text}'", stringify!($name))))
+                found.ok_or_else(|| crate::error::Error::Protocol(format!("unknown {} '{text}'", stringify!($name))))
             }
         }
 
@@ -307,7 +342,11 @@ macro_rules! words {
             }
         }
 
-        crate::reply::read_as! { $name, value => crate::reply::text(value)?.parse(); }
+        impl crate::reply::Field for $name {
+            fn read(value: redis::Value) -> Result<Self, crate::error::Error> {
+                crate::reply::text(value)?.parse()
+            }
+        }
     };
 }
 pub(crate) use words;

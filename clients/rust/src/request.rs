@@ -1,9 +1,9 @@
 //! Requests: commands as values, with how they are sent and how their replies are read. They never send themselves.
 
+use crate::error::Error;
 use crate::reply::Field;
-use crate::Error;
 use redis::{Cmd, ToRedisArgs, Value};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Whether a command may be sent again if it may have been executed already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,44 +105,10 @@ impl Command {
         self.word(names.len()).names(names)
     }
 
-    /// What this makes of it.
-    pub fn with(self, write: impl FnOnce(Command) -> Command) -> Command {
-        write(self)
-    }
-
     pub fn maybe(self, name: &str, value: Option<impl ToRedisArgs>) -> Command {
         match value {
             Some(value) => self.word(name).word(value),
             None => self,
         }
-    }
-}
-
-/// A duration in the unit of the server. Rounded up, so that nothing is early.
-pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
-}
-
-/// A time in the unit of the server. A time before 1970 becomes 0, which the server refuses.
-pub(crate) fn unix_ms(time: SystemTime) -> u64 {
-    millis(time.duration_since(UNIX_EPOCH).unwrap_or_default())
-}
-
-/// A time that the server gives in milliseconds.
-pub(crate) fn time_of(unix_ms: u64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_millis(unix_ms)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{millis, time_of, unix_ms};
-    use std::time::Duration;
-
-    #[test]
-    fn a_part_of_a_millisecond_counts_as_one() {
-        assert_eq!(millis(Duration::from_micros(1)), 1);
-        assert_eq!(millis(Duration::from_millis(5)), 5);
-        assert_eq!(millis(Duration::MAX), u64::MAX);
-        assert_eq!(unix_ms(time_of(1_795_272_703_079)), 1_795_272_703_079);
     }
 }

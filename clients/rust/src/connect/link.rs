@@ -3,8 +3,8 @@
 use super::options::Options;
 use super::tls;
 use super::url::{Address, Credentials};
+use crate::error::Error;
 use crate::reply::{self, Fields};
-use crate::Error;
 use futures_util::StreamExt;
 use redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
 use redis::{

@@ -1,12 +1,16 @@
 //! Clients: one server, Sentinel or a cluster.
 
 mod backoff;
+mod batch;
 mod core;
 mod layout;
 mod link;
+mod master;
 mod options;
+mod repeat;
 mod routing;
 mod sentinel;
+mod servers;
 #[cfg(not(feature = "tls"))]
 #[path = "no_tls.rs"]
 mod tls;
@@ -15,14 +19,16 @@ mod tls;
 mod url;
 
 pub(crate) use backoff::{random, Backoff};
-pub(crate) use core::{after, lock, Clock, Core, Executed};
+pub(crate) use batch::batch;
+pub(crate) use core::{Clock, Core, Executed};
 pub(crate) use link::Link;
 pub use options::Options;
+pub(crate) use repeat::send;
 pub use url::Address;
 
+use crate::error::Error;
 use crate::mode::{self, Mode};
 use crate::request::{Request, Resend};
-use crate::Error;
 use redis::{Cmd, Value};
 use std::future::Future;
 use std::marker::PhantomData;
@@ -99,7 +105,7 @@ impl<M: Mode> Client<M> {
     /// for the time of [`Options::retry_for`].
     pub fn call(&self, command: &Cmd, resend: Resend) -> Sent<M, Value> {
         let command = command.clone();
-        self.run(|core| async move { core.answer(&command, resend, Duration::ZERO).await.reply })
+        self.run(|core| async move { repeat::answer(&core, &command, resend, Duration::ZERO).await.reply })
     }
 
     /// Sends a command to one server, once.
@@ -108,7 +114,7 @@ impl<M: Mode> Client<M> {
     /// The error of the server or of the connection.
     pub fn call_on(&self, server: &Address, command: &Cmd) -> Sent<M, Value> {
         let (server, command) = (server.clone(), command.clone());
-        self.run(|core| async move { core.call_on(&server, &command).await })
+        self.run(|core| async move { core.servers.call(&server, &command).await })
     }
 
     /// Sends several commands, those for one server in their order and a hundred together, each once, and returns their replies
@@ -116,7 +122,7 @@ impl<M: Mode> Client<M> {
     /// [`Error::Lost`], and what follows was not sent.
     pub fn batch(&self, commands: &[Cmd]) -> M::Reply<Vec<Result<Value, Error>>> {
         let commands = commands.to_vec();
-        self.run(|core| async move { core.batch(&commands).await })
+        self.run(|core| async move { batch(&core, &commands).await })
     }
 
     /// Sends several commands as one transaction, `MULTI` to `EXEC`, to the server of the first one's key, once. All keys
@@ -126,7 +132,7 @@ impl<M: Mode> Client<M> {
     /// The error of the server if it refuses the transaction, or that of the connection.
     pub fn transaction(&self, commands: &[Cmd]) -> Sent<M, Vec<Result<Value, Error>>> {
         let commands = commands.to_vec();
-        self.run(|core| async move { core.transaction(&commands).await })
+        self.run(|core| async move { batch::transaction(&core, &commands).await })
     }
 
     /// The servers that have the keys: the masters of a cluster, or the one server.
@@ -134,12 +140,12 @@ impl<M: Mode> Client<M> {
     /// # Errors
     /// If no server can be asked.
     pub fn servers(&self) -> Sent<M, Vec<Address>> {
-        self.run(|core| async move { core.servers().await })
+        self.run(|core| async move { core.masters().await })
     }
 
     /// Whether this is a client of a cluster.
     pub fn is_cluster(&self) -> bool {
-        matches!(self.core.options.target.topology, Topology::Cluster(_))
+        matches!(self.core.options().target.topology, Topology::Cluster(_))
     }
 
     /// Asks every server for an answer.
@@ -148,15 +154,15 @@ impl<M: Mode> Client<M> {
     /// The error of the first server that cannot answer.
     pub fn ping(&self) -> Sent<M, ()> {
         self.run(|core| async move {
-            for server in core.servers().await? {
-                core.call_on(&server, &redis::cmd("PING")).await?;
+            for server in core.masters().await? {
+                core.servers.call(&server, &redis::cmd("PING")).await?;
             }
             Ok(())
         })
     }
 
     pub(crate) fn send<R: Send + 'static>(&self, request: Request<R>) -> Sent<M, R> {
-        self.run(|core| async move { core.send(request).await })
+        self.run(|core| async move { send(&core, request).await })
     }
 
     pub(crate) fn run<R: Send + 'static, F>(&self, call: impl FnOnce(Arc<Core>) -> F) -> M::Reply<R>
@@ -169,6 +175,6 @@ impl<M: Mode> Client<M> {
 
 impl<M> std::fmt::Debug for Client<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.core.options.fmt(f)
+        self.core.options().fmt(f)
     }
 }

@@ -1,7 +1,7 @@
 //! What stands for TLS in a build without it.
 
 use super::options::Options;
-use crate::Error;
+use crate::error::Error;
 use redis::{ConnectionAddr, RedisError};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! How a client connects.
 
 use super::url::{self, Target, Topology};
-use crate::Error;
+use crate::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
@@ -88,20 +88,41 @@ impl Options {
         Ok(self)
     }
 
-    set! {
-        /// The longest time to wait for a connection. 2 seconds by default.
-        connect_timeout(timeout: Duration) = timeout.max(SHORTEST);
-        /// The longest time to wait for a reply, beyond the time for which the command itself blocks. 5 seconds by default.
-        response_timeout(timeout: Duration) = timeout.max(SHORTEST);
-        /// How long a command is repeated if the server cannot be reached or cannot execute it now. 10 seconds by default;
-        /// zero: not at all. A command that may have been executed is repeated only if that is harmless.
-        retry_for(time: Duration) = time;
-        /// The name of the connections in `CLIENT LIST`, without spaces. None by default.
-        name(name: impl Into<String>) = name.into();
-        /// The certificates (PEM) that sign those of the server, instead of those that the system trusts.
-        root_certificate(pem: impl Into<Vec<u8>>) = Some(pem.into());
-        /// The certificate and the key (PEM) with which the client identifies itself.
-        client_certificate(certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) = Some((certificate.into(), key.into()));
+    /// The longest time to wait for a connection. 2 seconds by default.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout.max(SHORTEST);
+        self
+    }
+
+    /// The longest time to wait for a reply, beyond the time for which the command itself blocks. 5 seconds by default.
+    pub fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.response_timeout = timeout.max(SHORTEST);
+        self
+    }
+
+    /// How long a command is repeated if the server cannot be reached or cannot execute it now. 10 seconds by default;
+    /// zero: not at all. A command that may have been executed is repeated only if that is harmless.
+    pub fn retry_for(mut self, time: Duration) -> Self {
+        self.retry_for = time;
+        self
+    }
+
+    /// The name of the connections in `CLIENT LIST`, without spaces. None by default.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The certificates (PEM) that sign those of the server, instead of those that the system trusts.
+    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.root_certificate = Some(pem.into());
+        self
+    }
+
+    /// The certificate and the key (PEM) with which the client identifies itself.
+    pub fn client_certificate(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
+        self.client_certificate = Some((certificate.into(), key.into()));
+        self
     }
 
     pub(super) fn has_certificates(&self) -> bool {

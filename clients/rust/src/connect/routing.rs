@@ -1,8 +1,8 @@
 //! The key of a command, and which node of a cluster has it.
 
 use super::url::Address;
+use crate::error::Error;
 use crate::reply::{row, Field};
-use crate::Error;
 use redis::{Arg, Cmd, Value};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;

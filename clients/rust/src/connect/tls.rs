@@ -1,7 +1,7 @@
 //! Connections with TLS, and what is wrong with a certificate, in words.
 
 use super::options::Options;
-use crate::Error;
+use crate::error::Error;
 use redis::{ConnectionAddr, ConnectionLike, IntoConnectionInfo, RedisError, TlsCertificates};
 use rustls::pki_types::InvalidDnsNameError;
 use rustls::{AlertDescription, CertificateError};

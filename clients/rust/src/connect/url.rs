@@ -1,6 +1,6 @@
 //! URLs of servers, as `redis-cli -u` takes them, and their extensions for Sentinel, clusters and unix sockets.
 
-use crate::Error;
+use crate::error::Error;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,14 +1,16 @@
 //! Batches: a message that follows when all messages of a batch have ended.
 
-use super::commands::commands;
-use super::options::{builder, message_options, once, options};
+use super::options::{message_options, once, Options, Parts, SetOption};
 use super::Queue;
 use crate::connect::Sent;
-use crate::mode::Mode;
+use crate::error::Error;
+use crate::mode::{Async, Mode};
 use crate::names::MessageId;
 use crate::payload::Encode;
 use crate::reply::reply;
-use crate::request::{millis, Request};
+use crate::request::Request;
+use crate::time::millis;
+use std::future::IntoFuture;
 use std::time::{Duration, SystemTime};
 
 /// One batch of a queue: what `Queue::batch` returns. Messages join it with `Push::batch`.
@@ -19,12 +21,17 @@ pub struct Batch<T, M> {
 }
 
 impl<T: 'static, M: Mode> Batch<T, M> {
-    commands! { self, self.queue;
-        /// How far the batch is; `None` if there is none of this name.
-        harmless info() -> Option<BatchInfo> = "DQ.BATCHINFO".word(&self.name);
-        /// Removes the members that are not dead, and the batch, so that nothing follows. Returns how many messages that
-        /// were. Sent only once.
-        once cancel() -> u64 = "DQ.BATCH".word(&self.name).word("CANCEL");
+    /// How far the batch is; `None` if there is none of this name.
+    pub fn info(&self) -> Sent<M, Option<BatchInfo>> {
+        let command = self.queue.command("DQ.BATCHINFO").word(&self.name);
+        self.queue.client.send(Request::harmless(command))
+    }
+
+    /// Removes the members that are not dead, and the batch, so that nothing follows. Returns how many messages that
+    /// were. Sent only once.
+    pub fn cancel(&self) -> Sent<M, u64> {
+        let command = self.queue.command("DQ.BATCH").word(&self.name).word("CANCEL");
+        self.queue.client.send(Request::once(command))
     }
 
     /// Declares what follows once no member is left, in place of what was declared before.
@@ -33,13 +40,18 @@ impl<T: 'static, M: Mode> Batch<T, M> {
         T: Encode,
     {
         let command = |payload| self.queue.command("DQ.BATCH").word(&self.name).word("THEN").word(payload);
-        Then::new(&self.queue, payload.encode().map(command), once)
+        Then { parts: Parts::new(&self.queue, payload.encode().map(command), once) }
     }
 }
 
-builder! {
-    /// What follows a batch: options, and then `.await`, or [`Then::send`].
-    Then<T> -> u64;
+/// What follows a batch: options, and then `.await`, or [`Then::send`].
+#[must_use = "nothing is done until it is sent"]
+#[derive(Debug)]
+pub struct Then<T, M, R = u64> {
+    parts: Parts<T, M, R>,
+}
+
+impl<T: 'static, M: Mode, R: Send + 'static> Then<T, M, R> {
     /// Closes the batch. Returns how many members are left; if it is 0, the message was pushed at once. Sent only once,
     /// because the batch may have ended after a first execution, and a second one would begin another.
     ///
@@ -48,17 +60,37 @@ builder! {
     ///
     /// # Errors
     /// [`TooLarge`](crate::Error::TooLarge), [`Encode`](crate::Error::Encode); and those of every command.
-    send
+    pub fn send(self) -> Sent<M, R> {
+        self.parts.send()
+    }
+}
+
+impl<T: 'static, R: Send + 'static> IntoFuture for Then<T, Async, R> {
+    type Output = Result<R, Error>;
+    type IntoFuture = Sent<Async, R>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.send()
+    }
+}
+
+impl<T: 'static, M: Mode, R: Send + 'static> SetOption for Then<T, M, R> {
+    fn options(&mut self) -> &mut Options {
+        &mut self.parts.options
+    }
 }
 
 impl<T: 'static, M: Mode> Then<T, M> {
     message_options!();
 
-    options! {
-        /// The id of the message. If it is taken by then, the message gets a generated one.
-        id(id: impl Into<MessageId>) = "ID" id.into();
-        /// How long after the end of the batch the message is due.
-        delay(delay: Duration) = "DELAY" millis(delay);
+    /// The id of the message. If it is taken by then, the message gets a generated one.
+    pub fn id(self, id: impl Into<MessageId>) -> Self {
+        self.with("ID", id.into())
+    }
+
+    /// How long after the end of the batch the message is due.
+    pub fn delay(self, delay: Duration) -> Self {
+        self.with("DELAY", millis(delay))
     }
 }
 

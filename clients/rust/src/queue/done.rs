@@ -1,15 +1,17 @@
 //! Done messages: completing a delivery with a result, and waiting for it.
 
-use super::options::{builder, options, value};
+use super::options::{Options, Parts, SetOption};
 use super::{Message, Queue, State};
-use crate::connect::{after, Backoff, Core, Sent};
-use crate::mode::Mode;
+use crate::connect::{Backoff, Core, Sent};
+use crate::error::Error;
+use crate::mode::{Async, Mode};
 use crate::names::MessageId;
 use crate::payload::Encode;
 use crate::reply::Field;
-use crate::request::{millis, Answer, Command, Request, Resend};
-use crate::Error;
+use crate::request::{Answer, Command, Request, Resend};
+use crate::time::{after, millis};
 use redis::Value;
+use std::future::IntoFuture;
 use std::time::{Duration, Instant};
 
 /// The largest result that a queue keeps.
@@ -19,9 +21,14 @@ const SLICE: Duration = Duration::from_secs(5);
 /// The shortest time to keep a result, because the client that waits for it may have to reconnect.
 pub(super) const SHORTEST_RETAIN: Duration = Duration::from_secs(60);
 
-builder! {
-    /// An acknowledgement with a result: options, and then `.await`, or [`Complete::send`].
-    Complete<T> -> bool;
+/// An acknowledgement with a result: options, and then `.await`, or [`Complete::send`].
+#[must_use = "nothing is done until it is sent"]
+#[derive(Debug)]
+pub struct Complete<T, M, R = bool> {
+    parts: Parts<T, M, R>,
+}
+
+impl<T: 'static, M: Mode, R: Send + 'static> Complete<T, M, R> {
     /// Completes the delivery. False: the message was delivered again, or removed. If the command was repeated after a lost
     /// connection, its first execution may have completed the message: then this is true.
     ///
@@ -29,21 +36,38 @@ builder! {
     ///
     /// # Errors
     /// [`Error::TooLarge`] if the result is too large, [`Error::Encode`], and those of every command.
-    send
+    pub fn send(self) -> Sent<M, R> {
+        self.parts.send()
+    }
+}
+
+impl<T: 'static, R: Send + 'static> IntoFuture for Complete<T, Async, R> {
+    type Output = Result<R, Error>;
+    type IntoFuture = Sent<Async, R>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.send()
+    }
+}
+
+impl<T: 'static, M: Mode, R: Send + 'static> SetOption for Complete<T, M, R> {
+    fn options(&mut self) -> &mut Options {
+        &mut self.parts.options
+    }
 }
 
 impl<T: 'static, M: Mode> Complete<T, M> {
-    options! {
-        /// How long the message is kept as done, instead of its own or the queue's time.
-        retain(time: Duration) = "RETAIN" millis(time);
+    /// How long the message is kept as done, instead of its own or the queue's time.
+    pub fn retain(self, time: Duration) -> Self {
+        self.with("RETAIN", millis(time))
     }
 
     /// The result of the work, of at most 65,536 bytes. It is encoded as payloads are.
     pub fn result<R: Encode>(mut self, result: &R) -> Self {
         match result.encode() {
-            Ok(bytes) if bytes.len() <= RESULT_BYTES => self.options.set("RESULT", value(bytes)),
-            Ok(bytes) => self.command = Err(too_large(bytes.len())),
-            Err(error) => self.command = Err(error),
+            Ok(bytes) if bytes.len() <= RESULT_BYTES => return self.with("RESULT", bytes),
+            Ok(bytes) => self.parts.command = Err(too_large(bytes.len())),
+            Err(error) => self.parts.command = Err(error),
         }
         self
     }
@@ -62,9 +86,8 @@ pub(crate) fn too_large(bytes: usize) -> Error {
 impl<T: 'static, M: Mode> Queue<T, M> {
     /// Acknowledges a delivery with a result: `queue.complete(&delivery).result(&sum).await?`.
     pub fn complete(&self, delivery: impl AsRef<[u8]>) -> Complete<T, M> {
-        Complete::new(self, Ok(self.command("DQ.COMPLETE").word(delivery.as_ref())), |command, options| {
-            completing(options.write(command))
-        })
+        let command = self.command("DQ.COMPLETE").word(delivery.as_ref());
+        Complete { parts: Parts::new(self, Ok(command), |command, options| completing(options.write(command))) }
     }
 
     /// Waits until a message is done or dead, and returns it. A lost connection does not end the wait: the server is

@@ -1,11 +1,12 @@
 //! Groups, whose messages are delivered in order, by default one at a time; and consumers, which hold messages.
 
-use super::commands::commands;
 use super::{Message, Queue, State};
 use crate::connect::Sent;
+use crate::error::Error;
 use crate::mode::Mode;
-use crate::reply::{read_as, row};
-use crate::request::{millis, Request};
+use crate::reply::{optional, row, Field};
+use crate::request::Request;
+use crate::time::millis;
 use redis::Value;
 use std::time::{Duration, SystemTime};
 
@@ -17,27 +18,42 @@ pub struct Group<T, M> {
 }
 
 impl<T: 'static, M: Mode> Group<T, M> {
-    commands! { self, self.queue;
-        /// How many messages of the group are in a state; without one, how many are neither dead nor done. Done messages belong
-        /// to no group.
-        harmless len(state: Option<State>) -> u64 = "DQ.LEN".words(state).word("GROUP").word(&self.name);
-        /// The first messages of a state, in the order of the group.
-        harmless peek(state: State, count: u32) -> Vec<Message<T>>
-            = "DQ.PEEK".words([state]).word("COUNT").word(count).word("GROUP").word(&self.name);
-        /// Removes messages of the group. See [`Queue::purge`].
-        once purge(states: &[State], count: Option<u32>) -> u64
-            = "DQ.PURGE".words(states).maybe("COUNT", count).word("GROUP").word(&self.name);
-        /// Suspends the deliveries of the group, for a time or until [`Group::resume`], whether or not it has messages.
-        ///
-        /// # Errors
-        /// [`Error::NoQueue`](crate::Error::NoQueue) if the queue does not exist.
-        harmless pause(time: Option<Duration>) -> ()
-            = "DQ.PAUSE".word("GROUP").word(&self.name).maybe("FOR", time.map(millis));
-        /// Resumes the deliveries of the group.
-        ///
-        /// # Errors
-        /// [`Error::NoQueue`](crate::Error::NoQueue) if the queue does not exist.
-        harmless resume() -> () = "DQ.RESUME".word("GROUP").word(&self.name);
+    /// How many messages of the group are in a state; without one, how many are neither dead nor done. Done messages belong
+    /// to no group.
+    pub fn len(&self, state: Option<State>) -> Sent<M, u64> {
+        let command = self.queue.command("DQ.LEN").words(state).word("GROUP").word(&self.name);
+        self.queue.client.send(Request::harmless(command))
+    }
+
+    /// The first messages of a state, in the order of the group.
+    pub fn peek(&self, state: State, count: u32) -> Sent<M, Vec<Message<T>>> {
+        let command =
+            self.queue.command("DQ.PEEK").words([state]).word("COUNT").word(count).word("GROUP").word(&self.name);
+        self.queue.client.send(Request::harmless(command))
+    }
+
+    /// Removes messages of the group. See [`Queue::purge`].
+    pub fn purge(&self, states: &[State], count: Option<u32>) -> Sent<M, u64> {
+        let command = self.queue.command("DQ.PURGE").words(states).maybe("COUNT", count).word("GROUP").word(&self.name);
+        self.queue.client.send(Request::once(command))
+    }
+
+    /// Suspends the deliveries of the group, for a time or until [`Group::resume`], whether or not it has messages.
+    ///
+    /// # Errors
+    /// [`Error::NoQueue`](crate::Error::NoQueue) if the queue does not exist.
+    pub fn pause(&self, time: Option<Duration>) -> Sent<M, ()> {
+        let command = self.queue.command("DQ.PAUSE").word("GROUP").word(&self.name).maybe("FOR", time.map(millis));
+        self.queue.client.send(Request::harmless(command))
+    }
+
+    /// Resumes the deliveries of the group.
+    ///
+    /// # Errors
+    /// [`Error::NoQueue`](crate::Error::NoQueue) if the queue does not exist.
+    pub fn resume(&self) -> Sent<M, ()> {
+        let command = self.queue.command("DQ.RESUME").word("GROUP").word(&self.name);
+        self.queue.client.send(Request::harmless(command))
     }
 }
 
@@ -53,11 +69,13 @@ pub enum GroupPause {
     Endless,
 }
 
-read_as! {
-    GroupPause, value => match value {
-        Value::Int(0) => Ok(GroupPause::Off),
-        until => Ok(crate::reply::optional(until, SystemTime::read)?.map_or(GroupPause::Endless, GroupPause::Until)),
-    };
+impl Field for GroupPause {
+    fn read(value: Value) -> Result<Self, Error> {
+        match value {
+            Value::Int(0) => Ok(GroupPause::Off),
+            until => Ok(optional(until, SystemTime::read)?.map_or(GroupPause::Endless, GroupPause::Until)),
+        }
+    }
 }
 
 row! {

@@ -1,7 +1,9 @@
 //! Headers: what is said about a message besides its payload.
 
-use crate::reply::{self, read_as};
+use crate::error::Error;
+use crate::reply::{self, Field};
 use crate::request::Command;
+use redis::Value;
 use std::collections::BTreeMap;
 
 /// The headers of a message: values by their names. Both are any bytes.
@@ -43,12 +45,12 @@ impl Headers {
     }
 }
 
-// A map, or the flat array that stands for it in RESP2; no headers if it is missing.
-read_as! {
-    Headers, value => {
+/// A map, or the flat array that stands for it in RESP2; no headers if it is missing.
+impl Field for Headers {
+    fn read(value: Value) -> Result<Self, Error> {
         let pairs = reply::optional(value, reply::pairs)?.unwrap_or_default();
         pairs.into_iter().map(|(name, value)| Ok((reply::bytes(name)?, reply::bytes(value)?))).collect()
-    };
+    }
 }
 
 impl<N: AsRef<[u8]>, V: AsRef<[u8]>> FromIterator<(N, V)> for Headers {

@@ -1,8 +1,8 @@
 //! The replies of `DQ.INFO` and `DQ.STATS`.
 
 use super::settings::Settings;
+use crate::error::Error;
 use crate::reply::{reply, Fields, Part};
-use crate::Error;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 

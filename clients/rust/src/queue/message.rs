@@ -1,10 +1,10 @@
 //! Messages as `DQ.GET`, `DQ.PEEK` and `DQ.SCAN` show them.
 
 use super::headers::Headers;
+use crate::error::Error;
 use crate::names::{MessageId, Receipt};
 use crate::payload::Decode;
 use crate::reply::{fields, reply, row, words, Fields, Part};
-use crate::Error;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;

@@ -2,6 +2,7 @@
 
 mod batch;
 mod commands;
+mod control;
 mod done;
 mod group;
 mod headers;
@@ -14,9 +15,11 @@ mod pop;
 mod push;
 mod schedule;
 mod settings;
+#[cfg(feature = "otel")]
+pub(crate) mod trace;
 
 pub(crate) use done::{too_large, RESULT_BYTES};
-pub use {batch::*, commands::*, done::*, group::*, headers::*, info::*, message::*, nack::*, pages::*};
+pub use {batch::*, commands::*, control::*, done::*, group::*, headers::*, info::*, message::*, nack::*, pages::*};
 pub use {pop::*, push::*, schedule::*, settings::*};
 
 use crate::connect::Client;

@@ -1,8 +1,9 @@
 //! Giving a delivery back.
 
-use super::options::{options, value, Options};
+use super::options::{Options, SetOption};
 use crate::names::QueueName;
-use crate::request::{millis, Command};
+use crate::request::Command;
+use crate::time::millis;
 use std::time::Duration;
 
 /// The longest error text that a queue keeps.
@@ -23,37 +24,33 @@ impl Nack {
 
     /// It must not be tried again, and becomes dead.
     pub fn reject() -> Nack {
-        Nack::flagged("DEAD")
+        Nack::default().flag("DEAD")
     }
 
     /// Work on it has not begun: the delivery does not count, and the message returns to its old place.
     pub fn give_back() -> Nack {
-        Nack::flagged("NOCOUNT")
+        Nack::default().flag("NOCOUNT")
     }
 
-    fn flagged(option: &'static str) -> Nack {
-        let mut nack = Nack::default();
-        nack.options.set(option, Vec::new());
-        nack
+    /// It is due again this long after now, instead of after the queue's backoff.
+    pub fn after(self, delay: Duration) -> Self {
+        self.with("DELAY", millis(delay))
     }
 
-    options! {
-        /// It is due again this long after now, instead of after the queue's backoff.
-        after(delay: Duration) = "DELAY" millis(delay);
-        /// What the next consumer is to know of the work that was done: up to 65536 bytes. Empty: nothing any more.
-        checkpoint(bytes: impl AsRef<[u8]>) = "CHECKPOINT" bytes.as_ref();
+    /// What the next consumer is to know of the work that was done: up to 65536 bytes. Empty: nothing any more.
+    pub fn checkpoint(self, bytes: impl AsRef<[u8]>) -> Self {
+        self.with("CHECKPOINT", bytes.as_ref())
     }
 
     /// A text to keep with the message, up to its first 1,024 bytes.
-    pub fn error(mut self, text: impl Into<String>) -> Nack {
+    pub fn error(self, text: impl Into<String>) -> Nack {
         let mut text = text.into();
         let mut end = ERROR_BYTES.min(text.len());
         while !text.is_char_boundary(end) {
             end -= 1;
         }
         text.truncate(end);
-        self.options.set("ERROR", value(text));
-        self
+        self.with("ERROR", text)
     }
 
     /// The same without the delay and the checkpoint; `None` if it has neither.
@@ -66,5 +63,11 @@ impl Nack {
 
     pub(crate) fn command(&self, queue: &QueueName, delivery: &[u8]) -> Command {
         self.options.write(Command::new("DQ.NACK", queue).word(delivery))
+    }
+}
+
+impl SetOption for Nack {
+    fn options(&mut self) -> &mut Options {
+        &mut self.options
     }
 }

@@ -1,9 +1,13 @@
 //! Builders: commands whose options are set by methods, each option declared once for all builders that have it.
 
-use super::Headers;
+use super::{Headers, Queue};
+use crate::connect::Sent;
+use crate::error::Error;
+use crate::mode::Mode;
 use crate::names::MessageId;
 use crate::reply::Field;
-use crate::request::{millis, Command, Request};
+use crate::request::{Command, Request};
+use crate::time::millis;
 use redis::ToRedisArgs;
 use std::time::Duration;
 
@@ -63,94 +67,84 @@ pub(crate) fn value(value: impl ToRedisArgs) -> Vec<Vec<u8>> {
     value.to_redis_args()
 }
 
-/// Declares a builder with the method that sends it, as `.await` does. `R` is what it then returns.
-macro_rules! builder {
-    ($(#[$doc:meta])* $name:ident<$T:ident> -> $result:ty; $(#[$send_doc:meta])* send) => {
-        $(#[$doc])*
-        #[must_use = "nothing is done until it is sent"]
-        #[derive(Debug)]
-        pub struct $name<$T, M, R = $result> {
-            queue: super::Queue<$T, M>,
-            /// What precedes the options; an error if a value has no encoding.
-            command: Result<crate::request::Command, crate::Error>,
-            options: super::options::Options,
-            request: super::options::Make<R>,
-        }
+/// What is built by the methods that set options.
+pub(crate) trait SetOption: Sized {
+    fn options(&mut self) -> &mut Options;
 
-        impl<$T: 'static, M: crate::mode::Mode, R: Send + 'static> $name<$T, M, R> {
-            fn new(
-                queue: &super::Queue<$T, M>,
-                command: Result<crate::request::Command, crate::Error>,
-                request: super::options::Make<R>,
-            ) -> Self {
-                $name { queue: queue.clone(), command, options: super::options::Options::default(), request }
-            }
+    /// Sets an option that has a value.
+    fn with(mut self, name: &'static str, argument: impl ToRedisArgs) -> Self {
+        self.options().set(name, value(argument));
+        self
+    }
 
-            fn request(self) -> crate::request::Request<R> {
-                match self.command {
-                    Ok(command) => (self.request)(command, self.options),
-                    Err(error) => crate::request::Request::failed(error),
-                }
-            }
-
-            $(#[$send_doc])*
-            pub fn send(self) -> crate::connect::Sent<M, R> {
-                self.queue.client.clone().send(self.request())
-            }
-        }
-
-        impl<$T: 'static, R: Send + 'static> std::future::IntoFuture for $name<$T, crate::mode::Async, R> {
-            type Output = Result<R, crate::Error>;
-            type IntoFuture = crate::connect::Sent<crate::mode::Async, R>;
-
-            fn into_future(self) -> Self::IntoFuture {
-                self.send()
-            }
-        }
-    };
+    /// Sets an option that has none.
+    fn flag(mut self, name: &'static str) -> Self {
+        self.options().set(name, Vec::new());
+        self
+    }
 }
-pub(super) use builder;
 
-/// Methods of a builder, each of which sets an option.
-macro_rules! options {
-    ($($(#[$doc:meta])* $method:ident($($arg:ident: $type:ty),*) = $name:literal $($value:expr)?;)*) => { $(
-        $(#[$doc])*
-        pub fn $method(mut self, $($arg: $type),*) -> Self {
-            #[allow(unused_mut, unused_assignments)]
-            let mut values = Vec::new();
-            $(values = super::options::value($value);)?
-            self.options.set($name, values);
-            self
-        }
-    )* };
+/// What a builder of a command on a queue holds. `R` is the result of the command.
+#[derive(Debug)]
+pub(crate) struct Parts<T, M, R> {
+    pub queue: Queue<T, M>,
+    /// What precedes the options; an error if a value has no encoding.
+    pub command: Result<Command, Error>,
+    pub options: Options,
+    make: Make<R>,
 }
-pub(super) use options;
 
-/// The options that every message has which is pushed, scheduled, or follows a batch.
+impl<T: 'static, M: Mode, R: Send + 'static> Parts<T, M, R> {
+    pub fn new(queue: &Queue<T, M>, command: Result<Command, Error>, make: Make<R>) -> Parts<T, M, R> {
+        Parts { queue: queue.clone(), command, options: Options::default(), make }
+    }
+
+    pub fn request(self) -> Request<R> {
+        match self.command {
+            Ok(command) => (self.make)(command, self.options),
+            Err(error) => Request::failed(error),
+        }
+    }
+
+    pub fn send(self) -> Sent<M, R> {
+        self.queue.client.clone().send(self.request())
+    }
+}
+
+/// The options of every message that is pushed, scheduled, or follows a batch.
 macro_rules! message_options {
     () => {
-        super::options::options! {
-            /// Among ready messages, those of a higher priority are delivered first. 0 by default.
-            priority(priority: i8) = "PRIORITY" priority;
-            /// The most redeliveries after the first delivery, instead of the queue's; -1: no limit.
-            retries(retries: i32) = "RETRIES" retries;
-            /// How long each delivery may take, instead of the queue's lease. Workers with a lease of their own use that.
-            lease(lease: std::time::Duration) = "LEASE" crate::request::millis(lease);
-            /// The group, of 1 to 255 bytes. Messages of one group are delivered in order, by default one at a time: see
-            /// [`Settings::group_inflight`](crate::Settings::group_inflight).
-            group(name: impl AsRef<[u8]>) = "GROUP" name.as_ref();
+        /// Among ready messages, those of a higher priority are delivered first. 0 by default.
+        pub fn priority(self, priority: i8) -> Self {
+            self.with("PRIORITY", priority)
+        }
+
+        /// The most redeliveries after the first delivery, instead of the queue's; -1: no limit.
+        pub fn retries(self, retries: i32) -> Self {
+            self.with("RETRIES", retries)
+        }
+
+        /// How long each delivery may take, instead of the queue's lease. Workers with a lease of their own use that.
+        pub fn lease(self, lease: std::time::Duration) -> Self {
+            self.with("LEASE", crate::time::millis(lease))
+        }
+
+        /// The group, of 1 to 255 bytes. Messages of one group are delivered in order, by default one at a time: see
+        /// [`Settings::group_inflight`](crate::Settings::group_inflight).
+        pub fn group(self, name: impl AsRef<[u8]>) -> Self {
+            self.with("GROUP", name.as_ref())
         }
 
         /// Adds a header: a name of 1 to 255 bytes and a value of up to 4096 bytes. A message has up to 64 headers of
         /// 16384 bytes together.
         pub fn header(mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Self {
-            self.options.headers.set(name, value);
+            self.options().headers.set(name, value);
             self
         }
 
         /// The headers, in place of those that were set before. See `header`.
-        pub fn headers(mut self, headers: crate::Headers) -> Self {
-            self.options.headers = headers;
+        pub fn headers(mut self, headers: crate::queue::Headers) -> Self {
+            self.options().headers = headers;
             self
         }
     };

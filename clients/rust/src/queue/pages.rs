@@ -1,12 +1,12 @@
 //! Iterating over what a queue has many of, page by page.
 
-use super::options::{options, Options};
+use super::options::{Options, SetOption};
 use super::{Message, State};
 use crate::connect::Client;
+use crate::error::Error;
 use crate::mode::{Async, Blocking, Mode};
 use crate::reply::Field;
 use crate::request::{Command, Request};
-use crate::Error;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 
@@ -69,13 +69,25 @@ impl<I: Send + 'static, M: Mode> Pages<I, M> {
 }
 
 impl<T: 'static, M: Mode> Pages<Message<T>, M> {
-    options! {
-        /// Only messages in this state.
-        state(state: State) = "STATE" state.as_str();
-        /// Only messages with a schedule.
-        recurring() = "RECURRING";
-        /// Each message has its position in the push order; see [`Message::sequence`].
-        sequence() = "SEQUENCE";
+    /// Only messages in this state.
+    pub fn state(self, state: State) -> Self {
+        self.with("STATE", state.as_str())
+    }
+
+    /// Only messages with a schedule.
+    pub fn recurring(self) -> Self {
+        self.flag("RECURRING")
+    }
+
+    /// Each message has its position in the push order; see [`Message::sequence`].
+    pub fn sequence(self) -> Self {
+        self.flag("SEQUENCE")
+    }
+}
+
+impl<I, M> SetOption for Pages<I, M> {
+    fn options(&mut self) -> &mut Options {
+        &mut self.options
     }
 }
 

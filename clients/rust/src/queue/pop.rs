@@ -1,14 +1,16 @@
 //! Popping messages.
 
-use super::options::{builder, once, options};
+use super::options::{once, Options, Parts, SetOption};
 use super::{Headers, Queue};
 use crate::connect::{Client, Sent};
-use crate::mode::Mode;
+use crate::error::Error;
+use crate::mode::{Async, Mode};
 use crate::names::{MessageId, QueueName, Receipt};
 use crate::payload::Decode;
 use crate::reply::{reply, row};
-use crate::request::{millis, Command};
-use crate::Error;
+use crate::request::Command;
+use crate::time::millis;
+use std::future::IntoFuture;
 use std::marker::PhantomData;
 use std::time::{Duration, SystemTime};
 
@@ -78,14 +80,36 @@ impl<T> AsRef<[u8]> for Delivery<T> {
     }
 }
 
-builder! {
-    /// A pop: options, and then [`Pop::one`] or [`Pop::all`].
-    Pop<T> -> Vec<Delivery<T>>;
+/// A pop: options, and then [`Pop::one`] or [`Pop::all`].
+#[must_use = "nothing is done until it is sent"]
+#[derive(Debug)]
+pub struct Pop<T, M, R = Vec<Delivery<T>>> {
+    parts: Parts<T, M, R>,
+}
+
+impl<T: 'static, M: Mode, R: Send + 'static> Pop<T, M, R> {
     /// Delivers up to [`Pop::count`] messages, if there are any in time.
     ///
     /// # Errors
     /// As [`Pop::one`].
-    send
+    pub fn send(self) -> Sent<M, R> {
+        self.parts.send()
+    }
+}
+
+impl<T: 'static, R: Send + 'static> IntoFuture for Pop<T, Async, R> {
+    type Output = Result<R, Error>;
+    type IntoFuture = Sent<Async, R>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.send()
+    }
+}
+
+impl<T: 'static, M: Mode, R: Send + 'static> SetOption for Pop<T, M, R> {
+    fn options(&mut self) -> &mut Options {
+        &mut self.parts.options
+    }
 }
 
 /// Acks, and a pop that follows them in the same command: options, and then `.await`, or [`Pop::send`]. Returns how many messages
@@ -102,26 +126,44 @@ pub type AckPop<T, M> = Pop<T, M, (u64, Vec<Delivery<T>>)>;
 pub type PopAny<T, M> = Pop<T, M, Option<(QueueName, Vec<Delivery<T>>)>>;
 
 impl<T: 'static, M: Mode, R: Send + 'static> Pop<T, M, R> {
-    options! {
-        /// The most messages to deliver. 1 by default.
-        count(count: u32) = "COUNT" count;
-        /// How long these deliveries may take, instead of the message's or the queue's lease.
-        lease(lease: Duration) = "LEASE" millis(lease);
-        /// Delivers more of each message: [`Delivery::meta`] has its headers, its checkpoint and more.
-        meta() = "META";
-        /// Gathers messages: fewer than this, which is at most the count, are delivered only after [`Pop::linger`].
-        gather(least: u32) = "MIN" least;
-        /// For how long the first of fewer messages than [`Pop::gather`] must have been due.
-        linger(time: Duration) = "LINGER" millis(time);
-        /// Removes the messages when they are delivered, so that each is delivered at most once. Not together with acks.
-        no_ack() = "NOACK";
-        /// The name of the consumer, which its deliveries bear: `Queue::consumers` lists it.
-        named(consumer: impl AsRef<[u8]>) = "AS" consumer.as_ref();
+    /// The most messages to deliver. 1 by default.
+    pub fn count(self, count: u32) -> Self {
+        self.with("COUNT", count)
+    }
+
+    /// How long these deliveries may take, instead of the message's or the queue's lease.
+    pub fn lease(self, lease: Duration) -> Self {
+        self.with("LEASE", millis(lease))
+    }
+
+    /// Delivers more of each message: [`Delivery::meta`] has its headers, its checkpoint and more.
+    pub fn meta(self) -> Self {
+        self.flag("META")
+    }
+
+    /// Gathers messages: fewer than this, which is at most the count, are delivered only after [`Pop::linger`].
+    pub fn gather(self, least: u32) -> Self {
+        self.with("MIN", least)
+    }
+
+    /// For how long the first of fewer messages than [`Pop::gather`] must have been due.
+    pub fn linger(self, time: Duration) -> Self {
+        self.with("LINGER", millis(time))
+    }
+
+    /// Removes the messages when they are delivered, so that each is delivered at most once. Not together with acks.
+    pub fn no_ack(self) -> Self {
+        self.flag("NOACK")
+    }
+
+    /// The name of the consumer, which its deliveries bear: `Queue::consumers` lists it.
+    pub fn named(self, consumer: impl AsRef<[u8]>) -> Self {
+        self.with("AS", consumer.as_ref())
     }
 
     /// Waits for up to this time until there is a message. Zero, the default: does not wait.
     pub fn block(mut self, time: Duration) -> Self {
-        self.options.wait = time;
+        self.parts.options.wait = time;
         self
     }
 }
@@ -133,8 +175,8 @@ impl<T: 'static, M: Mode> Pop<T, M> {
     /// [`Error::Lost`] if the connection is lost: a pop is not repeated, and messages that it may have delivered come
     /// back when their leases expire. Also those of every command.
     pub fn one(self) -> Sent<M, Option<Delivery<T>>> {
-        let client = self.queue.client.clone();
-        client.send(self.count(1).request().map(|mut messages| Ok(messages.pop())))
+        let client = self.parts.queue.client.clone();
+        client.send(self.count(1).parts.request().map(|mut messages| Ok(messages.pop())))
     }
 
     /// Delivers up to [`Pop::count`] messages. The list is empty if there was none in time.
@@ -149,7 +191,7 @@ impl<T: 'static, M: Mode> Pop<T, M> {
 impl<T: 'static, M: Mode> Queue<T, M> {
     /// Delivers messages under a lease: `queue.pop().block(second).one().await?`. A worker does this and handles the messages.
     pub fn pop(&self) -> Pop<T, M> {
-        Pop::new(self, Ok(self.command("DQ.POP")), once)
+        Pop { parts: Parts::new(self, Ok(self.command("DQ.POP")), once) }
     }
 
     /// Acknowledges deliveries and delivers the next messages in one command:
@@ -157,11 +199,13 @@ impl<T: 'static, M: Mode> Queue<T, M> {
     pub fn ackpop<R: AsRef<[u8]>>(&self, deliveries: impl IntoIterator<Item = R>) -> AckPop<T, M> {
         let mut receipts = deliveries.into_iter().peekable();
         if receipts.peek().is_some() {
-            return AckPop::new(self, Ok(self.command("DQ.ACKPOP").counted(receipts)), once);
+            let command = self.command("DQ.ACKPOP").counted(receipts);
+            return Pop { parts: Parts::new(self, Ok(command), once) };
         }
-        AckPop::new(self, Ok(self.command("DQ.POP")), |command, options| {
+        let parts = Parts::new(self, Ok(self.command("DQ.POP")), |command, options| {
             once(command, options).map(|messages| Ok((0, messages)))
-        })
+        });
+        Pop { parts }
     }
 }
 
@@ -170,6 +214,7 @@ impl<M: Mode> Client<M> {
     pub fn pop_any<'q, T: 'static>(&self, queues: impl IntoIterator<Item = &'q Queue<T, M>>) -> PopAny<T, M> {
         let names: Vec<&QueueName> = queues.into_iter().map(Queue::name).collect();
         let first = self.queue(names.first().map_or(&b""[..], |name| name.as_bytes()));
-        PopAny::new(&first, Ok(Command::new("DQ.MPOP", names.len()).names(names)), once)
+        let command = Command::new("DQ.MPOP", names.len()).names(names);
+        Pop { parts: Parts::new(&first, Ok(command), once) }
     }
 }

@@ -1,16 +1,18 @@
 //! Pushing messages, one or many.
 
 use super::done::SHORTEST_RETAIN;
-use super::options::{builder, message_options, options, value, Options};
+use super::options::{message_options, Options, Parts, SetOption};
 use super::{Queue, Reason, State};
-use crate::connect::{after, random, Sent};
-use crate::mode::Mode;
+use crate::connect::{random, send, Sent};
+use crate::error::Error;
+use crate::mode::{Async, Mode};
 use crate::names::MessageId;
 use crate::payload::{Decode, Encode};
 use crate::reply;
-use crate::request::{millis, unix_ms, Answer, Command, Request, Resend};
-use crate::Error;
+use crate::request::{Answer, Command, Request, Resend};
+use crate::time::{after, millis, unix_ms};
 use redis::Value;
+use std::future::IntoFuture;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
@@ -34,9 +36,14 @@ impl Pushed {
     }
 }
 
-builder! {
-    /// A push of one message, or as [`PushAll`] of several: options, and then `.await`, or [`Push::send`].
-    Push<T> -> Pushed;
+/// A push of one message, or as [`PushAll`] of several: options, and then `.await`, or [`Push::send`].
+#[must_use = "nothing is done until it is sent"]
+#[derive(Debug)]
+pub struct Push<T, M, R = Pushed> {
+    parts: Parts<T, M, R>,
+}
+
+impl<T: 'static, M: Mode, R: Send + 'static> Push<T, M, R> {
     /// Pushes the message, or the messages.
     ///
     /// If the push is repeated after a lost connection, and the queue then reports a message of this id, live or dead, it
@@ -45,7 +52,24 @@ builder! {
     /// # Errors
     /// [`Error::QueueFull`], [`Error::DeadId`], [`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::Encode`]; and those
     /// of every command. Then nothing was pushed.
-    send
+    pub fn send(self) -> Sent<M, R> {
+        self.parts.send()
+    }
+}
+
+impl<T: 'static, R: Send + 'static> IntoFuture for Push<T, Async, R> {
+    type Output = Result<R, Error>;
+    type IntoFuture = Sent<Async, R>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.send()
+    }
+}
+
+impl<T: 'static, M: Mode, R: Send + 'static> SetOption for Push<T, M, R> {
+    fn options(&mut self) -> &mut Options {
+        &mut self.parts.options
+    }
 }
 
 /// A push of several messages with the same options, in one step: other clients see all of them or none. The results are in the
@@ -55,50 +79,75 @@ pub type PushAll<T, M> = Push<T, M, Vec<Result<Pushed, Error>>>;
 impl<T: 'static, M: Mode, R: Send + 'static> Push<T, M, R> {
     message_options!();
 
-    options! {
-        /// The message is due this long after now. It is due at once by default.
-        delay(delay: Duration) = "DELAY" millis(delay);
-        /// The message is due at this time, which may be in the past, instead of after a delay.
-        at(time: SystemTime) = "AT" unix_ms(time);
-        /// If the message is not completed within this time after it was due, it becomes dead; zero: never.
-        ttl(ttl: Duration) = "TTL" millis(ttl);
-        /// The batch, of 1 to 255 bytes: see `Queue::batch`.
-        batch(name: impl AsRef<[u8]>) = "BATCH" name.as_ref();
-        /// How long the message is kept as done after its completion, with its result, instead of the queue's time; zero:
-        /// not at all.
-        retain(time: Duration) = "RETAIN" millis(time);
-        /// Each message removes the one that has its id, in any state, and takes its place. If the connection is lost while
-        /// this is sent, it is not repeated, because the first message may have been delivered already.
-        replace() = "REPLACE";
-        /// For a message that is moved from elsewhere: it was delivered this often already, 1 to 2147483647 times. The
-        /// next delivery has the next number, and retries count on from there.
-        attempt(attempt: u32) = "ATTEMPT" attempt;
-        /// The last error of a message that is moved from elsewhere.
-        error(text: impl AsRef<[u8]>) = "ERROR" text.as_ref();
-        /// The checkpoint of a message that is moved from elsewhere, of at most 65536 bytes.
-        checkpoint(checkpoint: impl AsRef<[u8]>) = "CHECKPOINT" checkpoint.as_ref();
-        /// The message is dead from now on.
-        dead(reason: Reason) = "DEAD" &["REASON", reason.as_str()][..];
+    /// The message is due this long after now. It is due at once by default.
+    pub fn delay(self, delay: Duration) -> Self {
+        self.with("DELAY", millis(delay))
+    }
+
+    /// The message is due at this time, which may be in the past, instead of after a delay.
+    pub fn at(self, time: SystemTime) -> Self {
+        self.with("AT", unix_ms(time))
+    }
+
+    /// If the message is not completed within this time after it was due, it becomes dead; zero: never.
+    pub fn ttl(self, ttl: Duration) -> Self {
+        self.with("TTL", millis(ttl))
+    }
+
+    /// The batch, of 1 to 255 bytes: see `Queue::batch`.
+    pub fn batch(self, name: impl AsRef<[u8]>) -> Self {
+        self.with("BATCH", name.as_ref())
+    }
+
+    /// How long the message is kept as done after its completion, with its result, instead of the queue's time; zero:
+    /// not at all.
+    pub fn retain(self, time: Duration) -> Self {
+        self.with("RETAIN", millis(time))
+    }
+
+    /// Each message removes the one that has its id, in any state, and takes its place. If the connection is lost while
+    /// this is sent, it is not repeated, because the first message may have been delivered already.
+    pub fn replace(self) -> Self {
+        self.flag("REPLACE")
+    }
+
+    /// For a message that is moved from elsewhere: it was delivered this often already, 1 to 2147483647 times. The
+    /// next delivery has the next number, and retries count on from there.
+    pub fn attempt(self, attempt: u32) -> Self {
+        self.with("ATTEMPT", attempt)
+    }
+
+    /// The last error of a message that is moved from elsewhere.
+    pub fn error(self, text: impl AsRef<[u8]>) -> Self {
+        self.with("ERROR", text.as_ref())
+    }
+
+    /// The checkpoint of a message that is moved from elsewhere, of at most 65536 bytes.
+    pub fn checkpoint(self, checkpoint: impl AsRef<[u8]>) -> Self {
+        self.with("CHECKPOINT", checkpoint.as_ref())
+    }
+
+    /// The message is dead from now on.
+    pub fn dead(self, reason: Reason) -> Self {
+        self.with("DEAD", &["REASON", reason.as_str()][..])
     }
 
     /// As `replace`, and the message is due no later than this long after the first push of the chain of replacements.
-    pub fn replace_within(mut self, wait: Duration) -> Self {
-        self.options.set("MAXWAIT", value(millis(wait)));
-        self.replace()
+    pub fn replace_within(self, wait: Duration) -> Self {
+        self.with("MAXWAIT", millis(wait)).replace()
     }
 
     /// As `replace`, but a message in flight is not replaced before its delivery ends: so the same id is never handled
     /// twice at the same time, and the last payload wins. Can be combined with `replace_within`.
-    pub fn replace_later(mut self) -> Self {
-        self.options.set("LATER", Vec::new());
-        self.replace()
+    pub fn replace_later(self) -> Self {
+        self.flag("LATER").replace()
     }
 
     /// Sends the push at most once, and lets the server generate the id, unless there is one. Without this, a message
     /// without an id gets a random one, so that the push can be repeated if the connection is lost and is still made
     /// only once. The server's own ids cost less memory.
     pub fn once(mut self) -> Self {
-        self.options.once = true;
+        self.parts.options.once = true;
         self
     }
 }
@@ -107,11 +156,11 @@ impl<T: Encode + 'static, M: Mode> Queue<T, M> {
     /// Pushes a message: `queue.push(&mail).delay(minute).await?`, or `.send()?` if it blocks.
     pub fn push(&self, payload: &T) -> Push<T, M> {
         let command = payload.encode().map(|payload| self.command("DQ.PUSH").word(payload));
-        let mut push = Push::new(self, command, |command, options| {
+        let mut parts = Parts::new(self, command, |command, options| {
             with_ids("ID", command, options, |answer, mut ids| pushed(answer.reply, ids.next(), answer.repeated))
         });
-        push.options.messages = 1;
-        push
+        parts.options.messages = 1;
+        Push { parts }
     }
 
     /// Pushes several messages in one step.
@@ -119,14 +168,14 @@ impl<T: Encode + 'static, M: Mode> Queue<T, M> {
         let payloads: Result<Vec<_>, _> = payloads.into_iter().map(Encode::encode).collect();
         let messages = payloads.as_ref().map_or(0, Vec::len);
         let command = payloads.map(|payloads| self.command("DQ.MPUSH").counted(payloads));
-        let mut push = PushAll::new(self, command, |command, options| {
+        let mut parts = Parts::new(self, command, |command, options| {
             with_ids("IDS", command, options, |answer, mut ids| {
                 let each = |value| pushed(reply::checked(value), ids.next(), answer.repeated);
                 Ok(reply::list(answer.reply?)?.into_iter().map(each).collect())
             })
         });
-        push.options.messages = messages;
-        push
+        parts.options.messages = messages;
+        Push { parts }
     }
 }
 
@@ -149,7 +198,7 @@ fn with_ids<R: 'static>(
     read: fn(Answer, Ids) -> Result<R, Error>,
 ) -> Request<R> {
     #[cfg(feature = "otel")]
-    crate::trace::inject(&mut options.headers);
+    super::trace::inject(&mut options.headers);
     let can_repeat = !options.once && !options.has("REPLACE");
     if options.ids.is_none() && can_repeat {
         options.ids = Some((0..options.messages).map(|_| unique_id()).collect());
@@ -176,7 +225,7 @@ impl<T: 'static, M: Mode> Push<T, M> {
     /// The message's own id, of 1 to 255 bytes without `#`. While the queue holds a live message of this id, further
     /// pushes are [`Pushed::Duplicate`].
     pub fn id(mut self, id: impl Into<MessageId>) -> Self {
-        self.options.ids = Some(vec![id.into()]);
+        self.parts.options.ids = Some(vec![id.into()]);
         self
     }
 
@@ -190,15 +239,15 @@ impl<T: 'static, M: Mode> Push<T, M> {
     /// Those of [`Push::send`]; then [`Error::Failed`] if the message becomes dead, [`Error::TimedOut`], [`Error::Gone`], and
     /// [`Error::Decode`] if the result is not an `R`.
     pub fn and_wait<R: Decode + Send + 'static>(mut self, time: Duration) -> Sent<M, R> {
-        let id = self.options.ids.iter().flatten().next().cloned().unwrap_or_else(unique_id);
-        if !self.options.has("RETAIN") {
+        let id = self.parts.options.ids.iter().flatten().next().cloned().unwrap_or_else(unique_id);
+        if !self.parts.options.has("RETAIN") {
             self = self.retain(time.max(SHORTEST_RETAIN));
         }
-        let queue = self.queue.clone();
-        let request = self.id(&id).request();
+        let queue = self.parts.queue.clone();
+        let request = self.id(&id).parts.request();
         queue.client.clone().run(|core| async move {
             let end = after(time);
-            core.send(request).await?;
+            send(&core, request).await?;
             let message = queue.wait_for(&core, id, end.saturating_duration_since(Instant::now())).await?;
             match message.state {
                 State::Dead => {
@@ -214,7 +263,7 @@ impl<T: 'static, M: Mode> Push<T, M> {
 impl<T: 'static, M: Mode> PushAll<T, M> {
     /// The messages' own ids, one for each payload. See [`Push::id`].
     pub fn ids(mut self, ids: impl IntoIterator<Item = impl Into<MessageId>>) -> Self {
-        self.options.ids = Some(ids.into_iter().map(Into::into).collect());
+        self.parts.options.ids = Some(ids.into_iter().map(Into::into).collect());
         self
     }
 }
@@ -236,24 +285,24 @@ mod tests {
     fn a_push_is_a_value_that_says_whether_it_may_be_sent_again() {
         let queue = crate::both::Client::<Async>::open("redis://").unwrap().queue::<u8>("q");
         let push = || queue.push(&7).id("a").priority(1).delay(Duration::from_secs(1));
-        let request = push().priority(2).request();
+        let request = push().priority(2).parts.request();
         assert_eq!(words(&request), ["DQ.PUSH", "q", "7", "ID", "a", "DELAY", "1000", "PRIORITY", "2"]);
-        assert_eq!((request.resend, push().replace().request().resend), (Resend::Harmless, Resend::Never));
+        assert_eq!((request.resend, push().replace().parts.request().resend), (Resend::Harmless, Resend::Never));
         assert_eq!(
-            (push().once().request().resend, queue.push(&7).request().resend),
+            (push().once().parts.request().resend, queue.push(&7).parts.request().resend),
             (Resend::Never, Resend::Harmless)
         );
-        let at = push().at(std::time::UNIX_EPOCH + Duration::from_secs(1)).request();
+        let at = push().at(std::time::UNIX_EPOCH + Duration::from_secs(1)).parts.request();
         assert!(words(&at).contains(&"AT".to_owned()) && !words(&at).contains(&"DELAY".to_owned()));
-        assert!(queue.push_all(&[1, 2]).ids(["a"; 0]).request().command.is_none());
-        let all = queue.push_all(&[1, 2]).ids(["a", "b"]).request();
+        assert!(queue.push_all(&[1, 2]).ids(["a"; 0]).parts.request().command.is_none());
+        let all = queue.push_all(&[1, 2]).ids(["a", "b"]).parts.request();
         assert_eq!(words(&all), ["DQ.MPUSH", "q", "2", "1", "2", "IDS", "a", "b"]);
     }
 
     #[test]
     fn a_repeated_push_counts_as_made_if_its_message_is_there() {
         let queue = crate::both::Client::<Async>::open("redis://").unwrap().queue::<u8>("q");
-        let read = |reply, repeated| (queue.push(&7).id("a").request().read)(Answer { reply, repeated });
+        let read = |reply, repeated| (queue.push(&7).id("a").parts.request().read)(Answer { reply, repeated });
         assert_eq!(read(Ok(Value::Nil), false).unwrap(), Pushed::Duplicate);
         assert_eq!(read(Ok(Value::Nil), true).unwrap(), Pushed::New("a".into()));
         let dead = || Err(Error::DeadId("DEADID".to_owned()));

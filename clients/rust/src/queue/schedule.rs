@@ -1,13 +1,16 @@
 //! Recurring messages.
 
-use super::options::{builder, message_options, options};
+use super::options::{message_options, Options, Parts, SetOption};
 use super::Queue;
-use crate::mode::Mode;
+use crate::connect::Sent;
+use crate::error::Error;
+use crate::mode::{Async, Mode};
 use crate::names::MessageId;
 use crate::payload::Encode;
 use crate::reply::{words, Field};
-use crate::request::{millis, unix_ms, Request, Resend};
-use crate::Error;
+use crate::request::{Request, Resend};
+use crate::time::{millis, unix_ms};
+use std::future::IntoFuture;
 use std::time::{Duration, SystemTime};
 
 words! {
@@ -22,24 +25,46 @@ words! {
     }
 }
 
-builder! {
-    /// The declaration of a recurring message: a rule, options, and then `.await`, or [`Schedule::send`].
-    ///
-    /// A declaration that equals the existing schedule moves nothing, so every process may declare its schedules when it
-    /// starts.
-    Schedule<T> -> Declared;
+/// The declaration of a recurring message: a rule, options, and then `.await`, or [`Schedule::send`].
+///
+/// A declaration that equals the existing schedule moves nothing, so every process may declare its schedules when it
+/// starts.
+#[must_use = "nothing is done until it is sent"]
+#[derive(Debug)]
+pub struct Schedule<T, M, R = Declared> {
+    parts: Parts<T, M, R>,
+}
+
+impl<T: 'static, M: Mode, R: Send + 'static> Schedule<T, M, R> {
     /// Declares the schedule.
     ///
     /// # Errors
     /// [`Error::Config`] if there is no rule; [`Error::Server`] if the server refuses the rule; and those of a push.
-    send
+    pub fn send(self) -> Sent<M, R> {
+        self.parts.send()
+    }
+}
+
+impl<T: 'static, R: Send + 'static> IntoFuture for Schedule<T, Async, R> {
+    type Output = Result<R, Error>;
+    type IntoFuture = Sent<Async, R>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.send()
+    }
+}
+
+impl<T: 'static, M: Mode, R: Send + 'static> SetOption for Schedule<T, M, R> {
+    fn options(&mut self) -> &mut Options {
+        &mut self.parts.options
+    }
 }
 
 impl<T: Encode + 'static, M: Mode> Queue<T, M> {
     /// Declares a recurring message: `queue.schedule("report", &report).every(hour).await?`.
     pub fn schedule(&self, id: impl Into<MessageId>, payload: &T) -> Schedule<T, M> {
         let command = payload.encode().map(|payload| self.command("DQ.SCHEDULE").word(id.into()).word(payload));
-        Schedule::new(self, command, |command, options| {
+        let parts = Parts::new(self, command, |command, options| {
             if options.has("EVERY") || options.has("CRON") {
                 return Request::new(options.write(command), Resend::Harmless, |answer| {
                     let declared = Declared::read(answer.reply?)?;
@@ -49,30 +74,52 @@ impl<T: Encode + 'static, M: Mode> Queue<T, M> {
                 });
             }
             Request::failed(Error::Config("a schedule needs an interval or a cron expression".to_owned()))
-        })
+        });
+        Schedule { parts }
     }
 }
 
 impl<T: 'static, M: Mode> Schedule<T, M> {
     message_options!();
 
-    options! {
-        /// A run is due at each multiple of this interval since 1970.
-        every(interval: Duration) = "EVERY" millis(interval);
-        /// The runs of an interval are due this much later.
-        offset(offset: Duration) = "OFFSET" millis(offset);
-        /// A run is due at the times of this cron expression, such as `30 18 * * mon-fri`.
-        cron(expression: &str) = "CRON" expression;
-        /// The time zone of the cron expression, such as `Europe/Berlin`, instead of UTC.
-        zone(name: &str) = "TZ" name;
-        /// When the first run is due, instead of the first time of the rule.
-        first_at(time: SystemTime) = "AT" unix_ms(time);
-        /// The last instant at which a run may be due.
-        until(time: SystemTime) = "UNTIL" unix_ms(time);
-        /// The series ends after this many runs.
-        times(runs: u32) = "TIMES" runs;
-        /// A run that is not completed within this time after it was due fails; zero: never.
-        ttl(ttl: Duration) = "TTL" millis(ttl);
+    /// A run is due at each multiple of this interval since 1970.
+    pub fn every(self, interval: Duration) -> Self {
+        self.with("EVERY", millis(interval))
+    }
+
+    /// The runs of an interval are due this much later.
+    pub fn offset(self, offset: Duration) -> Self {
+        self.with("OFFSET", millis(offset))
+    }
+
+    /// A run is due at the times of this cron expression, such as `30 18 * * mon-fri`.
+    pub fn cron(self, expression: &str) -> Self {
+        self.with("CRON", expression)
+    }
+
+    /// The time zone of the cron expression, such as `Europe/Berlin`, instead of UTC.
+    pub fn zone(self, name: &str) -> Self {
+        self.with("TZ", name)
+    }
+
+    /// When the first run is due, instead of the first time of the rule.
+    pub fn first_at(self, time: SystemTime) -> Self {
+        self.with("AT", unix_ms(time))
+    }
+
+    /// The last instant at which a run may be due.
+    pub fn until(self, time: SystemTime) -> Self {
+        self.with("UNTIL", unix_ms(time))
+    }
+
+    /// The series ends after this many runs.
+    pub fn times(self, runs: u32) -> Self {
+        self.with("TIMES", runs)
+    }
+
+    /// A run that is not completed within this time after it was due fails; zero: never.
+    pub fn ttl(self, ttl: Duration) -> Self {
+        self.with("TTL", millis(ttl))
     }
 }
 
@@ -86,7 +133,7 @@ mod tests {
     #[test]
     fn a_declaration_that_was_repeated_may_have_changed_the_schedule() {
         let queue = both::Client::<Async>::open("redis://").unwrap().queue::<u8>("q");
-        let declare = || queue.schedule("s", &7).every(Duration::from_secs(1)).request();
+        let declare = || queue.schedule("s", &7).every(Duration::from_secs(1)).parts.request();
         let unchanged = || Ok(Value::SimpleString("unchanged".to_owned()));
         let read = |repeated| (declare().read)(Answer { reply: unchanged(), repeated }).unwrap();
         assert_eq!((read(false), read(true)), (Declared::Unchanged, Declared::Changed));

@@ -1,24 +1,18 @@
 //! The settings of a queue, each declared once.
 
 use super::options::value;
-use crate::reply::{self, read_as, words, Fields, Part};
-use crate::request::{millis, Command};
-use crate::Error;
+use crate::error::Error;
+use crate::reply::{self, words, Field, Fields, Part};
+use crate::request::Command;
+use crate::time::millis;
+use redis::Value;
 use std::time::Duration;
 
-/// A value of a setting as words of a command.
-trait Words {
+/// A value of a setting: its words in a command, and how it is read from the fields of `DQ.INFO` that have it. One that
+/// only a later version knows is `None`.
+trait Setting: Sized {
     fn words(&self) -> Vec<Vec<u8>>;
-}
-
-/// Reads a setting from the one field, or the two, that have it. A value that only a later version knows is `None`.
-macro_rules! read {
-    ($fields:ident $name:literal) => {
-        $fields.get($name).unwrap_or_default()
-    };
-    ($fields:ident $one:literal $other:literal) => {
-        Option::zip($fields.get($one)?, $fields.get($other)?)
-    };
+    fn read(fields: &mut Fields, names: &[&str]) -> Option<Self>;
 }
 
 macro_rules! settings {
@@ -41,7 +35,7 @@ macro_rules! settings {
         impl Settings {
             pub(super) fn write(&self, mut command: Command) -> Command {
                 $(if let Some(setting) = &self.$field {
-                    command = command.word($word).words(setting.words());
+                    command = command.word($word).words(Setting::words(setting));
                 })*
                 command
             }
@@ -50,7 +44,7 @@ macro_rules! settings {
         /// The settings among the fields of `DQ.INFO`.
         impl Part for Settings {
             fn read_part(fields: &mut Fields, _: &str) -> Result<Settings, Error> {
-                Ok(Settings { $($field: read!(fields $($name)+),)* })
+                Ok(Settings { $($field: Setting::read(fields, &[$($name),+]),)* })
             }
         }
     };
@@ -103,30 +97,66 @@ settings! {
     dead_forward: Forward = "DEADFORWARD" "deadforward";
 }
 
-macro_rules! words_of {
-    ($($type:ty, $value:pat => $words:expr;)*) => { $(
-        impl Words for $type {
+/// The value of the one field that has this setting.
+fn field<F: Field>(fields: &mut Fields, names: &[&str]) -> Option<F> {
+    fields.get(names.first()?).unwrap_or_default()
+}
+
+macro_rules! numbers {
+    ($($number:ty)*) => { $(
+        impl Setting for $number {
             fn words(&self) -> Vec<Vec<u8>> {
-                let $value = self;
-                $words
+                value(self)
+            }
+
+            fn read(fields: &mut Fields, names: &[&str]) -> Option<Self> {
+                field(fields, names)
             }
         }
     )* };
 }
 
-words_of! {
-    Duration, time => value(millis(*time));
-    i32, number => value(number);
-    i64, number => value(number);
-    u32, number => value(number);
-    u64, number => value(number);
-    Forward, target => value(&target.0);
-    GroupOrder, order => value(order.as_str());
+numbers!(i32 i64 u32 u64);
+
+impl Setting for Duration {
+    fn words(&self) -> Vec<Vec<u8>> {
+        value(millis(*self))
+    }
+
+    fn read(fields: &mut Fields, names: &[&str]) -> Option<Self> {
+        field(fields, names)
+    }
 }
 
-impl<A: Words, B: Words> Words for (A, B) {
+impl Setting for Forward {
+    fn words(&self) -> Vec<Vec<u8>> {
+        value(&self.0)
+    }
+
+    fn read(fields: &mut Fields, names: &[&str]) -> Option<Self> {
+        field(fields, names)
+    }
+}
+
+impl Setting for GroupOrder {
+    fn words(&self) -> Vec<Vec<u8>> {
+        value(self.as_str())
+    }
+
+    fn read(fields: &mut Fields, names: &[&str]) -> Option<Self> {
+        field(fields, names)
+    }
+}
+
+/// Two values, each with a field of its own.
+impl<A: Setting, B: Setting> Setting for (A, B) {
     fn words(&self) -> Vec<Vec<u8>> {
         [self.0.words(), self.1.words()].concat()
+    }
+
+    fn read(fields: &mut Fields, names: &[&str]) -> Option<Self> {
+        let (first, second) = names.split_at_checked(1)?;
+        A::read(fields, first).zip(B::read(fields, second))
     }
 }
 
@@ -207,4 +237,8 @@ impl Forward {
     }
 }
 
-read_as! { Forward, value => Ok(Forward(reply::text(value)?.split(' ').map(str::to_owned).collect())); }
+impl Field for Forward {
+    fn read(value: Value) -> Result<Self, Error> {
+        Ok(Forward(reply::text(value)?.split(' ').map(str::to_owned).collect()))
+    }
+}

@@ -1,12 +1,12 @@
-//! The context of a handler, and its failures.
+//! The context of a handler.
 
-use super::lease::{Lease, Loss};
-use super::running::Stop;
+use super::lease::Lease;
+use super::loss::Loss;
+use super::stop::Stop;
 use crate::names::{MessageId, QueueName, Receipt};
-use crate::queue::{Meta, Nack};
+use crate::queue::Meta;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The delivery that a handler works on.
 #[derive(Clone)]
@@ -95,70 +95,5 @@ impl fmt::Debug for Context {
             .field("id", self.id())
             .field("attempt", &self.attempt())
             .finish_non_exhaustive()
-    }
-}
-
-/// Why a handler did not complete a message, and what happens to the message.
-///
-/// Any error converts into a failure that is retried, so `?` works in a handler: also `anyhow::Error`, and
-/// `Box<dyn Error + Send + Sync>`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Failure {
-    pub(super) nack: Box<Nack>,
-    /// `None` if the work was not begun.
-    pub(super) text: Option<String>,
-}
-
-impl Failure {
-    pub(super) fn new(nack: Nack, text: impl fmt::Display) -> Failure {
-        let text = text.to_string();
-        Failure { nack: Box::new(nack.error(text.as_str())), text: Some(text) }
-    }
-
-    /// The message is delivered again after the queue's backoff, or becomes dead if its retries are spent. The text is
-    /// kept with the message.
-    pub fn retry(text: impl fmt::Display) -> Failure {
-        Failure::new(Nack::retry(), text)
-    }
-
-    /// The message is delivered again after this time.
-    pub fn retry_after(delay: Duration, text: impl fmt::Display) -> Failure {
-        Failure::new(Nack::retry().after(delay), text)
-    }
-
-    /// The message must not be tried again: it becomes dead.
-    pub fn reject(text: impl fmt::Display) -> Failure {
-        Failure::new(Nack::reject(), text)
-    }
-
-    /// The work was not begun, for example because the worker is stopping: the delivery does not count as an attempt.
-    #[must_use]
-    pub fn give_back() -> Failure {
-        Failure { nack: Box::new(Nack::give_back()), text: None }
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        self.text.as_deref().unwrap_or_default()
-    }
-}
-
-impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for Failure {
-    fn from(error: E) -> Failure {
-        Failure::retry(error.into())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Failure;
-
-    #[test]
-    fn any_error_is_a_failure_that_is_retried() {
-        let failure: Failure = "x".parse::<u8>().unwrap_err().into();
-        assert_eq!(failure, Failure::retry("invalid digit found in string"));
-        let boxed: Box<dyn std::error::Error + Send + Sync> = "no answer".into();
-        assert_eq!(Failure::from(boxed), Failure::retry("no answer"));
     }
 }

@@ -1,9 +1,9 @@
 //! Events that a worker reports, to `tracing` and to the program.
 
-use super::lease::Loss;
+use super::loss::Loss;
+use crate::error::Error;
 use crate::names::{MessageId, QueueName, Receipt};
 use crate::queue::State;
-use crate::Error;
 use std::fmt;
 
 /// Something that an operator may want to know. `Display` is a line for a log.

@@ -1,16 +1,21 @@
 //! Pops messages of one queue for a pool, on a connection of its own, and acks those whose handlers have ended before.
 
-use super::context::Failure;
 use super::event::Event;
+use super::failure::Failure;
+use super::handling;
 use super::lease::Lease;
+use super::outcome::{Outcome, Report};
 use super::permits::{Attempt, Grant};
-use super::pool::{Job, Outcome, Pool, Report, Source, BLOCK};
-use crate::connect::{lock, Backoff, Link};
+use super::running_pool::{Job, RunningPool, BLOCK};
+use super::source::Source;
+use crate::connect::{batch, Backoff, Link};
+use crate::error::Error;
 use crate::payload::Raw;
 use crate::queue::{Delivery, Nack};
 use crate::reply::{self, Field};
-use crate::request::{millis, Command};
-use crate::Error;
+use crate::request::Command;
+use crate::sync::lock;
+use crate::time::millis;
 use redis::{Pipeline, Value};
 use std::pin::pin;
 use std::sync::atomic::Ordering;
@@ -27,7 +32,7 @@ const OVERDUE: Duration = Duration::from_millis(500);
 const CAUTIOUS: Duration = Duration::from_secs(60);
 
 /// Pops until the pool is closed.
-pub(super) async fn run(pool: Arc<Pool>, number: usize) {
+pub(super) async fn run(pool: Arc<RunningPool>, number: usize) {
     if let Some(source) = pool.sources.get(number) {
         let pool = &pool;
         let fetcher = Fetcher {
@@ -46,7 +51,7 @@ pub(super) async fn run(pool: Arc<Pool>, number: usize) {
 }
 
 struct Fetcher<'a> {
-    pool: &'a Arc<Pool>,
+    pool: &'a Arc<RunningPool>,
     source: &'a Arc<Source>,
     number: usize,
     link: Option<Link>,
@@ -251,7 +256,7 @@ impl Fetcher<'_> {
         // Even a pop that does not block is put off while writes are paused.
         *lock(&self.source.popping) = Some((link.address.clone(), link.id));
         let sent = Instant::now();
-        let mut exchange = pin!(link.exchange_all(&all, block + self.pool.core.options.response_timeout));
+        let mut exchange = pin!(link.exchange_all(&all, block + self.pool.core.options().response_timeout));
         let in_time = tokio::select! {
             replies = &mut exchange => Some(replies),
             () = self.source.hangs.notified() => None,
@@ -306,7 +311,7 @@ impl Fetcher<'_> {
         // If the worker has ended without this pop, nobody else reports any more.
         if pool.ended.is_cancelled() {
             let nack = |job: &Job| Nack::give_back().command(&self.source.name, job.lease.receipt.as_ref()).0;
-            pool.core.batch(&jobs.iter().map(nack).collect::<Vec<_>>()).await;
+            batch(&pool.core, &jobs.iter().map(nack).collect::<Vec<_>>()).await;
             return;
         }
         let mut leases = lock(&self.source.leases);
@@ -319,9 +324,10 @@ impl Fetcher<'_> {
         }
         if self.gave_up {
             let begin = pool.permits.reclaim(jobs.len());
-            jobs.drain(begin..).for_each(|job| pool.end(job.lease, Report::Nack(Failure::give_back()), false));
+            jobs.drain(begin..)
+                .for_each(|job| pool.end(&job.source, job.lease, Report::Nack(Failure::give_back()), false));
         }
-        pool.handlers.begin(pool, jobs);
+        handling::begin(pool, jobs);
     }
 
     /// Messages with their leases, which run since their delivery.
@@ -335,12 +341,13 @@ impl Fetcher<'_> {
             time.into_iter().for_each(|time| self.source.learn(time));
             let time = time.unwrap_or_else(|| self.source.lease());
             let begun = popped.delivered.unwrap_or(received);
-            let lease = Arc::new(Lease::new(self.source, (id, attempt, receipt), begun, time));
+            let lease = Arc::new(Lease::new((id, attempt, receipt), begun, time));
             if popped.delivered.is_none() {
                 // Only an extension shows whether it is not over yet.
                 lease.try_again_at(received);
             }
-            jobs.push(Job { payload: bytes, meta: meta.filter(|_| wants_meta), lease });
+            let (meta, source) = (meta.filter(|_| wants_meta), Arc::clone(self.source));
+            jobs.push(Job { payload: bytes, meta, source, lease });
         }
         jobs
     }

@@ -7,8 +7,8 @@
 //! If a pool serves several queues, the permits may go to another queue: acks that no pop has taken within a moment are taken
 //! back.
 
-use super::pool::{Outcome, Report};
-use crate::connect::lock;
+use super::outcome::{Outcome, Report};
+use crate::sync::lock;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 

@@ -1,11 +1,11 @@
-//! The lease of a delivery, by the clock of this process, and why it is lost.
+//! The lease of a delivery, by the clock of this process.
 
-use super::pool::Source;
-use crate::connect::{after, lock};
+use super::loss::Loss;
 use crate::names::{MessageId, Receipt};
-use crate::reply::words;
+use crate::sync::lock;
+use crate::time::after;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -16,36 +16,10 @@ const PRECISION: Duration = Duration::from_millis(2);
 /// Leases that are shorter than twice this time are extended no more often.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
-words! {
-    /// Why a lease is lost. The words are those in the notices of the server, and `lease`, `time limit` and `stopping`, of
-    /// which no notice tells.
-    #[non_exhaustive]
-    Loss {
-        /// The lease has ended, or it could not be extended, or the reason is not known.
-        Ended = "lease",
-        /// The message was cancelled.
-        Cancelled = "cancelled",
-        /// The message was replaced by another one.
-        Replaced = "replaced",
-        /// The message was buried.
-        Buried = "buried",
-        /// The message was purged.
-        Purged = "purged",
-        /// The message was released, for another worker.
-        Released = "released",
-        /// The handler runs for longer than [`Pool::time_limit`](crate::Pool::time_limit), and the message was given back as
-        /// failed.
-        TimeLimit = "time limit",
-        /// The worker stops, the grace period is over, and the message was given back without counting as an attempt.
-        Stopping = "stopping",
-    }
-}
-
 /// The lease of a delivery, by the clock of this process.
 pub(super) struct Lease {
     /// Among all deliveries of the process.
     pub number: u64,
-    pub source: Arc<Source>,
     pub id: MessageId,
     pub attempt: u32,
     pub receipt: Receipt,
@@ -74,14 +48,9 @@ struct State {
 
 impl Lease {
     /// A lease that runs for `time` from `begun` on.
-    pub fn new(
-        source: &Arc<Source>,
-        (id, attempt, receipt): (MessageId, u32, Receipt),
-        begun: Instant,
-        time: Duration,
-    ) -> Lease {
+    pub fn new((id, attempt, receipt): (MessageId, u32, Receipt), begun: Instant, time: Duration) -> Lease {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let (number, source) = (NEXT.fetch_add(1, Ordering::Relaxed), Arc::clone(source));
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut state = State {
             time,
             lost_at: begun,
@@ -93,7 +62,7 @@ impl Lease {
             checkpoint: None,
         };
         state.restart(begun, time);
-        Lease { number, source, id, attempt, receipt, lost: CancellationToken::new(), state: Mutex::new(state) }
+        Lease { number, id, attempt, receipt, lost: CancellationToken::new(), state: Mutex::new(state) }
     }
 
     /// It was extended, and runs for `time` from `begun` on.
@@ -225,15 +194,12 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use super::{lock, Lease, Loss, Source};
+    use super::{lock, Lease, Loss};
     use crate::names::{MessageId, Receipt};
-    use crate::worker::Metrics;
-    use std::sync::Arc;
     use std::time::{Duration, Instant};
 
     fn lease(begun: Instant, time: Duration) -> Lease {
-        let source = Arc::new(Source::new(&"q".into(), None, &Metrics::default()).0);
-        Lease::new(&source, (MessageId::from("m"), 1, Receipt::from("m#1")), begun, time)
+        Lease::new((MessageId::from("m"), 1, Receipt::from("m#1")), begun, time)
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The counters of a worker.
 
-use crate::connect::lock;
 use crate::names::QueueName;
 use crate::queue::Histogram;
+use crate::sync::lock;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

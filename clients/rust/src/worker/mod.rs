@@ -2,129 +2,66 @@
 
 mod context;
 mod event;
+mod executor;
+mod failure;
 mod fetch;
 mod guard;
-mod handlers;
+mod handling;
 mod handoff;
 mod lease;
+mod loss;
 mod metrics;
 mod notices;
+mod outcome;
 mod permits;
 mod pool;
 mod reporter;
 mod running;
+mod running_pool;
 mod settle;
+mod shut_down;
+mod signals;
+mod source;
+mod stop;
 
-pub use context::{Context, Failure};
+pub use context::Context;
 pub use event::Event;
-pub use lease::Loss;
+pub use failure::Failure;
+pub use loss::Loss;
 pub use metrics::{Metrics, QueueMetrics};
-pub use running::{shutdown_signal, Running, Stopped, Stopper};
+pub use pool::Pool;
+pub use running::Running;
+pub use shut_down::Stopped;
+pub use signals::shutdown_signal;
+pub use stop::Stopper;
 
 use crate::connect::Client;
+use crate::error::Error;
 use crate::mode::{Async, Blocking, Mode};
 use crate::names::QueueName;
-use crate::partitions::Partitions;
 use crate::payload::{Decode, Encode};
 use crate::queue::{too_large, RESULT_BYTES};
-use crate::Error;
+use executor::Executor;
 use futures_util::FutureExt;
-use handlers::{Handler, Handlers};
+use outcome::Verdict;
 use permits::Permits;
-use pool::{Source, Verdict};
 use reporter::{Observer, Reporter};
-use running::Stop;
+use running_pool::{Handler, RunningPool};
+use source::Source;
 use std::any::TypeId;
 use std::fmt;
 use std::future::{ready, Future};
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use std::time::Duration;
+use stop::Stop;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 /// How long running handlers may go on after the request to stop.
 const GRACE: Duration = Duration::from_secs(30);
-/// How many messages a pool handles at a time by default.
-const CONCURRENCY: usize = 8;
 /// The longest name of a consumer.
 const CONSUMER_BYTES: usize = 128;
-
-/// The queues that a handler serves, and how.
-///
-/// ```
-/// # use std::time::Duration;
-/// // Eight at a time; if both queues have messages, five urgent ones for each other one.
-/// let pool = dq_client::Pool::new(8)
-///     .weighted("mail:urgent", 5)
-///     .weighted("mail:bulk", 1)
-///     .lease(Duration::from_secs(60));
-/// ```
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct Pool {
-    concurrency: usize,
-    queues: Vec<(QueueName, u32)>,
-    lease: Option<Duration>,
-    time_limit: Option<Duration>,
-    meta: bool,
-    finish_when_lost: bool,
-}
-
-impl Default for Pool {
-    /// Handles up to eight messages at a time.
-    fn default() -> Pool {
-        Pool::new(CONCURRENCY)
-    }
-}
-
-impl Pool {
-    /// Handles up to `concurrency` messages at a time, at least one.
-    pub fn new(concurrency: usize) -> Pool {
-        let (concurrency, queues) = (concurrency.max(1), Vec::new());
-        Pool {
-            concurrency,
-            queues,
-            lease: None,
-            time_limit: None,
-            meta: cfg!(feature = "otel"),
-            finish_when_lost: false,
-        }
-    }
-
-    /// Serves this queue, with weight 1.
-    pub fn queue(self, name: impl Into<QueueName>) -> Pool {
-        self.weighted(name, 1)
-    }
-
-    /// Serves this queue. While several queues have messages, each gets handlers in proportion to its weight, at least 1.
-    pub fn weighted(mut self, name: impl Into<QueueName>, weight: u32) -> Pool {
-        self.queues.push((name.into(), weight));
-        self
-    }
-
-    /// Serves all partitions of a topic, fairly. With a lower concurrency than partitions, idle partitions are looked at in
-    /// turn, every tenth of a second; with a higher one, messages are delivered as soon as they are due.
-    pub fn partitions<T: 'static, M: Mode>(mut self, partitions: &Partitions<T, M>) -> Pool {
-        self.queues.extend(partitions.queues().iter().map(|queue| (queue.name().clone(), 1)));
-        self
-    }
-
-    set! {
-        /// Gives handlers more of each message: [`Context::meta`] has its headers, what was stored of earlier work, and more.
-        meta() = true;
-        /// How long after the death of a worker its messages are delivered again; by default what the queue says, 30 seconds
-        /// unless its `LEASE` was set, or the message itself. It does not limit the work: leases are extended at half time while
-        /// handlers run. It overrides the `LEASE` of messages.
-        lease(lease: Duration) = Some(lease);
-        /// How long a handler may run. Then its message is given back as failed, to be retried, and its future is dropped. A
-        /// plain function cannot be ended: [`Context::lease_lost`] is true, and it occupies its place until it returns.
-        time_limit(limit: Duration) = Some(limit);
-        /// The future of a handler goes on when its message is lost or its time is over, instead of being dropped:
-        /// [`Context::cancelled`] and [`Context::loss`] say so. What it returns then has no effect.
-        finish_when_lost() = true;
-    }
-}
 
 /// Runs handlers on the messages of queues.
 ///
@@ -159,33 +96,6 @@ pub struct Worker<M> {
     metrics: Metrics,
 }
 
-/// The methods for handlers that are plain functions.
-macro_rules! functions {
-    ($queue:ident, $pool:ident) => {
-        /// Runs a plain function on the messages of a queue, in up to `concurrency` threads.
-        pub fn $queue<T, R, H>(self, name: impl Into<QueueName>, concurrency: usize, handler: H) -> Self
-        where
-            T: Decode + 'static,
-            R: Encode + 'static,
-            H: Fn(T, Context) -> Result<R, Failure> + Send + Sync + 'static,
-        {
-            self.$pool(Pool::new(concurrency).queue(name), handler)
-        }
-
-        /// Runs a plain function on the messages of the queues of a pool, in as many threads as its concurrency.
-        pub fn $pool<T, R, H>(mut self, pool: Pool, handler: H) -> Self
-        where
-            T: Decode + 'static,
-            R: Encode + 'static,
-            H: Fn(T, Context) -> Result<R, Failure> + Send + Sync + 'static,
-        {
-            let handler = handling(move |value, context| ready(verdict(handler(value, context))));
-            self.pools.push((pool, handler, true));
-            self
-        }
-    };
-}
-
 impl Worker<Async> {
     /// Runs `handler`, an `async fn(T, Context) -> Result<R, Failure>`, on the messages of a queue, up to `concurrency` at a
     /// time, as tasks of the runtime in which the worker is started.
@@ -212,7 +122,25 @@ impl Worker<Async> {
         self
     }
 
-    functions!(queue_blocking, pool_blocking);
+    /// Runs a plain function on the messages of a queue, in up to `concurrency` threads.
+    pub fn queue_blocking<T, R, H>(self, name: impl Into<QueueName>, concurrency: usize, handler: H) -> Self
+    where
+        T: Decode + 'static,
+        R: Encode + 'static,
+        H: Fn(T, Context) -> Result<R, Failure> + Send + Sync + 'static,
+    {
+        self.with_function(Pool::new(concurrency).queue(name), handler)
+    }
+
+    /// Runs a plain function on the messages of the queues of a pool, in as many threads as its concurrency.
+    pub fn pool_blocking<T, R, H>(self, pool: Pool, handler: H) -> Self
+    where
+        T: Decode + 'static,
+        R: Encode + 'static,
+        H: Fn(T, Context) -> Result<R, Failure> + Send + Sync + 'static,
+    {
+        self.with_function(pool, handler)
+    }
 
     /// Works until SIGTERM or SIGINT, and stops as [`Running::join`] says. A second signal ends the grace period.
     ///
@@ -237,7 +165,25 @@ impl Worker<Async> {
 }
 
 impl Worker<Blocking> {
-    functions!(queue, pool);
+    /// Runs a plain function on the messages of a queue, in up to `concurrency` threads.
+    pub fn queue<T, R, H>(self, name: impl Into<QueueName>, concurrency: usize, handler: H) -> Self
+    where
+        T: Decode + 'static,
+        R: Encode + 'static,
+        H: Fn(T, Context) -> Result<R, Failure> + Send + Sync + 'static,
+    {
+        self.with_function(Pool::new(concurrency).queue(name), handler)
+    }
+
+    /// Runs a plain function on the messages of the queues of a pool, in as many threads as its concurrency.
+    pub fn pool<T, R, H>(self, pool: Pool, handler: H) -> Self
+    where
+        T: Decode + 'static,
+        R: Encode + 'static,
+        H: Fn(T, Context) -> Result<R, Failure> + Send + Sync + 'static,
+    {
+        self.with_function(pool, handler)
+    }
 
     /// Works until SIGTERM or SIGINT, and stops as [`Running::join`] says. A second signal ends the grace period.
     ///
@@ -254,6 +200,17 @@ impl<M: Mode> Worker<M> {
     /// A worker without queues.
     pub fn new(client: Client<M>) -> Worker<M> {
         Worker { client, pools: Vec::new(), grace: GRACE, observer: None, metrics: Metrics::default() }
+    }
+
+    fn with_function<T, R, H>(mut self, pool: Pool, handler: H) -> Self
+    where
+        T: Decode + 'static,
+        R: Encode + 'static,
+        H: Fn(T, Context) -> Result<R, Failure> + Send + Sync + 'static,
+    {
+        let handler = handling(move |value, context| ready(verdict(handler(value, context))));
+        self.pools.push((pool, handler, true));
+        self
     }
 
     /// How long running handlers may go on after the request to stop, 30 seconds by default. Then their messages are given
@@ -290,24 +247,24 @@ impl<M: Mode> Worker<M> {
     /// and no runtime of tokio to run them.
     pub fn start(self) -> Result<Running<M>, Error> {
         let stop = Arc::new(Stop::new(self.grace));
-        let consumer = consumer_name(&self.client.core.options.name);
+        let consumer = consumer_name(&self.client.core.options().name);
         let reporter = Arc::new(Reporter::start(self.observer.clone())?);
         let mut started = Vec::new();
         for (spec, handler, is_function) in self.pools {
-            let handlers = if is_function {
-                Handlers::threads()
+            let executor = if is_function {
+                Executor::threads()
             } else {
                 let missing = |_| Error::Config("a worker with async handlers needs a runtime of tokio".to_owned());
-                Handlers::Tasks(Handle::try_current().map_err(missing)?)
+                Executor::Tasks(Handle::try_current().map_err(missing)?)
             };
             let weights: Vec<u32> = spec.queues.iter().map(|(_, weight)| *weight).collect();
             let source = |(name, _): &(QueueName, u32)| Source::new(name, spec.lease, &self.metrics);
             let (sources, inboxes): (Vec<_>, Vec<_>) = spec.queues.iter().map(source).unzip();
-            let pool = pool::Pool {
+            let pool = RunningPool {
                 core: Arc::clone(&self.client.core),
                 sources: sources.into_iter().map(Arc::new).collect(),
                 handler,
-                handlers,
+                executor,
                 reporter: Arc::clone(&reporter),
                 permits: Permits::new(spec.concurrency, &weights),
                 ended: CancellationToken::new(),
@@ -317,7 +274,7 @@ impl<M: Mode> Worker<M> {
                 consumer: consumer.clone(),
             };
             // If that fails, the threads end as the pools are dropped.
-            pool.handlers.grow(pool.spec.concurrency)?;
+            pool.executor.grow(pool.spec.concurrency)?;
             started.push((Arc::new(pool), inboxes));
         }
         let io = &self.client.io;
@@ -330,7 +287,7 @@ impl<M: Mode> Worker<M> {
                 stop.fetchers.spawn_on(fetch::run(Arc::clone(&pool), number), io);
             }
         }
-        let ended = io.spawn(running::shut_down(pools.clone(), settling, Arc::clone(&stop)));
+        let ended = io.spawn(shut_down::run(pools.clone(), settling, Arc::clone(&stop)));
         let (client, metrics) = (self.client, self.metrics);
         Ok(Running { client, pools, metrics, stop, ended, signals: None })
     }

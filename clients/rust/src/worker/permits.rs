@@ -8,7 +8,7 @@
 //! hot, an idle queue does not block while it holds a permit: it only probes now and then, and blocked pops are ended if a
 //! hot queue finds no free permit.
 
-use crate::connect::lock;
+use crate::sync::lock;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -215,7 +215,7 @@ impl Permits {
     /// After a pop that delivered `delivered` messages: frees the other permits.
     pub fn popped(&self, queue: usize, grant: Grant, delivered: usize) {
         let mut state = lock(&self.state);
-        state.used -= grant.count.saturating_sub(delivered);
+        state.used = state.used.saturating_sub(grant.count.saturating_sub(delivered));
         let all = state.queues.len();
         if let Some(turn) = state.queues.get_mut(queue) {
             turn.use_up(delivered);
@@ -246,7 +246,7 @@ impl Permits {
     pub fn release(&self, permits: usize) {
         if permits > 0 {
             let mut state = lock(&self.state);
-            state.used -= permits;
+            state.used = state.used.saturating_sub(permits);
             self.wake_next(&state);
         }
     }

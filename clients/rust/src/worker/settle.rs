@@ -3,15 +3,19 @@
 //! Each queue of a pool has a task for this, so that the server of one does not hold up the others. While one batch of reports
 //! is on its way, the next one accumulates, so under load a round trip carries many.
 
-use super::context::Failure;
 use super::event::Event;
-use super::lease::{Lease, Loss};
-use super::pool::{Outcome, Pool, Report, Source, SHORTEST_LEASE};
-use crate::connect::{after, lock, Backoff, Clock, Executed};
+use super::lease::Lease;
+use super::loss::Loss;
+use super::outcome::{Outcome, Report};
+use super::running_pool::RunningPool;
+use super::source::{Source, SHORTEST_LEASE};
+use crate::connect::{Backoff, Clock, Executed};
+use crate::error::Error;
 use crate::queue::State;
 use crate::reply::{self, Field};
-use crate::request::{millis, Command, Resend};
-use crate::Error;
+use crate::request::{Command, Resend};
+use crate::sync::lock;
+use crate::time::{after, millis};
 use futures_util::future::{join_all, BoxFuture};
 use futures_util::FutureExt;
 use redis::Value;
@@ -31,13 +35,13 @@ const LAST_ATTEMPTS: u32 = 8;
 const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 
 /// Reports until nothing is left to report.
-pub(super) async fn run(pool: Arc<Pool>, source: Arc<Source>, outcomes: UnboundedReceiver<Outcome>) {
+pub(super) async fn run(pool: Arc<RunningPool>, source: Arc<Source>, outcomes: UnboundedReceiver<Outcome>) {
     let again = Again { outcomes: Vec::new(), at: None, backoff: Backoff::new() };
     Settler { pool: &pool, source: &source, again: Mutex::new(again) }.run(outcomes).await;
 }
 
 struct Settler<'a> {
-    pool: &'a Pool,
+    pool: &'a RunningPool,
     source: &'a Arc<Source>,
     again: Mutex<Again>,
 }
@@ -128,8 +132,8 @@ impl Settler<'_> {
             }
         }
         lost.extend(lock(&self.source.unreported).values().filter(|lease| lease.is_lost()).cloned());
-        lost.iter().for_each(|lease| self.pool.report_loss(lease));
-        self.pool.take_from_handlers(over, Loss::TimeLimit);
+        lost.iter().for_each(|lease| self.pool.report_loss(self.source, lease));
+        self.pool.take_from_handlers(self.source, over, Loss::TimeLimit);
     }
 
     /// Reports outcomes and, if that time has come, extends leases, all at once, and watches the time while the server is
@@ -272,7 +276,7 @@ impl Settler<'_> {
             let still_runs = lock(&self.source.leases).remove(&lease.number).is_some();
             lease.lose(None);
             if still_runs {
-                self.pool.report_loss(lease);
+                self.pool.report_loss(self.source, lease);
             }
             return;
         }
@@ -327,7 +331,7 @@ impl Settler<'_> {
     /// Counts what the server has accepted.
     fn reported(&self, outcomes: &[Outcome], reply: Value) -> Result<(), Error> {
         let Some(Outcome { lease, report, repeated, .. }) = outcomes.first() else { return Ok(()) };
-        let counters = &lease.source.counters;
+        let counters = &self.source.counters;
         let Report::Nack(failure) = report else {
             let (all, acked) = (u64::try_from(outcomes.len()).unwrap_or_default(), reply::count(&reply)?);
             // If an ack was repeated, the server may have counted the first one.
@@ -345,9 +349,9 @@ impl Settler<'_> {
             None if !repeated => lock(counters).late += 1,
             _ => lock(counters).retried += 1,
         }
-        let (lease, error) = (Arc::clone(lease), error.clone());
+        let (source, lease, error) = (Arc::clone(self.source), Arc::clone(lease), error.clone());
         self.pool.reporter.report(move |tell| {
-            let (queue, id, attempt) = (&lease.source.name, &lease.id, lease.attempt);
+            let (queue, id, attempt) = (&source.name, &lease.id, lease.attempt);
             tell(&Event::Failed { queue, id, attempt, error: &error, state });
         });
         Ok(())
@@ -357,31 +361,6 @@ impl Settler<'_> {
         if !error.is_transient() {
             let (source, error) = (Arc::clone(self.source), error.clone());
             self.pool.reporter.report(move |tell| tell(&Event::Refused { queue: &source.name, error: &error }));
-        }
-    }
-}
-
-impl Outcome {
-    /// To be sent again; its permit has been released.
-    pub(super) fn again(self, repeated: bool) -> Outcome {
-        Outcome { repeated: self.repeated || repeated, has_permit: false, ..self }
-    }
-
-    /// What is reported in place of this, which the server has refused; the same as an error if there is nothing.
-    fn instead(self, error: &Error) -> Result<Outcome, Outcome> {
-        let report = match &self.report {
-            Report::Ack => None,
-            // The work is done, and must not be repeated only because its result cannot be stored.
-            Report::Complete(_) => Some(Report::Ack),
-            // A failure counts although its delay or its checkpoint cannot be kept.
-            Report::Nack(Failure { nack, text }) => nack.plain().map(|nack| {
-                let text = text.as_ref().map(|text| format!("{error}; the failure was: {text}"));
-                Report::Nack(text.map_or_else(Failure::give_back, |text| Failure::new(nack, text)))
-            }),
-        };
-        match report {
-            Some(report) => Ok(Outcome { report, ..self }.again(false)),
-            None => Err(self),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The context of traces, in the headers of messages.
 
-use crate::{Context, Headers};
+use super::Headers;
 use opentelemetry::global::get_text_map_propagator;
 use opentelemetry::propagation::{Extractor, Injector};
 use opentelemetry::trace::TraceContextExt;
@@ -39,10 +39,9 @@ pub(crate) fn inject(headers: &mut Headers) {
 
 /// Lets the span of a handler continue the trace of the push. A retry begins a trace of its own that links to it: otherwise a
 /// trace would last as long as the retries.
-pub(crate) fn follow(span: &Span, handled: &Context) {
-    let Some(meta) = handled.meta() else { return };
-    let pushed = get_text_map_propagator(|propagator| propagator.extract(&meta.headers));
-    if handled.attempt() > 1 {
+pub(crate) fn follow(span: &Span, headers: &Headers, attempt: u32) {
+    let pushed = get_text_map_propagator(|propagator| propagator.extract(headers));
+    if attempt > 1 {
         span.add_link(pushed.span().span_context().clone());
     } else if let Err(error) = span.set_parent(pushed) {
         tracing::debug!(%error, "the span of a handler has no parent");
