@@ -40,11 +40,7 @@ impl Master {
         let mut state = lock(&self.0);
         match state.named.clone().filter(|_| !state.is_doubted) {
             Some(heard) => (heard, false),
-            None => {
-                state.named = Some(answer.clone());
-                state.is_doubted = false;
-                (answer, false)
-            }
+            None => (answer.clone(), state.switch(answer)),
         }
     }
 
@@ -90,6 +86,26 @@ mod tests {
 
     fn address(port: u16) -> Address {
         Address::Tcp("127.0.0.1".to_owned(), port)
+    }
+
+    #[test]
+    fn a_new_master_ends_what_waits_at_the_former_one_however_it_is_learnt() {
+        let (former, present) = (address(1), address(2));
+        for is_asked in [true, false] {
+            let master = Master::default();
+            assert_eq!(master.found(former.clone()), (former.clone(), false));
+            let blocked = master.until_retired(&former).unwrap();
+            // Another connection to it has failed, so the sentinels are asked before they tell.
+            master.doubt(&former);
+            assert_eq!(master.known(), None);
+            let is_another = match is_asked {
+                true => master.found(present.clone()).1,
+                false => master.switch(present.clone()),
+            };
+            assert!(is_another && blocked.is_cancelled());
+            assert!(!master.switch(present.clone()), "it is known already");
+            assert!(master.until_retired(&former).is_err());
+        }
     }
 
     #[test]
