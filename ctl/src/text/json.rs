@@ -20,51 +20,91 @@ pub fn escaped(json: &str) -> String {
 /// What is nested deeper is not laid out: its lines would be mostly blank, and many times as long as the text.
 const DEEPEST: usize = 30;
 
-/// `None` if the text is no object and no array, or nested too deep.
+/// Lays JSON out with a line for each value. Returns `None` if the text is no object and no array, or nested too deep.
 pub fn indented(text: &str) -> Option<String> {
     let text = text.trim();
     if !text.starts_with(['{', '[']) || serde_json::from_str::<&RawValue>(text).is_err() {
         return None;
     }
-    let (mut out, mut depth, mut is_string, mut is_escaped) =
-        (String::with_capacity(2 * text.len()), 0_usize, false, false);
-    let line = |out: &mut String, depth: usize| out.push_str(&format!("\n{}", "  ".repeat(depth)));
+    let mut layout = Layout { out: String::with_capacity(2 * text.len()), depth: 0, place: Place::Between };
     for c in text.chars() {
-        match c {
-            c if is_string => {
-                out.push(c);
-                is_string = c != '"' || is_escaped;
-                is_escaped = c == '\\' && !is_escaped;
-            }
-            '{' | '[' => {
-                out.push(c);
-                depth += 1;
-                if depth > DEEPEST {
-                    return None;
-                }
-                line(&mut out, depth);
-            }
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                match out.trim_end() {
-                    empty if empty.ends_with(['{', '[']) => out.truncate(empty.len()),
-                    _ => line(&mut out, depth),
-                }
-                out.push(c);
-            }
-            ',' => {
-                out.push(c);
-                line(&mut out, depth);
-            }
-            ':' => out.push_str(": "),
-            c if c.is_ascii_whitespace() => {}
-            c => {
-                out.push(c);
-                is_string = c == '"';
-            }
+        layout.write(c);
+        if layout.depth > DEEPEST {
+            return None;
         }
     }
-    Some(out)
+    Some(layout.out)
+}
+
+/// JSON that is being laid out.
+struct Layout {
+    out: String,
+    depth: usize,
+    place: Place,
+}
+
+/// Where in the JSON the next character is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Between,
+    InString,
+    /// In a string, after a backslash.
+    AfterBackslash,
+}
+
+impl Layout {
+    fn write(&mut self, c: char) {
+        match (self.place, c) {
+            (Place::Between, c) => self.write_between(c),
+            (Place::InString, '"') => self.write_in_string(c, Place::Between),
+            (Place::InString, '\\') => self.write_in_string(c, Place::AfterBackslash),
+            (Place::InString | Place::AfterBackslash, c) => self.write_in_string(c, Place::InString),
+        }
+    }
+
+    fn write_in_string(&mut self, c: char, next: Place) {
+        self.out.push(c);
+        self.place = next;
+    }
+
+    /// Writes a character that is outside of strings.
+    fn write_between(&mut self, c: char) {
+        match c {
+            '{' | '[' => {
+                self.out.push(c);
+                self.depth += 1;
+                self.begin_line();
+            }
+            '}' | ']' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.end_container();
+                self.out.push(c);
+            }
+            ',' => {
+                self.out.push(c);
+                self.begin_line();
+            }
+            ':' => self.out.push_str(": "),
+            '"' => self.write_in_string(c, Place::InString),
+            c if c.is_ascii_whitespace() => {}
+            c => self.out.push(c),
+        }
+    }
+
+    fn begin_line(&mut self) {
+        self.out.push('\n');
+        self.out.push_str(&"  ".repeat(self.depth));
+    }
+
+    /// Begins the line of a closing bracket, which stays on the line of the opening one if nothing is between.
+    fn end_container(&mut self) {
+        let written = self.out.trim_end();
+        if written.ends_with(['{', '[']) {
+            self.out.truncate(written.len());
+        } else {
+            self.begin_line();
+        }
+    }
 }
 
 #[cfg(test)]

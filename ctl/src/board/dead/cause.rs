@@ -13,16 +13,20 @@ const BLANK: char = '#';
 const CODE: usize = 3;
 /// A number is a code after one of these words: `HTTP 503`, `exit status: 1`. Others count or name something: `order
 /// 7`.
-const OF_CODES: &str = "code errno error exit exited http https signal smtp status";
+#[rustfmt::skip]
+const OF_CODES: [&str; 10] =
+    ["code", "errno", "error", "exit", "exited", "http", "https", "signal", "smtp", "status"];
 /// After these, and at the beginning of the line, a number of three digits is a code: `550 no such user`.
-const OF_ANSWERS: &str =
-    "answer answered failed gave gives got received refused rejected reply replied responded response \
-                          returned returns said says";
+#[rustfmt::skip]
+const OF_ANSWERS: [&str; 17] = [
+    "answer", "answered", "failed", "gave", "gives", "got", "received", "refused", "rejected", "reply", "replied",
+    "responded", "response", "returned", "returns", "said", "says",
+];
 /// Such a number is also a code between a colon and its name, as in `stripe: 402 Payment Required`. After any other
 /// word it may be an id, which would make many causes of one.
 const OF_ERRORS: RangeInclusive<u16> = 400..=599;
 /// Words that can stand between such a word and its code: `a status of 503`.
-const BETWEEN: &str = "a by is of was with";
+const BETWEEN: [&str; 6] = ["a", "by", "is", "of", "was", "with"];
 /// A code stands alone or after one of these. A number after another sign, as in `$250` or `error/12`, is none.
 const BEFORE_CODE: &str = "'\"([<=";
 /// A word of at least this many hexadecimal digits is an id.
@@ -114,14 +118,13 @@ fn is_error(word: &str, after: &str) -> bool {
 /// the word itself.
 fn code_after(word: &str, code: Option<usize>) -> Option<usize> {
     let name: String = word.chars().filter(|c| c.is_alphabetic()).collect::<String>().to_lowercase();
-    let is_among = |words: &str| words.split(' ').any(|word| word == name);
     match name.as_str() {
         // One code only, as in `exit status 1 of 3`; but in `HTTP/1.1 404` the version is none.
         "" if word.chars().any(|c| c.is_ascii_digit()) && !word.contains('.') => None,
         "" => code,
-        _ if is_among(OF_CODES) => Some(1),
-        _ if is_among(OF_ANSWERS) => Some(CODE),
-        _ if is_among(BETWEEN) => code,
+        word if OF_CODES.contains(&word) => Some(1),
+        word if OF_ANSWERS.contains(&word) => Some(CODE),
+        word if BETWEEN.contains(&word) => code,
         _ => None,
     }
 }
