@@ -7,9 +7,9 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 /// Writes a line to standard error. If that is full or closed, the work goes on without it.
-macro_rules! say {
+macro_rules! print_error {
     ($($text:tt)*) => {
-        $crate::text::say(format_args!($($text)*))
+        $crate::text::print_error_line(format_args!($($text)*))
     };
 }
 
@@ -28,7 +28,7 @@ mod top;
 mod web;
 mod work;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use cli::{Act, Cli, Command, LsArgs};
 use dq_client::blocking::Client;
 use output::Output;
@@ -36,13 +36,16 @@ use server::{Failure, Outcome};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let parsed = Cli::command().try_get_matches();
+    let parsed = cli::definition().try_get_matches();
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, cli::queue_of(&matches))));
     let outcome = match parsed {
-        Ok((cli, queue)) => run(cli).map_err(|failure| failure.about(queue.as_deref())),
+        Ok((cli, queue)) => {
+            let is_tls = cli.connection.is_tls();
+            run(cli).map_err(|failure| failure.about(queue.as_deref()).over_tls(is_tls))
+        }
         Err(error) => {
             let command = cli::named().map_or_else(String::new, |name| format!("{name} "));
-            Err(Failure::of_usage(&error, &format!("; see dqctl {command}--help")))
+            Err(Failure::clap(&error, &format!("; see dqctl {command}--help")))
         }
     };
     let code = match outcome {
@@ -59,10 +62,11 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     }
     let output = Output::new(cli.json, cli.heading);
     // What needs no server comes first: it must not fail because of its URL.
-    match &cli.command {
-        Command::Completions { shell } => return daily::generate::completions(*shell, &output),
-        Command::Man { dir } => return daily::generate::man(dir.as_deref(), &output),
-        _ => {}
+    if let Command::Completions { shell } = &cli.command {
+        return daily::generate::completions(*shell, &output);
+    }
+    if let Command::Man { dir } = &cli.command {
+        return daily::generate::man(dir.as_deref(), &output);
     }
     let patience = cli.command.patience();
     if let Command::Work(args) = &cli.command {
@@ -75,10 +79,11 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     let is_write = cli.command.is_write();
     let is_from_file = matches!(cli.command, Command::Load(_) | Command::Import(_));
     execute(&client, cli.command, &output).map_err(|failure| {
-        let failure = if failure.lacks_module() { board::names::of_server(failure, &client) } else { failure };
-        let failure = if is_from_file { failure } else { failure.of_command_line() };
+        let is_unnamed = failure.lacks_module() && !failure.names_server();
+        let failure = if is_unnamed { board::names::name_server(failure, &client) } else { failure };
+        let failure = if is_from_file { failure } else { failure.on_command_line() };
         if is_write {
-            failure.of_write()
+            failure.after_write()
         } else {
             failure
         }
@@ -97,7 +102,7 @@ fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome
         Command::Act(act) => daily::act(client, act, output),
         Command::Get(args) => daily::look::get(client, &args, output),
         Command::Peek(args) => daily::look::peek(client, &args, output),
-        Command::Find(args) => daily::look::find(client, &args, output),
+        Command::Find(args) => daily::find::find(client, &args, output),
         Command::Info { queue: Some(queue) } => daily::queues::info(client, &queue, output),
         Command::Info { queue: None } => daily::ls::ls(client, &LsArgs::default(), output),
         Command::Ls(args) => daily::ls::ls(client, &args, output),

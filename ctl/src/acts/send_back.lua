@@ -1,7 +1,14 @@
 -- Sends one dead letter back to the queue in which it died: all of it, or nothing. KEYS: the queue in which it is now.
--- ARGV: its id, and for how many ms it waits. Returns what became of it, or the error with which its former queue refuses it.
+-- ARGV: its id, and for how many ms it waits. Returns what became of it, or the error with which its former queue
+-- refuses it.
 local here, id, delay = KEYS[1], ARGV[1], ARGV[2]
-local ADDED = { ['dq-queue'] = true, ['dq-reason'] = true, ['dq-error'] = true, ['dq-attempts'] = true, ['dq-died'] = true }
+local ADDED = {
+  ['dq-queue'] = true,
+  ['dq-reason'] = true,
+  ['dq-error'] = true,
+  ['dq-attempts'] = true,
+  ['dq-died'] = true,
+}
 
 local function fields(list)
   local named = {}

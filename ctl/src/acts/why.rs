@@ -1,36 +1,29 @@
-//! Why an act left things as they are, and where the messages are that it did not find.
+//! Explains why an act left things as they are, and where the messages are that it did not find.
 
-use super::{Meant, Report};
+use super::change::{Change, Scope};
+use super::report::Report;
+use super::site::Site;
 use crate::board::{target_in_words, target_queue, Among};
-use crate::cli::Act;
 use crate::server::{quoted, reply, reply::no_such_queue, Fields};
 use crate::text::{shown, MessageId, QueueName};
 use dq_client::{blocking::Client, State};
 
 /// Why a message was left alone: it is in none of the states that the act needs. It is named by its id or by a receipt.
-pub fn why_not(act: &Act, client: &Client, queue: &QueueName, message: &MessageId) -> Vec<String> {
-    let needed = match act {
-        Act::Redrive(args) if args.letters => "a letter from another queue",
-        Act::Redrive(_) => "dead",
-        Act::Promote(_) => "delayed",
-        Act::Reschedule(_) => "delayed or ready",
-        Act::Bury(_) => "alive",
-        Act::Cancel(_) => "there",
-        _ => "in flight",
-    };
+pub fn why_not(change: &dyn Change, site: &Site, message: &MessageId) -> Vec<String> {
+    let (queue, needed) = (site.queue, change.needed());
     let (id, receipt) = (&message.id(), Some(message).filter(|message| message.id() != **message));
     // A user who may not look has already been answered by the command itself.
-    let Ok(held) = reply::message(client, queue.as_bytes(), id.as_bytes()) else {
+    let Ok(found) = site.message(id.as_bytes()) else {
         return vec![format!("the queue {queue} has no such message that is {needed}: {message}")];
     };
-    let state = held.map(|held| held.text("state"));
+    let state = found.map(|found| found.text("state"));
     vec![match (state.as_deref(), receipt) {
-        (None, _) => no_such_id(client, queue, id),
+        (None, _) => no_such_id(site.client, queue, id),
         (Some("inflight"), Some(receipt)) => {
             format!("the message {id} of the queue {queue} was delivered again, so this receipt is stale: {receipt}")
         }
-        // Of a letter, it is that a consumer has it or that it has no place to go, which is said of all together.
-        (Some("inflight"), None) if needed.starts_with("a letter") => return Vec::new(),
+        // A letter that a consumer has, or that has no place to go, is counted with the others that stay.
+        (Some("inflight"), None) if change.sends_letters() => return Vec::new(),
         (Some(state), _) => {
             let state = if state == "inflight" { "in flight" } else { state };
             format!("the message {id} of the queue {queue} is {state}, and not {needed}")
@@ -38,7 +31,7 @@ pub fn why_not(act: &Act, client: &Client, queue: &QueueName, message: &MessageI
     }]
 }
 
-/// Says that a queue does not know an id, or that there is no such queue.
+/// Reports that a queue does not know an id, or that there is no such queue.
 pub fn no_such_id(client: &Client, queue: &QueueName, id: &MessageId) -> String {
     let info = match reply::info(client, queue.as_bytes()) {
         Ok(None) => return no_such_queue(queue),
@@ -50,20 +43,21 @@ pub fn no_such_id(client: &Client, queue: &QueueName, id: &MessageId) -> String 
 }
 
 /// Adds to a report why nothing was changed.
-pub fn nothing(act: &Act, client: &Client, queue: &QueueName, mut report: Report) -> Report {
-    let is_of_dead = match act.meant() {
-        Meant::States(states) => states.contains(&State::Dead),
-        Meant::Selected(filter) => filter.among == Among::default(),
-        Meant::Consumer(consumer) => {
+pub fn nothing(change: &dyn Change, site: &Site, mut report: Report) -> Report {
+    let queue = site.queue;
+    let is_about_dead = match change.scope() {
+        Scope::States(states) => states.contains(&State::Dead),
+        Scope::Selected(filter) => filter.among == Among::default(),
+        Scope::Consumer(consumer) => {
             let text = format!("the consumer {consumer} holds no message of the queue {queue}");
             return report.note(format!("{text}; dqctl consumers lists those that hold some"));
         }
-        Meant::Batch(batch) => {
+        Scope::Batch(batch) => {
             return report.note(format!("the queue {queue} has no batch {batch}: it has ended, or was never begun"))
         }
-        _ => false,
+        Scope::Queue(_) | Scope::Ids(_) => false,
     };
-    let info = reply::info(client, queue.as_bytes()).ok().flatten().filter(|_| is_of_dead);
+    let info = if is_about_dead { site.info_if_allowed() } else { None };
     report.notes.extend(info.and_then(|info| where_the_dead_are(queue, &info)));
     report
 }

@@ -9,7 +9,7 @@ use dq_client::{blocking::Client, cmd, Resend};
 use serde_json::{json, Value as Json};
 use std::cmp::Reverse;
 
-/// Ready messages of which the oldest waits for longer are late, in ms. The alert `DqLate` has the same limit.
+/// Ready messages are late if the oldest one has waited for longer, in ms. The alert `DqLate` has the same limit.
 const LATE: i64 = 60_000;
 /// Ready messages without a consumer are reported after this time, in ms: consumers that poll are away for moments.
 const UNSERVED: i64 = 5_000;
@@ -26,6 +26,9 @@ pub const RECENT: i64 = 10 * 60_000;
 /// For how long after the newest death the dead messages are a warning, in ms: those of a night are seen in the
 /// morning.
 const NEW: i64 = 24 * 60 * 60_000;
+
+/// Fields that are set while the server cannot forward messages, or dead ones.
+const FAILING: [&str; 2] = ["forward-failing-since", "deadforward-failing-since"];
 
 /// How much a condition matters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -70,7 +73,7 @@ pub enum Condition {
     Limited,
     /// Messages are dead, and none has died in the last minutes.
     Dead,
-    /// The messages that are ready died in other queues and were moved here, where nobody has ever taken one.
+    /// The ready messages died in other queues and were moved here, and none was ever taken.
     Letters,
 }
 
@@ -84,77 +87,166 @@ fn newest_death(info: &Fields) -> Option<i64> {
     info.int(if moves_dead(info) { "last-death" } else { "newest-dead" })
 }
 
+/// What the conditions of a queue follow from. Times are in ms.
+struct Signs {
+    ready: i64,
+    blocked: i64,
+    inflight: i64,
+    dead: i64,
+    most_inflight: i64,
+    waiting_clients: i64,
+    /// For how long the oldest ready message has been due, and the oldest delivery has lasted.
+    waited: i64,
+    oldest_inflight: i64,
+    /// How long ago a message died, and one was delivered.
+    last_death: Option<i64>,
+    last_delivery: Option<i64>,
+    is_paused: bool,
+    is_closed: bool,
+    is_full: bool,
+    is_limited: bool,
+    is_forwarded: bool,
+    is_failing: bool,
+    moves_dead: bool,
+    has_letters: bool,
+}
+
+impl Signs {
+    fn read(info: &Fields, has_letters: bool) -> Signs {
+        let number = |name: &str| info.int(name).unwrap_or(0);
+        let live = number("ready") + number("delayed") + number("inflight");
+        Signs {
+            ready: number("ready"),
+            blocked: number("blocked"),
+            inflight: number("inflight"),
+            dead: number("dead"),
+            most_inflight: number("maxinflight"),
+            waiting_clients: number("waiting-clients"),
+            waited: number("oldest-ready"),
+            oldest_inflight: number("oldest-inflight"),
+            last_death: newest_death(info),
+            last_delivery: info.int("last-delivery"),
+            is_paused: number("paused") == 1,
+            is_closed: number("closed") == 1,
+            is_full: number("maxlen") > 0 && live >= number("maxlen"),
+            is_limited: info.int("next-delivery").is_some(),
+            is_forwarded: !matches!(info.text("forward").as_str(), "" | "NONE"),
+            is_failing: FAILING.iter().any(|since| info.int(since).is_some()),
+            moves_dead: moves_dead(info),
+            has_letters,
+        }
+    }
+
+    /// Whether a consumer was seen, or something else explains that there is none.
+    fn is_served(&self) -> bool {
+        let is_alone = self.waiting_clients == 0 && self.inflight == 0 && self.ready > self.blocked;
+        let was_polled = self.last_delivery.is_some_and(|ago| ago < POLLED);
+        !is_alone || was_polled || self.is_paused || self.is_limited || self.is_forwarded
+    }
+
+    fn is_unserved(&self) -> bool {
+        !self.is_served() && self.waited >= UNSERVED
+    }
+
+    fn is_occupied(&self) -> bool {
+        self.most_inflight > 0 && self.inflight >= self.most_inflight && self.ready > 0
+    }
+
+    /// Whether groups hold all ready messages back. Of a group that holds nothing back, those that wait for their turn
+    /// are blocked as well, but not the first one.
+    fn are_groups_held(&self) -> bool {
+        self.blocked > 0 && self.blocked >= self.ready
+    }
+
+    /// Whether messages wait because their target takes none.
+    fn is_stuck_at_target(&self) -> bool {
+        self.is_forwarded && self.is_failing
+    }
+
+    fn has_death_within(&self, time: i64) -> bool {
+        self.last_death.is_some_and(|ago| ago < time)
+    }
+
+    fn are_dying(&self) -> bool {
+        self.has_death_within(RECENT) && (self.dead > 0 || self.moves_dead)
+    }
+
+    /// The level of messages that wait although nothing holds them back.
+    fn level_of_wait(&self) -> Level {
+        if self.waited >= LONG {
+            Level::Bad
+        } else {
+            Level::Warning
+        }
+    }
+
+    /// The level of a limit that holds messages back.
+    fn level_of_limit(&self) -> Level {
+        if self.waited >= LATE {
+            Level::Warning
+        } else {
+            Level::Note
+        }
+    }
+}
+
 impl Condition {
-    /// All of them, with their names.
-    pub const ALL: [(Condition, &'static str); 12] = [
-        (Condition::Failing, "forwarding fails"),
-        (Condition::Full, "full"),
-        (Condition::Dying, "messages die"),
-        (Condition::Unserved, "no consumer"),
-        (Condition::Late, "late"),
-        (Condition::Held, "groups held"),
-        (Condition::Paused, "paused"),
-        (Condition::Closed, "closed"),
-        (Condition::Occupied, "at its limit in flight"),
-        (Condition::Limited, "at its rate limit"),
-        (Condition::Dead, "dead"),
-        (Condition::Letters, "dead letters"),
+    /// All of them, in the order in which those of the same level are listed: causes before what follows from them.
+    pub const ALL: [Condition; 12] = [
+        Condition::Failing,
+        Condition::Paused,
+        Condition::Full,
+        Condition::Dying,
+        Condition::Closed,
+        Condition::Unserved,
+        Condition::Letters,
+        Condition::Late,
+        Condition::Held,
+        Condition::Occupied,
+        Condition::Limited,
+        Condition::Dead,
     ];
 
-    /// The conditions of a queue; none if nothing is unusual. Nobody has to take dead letters: `has_letters` says
-    /// whether nothing was ever taken from the queue, and its first message died in another one.
-    pub fn of(info: &Fields, has_letters: bool) -> Vec<(Condition, Level)> {
-        let number = |name: &str| info.int(name).unwrap_or(0);
-        let is_within = |name: &str, time| info.int(name).is_some_and(|ago| ago < time);
-        let is_paused = number("paused") == 1;
-        let is_limited = info.int("next-delivery").is_some();
-        let is_forwarded = !matches!(info.text("forward").as_str(), "" | "NONE");
-        let is_failing = ["forward-failing-since", "deadforward-failing-since"].iter().any(|at| info.int(at).is_some());
-        let limit = number("maxlen");
-        let is_full = limit > 0 && number("ready") + number("delayed") + number("inflight") >= limit;
-        let waited = number("oldest-ready");
-        let is_alone = number("waiting-clients") == 0 && number("inflight") == 0 && number("ready") > number("blocked");
-        let most = number("maxinflight");
-        let is_occupied = most > 0 && number("inflight") >= most && number("ready") > 0;
-        let is_served = !is_alone || is_within("last-delivery", POLLED) || is_paused || is_limited || is_forwarded;
-        // Of a group that holds nothing back, those that wait for their turn are blocked as well, but not the first
-        // one.
-        let is_held = number("blocked") > 0 && number("blocked") >= number("ready");
-        let is_explained = is_paused || is_limited || is_held || is_occupied || is_forwarded && is_failing;
-        let has_death = |time| newest_death(info).is_some_and(|ago| ago < time);
-        let dies = has_death(RECENT);
-        let dead = if has_death(NEW) { Level::Warning } else { Level::Note };
-        let held = if waited >= LATE { Level::Warning } else { Level::Note };
-        // A limit explains why messages wait, but not why none of them ends.
-        let hangs = number("oldest-inflight") >= LONG && waited >= LONG;
-        let occupied = if hangs { Level::Bad } else { held };
-        let waits = if waited >= LONG { Level::Bad } else { Level::Warning };
-        let (unserved, alone) =
-            if has_letters { (Condition::Letters, Level::Note) } else { (Condition::Unserved, waits) };
-        // It fills up because it is paused.
-        let paused = if is_full { Level::Bad } else { Level::Warning };
-        let all = [
-            (Condition::Failing, Level::Bad, is_failing),
-            (Condition::Paused, paused, is_paused),
-            (Condition::Full, Level::Bad, is_full),
-            (Condition::Dying, Level::Warning, dies && (number("dead") > 0 || moves_dead(info))),
-            (Condition::Closed, Level::Warning, number("closed") == 1),
-            (unserved, alone, !is_served && waited >= UNSERVED),
-            (Condition::Late, waits, waited >= LATE && is_served && !is_explained),
-            (Condition::Held, held, is_held && !is_paused),
-            (Condition::Occupied, occupied, is_occupied && !is_paused && !is_limited),
-            (Condition::Limited, held, is_limited && !is_paused),
-            (Condition::Dead, dead, number("dead") > 0 && !dies && !moves_dead(info)),
-        ];
-        let is_so = all.into_iter().filter(|(.., is_so)| *is_so);
-        let mut found: Vec<_> = is_so.map(|(condition, level, _)| (condition, level)).collect();
+    /// The conditions of a queue; none if nothing is unusual. `has_letters`: nothing was ever taken from the queue, and
+    /// its first message died in another one. Nobody has to take such letters.
+    pub fn find_all(info: &Fields, has_letters: bool) -> Vec<(Condition, Level)> {
+        let signs = Signs::read(info, has_letters);
+        let present = Condition::ALL.into_iter().filter_map(|one| Some((one, one.level(&signs)?)));
+        let mut found: Vec<_> = present.collect();
         found.sort_by_key(|(_, level)| Reverse(*level));
         found
     }
 
+    /// How much it matters; `None` if the queue does not have it.
+    fn level(self, signs: &Signs) -> Option<Level> {
+        let is_explained = signs.is_paused || signs.is_limited || signs.are_groups_held() || signs.is_occupied();
+        match self {
+            Condition::Failing => signs.is_failing.then_some(Level::Bad),
+            // It fills up because it is paused.
+            Condition::Paused => signs.is_paused.then_some(if signs.is_full { Level::Bad } else { Level::Warning }),
+            Condition::Full => signs.is_full.then_some(Level::Bad),
+            Condition::Dying => signs.are_dying().then_some(Level::Warning),
+            Condition::Closed => signs.is_closed.then_some(Level::Warning),
+            Condition::Unserved => (signs.is_unserved() && !signs.has_letters).then_some(signs.level_of_wait()),
+            Condition::Letters => (signs.is_unserved() && signs.has_letters).then_some(Level::Note),
+            Condition::Late => {
+                let is_late = signs.waited >= LATE && signs.is_served() && !is_explained && !signs.is_stuck_at_target();
+                is_late.then_some(signs.level_of_wait())
+            }
+            Condition::Held => (signs.are_groups_held() && !signs.is_paused).then_some(signs.level_of_limit()),
+            Condition::Occupied if signs.is_paused || signs.is_limited || !signs.is_occupied() => None,
+            // A limit explains why messages wait, but not why none of them ends.
+            Condition::Occupied if signs.oldest_inflight >= LONG && signs.waited >= LONG => Some(Level::Bad),
+            Condition::Occupied => Some(signs.level_of_limit()),
+            Condition::Limited => (signs.is_limited && !signs.is_paused).then_some(signs.level_of_limit()),
+            Condition::Dead if signs.dead == 0 || signs.has_death_within(RECENT) || signs.moves_dead => None,
+            Condition::Dead => Some(if signs.has_death_within(NEW) { Level::Warning } else { Level::Note }),
+        }
+    }
+
     /// The same for any queue. The first message is read if that decides it.
     pub fn read(client: &Client, queue: &[u8], info: &Fields) -> Vec<(Condition, Level)> {
-        Condition::of(info, may_be_letters(info) && begins_with_letter(client, queue))
+        Condition::find_all(info, may_be_letters(info) && begins_with_letter(client, queue))
     }
 
     /// The names of conditions and of their levels, in their order: `[["full", "bad"], ["paused", "warning"]]`.
@@ -174,7 +266,20 @@ impl Condition {
 
     /// Its name, in the terminal and on the page.
     pub fn as_str(self) -> &'static str {
-        Condition::ALL.iter().find(|(one, _)| *one == self).map_or("", |(_, name)| name)
+        match self {
+            Condition::Failing => "forwarding fails",
+            Condition::Full => "full",
+            Condition::Dying => "messages die",
+            Condition::Paused => "paused",
+            Condition::Closed => "closed",
+            Condition::Unserved => "no consumer",
+            Condition::Late => "late",
+            Condition::Held => "groups held",
+            Condition::Occupied => "at its limit in flight",
+            Condition::Limited => "at its rate limit",
+            Condition::Dead => "dead",
+            Condition::Letters => "dead letters",
+        }
     }
 
     /// The same with what explains it. If a queue is late while consumers hold messages for long, that is the likely
@@ -193,14 +298,20 @@ impl Condition {
                 let newest = length("newest-dead").map_or_else(String::new, |ago| format!(", the newest {ago} ago"));
                 format!("{} dead{newest}", info.int("dead").unwrap_or(0))
             }
-            _ => self.as_str().to_owned(),
+            Condition::Failing | Condition::Full | Condition::Dying | Condition::Paused | Condition::Closed => {
+                self.as_str().to_owned()
+            }
+            Condition::Late | Condition::Occupied | Condition::Held | Condition::Limited | Condition::Letters => {
+                self.as_str().to_owned()
+            }
         }
     }
 }
 
 /// Whether nothing was ever taken from a queue in which messages wait without a consumer.
 pub fn may_be_letters(info: &Fields) -> bool {
-    info.int("delivered") == Some(0) && Condition::of(info, false).iter().any(|(one, _)| *one == Condition::Unserved)
+    info.int("delivered") == Some(0)
+        && Condition::find_all(info, false).iter().any(|(one, _)| *one == Condition::Unserved)
 }
 
 /// Whether the first message that waits in a queue died in another one. False if the user may not read it.
@@ -223,7 +334,7 @@ mod tests {
     }
 
     fn conditions(numbers: &[(&str, i64)]) -> Vec<(Condition, Level)> {
-        Condition::of(&info(numbers), false)
+        Condition::find_all(&info(numbers), false)
     }
 
     #[test]
@@ -283,7 +394,7 @@ mod tests {
         let fields = [("ready", Value::Int(2)), ("oldest-ready", Value::Int(70_000))].into_iter();
         let failing = [("forward", Value::BulkString(b"STREAM s".to_vec())), ("forward-failing-since", Value::Int(9))];
         let info = Fields(fields.chain(failing).map(|(name, value)| (name.to_owned(), value)).collect());
-        assert_eq!(Condition::of(&info, false), [(Condition::Failing, Level::Bad)]);
+        assert_eq!(Condition::find_all(&info, false), [(Condition::Failing, Level::Bad)]);
     }
 
     #[test]
@@ -299,8 +410,8 @@ mod tests {
     fn nobody_has_to_take_dead_letters() {
         let waits = info(&[("ready", 2), ("oldest-ready", 20 * 60_000), ("closed", 1)]);
         let closed = (Condition::Closed, Level::Warning);
-        assert_eq!(Condition::of(&waits, false), [(Condition::Unserved, Level::Bad), closed]);
-        assert_eq!(Condition::of(&waits, true), [closed, (Condition::Letters, Level::Note)]);
+        assert_eq!(Condition::find_all(&waits, false), [(Condition::Unserved, Level::Bad), closed]);
+        assert_eq!(Condition::find_all(&waits, true), [closed, (Condition::Letters, Level::Note)]);
     }
 
     #[test]
@@ -316,7 +427,7 @@ mod tests {
             let target = Value::BulkString(target.into());
             let Fields(mut fields) = info(&[("dead", 0), ("last-death", 0)]);
             fields.push(("deadforward".to_owned(), target));
-            Condition::of(&Fields(fields), false)
+            Condition::find_all(&Fields(fields), false)
         };
         assert_eq!((dies("QUEUE q:dead"), dies("NONE")), (vec![(Condition::Dying, Level::Warning)], vec![]));
     }
@@ -331,7 +442,7 @@ mod tests {
         ] {
             // One that died later was redriven.
             let info = info(&[("dead", 30), ("newest-dead", newest), ("last-death", 0)]);
-            assert_eq!(Condition::of(&info, false), [(condition, level)], "{newest}");
+            assert_eq!(Condition::find_all(&info, false), [(condition, level)], "{newest}");
             assert_eq!(condition.words(&info), words);
         }
     }

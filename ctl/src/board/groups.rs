@@ -1,7 +1,7 @@
 //! The groups of a queue, from `DQ.GROUPS`: what each holds, and why its messages wait.
 
 use crate::server::{quoted, Failure, Fields};
-use crate::text::{instant, now_ms, unix_ms};
+use crate::text::{instant, now_ms, shown, unix_ms};
 use dq_client::{blocking::Client, Error, GroupInfo, GroupPause, Raw};
 
 /// The most groups that are read to find those that hold messages back, and the most of these that are named.
@@ -20,7 +20,7 @@ pub struct Group {
 }
 
 impl Group {
-    fn of(info: GroupInfo) -> Group {
+    fn from_info(info: GroupInfo) -> Group {
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         Group {
             name: String::from_utf8_lossy(&info.name).into_owned(),
@@ -43,7 +43,7 @@ impl Group {
 
 /// All groups, read page by page.
 pub fn each(client: &Client, queue: &[u8]) -> impl Iterator<Item = Result<Group, Error>> {
-    client.queue::<Raw>(queue).groups().map(|info| info.map(Group::of))
+    client.queue::<Raw>(queue).groups().map(|info| info.map(Group::from_info))
 }
 
 /// Why a group holds its due messages back.
@@ -58,15 +58,15 @@ pub enum Why {
 }
 
 /// A group that holds due messages back.
-pub struct Held {
+pub struct HeldGroup {
     pub group: String,
     pub why: Why,
     pub oldest_due: i64,
 }
 
-impl Held {
-    /// `limit` is the queue's `GROUPINFLIGHT`.
-    fn of(group: Group, limit: i64) -> Option<Held> {
+impl HeldGroup {
+    /// `None` if the group holds nothing back. `limit` is the queue's `GROUPINFLIGHT`.
+    fn find(group: Group, limit: i64) -> Option<HeldGroup> {
         let oldest_due = group.oldest_due.filter(|due| *due <= now_ms())?;
         let why = match (group.is_paused(), group.next_delivery) {
             (true, _) => Why::Paused(group.paused_until),
@@ -74,7 +74,7 @@ impl Held {
             (false, None) if limit > 0 && group.occupied >= limit => Why::Limit,
             (false, None) => return None,
         };
-        Some(Held { group: group.name, why, oldest_due })
+        Some(HeldGroup { group: group.name, why, oldest_due })
     }
 
     /// Those that somebody has to resume come first.
@@ -86,10 +86,10 @@ impl Held {
         }
     }
 
-    /// One sentence, with a command of `dqctl` on `QUEUE` if there is one that fits.
-    pub fn sentence(&self) -> String {
-        let Held { group, .. } = self;
-        let resume = format!("dqctl resume QUEUE --group {}", quoted(group));
+    /// One sentence, with a command of `dqctl` on the queue if there is one that fits.
+    pub fn sentence(&self, queue: &[u8]) -> String {
+        let group = &self.group;
+        let resume = format!("dqctl resume {} --group {}", quoted(&shown(queue)), quoted(group));
         match self.why {
             Why::Paused(None) => format!("group {group} is paused until it is resumed: {resume}"),
             Why::Paused(Some(until)) => format!("group {group} is paused until {}: {resume}", instant(until)),
@@ -101,23 +101,25 @@ impl Held {
 
 /// The groups that hold due messages back, among the first thousands: the paused ones first. `info` says whether there
 /// are any, so that nothing is read otherwise.
-pub fn held(client: &Client, queue: &[u8], info: &Fields) -> Result<Vec<Held>, Failure> {
+pub fn held_back(client: &Client, queue: &[u8], info: &Fields) -> Result<Vec<HeldGroup>, Failure> {
     let (mut found, limit) = (Vec::new(), info.int("groupinflight").unwrap_or(0));
     if info.int("blocked").unwrap_or(0) == 0 {
         return Ok(found);
     }
     for group in each(client, queue).take(MOST_READ) {
-        found.extend(Held::of(group?, limit));
+        found.extend(HeldGroup::find(group?, limit));
     }
     found.sort_by_key(|held| (held.rank(), held.oldest_due));
     Ok(found)
 }
 
-/// What [`held`] found as a few sentences.
-pub fn sentences(held: &[Held]) -> Vec<String> {
-    let mut sentences: Vec<String> = held.iter().take(MOST_NAMED).map(Held::sentence).collect();
+/// The groups of a queue that [`held_back`] found, as a few sentences.
+pub fn sentences(held: &[HeldGroup], queue: &[u8]) -> Vec<String> {
+    let named = held.iter().take(MOST_NAMED);
+    let mut sentences: Vec<String> = named.map(|group| group.sentence(queue)).collect();
     if held.len() > MOST_NAMED {
-        sentences.push(format!("{} more: dqctl groups QUEUE", held.len() - MOST_NAMED));
+        let more = held.len() - MOST_NAMED;
+        sentences.push(format!("{more} more: dqctl groups {}", quoted(&shown(queue))));
     }
     sentences
 }

@@ -33,7 +33,7 @@ pub struct Sample {
 
 impl Sample {
     /// From the fields of `DQ.INFO`.
-    pub fn of(info: &Fields) -> Sample {
+    pub fn read(info: &Fields) -> Sample {
         let number = |name: &str| info.int(name).unwrap_or(0);
         Sample {
             at: now_ms(),
@@ -45,7 +45,7 @@ impl Sample {
 
     /// The counts and totals of several queues together.
     pub fn sum<'a>(all: impl Iterator<Item = &'a Sample>) -> Sample {
-        let mut sum = Sample::of(&Fields::default());
+        let mut sum = Sample::read(&Fields::default());
         for one in all {
             sum.counts.iter_mut().zip(one.counts).for_each(|(sum, count)| *sum += count);
             sum.totals.iter_mut().zip(one.totals).for_each(|(sum, total)| *sum += total);
@@ -132,7 +132,7 @@ mod tests {
     use super::{History, Sample, HOUR};
 
     fn sample(at: i64, pushed: i64) -> Sample {
-        Sample { at, totals: [pushed, 0, 0], ..Sample::of(&crate::server::reply::Fields::default()) }
+        Sample { at, totals: [pushed, 0, 0], ..Sample::read(&crate::server::reply::Fields::default()) }
     }
 
     #[test]

@@ -5,13 +5,13 @@
 use crate::text::millis;
 use dq_client::{Histogram, Stats};
 
-/// What a median and 99 of 100 were at most, in ms.
+/// Upper bounds of the median and of the 99th percentile, in ms.
 type Quantiles = [u64; 2];
 
 /// The percentiles that are shown.
-pub const TOLD: [u32; 3] = [50, 95, 99];
+pub const PERCENTILES: [u32; 3] = [50, 95, 99];
 
-/// What was measured in a while; `None` if there was nothing to measure.
+/// The quantiles of a period; `None` if nothing was measured.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Times {
     pub lateness: Option<Quantiles>,
@@ -22,7 +22,7 @@ pub fn between(last: &Stats, now: &Stats) -> Times {
     Times { lateness: quantiles(&last.lateness, &now.lateness), runtime: quantiles(&last.runtime, &now.runtime) }
 }
 
-/// Of what was measured between two reads; of all if the server was restarted, so that it counts from zero again.
+/// The quantiles of the times between two reads, or of all times if the server was restarted and counts from zero again.
 fn quantiles(last: &Histogram, now: &Histogram) -> Option<Quantiles> {
     let mut times = now.clone();
     if now.count() >= last.count() {
@@ -33,8 +33,8 @@ fn quantiles(last: &Histogram, now: &Histogram) -> Option<Quantiles> {
     Some([at_most(&times, 50)?, at_most(&times, 99)?])
 }
 
-/// What `percent` of the times are at most, in ms; `None` if there are none. It is the bound of a bucket, but no more
-/// than the sum of all times.
+/// An upper bound of `percent` of the times, in ms; `None` if there are no times. It is the bound of a bucket, capped at the
+/// sum of all times.
 pub fn at_most(times: &Histogram, percent: u32) -> Option<u64> {
     let bound = times.quantile(f64::from(percent) / 100.0).unwrap_or(times.sum);
     (times.count() > 0).then(|| millis(bound.min(times.sum)))

@@ -75,29 +75,29 @@ pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
     }
     let mut pairs: Vec<(String, String)> = if output.is_for_people {
         let on_lines = |text: String| indented(&text).unwrap_or_else(|| text.trim_end_matches('\n').to_owned());
-        told(message).into_iter().map(|(name, text)| (name, on_lines(text))).collect()
+        shown_fields(message).into_iter().map(|(name, text)| (name, on_lines(text))).collect()
     } else {
         message.0.iter().flat_map(|(name, value)| lines(message, name, value, &instant)).collect()
     };
-    // It is the longest one, and below it what happened to the message would be out of sight.
+    // The payload is the longest field and comes last, so that the others stay in sight.
     pairs.sort_by_key(|(name, _)| name == "payload");
     output.pairs(&pairs)
 }
 
-/// The fields of a message as a person reads them, without those that are of no use.
-pub fn told(message: &Fields) -> Vec<(String, String)> {
-    // Those that say that no message takes the place of this one, or what another field says too.
-    let says_nothing = |name: &str, value: &Value| match name {
+/// The fields of a message as a person reads them, without empty and redundant ones.
+pub fn shown_fields(message: &Fields) -> Vec<(String, String)> {
+    // Fields that repeat another one, or report the absence of something.
+    let is_redundant = |name: &str, value: &Value| match name {
         "next" => reply::int(value) == Some(0),
         "error" => is_last_of_errors(message),
         _ => name == "lease-expired" || *value == Value::Nil,
     };
-    let fields = message.0.iter().filter(|(name, value)| !says_nothing(name, value));
-    let told = |(name, value): &(String, Value)| match reply::int(value).and_then(|number| meaning(name, number)) {
+    let fields = message.0.iter().filter(|(name, value)| !is_redundant(name, value));
+    let shown = |(name, value): &(String, Value)| match reply::int(value).and_then(|number| meaning(name, number)) {
         Some(words) => vec![(name.clone(), words.to_owned())],
         None => lines(message, name, value, &with_distance),
     };
-    fields.flat_map(told).collect()
+    fields.flat_map(shown).collect()
 }
 
 /// Whether the error is shown as that of the last attempt as well.

@@ -25,16 +25,17 @@ pub use dead::{
     as_it_died, cause_of, each_page, error_of, frequent_cause, is_letter, is_older, older_than, pages, since, target,
     target_in_words, target_queue, Among, Cause, Causes, Filter,
 };
-pub use groups::{Group, Held};
+pub use groups::{Group, HeldGroup};
 pub use history::Sample;
-pub use latency::{at_most, TOLD};
-pub use message::{recurs, rule, setting, told};
+pub use latency::{at_most, PERCENTILES};
+pub use message::{recurs, rule, setting, shown_fields};
 pub use row::{Row, Status};
 pub use sort::{Named, Sort};
 pub use trouble::Trouble;
 
 use crate::server::{Failure, Fields};
 use crate::text::now_ms;
+use condition::may_be_letters;
 use dq_client::{blocking::Client, cmd, Error, Raw, Resend, Value};
 use history::{History, APART, FEW, HOUR};
 use std::cmp::Reverse;
@@ -144,7 +145,7 @@ impl Board {
             names.extend(self.take_turn(seen));
             if names.is_empty() {
                 // So that a server without queues that is lost is noticed.
-                return names::check_any(&self.client).map_err(Failure::of_read);
+                return names::check_any(&self.client);
             }
             self.read_these(&names)
         }))
@@ -241,7 +242,7 @@ impl Board {
         Ok(())
     }
 
-    /// Queues that nobody sees, of those that were not read for a while the ones that were not for longest.
+    /// Off-screen queues that are due for a read, stalest first.
     fn take_turn(&self, seen: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let (state, age) = (self.lock(), Duration::from_millis(APART.unsigned_abs()));
         let is_due = |row: &Row| row.status == Status::Unread || row.read.is_none_or(|at| at.elapsed() >= age);
@@ -265,7 +266,7 @@ impl Board {
                     self.find()?;
                     has_searched = true;
                 }
-                Err(error) => return Err(Failure::of_read(error)),
+                Err(error) => return Err(Failure::read(error)),
             }
         }
         Ok(())
@@ -295,21 +296,45 @@ impl Board {
             self.lock().rows.remove(name);
             return Ok(None);
         };
-        let mut row = self.lock().rows.get(name).cloned().unwrap_or_default();
-        let has_hour = self.memory == Memory::Hour && (row.looked.is_some() || self.lock().rows.len() <= RINGS);
-        let is_letter = || begins_with_letter(&self.client, name);
-        let is_sample = row.take(&info, is_letter, if has_hour { HOUR } else { FEW });
-        let is_kept = |(_, value): &&(String, Value)| {
-            self.memory == Memory::Fields || !matches!(value, Value::Nil | Value::Int(0))
+        self.update(name, &info);
+        Ok(Some(info))
+    }
+
+    /// Brings the row of a queue up to date. It is changed in place, under the lock, since several threads read the
+    /// same queue; the server is asked before and after.
+    fn update(&self, name: &[u8], info: &Fields) {
+        let letters = may_be_letters(info).then(|| self.has_letters(name));
+        let is_measured = {
+            let mut state = self.lock();
+            let has_room = state.rows.len() <= RINGS;
+            let row = state.rows.entry(name.to_vec()).or_default();
+            let has_hour = self.memory == Memory::Hour && (row.looked.is_some() || has_room);
+            let is_sample = row.update(info, letters, if has_hour { HOUR } else { FEW });
+            row.info = self.kept(info);
+            has_hour && is_sample
         };
-        row.info = Fields(info.0.iter().filter(is_kept).cloned().collect());
-        if has_hour && is_sample {
-            if let Ok(Some(stats)) = self.client.queue::<Raw>(name).stats() {
+        if !is_measured {
+            return;
+        }
+        if let Ok(Some(stats)) = self.client.queue::<Raw>(name).stats() {
+            if let Some(row) = self.lock().rows.get_mut(name) {
                 row.history.measure(stats);
             }
         }
-        self.lock().rows.insert(name.to_vec(), row);
-        Ok(Some(info))
+    }
+
+    /// Whether the first message of a queue died in another one. It is read once.
+    fn has_letters(&self, name: &[u8]) -> bool {
+        let known = self.lock().rows.get(name).and_then(|row| row.letters);
+        known.unwrap_or_else(|| begins_with_letter(&self.client, name))
+    }
+
+    /// The fields that the board keeps.
+    fn kept(&self, info: &Fields) -> Fields {
+        let is_kept = |(_, value): &&(String, Value)| {
+            self.memory == Memory::Fields || !matches!(value, Value::Nil | Value::Int(0))
+        };
+        Fields(info.0.iter().filter(is_kept).cloned().collect())
     }
 
     fn noted(&self, outcome: Result<(), Failure>) -> Result<(), Failure> {
@@ -336,7 +361,9 @@ impl Board {
 #[cfg(test)]
 pub mod tests {
     use super::{Board, Memory, Row, Rows, SWEEP};
-    use dq_client::blocking::Client;
+    use crate::server::Fields;
+    use dq_client::{blocking::Client, Value};
+    use std::time::Instant;
 
     /// A board of a server that is not there.
     pub fn board(rows: Rows) -> Board {
@@ -349,14 +376,32 @@ pub mod tests {
     }
 
     #[test]
+    fn no_update_is_lost_if_two_threads_read_a_queue() {
+        let board = board(Rows::default());
+        let update = |field: &str| board.update(b"q", &Fields(vec![(field.to_owned(), Value::Int(1))]));
+        update("ready");
+        std::thread::scope(|threads| {
+            threads.spawn(|| (0..10_000).for_each(|_| update("dead")));
+            let mut last = None;
+            for _ in 0..10_000 {
+                let now = Some(Instant::now());
+                let mut state = board.lock();
+                let row = state.rows.get_mut(b"q".as_slice()).unwrap();
+                assert_eq!(std::mem::replace(&mut row.looked, now), last, "nobody else sets it");
+                last = now;
+            }
+        });
+    }
+
+    #[test]
     fn each_queue_that_nobody_sees_has_its_turn() {
         let names: Vec<Vec<u8>> = (0..SWEEP + 10).map(|number| format!("q{number:04}").into_bytes()).collect();
         let board = board(names.iter().map(|name| (name.clone(), Row::default())).collect());
         let seen = [names[0].clone()];
         assert_eq!(board.take_turn(&seen), names[1..=SWEEP], "one is on the screen");
-        names[1..=SWEEP].iter().for_each(|name| _ = board.lock().rows.insert(name.clone(), Row::of(&[])));
+        names[1..=SWEEP].iter().for_each(|name| _ = board.lock().rows.insert(name.clone(), Row::with_numbers(&[])));
         assert_eq!(board.take_turn(&seen), names[SWEEP + 1..], "the others were read meanwhile");
-        board.lock().rows.values_mut().for_each(|row| *row = Row::of(&[]));
+        board.lock().rows.values_mut().for_each(|row| *row = Row::with_numbers(&[]));
         assert!(board.take_turn(&[]).is_empty() && !board.is_behind(), "they were just read");
     }
 }

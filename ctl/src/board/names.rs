@@ -30,38 +30,36 @@ pub fn find_reachable(client: &Client, pattern: Option<&str>) -> Result<(Vec<Vec
     Ok((names.into_iter().collect(), missing))
 }
 
-/// Checks that all servers answer and have loaded the module. To one without it, all queues seem to be gone.
-pub fn check(client: &Client) -> Result<(), Error> {
+/// Checks that all servers answer and have loaded the module. On one without it, all queues seem to be gone.
+pub fn check(client: &Client) -> Result<(), Failure> {
     client.servers()?.iter().try_for_each(|server| check_on(client, server))
 }
 
 /// The same, though some servers of a cluster do not answer: one that does is enough.
-pub fn check_any(client: &Client) -> Result<(), Error> {
+pub fn check_any(client: &Client) -> Result<(), Failure> {
     let (mut answers, mut silent) = (false, None);
-    for server in client.servers()? {
+    for server in client.servers().map_err(Failure::read)? {
         match check_on(client, &server) {
             Ok(()) => answers = true,
-            Err(error @ Error::NoModule(_)) => return Err(error),
-            Err(error) => silent = Some(error),
+            Err(failure) if failure.lacks_module() => return Err(failure),
+            Err(failure) => silent = Some(failure),
         }
     }
     silent.filter(|_| !answers).map_or(Ok(()), Err)
 }
 
 /// The same for one server. Every user has the right to it.
-pub fn check_on(client: &Client, server: &Address) -> Result<(), Error> {
+pub fn check_on(client: &Client, server: &Address) -> Result<(), Failure> {
     // Without its key, the command is refused, unless it does not exist.
     match client.call_on(server, &cmd("DQ.INFO")) {
         Ok(_) | Err(Error::Server(_) | Error::NoPermission(_)) => Ok(()),
-        Err(Error::NoModule(_)) => Err(Error::NoModule(server.to_string())),
-        Err(error) => Err(error),
+        Err(error) => Err(Failure::read(error).about_server(server)),
     }
 }
 
-/// The same failure, which names the server that has not loaded the module, if that is the failure.
-pub fn of_server(failure: Failure, client: &Client) -> Failure {
-    let lacking = check(client).err().filter(|error| matches!(error, Error::NoModule(_)));
-    lacking.map_or(failure, Failure::from)
+/// The failure of a server without the module, which names that server if it is found.
+pub fn name_server(failure: Failure, client: &Client) -> Failure {
+    check(client).err().filter(Failure::lacks_module).unwrap_or(failure)
 }
 
 /// The names of the queues of one server, some of them more than once.

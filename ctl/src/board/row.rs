@@ -1,6 +1,6 @@
 //! What is known of one queue: its numbers, its rates, its conditions and its history.
 
-use super::condition::{may_be_letters, Condition, Level, HELD};
+use super::condition::{Condition, Level, HELD};
 use super::history::{History, Sample};
 use super::trouble::Trouble;
 use crate::output::Style;
@@ -100,24 +100,24 @@ impl Row {
         }
     }
 
-    /// Takes over what was just read. `is_letter` reads whether the first message died in another queue; `most` samples
-    /// are kept. Returns whether this became a sample of the history.
-    pub(super) fn take(&mut self, info: &Fields, is_letter: impl FnOnce() -> bool, most: usize) -> bool {
-        self.letters = may_be_letters(info).then(|| self.letters.unwrap_or_else(is_letter));
-        self.conditions = Condition::of(info, self.letters == Some(true));
-        self.trouble = Trouble::of(info, &self.conditions);
+    /// Takes over `DQ.INFO`. `letters`: whether the first message died in another queue, if that matters; `most`
+    /// samples are kept. Returns whether this became a sample of the history.
+    pub(super) fn update(&mut self, info: &Fields, letters: Option<bool>, most: usize) -> bool {
+        self.letters = letters;
+        self.conditions = Condition::find_all(info, self.letters == Some(true));
+        self.trouble = Trouble::rank(info, &self.conditions);
         (self.status, self.read) = (Status::Known, Some(Instant::now()));
-        self.history.add(Sample::of(info), most)
+        self.history.add(Sample::read(info), most)
     }
 }
 
 #[cfg(test)]
 impl Row {
     /// A row that was read with these fields.
-    pub fn of(numbers: &[(&str, i64)]) -> Row {
+    pub fn with_numbers(numbers: &[(&str, i64)]) -> Row {
         let field = |(name, number): &(&str, i64)| ((*name).to_owned(), dq_client::Value::Int(*number));
         let mut row = Row { info: Fields(numbers.iter().map(field).collect()), ..Row::default() };
-        row.take(&row.info.clone(), || false, super::history::FEW);
+        row.update(&row.info.clone(), None, super::history::FEW);
         row
     }
 }

@@ -14,8 +14,8 @@ const FIELDS: u64 = 300;
 /// The cursor of a scan that begins, or has ended.
 const BEGIN: &[u8] = b"0";
 
-/// Calls `visit` with each page of `DQ.SCAN`. `info` are the fields of `DQ.INFO`, and `options` those of the scan. A message that is
-/// in the queue all the time is visited exactly once, even if `visit` changes the queue.
+/// Calls `visit` with each page of `DQ.SCAN`. `info` are the fields of `DQ.INFO`, and `options` those of the scan. A
+/// message that is in the queue all the time is visited exactly once, even if `visit` changes the queue.
 pub fn each_page(
     client: &Client,
     queue: &[u8],
@@ -38,7 +38,7 @@ pub fn pages(
     mut visit: impl FnMut(Vec<Fields>) -> Result<ControlFlow<()>, Failure>,
 ) -> Result<(), Failure> {
     let mut cursor = BEGIN.to_vec();
-    let mut size = Size::of(info);
+    let mut size = Size::estimate(info);
     loop {
         let (page, most) = fewer(size.page(), |count, resend| {
             client.call(cmd("DQ.SCAN").arg(queue).arg(&cursor).arg("COUNT").arg(count).arg(options), resend)
@@ -69,7 +69,7 @@ pub fn first(
     info: &Fields,
     (most, bytes): (u64, u64),
 ) -> Result<Vec<Fields>, Error> {
-    let count = (bytes / Size::of(info).average()).clamp(1, most);
+    let count = (bytes / Size::estimate(info).average()).clamp(1, most);
     let peek = |count, resend| client.call(cmd("DQ.PEEK").arg(queue).arg(state).arg("COUNT").arg(count), resend);
     let (reply, _) = fewer(count, peek)?;
     let messages = reply::list(reply).and_then(|all| all.into_iter().map(Fields::read).collect::<Result<Vec<_>, _>>());
@@ -85,7 +85,7 @@ struct Size {
 }
 
 impl Size {
-    fn of(info: &Fields) -> Size {
+    fn estimate(info: &Fields) -> Size {
         let messages: u64 = ["delayed", "ready", "inflight", "dead"].map(|state| info.number(state)).iter().sum();
         Size { messages: messages.max(1), bytes: info.number("payload-bytes"), most: PAGE }
     }

@@ -48,7 +48,7 @@ impl Sort {
     }
 
     /// The column of this digit: `1` is the first one, and `0` the tenth.
-    pub fn of_digit(digit: char) -> Option<Sort> {
+    pub fn from_digit(digit: char) -> Option<Sort> {
         let number = usize::try_from(digit.to_digit(10)?).ok()?;
         Sort::value_variants().get((number + 9) % 10).copied()
     }

@@ -15,7 +15,7 @@ pub struct Trouble {
 
 impl Trouble {
     /// The trouble of a queue with these conditions.
-    pub fn of(info: &Fields, conditions: &[(Condition, Level)]) -> Trouble {
+    pub fn rank(info: &Fields, conditions: &[(Condition, Level)]) -> Trouble {
         let troubling = conditions.iter().filter(|(_, level)| *level > Level::Note);
         let number = |name: &str| info.int(name).unwrap_or(0);
         let hangs = number("oldest-inflight") >= HELD;
@@ -24,7 +24,8 @@ impl Trouble {
             Condition::Failing | Condition::Full => 2,
             Condition::Unserved | Condition::Dying => 1,
             Condition::Late | Condition::Occupied if hangs || *level == Level::Bad => 1,
-            _ => 0,
+            Condition::Late | Condition::Occupied | Condition::Paused | Condition::Closed | Condition::Held => 0,
+            Condition::Limited | Condition::Dead | Condition::Letters => 0,
         };
         let is_of_dead = |(condition, _): &(Condition, Level)| {
             matches!(condition, Condition::Failing | Condition::Dying | Condition::Dead)
@@ -50,7 +51,7 @@ mod tests {
 
     fn trouble(numbers: &[(&str, i64)]) -> Trouble {
         let info = Fields(numbers.iter().map(|(name, number)| ((*name).to_owned(), Value::Int(*number))).collect());
-        Trouble::of(&info, &Condition::of(&info, false))
+        Trouble::rank(&info, &Condition::find_all(&info, false))
     }
 
     #[test]

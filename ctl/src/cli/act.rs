@@ -51,7 +51,9 @@ impl Act {
         match self {
             Act::Schedule(args) => args.id.is_some(),
             Act::Batch(args) => args.then.is_some() || args.cancel,
-            _ => true,
+            Act::Push(_) | Act::Release(_) | Act::Complete(_) | Act::Cancel(_) | Act::Reschedule(_) => true,
+            Act::Redrive(_) | Act::Bury(_) | Act::Nack(_) | Act::Promote(_) | Act::Purge(_) => true,
+            Act::Create(_) | Act::Alter(_) | Act::Delete(_) | Act::Pause(_) | Act::Resume(_) => true,
         }
     }
 }

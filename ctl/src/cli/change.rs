@@ -60,7 +60,8 @@ pub struct CancelArgs {
     #[command(flatten)]
     pub target: TargetArgs,
     /// With conditions: instead of dead messages, those in this state
-    #[arg(long, value_name = "STATE", value_parser = states(), ignore_case = true, conflicts_with_all = ["ids", "letters"])]
+    #[arg(long, value_name = "STATE", value_parser = states(), ignore_case = true,
+        conflicts_with_all = ["ids", "letters"])]
     pub state: Option<State>,
     /// With conditions: instead of dead messages, those that DEADFORWARD has moved here from other queues
     #[arg(long, conflicts_with = "ids")]
@@ -176,7 +177,8 @@ pub struct BuryArgs {
     #[arg(long, value_name = "TEXT")]
     pub error: Option<String>,
     /// With conditions: those in this state: ready, delayed or inflight
-    #[arg(long, value_name = "STATE", value_parser = states(), ignore_case = true, default_value = "ready", conflicts_with = "ids")]
+    #[arg(long, value_name = "STATE", value_parser = states(), ignore_case = true, default_value = "ready",
+        conflicts_with = "ids")]
     pub state: State,
 }
 

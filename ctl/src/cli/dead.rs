@@ -43,8 +43,8 @@ impl DeadArgs {
 /// Selects dead messages.
 #[derive(Args, Debug)]
 pub struct SelectArgs {
-    /// Only messages with this: error~timeout; fields: error, cause, reason, id, group, payload, and with --letters from
-    /// (the queue in which they died); signs: ~ !~ = !=; can be repeated
+    /// Only messages with this: error~timeout; fields: error, cause, reason, id, group, payload, and with --letters
+    /// from (the queue in which they died); signs: ~ !~ = !=; can be repeated
     #[arg(long = "where", value_name = "CONDITION", help_heading = SELECT)]
     pub conditions: Vec<Condition>,
     /// Only messages that have been dead, or in their state, for at least this time

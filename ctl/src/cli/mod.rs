@@ -16,7 +16,8 @@ mod work;
 pub use act::Act;
 pub use batch::BatchArgs;
 pub use change::{
-    BuryArgs, CancelArgs, FlowArg, ManyArgs, NackArgs, PauseArgs, RedriveArgs, ReleaseArgs, RescheduleArgs, ResumeArgs,
+    BuryArgs, CancelArgs, ConfirmArgs, FlowArg, ManyArgs, NackArgs, PauseArgs, RedriveArgs, ReleaseArgs,
+    RescheduleArgs, ResumeArgs,
 };
 pub use dead::{among, DeadArgs, SelectArgs};
 pub use done::{AwaitArgs, CompleteArgs};
@@ -28,12 +29,14 @@ pub use web::WebArgs;
 pub use work::{ExportArgs, HandlerArgs, LogFormat, WorkArgs};
 
 use crate::board::Sort;
+use crate::output::width;
 use crate::server::Connection;
 use crate::text::{parse_span, MessageId, QueueName};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgGroup, ArgMatches, Args, CommandFactory, Parser, Subcommand};
+use clap::{Arg, ArgGroup, ArgMatches, Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use dq_client::State;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,6 +44,9 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The same for the page and for `top`: long enough to reopen a connection that the server has closed.
 const PAGE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// The width of a help that goes to a file: its lines are as they were written.
+const WITHOUT_WRAPPING: usize = 0;
 
 /// Above the options of what is printed, in the help.
 const OUTPUT: &str = "Output";
@@ -137,10 +143,11 @@ pub enum Command {
 impl Command {
     /// How long commands are repeated if the server cannot be reached.
     pub fn patience(&self) -> Duration {
-        match self {
-            // A page that shows that the server is down is better than one that waits for it.
-            Command::Web(_) | Command::Top(_) => PAGE_PATIENCE,
-            _ => PATIENCE,
+        // A page that shows that the server is down is better than one that waits for it.
+        if matches!(self, Command::Web(_) | Command::Top(_)) {
+            PAGE_PATIENCE
+        } else {
+            PATIENCE
         }
     }
 
@@ -153,9 +160,11 @@ impl Command {
             }
             Command::Top(_) => Some("use dqctl ls --json"),
             // Options that conflict with it do so only if it follows the name of the command.
-            Command::Get(GetArgs { payload: true, .. }) => Some("give --json or --payload, not both"),
-            Command::Await(AwaitArgs { result: true, .. }) => Some("give --json or --result, not both"),
-            _ => None,
+            Command::Get(args) => args.payload.then_some("give --json or --payload, not both"),
+            Command::Await(args) => args.result.then_some("give --json or --result, not both"),
+            Command::Peek(_) | Command::Find(_) | Command::Info { .. } | Command::Ls(_) | Command::Stats { .. } => None,
+            Command::Groups(_) | Command::Consumers(_) | Command::Dead(_) | Command::Doctor(_) => None,
+            Command::Act(_) | Command::Dump(_) | Command::Load(_) | Command::Import(_) => None,
         }
     }
 
@@ -165,9 +174,33 @@ impl Command {
     }
 }
 
+/// Commands that print no JSON and no list.
+const WITHOUT_OUTPUT: [&str; 6] = ["work", "export", "web", "top", "completions", "man"];
+/// Of these, the ones that need no server.
+const WITHOUT_SERVER: [&str; 2] = ["completions", "man"];
+
+/// The definition of the command line. Its help is as wide as the terminal, and lists for each command the options that
+/// it takes: of those that are defined for all commands, some refuse a few.
+pub fn definition() -> clap::Command {
+    let width = if io::stdout().is_terminal() { width() } else { WITHOUT_WRAPPING };
+    let mut command = Cli::command().term_width(width);
+    let hidden = |ids: &[&str]| -> Vec<Arg> {
+        let all = command.get_arguments().filter(|arg| ids.contains(&arg.get_id().as_str()));
+        all.map(|arg| arg.clone().hide(true)).collect()
+    };
+    let (of_output, of_server) = (hidden(&["json", "heading"]), hidden(&["url", "cluster", "cacert", "cert", "key"]));
+    for name in WITHOUT_OUTPUT {
+        command = command.mut_subcommand(name, |subcommand| subcommand.args(&of_output));
+    }
+    for name in WITHOUT_SERVER {
+        command = command.mut_subcommand(name, |subcommand| subcommand.args(&of_server));
+    }
+    command
+}
+
 /// The command that the command line names, also if its options are wrong.
 pub fn named() -> Option<String> {
-    let command = Cli::command();
+    let command = definition();
     let mut words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
     words.find(|word| command.find_subcommand(word).is_some())
 }
@@ -205,7 +238,8 @@ pub struct PeekArgs {
     #[arg(value_parser = states(), ignore_case = true)]
     pub state: Option<State>,
     /// The most messages of each state
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..))]
     pub count: u32,
     /// Only messages of this group
     #[arg(long, value_name = "NAME")]

@@ -26,6 +26,9 @@ pub struct LoadArgs {
     /// Load into this queue instead of the one that the lines name
     #[arg(long, value_name = "QUEUE")]
     pub queue: Option<QueueName>,
+    /// Only read the lines and count what would be loaded
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Args, Debug)]

@@ -18,7 +18,8 @@ const MOST_CONCURRENCY: usize = 10_000;
 )]
 pub struct WorkArgs {
     /// A queue, and how many of its messages are worked on at the same time, by default one; can be repeated
-    #[arg(short = 'q', long = "queue", value_name = "QUEUE=CONCURRENCY", required_unless_present = "config", value_parser = parse_queue)]
+    #[arg(short = 'q', long = "queue", value_name = "QUEUE=CONCURRENCY", required_unless_present = "config",
+        value_parser = parse_queue)]
     pub queues: Vec<QueueArg>,
     #[command(flatten)]
     pub how: HandlerArgs,
@@ -55,14 +56,16 @@ pub struct HandlerArgs {
     /// How long running commands may go on after SIGTERM
     #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "30s")]
     pub grace: Duration,
-    /// How long after the death of this worker its messages are delivered again, by default what the queue says; does not limit the work
+    /// How long after the death of this worker its messages are delivered again, by default what the queue says; does
+    /// not limit the work
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub lease: Option<Duration>,
     /// Post each payload to this URL instead of running a command
     #[arg(long, value_name = "URL")]
     pub post: Option<String>,
     /// With --post: a header of each request; can be repeated
-    #[arg(long = "header", value_name = "NAME: VALUE", requires = "post", conflicts_with = "command", value_parser = header_of)]
+    #[arg(long = "header", value_name = "NAME: VALUE", requires = "post", conflicts_with = "command",
+        value_parser = header_of)]
     pub headers: Vec<(String, String)>,
     /// With --post: answers 4xx that are retried instead of rejected, such as 404,409
     #[arg(long, value_name = "STATUS", requires = "post", conflicts_with = "command", value_delimiter = ',',

@@ -2,8 +2,8 @@
 
 use crate::acts::{Plan, Report};
 use crate::cli::Act;
-use crate::output::Output;
-use crate::server::{tell, Failure, Outcome};
+use crate::output::{Output, Progress};
+use crate::server::{print_note, Failure, Outcome};
 use crate::text::{separated, visible, QueueName};
 use dq_client::blocking::Client;
 use serde_json::json;
@@ -16,7 +16,7 @@ pub fn act(client: &Client, mut act: Act, output: &Output) -> Result<Outcome, Fa
     let is_asked = !act.is_agreed() && io::stdin().is_terminal();
     let plan = act.plan(client, act.is_dry() || is_asked)?;
     if plan.queues.is_empty() && plan.refused.is_empty() && plan.missing.is_none() {
-        tell(act.none());
+        print_note(act.none());
         return Ok(Outcome::Nothing);
     }
     if act.is_dry() {
@@ -37,21 +37,24 @@ fn count(plan: Plan, output: &Output) -> Result<Outcome, Failure> {
         output.counted(*number, "selected", json!({ "selected": number }))?;
     }
     let is_done = plan.refused.is_empty() && plan.number.is_some_and(|number| number > 0);
-    plan.refused.iter().for_each(tell);
+    plan.refused.iter().for_each(print_note);
     plan.missing.map_or(Ok(Outcome::found(is_done)), Err)
 }
 
 /// Changes one queue after another. What one of them refuses is reported, and the others are changed nevertheless.
 fn carry_out(act: &Act, client: &Client, plan: Plan, output: &Output) -> Result<Outcome, Failure> {
     let (mut queues, mut total, mut is_complete) = (0, 0, plan.refused.is_empty());
-    plan.refused.iter().for_each(tell);
+    plan.refused.iter().for_each(print_note);
     for (queue, most) in plan.queues {
-        let report = match act.run(client, &queue, most) {
+        let progress = if act.is_of_many() { Progress::begin(act.task(), output) } else { Progress::none() };
+        let result = act.run(client, &queue, most, &progress);
+        drop(progress);
+        let report = match result {
             Ok(report) => report,
             Err(failure) if !plan.is_of_several => return Err(failure),
-            Err(failure) if failure.is_of_any_queue() => return Err(failure.of(&queue)),
+            Err(failure) if failure.is_of_any_queue() => return Err(failure.in_context(&queue)),
             Err(failure) => {
-                tell(failure.about(Some(&queue.to_string())).of_write().of(&queue));
+                print_note(failure.about(Some(&queue.to_string())).after_write().in_context(&queue));
                 is_complete = false;
                 continue;
             }
@@ -67,7 +70,7 @@ fn carry_out(act: &Act, client: &Client, plan: Plan, output: &Output) -> Result<
         output.remark(&format!("{} {} in {queues} queues", separated(total), act.done()))?;
     }
     if plan.is_of_several && act.is_of_many() && is_complete && queues == 0 {
-        tell(act.none());
+        print_note(act.none());
     }
     plan.missing.map_or(Ok(Outcome::found(is_complete && queues > 0)), Err)
 }
@@ -79,12 +82,12 @@ fn print(act: &Act, report: Report, queue: Option<&QueueName>, output: &Output) 
         output.counted(number, act.done(), json!({ act.done(): number }))?;
     }
     report.lines.into_iter().try_for_each(|(text, object)| output.result(&text, object))?;
-    report.notes.into_iter().for_each(tell);
+    report.notes.into_iter().for_each(print_note);
     Ok(())
 }
 
-/// Asks on a terminal whether to go on. The question goes to standard error, so it is asked although the answer of the command
-/// goes to a file; and to the terminal if errors go to a file too.
+/// Asks on a terminal whether to go on. The question goes to standard error, so it is asked although the answer of the
+/// command goes to a file; and to the terminal if errors go to a file too.
 fn agrees(question: &str) -> Result<bool, Failure> {
     // In one piece, so that nothing else comes between.
     let question = visible(&format!("{question} [y/N] "));
@@ -97,7 +100,7 @@ fn agrees(question: &str) -> Result<bool, Failure> {
     io::stdin().read_line(&mut answer)?;
     let agrees = matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes");
     if !agrees {
-        say!("dqctl: nothing was changed");
+        print_error!("dqctl: nothing was changed");
     }
     Ok(agrees)
 }

@@ -27,7 +27,7 @@ pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Resu
                 found.extend(holders);
                 unnamed += others;
             }
-            Err(failure) if failure.is_denied() && args.queue.is_none() => denied = Some(failure.of(NOT_ALL)),
+            Err(failure) if failure.is_denied() && args.queue.is_none() => denied = Some(failure.in_context(NOT_ALL)),
             Err(failure) => return Err(failure),
         }
     }

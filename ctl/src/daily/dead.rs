@@ -7,7 +7,7 @@ use crate::board::{message, names, Cause, Causes};
 use crate::cli::DeadArgs;
 use crate::output::Column::{Id, Number, Text, Word};
 use crate::output::{Column, Output};
-use crate::server::{reply, tell, Failure, Outcome};
+use crate::server::{print_note, reply, Failure, Outcome};
 use dq_client::{blocking::Client, State};
 use serde_json::json;
 use std::cmp::Reverse;
@@ -39,7 +39,7 @@ pub fn dead(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
         let more = if args.queue.as_bytes().contains(&b'*') { of_several } else { "" };
         let info = reply::info(client, args.queue.as_bytes())?
             .ok_or_else(|| Failure::nothing(reply::no_such_queue(&args.queue) + more))?;
-        where_the_dead_are(&args.queue, &info).iter().for_each(tell);
+        where_the_dead_are(&args.queue, &info).iter().for_each(print_note);
     }
     message::list(&messages, Some(State::Dead), output)?;
     if number > messages.len() {
@@ -55,7 +55,7 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
         let causes = all.sorted();
         if causes.is_empty() {
             let info = reply::info(client, typed.as_bytes())?;
-            info.and_then(|info| where_the_dead_are(typed, &info)).iter().for_each(tell);
+            info.and_then(|info| where_the_dead_are(typed, &info)).iter().for_each(print_note);
         }
         print_causes(&causes, false, args, output)?;
         return Ok(Outcome::Done);
@@ -66,7 +66,7 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
     for name in &names {
         match all.add(client, name, &filter) {
             Ok(_) => {}
-            Err(failure) if failure.is_denied() => denied = Some(failure.of(NOT_ALL)),
+            Err(failure) if failure.is_denied() => denied = Some(failure.in_context(NOT_ALL)),
             Err(failure) => return Err(failure),
         }
     }
@@ -115,7 +115,7 @@ fn left_out(args: &DeadArgs, text: &str, output: &Output) -> Result<(), Failure>
     if output.is_for_people && !output.json {
         output.line(text)?;
     } else if args.count.is_none() {
-        tell(text);
+        print_note(text);
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<
     // With the names and the order of the server.
     let fields = reply::message(client, args.queue.as_bytes(), args.id.as_bytes())?.ok_or_else(gone)?;
     if args.result {
-        say!("dqctl: the message {} is dead: {} {}", args.id, fields.text("reason"), fields.text("error"));
+        print_error!("dqctl: the message {} is dead: {} {}", args.id, fields.text("reason"), fields.text("error"));
     } else {
         message::details(&fields, output)?;
     }

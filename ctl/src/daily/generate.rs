@@ -1,9 +1,9 @@
 //! `dqctl completions` and `dqctl man`: what is made from the definitions of the command line.
 
-use crate::cli::Cli;
+use crate::cli::definition;
 use crate::output::Output;
 use crate::server::{Failure, Outcome};
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use std::fs;
@@ -12,7 +12,7 @@ use std::path::Path;
 const NAME: &str = "dqctl";
 
 pub fn completions(shell: Shell, output: &Output) -> Result<Outcome, Failure> {
-    let (mut command, mut script) = (Cli::command(), Vec::new());
+    let (mut command, mut script) = (definition(), Vec::new());
     clap_complete::generate(shell, &mut command, NAME, &mut script);
     output.raw(&script)?;
     Ok(Outcome::Done)
@@ -21,7 +21,7 @@ pub fn completions(shell: Shell, output: &Output) -> Result<Outcome, Failure> {
 /// Writes `dqctl.1` and `dqctl-COMMAND.1` into a directory, or prints the first.
 pub fn man(dir: Option<&Path>, output: &Output) -> Result<Outcome, Failure> {
     // Its own page would say nothing.
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = definition().disable_help_subcommand(true);
     command.build();
     let Some(dir) = dir else {
         output.raw(&page(command)?)?;

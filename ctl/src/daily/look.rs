@@ -1,24 +1,12 @@
-//! `dqctl get`, `peek` and `find`.
+//! `dqctl get` and `peek`.
 
 use crate::acts::no_such_id;
-use crate::board::{each_page, error_of, message, names, scan, Among, Filter};
-use crate::cli::{FindArgs, GetArgs, PeekArgs};
-use crate::output::Column::{Id, Name, Number, Text, Word};
-use crate::output::{Column, Output, Table};
+use crate::board::{each_page, message, Among, Filter};
+use crate::cli::{GetArgs, PeekArgs};
+use crate::output::Output;
 use crate::server::{is_cut, reply, Failure, Fields, Outcome};
-use crate::text::{now_ms, put, shown, MessageId, QueueName};
-use dq_client::{blocking::Client, cmd, Error, Resend, State};
-
-const FOUND: &[Column] = &[
-    Name("queue"),
-    Id("id"),
-    Word("state"),
-    Word("due"),
-    Word("died"),
-    Number("attempt"),
-    Text("payload"),
-    Text("error"),
-];
+use crate::text::QueueName;
+use dq_client::{blocking::Client, cmd, Resend, State};
 
 pub fn get(client: &Client, args: &GetArgs, output: &Output) -> Result<Outcome, Failure> {
     let id = args.id.id();
@@ -91,7 +79,8 @@ pub fn first(
     }
 }
 
-/// The first of the messages that are selected, for which all are read, and how many there are. `None` if there is no such queue.
+/// The first of the messages that are selected, for which all are read, and how many there are. `None` if there is no
+/// such queue.
 pub fn selected(
     client: &Client,
     queue: &QueueName,
@@ -120,72 +109,4 @@ pub fn selected(
         messages.truncate(usize::try_from(count).unwrap_or(usize::MAX));
     })?;
     Ok(exists.then_some((messages, number)))
-}
-
-/// Looks for messages in all queues: for an id, for its beginning, or for what conditions select.
-pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome, Failure> {
-    let id = args.id.as_ref().map(MessageId::id);
-    let filter = args.select.filter(Among::default(), None);
-    let row = |queue: &[u8], message: &Fields| {
-        let [due, died] = ["due", "died"].map(|name| output.instant(message.int(name)));
-        let due = if died.is_empty() || !output.is_for_people { due } else { String::new() };
-        let [id, state, attempt, payload] =
-            ["id", "state", "attempt", "payload"].map(|name| message::field(message, name, output));
-        vec![shown(queue), id, state, due, died, attempt, payload, error_of(message)]
-    };
-    let (mut rows, mut has_found) = (Vec::new(), false);
-    let (queues, mut unread) = names::find_reachable(client, args.pattern.as_deref())?;
-    for queue in queues {
-        let found = match &id {
-            Some(id) if !args.prefix => of_id(client, &queue, id.as_bytes()),
-            Some(id) => all(client, &queue, |message| message.bytes("id").starts_with(id.as_bytes())),
-            None => all(client, &queue, |message| filter.selects(message, now_ms())),
-        };
-        let found = match found {
-            Err(failure) if failure.is_denied() => {
-                unread = Some(failure);
-                continue;
-            }
-            found => found?,
-        };
-        has_found |= !found.is_empty();
-        if !output.json {
-            rows.extend(found.iter().map(|message| row(&queue, message)));
-            continue;
-        }
-        // As it is found, since other queues may take long, or fail.
-        for mut object in found.iter().map(Fields::json) {
-            put(&mut object, "queue", &queue);
-            output.object(&object)?;
-        }
-    }
-    match (unread, id) {
-        // It may be where nobody could look.
-        (Some(failure), _) if !has_found => return Err(failure),
-        (Some(failure), _) => say!("dqctl: not all queues could be read: {failure}"),
-        (None, _) if has_found => {}
-        (None, Some(id)) => say!("dqctl: no queue has a message {id}"),
-        (None, None) => say!("dqctl: no queue has a message{filter}"),
-    }
-    if !rows.is_empty() {
-        output.table(&Table::plain(FOUND, rows.into_iter()))?;
-    }
-    Ok(Outcome::found(has_found))
-}
-
-fn of_id(client: &Client, queue: &[u8], id: &[u8]) -> Result<Vec<Fields>, Failure> {
-    match client.call(cmd("DQ.GET").arg(queue).arg(id), Resend::Harmless) {
-        // It was replaced since it was found.
-        Err(Error::WrongType(_)) => Ok(Vec::new()),
-        reply => Ok(Fields::read(reply?)?.into_iter().collect()),
-    }
-}
-
-/// The messages that are meant, in the order of their ids.
-fn all(client: &Client, queue: &[u8], is_meant: impl Fn(&Fields) -> bool) -> Result<Vec<Fields>, Failure> {
-    let mut found = Vec::new();
-    let Some(info) = reply::info(client, queue)? else { return Ok(found) };
-    scan::each_page(client, queue, &info, &[], |page| found.extend(page.into_iter().filter(|one| is_meant(one))))?;
-    found.sort_by(|a, b| a.bytes("id").cmp(b.bytes("id")));
-    Ok(found)
 }

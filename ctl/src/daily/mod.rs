@@ -5,6 +5,7 @@ pub mod batch;
 pub mod consumers;
 pub mod dead;
 pub mod done;
+pub mod find;
 pub mod generate;
 pub mod groups;
 pub mod look;

@@ -1,8 +1,8 @@
 //! `dqctl info` and `stats`.
 
-use crate::board::{at_most, frequent_cause, groups, setting, Condition, Level, TOLD};
+use crate::board::{at_most, frequent_cause, groups, setting, Condition, Level, PERCENTILES};
 use crate::output::Output;
-use crate::server::{for_queue, reply, Failure, Fields, Outcome};
+use crate::server::{reply, Failure, Fields, Outcome};
 use crate::text::{exact, is_time, meaning, millis, span, QueueName};
 use dq_client::{blocking::Client, cmd, Raw, Resend};
 use serde_json::{Map, Value as Json};
@@ -15,6 +15,8 @@ const SECTIONS: [(&str, &str); 2] = [("lease", "settings"), ("pushed", "totals")
 const INSTANTS: [&str; 6] =
     ["next-due", "paused-until", "closed-until", "next-delivery", "forward-failing-since", "deadforward-failing-since"];
 const AGES: [&str; 2] = ["oldest-ready", "oldest-inflight"];
+/// Ages that a pipe gets in ms, as they always were.
+const AGES_FOR_PEOPLE: [&str; 4] = ["oldest-dead", "newest-dead", "last-death", "last-delivery"];
 
 pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcome, Failure> {
     let info = reply::existing(client, name)?;
@@ -43,17 +45,17 @@ pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcom
         }
         if field == "blocked" {
             // A user who may not read the groups still sees how many messages they hold.
-            let held = groups::held(client, name.as_bytes(), &info).unwrap_or_default();
-            let sentences = groups::sentences(&held).into_iter().map(|text| for_queue(&text, &name.to_string()));
-            pairs.extend(sentences.map(|text| ("held".to_owned(), text)));
+            let held = groups::held_back(client, name.as_bytes(), &info).unwrap_or_default();
+            let sentences = groups::sentences(&held, name.as_bytes());
+            pairs.extend(sentences.into_iter().map(|text| ("held".to_owned(), text)));
         }
     }
     output.pairs(&pairs)?;
     Ok(Outcome::Done)
 }
 
-/// Whether a field is empty, a count of zero, or a setting without effect, which a terminal does not show. A setting that is
-/// zero can have one, such as no retries.
+/// Whether a field is empty, a count of zero, or a setting without effect, which a terminal does not show. A setting
+/// that is zero can have one, such as no retries.
 fn is_unset(info: &Fields, name: &str, is_setting: bool) -> bool {
     match info.int(name) {
         Some(number) if is_setting => meaning(name, number).is_some() && name != "retries",
@@ -67,6 +69,9 @@ pub fn value(info: &Fields, name: &str, output: &Output) -> String {
     match info.int(name) {
         Some(ms) if INSTANTS.contains(&name) => output.moment(ms),
         Some(_) if AGES.contains(&name) => span(info.number(name)),
+        Some(_) if AGES_FOR_PEOPLE.contains(&name) && output.is_for_people => {
+            format!("{} ago", span(info.number(name)))
+        }
         Some(number) if !output.is_for_people && !is_time(name) => number.to_string(),
         Some(_) if !output.is_for_people => exact(info.number(name)),
         _ => setting(info, name),
@@ -93,7 +98,7 @@ pub fn stats(client: &Client, queue: &QueueName, output: &Output) -> Result<Outc
     for (name, times) in [("lateness", &stats.lateness), ("runtime", &stats.runtime)] {
         pairs.push((format!("{name}-count"), times.count().to_string()));
         let bound = |bound: Option<u64>| bound.map_or_else(|| "-".to_owned(), |ms| format!("<={}", exact(ms)));
-        pairs.extend(TOLD.map(|percent| (format!("{name}-p{percent}"), bound(at_most(times, percent)))));
+        pairs.extend(PERCENTILES.map(|percent| (format!("{name}-p{percent}"), bound(at_most(times, percent)))));
     }
     let numbers = [("pops-empty", stats.pops_empty), ("waiting-clients", stats.waiting_clients)];
     pairs.extend(numbers.map(|(name, number)| (name.to_owned(), number.to_string())));

@@ -55,14 +55,14 @@ pub struct Exporter {
 /// What is known from the readings before.
 #[derive(Default)]
 struct State {
-    found: Option<Found>,
+    found: Option<FoundQueues>,
     counters: Counters,
     /// The last reading, and when it ended.
     last: Option<(String, Instant)>,
 }
 
 /// The queues that were found.
-struct Found {
+struct FoundQueues {
     names: Vec<Vec<u8>>,
     /// There are more.
     is_limited: bool,
@@ -71,7 +71,7 @@ struct Found {
     at: Instant,
 }
 
-/// A reading, and why some of it is missing.
+/// A reading, and the failures of its missing parts.
 #[derive(Default)]
 struct Reading {
     text: Text,
@@ -96,7 +96,7 @@ impl Exporter {
         let mut reading = Reading::default();
         self.read(&mut state, &mut reading);
         for failure in reading.failures.iter().map(ToString::to_string).collect::<BTreeSet<_>>() {
-            say!("dqctl: {failure}");
+            print_error!("dqctl: {failure}");
         }
         reading.text.add(UP, "", f64::from(u8::from(reading.failures.is_empty())));
         let text = reading.text.finish();
@@ -116,7 +116,7 @@ impl Exporter {
                 Err(failure) => reading.failures.push(failure),
             }
         }
-        let is_fresh = |found: &Found| found.servers == reached && found.at.elapsed() < self.args.every;
+        let is_fresh = |found: &FoundQueues| found.servers == reached && found.at.elapsed() < self.args.every;
         let fresh = state.found.take().filter(is_fresh);
         let found = fresh.unwrap_or_else(|| self.find(&reached, &mut reading.failures));
         for server in &servers {
@@ -152,9 +152,9 @@ impl Exporter {
         Ok(())
     }
 
-    /// Searches for queues on these servers. Those that fail, because they load their data for example, are not among the
-    /// servers of the result.
-    fn find(&self, servers: &BTreeSet<Address>, failures: &mut Vec<Failure>) -> Found {
+    /// Searches for queues on these servers. Those that fail, because they load their data for example, are not among
+    /// the servers of the result.
+    fn find(&self, servers: &BTreeSet<Address>, failures: &mut Vec<Failure>) -> FoundQueues {
         let ExportArgs { pattern, queues, max_queues, .. } = &self.args;
         let (mut found, mut searched) = (BTreeSet::new(), servers.clone());
         if queues.is_empty() || pattern.is_some() {
@@ -171,7 +171,7 @@ impl Exporter {
         let is_limited = found.len() > *max_queues;
         let mut names: Vec<Vec<u8>> = found.into_iter().take(*max_queues).filter(|name| !self.is_named(name)).collect();
         names.extend(queues.iter().map(|name| name.as_bytes().to_vec()).collect::<BTreeSet<_>>());
-        Found { names, is_limited, servers: searched, at: Instant::now() }
+        FoundQueues { names, is_limited, servers: searched, at: Instant::now() }
     }
 
     /// Whether the command line names the queue.

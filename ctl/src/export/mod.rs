@@ -21,7 +21,7 @@ pub fn export(client: &Client, args: ExportArgs) -> Result<Outcome, Failure> {
     let exporter = Exporter::new(client.clone(), args);
     let client = client.clone();
     // While one server of a cluster answers, there are metrics to be scraped.
-    http::serve(listener, move || exporter.metrics(), move || Ok(names::check_any(&client)?))?;
+    http::serve(listener, move || exporter.metrics(), move || names::check_any(&client))?;
     signals.forever().next();
     Ok(Outcome::Done)
 }

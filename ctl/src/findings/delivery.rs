@@ -2,7 +2,7 @@
 
 use super::finding::Severity;
 use super::looked::{one, Looked, Queue};
-use crate::board::{groups::Why, Condition, Held, Level, POLLED};
+use crate::board::{groups::Why, Condition, HeldGroup, Level, POLLED};
 use crate::server::Failure;
 use crate::text::{exact, millis, now_ms, span};
 use std::time::Duration;
@@ -73,7 +73,7 @@ pub fn unserved(queue: &Queue) -> Looked {
     let last = last.map_or("none was ever taken".to_owned(), |ago| format!("the last one was taken {} ago", span(ago)));
     let why = "no client waits, and nothing is in flight";
     let advice = match queue.writes.held_clients {
-        0 => "start its consumers; dqctl info QUEUE shows how many wait".to_owned(),
+        0 => format!("start its consumers; dqctl info {} shows how many wait", queue.quoted()),
         held => format!(
             "start its consumers; if they run, look whether CLIENT PAUSE holds them back: clients that are blocked, \
              but not by a queue: {held}; a pause is ended by redis-cli CLIENT UNPAUSE"
@@ -84,28 +84,31 @@ pub fn unserved(queue: &Queue) -> Looked {
 
 pub fn stuck(queue: &Queue) -> Looked {
     let Some((Cause::Stuck, age)) = cause(queue).unwrap_or(None) else { return Ok(None) };
-    let advice = "dqctl consumers QUEUE lists who holds them; take back those of one that is gone with dqctl release";
+    let advice = format!(
+        "dqctl consumers {} lists who holds them; take back those of one that is gone with dqctl release",
+        queue.quoted()
+    );
     let why = "deliveries take long, or consumers are gone or hang and keep their messages";
     one(severity(queue), format!("it is late: {}{}", ready(queue, age), held(queue)), why, advice)
 }
 
 pub fn behind(queue: &Queue) -> Looked {
     let Some((Cause::Behind, age)) = cause(queue)? else { return Ok(None) };
-    let ready = ready(queue, age);
+    let (ready, name) = (ready(queue, age), queue.quoted());
     if queue.has(Condition::Occupied) {
         let why = "consumers hold as many messages as it lets them";
         let limit = queue.doubled("maxinflight");
-        let advice = format!("wait, or double the limit with dqctl alter QUEUE --maxinflight {limit}");
+        let advice = format!("wait, or double the limit with dqctl alter {name} --maxinflight {limit}");
         one(severity(queue), format!("{ready}: it is at its MAXINFLIGHT{}", held(queue)), why, advice)
     } else if queue.has(Condition::Limited) {
         let why = "messages arrived faster than its rate lets them be delivered";
         let rate = format!("{}/{}", queue.doubled("rate"), exact(queue.row.info.number("rate-period")));
-        let advice = format!("wait, or double the rate with dqctl alter QUEUE --rate {rate}");
+        let advice = format!("wait, or double the rate with dqctl alter {name} --rate {rate}");
         one(Severity::Warning, format!("{ready}: it is at its RATE"), why, advice)
     } else {
         let advice = match queue.number("groups") {
-            0 => "add consumers; dqctl stats QUEUE shows how long they take",
-            _ => "add consumers, or look with dqctl groups QUEUE whether a few groups have most of it",
+            0 => format!("add consumers; dqctl stats {name} shows how long they take"),
+            _ => format!("add consumers, or look with dqctl groups {name} whether a few groups have most of it"),
         };
         let what = format!("it is late: {ready}, although there are consumers{}", held(queue));
         one(severity(queue), what, "messages arrive faster than they are completed, or did so", advice)
@@ -118,8 +121,8 @@ pub fn groups(queue: &Queue) -> Looked {
     if queue.has(Condition::Paused) || queue.since("oldest-ready", queue.limits.max_ready).is_none() {
         return Ok(None);
     }
-    let age = |held: &Held| u64::try_from(now_ms().saturating_sub(held.oldest_due)).unwrap_or(0);
-    let is_long = |held: &Held| {
+    let age = |held: &HeldGroup| u64::try_from(now_ms().saturating_sub(held.oldest_due)).unwrap_or(0);
+    let is_long = |held: &HeldGroup| {
         let limit = if matches!(held.why, Why::Paused(_)) { queue.limits.max_paused } else { queue.limits.max_ready };
         age(held) >= millis(limit)
     };
@@ -127,6 +130,6 @@ pub fn groups(queue: &Queue) -> Looked {
     let Some(first) = all.min_by_key(|held| (!is_long(held), held.oldest_due)) else { return Ok(None) };
     let severity = if is_long(first) { Severity::Warning } else { Severity::Note };
     let what = format!("its group {} holds messages back, the oldest for {}", first.group, span(age(first)));
-    let advice = format!("{}; dqctl groups QUEUE lists all groups", first.sentence());
+    let advice = format!("{}; dqctl groups {} lists all groups", first.sentence(queue.name), queue.quoted());
     one(severity, what, "the messages of the group wait", advice)
 }

@@ -2,7 +2,7 @@
 
 use crate::board::Trouble;
 use crate::output::{Output, Style};
-use crate::server::{for_queue, for_server, Failure, Outcome};
+use crate::server::{Failure, Outcome};
 use crate::text::{put, shown};
 use serde_json::{json, Map, Value as Json};
 use std::cmp::Reverse;
@@ -53,24 +53,24 @@ pub enum Subject {
     All,
 }
 
-/// What a check found: what is so, why that matters, and what to do about it.
+/// A problem that a check found, why it matters, and what to do about it.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct Diagnosis {
     pub severity: Severity,
     pub what: String,
     pub why: String,
     pub advice: String,
 }
 
-impl Found {
-    pub fn new(severity: Severity, what: impl Into<String>, why: &str, advice: impl Into<String>) -> Found {
-        Found { severity, what: what.into(), why: why.to_owned(), advice: advice.into() }
+impl Diagnosis {
+    pub fn new(severity: Severity, what: impl Into<String>, why: &str, advice: impl Into<String>) -> Diagnosis {
+        Diagnosis { severity, what: what.into(), why: why.to_owned(), advice: advice.into() }
     }
 }
 
 /// What a check has found.
-pub fn some(severity: Severity, what: impl Into<String>, why: &str, advice: &str) -> Option<Found> {
-    Some(Found::new(severity, what, why, advice))
+pub fn some(severity: Severity, what: impl Into<String>, why: &str, advice: impl Into<String>) -> Option<Diagnosis> {
+    Some(Diagnosis::new(severity, what, why, advice))
 }
 
 #[derive(Clone, Debug)]
@@ -78,14 +78,14 @@ pub struct Finding {
     pub subject: Subject,
     /// By which programs know what was found. It does not change with the text.
     pub check: &'static str,
-    pub found: Found,
+    pub found: Diagnosis,
     /// That of the queue.
     trouble: Trouble,
 }
 
 impl Finding {
     pub fn json(&self) -> Map<String, Json> {
-        let Found { severity, what, why, advice } = &self.found;
+        let Diagnosis { severity, what, why, advice } = &self.found;
         let texts =
             [("severity", severity.as_str()), ("check", self.check), ("what", what), ("why", why), ("do", advice)];
         let mut object: Map<_, _> = texts.into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect();
@@ -116,7 +116,7 @@ impl Finding {
     }
 
     fn cells(&self) -> [String; 5] {
-        let Found { severity, what, why, advice } = &self.found;
+        let Diagnosis { severity, what, why, advice } = &self.found;
         [severity.as_str().to_owned(), self.place(), what.clone(), why.clone(), advice.clone()]
     }
 
@@ -139,12 +139,7 @@ fn together(first: &Finding, many: &[&Finding]) -> [String; 5] {
 pub struct Findings(Vec<Finding>);
 
 impl Findings {
-    pub fn add(&mut self, subject: &Subject, check: &'static str, mut found: Found, trouble: Trouble) {
-        found.advice = match subject {
-            Subject::Queue(queue) => for_queue(&found.advice, &shown(queue)),
-            Subject::Server(server) => for_server(&found.advice, server),
-            Subject::All => found.advice,
-        };
+    pub fn add(&mut self, subject: &Subject, check: &'static str, found: Diagnosis, trouble: Trouble) {
         self.0.push(Finding { subject: subject.clone(), check, found, trouble });
     }
 
@@ -158,7 +153,8 @@ impl Findings {
             }
             return;
         }
-        let found = Found::new(Severity::NotChecked, what, "the user does not have it", "grant it with ACL SETUSER");
+        let found =
+            Diagnosis::new(Severity::NotChecked, what, "the user does not have it", "grant it with ACL SETUSER");
         self.add(subject, check, found, Trouble::default());
     }
 

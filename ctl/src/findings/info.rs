@@ -1,6 +1,6 @@
 //! What a server says of itself: `INFO everything`, and its configuration if the user may read it.
 
-use crate::server::{reply, Fields};
+use crate::server::{redis_cli, reply, Fields};
 use crate::text::unix_ms;
 use dq_client::{blocking::Client, cmd, Address, Error};
 use std::collections::BTreeMap;
@@ -13,6 +13,8 @@ const SETTINGS: [&str; 5] =
 /// One server at one time.
 #[derive(Default)]
 pub struct ServerInfo {
+    /// The program that talks to it, with the options that name it.
+    pub redis_cli: String,
     pub fields: BTreeMap<String, String>,
     /// The version of the module.
     pub module: Option<u32>,
@@ -33,6 +35,7 @@ impl ServerInfo {
     pub fn read(client: &Client, server: &Address) -> Result<ServerInfo, Error> {
         let info = client.call_on(server, cmd("INFO").arg("everything"))?;
         let mut this = ServerInfo::parse(&reply::text(&info).unwrap_or_default());
+        this.redis_cli = redis_cli(&server.to_string());
         this.config = match client.call_on(server, cmd("CONFIG").arg("GET").arg(&SETTINGS)) {
             Ok(reply) => Fields::read(reply).ok().flatten(),
             Err(error) => refused(error)?,
@@ -57,6 +60,16 @@ impl ServerInfo {
             }
         }
         this
+    }
+
+    /// A command that sets a parameter of this server.
+    pub fn config_set(&self, parameter: &str) -> String {
+        self.command(&format!("CONFIG SET {parameter}"))
+    }
+
+    /// A command on this server, to be pasted into a shell.
+    pub fn command(&self, words: &str) -> String {
+        format!("{} {words}", self.redis_cli)
     }
 
     pub fn text(&self, name: &str) -> &str {

@@ -1,16 +1,16 @@
 //! A queue as the checks look at it.
 
-use super::finding::{Found, Severity};
+use super::finding::{Diagnosis, Severity};
 use super::writes::Writes;
-use crate::board::{groups, Condition, Held, Row};
+use crate::board::{groups, Condition, HeldGroup, Row};
 use crate::cli::doctor::DoctorArgs;
-use crate::server::Failure;
-use crate::text::millis;
+use crate::server::{quoted, Failure};
+use crate::text::{millis, shown};
 use dq_client::blocking::Client;
 use std::cell::OnceCell;
 use std::time::Duration;
 
-pub type Looked = Result<Option<Found>, Failure>;
+pub type Looked = Result<Option<Diagnosis>, Failure>;
 
 /// A queue at one time.
 pub struct Queue<'a> {
@@ -20,10 +20,15 @@ pub struct Queue<'a> {
     pub limits: &'a DoctorArgs,
     pub writes: &'a Writes,
     /// Those that hold messages back, once they have been read.
-    pub held: OnceCell<Vec<Held>>,
+    pub held: OnceCell<Vec<HeldGroup>>,
 }
 
 impl Queue<'_> {
+    /// Its name as a word of a shell.
+    pub fn quoted(&self) -> String {
+        quoted(&shown(self.name))
+    }
+
     pub fn number(&self, name: &str) -> i64 {
         self.row.number(name)
     }
@@ -44,14 +49,14 @@ impl Queue<'_> {
     }
 
     /// The groups that hold messages back.
-    pub fn groups(&self) -> Result<&[Held], Failure> {
+    pub fn groups(&self) -> Result<&[HeldGroup], Failure> {
         if self.held.get().is_none() {
-            let _ = self.held.set(groups::held(self.client, self.name, &self.row.info)?);
+            let _ = self.held.set(groups::held_back(self.client, self.name, &self.row.info)?);
         }
         Ok(self.held.get().map_or(&[], Vec::as_slice))
     }
 }
 
 pub fn one(severity: Severity, what: impl Into<String>, why: &str, advice: impl Into<String>) -> Looked {
-    Ok(Some(Found::new(severity, what, why, advice)))
+    Ok(Some(Diagnosis::new(severity, what, why, advice)))
 }

@@ -16,7 +16,7 @@ use crate::output::Output;
 use crate::server::{Failure, Outcome};
 use dq_client::{blocking::Client, Address, Error};
 use finding::Findings;
-pub use finding::{Finding, Found, Severity, Subject};
+pub use finding::{Diagnosis, Finding, Severity, Subject};
 use info::ServerInfo;
 use looked::Queue;
 use std::cell::OnceCell;
@@ -62,7 +62,7 @@ fn look_at_servers(client: &Client, findings: &mut Findings) -> Result<(usize, W
             Err(error) => return Err(error.into()),
         }
     }
-    let writes = Writes::of(seen.iter().map(|(_, info)| info));
+    let writes = Writes::summarize(seen.iter().map(|(_, info)| info));
     let replicas: Vec<_> = seen.iter().flat_map(|(_, info)| info.replicas()).collect();
     for replica in replicas {
         match ServerInfo::read(client, &replica) {
@@ -96,7 +96,8 @@ fn look_at_queues(
         }
         let about = board.about();
         if let Some(why) = about.unlisted {
-            let found = Found::new(Severity::NotChecked, "the other queues", &why, "look at them with --match PATTERN");
+            let found =
+                Diagnosis::new(Severity::NotChecked, "the other queues", &why, "look at them with --match PATTERN");
             findings.add(&Subject::All, "queues", found, Trouble::default());
         }
         about.missing.map_or(Ok(rows.len()), |missing| Err(Failure::failed(missing)))
@@ -106,7 +107,7 @@ fn look_at_queues(
         // The servers that answer refuse to serve if a part of the cluster is missing.
         Err(failure) if is_partial => {
             let advice = "run dqctl doctor again when all servers are back";
-            let found = Found::new(Severity::NotChecked, "the queues", &failure.to_string(), advice);
+            let found = Diagnosis::new(Severity::NotChecked, "the queues", &failure.to_string(), advice);
             findings.add(&Subject::All, "queues", found, Trouble::default());
         }
         looked => return looked,

@@ -50,7 +50,8 @@ fn full(queue: &Queue) -> Looked {
     let live: i64 = ["delayed", "ready", "inflight"].map(|state| queue.number(state)).iter().sum();
     let (limit, rejected) = (queue.number("maxlen"), queue.number("rejected-full"));
     let room = "add consumers, resume it, or let it forward again: whatever keeps its messages";
-    let advice = format!("{room}; or double the limit with dqctl alter QUEUE --maxlen {}", queue.doubled("maxlen"));
+    let (name, limit_advised) = (queue.quoted(), queue.doubled("maxlen"));
+    let advice = format!("{room}; or double the limit with dqctl alter {name} --maxlen {limit_advised}");
     if limit > 0 && live >= limit {
         // The AOF does not keep their number.
         let refused = if rejected > 0 { format!(", and at least {rejected} were refused") } else { String::new() };
@@ -73,7 +74,8 @@ fn closed(queue: &Queue) -> Looked {
         None => (Warning, "it is closed until it is resumed"),
     };
     let why = "producers get the error QUEUECLOSED, and lose the message if they do not keep it";
-    one(severity, what, why, "when it has been drained, open it with dqctl resume QUEUE in")
+    let advice = format!("when it has been drained, open it with dqctl resume {} in", queue.quoted());
+    one(severity, what, why, advice)
 }
 
 fn failing(queue: &Queue, name: &str, why: &str) -> Looked {
@@ -82,7 +84,7 @@ fn failing(queue: &Queue, name: &str, why: &str) -> Looked {
     let (target, error) = (queue.row.info.text(name), queue.row.info.text(&format!("{name}-error")));
     // A restarted server counts from the beginning.
     let what = format!("its {} to {target} has failed for at least {length}: {error}", name.to_uppercase());
-    let advice = format!("repair the target, or forward no more with dqctl alter QUEUE --{name} NONE");
+    let advice = format!("repair the target, or forward no more with dqctl alter {} --{name} NONE", queue.quoted());
     one(Critical, what, why, advice)
 }
 
@@ -90,7 +92,8 @@ fn failing(queue: &Queue, name: &str, why: &str) -> Looked {
 fn expires(queue: &Queue) -> Looked {
     let reply = queue.client.call(cmd("PTTL").arg(queue.name), Resend::Harmless)?;
     let Some(left) = reply::int(&reply).and_then(|ms| u64::try_from(ms).ok()) else { return Ok(None) };
-    let advice = "what limits the time of messages is their TTL; keep the key with redis-cli PERSIST QUEUE";
+    let name = queue.quoted();
+    let advice = format!("what limits the time of messages is their TTL; keep the key with redis-cli PERSIST {name}");
     let what = format!("its key expires in {}", span(left));
     one(Critical, what, "the queue is deleted then, with all its messages", advice)
 }
@@ -98,7 +101,7 @@ fn expires(queue: &Queue) -> Looked {
 fn paused(queue: &Queue) -> Looked {
     let is_endless = queue.row.info.int("paused-until").is_none();
     let until = if is_endless { "until it is resumed" } else { "for a time" };
-    let (why, advice) = ("nothing is delivered", "resume it with dqctl resume QUEUE");
+    let (why, advice) = ("nothing is delivered", format!("resume it with dqctl resume {}", queue.quoted()));
     match queue.since("oldest-ready", queue.limits.max_paused) {
         _ if !queue.has(Condition::Paused) => Ok(None),
         Some(age) => {
@@ -121,7 +124,7 @@ fn dying(queue: &Queue) -> Looked {
             let cause = frequent_cause(queue.client, queue.name, &queue.row.info);
             let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
             let what = format!("{lately}{cause}; it has {} dead", queue.number("dead"));
-            (what, "look with dqctl dead QUEUE --by-error".to_owned())
+            (what, format!("look with dqctl dead {} --by-error", queue.quoted()))
         }
         Some((kind, name)) => {
             let name = quoted(&shown(name));
@@ -137,17 +140,18 @@ fn dying(queue: &Queue) -> Looked {
 
 /// Dead messages at which nobody looks: those of the last day, and those that are old.
 fn dead(queue: &Queue) -> Looked {
-    let (dead, newest) = (queue.number("dead"), queue.since("newest-dead", Duration::ZERO).map_or(String::new(), span));
+    let (dead, name) = (queue.number("dead"), queue.quoted());
+    let newest = queue.since("newest-dead", Duration::ZERO).map_or(String::new(), span);
     if let Some(oldest) = queue.since("oldest-dead", queue.limits.max_dead) {
         let what = format!("it has {dead} dead, the newest {newest} ago, the oldest for {}", span(oldest));
         let advice = format!(
-            "redrive or cancel them, or drop old ones with dqctl alter QUEUE --deadttl {}; look with dqctl dead QUEUE \
-             --by-error",
+            "redrive or cancel them, or drop old ones with dqctl alter {name} --deadttl {}; look with dqctl dead \
+             {name} --by-error",
             exact(millis(queue.limits.max_dead))
         );
         one(Warning, what, "nobody looks at them, and they take memory", advice)
     } else if queue.row.conditions.contains(&(Condition::Dead, Level::Warning)) {
-        let advice = "redrive or cancel them; look with dqctl dead QUEUE --by-error";
+        let advice = format!("redrive or cancel them; look with dqctl dead {name} --by-error");
         one(Warning, format!("it has {dead} dead, the newest {newest} ago"), "they are not delivered again", advice)
     } else {
         Ok(None)
@@ -160,9 +164,10 @@ fn dead_full(queue: &Queue) -> Looked {
         return Ok(None);
     }
     let advice = format!(
-        "redrive or cancel some, or keep more with dqctl alter QUEUE --deadlen {}; look with dqctl dead QUEUE \
+        "redrive or cancel some, or keep more with dqctl alter {name} --deadlen {}; look with dqctl dead {name} \
          --by-error",
-        queue.doubled("deadlen")
+        queue.doubled("deadlen"),
+        name = queue.quoted()
     );
     let what = format!("it keeps {kept} dead messages, and has as many");
     one(Warning, what, "each message that dies drops the oldest dead one", advice)

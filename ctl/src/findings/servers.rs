@@ -1,7 +1,7 @@
 //! What is wrong with a server: a table of checks over what it says of itself. [`super::writes`] has those of writes.
 
 use super::finding::Severity::{self, Critical, Note, Warning};
-use super::finding::{some, Findings, Found, Subject};
+use super::finding::{some, Diagnosis, Findings, Subject};
 use super::info::ServerInfo;
 use super::writes;
 use crate::board::Trouble;
@@ -17,64 +17,75 @@ const BUSY_RUNS: u64 = 10;
 const LONG_RUN: u64 = 100_000;
 /// A check that needs no more than a condition: when something is found, how severe that is, what is so, why it
 /// matters, and what to do.
-type Simple = (&'static str, fn(&ServerInfo) -> bool, Severity, [&'static str; 3]);
-type Check = (&'static str, fn(&ServerInfo) -> Option<Found>);
+type Simple = (&'static str, fn(&ServerInfo) -> bool, Severity, [&'static str; 2], Advice);
+type Check = (&'static str, fn(&ServerInfo) -> Option<Diagnosis>);
 
-const APPENDONLY: &str =
-    "write appendonly yes into the configuration file, and switch it on with redis-cli CONFIG SET appendonly yes";
+/// What to do about a finding.
+#[derive(Clone, Copy)]
+enum Advice {
+    Text(&'static str),
+    /// A text that ends with the command that sets this parameter, and what else to do.
+    Set(&'static str, &'static str, &'static str),
+}
+
+impl Advice {
+    fn text(self, info: &ServerInfo) -> String {
+        match self {
+            Advice::Text(text) => text.to_owned(),
+            Advice::Set(text, parameter, more) => format!("{text}{}{more}", info.config_set(parameter)),
+        }
+    }
+}
+
+const SWITCH_AOF_ON: Advice =
+    Advice::Set("write appendonly yes into the configuration file, and switch it on with ", "appendonly yes", "");
 
 #[rustfmt::skip]
 const SIMPLE: [Simple; 10] = [
     ("module", |info| info.module.is_none(), Critical, [
         "the module dq is not loaded",
         "no queue can be used or loaded on this server",
-        "load it with loadmodule in its configuration file",
-    ]),
+    ], Advice::Text("load it with loadmodule in its configuration file")),
     ("effects", |info| !info.is_replica() && info.text("dq_decides_by_time") == "0", Critical, [
         "dq.allow-effects is yes, so it decides nothing by time",
         "nothing is forwarded, no schedule goes on, and no dead or done message is dropped",
-        "end it with redis-cli CONFIG SET dq.allow-effects no; remove it from the configuration file, if it is there",
-    ]),
+    ], Advice::Set(
+        "end it with ",
+        "dq.allow-effects no",
+        "; remove it from the configuration file, if it is there",
+    )),
     ("persistence", |info| info.has_aof() == Some(false) && info.is_set("save", ""), Critical, [
         "neither the AOF nor snapshots are on",
         "all queues are lost when the server stops",
-        APPENDONLY,
-    ]),
+    ], SWITCH_AOF_ON),
     ("aof", |info| info.has_aof() == Some(false) && info.config.is_some() && !info.is_set("save", ""), Warning, [
         "the AOF is off",
         "a crash forgets all that happened since the last snapshot",
-        APPENDONLY,
-    ]),
+    ], SWITCH_AOF_ON),
     ("aof", |info| info.has_aof() == Some(false) && info.config.is_none(), Warning, [
         "the AOF is off, and it is unknown whether snapshots are on",
         "a crash forgets all that happened since the last snapshot; without snapshots, all queues are lost",
-        APPENDONLY,
-    ]),
+    ], SWITCH_AOF_ON),
     ("appendfsync", |info| info.has_aof() == Some(true) && info.is_set("appendfsync", "no"), Warning, [
         "appendfsync is no",
         "the system decides when the AOF reaches the disk, so a power cut may lose half a minute",
-        "redis-cli CONFIG SET appendfsync everysec",
-    ]),
+    ], Advice::Set("", "appendfsync everysec", "")),
     ("replica-link", |info| info.is_replica() && info.text("master_link_status") != "up", Critical, [
         "the link of this replica to its master is down",
         "a failover to this replica would forget all that happened since",
-        "read its log, and check whether it can reach its master",
-    ]),
+    ], Advice::Text("read its log, and check whether it can reach its master")),
     ("replicas", |info| !info.is_replica() && info.replicas().is_empty(), Note, [
         "there is no replica",
         "if the machine is lost, its queues are lost; while it is down, nothing is delivered",
-        "add one with REPLICAOF",
-    ]),
+    ], Advice::Text("add one with REPLICAOF")),
     ("min-replicas", |info| !info.replicas().is_empty() && info.is_set("min-replicas-to-write", "0"), Note, [
         "min-replicas-to-write is 0",
         "a master that is cut off goes on accepting messages, which are lost when another one takes over",
-        "if that matters more than accepting writes, redis-cli CONFIG SET min-replicas-to-write 1",
-    ]),
+    ], Advice::Set("if that matters more than accepting writes, ", "min-replicas-to-write 1", "")),
     ("timer", |info| info.number("dq_timer_longest_us") > LONG_RUN, Warning, [
         "a run of the timer took longer than 100 ms",
         "all clients of the server waited for it",
-        "lower dq.timer-budget, and check whether the machine swaps or is overloaded",
-    ]),
+    ], Advice::Text("lower dq.timer-budget, and check whether the machine swaps or is overloaded")),
 ];
 
 const CHECKS: [Check; 9] = [
@@ -98,15 +109,16 @@ pub fn check(server: &Address, info: &ServerInfo, findings: &mut Findings) {
     if info.clock.is_none() {
         findings.not_checked(&subject, "clock", "+time");
     }
-    for (name, is_so, severity, [what, why, advice]) in SIMPLE {
-        add(server, name, is_so(info).then(|| Found::new(severity, what, why, advice)), findings);
+    for (name, is_so, severity, [what, why], advice) in SIMPLE {
+        let found = is_so(info).then(|| Diagnosis::new(severity, what, why, advice.text(info)));
+        add(server, name, found, findings);
     }
     for (name, look) in CHECKS {
         add(server, name, look(info), findings);
     }
 }
 
-fn add(server: &Address, check: &'static str, found: impl IntoIterator<Item = Found>, findings: &mut Findings) {
+fn add(server: &Address, check: &'static str, found: impl IntoIterator<Item = Diagnosis>, findings: &mut Findings) {
     let subject = Subject::Server(server.to_string());
     for found in found {
         findings.add(&subject, check, found, Trouble::default());
@@ -124,7 +136,7 @@ pub fn is_master(server: &Address, info: &ServerInfo, findings: &mut Findings) {
 }
 
 /// A server that starts, or a replica that takes over the data of its master, for which its link is down.
-fn loading(info: &ServerInfo) -> Option<Found> {
+fn loading(info: &ServerInfo) -> Option<Diagnosis> {
     if !info.is_loading() || info.is_replica() {
         return None;
     }
@@ -134,14 +146,14 @@ fn loading(info: &ServerInfo) -> Option<Found> {
 }
 
 /// A panic left queues half changed.
-fn unsound(info: &ServerInfo) -> Option<Found> {
+fn unsound(info: &ServerInfo) -> Option<Diagnosis> {
     let queues = info.number("dq_unsound_queues");
     let what = format!("queues that are not served, after an error of the module: {queues}");
     let advice = "restart the server, or fail over to a replica; lines of <dq> in its log name the queues";
-    (queues > 0).then(|| Found::new(Critical, what, "nothing in them is delivered, forwarded or dropped", advice))
+    (queues > 0).then(|| Diagnosis::new(Critical, what, "nothing in them is delivered, forwarded or dropped", advice))
 }
 
-fn eviction(info: &ServerInfo) -> Option<Found> {
+fn eviction(info: &ServerInfo) -> Option<Diagnosis> {
     let (policy, is_limited) = (info.text("maxmemory_policy"), info.number("maxmemory") > 0);
     let (severity, why) = match (policy.split('-').next()?, is_limited) {
         ("allkeys", true) => (Critical, "whole queues are deleted when the memory is used up"),
@@ -149,11 +161,11 @@ fn eviction(info: &ServerInfo) -> Option<Found> {
         ("volatile", true) => (Note, "queues with a time to live (EXPIRE) may be deleted when the memory is used up"),
         _ => return None,
     };
-    let advice = "redis-cli CONFIG SET maxmemory-policy noeviction";
+    let advice = info.config_set("maxmemory-policy noeviction");
     some(severity, format!("maxmemory-policy is {policy}"), why, advice)
 }
 
-fn memory(info: &ServerInfo) -> Option<Found> {
+fn memory(info: &ServerInfo) -> Option<Diagnosis> {
     let (limit, used) = (info.number("maxmemory"), info.number("used_memory"));
     if limit == 0 || used / 4 < limit / 5 {
         return None;
@@ -163,15 +175,15 @@ fn memory(info: &ServerInfo) -> Option<Found> {
     some(Warning, what, "pushes are refused with OOM when it is used up", advice)
 }
 
-fn busy_timer(info: &ServerInfo) -> Option<Found> {
+fn busy_timer(info: &ServerInfo) -> Option<Diagnosis> {
     let (runs, over) = (info.number("dq_timer_runs"), info.number("dq_timer_over_budget"));
     let what = format!("{over} of {runs} runs of the timer used up their budget");
     let why = "leases and times to live expire faster than the timer can process them, so messages are late";
     let is_busy = over >= BUSY_RUNS && over >= runs / BUSY_SHARE;
-    is_busy.then(|| Found::new(Warning, what, why, "raise dq.timer-budget, or spread the queues over servers"))
+    is_busy.then(|| Diagnosis::new(Warning, what, why, "raise dq.timer-budget, or spread the queues over servers"))
 }
 
-fn local_clock(info: &ServerInfo) -> Option<Found> {
+fn local_clock(info: &ServerInfo) -> Option<Diagnosis> {
     let clock = info.clock.filter(|clock| clock.ahead.abs() > CLOCK + clock.uncertain)?;
     let side = if clock.ahead > 0 { "ahead of" } else { "behind" };
     let what = format!("its clock is {} {side} the clock of this machine", span(clock.ahead.unsigned_abs()));

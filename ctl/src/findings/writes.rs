@@ -1,7 +1,7 @@
 //! Whether a server carries out writes, which pops are as well: if it does not, its consumers look as if they were not
 //! there.
 
-use super::finding::{some, Found, Severity};
+use super::finding::{some, Diagnosis, Severity};
 use super::info::ServerInfo;
 use crate::text::span;
 use Severity::{Critical, Warning};
@@ -20,7 +20,7 @@ pub struct Writes {
 
 impl Writes {
     /// Those of all masters.
-    pub fn of<'i>(masters: impl Iterator<Item = &'i ServerInfo>) -> Writes {
+    pub fn summarize<'i>(masters: impl Iterator<Item = &'i ServerInfo>) -> Writes {
         let mut writes = Writes { are_refused: true, held_clients: 0 };
         let mut is_any = false;
         for info in masters.filter(|info| !info.is_replica()) {
@@ -50,7 +50,7 @@ fn held_clients(info: &ServerInfo) -> u64 {
 }
 
 /// The disk did not take what was written.
-pub fn failed(info: &ServerInfo) -> Option<Found> {
+pub fn failed(info: &ServerInfo) -> Option<Diagnosis> {
     let all = [
         ("aof_last_write_status", "the last write of the AOF failed"),
         ("aof_last_bgrewrite_status", "the last rewrite of the AOF failed"),
@@ -63,7 +63,7 @@ pub fn failed(info: &ServerInfo) -> Option<Found> {
 }
 
 /// `min-replicas-to-write` is not met.
-pub fn without_replicas(info: &ServerInfo) -> Option<Found> {
+pub fn without_replicas(info: &ServerInfo) -> Option<Diagnosis> {
     // The field is missing if the setting is 0, so it is at least 1.
     let good: u64 = info.text("min_slaves_good_slaves").parse().ok()?;
     let least = info.config.as_ref().map(|config| config.text("min-replicas-to-write").parse::<u64>());
@@ -73,12 +73,13 @@ pub fn without_replicas(info: &ServerInfo) -> Option<Found> {
     }
     let what = format!("it refuses writes: min-replicas-to-write is {least}, and {good} replicas follow it closely");
     let why = "nothing is pushed or popped, and consumers get the error NOREPLICAS";
-    let advice = "start its replicas, or accept writes without them: redis-cli CONFIG SET min-replicas-to-write 0";
+    let accept = info.config_set("min-replicas-to-write 0");
+    let advice = format!("start its replicas, or accept writes without them: {accept}");
     some(Critical, what, why, advice)
 }
 
 /// `CLIENT PAUSE`, or a failover that an operator has begun.
-pub fn paused(info: &ServerInfo) -> Option<Found> {
+pub fn paused(info: &ServerInfo) -> Option<Diagnosis> {
     if matches!(info.text("paused_actions"), "" | "none") {
         return None;
     }
@@ -86,7 +87,8 @@ pub fn paused(info: &ServerInfo) -> Option<Found> {
     let severity = if left > LONG_PAUSE { Critical } else { Warning };
     let what = format!("its writes are paused for {} ({reason})", span(left));
     let why = "nothing is pushed or popped, and consumers look as if they were not there";
-    some(severity, what, why, "wait for the end of the pause, or end it: redis-cli CLIENT UNPAUSE")
+    let advice = format!("wait for the end of the pause, or end it: {}", info.command("CLIENT UNPAUSE"));
+    some(severity, what, why, advice)
 }
 
 #[cfg(test)]
@@ -98,7 +100,7 @@ mod tests {
     fn writes_are_refused_if_no_master_takes_them() {
         let refused = |texts: &[&str]| {
             let infos: Vec<ServerInfo> = texts.iter().map(|text| ServerInfo::parse(text)).collect();
-            Writes::of(infos.iter()).are_refused
+            Writes::summarize(infos.iter()).are_refused
         };
         for (texts, expected) in [
             (&[][..], false),
@@ -117,7 +119,7 @@ mod tests {
 
     #[test]
     fn clients_that_are_blocked_for_another_reason_may_be_paused() {
-        let held = |text: &str| Writes::of([ServerInfo::parse(text)].iter()).held_clients;
+        let held = |text: &str| Writes::summarize([ServerInfo::parse(text)].iter()).held_clients;
         assert_eq!(held("role:master\nblocked_clients:5\ndq_blocked_clients:2"), 3);
         assert_eq!(held("role:master\nblocked_clients:5\ndq_blocked_clients:2\npaused_actions:none"), 0);
     }

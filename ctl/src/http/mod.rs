@@ -1,7 +1,7 @@
 //! A small web server: one request per connection, a thread for each, and limits for everything that a client sends.
 //!
-//! A client that sends or reads slowly costs a thread. If there are too many connections, the oldest is closed, so that slow
-//! clients do not keep others out. `serve` is for metrics.
+//! A client that sends or reads slowly costs a thread. If there are too many connections, the oldest is closed, so that
+//! slow clients do not keep others out. `serve` is for metrics.
 
 pub mod prometheus;
 mod request;
@@ -22,8 +22,8 @@ use std::time::Duration;
 const CONNECTIONS: usize = 64;
 /// How long is waited for the next bytes of a request, and until some of an answer are taken.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many bytes of a refused body are read and discarded, so that closing the connection does not reset it, and how long is
-/// waited for the next ones.
+/// How many bytes of a refused body are read and discarded, so that closing the connection does not reset it, and how
+/// long is waited for the next ones.
 const LEFTOVER: u64 = 4 * 1024 * 1024;
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -38,7 +38,7 @@ pub fn parse_listen(text: &str) -> Result<String, String> {
 /// Begins to listen, and says so on standard error.
 pub fn bind(address: &str) -> Result<TcpListener, Failure> {
     let listener = listen(address)?;
-    say!("dqctl: listening on http://{}", listener.local_addr()?);
+    print_error!("dqctl: listening on http://{}", listener.local_addr()?);
     Ok(listener)
 }
 
@@ -91,7 +91,8 @@ fn reply(stream: &TcpStream, answer: impl Fn(&mut Request) -> Response) -> io::R
     io::copy(&mut stream.take(LEFTOVER), &mut io::sink()).map(drop)
 }
 
-/// Serves `/metrics` and `/healthz` in the background for as long as the process runs. Health is 200, or 503 with the reason.
+/// Serves `/metrics` and `/healthz` in the background for as long as the process runs. Health is 200, or 503 with the
+/// reason.
 pub fn serve(
     listener: TcpListener,
     metrics: impl Fn() -> String + Send + Sync + 'static,

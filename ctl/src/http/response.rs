@@ -33,7 +33,7 @@ impl Response {
         self
     }
 
-    pub fn of(failure: &Failure) -> Response {
+    pub fn failure(failure: &Failure) -> Response {
         Response::refusal(failure.status(), &failure.to_string())
     }
 

@@ -1,23 +1,31 @@
 //! `dqctl dump`: all messages of a queue as JSON lines.
 //!
-//! DQ.SCAN returns messages in the order in which they were pushed, a page at a time, and a load pushes them in that order.
+//! DQ.SCAN returns messages in the order in which they were pushed, a page at a time, and a load pushes them in that
+//! order.
 
 use super::line;
 use super::pause::Pause;
 use crate::board::{scan, Among};
 use crate::cli::DumpArgs;
+use crate::output::{Progress, Task, Unit};
 use crate::server::{reply, Failure, Fields, Outcome};
 use crate::text::{messages, now_ms};
-use dq_client::blocking::Client;
+use dq_client::{blocking::Client, State};
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
+
+const DUMP: Task = Task {
+    done: "read",
+    unit: Unit::Messages,
+    repeat: "what was written is not complete; a dump changes nothing, and can be repeated from the beginning",
+};
 
 pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
     let queue = args.queue.as_bytes();
     let info = reply::existing(client, &args.queue)?;
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
-    let pauses = Pause::of_queue(client, queue, &info)?;
-    out.write_all(line::of_queue(queue, &info, pauses).as_bytes())?;
+    let pauses = Pause::read_all(client, queue, &info)?;
+    out.write_all(line::queue_line(queue, &info, pauses).as_bytes())?;
     let filter = args.select.filter(args.state.map_or_else(Among::default, Among::State), None);
     let is_meant = |message: &Fields| {
         let state = message.text("state");
@@ -26,20 +34,29 @@ pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
     };
     // Messages that cannot be read, because others occupy their ids until a delivery ends.
     let mut lost = 0;
+    let progress = Progress::begin_beside_output(DUMP);
+    progress.expect(State::ALL.iter().map(|state| info.number(state.as_str())).sum());
     scan::pages(client, queue, &info, &[], |page| {
+        progress.done(page.len() as u64);
         for message in page.iter().filter(|message| is_meant(message)) {
             lost += message.number("next");
-            out.write_all(line::of_message(queue, message, info.int("lease")).as_bytes())?;
+            out.write_all(line::message_line(queue, message, info.int("lease")).as_bytes())?;
         }
         Ok(ControlFlow::Continue(()))
     })?;
+    drop(progress);
     out.flush()?;
     if lost > 0 {
-        say!("dqctl: not dumped, because they wait for the end of a delivery (REPLACE LATER): {}", messages(lost));
+        print_error!(
+            "dqctl: not dumped, because they wait for the end of a delivery (REPLACE LATER): {}",
+            messages(lost)
+        );
     }
     let batches = info.number("batches");
     if batches > 0 {
-        say!("dqctl: not dumped, so what follows their end is not pushed: {batches} batches that have not ended");
+        print_error!(
+            "dqctl: not dumped, so what follows their end is not pushed: {batches} batches that have not ended"
+        );
     }
     Ok(Outcome::Done)
 }

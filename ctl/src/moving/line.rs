@@ -1,8 +1,9 @@
 //! The lines of a dump, written and read: JSON objects, one per line.
 //!
-//! Each names its queue. A line with `settings` describes the queue, one with `every` or `cron` a schedule, and any other
-//! one a message. Payloads are base64. Names, ids, groups, checkpoints and errors are text; if they are not UTF-8, the key
-//! ends with `-base64` instead. Headers are an object of text, and those that are not UTF-8 another one of base64.
+//! Each names its queue. A line with `settings` describes the queue, one with `every` or `cron` a schedule, and any
+//! other one a message. Payloads are base64. Names, ids, groups, checkpoints and errors are text; if they are not
+//! UTF-8, the key ends with `-base64` instead. Headers are an object of text, and those that are not UTF-8 another one
+//! of base64.
 
 use super::field::{bytes, number};
 use super::pause::Pause;
@@ -57,9 +58,14 @@ pub struct QueueLine {
 }
 
 /// The fields of a message that a line has, besides its payload and headers.
-const KEPT: &str = "id state priority created due attempt retries lease ttl retain group checkpoint error reason died";
+#[rustfmt::skip]
+const KEPT: [&str; 15] = [
+    "id", "state", "priority", "created", "due", "attempt", "retries", "lease", "ttl", "retain", "group", "checkpoint",
+    "error", "reason", "died",
+];
 
-/// A line with fields of a reply: bytes that are not UTF-8 are base64 under `NAME-base64`, and fields that are null are left out.
+/// A line with fields of a reply: bytes that are not UTF-8 are base64 under `NAME-base64`, and fields that are null are
+/// left out.
 fn line(queue: &[u8], fields: Vec<(String, Value)>, more: Vec<(&str, Json)>) -> String {
     let mut fields = Fields(fields);
     fields.0.insert(0, ("queue".to_owned(), Value::BulkString(queue.to_vec())));
@@ -71,7 +77,7 @@ fn line(queue: &[u8], fields: Vec<(String, Value)>, more: Vec<(&str, Json)>) -> 
 
 /// The line of a queue, from its DQ.INFO, with its pauses: the settings are the fields from `lease` to `forward`, and
 /// `deadforward`.
-pub fn of_queue(queue: &[u8], info: &Fields, pauses: Vec<Pause>) -> String {
+pub fn queue_line(queue: &[u8], info: &Fields, pauses: Vec<Pause>) -> String {
     let mut settings: Vec<_> = info.0.iter().skip_while(|(name, _)| name != "lease").cloned().collect();
     let last = settings.iter().position(|(name, _)| name == "forward").map_or(0, |last| last + 1);
     let deadforward = settings.iter().find(|(name, _)| name == "deadforward").cloned();
@@ -83,9 +89,9 @@ pub fn of_queue(queue: &[u8], info: &Fields, pauses: Vec<Pause>) -> String {
 }
 
 /// The line of a message, from a page of DQ.SCAN. Its lease is written only if it is not the queue's.
-pub fn of_message(queue: &[u8], message: &Fields, queue_lease: Option<i64>) -> String {
+pub fn message_line(queue: &[u8], message: &Fields, queue_lease: Option<i64>) -> String {
     let is_kept = |(name, value): &&(String, Value)| {
-        let is_known = KEPT.split(' ').any(|kept| kept == name) || RULE.iter().any(|(field, _)| field == name);
+        let is_known = KEPT.contains(&name.as_str()) || RULE.iter().any(|(field, _)| field == name);
         is_known && (name != "lease" || reply::int(value) != queue_lease)
     };
     let fields = message.0.iter().filter(is_kept).cloned().collect();
@@ -207,6 +213,7 @@ fn create_words(settings: &Map<String, Json>) -> Result<Vec<Vec<u8>>, String> {
 #[cfg(test)]
 mod tests {
     use super::{read, What};
+    use serde_json::json;
 
     #[test]
     fn a_line_that_is_wrong_says_what() {
@@ -230,7 +237,11 @@ mod tests {
 
     #[test]
     fn settings_are_read_as_options() {
-        let line = r#"{"queue":"q","settings":{"lease":5,"backoff-base":1,"backoff-max":2,"backoff-jitter":3,"forward":"LIST l LEFT","deadforward":"QUEUE d"}}"#;
+        let settings = json!({
+            "lease": 5, "backoff-base": 1, "backoff-max": 2, "backoff-jitter": 3,
+            "forward": "LIST l LEFT", "deadforward": "QUEUE d",
+        });
+        let line = json!({ "queue": "q", "settings": settings }).to_string();
         let What::Queue(queue) = read(line.as_bytes()).unwrap().what else { panic!() };
         let words: Vec<String> = queue.settings.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
         assert_eq!(words.join(" "), "BACKOFF 1 2 JITTER 3 LEASE 5 FORWARD LIST l LEFT DEADFORWARD QUEUE d");

@@ -1,15 +1,15 @@
 //! `dqctl load`: pushes what `dqctl dump` wrote.
 //!
-//! Every message is pushed under an id, so a load that was interrupted is simply repeated: messages that the queue already
-//! holds are not pushed again. The lines are read and pushed a batch at a time.
+//! Every message is pushed under an id, so a load that was interrupted is simply repeated: messages that the queue
+//! already holds are not pushed again. The lines are read and pushed a batch at a time.
 
 use super::line::{self, Line, QueueLine, What};
 use super::pause::Pause;
 use super::push::{is_generated, push_all, type_of, NewMessage, Pushed, BATCH};
 use crate::board::names;
 use crate::cli::LoadArgs;
-use crate::output::Output;
-use crate::server::{get_all, reply, Failure, Outcome, BATCH_BYTES};
+use crate::output::{Output, Progress, Task, Unit};
+use crate::server::{get_all, quoted, reply, Failure, Outcome, BATCH_BYTES};
 use crate::text::{messages, now_ms, shown};
 use dq_client::{blocking::Client, cmd, Resend};
 use ring::digest::{Context, SHA256};
@@ -18,12 +18,20 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::path::Path;
 
+const LOAD: Task = Task {
+    done: "loaded",
+    unit: Unit::Bytes,
+    repeat: "repeat the load to go on, since it leaves out what the queue holds already",
+};
+
 pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome, Failure> {
-    let mut lines = open(args.file.as_deref())?;
+    let (mut lines, size) = open(args.file.as_deref())?;
     names::check(client)?;
     let mut load = Load {
         client,
         target: args.queue.as_ref().map(|queue| queue.as_bytes().to_vec()),
+        is_dry: args.dry_run,
+        progress: Progress::begin(LOAD, output),
         queue: Vec::new(),
         batch: Vec::new(),
         bytes: 0,
@@ -31,11 +39,15 @@ pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome
         held: 0,
         closed: Vec::new(),
     };
+    if let Some(size) = size {
+        load.progress.expect(size);
+    }
     let (mut text, mut number) = (Vec::new(), 0);
     loop {
         text.clear();
         number += 1;
         let read = lines.read_until(b'\n', &mut text).map_err(|error| load.stopped(number, &error))?;
+        load.progress.advance(read as u64);
         match line::read(text.trim_ascii()) {
             _ if read == 0 => break,
             _ if text.trim_ascii().is_empty() => {}
@@ -48,28 +60,42 @@ pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome
     }
     load.flush()?;
     let open = load.close()?;
-    let (loaded, held) = (load.loaded, load.held);
+    let Load { loaded, held, progress, .. } = load;
+    drop(progress);
+    report(args, loaded, held, &open, output)
+}
+
+fn report(args: &LoadArgs, loaded: u64, held: u64, open: &[String], output: &Output) -> Result<Outcome, Failure> {
     let known = if held > 0 { format!("; {held} were there already") } else { String::new() };
-    output.result(&format!("loaded {loaded}{known}"), json!({ "loaded": loaded, "already": held }))?;
-    if open.is_empty() {
-        return Ok(Outcome::Done);
+    if args.dry_run {
+        let object = json!({ "would-load": loaded, "already": held });
+        output.result(&format!("would load {loaded}{known}"), object)?;
+    } else {
+        output.result(&format!("loaded {loaded}{known}"), json!({ "loaded": loaded, "already": held }))?;
     }
+    let Some(first) = open.first() else { return Ok(Outcome::Done) };
     Err(Failure::failed(format!(
-        "closed when dumped, and open here, since they were there before this load: {}; dqctl pause QUEUE in closes one",
-        open.join(", ")
+        "closed when dumped, and open here, since they were there before this load: {}; dqctl pause {} in closes the \
+         first",
+        open.join(", "),
+        quoted(first)
     )))
 }
 
-fn open(file: Option<&Path>) -> Result<Box<dyn BufRead>, Failure> {
+/// The lines, and their size in bytes if they are those of a file.
+type Lines = (Box<dyn BufRead>, Option<u64>);
+
+fn open(file: Option<&Path>) -> Result<Lines, Failure> {
     match file {
         Some(path) if path != Path::new("-") => {
             let file = File::open(path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-            Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
+            let size = file.metadata().ok().filter(|about| about.is_file()).map(|about| about.len());
+            Ok((Box::new(BufReader::with_capacity(1 << 20, file)), size))
         }
         None if io::stdin().is_terminal() => {
             Err(Failure::usage("nothing to load: name a file, or pipe the output of dqctl dump into dqctl"))
         }
-        _ => Ok(Box::new(BufReader::with_capacity(1 << 20, io::stdin().lock()))),
+        Some(_) | None => Ok((Box::new(BufReader::with_capacity(1 << 20, io::stdin().lock())), None)),
     }
 }
 
@@ -80,12 +106,16 @@ struct Load<'a> {
     client: &'a Client,
     /// The queue into which everything is loaded, instead of those that the lines name.
     target: Option<Vec<u8>>,
+    /// Nothing is changed. Messages are counted as loaded that would be.
+    is_dry: bool,
+    progress: Progress,
     queue: Vec<u8>,
     batch: Vec<Waiting>,
     bytes: usize,
     loaded: u64,
     held: u64,
-    /// The queues that were closed when they were dumped, with that pause, and whether they were there before this load.
+    /// The queues that were closed when they were dumped, with that pause, and whether they were there before this
+    /// load.
     closed: Vec<(Vec<u8>, Pause, bool)>,
 }
 
@@ -114,7 +144,8 @@ impl Load<'_> {
         }
     }
 
-    /// Leaves out the messages with generated ids that the queue still holds under these: they are the ones that were dumped.
+    /// Leaves out the messages with generated ids that the queue still holds under these: they are the ones that were
+    /// dumped.
     fn leave_out_held(&mut self) -> Result<(), Failure> {
         let ids: Vec<&[u8]> = self.batch.iter().filter_map(|(.., generated)| generated.as_deref()).collect();
         let mut held = get_all(self.client, &self.queue, &ids)?.into_iter();
@@ -135,12 +166,29 @@ impl Load<'_> {
         let batch = std::mem::take(&mut self.batch);
         let (numbers, messages): (Vec<u64>, Vec<NewMessage>) =
             batch.into_iter().map(|(message, number, _)| (number, message)).unzip();
+        if self.is_dry {
+            return self.count(&messages);
+        }
         let (outcomes, error) = push_all(self.client, &self.queue, &messages);
         let new = outcomes.iter().filter(|pushed| **pushed == Pushed::New).count();
-        self.loaded += new as u64;
+        self.add(new as u64);
         self.held += (outcomes.len() - new) as u64;
         let line = numbers.get(outcomes.len()).copied().unwrap_or_default();
         error.map_or(Ok(()), |error| Err(self.stopped(line, &Failure::from(error))))
+    }
+
+    /// Counts the messages that would be pushed.
+    fn count(&mut self, messages: &[NewMessage]) -> Result<(), Failure> {
+        let ids: Vec<&[u8]> = messages.iter().map(|message| message.id.as_slice()).collect();
+        let held = get_all(self.client, &self.queue, &ids)?.into_iter().flatten().count();
+        self.add((messages.len() - held) as u64);
+        self.held += held as u64;
+        Ok(())
+    }
+
+    fn add(&mut self, number: u64) {
+        self.loaded += number;
+        self.progress.done(number);
     }
 
     fn stopped(&self, line: u64, why: &dyn std::fmt::Display) -> Failure {
@@ -158,7 +206,7 @@ impl Load<'_> {
         if let Some(closing) = closing.first() {
             self.closed.push((self.queue.clone(), (*closing).clone(), exists));
         }
-        if exists {
+        if exists || self.is_dry {
             return Ok(());
         }
         let now = now_ms();
@@ -175,6 +223,9 @@ impl Load<'_> {
     /// interrupted before it closed them.
     fn close(&self) -> Result<Vec<String>, Failure> {
         let mut open = Vec::new();
+        if self.is_dry {
+            return Ok(open);
+        }
         for (queue, closing, existed) in &self.closed {
             let Some(command) = closing.command(queue, now_ms()) else { continue };
             if !existed {
@@ -193,15 +244,17 @@ impl Load<'_> {
             self.held += 1;
             return Ok(());
         }
-        self.client.call(&message.schedule(&self.queue, rule), Resend::Harmless)?;
-        self.loaded += 1;
+        if !self.is_dry {
+            self.client.call(&message.schedule(&self.queue, rule), Resend::Harmless)?;
+        }
+        self.add(1);
         Ok(())
     }
 }
 
-/// The id under which a message is pushed whose id the server generated, since such an id cannot be pushed. A message always gets
-/// the same one, so that a load can be repeated; the hash of the queue's name and the payload distinguishes it from a message of
-/// another queue with the same generated id.
+/// The id under which a message is pushed whose id the server generated, since such an id cannot be pushed. A message
+/// always gets the same one, so that a load can be repeated; the hash of the queue's name and the payload distinguishes
+/// it from a message of another queue with the same generated id.
 fn derived(queue: &[u8], id: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut hash = Context::new(&SHA256);
     hash.update(&(queue.len() as u64).to_le_bytes());

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 
 /// What is suspended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Of {
+pub enum Suspended {
     Out,
     In,
     Group(Vec<u8>),
@@ -17,18 +17,19 @@ pub enum Of {
 /// A pause until an instant in Unix ms, or until it is resumed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pause {
-    of: Of,
+    what: Suspended,
     until: Option<i64>,
 }
 
 impl Pause {
     /// The pauses of a queue that is dumped, from its `DQ.INFO` and `DQ.GROUPS`.
-    pub fn of_queue(client: &Client, queue: &[u8], info: &Fields) -> Result<Vec<Pause>, Failure> {
-        let flow = |of, name: &str| {
+    pub fn read_all(client: &Client, queue: &[u8], info: &Fields) -> Result<Vec<Pause>, Failure> {
+        let flow = |what, name: &str| {
             let until = info.int(&format!("{name}-until"));
-            (info.int(name) == Some(1)).then_some(Pause { of, until })
+            (info.int(name) == Some(1)).then_some(Pause { what, until })
         };
-        let mut pauses: Vec<Pause> = flow(Of::Out, "paused").into_iter().chain(flow(Of::In, "closed")).collect();
+        let mut pauses: Vec<Pause> =
+            flow(Suspended::Out, "paused").into_iter().chain(flow(Suspended::In, "closed")).collect();
         if info.number("paused-groups") == 0 {
             return Ok(pauses);
         }
@@ -39,7 +40,7 @@ impl Pause {
                 GroupPause::Until(at) => Some(unix_ms(at)),
                 GroupPause::Endless => None,
             };
-            pauses.push(Pause { of: Of::Group(group.name), until });
+            pauses.push(Pause { what: Suspended::Group(group.name), until });
         }
         Ok(pauses)
     }
@@ -47,18 +48,18 @@ impl Pause {
     /// The fields of a line.
     pub fn fields(pauses: Vec<Pause>) -> Vec<(&'static str, Json)> {
         let (mut fields, mut groups) = (Vec::new(), Vec::new());
-        for Pause { of, until } in pauses {
+        for Pause { what, until } in pauses {
             let until = until.map(Json::from);
-            match of {
-                Of::Out => {
+            match what {
+                Suspended::Out => {
                     fields.push(("paused", true.into()));
                     fields.extend(until.map(|until| ("paused-until", until)));
                 }
-                Of::In => {
+                Suspended::In => {
                     fields.push(("closed", true.into()));
                     fields.extend(until.map(|until| ("closed-until", until)));
                 }
-                Of::Group(name) => {
+                Suspended::Group(name) => {
                     let mut group = Fields(vec![("group".to_owned(), Value::BulkString(name))]).json();
                     group.extend(until.map(|until| ("paused-until".to_owned(), until)));
                     groups.push(Json::Object(group));
@@ -74,9 +75,11 @@ impl Pause {
     /// Reads what [`Pause::fields`] made.
     pub fn read(line: &Map<String, Json>) -> Result<Vec<Pause>, String> {
         let mut pauses = Vec::new();
-        for (of, name, until) in [(Of::Out, "paused", "paused-until"), (Of::In, "closed", "closed-until")] {
+        for (what, name, until) in
+            [(Suspended::Out, "paused", "paused-until"), (Suspended::In, "closed", "closed-until")]
+        {
             if line.get(name) == Some(&Json::from(true)) {
-                pauses.push(Pause { of, until: number(line, until)? });
+                pauses.push(Pause { what, until: number(line, until)? });
             }
         }
         let groups = match line.get("paused-groups") {
@@ -87,24 +90,24 @@ impl Pause {
         for group in groups {
             let group = group.as_object().ok_or("one of its paused-groups is no object")?;
             let name = bytes(group, "group")?.ok_or("one of its paused-groups has no name")?;
-            pauses.push(Pause { of: Of::Group(name), until: number(group, "paused-until")? });
+            pauses.push(Pause { what: Suspended::Group(name), until: number(group, "paused-until")? });
         }
         Ok(pauses)
     }
 
     /// Whether it would refuse the messages that are loaded.
     pub fn closes(&self) -> bool {
-        self.of == Of::In
+        self.what == Suspended::In
     }
 
     /// The command that makes the same pause on another server; `None` if it is over.
     pub fn command(&self, queue: &[u8], now: i64) -> Option<Cmd> {
         let mut command = cmd("DQ.PAUSE");
         command.arg(queue);
-        match &self.of {
-            Of::Out => command.arg("OUT"),
-            Of::In => command.arg("IN"),
-            Of::Group(name) => command.arg("GROUP").arg(name),
+        match &self.what {
+            Suspended::Out => command.arg("OUT"),
+            Suspended::In => command.arg("IN"),
+            Suspended::Group(name) => command.arg("GROUP").arg(name),
         };
         match self.until {
             None => Some(command),
@@ -116,16 +119,16 @@ impl Pause {
 
 #[cfg(test)]
 mod tests {
-    use super::{Of, Pause};
+    use super::{Pause, Suspended};
     use serde_json::{json, Map};
 
     #[test]
     fn pauses_are_read_as_they_were_written() {
         let pauses = vec![
-            Pause { of: Of::Out, until: None },
-            Pause { of: Of::In, until: Some(5) },
-            Pause { of: Of::Group(b"acme".to_vec()), until: Some(7) },
-            Pause { of: Of::Group(vec![0xff]), until: None },
+            Pause { what: Suspended::Out, until: None },
+            Pause { what: Suspended::In, until: Some(5) },
+            Pause { what: Suspended::Group(b"acme".to_vec()), until: Some(7) },
+            Pause { what: Suspended::Group(vec![0xff]), until: None },
         ];
         let line: Map<_, _> =
             Pause::fields(pauses.clone()).into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -135,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_pause_that_is_over_is_not_made_again() {
-        let until = |until| Pause { of: Of::Out, until: Some(until) }.command(b"q", 7).is_some();
+        let until = |until| Pause { what: Suspended::Out, until: Some(until) }.command(b"q", 7).is_some();
         assert_eq!((until(6), until(7), until(8)), (false, false, true));
     }
 }

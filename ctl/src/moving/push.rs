@@ -90,8 +90,8 @@ impl NewMessage {
     }
 }
 
-/// Pushes messages in their order. A batch that does not get through is sent again; its ids make that harmless. Returns the outcomes of
-/// those before the first that was refused, and why that was. Some after it may have been pushed too.
+/// Pushes messages in their order. A batch that does not get through is sent again; its ids make that harmless. Returns
+/// the outcomes of those before the first that was refused, and why that was. Some after it may have been pushed too.
 pub fn push_all(client: &Client, queue: &[u8], messages: &[NewMessage]) -> (Vec<Pushed>, Option<Error>) {
     let commands: Vec<Cmd> = messages.iter().map(|message| message.push(queue)).collect();
     let mut outcomes = Vec::with_capacity(messages.len());

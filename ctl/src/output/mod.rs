@@ -1,6 +1,7 @@
 //! What is printed: a table on a terminal, lines with tabs in a pipe, and JSON on request.
 
 mod paint;
+mod progress;
 mod table;
 mod text;
 
@@ -11,6 +12,7 @@ use serde_json::{json, Value as Json};
 use std::io::{self, IsTerminal, Write};
 
 pub use paint::paint;
+pub use progress::{Progress, Task, Unit};
 use text::by_words;
 pub use text::{cut, left, named, named_in, paragraph, payload, wrapped, Line, Style};
 
@@ -90,11 +92,16 @@ impl Output {
         if self.is_for_people {
             return self.lines(&table.lines(width()));
         }
-        let mut out = io::stdout().lock();
         if self.has_heading {
             let names: Vec<&str> = table.columns.iter().map(|column| column.name()).collect();
-            writeln!(out, "{}", names.join("\t"))?;
+            writeln!(io::stdout().lock(), "{}", names.join("\t"))?;
         }
+        self.rows(table)
+    }
+
+    /// More rows of a list in a pipe.
+    pub fn rows(&self, table: &Table) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
         for row in &table.rows {
             let cells: Vec<String> = row.iter().map(|(_, text)| visible(text)).collect();
             writeln!(out, "{}", cells.join("\t"))?;

@@ -8,8 +8,11 @@ use unicode_width::UnicodeWidthStr;
 const TEXT: usize = 60;
 /// To how many columns names, texts and ids are cut, one step after the other until all fit. Names come after texts,
 /// because they tell rows apart, and ids come last, because they are copied.
-const STEPS: [(usize, usize, usize); 6] =
-    [(40, 30, 40), (20, 30, 40), (20, 12, 40), (12, 12, 40), (8, 8, 40), (8, 8, 8)];
+const STEPS: [Step; 6] = [(40, 30, 40), (20, 30, 40), (20, 12, 40), (12, 12, 40), (8, 8, 40), (8, 8, 8)];
+/// To how many columns names are cut before columns of zeros are left out.
+const NAMES_FIRST: Step = (24, usize::MAX, usize::MAX);
+/// The widths to which names, texts and ids are cut.
+type Step = (usize, usize, usize);
 /// Between two columns.
 const GAP: &str = "  ";
 
@@ -38,7 +41,7 @@ impl Column {
     }
 
     /// To how many columns its cells are cut at most, if names, texts and ids may be cut to these.
-    fn shortest(self, (of_names, of_texts, of_ids): (usize, usize, usize)) -> Option<usize> {
+    fn shortest(self, (of_names, of_texts, of_ids): Step) -> Option<usize> {
         match self {
             Column::Id(_) => Some(of_ids),
             Column::Name(_) => Some(of_names),
@@ -86,11 +89,14 @@ impl Table {
             cells.insert(0, (Style::Bold, column.name().to_uppercase()));
             columns.push((*column, cells));
         }
-        if excess(&widths(&columns), width) > 0 {
+        // Long names are cut before columns are left out, and those before texts are cut.
+        let mut with_zeros = widths(&columns);
+        shrink(&columns, &mut with_zeros, width, &[NAMES_FIRST]);
+        if excess(&with_zeros, width) > 0 {
             columns.retain(|(_, cells)| !is_zero(cells));
         }
         let mut widths = widths(&columns);
-        shrink(&columns, &mut widths, width);
+        shrink(&columns, &mut widths, width, &STEPS);
         (0..=self.rows.len())
             .map(|number| {
                 let mut line = Line::default();
@@ -142,13 +148,13 @@ fn is_zero(cells: &[Cell]) -> bool {
 }
 
 /// Makes the widest of the columns that can be cut narrower until all fit, or until none can be cut further.
-fn shrink(columns: &[(Column, Vec<Cell>)], widths: &mut [usize], width: usize) {
+fn shrink(columns: &[(Column, Vec<Cell>)], widths: &mut [usize], width: usize, steps: &[Step]) {
     let mut excess = excess(widths, width);
-    for step in STEPS {
+    for step in steps {
         while excess > 0 {
             let pairs = columns.iter().zip(widths.iter_mut());
             let cuttable =
-                pairs.filter(|((column, _), width)| column.shortest(step).is_some_and(|shortest| **width > shortest));
+                pairs.filter(|((column, _), width)| column.shortest(*step).is_some_and(|shortest| **width > shortest));
             let Some((_, widest)) = cuttable.max_by_key(|(_, width)| **width) else { break };
             *widest -= 1;
             excess -= 1;
@@ -220,6 +226,13 @@ mod tests {
         let table = table_of(&[[&"n".repeat(180), "8", "open", "no consumer, messages die", ""]]);
         let lines = lines(&table, 70);
         assert!(lines[1].ends_with("no consumer, messages die"), "{lines:?}");
+    }
+
+    #[test]
+    fn one_long_name_leaves_room_for_columns_of_zeros() {
+        let table = table_of(&[[&"n".repeat(180), "0", "open", "messages die", ""]]);
+        let lines = lines(&table, 60);
+        assert!(lines[0].contains("READY") && lines[1].ends_with("0  open   messages die"), "{lines:?}");
     }
 
     #[test]

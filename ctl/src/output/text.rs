@@ -57,7 +57,8 @@ impl Line {
         let selected = |style| match style {
             Style::Warning => Style::SelectedWarning,
             Style::Bad => Style::SelectedBad,
-            _ => Style::Selected,
+            Style::SelectedWarning | Style::SelectedBad => style,
+            Style::Plain | Style::Bold | Style::Dim | Style::Selected => Style::Selected,
         };
         Line(self.0.into_iter().map(|(style, text)| (selected(style), text)).collect())
     }

@@ -1,37 +1,147 @@
-//! Advice in which the commands name the queue, and those of redis-cli the server, so that they can be pasted into a
-//! shell.
+//! Errors of the client with advice, in which commands name the queue, the message or the server, so that they can be
+//! pasted into a shell.
 
+use dq_client::Error;
 use std::fmt::Display;
 
 /// Characters of a word that a shell takes as they are.
 const PLAIN: &str = "_-.:/@%+=,{}";
 
-/// Writes the name of the queue into the commands of a text: `dqctl alter QUEUE` becomes `dqctl alter mail`.
-pub fn for_queue(text: &str, queue: &str) -> String {
-    let words: Vec<&str> = text.split(' ').collect();
-    let is_command = |at: usize| {
-        let word = |back: usize| at.checked_sub(back).and_then(|place| words.get(place));
-        word(2) == Some(&"dqctl") || word(1) == Some(&"PERSIST")
-    };
-    let named = |(at, word): (usize, &&str)| match word.strip_prefix("QUEUE") {
-        Some(end @ ("" | ";" | "," | ":" | ".")) if is_command(at) => format!("{}{end}", quoted(queue)),
-        _ => (*word).to_owned(),
-    };
-    words.iter().enumerate().map(named).collect::<Vec<_>>().join(" ")
+/// What the errors of the client say of a connection that could not be made, by the ends of their texts: the server has
+/// accepted it and does no more, it has too many clients, or one side speaks TLS and the other does not.
+const NO_REPLY: &str = ": no reply in time";
+const TOO_MANY: &str = "max number of clients reached";
+const EXPECTS_TLS: &str = "; the server may expect TLS, and so rediss://";
+const MAY_NOT_SPEAK_TLS: &str = "; the server may not speak TLS on this port";
+const TIMED_OUT: &str = ": timed out";
+const SPEAKS_NO_TLS: &str = ": it does not speak TLS on this port";
+/// Redis refuses clients of other machines in its protected mode. Its text has its own advice.
+const PROTECTED: &str = ": DENIED ";
+
+/// The code of the error that a payload is too large. For results and checkpoints there is no limit that could be
+/// raised.
+const PAYLOAD_TOO_LARGE: &str = "TOOLARGE ";
+
+/// What advice names, as far as it is known.
+#[derive(Debug, Default)]
+pub struct Subject {
+    pub queue: Option<String>,
+    pub message: Option<String>,
+    pub server: Option<String>,
+    pub is_tls: bool,
 }
 
-/// Names the server in the commands of a text: `redis-cli INFO` becomes `redis-cli -h 127.0.0.1 -p 6379 INFO`.
-pub fn for_server(text: &str, server: &str) -> String {
-    let place = match server.rsplit_once(':') {
-        Some((host, port)) => format!("-h {} -p {port}", host.trim_matches(['[', ']'])),
-        None => format!("-s {}", quoted(server)),
+impl Subject {
+    /// The queue as a word of a shell.
+    fn queue(&self) -> String {
+        self.queue.as_deref().map_or_else(|| "QUEUE".to_owned(), quoted)
+    }
+
+    /// The id of the message as a word of a shell.
+    fn message(&self) -> String {
+        self.message.as_deref().map_or_else(|| "ID".to_owned(), quoted)
+    }
+}
+
+/// Whether the text of a lost connection says that the server has accepted it and does not answer.
+pub fn is_without_reply(text: &str) -> bool {
+    text.ends_with(NO_REPLY)
+}
+
+/// An error, and what to do about it.
+pub fn described(error: &Error, subject: &Subject) -> String {
+    let queue = subject.queue();
+    let advice = match error {
+        // It waits for the rest of what it takes for a command.
+        Error::Connect(text) if subject.is_tls && text.ends_with(TIMED_OUT) => return without_tls(text),
+        Error::Connect(text) => return not_connected(text, error),
+        Error::Certificate(text) if text.ends_with(SPEAKS_NO_TLS) => {
+            return without_tls(text.trim_end_matches(SPEAKS_NO_TLS));
+        }
+        Error::NoQueue(_) => {
+            let which = subject.queue.as_ref().map_or_else(|| "such queue".to_owned(), |name| format!("queue {name}"));
+            return format!("there is no {which}; it is created by its first push, and dqctl ls lists the queues");
+        }
+        Error::NoModule(_) => {
+            let server = subject.server.as_ref().map_or_else(String::new, |server| format!(": {server}"));
+            return format!(
+                "the server has not loaded the module dq{server}; load it with loadmodule /PATH/libdq.so in its \
+                 configuration, or name another server with --url"
+            );
+        }
+        Error::DeadId(_) if subject.message.is_some() => {
+            let id = subject.message();
+            return format!(
+                "DEADID message {id} is dead; dqctl redrive {queue} {id} makes it live again, dqctl cancel {queue} \
+                 {id} removes it, and --replace takes its place"
+            );
+        }
+        Error::Unavailable(_) => "try again later, or name the master with --url".to_owned(),
+        Error::NoPermission(_) => "grant the user the command and the key with ACL SETUSER".to_owned(),
+        Error::Certificate(_) => "see --cacert, --cert and --key".to_owned(),
+        Error::Authentication(_) => "name the user and the password: --url redis://user:password@host".to_owned(),
+        Error::WrongType(_) => "name a key that is a queue; dqctl ls lists them".to_owned(),
+        Error::QueueFull(_) => format!(
+            "push again when messages have been completed, or raise the limit with dqctl alter {queue} --maxlen N"
+        ),
+        Error::QueueClosed(_) => format!("push again later, or open it with dqctl resume {queue} in"),
+        Error::TooLarge(text) if text.starts_with(PAYLOAD_TOO_LARGE) => {
+            format!("push less, or raise the limit with dqctl alter {queue} --maxpayload BYTES")
+        }
+        Error::OutOfMemory(_) => "free memory, or raise maxmemory".to_owned(),
+        Error::Server(text) => return text.strip_prefix("ERR ").unwrap_or(text).to_owned(),
+        error => return error.to_string(),
     };
-    text.replace("redis-cli ", &format!("redis-cli {place} "))
+    format!("{error}; {advice}")
+}
+
+/// Why no connection could be made. `text` is that of the error.
+fn not_connected(text: &str, error: &Error) -> String {
+    if let Some(server) = text.strip_suffix(NO_REPLY) {
+        return format!(
+            "{server} accepts connections, but does not answer: it is stopped, or busy for seconds; look at its log, \
+             or name another server with --url or DQ_URL"
+        );
+    }
+    if text.ends_with(TOO_MANY) {
+        return format!(
+            "{error}; close connections that are not needed (CLIENT LIST shows whose they are), or raise maxclients"
+        );
+    }
+    if let Some(server) = text.strip_suffix(EXPECTS_TLS) {
+        return format!(
+            "cannot connect: {server}; if the server speaks TLS on this port, name it as rediss://; else start it, or \
+             name another one with --url or DQ_URL"
+        );
+    }
+    if let Some(server) = text.strip_suffix(MAY_NOT_SPEAK_TLS) {
+        return without_tls(server);
+    }
+    if text.contains(PROTECTED) {
+        return error.to_string();
+    }
+    format!("{error}; start the server, or name another one with --url or DQ_URL")
+}
+
+/// The URL has `rediss://`, and the server speaks no TLS as it seems.
+fn without_tls(problem: &str) -> String {
+    format!(
+        "cannot connect: {problem}; if the server speaks no TLS on this port, name it as redis://; else start it, or name \
+         another one with --url or DQ_URL"
+    )
+}
+
+/// The program that talks to a server, with the options that name it: `redis-cli -h 127.0.0.1 -p 6379`.
+pub fn redis_cli(server: &str) -> String {
+    match server.rsplit_once(':') {
+        Some((host, port)) => format!("redis-cli -h {} -p {port}", host.trim_matches(['[', ']'])),
+        None => format!("redis-cli -s {}", quoted(server)),
+    }
 }
 
 /// Writes a line to standard error.
-pub fn tell(text: impl Display) {
-    say!("dqctl: {text}");
+pub fn print_note(text: impl Display) {
+    print_error!("dqctl: {text}");
 }
 
 /// A name as a word of a shell.
@@ -44,20 +154,33 @@ pub fn quoted(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{for_queue, for_server};
+    use super::{described, quoted, redis_cli, Subject};
+    use dq_client::Error;
 
     #[test]
-    fn commands_name_the_queue_and_nothing_else_does() {
-        let text = "QUEUE is full; dqctl alter QUEUE --maxlen N, or redis-cli PERSIST QUEUE; see QUEUE";
-        let expected = "QUEUE is full; dqctl alter mail --maxlen N, or redis-cli PERSIST mail; see QUEUE";
-        assert_eq!(for_queue(text, "mail"), expected);
-        assert_eq!(for_queue("dqctl info QUEUE", "it's $HOME"), r"dqctl info 'it'\''s $HOME'");
+    fn a_name_is_one_word_of_a_shell() {
+        assert_eq!(quoted("svc:mail-1"), "svc:mail-1");
+        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
     }
 
     #[test]
     fn commands_name_the_server() {
         for (server, options) in [("host:63", "-h host -p 63"), ("[::1]:63", "-h ::1 -p 63"), ("/a b", "-s '/a b'")] {
-            assert_eq!(for_server("see redis-cli INFO", server), format!("see redis-cli {options} INFO"));
+            assert_eq!(redis_cli(server), format!("redis-cli {options}"));
+        }
+    }
+
+    #[test]
+    fn both_mismatches_of_tls_name_the_other_scheme() {
+        let described = |error: Error| described(&error, &Subject::default());
+        let expects = "h:1: reset; the server may expect TLS, and so rediss://".to_owned();
+        assert!(described(Error::Connect(expects)).contains("name it as rediss://"));
+        for error in [
+            Error::Certificate("h:1: it does not speak TLS on this port".to_owned()),
+            Error::Connect("h:1: no reply in time; the server may not speak TLS on this port".to_owned()),
+        ] {
+            let text = described(error);
+            assert!(text.contains("name it as redis://") && !text.contains("--cacert"), "{text}");
         }
     }
 }

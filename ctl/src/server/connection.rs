@@ -34,11 +34,16 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Whether the URL asks for TLS.
+    pub fn is_tls(&self) -> bool {
+        self.url.as_ref().is_some_and(|url| url.starts_with("rediss://"))
+    }
+
     /// A client that repeats a command for this long if the server cannot be reached. `url` is that of the server
     /// unless the command line or the environment names one.
     pub fn client(&self, url: Option<&str>, patience: Duration) -> Result<Client, Failure> {
         let url = self.url.as_deref().or(url).unwrap_or(LOCAL);
-        let options = Options::from_url(url)?.retry_for(patience).name("dqctl");
+        let options = Options::from_url(url).map_err(Failure::url)?.retry_for(patience).name("dqctl");
         let options = options.certificate_files(self.cacert.as_deref(), self.cert.as_deref(), self.key.as_deref())?;
         let options = if self.cluster { options.cluster()? } else { options };
         let client = Client::with(options.clone())?;

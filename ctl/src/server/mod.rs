@@ -6,7 +6,7 @@ mod failure;
 pub mod reply;
 mod transfer;
 
-pub use advice::{for_queue, for_server, quoted, tell};
+pub use advice::{print_note, quoted, redis_cli};
 pub use connection::Connection;
 pub use failure::{is_cut, Failure, Outcome};
 pub use reply::Fields;

@@ -72,7 +72,7 @@ pub fn info(client: &Client, queue: &[u8]) -> Result<Option<Fields>, Failure> {
     Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)
 }
 
-/// The same, of a queue without which there is nothing to do.
+/// The same; a failure if the queue does not exist.
 pub fn existing(client: &Client, queue: &QueueName) -> Result<Fields, Failure> {
     info(client, queue.as_bytes())?.ok_or_else(|| Failure::nothing(no_such_queue(queue)))
 }

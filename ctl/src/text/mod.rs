@@ -1,18 +1,18 @@
-//! Names, times, numbers, settings and other text as a person reads them. The lowest room: it knows nothing of servers and
-//! commands.
+//! Names, times, numbers, settings and other text as a person reads them. The lowest room: it knows nothing of servers
+//! and commands.
 
 mod json;
 mod name;
 mod number;
-mod said;
 mod setting;
+mod streams;
 mod time;
 
 pub use json::{escaped, indented};
 pub use name::{put, readable, shown, MessageId, QueueName};
-pub use number::{bytes, messages, separated};
-pub use said::{finish, in_background, pass_on_errors, pass_on_output, say};
+pub use number::{bytes, counted, messages, separated};
 pub use setting::{is_time, meaning, Takes, SETTINGS};
+pub use streams::{finish, in_background, pass_on_errors, pass_on_output, print_error_line};
 pub use time::{distance, exact, instant, millis, now_ms, parse_instant, parse_span, span, unix_ms, with_distance};
 
 /// Whether a character would move the cursor, turn the direction of the text that follows, or hide in it: controls,

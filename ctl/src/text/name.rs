@@ -6,67 +6,83 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 use std::ffi::OsString;
 use std::fmt::{self, Display, Formatter};
+use std::marker::PhantomData;
 use std::os::unix::ffi::OsStrExt;
 
 /// The name of a queue.
-pub type QueueName = Typed;
+pub type QueueName = Typed<OfQueue>;
 /// The id of a message, or a receipt.
-pub type MessageId = Typed;
+pub type MessageId = Typed<OfMessage>;
 
-/// Any bytes on the command line. Its `Display` is the form that the command line takes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Typed(Vec<u8>);
+pub struct OfQueue;
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct OfMessage;
 
-impl Typed {
+/// Any bytes on the command line. Its `Display` is the form that the command line takes. `Kind` keeps names and ids
+/// apart.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Typed<Kind> {
+    bytes: Vec<u8>,
+    kind: PhantomData<Kind>,
+}
+
+impl<Kind> Typed<Kind> {
+    fn new(bytes: Vec<u8>) -> Typed<Kind> {
+        Typed { bytes, kind: PhantomData }
+    }
+
     /// Reads the escapes that [`shown`] writes, such as `\xff` for the byte 255, and all other bytes as they are.
-    pub fn read(typed: &[u8]) -> Typed {
+    pub fn read(typed: &[u8]) -> Typed<Kind> {
         let (mut name, mut rest) = (Vec::with_capacity(typed.len()), typed);
         while let Some((first, after)) = rest.split_first() {
             let (byte, after) = escaped(rest).unwrap_or((*first, after));
             name.push(byte);
             rest = after;
         }
-        Typed(name)
-    }
-
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        Typed::new(name)
     }
 
     /// The bytes as they are.
-    pub fn of(bytes: &[u8]) -> Typed {
-        Typed(bytes.to_vec())
+    pub fn from_bytes(bytes: &[u8]) -> Typed<Kind> {
+        Typed::new(bytes.to_vec())
     }
 
-    /// Of a receipt, the id. An id has no #.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl MessageId {
+    /// The id in a receipt; an id as it is, because it has no #.
     pub fn id(&self) -> MessageId {
-        Typed(self.0.split(|byte| *byte == b'#').next().unwrap_or_default().to_vec())
+        Typed::from_bytes(self.bytes.split(|byte| *byte == b'#').next().unwrap_or_default())
     }
 }
 
-impl AsRef<[u8]> for Typed {
+impl<Kind> AsRef<[u8]> for Typed<Kind> {
     fn as_ref(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 }
 
-/// What a program reads of the name that it gave.
-impl Serialize for Typed {
+/// A program reads the name that it gave.
+impl<Kind> Serialize for Typed<Kind> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = std::str::from_utf8(&self.0).map_or_else(|_| shown(&self.0), str::to_owned);
+        let text = std::str::from_utf8(&self.bytes).map_or_else(|_| shown(&self.bytes), str::to_owned);
         serializer.serialize_str(&text)
     }
 }
 
-impl Display for Typed {
+impl<Kind> Display for Typed<Kind> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&shown(&self.0))
+        formatter.write_str(&shown(&self.bytes))
     }
 }
 
-/// As it is typed.
-impl From<OsString> for Typed {
-    fn from(typed: OsString) -> Typed {
+/// Reads a name as it is typed.
+impl<Kind> From<OsString> for Typed<Kind> {
+    fn from(typed: OsString) -> Typed<Kind> {
         Typed::read(typed.as_bytes())
     }
 }

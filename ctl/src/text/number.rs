@@ -19,8 +19,12 @@ pub fn separated(number: impl ToString) -> String {
 
 /// A number of messages: `1 message`, `1,200 messages`.
 pub fn messages(number: u64) -> String {
-    let noun = if number == 1 { "message" } else { "messages" };
-    format!("{} {noun}", separated(number))
+    counted(number, "message", "messages")
+}
+
+/// A number of things: `1 attempt`, `1,200 attempts`.
+pub fn counted(number: u64, one: &str, several: &str) -> String {
+    format!("{} {}", separated(number), if number == 1 { one } else { several })
 }
 
 /// A size as a person reads it: `12 bytes`, `1.5 MiB`. It is rounded as on the page.

@@ -116,7 +116,7 @@ impl Takes {
 
 /// What a person reads instead of a number of a field that is none. The page has the same words.
 pub fn meaning(field: &str, number: i64) -> Option<&'static str> {
-    let special = if is_period(field) { NONE } else { of(field)?.special };
+    let special = if is_period(field) { NONE } else { find(field)?.special };
     special.filter(|(none, _)| *none == number).map(|(_, meaning)| meaning)
 }
 
@@ -124,15 +124,15 @@ pub fn meaning(field: &str, number: i64) -> Option<&'static str> {
 pub fn is_time(field: &str) -> bool {
     is_period(field)
         || matches!(field, "backoff-base" | "backoff-max")
-        || of(field).is_some_and(|setting| setting.takes == Time)
+        || find(field).is_some_and(|setting| setting.takes == Time)
 }
 
 /// Whether a field is the time of a rate.
 fn is_period(field: &str) -> bool {
-    field.strip_suffix("-period").and_then(of).is_some_and(|setting| setting.takes == Rate)
+    field.strip_suffix("-period").and_then(find).is_some_and(|setting| setting.takes == Rate)
 }
 
-fn of(name: &str) -> Option<&'static Setting> {
+fn find(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.name == name)
 }
 

@@ -92,7 +92,7 @@ impl App {
         }
         match (key.code, self.pages.last_mut()) {
             (KeyCode::Char('q'), _) => return Next::Leave,
-            (KeyCode::Esc | KeyCode::Left | KeyCode::Backspace, None) => self.list.filter.clear(),
+            (KeyCode::Esc | KeyCode::Left | KeyCode::Backspace, None) => self.list.clear_filter(),
             (KeyCode::Esc | KeyCode::Left | KeyCode::Backspace, Some(_)) => drop(self.pages.pop()),
             (KeyCode::Char('d'), None) => {
                 self.pages.push(Page::Findings(Findings::default()));
@@ -112,7 +112,7 @@ impl App {
             (KeyCode::Char('s'), None) => self.list.sort_by(self.list.sort.next()),
             (KeyCode::Char('S'), None) => self.list.is_reversed = !self.list.is_reversed,
             (KeyCode::Char(digit), None) => {
-                if let Some(sort) = Sort::of_digit(digit) {
+                if let Some(sort) = Sort::from_digit(digit) {
                     self.list.sort_by(sort);
                 }
             }
@@ -125,7 +125,14 @@ impl App {
     pub fn filter(&mut self) -> &mut String {
         match self.pages.last_mut() {
             Some(Page::Messages(page)) => &mut page.filter,
-            _ => &mut self.list.filter,
+            Some(Page::Message(_) | Page::Findings(_)) | None => &mut self.list.filter,
+        }
+    }
+
+    fn clear_filter(&mut self) {
+        match self.pages.last_mut() {
+            Some(Page::Messages(page)) => page.filter.clear(),
+            Some(Page::Message(_) | Page::Findings(_)) | None => self.list.clear_filter(),
         }
     }
 
@@ -134,7 +141,7 @@ impl App {
             KeyCode::Enter => self.is_typing = false,
             KeyCode::Esc => {
                 self.is_typing = false;
-                self.filter().clear();
+                self.clear_filter();
             }
             KeyCode::Backspace => drop(self.filter().pop()),
             KeyCode::Char(c) => self.filter().push(c),
@@ -153,6 +160,7 @@ impl App {
 
     /// Opens the queue or the message under the cursor.
     fn open(&mut self) {
+        self.list.keep_selected();
         let page = match self.pages.last() {
             None => self.list.selected().map(|queue| self.messages_of(queue.clone())),
             Some(Page::Findings(page)) => page.selected_queue().map(|queue| self.messages_of(queue)),

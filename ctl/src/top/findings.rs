@@ -8,7 +8,8 @@ use crate::text::{millis, span, visible};
 use std::time::Instant;
 
 const COLUMNS: &[Column] = &[Word("severity"), Name("about"), Text("what")];
-/// What is so, why that matters, and what to do.
+
+/// The whole finding: the problem, why it matters, and the advice.
 fn in_full(finding: &Finding, width: usize) -> Vec<Line> {
     let parts = [("what", &finding.found.what), ("why", &finding.found.why), ("do", &finding.found.advice)];
     let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());

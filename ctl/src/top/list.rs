@@ -37,6 +37,19 @@ impl List {
     /// The cursor stays on its queue from now on, wherever that is.
     pub fn go(&mut self, by: isize) {
         self.cursor.go(by, self.order.len());
+        self.keep_selected();
+    }
+
+    /// Shows all queues again. The cursor stays on its queue.
+    pub fn clear_filter(&mut self) {
+        if !self.filter.is_empty() {
+            self.filter.clear();
+            self.keep_selected();
+        }
+    }
+
+    /// From now on, the cursor stays on its queue, even if that is on the first line.
+    pub fn keep_selected(&mut self) {
         self.selected = self.selected().cloned();
     }
 
@@ -61,10 +74,12 @@ impl List {
         let named = |name: &Vec<u8>| Some((rows.get_key_value(name)?.0.as_slice(), rows.get(name)?));
         let mut lines = self.cursor.marked(&table(self.visible.iter().filter_map(named), WATCHED), width);
         if self.order.is_empty() {
-            let text = match about {
-                About { is_known: false, .. } => "Looking for queues …".to_owned(),
-                _ if !rows.is_empty() => format!("No queue has {:?} in its name.", visible(&self.filter)),
-                _ => "There are no queues. A queue is created by its first push: dqctl push mail hello".to_owned(),
+            let text = if !about.is_known {
+                "Looking for queues …".to_owned()
+            } else if rows.is_empty() {
+                "There are no queues. A queue is created by its first push: dqctl push mail hello".to_owned()
+            } else {
+                format!("No queue has {:?} in its name.", visible(&self.filter))
             };
             lines = vec![Line::default(), Line::new(Style::Dim, text)];
         }
@@ -122,7 +137,7 @@ mod tests {
     #[test]
     fn queues_are_sorted_and_filtered_and_the_cursor_stays_on_its_queue() {
         let queues = [("a", ("dead", 1)), ("b", ("dead", 5)), ("c", ("closed", 1)), ("d", ("ready", 1))];
-        let mut rows: Rows = queues.map(|(name, number)| (name.into(), Row::of(&[number]))).into();
+        let mut rows: Rows = queues.map(|(name, number)| (name.into(), Row::with_numbers(&[number]))).into();
         let mut list = List::default();
         assert_eq!(shown(&mut list, &rows), ["c", "a", "b"], "trouble first");
         list.go(2);
@@ -138,7 +153,10 @@ mod tests {
         rows.remove(b"a".as_slice());
         shown(&mut list, &rows);
         assert_eq!(list.selected(), Some(&b"c".to_vec()), "the next one follows one that is gone");
-        list.filter = "B".to_owned();
-        assert_eq!(shown(&mut list, &rows), ["b"]);
+        list.filter = "c".to_owned();
+        assert_eq!(shown(&mut list, &rows), ["c"]);
+        list.clear_filter();
+        shown(&mut list, &rows);
+        assert_eq!(list.selected(), Some(&b"c".to_vec()), "it was on the first line of the filtered list");
     }
 }

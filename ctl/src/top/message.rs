@@ -1,7 +1,7 @@
 //! One message in full.
 
 use super::cursor::Cursor;
-use crate::board::told;
+use crate::board::shown_fields;
 use crate::output::{left, named, named_in, payload, wrapped, Line, Style};
 use crate::server::Fields;
 use crate::text::bytes;
@@ -51,7 +51,7 @@ impl Message {
             Some(Some(message)) => message,
         };
         let is_long = |name: &str| name == "payload" || name == "result";
-        let mut fields = told(message);
+        let mut fields = shown_fields(message);
         fields.retain(|(name, _)| !is_long(name) && name != "id");
         let column = (fields.iter().map(|(name, _)| name.width()).max().unwrap_or(0) + 2).min(width / 2);
         let mut lines = Vec::new();

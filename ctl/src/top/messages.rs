@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_queue_opens_where_its_trouble_is() {
-        let opens_at = |more: &[(&str, i64)]| Row::of(&[&[("ready", 4)], more].concat()).opens_at();
+        let opens_at = |more: &[(&str, i64)]| Row::with_numbers(&[&[("ready", 4)], more].concat()).opens_at();
         const HOUR: i64 = 3_600_000;
         assert_eq!(opens_at(&[]), State::Ready);
         assert_eq!(opens_at(&[("dead", 2), ("newest-dead", HOUR)]), State::Dead);

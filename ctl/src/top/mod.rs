@@ -69,7 +69,7 @@ fn watch(mut signals: Signals) {
     // A terminal that takes no output must not keep the process alive.
     thread::spawn(move || {
         let _nothing_more_is_drawn = terminal::give_back();
-        say!("dqctl: top has ended: {why}");
+        print_error!("dqctl: top has ended: {why}");
         process::exit(0)
     });
     thread::sleep(4 * TURN);

@@ -71,7 +71,7 @@ impl Reader {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             // If the server is lost, the board reports that.
-            let read = self.read(wanted.asked.as_ref()).map_err(Failure::of_read);
+            let read = self.read(wanted.asked.as_ref()).map_err(Failure::read);
             let wait = match read.and_then(|()| self.board.refresh(&wanted.queues)) {
                 Err(_) => RETRY,
                 // Until all queues have been read once, nothing is known of the others.
@@ -96,7 +96,7 @@ impl Reader {
                 let read = first(&self.client, queue, state.as_str(), &info, (*count, BYTES));
                 let read = match read {
                     Err(error) if error.is_transient() => return Err(error),
-                    read => read.map_err(|error| Failure::of_read(error).to_string()),
+                    read => read.map_err(|error| Failure::read(error).to_string()),
                 };
                 self.send(Update::Messages(asked.clone(), read));
             }

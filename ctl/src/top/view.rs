@@ -106,7 +106,7 @@ mod tests {
         ]);
         for names in [vec![], vec!["a"], vec!["a", long.as_str(), "\x1b[2J\u{202e}"]] {
             for (width, height) in [(1, 1), (3, 2), (10, 5), (80, 24), (200, 50)] {
-                let rows = names.iter().map(|name| (name.as_bytes().to_vec(), Row::of(&[("ready", 3)])));
+                let rows = names.iter().map(|name| (name.as_bytes().to_vec(), Row::with_numbers(&[("ready", 3)])));
                 let mut app = App::new(Arc::new(board(rows.collect())), "server".to_owned(), Duration::from_secs(1));
                 let pressed = |app: &mut App, code: KeyCode| {
                     app.key(KeyEvent::new(code, KeyModifiers::NONE));
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn tab_goes_through_all_states_and_back() {
-        let rows = [(b"q".to_vec(), Row::of(&[("ready", 1)]))].into();
+        let rows = [(b"q".to_vec(), Row::with_numbers(&[("ready", 1)]))].into();
         let mut app = App::new(Arc::new(board(rows)), String::new(), Duration::from_secs(1));
         screen(&mut app, 80, 24);
         let mut state = |code| {

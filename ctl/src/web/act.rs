@@ -7,18 +7,26 @@ use super::app::App;
 use crate::board::setting;
 use crate::cli::Act;
 use crate::http::Request;
+use crate::output::Progress;
 use crate::server::{quoted, reply, Failure};
 use crate::text::{instant, now_ms, visible, QueueName};
 use clap::{Arg, ArgAction, Command, FromArgMatches, Subcommand};
 use serde_json::{json, Map, Value as Json};
 use std::collections::BTreeMap;
 
-/// What is no option of an act in a dialog.
+/// Options that a dialog does not offer.
 const HIDDEN: [&str; 3] = ["help", "yes", "dry-run"];
-/// Values that no log has: what a message holds is nothing for it.
+/// Options whose values are not logged, because they are contents of messages.
 const SECRET: [&str; 4] = ["payload", "header", "then", "result"];
 
-/// What somebody asks for.
+/// The help of options that a terminal may also read from standard input.
+const HELP: [(&str, &str); 3] = [
+    ("payload", "The payload"),
+    ("result", "The result, which is kept with the message"),
+    ("then", "Close the batch: push this payload as soon as all its messages have ended"),
+];
+
+/// A request for an act.
 struct Asked {
     name: String,
     definition: Command,
@@ -78,7 +86,7 @@ impl Asked {
         let words = [vec![self.name.clone()], options, vec!["--".to_owned()], positional].concat();
         let matches = definitions.try_get_matches_from(words);
         let act = matches.and_then(|matches| Act::from_arg_matches(&matches));
-        let act = act.map_err(|error| Failure::of_usage(&error, ""))?;
+        let act = act.map_err(|error| Failure::clap(&error, ""))?;
         if !act.is_change() {
             return Err(Failure::usage(format!("{} changes nothing without more options", self.name)));
         }
@@ -119,7 +127,7 @@ impl Asked {
             let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
             json!({
                 "name": name,
-                "help": arg.get_help().map(ToString::to_string),
+                "help": help(name, arg),
                 "placeholder": now.unwrap_or(placeholder),
                 "choices": if is_flag { vec!["true".to_owned()] } else { choices },
                 "required": arg.is_required_set(),
@@ -133,6 +141,11 @@ impl Asked {
 /// The name of an option as the command line has it, or of what stands without one.
 fn name_of(arg: &Arg) -> &str {
     arg.get_long().unwrap_or(arg.get_id().as_str())
+}
+
+fn help(name: &str, arg: &Arg) -> Option<String> {
+    let of_page = HELP.iter().find(|(option, _)| *option == name).map(|(_, help)| (*help).to_owned());
+    of_page.or_else(|| arg.get_help().map(ToString::to_string))
 }
 
 fn text(value: &Json) -> String {
@@ -184,13 +197,13 @@ fn run(app: &App, asked: &Asked) -> Result<Json, Failure> {
             Some(most) => most.get(&queue.to_string()).copied().flatten().unwrap_or(u64::MAX),
             None => u64::MAX,
         };
-        let report = match act.run(&app.client, queue, most) {
+        let report = match act.run(&app.client, queue, most, &Progress::none()) {
             Ok(report) => report,
             Err(failure) if plan.is_of_several && !failure.is_of_any_queue() => {
-                notes.push(failure.of(queue).to_string());
+                notes.push(failure.in_context(queue).to_string());
                 continue;
             }
-            Err(failure) => return Err(failure.about(Some(&queue.to_string())).of_write()),
+            Err(failure) => return Err(failure.about(Some(&queue.to_string())).after_write()),
         };
         number = report.number.map(|changed| changed + number.unwrap_or(0)).or(number);
         let about = |text: String| if plan.is_of_several { format!("{queue}: {text}") } else { text };
@@ -205,8 +218,8 @@ fn run(app: &App, asked: &Asked) -> Result<Json, Failure> {
     Ok(json!({ "done": act.done(), "number": number, "lines": lines, "notes": notes }))
 }
 
-/// A line on standard error for each request that changes something: when, from where, what, and the outcome. A proxy
-/// says in `X-Forwarded-For` for whom it asks.
+/// Logs a request that changes something: the time, the address, the command and the outcome. A proxy names its client in
+/// `X-Forwarded-For`.
 fn log(request: &Request, command: &str, done: &Result<Json, Failure>) {
     let client = request.header("x-forwarded-for").map_or_else(String::new, |client| format!(" for {client}"));
     let outcome = match done {
@@ -217,5 +230,5 @@ fn log(request: &Request, command: &str, done: &Result<Json, Failure>) {
         Err(failure) => format!("failed: {failure}"),
     };
     let line = format!("{} {}{client}: {command}: {outcome}", instant(now_ms()), request.peer.ip());
-    say!("dqctl: {}", visible(&line));
+    print_error!("dqctl: {}", visible(&line));
 }

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 /// The shortest time between two looks of the doctor, and the share of the time that it looks at most.
 const DOCTOR: Duration = Duration::from_secs(5);
 const SHARE: u32 = 20;
+/// For how long findings are shown after the next look was due.
+const FRESH: Duration = Duration::from_secs(30);
 
 pub struct App {
     pub client: Client,
@@ -27,6 +29,8 @@ pub struct App {
 /// What `dqctl doctor` finds, or why it could not look, and when it looked, in Unix ms.
 pub struct Examined {
     pub looked: i64,
+    /// Until when it is shown: a page that is opened after a pause begins with a new look.
+    shown_until: Instant,
     pub findings: Result<Vec<Finding>, Failure>,
 }
 
@@ -48,11 +52,12 @@ impl App {
         Ok(app)
     }
 
-    /// What the doctor has found last; `None` if it has not looked yet. It looks again soon.
+    /// What the doctor has found last; `None` if it has not looked lately. It looks again soon.
     pub fn examined<T>(&self, read: impl FnOnce(Option<&Examined>) -> T) -> T {
         // If it has been asked already, it looks once for both.
         let _ = self.asks.try_send(());
-        read(self.examined.lock().unwrap_or_else(PoisonError::into_inner).as_ref())
+        let examined = self.examined.lock().unwrap_or_else(PoisonError::into_inner);
+        read(examined.as_ref().filter(|examined| Instant::now() < examined.shown_until))
     }
 
     /// The servers, for the head of the page.
@@ -78,7 +83,10 @@ fn examine(client: &Client, asked: &Receiver<()>, examined: &Mutex<Option<Examin
     while asked.recv().is_ok() {
         let (looked, began) = (now_ms(), Instant::now());
         let findings = findings::examine(client);
-        *examined.lock().unwrap_or_else(PoisonError::into_inner) = Some(Examined { looked, findings });
-        thread::sleep(DOCTOR.max(began.elapsed() * SHARE));
+        let took = began.elapsed();
+        let pause = DOCTOR.max(took * SHARE);
+        let shown_until = Instant::now() + 2 * (pause + took) + FRESH;
+        *examined.lock().unwrap_or_else(PoisonError::into_inner) = Some(Examined { looked, shown_until, findings });
+        thread::sleep(pause);
     }
 }

@@ -101,7 +101,7 @@ fn chart(title: &str, series: &[Series], axis: Axis) -> Markup {
         Axis::Number => value / top,
         Axis::Time => value.max(1.0).ln() / top.ln(),
     };
-    let told = |value: f64| match axis {
+    let label = |value: f64| match axis {
         Axis::Number if value < 10.0 && value.fract() > 0.05 => format!("{value:.1}"),
         Axis::Number => crate::text::separated(format!("{value:.0}")),
         Axis::Time => format!("≤{}", exact(whole(value))),
@@ -122,7 +122,7 @@ fn chart(title: &str, series: &[Series], axis: Axis) -> Markup {
                             path class={ "line " (one.kind) } d="M0 4H18" {}
                         }
                         (one.name) " "
-                        b { (one.points.last().and_then(|(_, value)| *value).map_or_else(|| "–".to_owned(), told)) }
+                        b { (one.points.last().and_then(|(_, value)| *value).map_or_else(|| "–".to_owned(), label)) }
                     }
                 }
             }
@@ -134,7 +134,7 @@ fn chart(title: &str, series: &[Series], axis: Axis) -> Markup {
                         path class={ "line " (one.kind) } d=(path(&one.points, first, last, place)) {}
                     }
                 }
-                text x="2" y="11" { (told(top)) }
+                text x="2" y="11" { (label(top)) }
                 @for (at, ago) in &ticks { text x={ (at * 100.0) "%" } y="78" text-anchor="middle" { (minutes(*ago)) } }
                 text x="100%" y="78" text-anchor="end" { "now" }
             }

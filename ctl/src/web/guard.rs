@@ -4,8 +4,8 @@
 //! change anything here:
 //!
 //! - Host names that are not known are refused, because their owner may have pointed them here (DNS rebinding).
-//! - `Authorization` and `X-DQ` are headers that a page from elsewhere cannot send unless this server allows it, which it
-//!   never does.
+//! - `Authorization`, `X-DQ-Token` and `X-DQ` are headers that a page from elsewhere cannot send unless this server allows
+//!   it, which it never does.
 //! - `Origin` and `Sec-Fetch-Site`, in which browsers name the page, must be that of this server.
 
 use crate::cli::WebArgs;
@@ -66,7 +66,7 @@ impl Guard {
             return Err(Response::refusal(403, "the request comes from a page of another origin"));
         }
         if !self.has_token(request) {
-            let text = "the token is missing or wrong: send it as 'Authorization: Bearer TOKEN'";
+            let text = "the token is missing or wrong: send it as 'Authorization: Bearer TOKEN' or 'X-DQ-Token: TOKEN'";
             return Err(Response::refusal(401, text).with("WWW-Authenticate", "Bearer realm=\"dqctl web\""));
         }
         match request.method.as_str() {
@@ -104,6 +104,10 @@ impl Guard {
 
     fn has_token(&self, request: &Request) -> bool {
         let Some(token) = &self.token else { return true };
+        // A proxy may use the other header for itself.
+        if let Some(sent) = request.header("x-dq-token") {
+            return is_equal(sent.as_bytes(), token.as_bytes());
+        }
         let sent = request.header("authorization").and_then(|value| value.split_once(' '));
         sent.is_some_and(|(scheme, sent)| {
             scheme.eq_ignore_ascii_case("bearer") && is_equal(sent.trim().as_bytes(), token.as_bytes())

@@ -5,19 +5,19 @@ use super::html::{address, contains, element, head, named_link, queue_link, time
 use super::{App, Params, View};
 use crate::board::{consumers, groups::each, Group, Holder, Status};
 use crate::server::{Failure, Fields};
-use crate::text::{messages, now_ms, separated, shown};
+use crate::text::{counted, messages, now_ms, separated, shown};
 use dq_client::Error;
 use maud::{html, Markup};
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
-/// How long is read at most, how many rows are held at a time, and how many are listed.
+/// Limits of a view: the time for reading, the rows in memory, and the rows that are listed.
 const READ: Duration = Duration::from_secs(2);
 const ROWS: usize = 20_000;
 const LISTED: usize = 500;
 
 /// The consumers of one queue.
-pub fn of_queue(app: &App, queue: &[u8], info: &Fields) -> Result<Markup, Failure> {
+pub fn consumers_of_queue(app: &App, queue: &[u8], info: &Fields) -> Result<Markup, Failure> {
     let (mut rows, unnamed) = consumers::read(&app.client, queue, info)?;
     rows.sort_by_key(|row| row.since);
     Ok(html! {
@@ -143,7 +143,7 @@ pub fn groups(app: &App, queue: &[u8], info: &Fields, params: &Params) -> Result
                 input type="search" name="contains" value=(params.text("contains")) placeholder="Part of a name";
             }
             p.dim {
-                (separated(groups.found)) " groups"
+                (counted(groups.found as u64, "group", "groups"))
                 @if groups.is_partial { " so far: not all were read in time, so others may be held back as well" }
             }
         }

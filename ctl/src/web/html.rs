@@ -25,17 +25,17 @@ pub fn element(kind: &str, names: &[&[u8]]) -> String {
     names.iter().fold(kind.to_owned(), |id, name| format!("{id}/{}", percent_encode(name, NON_ALPHANUMERIC)))
 }
 
-pub fn of_queue(queue: &[u8]) -> String {
+pub fn queue_url(queue: &[u8]) -> String {
     address("queue", &[("queue", queue)])
 }
 
-pub fn of_tab(queue: &[u8], tab: &str) -> String {
+pub fn tab_url(queue: &[u8], tab: &str) -> String {
     address("queue", &[("queue", queue), ("tab", tab.as_bytes())])
 }
 
 /// A link to a queue, whose long name loses its middle where it does not fit.
 pub fn queue_link(queue: &[u8]) -> Markup {
-    named_link(&of_queue(queue), &shown(queue))
+    named_link(&queue_url(queue), &shown(queue))
 }
 
 /// How many characters at the end of a long name are always seen: names often differ at their ends alone.
@@ -59,7 +59,7 @@ pub fn time(unix_ms: Option<i64>) -> Markup {
 pub fn conditions(queue: &[u8], info: &Fields, conditions: &[(Condition, Level)]) -> Markup {
     html! {
         @for (condition, level) in conditions {
-            a class={ "chip " (level.as_str()) } href=(of_tab(queue, tab_of(*condition))) {
+            a class={ "chip " (level.as_str()) } href=(tab_url(queue, tab_of(*condition))) {
                 (condition.words(info))
             }
         }

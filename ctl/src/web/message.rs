@@ -1,10 +1,10 @@
 //! One message with all its fields.
 
 use super::button::{button, Act, Field, Opt};
-use super::html::{address, of_queue, pairs};
+use super::html::{address, pairs, queue_url};
 use super::messages::when;
 use super::{App, Params, View};
-use crate::board::{error_of, is_letter, recurs, told};
+use crate::board::{error_of, is_letter, recurs, shown_fields};
 use crate::http::Response;
 use crate::output::payload as shown_lines;
 use crate::server::{reply, Failure, Fields};
@@ -21,7 +21,7 @@ pub fn message(app: &App, params: &Params) -> Result<View, Failure> {
     let (queue, id) = (params.needed("queue")?, params.needed("id")?);
     let found = reply::message(&app.client, queue, id)?;
     let body = html! {
-        nav.crumbs { a href="#/" { "Queues" } " / " a href=(of_queue(queue)) { (shown(queue)) } }
+        nav.crumbs { a href="#/" { "Queues" } " / " a href=(queue_url(queue)) { (shown(queue)) } }
         div.head {
             h1 { (shown(id)) }
             @if let Some(message) = found.as_ref().filter(|_| app.allow_writes) { (acts(queue, id, message)) }
@@ -38,7 +38,7 @@ pub fn message(app: &App, params: &Params) -> Result<View, Failure> {
 }
 
 fn fields(queue: &[u8], id: &[u8], message: &Fields) -> Markup {
-    let mut all = told(message);
+    let mut all = shown_fields(message);
     all.retain(|(name, _)| !matches!(name.as_str(), "payload" | "result" | "id"));
     let error = error_of(message);
     html! {

@@ -1,13 +1,13 @@
 //! Lists of messages: those of a state, filtered and by cause; schedules; and those of an id in all queues.
 
 use super::button::{button, button_of_selected, Act, Field, Opt};
-use super::html::{address, contains, element, named_link, of_queue, time};
+use super::html::{address, contains, element, named_link, queue_url, time};
 use super::overview::select;
 use super::{App, Params, View};
 use crate::board::{cause_of, error_of, message::as_text, pages, recurs, rule, scan, since, Among, Filter, Status};
 use crate::output::cut;
 use crate::server::{Failure, Fields};
-use crate::text::{messages, parse_span, separated, shown, visible};
+use crate::text::{counted, messages, parse_span, separated, shown, visible};
 use dq_client::{cmd, Error, State, Value};
 use maud::{html, Markup};
 use std::cmp::Reverse;
@@ -27,6 +27,15 @@ const BEGINNING: usize = 240;
 const FIELDS: [(&str, &str); 5] =
     [("error", "Error"), ("payload", "Payload"), ("id", "Id"), ("group", "Group"), ("reason", "Reason")];
 
+/// The field that is searched unless another one is chosen: messages have errors once they have died.
+fn field_of(tab: &str, params: &Params) -> String {
+    match params.text("field") {
+        field if !field.is_empty() => field,
+        _ if matches!(tab, "dead" | "letters") => "error".to_owned(),
+        _ => "payload".to_owned(),
+    }
+}
+
 /// Which messages of a tab are shown.
 struct Chosen {
     /// As the command line takes them.
@@ -38,11 +47,11 @@ struct Chosen {
 }
 
 impl Chosen {
-    fn of(tab: &str, params: &Params) -> Result<Chosen, Failure> {
+    fn read(tab: &str, params: &Params) -> Result<Chosen, Failure> {
         let mut conditions = Vec::new();
-        let (field, text) = (params.text("field"), params.text("text"));
+        let (field, text) = (field_of(tab, params), params.text("text"));
         if !text.is_empty() {
-            conditions.push(format!("{}~{text}", if field.is_empty() { "error" } else { &field }));
+            conditions.push(format!("{field}~{text}"));
         }
         for name in ["cause", "from", "group"] {
             let value = params.bytes(name).map(shown);
@@ -91,7 +100,7 @@ impl Chosen {
 
 /// What was found.
 #[derive(Default)]
-struct Found {
+struct Selection {
     messages: Vec<Fields>,
     number: u64,
     /// How many there are of each cause, and from each former queue.
@@ -103,20 +112,20 @@ struct Found {
 
 /// The messages of a state, or letters.
 pub fn list(app: &App, queue: &[u8], info: &Fields, tab: &str, params: &Params) -> Result<Markup, Failure> {
-    let chosen = Chosen::of(tab, params)?;
+    let chosen = Chosen::read(tab, params)?;
     let has_causes = matches!(tab, "dead" | "letters");
     let found = match has_causes || chosen.is_filtered() {
         true => selected(app, queue, &chosen)?,
         // The first of the state in the order of the server.
-        false => Found {
+        false => Selection {
             messages: scan::first(&app.client, queue, tab, info, (chosen.count as u64, BYTES))?,
             number: info.number(tab),
-            ..Found::default()
+            ..Selection::default()
         },
     };
     Ok(html! {
         form.filters id="filters" data-view="queue" {
-            label { "In " (select("field", &params.text("field"), FIELDS.to_vec())) }
+            label { "In " (select("field", &field_of(tab, params), FIELDS.to_vec())) }
             label { "Text" input type="search" name="text" value=(params.text("text")) placeholder="Contains"; }
             label {
                 "For at least"
@@ -149,8 +158,8 @@ pub fn list(app: &App, queue: &[u8], info: &Fields, tab: &str, params: &Params) 
 
 /// The first of the messages that are chosen, for which all have to be read. Causes are counted whichever is chosen,
 /// and former queues likewise, so that another one can be.
-fn selected(app: &App, queue: &[u8], chosen: &Chosen) -> Result<Found, Failure> {
-    let (mut found, began) = (Found::default(), Instant::now());
+fn selected(app: &App, queue: &[u8], chosen: &Chosen) -> Result<Selection, Failure> {
+    let (mut found, began) = (Selection::default(), Instant::now());
     // All conditions, but for those that begin so.
     let meets = |message: &Fields, but: Option<&str>| {
         let mut conditions = chosen.conditions.iter().zip(&chosen.filter.conditions);
@@ -207,7 +216,7 @@ fn place(among: Among, message: &Fields) -> [i64; 3] {
 }
 
 /// What the messages died of, and where: each can be chosen, and chosen no more.
-fn causes(found: &Found, params: &Params) -> Markup {
+fn causes(found: &Selection, params: &Params) -> Markup {
     let mut causes: Vec<(&[u8], u64)> = found.causes.iter().map(|(cause, count)| (cause.as_bytes(), *count)).collect();
     causes.sort_by_key(|(cause, count)| (Reverse(*count), *cause));
     let mut origins: Vec<(&[u8], u64)> = found.origins.iter().map(|(from, count)| (from.as_slice(), *count)).collect();
@@ -229,7 +238,7 @@ fn causes(found: &Found, params: &Params) -> Markup {
 }
 
 /// What is done with the selected messages, or with all that are chosen.
-fn bulk(queue: &[u8], tab: &str, chosen: &Chosen, found: &Found) -> Markup {
+fn bulk(queue: &[u8], tab: &str, chosen: &Chosen, found: &Selection) -> Markup {
     let acts: &[(Act, &str)] = match tab {
         "dead" => &[(Act::Redrive, "Redrive"), (Act::Cancel, "Delete")],
         "letters" => &[(Act::Redrive, "Send back"), (Act::Cancel, "Delete")],
@@ -255,8 +264,10 @@ fn bulk(queue: &[u8], tab: &str, chosen: &Chosen, found: &Found) -> Markup {
                 (button_of_selected(words, *act, &given, field(*act).as_slice()))
             }
             @for (act, words) in acts {
-                @if let Some(of_all) = of_all(*act, chosen.is_filtered() || tab == "letters").filter(|_| has_all) {
+                @if let Some(of_all) = act_on_all(*act, chosen.is_filtered() || tab == "letters").filter(|_| has_all) {
                     @let given = chosen.options(of_all, queue, tab);
+                    // The button has the verb of the question.
+                    @let words = if of_all == Act::Purge { "Purge" } else { words };
                     (button(&format!("{words} all"), of_all, &given, field(of_all).as_slice()))
                 }
             }
@@ -265,7 +276,7 @@ fn bulk(queue: &[u8], tab: &str, chosen: &Chosen, found: &Found) -> Markup {
 }
 
 /// The act that does the same with all messages of a state, or with those that are chosen.
-fn of_all(act: Act, is_chosen: bool) -> Option<Act> {
+fn act_on_all(act: Act, is_chosen: bool) -> Option<Act> {
     match act {
         Act::Redrive => Some(act),
         Act::Cancel => Some(if is_chosen { act } else { Act::Purge }),
@@ -293,7 +304,7 @@ fn item(queue: &[u8], message: &Fields, tab: &str, is_selected: bool) -> Markup 
                 }
                 @if !error.is_empty() { p.error { (cut(&visible(&error), BEGINNING)) } }
                 p.snippet { (cut(&visible(&payload), BEGINNING)) }
-                p.dim { (facts(message)) }
+                p.dim.facts { (facts(message)) }
             }
         }
     }
@@ -317,7 +328,7 @@ fn facts(message: &Fields) -> String {
     };
     let all = [
         recurs(message).then(|| rule(message)),
-        (attempts > 0).then(|| format!("{attempts} attempts")),
+        (attempts > 0).then(|| counted(attempts, "attempt", "attempts")),
         named("reason"),
         named("from"),
         message.int("priority").filter(|priority| *priority != 0).map(|priority| format!("priority {priority}")),
@@ -396,7 +407,7 @@ pub fn find(app: &App, params: &Params) -> Result<View, Failure> {
                 } } }
             }
             @for queue in queues {
-                li { div { p.line-one { (named_link(&of_queue(queue), &shown(queue))) span.dim { "queue" } } } }
+                li { div { p.line-one { (named_link(&queue_url(queue), &shown(queue))) span.dim { "queue" } } } }
             }
         }
         @if found.is_empty() {

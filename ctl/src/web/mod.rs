@@ -36,10 +36,14 @@ pub fn web(client: &Client, args: WebArgs) -> Result<Outcome, Failure> {
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let guard = Guard::new(&args)?;
     let listener = http::bind(&args.listen)?;
+    let base_path = args.base_path;
     let app = App::start(client, args.allow_writes)?;
     http::run(listener, move |request| {
         if let Err(refusal) = guard.host(request) {
             return page::secured(refusal);
+        }
+        if let Err(redirection) = paths::below_base(request, &base_path) {
+            return page::secured(redirection);
         }
         let response = if request.path.starts_with("/api/") {
             guard.api(request).map_or_else(|refusal| refusal, |()| paths::answer(&app, request))

@@ -5,9 +5,9 @@ use super::button::{button, Act, Opt};
 use super::html::{address, advice, conditions, contains, element, queue_link, time};
 use super::{chart, App, Params, View};
 use crate::board::{frequent_cause, names, About, Condition, Level, Row, Sort, Status};
-use crate::findings::{Finding, Found, Subject};
+use crate::findings::{Diagnosis, Finding, Subject};
 use crate::server::Failure;
-use crate::text::{separated, span};
+use crate::text::{counted, separated, span};
 use clap::ValueEnum;
 use dq_client::Error;
 use maud::{html, Markup};
@@ -35,8 +35,8 @@ pub fn overview(app: &App, params: &Params) -> Result<View, Failure> {
     let (samples, about) = (app.samples(None), app.board.about());
     // The second attempt opens another connection, if the first one was closed by the server meanwhile.
     let lost = match names::check_any(&app.client).or_else(|_| names::check_any(&app.client)) {
-        Err(error) if about.read.is_none() => return Err(Failure::of_read(error)),
-        checked => checked.err().map(Failure::of_read),
+        Err(failure) if about.read.is_none() => return Err(failure),
+        checked => checked.err(),
     };
     let about = if lost.is_some() { about } else { app.board.wait()? };
     let body = html! {
@@ -79,7 +79,7 @@ fn findings(app: &App) -> Markup {
         Some(Examined { findings: Err(failure), .. }) => {
             html! { section.findings id="found" { p.dim { "The doctor could not look: " (failure) } } }
         }
-        Some(Examined { findings: Ok(found), looked }) => listed(found, *looked),
+        Some(Examined { findings: Ok(found), looked, .. }) => listed(found, *looked),
     })
 }
 
@@ -98,13 +98,16 @@ fn listed(findings: &[Finding], looked: i64) -> Markup {
 }
 
 fn finding(one: &Finding) -> Markup {
-    let Found { severity, what, why, advice: what_to_do } = &one.found;
+    let Diagnosis { severity, what, why, advice: what_to_do } = &one.found;
     html! {
         @let id = element(one.check, &[one.about().as_bytes()]);
         details class={ "finding " (severity.as_str().replace(' ', "-")) } id=(id) {
             summary {
                 b { (severity.as_str()) } " "
-                @match &one.subject { Subject::Queue(queue) => (queue_link(queue)), _ => (one.about()) }
+                @match &one.subject {
+                    Subject::Queue(queue) => (queue_link(queue)),
+                    Subject::Server(_) | Subject::All => (one.about()),
+                }
                 ": " (what)
             }
             p { (why) ". " (advice(what_to_do)) }
@@ -127,7 +130,8 @@ fn list(app: &App, params: &Params, known: &About, is_lost: bool) -> Result<Mark
     });
     let offset = params.text("offset").parse().unwrap_or(0_usize).min(names.len().saturating_sub(1)) / PAGE * PAGE;
     let shown_names = names.iter().skip(offset).take(PAGE);
-    let states = [("", "any")].into_iter().chain(Condition::ALL.map(|(_, name)| (name, name))).collect();
+    let conditions = Condition::ALL.map(Condition::as_str);
+    let states = [("", "any")].into_iter().chain(conditions.map(|name| (name, name))).collect();
     let orders: Vec<String> = Sort::value_variants().iter().map(|sort| sort.name()).collect();
     let turn = |to: usize| address("", &params.with(&[("offset", to.to_string().as_bytes())]));
     Ok(html! {
@@ -136,7 +140,7 @@ fn list(app: &App, params: &Params, known: &About, is_lost: bool) -> Result<Mark
             label { "State" (select("state", &state, states)) }
             label { "Order" (select("sort", &order.name(), orders.iter().map(|one| (&**one, &**one)).collect())) }
             p.dim role="status" {
-                (separated(names.len())) @if names.len() == 1 { " queue" } @else { " queues" }
+                (counted(names.len() as u64, "queue", "queues"))
                 @if !known.is_read { ", sorting…" }
             }
         }

@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 pub struct Params(Vec<(String, Vec<u8>)>);
 
 impl Params {
-    pub fn of(query: &str) -> Params {
+    pub fn parse(query: &str) -> Params {
         let decoded = |text: &str| -> Vec<u8> { percent_decode_str(&text.replace('+', " ")).collect() };
         let pair = |pair: &str| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

@@ -22,6 +22,19 @@ const VIEWS: [(&str, Render); 5] = [
     ("find", messages::find),
 ];
 
+/// Removes the base path from the path of a request, if a proxy has left it there. The error leads a browser from the
+/// base path to the page, whose files are found beside it only if its address ends with a slash.
+pub fn below_base(request: &mut Request, base_path: &str) -> Result<(), Response> {
+    let Some(rest) = request.path.strip_prefix(base_path) else { return Ok(()) };
+    if rest.is_empty() {
+        return Err(Response::refusal(308, "the page is below this path").with("Location", format!("{base_path}/")));
+    }
+    if rest.starts_with('/') {
+        request.path = rest.to_owned();
+    }
+    Ok(())
+}
+
 /// Answers a request that is allowed.
 pub fn answer(app: &App, request: &mut Request) -> Response {
     let path = request.path.strip_prefix("/api/").unwrap_or_default().to_owned();
@@ -37,17 +50,18 @@ pub fn answer(app: &App, request: &mut Request) -> Response {
                 "ask" => act::ask(app, &body),
                 _ => act::carry_out(app, request, &body),
             };
-            answer.map_or_else(|failure| Response::of(&failure), |answer| Response::json(200, &answer))
+            answer.map_or_else(|failure| Response::failure(&failure), |answer| Response::json(200, &answer))
         }
         _ if is_post => Response::refusal(405, "this path only reads: use GET").with("Allow", "GET, HEAD"),
         "payload" => {
-            let params = Params::of(&request.query);
-            message::payload(app, &params).unwrap_or_else(|failure| Response::of(&failure))
+            let params = Params::parse(&request.query);
+            message::payload(app, &params).unwrap_or_else(|failure| Response::failure(&failure))
         }
         path => {
             let render = VIEWS.iter().find(|(name, _)| path.strip_prefix("view/") == Some(name));
             match render {
-                Some((_, render)) => view(app, *render, &Params::of(&request.query)),
+                Some((_, render)) => view(app, *render, &Params::parse(&request.query)),
+                None if path.starts_with("view/") => refused_view(404, "There is no such page."),
                 None => Response::refusal(404, "there is no such path: docs/dqctl/web.md lists them"),
             }
         }
@@ -66,6 +80,12 @@ fn view(app: &App, render: Render, params: &Params) -> Response {
             };
             Response::new(200, "text/html; charset=utf-8", page.into_string())
         }
-        Err(failure) => Response::of(&failure),
+        Err(failure) => refused_view(failure.status(), &failure.to_string()),
     }
+}
+
+/// Why a view cannot be shown, as a document, which is what the page asks for.
+fn refused_view(status: u16, why: &str) -> Response {
+    let page = html! { (DOCTYPE) title { "dq" } body { p { (why) } } };
+    Response::new(status, "text/html; charset=utf-8", page.into_string())
 }

@@ -1,11 +1,11 @@
 //! One queue: its conditions, its charts, and a tab for each state.
 
 use super::button::{button, Act, Opt};
-use super::html::{advice, conditions, of_queue, of_tab, pairs, time};
+use super::html::{advice, conditions, pairs, queue_url, tab_url, time};
 use super::{chart, holders, messages, overview, App, Params, View};
-use crate::board::{at_most, begins_with_letter, groups, setting, target_in_words, target_queue, Row, TOLD};
-use crate::server::{for_queue, reply::settings, Failure, Fields};
-use crate::text::{exact, separated, shown, span};
+use crate::board::{at_most, begins_with_letter, groups, setting, target_in_words, target_queue, Row, PERCENTILES};
+use crate::server::{reply::settings, Failure, Fields};
+use crate::text::{counted, exact, separated, shown, span};
 use dq_client::{Error, Raw, State};
 use maud::{html, Markup};
 
@@ -25,7 +25,9 @@ const TABS: [(&str, &str); 10] = [
 
 pub fn queue(app: &App, params: &Params) -> Result<View, Failure> {
     let name = params.needed("queue")?;
-    let Some(row) = app.board.look(name)? else { return Err(Error::NoQueue(String::new()).into()) };
+    let Some(row) = app.board.look(name)? else {
+        return Err(Failure::from(Error::NoQueue(String::new())).about(Some(&shown(name))));
+    };
     let info = row.info.clone();
     let has_letters = begins_with_letter(&app.client, name);
     let tab = match params.text("tab") {
@@ -43,7 +45,7 @@ pub fn queue(app: &App, params: &Params) -> Result<View, Failure> {
         nav.tabs id="tabs" aria-label="Contents of the queue" {
             @for (key, words) in TABS {
                 @if is_used(key, &info, has_letters) || key == tab {
-                    a href=(of_tab(name, key)) aria-current=[(key == tab).then_some("page")] {
+                    a href=(tab_url(name, key)) aria-current=[(key == tab).then_some("page")] {
                         (words)
                         @if let Some(number) = count(key, &info) { " " span.badge { (separated(number)) } }
                     }
@@ -52,7 +54,7 @@ pub fn queue(app: &App, params: &Params) -> Result<View, Failure> {
         }
         section id="tab" aria-label=(tab) {
             @match tab.as_str() {
-                "consumers" => (holders::of_queue(app, name, &info)?),
+                "consumers" => (holders::consumers_of_queue(app, name, &info)?),
                 "groups" => (holders::groups(app, name, &info, params)?),
                 "schedules" => (messages::schedules(app, name, &info)?),
                 "details" => (details(app, name, &info)?),
@@ -104,23 +106,25 @@ fn acts(name: &[u8], info: &Fields) -> Markup {
 /// What is unusual, and a few facts.
 fn state(app: &App, name: &[u8], info: &Fields, row: &Row) -> Markup {
     // A user who may not read the groups still sees how many messages they hold.
-    let held = groups::held(&app.client, name, info).unwrap_or_default();
+    let held = groups::held_back(&app.client, name, info).unwrap_or_default();
     let facts = [
         info.int("oldest-ready").map(|_| format!("oldest ready for {}", span(info.number("oldest-ready")))),
         info.int("oldest-inflight").map(|_| format!("oldest delivery {} ago", span(info.number("oldest-inflight")))),
-        Some(format!("{} clients wait", separated(info.text("waiting-clients")))),
-        Some(format!("{} bytes of payloads", separated(info.text("payload-bytes")))),
-        Some(info.number("paused-groups")).filter(|paused| *paused > 0).map(|paused| format!("{paused} groups paused")),
+        Some(counted(info.number("waiting-clients"), "client waits", "clients wait")),
+        Some(counted(info.number("payload-bytes"), "byte of payloads", "bytes of payloads")),
+        Some(info.number("paused-groups"))
+            .filter(|paused| *paused > 0)
+            .map(|paused| counted(paused, "group paused", "groups paused")),
     ];
     html! {
         p.conditions { (conditions(name, info, &row.conditions)) (overview::died(app, name, row)) }
-        @for sentence in groups::sentences(&held) { p.warning { (advice(&for_queue(&sentence, &shown(name)))) } }
+        @for sentence in groups::sentences(&held, name) { p.warning { (advice(&sentence)) } }
         p.dim {
             (facts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
             @if info.int("next-due").is_some() { " · next due " (time(info.int("next-due"))) }
             @if let Some(target) = target_in_words(info) {
                 " · the dead are moved to "
-                @match target_queue(info) { Some(queue) => a href=(of_queue(queue)) { (target) }, None => (target) }
+                @match target_queue(info) { Some(queue) => a href=(queue_url(queue)) { (target) }, None => (target) }
             }
         }
     }
@@ -136,7 +140,7 @@ fn details(app: &App, name: &[u8], info: &Fields) -> Result<Markup, Failure> {
     let stats = app.client.queue::<Raw>(name).stats()?;
     let measured = stats.iter().flat_map(|stats| [("lateness", &stats.lateness), ("runtime", &stats.runtime)]);
     let times = measured.flat_map(|(name, times)| {
-        TOLD.map(|percent| {
+        PERCENTILES.map(|percent| {
             let bound = at_most(times, percent).map_or_else(|| "–".to_owned(), |ms| format!("≤{}", exact(ms)));
             (format!("{name}, {percent} %"), bound)
         })

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// The most bytes that headers and checkpoint take in a request: servers refuse requests with more than 8 KB of headers.
+/// The most bytes that headers and checkpoint take in a request: servers refuse requests with more than 8 KB of
+/// headers.
 const REQUEST: usize = 6 * 1024;
-/// Headers of messages that are headers of requests under their own names: those of traces, and the type of the payload.
-/// Under any other name they could change the request.
+/// Headers of messages that are headers of requests under their own names: those of traces, and the type of the
+/// payload. Under any other name they could change the request.
 const OWN_NAME: [&str; 3] = ["traceparent", "tracestate", "content-type"];
 
 const CHECKPOINT: &str = "DQ_CHECKPOINT";

@@ -105,8 +105,8 @@ fn jobs_of(keys: BTreeMap<String, Value>) -> Result<Vec<Job>, String> {
     }
     let options = WorkArgs::augment_args(Command::new("work").disable_help_flag(true));
     let args = options.try_get_matches_from(words).and_then(|matches| WorkArgs::from_arg_matches(&matches));
-    let args = args.map_err(|error| Failure::of_usage(&error, "").to_string())?;
-    Job::of_args(&args).map_err(|failure| failure.to_string())
+    let args = args.map_err(|error| Failure::clap(&error, "").to_string())?;
+    Job::from_args(&args).map_err(|failure| failure.to_string())
 }
 
 #[cfg(test)]
@@ -120,8 +120,18 @@ mod tests {
         let text = std::fs::read_to_string(path).unwrap();
         let config = parse(&text).unwrap();
         assert!(config.url.is_some() && config.listen.is_some() && config.jobs.len() >= 2, "{config:?}");
-        let keys = "queue concurrency command url time-limit grace lease headers retry-on pause-on-429";
-        for key in keys.split(' ') {
+        for key in [
+            "queue",
+            "concurrency",
+            "command",
+            "url",
+            "time-limit",
+            "grace",
+            "lease",
+            "headers",
+            "retry-on",
+            "pause-on-429",
+        ] {
             assert!(text.lines().any(|line| line.starts_with(&format!("{key} = "))), "{key}");
         }
     }

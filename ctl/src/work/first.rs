@@ -1,4 +1,5 @@
-//! `dqctl work` as process 1 of a container: processes whose parents have ended become its children, and it has to wait for them.
+//! `dqctl work` as process 1 of a container: processes whose parents have ended become its children, and it has to wait
+//! for them.
 
 use super::signals;
 use rustix::io::Errno;
@@ -11,7 +12,7 @@ use std::thread;
 
 /// Runs this program once more, as a child, which gets the signals. Returns its exit code.
 pub fn run(with_reload: bool) -> io::Result<i32> {
-    let mut signals = Signals::new(signals::of_worker(with_reload))?;
+    let mut signals = Signals::new(signals::worker_signals(with_reload))?;
     let mut command = Command::new(std::env::current_exe()?);
     // A terminal signals a whole group, and the child would get each signal twice.
     let child = command.args(std::env::args_os().skip(1)).process_group(0).spawn()?;

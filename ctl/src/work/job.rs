@@ -22,7 +22,7 @@ pub type Handle = Arc<dyn Fn(&[u8], &Context) -> Result<Raw, NotDone> + Send + S
 
 impl Job {
     /// The jobs of a command line: the same for each of its queues.
-    pub fn of_args(args: &WorkArgs) -> Result<Vec<Job>, Failure> {
+    pub fn from_args(args: &WorkArgs) -> Result<Vec<Job>, Failure> {
         let mut jobs: Vec<Job> = Vec::new();
         for queue in &args.queues {
             if jobs.iter().any(|job| job.queue == queue.name) {

@@ -69,7 +69,7 @@ impl Log {
     }
 
     fn write(&self, level: &str, event: &str, text: &str, fields: Json) {
-        say!("{}", self.line(level, event, text, fields));
+        print_error!("{}", self.line(level, event, text, fields));
     }
 
     fn line(&self, level: &str, event: &str, text: &str, fields: Json) -> String {

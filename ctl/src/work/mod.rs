@@ -19,7 +19,7 @@ use crate::http;
 use crate::http::prometheus::{Metric, Text};
 use crate::server::{Connection, Failure, Outcome};
 use crate::text::labels;
-use dq_client::{blocking::Client, Error, Metrics};
+use dq_client::{blocking::Client, Metrics};
 use job::Job;
 use log::Log;
 use serde_json::{json, Map, Value as Json};
@@ -39,7 +39,7 @@ pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Res
     let file = args.config.as_deref().map(config::read).transpose().map_err(Failure::usage)?;
     let (jobs, url, listen) = match file {
         Some(file) => (file.jobs, file.url, file.listen),
-        None => (Job::of_args(args)?, None, None),
+        None => (Job::from_args(args)?, None, None),
     };
     let client = connection.client(url.as_deref(), patience)?;
     let (sender, notices) = channel();
@@ -49,10 +49,8 @@ pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Res
     log.in_background()?;
     let mut workers = Workers::new(&client, log, sender);
     // The worker waits for a server that is not there yet, but not for one that will never be right.
-    if let Err(error @ (Error::Authentication(_) | Error::Certificate(_) | Error::Config(_) | Error::NoModule(_))) =
-        names::check(&client)
-    {
-        return Err(error.into());
+    if let Some(failure) = names::check(&client).err().filter(Failure::is_lasting) {
+        return Err(failure);
     }
     if let Some(address) = args.listen.as_ref().or(listen.as_ref()) {
         let listener = http::listen(address)?;
@@ -119,9 +117,10 @@ fn metrics_of(metrics: &Metrics, running: &Running) -> String {
     text.finish()
 }
 
-/// Turns signals into notices. Without a file to read again, SIGHUP means that the terminal was closed, and stops the worker.
+/// Turns signals into notices. Without a file to read again, SIGHUP means that the terminal was closed, and stops the
+/// worker.
 fn forward_signals(with_reload: bool, notices: Sender<Notice>) -> Result<(), Failure> {
-    let mut signals = Signals::new(signals::of_worker(with_reload))?;
+    let mut signals = Signals::new(signals::worker_signals(with_reload))?;
     let forward = move || {
         for signal in signals.forever() {
             let _ = notices.send(if with_reload && signal == SIGHUP { Notice::Reload } else { Notice::Stop });

@@ -1,4 +1,5 @@
-//! What a handler writes: the end of its errors, and its output, which is its result unless it is too long or incomplete.
+//! What a handler writes: the end of its errors, and its output, which is its result unless it is too long or
+//! incomplete.
 
 /// The largest result that a queue keeps.
 pub const RESULT_BYTES: usize = 65_536;

@@ -17,7 +17,8 @@ use ureq::http::{Response, Uri};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body, Proxy, ProxyProtocol};
 
-/// The longest time for a post, unless `--time-limit` says otherwise: a server that never answers must not keep a thread.
+/// The longest time for a post, unless `--time-limit` says otherwise: a server that never answers must not keep a
+/// thread.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The longest delay that a server can ask for with `Retry-After`.
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
@@ -171,7 +172,8 @@ fn tls() -> Result<TlsConfig, server::Failure> {
         .build())
 }
 
-/// The text of an answer as a result. If it is too long or incomplete, there is no result; the message is still accepted.
+/// The text of an answer as a result. If it is too long or incomplete, there is no result; the message is still
+/// accepted.
 fn result_of(answer: Response<Body>) -> Raw {
     let mut text = Vec::new();
     let limit = u64::try_from(RESULT_BYTES).unwrap_or(u64::MAX).saturating_add(1);
@@ -194,8 +196,8 @@ fn error_of(answer: Response<Body>) -> String {
     }
 }
 
-/// The delay of a `Retry-After`: seconds, or a date. `None` if it is neither, or if it asks for none: then the backoff of the
-/// queue is waited for.
+/// The delay of a `Retry-After`: seconds, or a date. `None` if it is neither, or if it asks for none: then the backoff
+/// of the queue is waited for.
 fn delay(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     let delay = if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {

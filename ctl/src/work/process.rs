@@ -1,7 +1,7 @@
 //! One process of a handler, in a process group of its own.
 //!
-//! Waits for the end of the process without freeing its number, so that its group can be ended afterwards without hitting
-//! another process.
+//! Waits for the end of the process without freeing its number, so that its group can be ended afterwards without
+//! hitting another process.
 
 use super::output::{Head, Tail};
 use crate::text::{pass_on_errors, pass_on_output};

@@ -4,7 +4,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Those that stop it, and SIGHUP, which also lets it read its file again. `nohup` ignores SIGHUP for a program, which
 /// has to go on when its terminal is closed.
-pub fn of_worker(with_reload: bool) -> Vec<i32> {
+pub fn worker_signals(with_reload: bool) -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut signals = vec![SIGTERM, SIGINT];
     if with_reload || !ignores(&status, SIGHUP) {

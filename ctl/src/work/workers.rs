@@ -101,8 +101,8 @@ impl Workers {
         }
     }
 
-    /// Starts, changes and stops workers, so that they do these jobs and no others. If a job cannot be done, returns an error
-    /// and changes nothing. Returns how many workers were started, changed and stopped.
+    /// Starts, changes and stops workers, so that they do these jobs and no others. If a job cannot be done, returns an
+    /// error and changes nothing. Returns how many workers were started, changed and stopped.
     pub fn set(&mut self, jobs: Vec<Job>) -> Result<(usize, usize, usize), Failure> {
         let ready: Vec<Ready> = jobs
             .into_iter()
@@ -112,7 +112,8 @@ impl Workers {
         let unwanted: Vec<String> = self.running.lock().keys().filter(|queue| !is_wanted(queue)).cloned().collect();
         let (kept, new): (Vec<_>, Vec<_>) =
             ready.into_iter().partition(|(job, _)| self.running.lock().contains_key(&job.queue));
-        // The new ones first: if they cannot be started, because there are no threads left for example, the others go on.
+        // The new ones first: if they cannot be started, because there are no threads left for example, the others go
+        // on.
         let mut started: Vec<String> = Vec::new();
         for ready in new {
             let queue = ready.0.queue.clone();
@@ -176,7 +177,8 @@ impl Workers {
         }
         process::kill_all();
         if self.abandoned > 0 {
-            let text = "handlers were ended before their messages could be given back: they are delivered again when their leases expire";
+            let text = "handlers were ended before their messages could be given back: they are delivered again when \
+                        their leases expire";
             return Err(Failure::failed(format!("{} {text}", self.abandoned)));
         }
         if self.unreported > 0 {

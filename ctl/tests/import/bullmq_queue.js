@@ -1,4 +1,5 @@
-// Fills a queue of BullMQ, lets a worker fail so that jobs are dead or wait for a retry, and prints as JSON what was put there.
+// Fills a queue of BullMQ, lets a worker fail so that jobs are dead or wait for a retry, and prints as JSON what was
+// put there.
 //
 //   node bullmq_queue.js PORT        in a folder with the packages bullmq and ioredis
 

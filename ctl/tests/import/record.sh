@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Records what the real libraries write: ctl/tests/import/*.jsonl, which `make test` imports.
 #   ctl/tests/import/record.sh [PYTHON] [NODE_FOLDER]
-# PYTHON has the packages rq, celery and redis, and NODE_FOLDER the packages bullmq and ioredis; Sidekiq is the system's.
-# `make test-import` installs them in target/import. The first line of a file has the version of the library.
+# PYTHON has the packages rq, celery and redis, and NODE_FOLDER the packages bullmq and ioredis; Sidekiq is the
+# system's. `make test-import` installs them in target/import. The first line of a file has the version of the library.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 target=${CARGO_TARGET_DIR:-$here/../../../target}

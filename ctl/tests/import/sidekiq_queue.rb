@@ -1,4 +1,5 @@
-# Fills a queue of Sidekiq, lets a worker fail so that jobs are dead or wait for a retry, and prints as JSON what was put there.
+# Fills a queue of Sidekiq, lets a worker fail so that jobs are dead or wait for a retry, and prints as JSON what was
+# put there.
 #
 #   ruby sidekiq_queue.rb PORT        with Sidekiq, such as Debian's ruby-sidekiq
 

@@ -78,7 +78,8 @@ pub fn answering(server: &Server, args: &str, no_color: bool, typed: &str) -> St
 
 /// A command that runs on a terminal of 80 columns and 24 lines.
 pub fn terminal(server: &Server, args: &str, no_color: bool) -> Command {
-    // Who runs tests in the background lets them ignore Ctrl-C and the end of the terminal, and they would pass that on.
+    // Who runs tests in the background lets them ignore Ctrl-C and the end of the terminal, and they would pass that
+    // on.
     let line = format!("env --default-signal=INT,HUP '{}' {args}", env!("CARGO_BIN_EXE_dqctl"));
     let mut command = Command::new("script");
     command.args(["-qec", &line, "/dev/null"]).env("DQ_URL", server.url()).env("TERM", "xterm").env_remove("NO_COLOR");

@@ -50,6 +50,28 @@ fn kept(lines: &str) -> Vec<Json> {
 }
 
 #[test]
+fn a_dry_load_counts_and_changes_nothing() {
+    let server = Server::start();
+    for id in ["a", "b"] {
+        ok(&server, &["push", "q", "x", "--id", id]);
+    }
+    ok(&server, &["push", "q", "x"]);
+    ok(&server, &["schedule", "q", "s", "x", "--every", "1h"]);
+    let lines = dump(&server, "q");
+    let dry = |args: &[&str]| {
+        let ran = with_input(&server, &[&["load", "--dry-run"], args].concat(), lines.as_bytes());
+        assert!(ran.code == 0 && ran.err.is_empty(), "{ran:?}");
+        ran.out
+    };
+    assert_eq!(dry(&["--queue", "other"]), "would load 4\n");
+    assert_eq!(server.text(&["EXISTS", "other"]), "0");
+    ok(&server, &["cancel", "q", "b"]);
+    assert_eq!(dry(&[]), "would load 1; 3 were there already\n");
+    assert_eq!(dry(&["--json"]), "{\"already\":3,\"would-load\":1}\n");
+    assert_eq!(load(&server, &lines), "loaded 1; 3 were there already\n", "the same numbers");
+}
+
+#[test]
 fn a_load_restores_what_was_dumped() {
     let server = Server::start();
     server.ask(&["DQ.CREATE", "q", "LEASE", "7000", "RETRIES", "3", "BACKOFF", "5", "50", "JITTER", "9"]);

@@ -1,6 +1,6 @@
 //! Errors are one line that says what to do, and exit codes tell them apart.
 
-use crate::dqctl::{command, dqctl, ok, run, without_server};
+use crate::dqctl::{command, dqctl, ok, on_terminal, run, without_server};
 use crate::support::{free_port, Server, Tls};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -103,6 +103,8 @@ fn what_a_server_refuses_is_one_line_with_advice() {
         (2, &["push", "q", "x", "--group", ""], "must be 1 to 255 bytes"),
         (2, &["schedule", "q", "s", "x", "--cron", "99 * * * *"], "invalid minute"),
         (2, &["bury", "q", "m#1"], "a receipt is not an id"),
+        // A refusal with a code of its own is about the queue.
+        (3, &["create", "full", "--maxlen", "2"], "queue exists with other settings"),
     ] {
         let ran = dqctl(&server, args);
         assert_eq!((ran.code, ran.err.lines().count()), (code, 1), "{args:?}: {ran:?}");
@@ -133,6 +135,32 @@ fn certificates_are_options_or_in_the_url() {
         assert_eq!((ran.code, ran.err.lines().count()), (code, 1), "{args:?}: {ran:?}");
         assert!(ran.err.contains(text) && !ran.err.contains("start the server"), "{args:?}: {ran:?}");
     }
+}
+
+#[test]
+fn a_scheme_that_the_server_does_not_speak_is_named() {
+    let (server, tls) = (Server::start(), Tls::start());
+    for (url, advice) in [
+        (server.url().replace("redis://", "rediss://"), "name it as redis://"),
+        (tls.url().replace("rediss://", "redis://"), "name it as rediss://"),
+    ] {
+        let ran = run(without_server(&["-u", &url, "ls"]));
+        assert_eq!((ran.code, ran.err.lines().count()), (3, 1), "{ran:?}");
+        assert!(ran.err.contains(advice) && !ran.err.contains("--cacert"), "{ran:?}");
+    }
+}
+
+#[test]
+fn the_help_lists_no_option_that_the_command_refuses() {
+    for command in ["work", "export", "web", "top", "completions", "man"] {
+        let help = run(without_server(&[command, "--help"])).out;
+        assert!(!help.contains("--json") && !help.contains("--heading"), "{command}: {help}");
+        assert_eq!(help.contains("--url"), !["completions", "man"].contains(&command), "{command}");
+    }
+    assert!(run(without_server(&["ls", "--help"])).out.contains("--json"));
+    let server = Server::start();
+    let help = on_terminal(&server, "help", true);
+    assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 /// Long ago, in Unix ms.
 const OLD: &str = "1700000000000";
 
-/// A server with a queue for each cause: `paused`, `rate` and `limit`. The group `a b` holds all of their ready messages
-/// back.
+/// A server with a queue for each cause: `paused`, `rate` and `limit`. The group `a b` holds all of their ready
+/// messages back.
 fn held() -> Server {
     let server = Server::with(&["--appendonly", "yes"]);
     server.ask(&["DQ.CREATE", "rate", "GROUPRATE", "1", "3600000"]);

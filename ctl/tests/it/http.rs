@@ -15,8 +15,8 @@ pub struct Request {
     pub bytes: Vec<u8>,
 }
 
-/// Answers each request with the status and the headers that its body names, line by line, and with 200 if it names none.
-/// `drop` closes the connection, and `hang` never answers; `long` gets an answer of 70,000 bytes.
+/// Answers each request with the status and the headers that its body names, line by line, and with 200 if it names
+/// none. `drop` closes the connection, and `hang` never answers; `long` gets an answer of 70,000 bytes.
 pub struct Web {
     pub url: String,
     requests: Arc<Mutex<Vec<Request>>>,

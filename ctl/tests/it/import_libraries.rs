@@ -1,7 +1,7 @@
 //! `dqctl import` of the queues of other libraries, with what the real libraries wrote.
 //!
-//! `ctl/tests/import` has recorded data, which `record.sh` records again. The tests that are ignored let the libraries write to
-//! the server of the test; `make test-import` runs them.
+//! `ctl/tests/import` has recorded data, which `record.sh` records again. The tests that are ignored let the libraries
+//! write to the server of the test; `make test-import` runs them.
 
 use crate::dqctl::{dqctl, json, ok};
 use crate::support::Server;

@@ -67,6 +67,27 @@ fn what_is_found_as_json_is_printed_before_the_next_queue_is_read() {
 }
 
 #[test]
+fn messages_are_printed_before_the_rest_of_their_queue_is_read() {
+    let mut server = Server::start();
+    let payload = "x".repeat(1_000);
+    for _ in 0..20 {
+        let words = ["DQ.MPUSH", "q", "1000"].into_iter().chain(std::iter::repeat_n(payload.as_str(), 1_000));
+        server.ask(&words.collect::<Vec<_>>());
+    }
+    let mut find = command(&server, &["find", "--where", "payload~x"]);
+    let mut find = find.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let out = find.stdout.as_mut().unwrap();
+    // The pages that follow are read only once somebody takes these.
+    out.read_exact(&mut [0; 1_000]).unwrap();
+    server.kill();
+    let mut rest = Vec::new();
+    out.read_to_end(&mut rest).unwrap();
+    let lines = rest.iter().filter(|byte| **byte == b'\n').count();
+    assert!(lines > 0 && lines < 20_000, "{lines} lines");
+    assert_eq!(find.wait().unwrap().code(), Some(3));
+}
+
+#[test]
 fn a_queue_that_may_not_be_read_is_not_said_to_lack_a_message() {
     let server = Server::start();
     ok(&server, &["push", "mail", "x", "--id", "m"]);
@@ -92,9 +113,9 @@ fn messages_are_found_by_the_beginning_of_their_ids() {
     server.ask(&["SET", "text", "x"]);
     let found: Vec<_> = json(&server, &["find", "--prefix", "order-7"]);
     let ids: Vec<_> = found.iter().map(|one| (one["queue"].as_str().unwrap(), one["id"].as_str().unwrap())).collect();
-    assert_eq!(ids, [("bills", "order-7"), ("mail", "order-71"), ("mail", "order-72")]);
+    assert_eq!(ids, [("bills", "order-7"), ("mail", "order-72"), ("mail", "order-71")], "in the order of the pushes");
     let listed = ok(&server, &["find", "order-7", "--prefix", "--match", "mail"]);
-    assert!(listed.starts_with("mail\torder-71\tready\t") && listed.lines().count() == 2, "{listed}");
+    assert!(listed.starts_with("mail\torder-72\tready\t") && listed.lines().count() == 2, "{listed}");
     let none = dqctl(&server, &["find", "--prefix", "order-9"]);
     assert!(none.code == 1 && none.err.contains("no queue has a message order-9"), "{none:?}");
 }

@@ -38,6 +38,7 @@ mod names;
 mod no_module;
 mod nothing_to_do;
 mod post;
+mod progress;
 mod queues;
 mod top;
 mod unread;

@@ -33,7 +33,7 @@ pub struct Causes(HashMap<String, Cause>);
 impl Causes {
     /// Adds the selected messages of a queue. Returns whether it exists.
     pub fn add(&mut self, client: &Client, queue: &[u8], filter: &Filter) -> Result<bool, Failure> {
-        let name = QueueName::of(queue).to_string();
+        let name = QueueName::from_bytes(queue).to_string();
         each_page(client, queue, filter, |page| {
             for message in page {
                 let mut text = cause_of(&message);

@@ -1,4 +1,4 @@
-//! Which messages are meant, mostly dead ones: conditions such as `error~timeout`, all of which must hold, and an age.
+//! Selects messages, mostly dead ones: by conditions such as `error~timeout`, all of which must hold, and by age.
 
 use super::cause::cause_of;
 use super::letters::as_it_died;
@@ -42,11 +42,11 @@ enum Test {
     IsNot,
 }
 
-/// Of which messages of a queue some are selected.
+/// The messages of a queue from which some are selected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Among {
     State(State),
-    /// Those that died in other queues and were moved here.
+    /// Messages that died in other queues and were moved here.
     Letters,
 }
 
@@ -63,7 +63,7 @@ pub struct Filter {
     pub conditions: Vec<Condition>,
     /// Only messages that have been in their state, or dead, for at least this time.
     pub older: Option<Duration>,
-    /// Of those, only so many: the ones that have been for longest.
+    /// Only the `oldest` of them: those that have been in their state for longest.
     pub oldest: Option<u32>,
 }
 
@@ -109,7 +109,7 @@ impl Filter {
         self.among != Among::default() || !self.conditions.is_empty() || self.older.is_some()
     }
 
-    /// The message, as it died if it is a letter, if it is one of those among which is selected, and selected.
+    /// Returns the message if it is selected; a letter as it died.
     pub fn meets(&self, message: Fields, now: i64) -> Option<Fields> {
         let message = match self.among {
             Among::State(state) => Some(message).filter(|message| message.text("state") == state.as_str()),
@@ -118,7 +118,7 @@ impl Filter {
         message.filter(|message| self.selects(message, now))
     }
 
-    /// Whether a message is selected, however many there are. `now` is in Unix ms.
+    /// Whether a message meets the conditions and the age, whatever `among` and `oldest` say. `now` is in Unix ms.
     pub fn selects(&self, message: &Fields, now: i64) -> bool {
         self.older.is_none_or(|age| is_older(message, age, now))
             && self.conditions.iter().all(|condition| condition.holds(message))
@@ -141,7 +141,7 @@ impl fmt::Display for Condition {
     }
 }
 
-/// What is so of the selected messages, for a question: ` with error~timeout (older than 1d)`.
+/// Describes the selection, for a question: ` with error~timeout (older than 1d)`.
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         for (number, condition) in self.conditions.iter().enumerate() {

@@ -7,7 +7,7 @@
 use super::ids::id;
 use super::jobs::{field, with_hashes, Hash, Ties};
 use super::libraries::{add, attempts, each, stays, RUNS};
-use super::source::{object, score_of, Element, Found, Order};
+use super::source::{object, score_of, Element, Order, SourceValue};
 use super::Parts;
 use crate::cli::End;
 use crate::moving::push::{NewMessage, Rule};
@@ -81,7 +81,14 @@ impl Bull {
         [self.base.as_slice(), rest.as_bytes()].concat()
     }
 
-    fn job(&self, client: &Client, found: Found, key: &[u8], hash: &Hash, is_dead: bool) -> Result<Element, Failure> {
+    fn job(
+        &self,
+        client: &Client,
+        found: SourceValue,
+        key: &[u8],
+        hash: &Hash,
+        is_dead: bool,
+    ) -> Result<Element, Failure> {
         if field(hash, "parentKey").or(field(hash, "parent")).is_some_and(|parent| !parent.is_empty()) {
             return Ok(Element::Broken(format!("{} stays, because it is a child of a flow", shown(key))));
         }
@@ -134,7 +141,7 @@ impl Bull {
     fn next_run(
         &self,
         client: &Client,
-        found: &Found,
+        found: &SourceValue,
         hash: &Hash,
         opts: &Json,
     ) -> Result<Option<(Vec<u8>, i64)>, Failure> {
@@ -162,7 +169,7 @@ impl Bull {
     }
 
     /// What ends the deduplication by a job: until it is done there, BullMQ takes no other one of the same key.
-    fn lock(&self, client: &Client, found: &Found, hash: &Hash) -> Result<Option<Cmd>, Failure> {
+    fn lock(&self, client: &Client, found: &SourceValue, hash: &Hash) -> Result<Option<Cmd>, Failure> {
         let Some(lock) = field(hash, "deid") else { return Ok(None) };
         let lock = [self.base.as_slice(), b"de:", lock].concat();
         let holder = client.call(cmd("GET").arg(&lock), Resend::Harmless)?;

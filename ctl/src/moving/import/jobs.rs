@@ -3,7 +3,7 @@
 
 use super::ids::id;
 use super::libraries::{add, attempts, split, stays, RUNS};
-use super::source::{bytes, fields_as_json, Convert, Element, Found, Order};
+use super::source::{bytes, fields_as_json, Convert, Element, Order, SourceValue};
 use super::Parts;
 use crate::cli::End;
 use crate::moving::push::NewMessage;
@@ -56,13 +56,13 @@ fn tied(client: &Client, keys: &[Vec<u8>], ties: Ties) -> Result<Vec<bool>, Fail
 pub fn with_hashes(
     prefix: Vec<u8>,
     ties: Ties,
-    job: impl Fn(&Client, Found, &[u8], Hash) -> Result<Element, Failure> + 'static,
+    job: impl Fn(&Client, SourceValue, &[u8], Hash) -> Result<Element, Failure> + 'static,
 ) -> Convert {
-    Box::new(move |client: &Client, all: Vec<Found>| {
+    Box::new(move |client: &Client, all: Vec<SourceValue>| {
         let keys: Vec<Vec<u8>> = all.iter().map(|found| [prefix.as_slice(), &found.value].concat()).collect();
         let hashes = hashes(client, &keys)?;
         let tied = tied(client, &keys, ties)?;
-        let element = |(((found, key), hash), is_tied): (((Found, Vec<u8>), Hash), bool)| match hash.is_empty() {
+        let element = |(((found, key), hash), is_tied): (((SourceValue, Vec<u8>), Hash), bool)| match hash.is_empty() {
             // A marker, by which older versions of BullMQ wake workers.
             true if found.value.starts_with(b"0:") => Ok(Element::Foreign),
             true => Ok(Element::Broken(format!("the job {} is gone", shown(&key)))),
@@ -125,8 +125,8 @@ fn rq_error(client: &Client, results: &[u8]) -> Result<Option<String>, Failure> 
     Ok(text.and_then(|text| String::from_utf8_lossy(&text).trim().lines().last().map(str::to_owned)))
 }
 
-/// RQ keeps how many retries are left, but counts those alone that the job itself has asked for. Of the others, it is only
-/// known that the job was started.
+/// RQ keeps how many retries are left, but counts those alone that the job itself has asked for. Of the others, it is
+/// only known that the job was started.
 fn rq_past(hash: &Hash, error: Option<String>, is_dead: bool) -> NewMessage {
     let number = |name| std::str::from_utf8(field(hash, name)?).ok()?.parse::<i64>().ok();
     let was_started = is_dead || field(hash, "started_at").is_some_and(|at| !at.is_empty());

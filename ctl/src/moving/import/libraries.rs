@@ -1,7 +1,8 @@
-//! Libraries whose jobs are JSON in lists and sorted sets: Sidekiq, Laravel and Celery. The payload is that JSON, as it is.
+//! Libraries whose jobs are JSON in lists and sorted sets: Sidekiq, Laravel and Celery. The payload is that JSON, as it
+//! is.
 
 use super::ids::id;
-use super::source::{bytes, exists, Convert, Element, Found, Order, Reader, Values};
+use super::source::{bytes, exists, Convert, Element, Order, Reader, SourceValue, Values};
 use super::Parts;
 use crate::cli::End;
 use crate::moving::push::{type_of, NewMessage};
@@ -14,8 +15,8 @@ use serde_json::Value as Json;
 /// Of a job that a worker has taken.
 pub const RUNS: &str = "stays, because it runs, or its worker died";
 
-/// Splits the name of a queue, or of its key, at the prefix that the library puts before names. Returns what precedes that
-/// prefix, and the name.
+/// Splits the name of a queue, or of its key, at the prefix that the library puts before names. Returns what precedes
+/// that prefix, and the name.
 pub fn split<'a>(source: &'a [u8], marker: &[u8]) -> (&'a [u8], &'a [u8]) {
     let at = source.windows(marker.len()).position(|window| window == marker);
     let name = at.and_then(|at| Some((source.get(..at)?, source.get(at + marker.len()..)?)));
@@ -31,7 +32,7 @@ pub fn add(parts: &mut Parts, client: &Client, key: Vec<u8>, order: Order, conve
 }
 
 /// Converts each value on its own.
-pub fn each(convert: impl Fn(Found) -> Element + 'static) -> Convert {
+pub fn each(convert: impl Fn(SourceValue) -> Element + 'static) -> Convert {
     Box::new(move |_, all| Ok(all.into_iter().map(&convert).collect()))
 }
 
@@ -58,17 +59,18 @@ fn parse(value: &[u8]) -> Json {
     serde_json::from_slice(value).unwrap_or(Json::Null)
 }
 
-/// Sidekiq: LPUSH and BRPOP of `queue:NAME`; all queues share the sorted sets `schedule`, `retry` and `dead`, in seconds.
+/// Sidekiq: LPUSH and BRPOP of `queue:NAME`; all queues share the sorted sets `schedule`, `retry` and `dead`, in
+/// seconds.
 pub fn sidekiq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     let (namespace, name) = split(source, b"queue:");
     let key = |rest: &[u8]| [namespace, rest].concat();
     let mut parts = Parts::new();
-    let waiting = |found: Found| sidekiq_job(&parse(&found.value), found, None);
+    let waiting = |found: SourceValue| sidekiq_job(&parse(&found.value), found, None);
     add(&mut parts, client, key(&[b"queue:", name].concat()), Order::From(End::Right), each(waiting))?;
     let sets = [("schedule", Order::Time, None), ("retry", Order::Time, None), ("dead", Order::Score, Some("retries"))];
     for (set, order, dead) in sets {
         let name = name.to_vec();
-        let timed = move |found: Found| {
+        let timed = move |found: SourceValue| {
             let json = parse(&found.value);
             let queue = json.get("queue").and_then(Json::as_str).unwrap_or("default");
             if queue.as_bytes() == name {
@@ -92,7 +94,7 @@ const SIDEKIQ_TIES: [(&str, &str); 5] = [
 ];
 
 /// `retry_count` is 0 after the first failure.
-fn sidekiq_job(json: &Json, found: Found, dead: Option<&str>) -> Element {
+fn sidekiq_job(json: &Json, found: SourceValue, dead: Option<&str>) -> Element {
     let text = |name| json.get(name).and_then(Json::as_str);
     let is_tied = |(name, _): &&(&str, &str)| json.get(*name).is_some_and(|value| !value.is_null() && *value != false);
     if let Some((name, why)) = SIDEKIQ_TIES.iter().find(is_tied) {
@@ -115,7 +117,7 @@ pub fn laravel(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     let (prefix, name) = split(source, b"queues:");
     let key = [prefix, b"queues:", name].concat();
     let convert = || {
-        each(|found: Found| {
+        each(|found: SourceValue| {
             let json = parse(&found.value);
             if let Some(batch) = laravel_batch(&json) {
                 return Element::Broken(format!("a job stays, because the batch {batch} would wait for it"));
@@ -128,7 +130,7 @@ pub fn laravel(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     let mut parts = Parts::new();
     add(&mut parts, client, key.clone(), Order::From(End::Left), convert())?;
     add(&mut parts, client, [&key, b":delayed".as_slice()].concat(), Order::Time, convert())?;
-    let running = |found: Found| {
+    let running = |found: SourceValue| {
         let job = parse(&found.value);
         Element::Broken(format!("the job {} {RUNS}", job.get("uuid").and_then(Json::as_str).unwrap_or_default()))
     };
@@ -143,14 +145,15 @@ fn laravel_batch(json: &Json) -> Option<String> {
     data.get("batchId").and_then(Json::as_str).or_else(serialized).map(str::to_owned)
 }
 
-/// The highest priority besides 0 that can have a list of its own in the Redis transport of Celery: by default 3, 6 and 9 do.
-/// Low ones come first.
+/// The highest priority besides 0 that can have a list of its own in the Redis transport of Celery: by default 3, 6 and
+/// 9 do. Low ones come first.
 const CELERY_PRIORITIES: i64 = 9;
 
-/// Celery: LPUSH and BRPOP of a list. Workers that are stopped put what they hold back into it, and those that have died leave
-/// it in the hash `unacked` of all queues.
+/// Celery: LPUSH and BRPOP of a list. Workers that are stopped put what they hold back into it, and those that have
+/// died leave it in the hash `unacked` of all queues.
 pub fn celery(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
-    let task = |priority| each(move |found: Found| celery_task(found.value, priority).unwrap_or_else(Element::Broken));
+    let task =
+        |priority| each(move |found: SourceValue| celery_task(found.value, priority).unwrap_or_else(Element::Broken));
     let mut parts = Parts::new();
     add(&mut parts, client, source.to_vec(), Order::From(End::Right), task(0))?;
     for priority in 1..=CELERY_PRIORITIES {

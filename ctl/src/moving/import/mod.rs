@@ -1,8 +1,8 @@
 //! `dqctl import`: takes over the messages of another kind of queue.
 //!
-//! A page of elements is read, pushed under ids that follow from the elements, and only then, with `--move`, removed from
-//! the source. So whatever interrupts an import, each element is in the source or in the queue, and the next run continues: it
-//! does not push again what the queue has, but removes it from the source if that is still to be done.
+//! A page of elements is read, pushed under ids that follow from the elements, and only then, with `--move`, removed
+//! from the source. So whatever interrupts an import, each element is in the source or in the queue, and the next run
+//! continues: it does not push again what the queue has, but removes it from the source if that is still to be done.
 
 mod bullmq;
 mod ids;
@@ -15,7 +15,7 @@ mod source;
 use crate::board::names;
 use crate::cli::{ImportArgs, Kind};
 use crate::moving::push::{push_all, NewMessage, Pushed, Rule, BATCH};
-use crate::output::Output;
+use crate::output::{Output, Progress, Task, Unit};
 use crate::server::{get_all, persistently, reply, Failure, Fields, Outcome, BATCH_BYTES};
 use crate::text::shown;
 use dq_client::{blocking::Client, cmd, Cmd, Error, Resend};
@@ -25,6 +25,9 @@ use std::os::unix::ffi::OsStrExt;
 
 /// How many elements are read first, before their size is known.
 const FIRST_PAGE: u64 = 50;
+
+const MOVE: Task = Task { done: "imported", unit: Unit::Messages, repeat: "the same command goes on from there" };
+const IMPORT: Task = Task { done: "read", unit: Unit::Messages, repeat: "the same command goes on from there" };
 
 /// A source consists of one or more keys.
 type Parts = Vec<Box<dyn Reader>>;
@@ -45,11 +48,15 @@ pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Out
     if parts.is_empty() {
         return Err(Failure::nothing(format!("there is nothing to import: no key for {} exists", shown(source))));
     }
-    let mut import = Import { client, args, page: FIRST_PAGE, most: BATCH as u64, counts: Counts::default() };
+    let progress = Progress::begin(IMPORT, output);
+    let (page, most, counts) = (FIRST_PAGE, BATCH as u64, Counts::default());
+    let mut import = Import { client, args, page, most, counts, progress };
     for mut part in parts {
         import.part(part.as_mut())?;
     }
-    import.counts.report(args, output)
+    let Import { counts, progress, .. } = import;
+    drop(progress);
+    counts.report(args, output)
 }
 
 /// The keys of the source that exist.
@@ -74,7 +81,8 @@ fn list(client: &Client, args: &ImportArgs, source: &[u8], output: &Output) -> R
         let length = client.call(cmd("LLEN").arg(source), Resend::Harmless)?;
         counts.imported = reply::int(&length).and_then(|length| u64::try_from(length).ok()).unwrap_or(0);
     } else if args.is_move {
-        counts.imported = plain::move_list(client, source, args.queue.as_bytes(), args.from)?;
+        counts.imported =
+            plain::move_list(client, source, args.queue.as_bytes(), args.from, &Progress::begin(MOVE, output))?;
         counts.removed = counts.imported;
     } else {
         return Err(Failure::usage("the elements of a list have no ids, so they can only be moved: add --move"));
@@ -135,6 +143,7 @@ struct Import<'a> {
     /// The most whose reply the server lets through.
     most: u64,
     counts: Counts,
+    progress: Progress,
 }
 
 impl Import<'_> {
@@ -151,6 +160,7 @@ impl Import<'_> {
             };
             let Some(page) = page else { return Ok(()) };
             let read = page.len() as u64;
+            self.progress.done(read);
             let (mut messages, mut removals, mut schedules) = (Vec::new(), Vec::new(), Vec::new());
             for element in page {
                 match element {
@@ -182,7 +192,8 @@ impl Import<'_> {
         }
     }
 
-    /// Counts the elements that the queue does not hold. Ids that are only known for `DEDUPE` cannot be seen without a push.
+    /// Counts the elements that the queue does not hold. Ids that are only known for `DEDUPE` cannot be seen without a
+    /// push.
     fn count(&mut self, messages: &[NewMessage]) -> Result<(), Failure> {
         let now = crate::text::now_ms();
         let ids: Vec<&[u8]> = messages.iter().map(|message| message.id.as_slice()).collect();
@@ -282,8 +293,8 @@ impl Import<'_> {
     }
 }
 
-/// What differs. A job is removed only if it is certain that the queue has this one, since a library can put a job of the same id
-/// there again: it was not delivered since it was imported, and has the due time of the source.
+/// What differs. A job is removed only if it is certain that the queue has this one, since a library can put a job of
+/// the same id there again: it was not delivered since it was imported, and has the due time of the source.
 fn difference(message: &NewMessage, held: Option<&Fields>, is_certain: bool) -> Option<&'static str> {
     let Some(held) = held else {
         return (!is_certain).then_some("the queue had a job of this id, which may be another one");

@@ -2,16 +2,17 @@
 
 use super::ids::id;
 use super::libraries::each;
-use super::source::{bytes, fields_as_json, Element, Found, Order, Reader, Values};
+use super::source::{bytes, fields_as_json, Element, Order, Reader, SourceValue, Values};
 use crate::cli::End;
 use crate::moving::push::NewMessage;
+use crate::output::Progress;
 use crate::server::{reply, Failure};
 use dq_client::{blocking::Client, cmd, Resend, Value};
 
 pub fn sorted_set(key: Vec<u8>) -> Values {
     let source = key.clone();
     // With its score, since a member that is added again with another one is another message.
-    let element = move |found: Found| {
+    let element = move |found: SourceValue| {
         let score = found.score.map(|score| score.to_string()).unwrap_or_default();
         let id = id("zset", &[&source, score.as_bytes(), &found.value]);
         let message = NewMessage { id, payload: found.value, due: found.due, ..NewMessage::default() };
@@ -35,9 +36,9 @@ while moved < 500 and bytes < 4194304 do
 end
 return moved";
 
-/// Moves a whole list, and returns how many elements it had. An element of a list has no id by which a copy could be repeated,
-/// so each is pushed and removed in one step of the server.
-pub fn move_list(client: &Client, key: &[u8], queue: &[u8], from: End) -> Result<u64, Failure> {
+/// Moves a whole list, and returns how many elements it had. An element of a list has no id by which a copy could be
+/// repeated, so each is pushed and removed in one step of the server.
+pub fn move_list(client: &Client, key: &[u8], queue: &[u8], from: End, progress: &Progress) -> Result<u64, Failure> {
     let end = if from == End::Left { "left" } else { "right" };
     let command = cmd("EVAL").arg(MOVE).arg(2).arg(key).arg(queue).arg(end).clone();
     let mut total = 0;
@@ -51,7 +52,10 @@ pub fn move_list(client: &Client, key: &[u8], queue: &[u8], from: End) -> Result
         })?;
         match reply::int(&reply).and_then(|moved| u64::try_from(moved).ok()) {
             None | Some(0) => return Ok(total),
-            Some(moved) => total += moved,
+            Some(moved) => {
+                total += moved;
+                progress.done(moved);
+            }
         }
     }
 }

@@ -4,8 +4,8 @@
 const FIRST: i64 = 100_000_000_000;
 const LAST: i64 = 8_796_093_022_207;
 
-/// The due time of a score, in Unix ms. Scores from `FIRST` on are ms, and others s. Scores before 1973, such as 0, are due at
-/// once, before all others.
+/// The due time of a score, in Unix ms. Scores from `FIRST` on are ms, and others s. Scores before 1973, such as 0, are
+/// due at once, before all others.
 pub fn due(score: f64) -> Result<i64, String> {
     let (first, last) = (FIRST as f64, LAST as f64);
     let ms = if score < first { score * 1_000.0 } else { score };

@@ -27,7 +27,7 @@ pub trait Reader {
 }
 
 /// A value of a list or a sorted set, and its due time.
-pub struct Found {
+pub struct SourceValue {
     pub value: Vec<u8>,
     pub due: Option<i64>,
     /// Its score in a sorted set.
@@ -35,7 +35,7 @@ pub struct Found {
 }
 
 /// Turns the values of a page into elements, one for each. The readers add the command that removes the value itself.
-pub type Convert = Box<dyn Fn(&Client, Vec<Found>) -> Result<Vec<Element>, Failure>>;
+pub type Convert = Box<dyn Fn(&Client, Vec<SourceValue>) -> Result<Vec<Element>, Failure>>;
 
 /// In which order the values of a key are consumed, and when they are due.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,12 +65,12 @@ impl Reader for Values {
         let range = match self.order {
             Order::From(End::Left) => range("LRANGE", first, last - 1),
             Order::From(End::Right) => range("LRANGE", -last, -1 - first),
-            _ => range("ZRANGE", first, last - 1).arg("WITHSCORES").clone(),
+            Order::Time | Order::BullMq | Order::Score => range("ZRANGE", first, last - 1).arg("WITHSCORES").clone(),
         };
         let reply = client.call(&range, Resend::Harmless)?;
         let mut values: Vec<Scored> = match self.order {
             Order::From(_) => reply::list(reply)?.into_iter().map(|value| Ok((bytes(value)?, None))).collect(),
-            _ => with_scores(reply),
+            Order::Time | Order::BullMq | Order::Score => with_scores(reply),
         }?;
         if values.is_empty() {
             return Ok(None);
@@ -83,15 +83,15 @@ impl Reader for Values {
             let due = match (self.order, score) {
                 (Order::Time, Some(score)) => due(score).map(Some),
                 (Order::BullMq, Some(score)) => due((score / 4096.0).floor()).map(Some),
-                _ => Ok(None),
+                (Order::From(_) | Order::Score, _) | (Order::Time | Order::BullMq, None) => Ok(None),
             };
             removals.push(match self.order {
                 Order::From(end) => {
                     cmd("LREM").arg(&self.key).arg(if end == End::Left { 1 } else { -1 }).arg(&value).clone()
                 }
-                _ => cmd("ZREM").arg(&self.key).arg(&value).clone(),
+                Order::Time | Order::BullMq | Order::Score => cmd("ZREM").arg(&self.key).arg(&value).clone(),
             });
-            found.push(Found { value, due: due.clone().ok().flatten(), score });
+            found.push(SourceValue { value, due: due.clone().ok().flatten(), score });
             dues.push(due);
         }
         let mut elements = (self.convert)(client, found)?;

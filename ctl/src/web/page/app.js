@@ -1,7 +1,7 @@
 // Shows the views that the server renders, keeps them up to date, and asks about acts.
 //
-// The address of a view is behind the #. What the server has rendered is put in place without what stays, so that the focus, what
-// is typed and what is open stay too. Text only ever becomes a text node.
+// The address of a view is behind the #. What the server has rendered is put in place without what stays, so that the
+// focus, what is typed and what is open stay too. Text only ever becomes a text node.
 
 const TOKEN = "dq-token";
 /** How soon a view is asked for again after a failure, and after something was typed, in ms. */
@@ -10,15 +10,24 @@ const PAUSE = 250;
 /** A request for a view that takes longer has failed, in ms. */
 const PATIENCE = 15000;
 
-const [main, problem, done, dialog, server] = ["main", "problem", "done", "dialog", "server"].map((id) => document.getElementById(id));
-let [timer, typing, shown] = [0, 0, null];
+const main = document.getElementById("main");
+const problem = document.getElementById("problem");
+const done = document.getElementById("done");
+const dialog = document.getElementById("dialog");
+const server = document.getElementById("server");
+let timer = 0;
+let typing = 0;
+let shown = null;
 
 /** An element with attributes and children. A function listens to the event of its name. */
 function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") node.addEventListener(name, value);
-    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value === true ? "" : value);
+    if (typeof value === "function") {
+      node.addEventListener(name, value);
+    } else if (value !== false && value !== null && value !== undefined) {
+      node.setAttribute(name, value === true ? "" : value);
+    }
   }
   node.append(...children.flat().filter((child) => child !== null));
   return node;
@@ -29,14 +38,15 @@ function el(tag, attributes = {}, ...children) {
 function authorization() {
   const token = sessionStorage.getItem(TOKEN);
   // Headers have bytes: a token of other characters is sent as its UTF-8.
-  return token ? { Authorization: `Bearer ${String.fromCharCode(...new TextEncoder().encode(token))}` } : {};
+  // A proxy may have the header Authorization for itself.
+  return token ? { "X-DQ-Token": String.fromCharCode(...new TextEncoder().encode(token)) } : {};
 }
 
 /** A rendered view as a document, and its status, which is 0 if nothing answered. */
 function rendered(address) {
   return new Promise((resolve) => {
     const request = new XMLHttpRequest();
-    request.open("GET", `/api/view/${address}`);
+    request.open("GET", `api/view/${address}`);
     request.responseType = "document";
     request.timeout = PATIENCE;
     for (const [name, value] of Object.entries(authorization())) request.setRequestHeader(name, value);
@@ -47,7 +57,7 @@ function rendered(address) {
 
 async function post(path, body) {
   const headers = { ...authorization(), "X-DQ": "1", "Content-Type": "application/json" };
-  const response = await fetch(`/api/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+  const response = await fetch(`api/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error);
   return answer;
@@ -73,6 +83,7 @@ async function load() {
     askToken();
     return;
   } else {
+    if (status === 404) showMissing(wanted);
     warn(status, view?.body?.textContent ?? "");
   }
   clearTimeout(timer);
@@ -94,7 +105,9 @@ function show(view, wanted) {
   const active = document.activeElement;
   const isSame = shown !== null && about(wanted) === about(shown);
   children(main, view.body);
-  for (const link of document.querySelectorAll(".top nav a")) link.toggleAttribute("aria-current", link.hash === `#/${wanted.split("?")[0]}`);
+  for (const link of document.querySelectorAll(".top nav a")) {
+    link.toggleAttribute("aria-current", link.hash === `#/${wanted.split("?")[0]}`);
+  }
   if (!isSame) {
     window.scrollTo(0, 0);
     if (shown !== null) main.focus({ preventScroll: true });
@@ -103,8 +116,20 @@ function show(view, wanted) {
   drawSelection();
 }
 
+/** Shows nothing of the view before, since this one is not there. */
+function showMissing(wanted) {
+  shown = wanted;
+  document.title = "dq";
+  main.replaceChildren(el("p", { class: "empty" }, el("a", { href: "#/" }, "All queues")));
+}
+
 function warn(status, words) {
-  const titles = { 0: "dqctl web does not answer", 404: "Not there", 501: "The module dq is not loaded", 503: "The server of the queues cannot be reached" };
+  const titles = {
+    0: "dqctl web does not answer",
+    404: "Not there:",
+    501: "The module dq is not loaded",
+    503: "The server of the queues cannot be reached",
+  };
   const text = words || "This page tries again by itself.";
   problem.replaceChildren(el("p", {}, el("strong", {}, titles[status] ?? "Not possible"), ` ${text}`));
   main.classList.add("stale");
@@ -119,9 +144,20 @@ function askToken() {
     main.replaceChildren();
     load();
   };
-  main.replaceChildren(el("form", { class: "token", submit }, el("h1", {}, "Token"),
-    el("p", {}, sessionStorage.getItem(TOKEN) === null ? "This server wants the token that dqctl web was started with. It is kept for this tab only." : "The token was not accepted."),
-    el("label", {}, "Token", input), el("button", { type: "submit", class: "primary" }, "Open")));
+  const isFirst = sessionStorage.getItem(TOKEN) === null;
+  const words = isFirst
+    ? "This server wants the token that dqctl web was started with. It is kept for this tab only."
+    : "The token was not accepted.";
+  main.replaceChildren(
+    el(
+      "form",
+      { class: "token", submit },
+      el("h1", {}, "Token"),
+      el("p", {}, words),
+      el("label", {}, "Token", input),
+      el("button", { type: "submit", class: "primary" }, "Open"),
+    ),
+  );
   input.focus();
 }
 
@@ -154,9 +190,15 @@ function remove(node) {
 }
 
 function update(node, next) {
-  const keeps = (name) => (name === "open" && node.tagName === "DETAILS") || (name === "disabled" && "selected" in node.dataset);
-  for (const { name } of [...node.attributes]) if (!next.hasAttribute(name) && !keeps(name)) node.removeAttribute(name);
-  for (const { name, value } of next.attributes) if (node.getAttribute(name) !== value && !keeps(name)) node.setAttribute(name, value);
+  const isOpen = (name) => name === "open" && node.tagName === "DETAILS";
+  const isOfSelection = (name) => name === "disabled" && "selected" in node.dataset;
+  const keeps = (name) => isOpen(name) || isOfSelection(name);
+  for (const { name } of [...node.attributes]) {
+    if (!next.hasAttribute(name) && !keeps(name)) node.removeAttribute(name);
+  }
+  for (const { name, value } of next.attributes) {
+    if (node.getAttribute(name) !== value && !keeps(name)) node.setAttribute(name, value);
+  }
   children(node, next);
 }
 
@@ -164,7 +206,8 @@ function update(node, next) {
 function filter(form) {
   const names = new Set([...new FormData(form).keys(), "count", "offset"]);
   const kept = (address().split("?")[1] ?? "").split("&").filter((pair) => pair && !names.has(pair.split("=")[0]));
-  const typed = [...new FormData(form)].filter(([, value]) => value !== "").map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+  const given = [...new FormData(form)].filter(([, value]) => value !== "");
+  const typed = given.map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
   history.replaceState(null, "", `#/${form.dataset.view}?${[...kept, ...typed].join("&")}`);
   load();
 }
@@ -174,7 +217,10 @@ function drawSelection() {
   const boxes = [...main.querySelectorAll("[name=ids]")];
   const number = boxes.filter((box) => box.checked).length;
   for (const button of main.querySelectorAll("[data-selected]")) button.disabled = number === 0;
-  for (const all of main.querySelectorAll("[data-all]")) [all.checked, all.indeterminate] = [number > 0 && number === boxes.length, number > 0 && number < boxes.length];
+  for (const all of main.querySelectorAll("[data-all]")) {
+    all.checked = number > 0 && number === boxes.length;
+    all.indeterminate = number > 0 && number < boxes.length;
+  }
 }
 
 // Acts.
@@ -183,19 +229,25 @@ function drawSelection() {
 async function ask(button) {
   const given = JSON.parse(button.dataset.act);
   const edit = JSON.parse(button.dataset.edit);
-  if (button.dataset.selected) given[button.dataset.selected] = [...main.querySelectorAll(`[name=${button.dataset.selected}]:checked`)].map((box) => box.value);
+  const { selected } = button.dataset;
+  if (selected) {
+    given[selected] = [...main.querySelectorAll(`[name=${selected}]:checked`)].map((box) => box.value);
+  }
   const question = el("p", { class: "question" });
   const command = el("code");
   const error = el("p", { class: "error", role: "alert" });
-  const yes = el("button", { type: "submit", class: `primary ${button.className}` }, button.textContent.replace("…", ""));
+  const title = button.textContent.replace("…", "");
+  const yes = el("button", { type: "submit", class: `primary ${button.className}` }, title);
   const no = el("button", { type: "button", click: () => dialog.close() }, "Back");
-  const [fields, more] = [el("div"), el("details", { hidden: true }, el("summary", {}, "More options"))];
+  const fields = el("div");
+  const more = el("details", { hidden: true }, el("summary", {}, "More options"));
   let asked = null;
   let answer = {};
 
   function body() {
     const inputs = [...dialog.querySelectorAll("[data-option]")].filter(({ value }) => value !== "");
-    const value = (input) => ("lines" in input.dataset ? input.value.split("\n").filter(Boolean) : input.value);
+    const lines = (text) => text.split("\n").filter(Boolean);
+    const value = (input) => ("lines" in input.dataset ? lines(input.value) : input.value);
     return { ...given, ...Object.fromEntries(inputs.map((input) => [input.name, value(input)])) };
   }
 
@@ -208,7 +260,7 @@ async function ask(button) {
 
   async function carryOut(wanted) {
     const { number, done: verb, lines, notes } = await post("do", { ...wanted, most: answer.most });
-    say([number === null ? lines.join(", ") : `${number} ${verb}`, ...notes].filter(Boolean).join(". "));
+    report([number === null ? lines.join(", ") : `${number} ${verb}`, ...notes].filter(Boolean).join(". "));
   }
 
   async function submit(event) {
@@ -235,11 +287,23 @@ async function ask(button) {
     yes.ariaDisabled = null;
   }
 
-  dialog.replaceChildren(el("form", { submit }, el("h2", { id: "dialog-title" }, button.textContent.replace("…", "")), question, fields, more,
-    el("p", { class: "dim" }, command), error, el("div", { class: "buttons" }, no, yes)));
+  dialog.replaceChildren(
+    el(
+      "form",
+      { submit },
+      el("h2", { id: "dialog-title" }, title),
+      question,
+      fields,
+      more,
+      el("p", { class: "dim" }, command),
+      error,
+      el("div", { class: "buttons" }, no, yes),
+    ),
+  );
   dialog.showModal();
   try {
-    await look({ ...given, ...Object.fromEntries(Object.entries(edit).filter(([, value]) => value !== "" && value !== false)) });
+    const filled = Object.entries(edit).filter(([, value]) => value !== "" && value !== false);
+    await look({ ...given, ...Object.fromEntries(filled) });
     // What is offered are the options without those that have a value, which are fields all the same.
     const { options } = await post("ask", given);
     fields.append(...options.filter(({ name }) => name in edit).map((option) => field(option, edit[option.name])));
@@ -253,21 +317,34 @@ async function ask(button) {
 }
 
 /** An option of an act, as the command line describes it. */
-function field({ name, help, placeholder, choices, lines }, value) {
-  const common = { name, "data-option": "", "aria-describedby": `help-${name}`, ...(lines ? { "data-lines": "" } : {}) };
-  const isText = lines || ["payload", "then", "result"].includes(name);
+function field(option, value) {
+  const { name, help } = option;
   const words = Array.isArray(value) ? value.join("\n") : String(value);
-  const control = choices.length > 0
-    ? el("select", common, ["", ...choices].map((choice) => el("option", { value: choice, selected: choice === words }, choice === "true" ? "yes" : choice)))
-    : isText
-      ? el("textarea", { ...common, rows: Math.min(16, Math.max(2, words.split("\n").length)), spellcheck: "false" }, words)
-      : el("input", { ...common, value: words, placeholder, autocomplete: "off", autocapitalize: "none", spellcheck: "false" });
-  return el("label", { class: "field" }, name, control, el("span", { class: "dim", id: `help-${name}` }, help ?? ""));
+  const hint = el("span", { class: "dim", id: `help-${name}` }, help ?? "");
+  return el("label", { class: "field" }, name, control(option, words), hint);
+}
+
+/** What an option is chosen or typed in. */
+function control({ name, placeholder, choices, lines }, words) {
+  const common = { name, "data-option": "", "aria-describedby": `help-${name}` };
+  if (lines) common["data-lines"] = "";
+  if (choices.length > 0) {
+    const shownAs = (choice) => (choice === "true" ? "yes" : choice);
+    const option = (choice) => el("option", { value: choice, selected: choice === words }, shownAs(choice));
+    return el("select", common, ["", ...choices].map(option));
+  }
+  if (lines || ["payload", "then", "result"].includes(name)) {
+    const rows = Math.min(16, Math.max(2, words.split("\n").length));
+    return el("textarea", { ...common, rows, spellcheck: "false" }, words);
+  }
+  const asTyped = { autocomplete: "off", autocapitalize: "none", spellcheck: "false" };
+  return el("input", { ...common, ...asTyped, value: words, placeholder });
 }
 
 /** Reports the outcome of an act. */
-function say(words) {
-  done.replaceChildren(...(words ? [el("p", {}, words, " ", el("button", { type: "button", class: "quiet", click: () => say("") }, "Dismiss"))] : []));
+function report(words) {
+  const dismiss = () => el("button", { type: "button", class: "quiet", click: () => report("") }, "Dismiss");
+  done.replaceChildren(...(words ? [el("p", {}, words, " ", dismiss())] : []));
 }
 
 async function copy(button) {
@@ -281,7 +358,12 @@ async function copy(button) {
 }
 
 async function save(button) {
-  const response = await fetch(`/api/${button.dataset.save.replace("#/", "")}`, { headers: authorization() });
+  const response = await fetch(`api/${button.dataset.save.replace("#/", "")}`, { headers: authorization() });
+  if (!response.ok) {
+    const { error } = await response.json().catch(() => ({ error: `the answer has the status ${response.status}` }));
+    report(`Nothing was saved: ${error}`);
+    return;
+  }
   const href = URL.createObjectURL(await response.blob());
   el("a", { href, download: document.title.replace(/[^\w.-]+/g, "_") }).click();
   URL.revokeObjectURL(href);
@@ -290,15 +372,20 @@ async function save(button) {
 // Keys, besides those of a browser.
 
 function move(by) {
-  const rows = [...main.querySelectorAll("tbody tr, .messages > li, .causes > li")].filter((row) => row.offsetParent !== null && row.querySelector("a, button"));
+  const all = [...main.querySelectorAll("tbody tr, .messages > li, .causes > li")];
+  const rows = all.filter((row) => row.offsetParent !== null && row.querySelector("a, button"));
   const at = rows.findIndex((row) => row.contains(document.activeElement));
   rows[at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + by))]?.querySelector("a, button")?.focus();
 }
 
 function onKey(event) {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input:not([type=checkbox]), textarea, select, dialog")) return;
-  const up = () => { location.hash = [...main.querySelectorAll(".crumbs a")].at(-1)?.hash ?? "#/"; };
-  const act = { j: () => move(1), k: () => move(-1), Escape: up, Backspace: up, "/": () => document.getElementById("search-id").focus() }[event.key];
+  const isTyped = event.target.closest?.("input:not([type=checkbox]), textarea, select, dialog");
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyped) return;
+  const up = () => {
+    location.hash = [...main.querySelectorAll(".crumbs a")].at(-1)?.hash ?? "#/";
+  };
+  const search = () => document.getElementById("search-id").focus();
+  const act = { j: () => move(1), k: () => move(-1), Escape: up, Backspace: up, "/": search }[event.key];
   if (!act) return;
   event.preventDefault();
   act();
@@ -312,7 +399,8 @@ document.addEventListener("click", (event) => {
   else if (button?.dataset.save) save(button);
 });
 document.addEventListener("change", ({ target }) => {
-  if (target.dataset.all) for (const box of main.querySelectorAll(`[name=${target.dataset.all}]`)) box.checked = target.checked;
+  const boxes = target.dataset.all ? main.querySelectorAll(`[name=${target.dataset.all}]`) : [];
+  for (const box of boxes) box.checked = target.checked;
   drawSelection();
 });
 main.addEventListener("input", ({ target }) => {
@@ -321,12 +409,19 @@ main.addEventListener("input", ({ target }) => {
   if (form) typing = setTimeout(() => filter(form), PAUSE);
 });
 main.addEventListener("submit", (event) => event.preventDefault());
-document.getElementById("skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+document.getElementById("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
 document.getElementById("search").addEventListener("submit", (event) => {
   event.preventDefault();
   const id = document.getElementById("search-id").value.trim();
   if (id) location.hash = `#/find?id=${encodeURIComponent(id)}`;
 });
 document.addEventListener("visibilitychange", () => document.hidden || load());
-window.addEventListener("hashchange", () => { dialog.close(); say(""); load(); });
+window.addEventListener("hashchange", () => {
+  dialog.close();
+  report("");
+  load();
+});
 load();

@@ -51,12 +51,12 @@ fn a_question_names_the_number_that_is_then_changed() {
 fn the_page_offers_acts_on_all_messages_of_a_list() {
     for (tab, words, filter) in [
         ("dead", "Redrive", ""),
-        ("dead", "Delete", ""),
+        ("dead", "Purge", ""),
         ("dead", "Delete", "&text=timeout&older=0s"),
         ("delayed", "Run now", ""),
         ("delayed", "Bury", "&field=id&text=later"),
-        ("delayed", "Cancel", ""),
-        ("done", "Forget", ""),
+        ("delayed", "Purge", ""),
+        ("done", "Purge", ""),
     ] {
         let server = queue();
         ok(&server, &["push", "q", "x", "--id", "d", "--retain", "1h"]);

@@ -1,7 +1,7 @@
 //! A headless Chromium that a test looks through: it opens the page, presses keys and takes pictures.
 //!
-//! It is driven by the DevTools protocol over two named pipes (`--remote-debugging-pipe`), so that nothing but the browser
-//! is needed: messages of JSON, each with a null byte after it.
+//! It is driven by the DevTools protocol over two named pipes (`--remote-debugging-pipe`), so that nothing but the
+//! browser is needed: messages of JSON, each with a null byte after it.
 
 use crate::support::{eventually, patience};
 use serde_json::{json, Value as Json};

@@ -129,8 +129,39 @@ fn a_token_is_asked_for_everything_but_the_page() {
     let token = "Authorization: Bearer s3cret";
     assert_eq!(web.request("GET", "/api/view/", &[token], "").status, 200);
     assert_eq!(web.request("POST", "/api/do", &[token, "X-DQ: 1"], PAUSE).status, 200);
+    // A proxy may need the header Authorization for itself.
+    let own = ["Authorization: Basic cHJveHk=", "X-DQ-Token: s3cret"];
+    assert_eq!(web.request("GET", "/api/view/", &own, "").status, 200);
+    assert_eq!(web.request("GET", "/api/view/", &[token, "X-DQ-Token: wrong"], "").status, 401);
     // The address does not carry it.
     assert_eq!(web.get("/api/view/?token=s3cret").status, 401);
+}
+
+#[test]
+fn the_page_is_served_below_a_path() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x"]);
+    let web = Web::start(&server, &["--base-path", "/queues/"]);
+    for path in ["/queues/", "/queues/app.js", "/queues/api/view/queue?queue=q", "/", "/api/view/"] {
+        assert_eq!(web.get(path).status, 200, "{path}");
+    }
+    let moved = web.get("/queues");
+    assert!(moved.status == 308 && moved.head.contains("location: /queues/"), "{moved:?}");
+    assert_eq!(web.get("/queuesapp.js").status, 404);
+    // Nothing that the page asks for is named from the root, so it is found below any path.
+    let page = web.get("/queues/").body;
+    assert!(!page.contains("src=\"/") && !page.contains("href=\"/"), "{page}");
+}
+
+#[test]
+fn a_view_that_is_not_there_says_so_as_a_document() {
+    let server = Server::start();
+    let web = Web::start(&server, &[]);
+    for (path, words) in [("nonsense", "There is no such page."), ("queue?queue=none", "there is no queue none;")] {
+        let answer = web.get(&format!("/api/view/{path}"));
+        assert!(answer.status == 404 && answer.head.contains("text/html"), "{answer:?}");
+        assert!(answer.body.contains(words), "{answer:?}");
+    }
 }
 
 #[test]

@@ -51,7 +51,7 @@ pub fn in_background(describe: impl Fn(u64) -> String + Send + 'static) -> io::R
 }
 
 /// Writes a line to standard error. If that is full or closed, the work goes on without it.
-pub fn say(line: fmt::Arguments<'_>) {
+pub fn print_error_line(line: fmt::Arguments<'_>) {
     let line = format!("{line}\n").into_bytes();
     match ERRORS.writer.get() {
         None => drop(io::stderr().write_all(&line)),
