@@ -15,6 +15,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
+import planted_ruby
 from planted_rules import RULES
 from program import clients
 from server import ROOT
@@ -445,8 +446,9 @@ FAULTS = {
 }
 for client, more in RULES.items():
     FAULTS[client] += more
+FAULTS["ruby"] = planted_ruby.FAULTS
 # Where the sources of a client are.
-SOURCES = {"python": "src/dq_client", "go": "."}
+SOURCES = {"python": "src/dq_client", "go": ".", "ruby": "."}
 # The programs in Rust are built one after the other, so that what they depend on is built once.
 BUILDING = Lock()
 EXTRA = {
@@ -454,7 +456,8 @@ EXTRA = {
         "worker/handlers.py",
         "    def _may_begin(",
         "    def _hold(self, lane: Any) -> bool:\n        with lane.lock:\n            __import__('time').sleep(3)\n        return True\n\n    def _may_begin(",
-    )
+    ),
+    **planted_ruby.EXTRA,
 }
 
 
@@ -485,6 +488,8 @@ def prepare(client, folder):
     environment = dict(os.environ, PYTHONPATH=str(folder.parent))
     if client == "node":
         environment["DQ_PROGRAMS"] = str(folder.parent / "conformance")
+    if client == "ruby":
+        environment["DQ_PROGRAMS"] = str(folder / "conformance")
     if client == "rust":
         programs, target = folder.parent / "programs", ROOT / "target/clients/planted"
         with BUILDING:
