@@ -14,6 +14,13 @@ import time
 from server import PATIENCE, ROOT
 
 CLIENTS = ROOT / "clients"
+ALL = ("python", "node", "go", "rust", "php", "ruby", "dqctl")
+
+
+def _php():
+    """Returns what runs PHP: ``DQ_PHP``, the newest that `make test-clients` has fetched, or that of this machine."""
+    fetched = ROOT / "target/clients/php/php"
+    return os.environ.get("DQ_PHP") or (str(fetched) if fetched.exists() else "php")
 
 
 def _commands(client):
@@ -26,6 +33,7 @@ def _commands(client):
         "python": ([sys.executable], ".py"),
         "node": (["node"], ".mjs"),
         "go": ([], ""),
+        "php": ([_php()], ".php"),
         "rust": ([], ""),
         "ruby": ([os.environ.get("DQ_RUBY", "ruby")], ".rb"),
     }
@@ -45,7 +53,7 @@ def _commands(client):
 
 def clients():
     """Returns the clients whose programs are there."""
-    return [client for client in ("python", "node", "go", "rust", "ruby", "dqctl") if _commands(client)[0]]
+    return [client for client in ALL if _commands(client)[0]]
 
 
 class Program:

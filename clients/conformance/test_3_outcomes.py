@@ -8,7 +8,7 @@ import pytest
 from server import eventually
 
 # The clients in which a handler may return a value of any type, and ask for a retry after a value of any type.
-UNTYPED = ("python", "node", "ruby")
+UNTYPED = ("python", "node", "php", "ruby")
 
 
 def test_success_acks(server, start, give):

@@ -109,7 +109,7 @@ final class Client
      */
     private function repeat(string $command, string $queue, array $words, float $seconds, float $block = 0.0): array
     {
-        $end = microtime(true) + $seconds;
+        $end = Clock::now() + $seconds;
         $pause = self::FIRST_PAUSE;
         $first = null;
         $mayHaveRun = false;
@@ -128,7 +128,7 @@ final class Client
             }
             // Those that were refused at the same time do not all return together.
             $wait = $pause * random_int(750, 1000) / 1000;
-            if (microtime(true) + $wait >= $end) {
+            if (Clock::now() + $wait >= $end) {
                 throw $first;
             }
             usleep((int) ($wait * 1_000_000));

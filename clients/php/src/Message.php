@@ -37,6 +37,22 @@ final class Message
     }
 
     /**
+     * Returns the payload, which has to be a JSON object, as an array. The message of the exception shows nothing of it.
+     *
+     * @return array<string, mixed>
+     *
+     * @throws \UnexpectedValueException
+     */
+    public function json(): array
+    {
+        $value = json_decode($this->payload, true);
+        if (!is_array($value) || ltrim($this->payload)[0] !== '{') {
+            throw new \UnexpectedValueException('the payload is no JSON object');
+        }
+        return $value;
+    }
+
+    /**
      * Returns the message of one element of the reply to a pop with META.
      *
      * @param array<int, mixed> $reply

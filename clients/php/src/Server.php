@@ -95,17 +95,35 @@ final class Server
      */
     public function open(float $timeout)
     {
-        $transport = $this->path !== null ? 'unix' : ($this->secure ? 'tls' : 'tcp');
-        // The name that the certificate has to have is that of the host, if the options name no other.
-        $context = stream_context_create(['ssl' => $this->tls, 'socket' => ['tcp_nodelay' => true]]);
+        return $this->connect($this->secure ? 'tls' : 'tcp', $timeout, STREAM_CLIENT_CONNECT);
+    }
+
+    /**
+     * Begins to open a connection, and does not wait. It has no TLS yet.
+     *
+     * @return resource
+     *
+     * @throws Exception\ConnectionLost
+     */
+    public function begin()
+    {
+        return $this->connect('tcp', $this->timeout, STREAM_CLIENT_CONNECT | STREAM_CLIENT_ASYNC_CONNECT);
+    }
+
+    /** @return resource */
+    private function connect(string $transport, float $timeout, int $flags)
+    {
+        $address = $this->path === null ? "$transport://{$this->address()}" : "unix://$this->path";
+        // TLS is set up later for a connection that is only begun, when the name of the host is not known any more.
+        $tls = $this->secure ? $this->tls + ['peer_name' => $this->host] : [];
+        $context = stream_context_create(['ssl' => $tls, 'socket' => ['tcp_nodelay' => true]]);
         $cause = null;
         set_error_handler(static function (int $code, string $text) use (&$cause): bool {
             $cause ??= $text;
             return true;
         });
         try {
-            $address = "$transport://{$this->address()}";
-            $stream = stream_socket_client($address, $code, $text, $timeout, STREAM_CLIENT_CONNECT, $context);
+            $stream = stream_socket_client($address, $code, $text, $timeout, $flags, $context);
         } finally {
             restore_error_handler();
         }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Dq\Concerns;
 
+use Dq\Clock;
 use Dq\Exception\DeadId;
 use Dq\Exception\Failed;
 use Dq\Exception\NotKept;
@@ -79,12 +80,12 @@ trait Pushes
      */
     public function pushAndWait(string $queue, string $payload, float $timeout, mixed ...$options): ?string
     {
-        $end = microtime(true) + $timeout;
+        $end = Clock::now() + $timeout;
         // The result is kept a minute longer than somebody waits for it.
         $options['retain'] ??= $timeout + 60;
         $id = $this->pushOne($queue, $payload, $options, min($this->pushTimeout, $timeout)) ?? (string) $options['id'];
         while (true) {
-            $left = max(0.001, $end - microtime(true));
+            $left = max(0.001, $end - Clock::now());
             $block = min(2.0, $left); // A wait is made of shorter ones, which survive a connection that breaks.
             $words = [$id, ...Options::words(['block' => $block], ['block'])];
             [$reply] = $this->repeat('DQ.AWAIT', $queue, $words, $left + 1, $block);
@@ -99,7 +100,7 @@ trait Pushes
                 case 'done':
                     return $message['result'] ?? null;
             }
-            if (microtime(true) >= $end) {
+            if (Clock::now() >= $end) {
                 throw new TimedOut("the message $id is still {$message['state']}");
             }
         }

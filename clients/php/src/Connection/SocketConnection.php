@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Dq\Connection;
 
+use Dq\Clock;
 use Dq\Exception\ConnectionLost;
 use Dq\Exception\ServerError;
 use Dq\Resp;
@@ -89,7 +90,7 @@ final class SocketConnection implements Connection
     /** @param list<string> $words */
     private function exchange(array $words, float $block): mixed
     {
-        $end = microtime(true) + $this->server->timeout + $block;
+        $end = Clock::now() + $this->server->timeout + $block;
         $out = Resp::command($words);
         while ($out !== '') {
             $this->wait($end, true);
@@ -115,7 +116,7 @@ final class SocketConnection implements Connection
     private function wait(float $end, bool $toWrite): void
     {
         while (true) {
-            $left = $end - microtime(true);
+            $left = $end - Clock::now();
             if ($left <= 0) {
                 $this->fail('it does not answer');
             }

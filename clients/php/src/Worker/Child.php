@@ -1,0 +1,142 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq\Worker;
+
+use Dq\Message;
+
+/** A process that calls the handler of a queue, one message at a time, as its parent sees it. */
+final class Child
+{
+    /** What it works on. */
+    public ?Delivery $delivery = null;
+    private string $heard = '';
+    private bool $isKilled = false;
+
+    /**
+     * @param resource $pipe
+     */
+    private function __construct(public readonly int $pid, public readonly Lane $lane, public readonly mixed $pipe)
+    {
+        stream_set_blocking($pipe, false);
+    }
+
+    /**
+     * Starts one.
+     *
+     * @param callable(): void $abandon lets go of what belongs to the parent
+     */
+    public static function start(Lane $lane, callable $abandon): self
+    {
+        [$ours, $theirs] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+        $pid = pcntl_fork();
+        if ($pid === -1) {
+            throw new \RuntimeException('no process can be started: ' . pcntl_strerror(pcntl_get_last_error()));
+        }
+        if ($pid === 0) {
+            fclose($ours);
+            $abandon();
+            // The parent decides when it ends: Ctrl-C and many supervisors send signals to all processes.
+            pcntl_signal(SIGINT, SIG_IGN);
+            pcntl_signal(SIGTERM, SIG_IGN);
+            pcntl_signal(SIGCHLD, SIG_DFL);
+            self::work($lane->handler, $theirs);
+            // Without destructors and what else belongs to the end of the parent.
+            posix_kill(getmypid(), SIGKILL);
+        }
+        fclose($theirs);
+        return new self($pid, $lane, $ours);
+    }
+
+    /** Has it call the handler. */
+    public function begin(Delivery $delivery): void
+    {
+        $this->delivery = $delivery;
+        stream_set_blocking($this->pipe, true);
+        self::write($this->pipe, serialize($delivery->message));
+        stream_set_blocking($this->pipe, false);
+    }
+
+    /** Returns the outcome of its message, if the handler has ended. */
+    public function outcome(): ?Outcome
+    {
+        while (($bytes = @fread($this->pipe, 1 << 16)) !== '' && $bytes !== false) {
+            $this->heard .= $bytes;
+        }
+        if (strlen($this->heard) < 4) {
+            return null;
+        }
+        $size = unpack('N', $this->heard)[1];
+        if (strlen($this->heard) < 4 + $size) {
+            return null;
+        }
+        $outcome = unserialize(substr($this->heard, 4, $size), ['allowed_classes' => [Outcome::class]]);
+        $this->heard = '';
+        return $outcome;
+    }
+
+    public function kill(): void
+    {
+        $this->isKilled = true;
+        posix_kill($this->pid, SIGKILL);
+    }
+
+    public function isFree(): bool
+    {
+        return $this->delivery === null && !$this->isKilled;
+    }
+
+    /** Returns how it has ended, or null if it runs. */
+    public function end(): ?string
+    {
+        if (pcntl_waitpid($this->pid, $status, WNOHANG) === 0) {
+            return null;
+        }
+        return pcntl_wifsignaled($status) ? 'signal ' . pcntl_wtermsig($status) : 'code ' . pcntl_wexitstatus($status);
+    }
+
+    /**
+     * What the child does until the parent has gone.
+     *
+     * @param resource $pipe
+     */
+    private static function work(callable $handler, $pipe): void
+    {
+        while (($head = self::read($pipe, 4)) !== null) {
+            $body = self::read($pipe, unpack('N', $head)[1]);
+            if ($body === null) {
+                return;
+            }
+            $message = unserialize($body, ['allowed_classes' => [Message::class]]);
+            self::write($pipe, serialize(Outcome::ofHandler($handler, $message)));
+        }
+    }
+
+    /** @param resource $pipe */
+    private static function read($pipe, int $size): ?string
+    {
+        $bytes = '';
+        while (strlen($bytes) < $size) {
+            $more = fread($pipe, $size - strlen($bytes));
+            if ($more === false || ($more === '' && feof($pipe))) {
+                return null;
+            }
+            $bytes .= $more;
+        }
+        return $bytes;
+    }
+
+    /** @param resource $pipe */
+    private static function write($pipe, string $body): void
+    {
+        $bytes = pack('N', strlen($body)) . $body;
+        while ($bytes !== '') {
+            $sent = @fwrite($pipe, $bytes);
+            if ($sent === false || $sent === 0) {
+                break; // The other process has ended, which its end shows.
+            }
+            $bytes = substr($bytes, $sent);
+        }
+    }
+}

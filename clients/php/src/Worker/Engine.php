@@ -1,0 +1,317 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq\Worker;
+
+use Dq\Clock;
+use Dq\Message;
+use Dq\Server;
+
+/**
+ * The parent of all processes of a worker. It never runs a handler: it talks to the server, keeps the leases, and has
+ * children that do. It waits at one place, for whatever comes first, and never for the server alone.
+ */
+final class Engine
+{
+    /** A signal that comes just before it waits is seen after so many seconds. */
+    private const LONGEST_WAIT = 0.25;
+
+    /** @var list<Lane> */
+    public array $lanes = [];
+    public readonly Reporter $reporter;
+    private Listener $listener;
+    private ?Stop $stop = null;
+    private int $signals = 0;
+    private bool $isReady = false;
+
+    /**
+     * @param float|null                                            $timeLimit of each handler, in seconds
+     * @param float                                                 $grace     of handlers at the stop, in seconds
+     * @param (callable(string, ?Message, ?string): void)|null $hook
+     * @param callable(string): void                                $write     writes a line of the log
+     */
+    public function __construct(
+        public readonly Server $server,
+        public readonly string $name,
+        private readonly ?float $timeLimit,
+        private readonly float $grace,
+        private readonly mixed $hook,
+        private readonly mixed $write,
+    ) {
+        $this->reporter = new Reporter($this);
+        $this->listener = new Listener($this);
+    }
+
+    /** Works until a signal comes. Returns the exit code. */
+    public function run(): int
+    {
+        $this->log("starts with $this->name at {$this->server->address()}");
+        $signalled = function (): void {
+            $this->signals++;
+        };
+        pcntl_signal(SIGTERM, $signalled, false);
+        pcntl_signal(SIGINT, $signalled, false);
+        foreach ($this->lanes as $lane) {
+            for ($place = 0; $place < $lane->places; $place++) {
+                $this->startChild($lane);
+            }
+        }
+        while ($this->stop === null || !$this->stop->isDone()) {
+            $this->turn();
+            if ($this->signals > 0 && $this->stop === null) {
+                $this->stop = new Stop($this, Clock::now() + $this->grace);
+            }
+            if ($this->signals > 1) {
+                $this->killChildren();
+                return 1;
+            }
+        }
+        $this->killChildren();
+        $this->log("stopped; {$this->stop->givenBack} messages were given back");
+        $this->tell('stopped');
+        return 0;
+    }
+
+    public function isStopping(): bool
+    {
+        return $this->stop !== null;
+    }
+
+    /** A lane pops for the first time. */
+    public function consuming(): void
+    {
+        $isConsuming = static fn (Lane $lane): bool => $lane->isConsuming;
+        if (!$this->isReady && count(array_filter($this->lanes, $isConsuming)) === count($this->lanes)) {
+            $this->isReady = true;
+            $this->tell('ready');
+        }
+    }
+
+    /** A message was taken from its handler, or its outcome was not answered before the end of its lease. */
+    public function lost(Lane $lane, Delivery $delivery, string $reason): void
+    {
+        $this->log("{$this->about($lane, $delivery)}: lost: $reason");
+        $this->tell('lost', $delivery->message, $reason);
+        $this->childOf($lane, $delivery)?->kill();
+    }
+
+    /** The server has answered an outcome. */
+    public function reported(Lane $lane, Delivery $delivery, Outcome $outcome, bool $isDead): void
+    {
+        if ($outcome->kind === 'back' && $this->stop !== null) {
+            $this->stop->givenBack++;
+        }
+        if ($outcome->error !== null && $outcome->kind !== 'ok') {
+            $error = strtr($outcome->error, "\r\n", '  ');
+            $details = $outcome->details === '' ? '' : "\n$outcome->details";
+            $this->log("{$this->about($lane, $delivery)}: $error" . ($isDead ? '; now dead' : '') . $details);
+        }
+    }
+
+    public function log(string $line): void
+    {
+        try {
+            ($this->write)("dq: $line");
+        } catch (\Throwable $error) {
+            fwrite(STDERR, "dq: the log has failed: {$error->getMessage()}\ndq: $line\n");
+        }
+    }
+
+    /** Kills the children that are at work, and tells why. */
+    public function takeAway(Lane $lane, Delivery $delivery, string $reason): void
+    {
+        $child = $this->childOf($lane, $delivery);
+        if ($lane->decide($delivery, Outcome::givenBack())) {
+            $delivery->lost = $reason;
+            $this->tell('lost', $delivery->message, $reason);
+            $child?->kill();
+        }
+    }
+
+    private function turn(): void
+    {
+        $now = Clock::now();
+        foreach ($this->lanes as $lane) {
+            $lane->turn($now);
+        }
+        $this->reporter->turn($now);
+        $this->listener->turn($now);
+        $this->stop?->turn($now);
+        $this->wait($now);
+        foreach ($this->wires() as $wire) {
+            $wire->turn();
+        }
+        $this->listener->look();
+        $this->watchChildren();
+        $this->watchTime(Clock::now());
+    }
+
+    /** @return list<Wire> */
+    private function wires(): array
+    {
+        $wires = array_map(static fn (Lane $lane): ?Wire => $lane->wire(), $this->lanes);
+        // A notice says why a message is lost. A reply that came later only says that it is.
+        $wires = [$this->listener->wire(), $this->reporter->wire(), ...$wires];
+        return array_values(array_filter($wires, static fn (?Wire $wire): bool => $wire?->isOpen() ?? false));
+    }
+
+    /** Waits until something happens, or until something is to be done. */
+    private function wait(float $now): void
+    {
+        $next = min($this->reporter->next(), $this->listener->next(), $this->stop?->next() ?? INF);
+        $read = $write = [];
+        foreach ($this->wires() as $wire) {
+            $read[] = $wire->stream();
+            if ($wire->wantsToWrite()) {
+                $write[] = $wire->stream();
+            }
+            $next = min($next, $wire->deadline());
+        }
+        foreach ($this->lanes as $lane) {
+            $next = min($next, $lane->next());
+            foreach ($lane->children as $child) {
+                $read[] = $child->pipe;
+                $next = $this->timeLimit === null || $child->delivery === null
+                    ? $next : min($next, $child->delivery->begun + $this->timeLimit);
+            }
+            foreach ([...$lane->held, ...$lane->unanswered] as $delivery) {
+                $next = $delivery->isLate ? $next : min($next, $delivery->end);
+            }
+        }
+        $seconds = min(self::LONGEST_WAIT, max(0.0, $next - $now));
+        $except = null;
+        // A millisecond more, as what is due a moment later would make it turn without a pause.
+        @stream_select($read, $write, $except, 0, (int) ($seconds * 1_000_000) + 1000);
+        pcntl_signal_dispatch();
+    }
+
+    private function startChild(Lane $lane): void
+    {
+        $child = Child::start($lane, function (): void {
+            foreach ($this->wires() as $wire) {
+                $wire->abandon();
+            }
+            foreach ($this->lanes as $lane) {
+                foreach ($lane->children as $other) {
+                    fclose($other->pipe);
+                }
+            }
+        });
+        $lane->children[$child->pid] = $child;
+    }
+
+    private function watchChildren(): void
+    {
+        foreach ($this->lanes as $lane) {
+            foreach ($lane->children as $child) {
+                $this->hear($lane, $child);
+                $end = $child->end();
+                if ($end !== null) {
+                    $this->hear($lane, $child);
+                    $this->ended($lane, $child, $end);
+                }
+            }
+        }
+    }
+
+    private function hear(Lane $lane, Child $child): void
+    {
+        $outcome = $child->outcome();
+        $delivery = $child->delivery;
+        if ($outcome === null || $delivery === null || $delivery->isDecided) {
+            return;
+        }
+        $child->delivery = null;
+        if ($outcome->kind === 'ok' && $outcome->error !== null) {
+            $this->log("{$this->about($lane, $delivery)}: $outcome->error");
+        }
+        $this->tell($outcome->kind, $delivery->message, $outcome->error);
+        $lane->decide($delivery, $outcome);
+    }
+
+    private function ended(Lane $lane, Child $child, string $how): void
+    {
+        unset($lane->children[$child->pid]);
+        fclose($child->pipe);
+        $delivery = $child->delivery;
+        if ($delivery !== null && !$delivery->isDecided) {
+            $outcome = Outcome::failed("the process of the handler has ended ($how)");
+            $this->tell('fail', $delivery->message, $outcome->error);
+            $lane->decide($delivery, $outcome);
+        }
+        if ($delivery?->lost !== null) {
+            $this->tell('ended', $delivery->message, $delivery->lost);
+        }
+        if ($this->stop === null) {
+            $this->startChild($lane);
+        }
+    }
+
+    /** Ends handlers whose lease is over, or that have reached their time limit. */
+    private function watchTime(float $now): void
+    {
+        foreach ($this->lanes as $lane) {
+            foreach ($lane->held as $delivery) {
+                if ($delivery->end <= $now) {
+                    $lane->lose($delivery, 'lease');
+                } elseif ($this->timeLimit !== null && $delivery->begun + $this->timeLimit <= $now) {
+                    $this->limit($lane, $delivery);
+                }
+            }
+            foreach ($lane->unanswered as $delivery) {
+                if ($delivery->end <= $now && !$delivery->isLate) {
+                    $delivery->isLate = true;
+                    $this->lost($lane, $delivery, 'lease');
+                }
+            }
+        }
+    }
+
+    private function limit(Lane $lane, Delivery $delivery): void
+    {
+        $outcome = Outcome::failed("the handler took longer than its time limit of $this->timeLimit s");
+        $child = $this->childOf($lane, $delivery);
+        $this->tell('fail', $delivery->message, $outcome->error);
+        $lane->decide($delivery, $outcome);
+        $child?->kill();
+    }
+
+    private function childOf(Lane $lane, Delivery $delivery): ?Child
+    {
+        $isIts = static fn (Child $child): bool => $child->delivery === $delivery;
+        return current(array_filter($lane->children, $isIts)) ?: null;
+    }
+
+    private function killChildren(): void
+    {
+        foreach ($this->lanes as $lane) {
+            foreach ($lane->children as $child) {
+                $child->kill();
+            }
+            foreach ($lane->children as $child) {
+                pcntl_waitpid($child->pid, $status);
+                if ($child->delivery?->lost !== null) {
+                    $this->tell('ended', $child->delivery->message, $child->delivery->lost);
+                }
+            }
+        }
+    }
+
+    private function about(Lane $lane, Delivery $delivery): string
+    {
+        return "queue $lane->queue: message {$delivery->message->id}, attempt {$delivery->message->attempt}";
+    }
+
+    private function tell(string $event, ?Message $message = null, ?string $reason = null): void
+    {
+        if ($this->hook === null) {
+            return;
+        }
+        try {
+            ($this->hook)($event, $message, $reason);
+        } catch (\Throwable $error) {
+            $this->log("the hook has failed at '$event': " . get_class($error) . ": {$error->getMessage()}");
+        }
+    }
+}
