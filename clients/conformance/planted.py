@@ -15,6 +15,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
+import planted_php
 import planted_ruby
 from planted_rules import RULES
 from program import clients
@@ -444,6 +445,7 @@ FAULTS = {
         ),
     ],
 }
+FAULTS["php"] = list(planted_php.FAULTS)
 for client, more in RULES.items():
     FAULTS[client] += more
 FAULTS["ruby"] = planted_ruby.FAULTS
@@ -466,6 +468,8 @@ def copy(client, directory):
     if client == "rust":
         ignored = shutil.ignore_patterns("target", "node_modules", ".git")
         return shutil.copytree(ROOT, directory / "dq", ignore=ignored) / "clients/rust/src"
+    if client == "php":
+        return shutil.copytree(HERE.parent / client, directory / client) / "src"
     if client != "node":
         return shutil.copytree(HERE.parent / client / SOURCES[client], directory / "dq_client")
     for part in ("dist", "conformance"):
@@ -486,7 +490,7 @@ def change(folder, file, old, new):
 def prepare(client, folder):
     """Builds a copy of a client, if it is to be built. Returns the environment in which the suite drives the copy."""
     environment = dict(os.environ, PYTHONPATH=str(folder.parent))
-    if client == "node":
+    if client in ("node", "php"):
         environment["DQ_PROGRAMS"] = str(folder.parent / "conformance")
     if client == "ruby":
         environment["DQ_PROGRAMS"] = str(folder / "conformance")

@@ -128,7 +128,8 @@ final class Client
             }
             // Those that were refused at the same time do not all return together.
             $wait = $pause * random_int(750, 1000) / 1000;
-            if (Clock::now() + $wait >= $end) {
+            $now = Clock::now();
+            if ($wait + $now >= $end) {
                 throw $first;
             }
             usleep((int) ($wait * 1_000_000));

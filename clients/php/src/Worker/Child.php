@@ -108,8 +108,13 @@ final class Child
             if ($body === null) {
                 return;
             }
+            $process = getmypid();
             $message = unserialize($body, ['allowed_classes' => [Message::class]]);
-            self::write($pipe, serialize(Outcome::ofHandler($handler, $message)));
+            $outcome = Outcome::ofHandler($handler, $message);
+            if (getmypid() !== $process) {
+                return; // The handler has forked: the outcome is that of the other process.
+            }
+            self::write($pipe, serialize($outcome));
         }
     }
 

@@ -117,8 +117,10 @@ final class Lane
         }
         if ($now - $this->learned > self::LEARN) {
             $this->learn($now);
-        } elseif ($this->acks !== [] || $this->room() > 0) {
+        } elseif ($this->room() > 0) {
             $this->pop($now);
+        } else {
+            $this->flushAcks();
         }
     }
 
