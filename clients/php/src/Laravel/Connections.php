@@ -1,0 +1,159 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq\Laravel;
+
+use Dq\Client;
+use Dq\Server;
+use Illuminate\Contracts\Foundation\Application;
+use Illuminate\Redis\RedisManager;
+use Illuminate\Support\Arr;
+use Illuminate\Support\ConfigurationUrlParser;
+use InvalidArgumentException;
+use Predis\Client as PredisClient;
+use Predis\Command\CommandInterface;
+use Redis;
+
+/** Opens connections of their own with the settings of one Redis connection of Laravel, `database.redis.NAME`. */
+final class Connections
+{
+    /** How long opening a connection may take, in seconds, if the settings say nothing. */
+    private const CONNECT_TIMEOUT = 5;
+
+    /** What a queue sends in a cluster. The key is the first argument of each. */
+    private const COMMANDS = [
+        'DQ.PUSH', 'DQ.MPUSH', 'DQ.POP', 'DQ.EXTEND', 'DQ.ACK', 'DQ.NACK', 'DQ.GET', 'DQ.LEN', 'DQ.PEEK', 'DQ.CANCEL',
+        'DQ.RESCHEDULE', 'DQ.PURGE', 'DQ.RELEASE',
+    ];
+
+    public function __construct(private Application $app, private string $name)
+    {
+    }
+
+    /** @param float $timeout how long a reply may take, in seconds */
+    public function link(float $timeout): Link
+    {
+        return new Link(fn (): Client => $this->open($timeout), $this->address());
+    }
+
+    public function isCluster(): bool
+    {
+        return isset($this->settings()['clusters'][$this->name]) && ! isset($this->settings()[$this->name]);
+    }
+
+    /** What the connection puts before each key. */
+    public function prefix(): string
+    {
+        $settings = $this->settings();
+        $own = $this->isCluster() ? $settings['clusters']['options'] ?? [] : $settings[$this->name];
+        return (string) ($own['prefix'] ?? $own['options']['prefix'] ?? $settings['options']['prefix'] ?? '');
+    }
+
+    /** Host and port, or the path of a socket, for messages. */
+    public function address(): string
+    {
+        if ($this->isCluster()) {
+            return "the cluster {$this->name}";
+        }
+        $one = $this->serverSettings();
+        return $one['path'] ?? (($one['host'] ?? $this->name) . (isset($one['port']) ? ":{$one['port']}" : ''));
+    }
+
+    /**
+     * The server, as the keeper of leases connects to it.
+     *
+     * @throws InvalidArgumentException if it cannot
+     */
+    public function server(): Server
+    {
+        $settings = $this->settings()[$this->name] ?? [];
+        $one = $this->serverSettings();
+        if ($this->isCluster() || ! isset($one['host']) && ! isset($one['path'])) {
+            throw new InvalidArgumentException(
+                "The Redis connection [{$this->name}] is a cluster or has Sentinels, which the process that keeps "
+                . "leases does not support. Set 'keep' => 'none'."
+            );
+        }
+        $context = $settings['context'] ?? [];
+        return new Server(
+            $one['host'] ?? '127.0.0.1',
+            (int) ($one['port'] ?? 6379),
+            $one['path'] ?? null,
+            self::text($one['username'] ?? null),
+            self::text($one['password'] ?? null),
+            (int) ($one['database'] ?? 0),
+            $one['secure'],
+            $settings['ssl'] ?? $context['ssl'] ?? $context['stream'] ?? $context
+        );
+    }
+
+    private function open(float $timeout): Client
+    {
+        $settings = $this->settings();
+        $driver = $settings['client'] ?? 'phpredis';
+        $own = [
+            'persistent' => false,
+            'timeout' => $this->serverSettings()['timeout'] ?? min(self::CONNECT_TIMEOUT, $timeout),
+            'read_timeout' => $timeout,
+            'read_write_timeout' => $timeout,
+        ];
+        if (isset($settings[$this->name])) {
+            $settings[$this->name] = array_merge($settings[$this->name], $own);
+        } elseif (isset($settings['clusters'][$this->name])) {
+            $settings['clusters']['options'] = array_merge($settings['clusters']['options'] ?? [], $own);
+        }
+        $manager = in_array($driver, ['phpredis', 'predis'], true)
+            ? new RedisManager($this->app, $driver, Arr::except($settings, 'client'))
+            : $this->app->make('redis');
+        $client = $manager->resolve($this->name)->client();
+        if ($client instanceof Redis) {
+            $client->setOption(Redis::OPT_READ_TIMEOUT, $timeout);
+        }
+        if ($client instanceof PredisClient && $this->isCluster()) {
+            $this->teachKeys($client);
+        }
+        return new Client($client, 0.0, '');
+    }
+
+    /** Predis knows of no command of a module where its key is. */
+    private function teachKeys(PredisClient $client): void
+    {
+        $strategy = $client->getConnection()->getClusterStrategy();
+        foreach (self::COMMANDS as $command) {
+            $strategy->setCommandHandler($command, fn (CommandInterface $sent): string => $sent->getArgument(0));
+        }
+    }
+
+    /** @return array<string, mixed> of the one server: with the parts of its `url`, `path` for a socket, and `secure` */
+    private function serverSettings(): array
+    {
+        $one = (new ConfigurationUrlParser())->parseConfiguration($this->settings()[$this->name] ?? []);
+        $scheme = strtolower((string) ($one['driver'] ?? $one['scheme'] ?? ''));
+        $host = $one['host'] ?? null;
+        if (is_string($host) && preg_match('#\A(tcp|tls|ssl|unix)://(.+)\z#i', $host, $parts)) {
+            [, $scheme, $host] = $parts;
+        }
+        if (is_string($host) && str_starts_with($host, '/')) {
+            $one['path'] = $host; // This is how phpredis is given a socket.
+        }
+        $one['host'] = $host;
+        $one['secure'] = in_array(strtolower($scheme), ['tls', 'ssl', 'rediss'], true);
+        return $one;
+    }
+
+    private static function text(mixed $value): ?string
+    {
+        return $value === null || $value === '' ? null : (string) $value;
+    }
+
+    /** @return array<string, mixed> */
+    private function settings(): array
+    {
+        $settings = $this->app->make('config')->get('database.redis', []);
+        if (! isset($settings[$this->name]) && ! isset($settings['clusters'][$this->name])) {
+            throw new InvalidArgumentException("The Redis connection [{$this->name}] is not configured.");
+        }
+        return $settings;
+    }
+}

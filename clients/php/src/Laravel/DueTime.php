@@ -1,0 +1,48 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq\Laravel;
+
+use DateInterval;
+use DateTimeInterface;
+use Illuminate\Support\Carbon;
+
+/**
+ * The times that Laravel accepts, in the words of the commands: a time of day is a due time to the millisecond,
+ * anything else counts from now by the clock of the server.
+ */
+final class DueTime
+{
+    /** The earliest `AT` that the server accepts, in Unix ms: smaller numbers look like seconds. */
+    private const EARLIEST_MS = 100_000_000_000;
+
+    /**
+     * @param DateTimeInterface|DateInterval|int|float|string|null $delay seconds, if it is a number
+     * @return list<string|int> the option `AT` or `DELAY`, or no option for null
+     */
+    public static function option(mixed $delay): array
+    {
+        if ($delay === null) {
+            return [];
+        }
+        if ($delay instanceof DateTimeInterface) {
+            return ['AT', max(self::EARLIEST_MS, (int) $delay->format('Uv'))];
+        }
+        return ['DELAY', self::millisecondsFromNow($delay)];
+    }
+
+    /**
+     * @param DateTimeInterface|DateInterval|int|float|string|null $delay seconds, if it is a number
+     */
+    public static function millisecondsFromNow(mixed $delay): int
+    {
+        if ($delay instanceof DateInterval) {
+            $delay = Carbon::now()->add($delay);
+        }
+        if ($delay instanceof DateTimeInterface) {
+            return max(0, (int) $delay->format('Uv') - (int) Carbon::now()->format('Uv'));
+        }
+        return max(0, (int) round((float) $delay * 1000));
+    }
+}
