@@ -1,0 +1,170 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq\Tests\Laravel;
+
+use App\Jobs\Job;
+use Illuminate\Support\Facades\Queue;
+
+/** The Redis connections that Laravel knows. With each, a job runs longer than its lease, which its keeper extends. */
+final class ConnectionsTest extends TestCase
+{
+    /** @var array<string, mixed> */
+    private array $redis = [];
+
+    protected function redisSettings(): array
+    {
+        return $this->redis ?: parent::redisSettings();
+    }
+
+    protected function queueSettings(): array
+    {
+        return ['block_for' => 1, 'lease' => 0.5];
+    }
+
+    public function testPredis(): void
+    {
+        $this->runsWith(['client' => 'predis', 'default' => $this->tcp()]);
+    }
+
+    public function testAUserWithAPassword(): void
+    {
+        $this->server->ask('ACL', 'SETUSER', 'worker', 'on', '>secret', '~*', '+@all');
+        $this->server->ask('CONFIG', 'SET', 'requirepass', 'other');
+        foreach (['phpredis', 'predis'] as $client) {
+            if ($client === 'phpredis' && version_compare($this->app->version(), '9', '<')) {
+                continue; // Laravel 8 gives phpredis no user.
+            }
+            $this->runsWith([
+                'client' => $client,
+                'default' => $this->tcp() + ['username' => 'worker', 'password' => 'secret'],
+            ]);
+        }
+    }
+
+    public function testAPasswordAlone(): void
+    {
+        $this->server->ask('CONFIG', 'SET', 'requirepass', 'secret');
+        foreach (['phpredis', 'predis'] as $client) {
+            $this->runsWith(['client' => $client, 'default' => $this->tcp() + ['password' => 'secret']]);
+        }
+    }
+
+    public function testADatabaseOtherThanTheFirst(): void
+    {
+        foreach (['phpredis', 'predis'] as $client) {
+            $this->runsWith(['client' => $client, 'default' => $this->tcp() + ['database' => 3]]);
+        }
+        $redis = $this->server->redis();
+        $this->assertSame(0, $redis->dbSize());
+        $redis->select(3);
+        $this->assertSame(1, $redis->dbSize());
+    }
+
+    public function testAUrl(): void
+    {
+        $url = "redis://127.0.0.1:{$this->server->port}/2";
+        $this->runsWith(['client' => 'phpredis', 'default' => ['url' => $url, 'database' => 0]]);
+    }
+
+    public function testAUnixSocket(): void
+    {
+        $path = "{$this->directory}/redis.sock";
+        $this->server->stop();
+        $this->server = TestServer::start(['--unixsocket', $path]);
+        $this->runsWith(['client' => 'phpredis', 'default' => ['host' => $path, 'port' => 0]]);
+        $this->runsWith(['client' => 'predis', 'default' => ['scheme' => 'unix', 'path' => $path]]);
+    }
+
+    public function testThePrefixOfAConnection(): void
+    {
+        foreach (['phpredis', 'predis'] as $client) {
+            $this->runsWith(['client' => $client, 'default' => $this->tcp(), 'options' => ['prefix' => "{$client}:"]]);
+            $this->assertSame(1, $this->server->redis()->exists("{$client}:default"));
+        }
+    }
+
+    public function testTls(): void
+    {
+        $certificate = new Certificate($this->directory);
+        $port = TestServer::freePort();
+        $this->server->stop();
+        $this->server = TestServer::start([
+            '--tls-port', (string) $port, '--tls-auth-clients', 'no', '--tls-key-file', $certificate->key,
+            '--tls-cert-file', $certificate->certificate, '--tls-ca-cert-file', $certificate->certificate,
+        ]);
+        $options = ['cafile' => $certificate->certificate, 'verify_peer' => true, 'verify_peer_name' => false];
+        $server = ['scheme' => 'tls', 'host' => '127.0.0.1', 'port' => $port];
+        $this->runsWith(['client' => 'phpredis', 'default' => $server + ['context' => ['stream' => $options]]]);
+        $this->runsWith(['client' => 'predis', 'default' => $server + ['ssl' => $options]]);
+    }
+
+    public function testSentinelsOfPredis(): void
+    {
+        $file = "{$this->directory}/sentinel.conf";
+        file_put_contents($file, "sentinel monitor main 127.0.0.1 {$this->server->port} 1\n");
+        $sentinel = TestServer::sentinel($file);
+        $options = ['replication' => 'sentinel', 'service' => 'main'];
+        $settings = ['tcp://127.0.0.1:' . $sentinel->port . '?timeout=5', 'options' => $options];
+        $this->redis = ['client' => 'predis', 'default' => $settings];
+        $this->restartWith(['keep' => 'none', 'block_for' => 1]);
+        $this->runsOne();
+        $sentinel->stop();
+    }
+
+    public function testWhatTheKeeperCannotReachIsNamedAtTheStart(): void
+    {
+        $options = ['replication' => 'sentinel', 'service' => 'main'];
+        $this->redis = ['client' => 'predis', 'default' => ['tcp://127.0.0.1:1', 'options' => $options]];
+        $this->boot();
+        $this->expectExceptionMessage("Set 'keep' => 'none'");
+        Queue::connection('dq');
+    }
+
+    public function testACluster(): void
+    {
+        $this->server->stop();
+        $this->server = TestServer::start(['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1']);
+        $this->server->ask('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
+        $this->eventually('the cluster is up', fn (): bool => str_contains(
+            (string) $this->server->ask('CLUSTER', 'INFO'),
+            'cluster_state:ok'
+        ));
+        foreach (['phpredis', 'predis'] as $client) {
+            $this->redis = [
+                'client' => $client,
+                'clusters' => ['default' => [$this->tcp()], 'options' => []],
+                'options' => ['cluster' => 'redis'],
+            ];
+            $this->restartWith(['keep' => 'none', 'block_for' => 1]);
+            $this->runsOne('--queue=high,default');
+        }
+    }
+
+    /** @return array<string, mixed> */
+    private function tcp(): array
+    {
+        return ['host' => '127.0.0.1', 'port' => $this->server->port];
+    }
+
+    /** @param array<string, mixed> $redis */
+    private function runsWith(array $redis): void
+    {
+        $this->redis = $redis;
+        $this->boot();
+        $this->runsOne();
+    }
+
+    private function runsOne(string ...$options): void
+    {
+        $name = uniqid('job-');
+        Job::dispatch($name, ['sleep 1', 'lost']);
+        $worker = $this->work('--once', ...$options);
+        $this->untilWritten("done {$name}");
+        $this->eventually('the worker ends', fn (): bool => ! $worker->isRunning());
+        $this->assertContains("held {$name}", $this->journal());
+        $this->assertSame([], $this->journal('lost'));
+        $this->assertSame(0, Queue::size());
+    }
+}

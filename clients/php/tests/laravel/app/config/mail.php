@@ -1,0 +1,7 @@
+<?php
+
+return [
+    'default' => 'log',
+    'mailers' => ['log' => ['transport' => 'log', 'channel' => null]],
+    'from' => ['address' => 'shop@example.org', 'name' => 'Shop'],
+];

@@ -1,0 +1,3 @@
+<?php
+
+return ['paths' => [__DIR__ . '/../views'], 'compiled' => getenv('DQ_APP') . '/storage/framework/views'];

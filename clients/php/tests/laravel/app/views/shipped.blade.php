@@ -1,0 +1,1 @@
+Your order {{ $order }} is on its way.
