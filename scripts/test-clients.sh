@@ -266,6 +266,23 @@ EOF
     done
 fi
 
+part "Laravel"
+for name in php-bookworm php-sid; do
+    php=$(scripts/fetch-languages.sh "$name" | cut -f 2) || true
+    if [ -z "$php" ]; then
+        left_out+=("the driver of Laravel on $name: its packages cannot be downloaded from Debian's archives")
+        continue
+    fi
+    "$php" -r 'require "Illuminate/autoload.php"; echo "dq: Laravel ", Illuminate\Foundation\Application::VERSION, ", PHP ", PHP_VERSION, "\n";'
+    (
+        cd clients/php/tests/laravel
+        if [ -x "$target/debug/dqctl" ]; then export DQCTL=$target/debug/dqctl; fi
+        phpunit=("$php" "$(dirname "$php")/root/usr/bin/phpunit" --do-not-cache-result --bootstrap autoload.php)
+        SHARED_CONNECTION=redis "${phpunit[@]}" SharedTest.php
+        "${phpunit[@]}" .
+    )
+done
+
 for what in "${left_out[@]+"${left_out[@]}"}"; do
     echo "dq: NOT TESTED: $what"
 done

@@ -39,6 +39,12 @@ abstract class TestCase extends PhpUnitTestCase
         $this->boot();
     }
 
+    /** Nothing of this package is deprecated in the version of PHP that runs. */
+    protected function assertPostConditions(): void
+    {
+        $this->assertDoesNotMatchRegularExpression('#deprecated in \S*/clients/php/src/#i', $this->log());
+    }
+
     protected function tearDown(): void
     {
         foreach ($this->processes as $process) {
