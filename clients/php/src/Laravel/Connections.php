@@ -99,6 +99,9 @@ final class Connections
             'read_write_timeout' => $timeout,
         ];
         if (isset($settings[$this->name])) {
+            // The options of all connections would come before those of this one, but not before its `options`.
+            $options = $driver === 'phpredis' ? $own : [];
+            $own['options'] = array_merge($settings[$this->name]['options'] ?? [], $options);
             $settings[$this->name] = array_merge($settings[$this->name], $own);
         } elseif (isset($settings['clusters'][$this->name])) {
             $settings['clusters']['options'] = array_merge($settings['clusters']['options'] ?? [], $own);

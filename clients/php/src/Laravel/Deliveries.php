@@ -106,12 +106,12 @@ final class Deliveries
     }
 
     /**
-     * @param int $delay in ms
+     * @param int|null $delay in ms; null: the backoff of the queue
      * @return string|null the new state of the message; null: it was no longer this worker's
      */
-    public function release(Delivery $delivery, int $delay, ?string $error, bool $counts): ?string
+    public function release(Delivery $delivery, ?int $delay, ?string $error, bool $counts): ?string
     {
-        $options = ['DELAY', $delay];
+        $options = $delay === null ? [] : ['DELAY', $delay];
         if ($error !== null) {
             array_push($options, 'ERROR', $error);
         }

@@ -112,6 +112,15 @@ class DqJob extends Job implements JobContract
         $this->exception = $exception;
     }
 
+    /** The job has run for too long, and its worker ends: it waits for the backoff of the queue, as after a crash. */
+    public function timedOut(): void
+    {
+        if (! $this->isDeletedOrReleased()) {
+            parent::release();
+            $this->deliveries->release($this->delivery, null, "{$this->resolveName()} has timed out", true);
+        }
+    }
+
     /** Whether this worker has lost the job, because its lease ended or somebody cancelled or replaced it. */
     public function lost(): bool
     {

@@ -15,8 +15,18 @@ use InvalidArgumentException;
 /** Makes the driver `dq` known, and the worker of Laravel ready for it. */
 class DqServiceProvider extends ServiceProvider
 {
+    /** An event that Laravel 8 does not have. There the keeper gives the job of a killed worker back. */
+    private const TIMED_OUT = 'Illuminate\Queue\Events\JobTimedOut';
+
+    /** The connection of an application that does not configure one of this name. */
+    private const CONNECTION = ['driver' => 'dq', 'connection' => 'default', 'queue' => 'default'];
+
     public function register(): void
     {
+        $config = $this->app->make('config');
+        if (! $config->has('queue.connections.dq')) {
+            $config->set('queue.connections.dq', self::CONNECTION);
+        }
         $this->app->resolving('queue', fn (QueueManager $manager) => $this->addConnector($manager));
         if ($this->app->resolved('queue')) {
             $this->addConnector($this->app->make('queue'));
@@ -37,6 +47,12 @@ class DqServiceProvider extends ServiceProvider
         $events->listen(JobExceptionOccurred::class, function (JobExceptionOccurred $event): void {
             if ($event->job instanceof DqJob) {
                 $event->job->threw($event->exception);
+            }
+        });
+        // The worker is about to kill itself.
+        $events->listen(self::TIMED_OUT, function (object $event): void {
+            if ($event->job instanceof DqJob) {
+                $event->job->timedOut();
             }
         });
     }

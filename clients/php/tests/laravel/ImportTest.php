@@ -22,8 +22,9 @@ final class ImportTest extends TestCase
         $redis->later(2, new Job('delayed'));
         $redis->push(new Job('failing', ['throw']));
 
+        $url = "redis://127.0.0.1:{$this->server->port}";
         $moves = new Process(
-            [$program, 'import', 'laravel', 'queues:default', 'default', '--move', '--url', "redis://127.0.0.1:{$this->server->port}"],
+            [$program, 'import', 'laravel', 'queues:default', 'default', '--move', '--url', $url],
             "{$this->directory}/import",
             []
         );

@@ -131,10 +131,11 @@ final class LeaseTest extends TestCase
 
     public function testATimeoutIsAnAttempt(): void
     {
-        dispatch(Job::make('a', ['sleep 60'], ['timeout' => 1, 'tries' => 2]));
+        dispatch(Job::make('a', ['sleep 60'], ['timeout' => 1, 'tries' => 2])->withId('a'));
         $this->work();
         $this->untilWritten('run a 1');
         $this->untilNothingRuns();
+        $this->assertContains($this->message('a')['error'], [Job::class . ' has timed out', 'the worker died']);
         $this->work();
         $this->untilWritten('run a 2');
         $this->eventually('it is a failed job', fn (): bool => $this->journal('job-failed') !== []);

@@ -17,9 +17,18 @@ final class QueueTest extends TestCase
         return ['block_for' => 300];
     }
 
-    public function testTheProviderIsDiscovered(): void
+    public function testTheProviderIsDiscoveredAndKnowsTheConnection(): void
     {
-        $this->assertInstanceOf(DqQueue::class, Queue::connection());
+        putenv('DQ_WITHOUT_CONNECTION=1');
+        try {
+            $this->boot();
+            $this->assertInstanceOf(DqQueue::class, Queue::connection());
+            Job::dispatch('a');
+            $this->work('--once');
+            $this->untilWritten('done a');
+        } finally {
+            putenv('DQ_WITHOUT_CONNECTION');
+        }
     }
 
     public function testADelayedJobBeginsWithoutAPollAndNeverEarly(): void
