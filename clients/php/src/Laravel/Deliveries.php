@@ -56,11 +56,7 @@ final class Deliveries
         $this->waits = $waits;
     }
 
-    /**
-     * The worker is going to pop from each of these queues in turn: the first pop waits for all of them.
-     *
-     * @param list<string> $queues
-     */
+    /** @param list<string> $queues from which the worker is going to pop in turn */
     public function beginRound(array $queues): void
     {
         if (! $this->asked) {

@@ -15,11 +15,16 @@ use Throwable;
 class DqFailedJobProvider implements FailedJobProviderInterface, PrunableFailedJobProvider
 {
     /**
-     * @param array<string, DqQueue> $connections the queue connections of the driver dq, by their names
+     * @param array<string, DqQueue> $connections one connection of the driver dq for each prefix and server, by name
+     * @param list<string> $names of all connections of the driver dq
      * @param list<string> $queues the names of the queues in which failed jobs are looked for
      */
-    public function __construct(private array $connections, private array $queues, private LoggerInterface $log)
-    {
+    public function __construct(
+        private array $connections,
+        private array $names,
+        private array $queues,
+        private LoggerInterface $log
+    ) {
     }
 
     /**
@@ -31,7 +36,7 @@ class DqFailedJobProvider implements FailedJobProviderInterface, PrunableFailedJ
      */
     public function log($connection, $queue, $payload, $exception)
     {
-        if (isset($this->connections[$connection])) {
+        if (in_array($connection, $this->names, true)) {
             if (! in_array($queue, $this->queues, true)) {
                 $this->log->warning("Failed jobs of the queue [{$queue}] are kept by the server, but are not listed: "
                     . "name it in 'queues' of 'failed' in config/queue.php.");

@@ -56,7 +56,7 @@ class DqJob extends Job implements JobContract
     }
 
     /**
-     * @param DateTimeInterface|DateInterval|int|float $delay seconds, if it is a number
+     * @param DateTimeInterface|DateInterval|int|float|string|null $delay seconds, if it is a number
      * @return void
      */
     public function release($delay = 0)
@@ -167,7 +167,8 @@ class DqJob extends Job implements JobContract
         }
     }
 
-    private function giveBack(DateTimeInterface|DateInterval|int|float $delay, bool $counts): void
+    /** @param DateTimeInterface|DateInterval|int|float|string|null $delay seconds, if it is a number */
+    private function giveBack(mixed $delay, bool $counts): void
     {
         parent::release($delay);
         $error = $this->exception === null ? null : $this->textOf($this->exception);

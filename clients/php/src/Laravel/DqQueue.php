@@ -193,10 +193,31 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         return (int) $this->link->call('DQ.PURGE', $this->key($queue), 'delayed', 'ready', 'inflight');
     }
 
-    /** What the worker of this process takes from the server. */
-    public function deliveries(): Deliveries
+    /** Whether a pop that finds nothing has waited for a job. */
+    public function waits(): bool
     {
-        return $this->deliveries;
+        return $this->deliveries->blockFor > 0;
+    }
+
+    /**
+     * A worker is going to pop.
+     *
+     * @param int $timeout of jobs that have none, in seconds; 0: none
+     * @param bool $waits whether it is to wait for jobs
+     */
+    public function workFor(int $timeout, bool $waits): void
+    {
+        $this->deliveries->workFor($timeout, $waits);
+    }
+
+    /**
+     * A worker is going to pop from each of these queues in turn: the first pop waits for all of them.
+     *
+     * @param list<string> $queues
+     */
+    public function beginRound(array $queues): void
+    {
+        $this->deliveries->beginRound(array_map($this->name(...), $queues));
     }
 
     /** The failed jobs, as dead messages of the server. */

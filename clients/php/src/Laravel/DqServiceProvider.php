@@ -73,7 +73,7 @@ class DqServiceProvider extends ServiceProvider
         if (method_exists($manager, 'getPausedQueues')) {
             $queues = array_values(array_diff($queues, $manager->getPausedQueues($connectionName, $queues)));
         }
-        $connection->deliveries()->beginRound($queues);
+        $connection->beginRound($queues);
     }
 
     /** @param array<string, mixed> $config of queues */
@@ -97,6 +97,6 @@ class DqServiceProvider extends ServiceProvider
         }
         $defaults = array_map(fn (array $one): string => $one['queue'] ?? 'default', $ofDq);
         $queues = array_values(array_unique(Arr::wrap($config['failed']['queues'] ?? $defaults)));
-        return new DqFailedJobProvider($connections, $queues, $this->app->make('log'));
+        return new DqFailedJobProvider($connections, array_keys($ofDq), $queues, $this->app->make('log'));
     }
 }

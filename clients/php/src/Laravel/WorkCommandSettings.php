@@ -38,23 +38,22 @@ final class WorkCommandSettings
         self::$sleep ??= $sleep->getDefault();
         $sleep->setDefault(self::$sleep);
         $name = $input->getArgument('connection') ?: $this->app->make('config')->get('queue.default');
-        $connection = $this->isOfDq($name) ? $this->app->make('queue')->connection($name) : null;
-        if ($connection instanceof DqQueue) {
-            $this->adapt($connection->deliveries(), $input, $sleep, $name);
+        if ($this->isOfDq($name)) {
+            $this->adapt($this->app->make('queue')->connection($name), $input, $sleep, $name);
         }
     }
 
-    private function adapt(Deliveries $deliveries, InputInterface $input, InputOption $sleep, string $name): void
+    private function adapt(DqQueue $queue, InputInterface $input, InputOption $sleep, string $name): void
     {
-        if ($deliveries->blockFor > 0) {
+        if ($queue->waits()) {
             $sleep->setDefault('0'); // A pause after a pop that has waited would only make jobs late.
         }
-        $deliveries->workFor((int) $input->getOption('timeout'), ! $input->getOption('stop-when-empty'));
+        $queue->workFor((int) $input->getOption('timeout'), ! $input->getOption('stop-when-empty'));
         if ($input->getOption('once')) {
             // This worker has no loop, whose event would name the queues.
             $queues = $input->getOption('queue')
                 ?: $this->app->make('config')->get("queue.connections.{$name}.queue", 'default');
-            $deliveries->beginRound(explode(',', (string) $queues));
+            $queue->beginRound(explode(',', (string) $queues));
         }
     }
 

@@ -154,6 +154,13 @@ final class FailedJobsTest extends TestCase
         $this->assertTrue($this->failer()->forget('u-1'));
     }
 
+    public function testAJobOfASecondConnectionToTheSameQueuesIsStoredOnce(): void
+    {
+        $this->app['config']->set('queue.connections.also', $this->app['config']['queue.connections.dq']);
+        $this->app['queue.failer']->log('also', 'default', '{"uuid":"u-1","job":"x"}', new \RuntimeException('broke'));
+        $this->assertSame([], $this->failer()->all());
+    }
+
     public function testATableLosesNoJobThatIsKilledInFailed(): void
     {
         $this->inTable = true;

@@ -149,6 +149,24 @@ final class PushTest extends TestCase
         $this->assertSame('delayed', $this->message('order-7')['state']);
     }
 
+    public function testAReplacementCanWaitForTheRunThatItReplaces(): void
+    {
+        Queue::push((new Job('a'))->withId('order-7'));
+        $this->server->ask('DQ.POP', 'default');
+        Queue::push((new Job('b'))->withId('order-7')->replacing(later: true));
+        $this->assertSame('inflight', $this->message('order-7')['state']);
+        $this->server->ask('DQ.ACK', 'default', 'order-7');
+        $this->assertSame('b', $this->nameOf($this->message('order-7')));
+    }
+
+    public function testReplacementsCannotPostponeAJobForEver(): void
+    {
+        $pushed = self::milliseconds();
+        Queue::later(60, (new Job('a'))->withId('order-7')->replacing(90));
+        Queue::later(3600, (new Job('b'))->withId('order-7')->replacing(90));
+        $this->assertEqualsWithDelta($pushed + 90_000, $this->message('order-7')['due'], 60_000);
+    }
+
     public function testAFailedJobKeepsItsIdUntilItIsReplaced(): void
     {
         Queue::push((new Job('a'))->withId('order-7'));

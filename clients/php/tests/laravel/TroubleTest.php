@@ -36,6 +36,21 @@ final class TroubleTest extends TestCase
         $this->assertTrue($worker->isRunning());
     }
 
+    public function testAWorkerGoesOnAfterItsServerWasAReplica(): void
+    {
+        $other = TestServer::start();
+        $worker = $this->work();
+        Job::dispatch('a');
+        $this->untilWritten('done a');
+        $this->server->ask('REPLICAOF', '127.0.0.1', (string) $other->port);
+        $this->eventually('the log has it', fn (): bool => (bool) preg_match('/READONLY|UNBLOCKED/', $this->log()));
+        $this->server->ask('REPLICAOF', 'NO', 'ONE');
+        Job::dispatch('b');
+        $this->untilWritten('done b');
+        $this->assertTrue($worker->isRunning());
+        $other->stop();
+    }
+
     public function testAJobThatRunsThroughARestartRunsOnce(): void
     {
         $this->work();
