@@ -10,7 +10,7 @@
 //! hold the ids by the hash of their names, about fifty in each, and are searched from front to back: a pointer for
 //! each id would take more than the search costs.
 
-use super::memory::{of_tree, of_vec};
+use super::memory::{of_tree, of_vec, sum_sampled};
 use super::name_index::NameHash;
 use super::sorted_set::{Key, OrderedKeys};
 use super::time::UnixMs;
@@ -306,7 +306,7 @@ impl Ids {
     }
 
     fn heap_bytes(&self) -> usize {
-        let leaves = self.leaves.values().map(|leaf| of_vec::<u8>(leaf.capacity())).sum::<usize>();
+        let leaves = sum_sampled(self.leaves.values(), |leaf| of_vec::<u8>(leaf.capacity()));
         self.times.heap_bytes() + leaves + of_tree::<NameHash, Vec<u8>>(self.leaves.len())
     }
 }

@@ -1,5 +1,7 @@
 //! How much memory the server's allocator uses for an allocation of a given size.
 
+use super::sorted_set::KEY_BYTES;
+
 /// The bytes that the allocator uses for an allocation of `bytes` bytes: the sizes that it offers are 16 bytes apart up
 /// to 128 bytes, and above that there are four for each doubling.
 pub(super) const fn given(bytes: usize) -> usize {
@@ -40,8 +42,38 @@ pub(super) const fn of_tree<K, V>(len: usize) -> usize {
 /// How many values at either end of a large collection are looked at to estimate the bytes of all.
 const SAMPLED: usize = 1024;
 
-/// The sum of the bytes of all values. If there are many, it is an estimate from the first and the last of them, so that
-/// it takes less than 0.1 ms.
+/// The odd number that is nearest to 2^64 divided by the golden ratio. Its multiples are spread evenly.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The sum of `bytes(number)` over all numbers below `count`. If there are many, it is an estimate from some that are
+/// spread over all of them, so that it takes less than 0.5 ms. A value that is thousands of times larger than most
+/// would make the estimate wrong: [`crate::sorted_set::OrderedKeys::overhead_bytes`] is what sets of keys are counted
+/// by.
+pub(super) fn sum_spread(count: usize, bytes: impl Fn(usize) -> i64) -> i64 {
+    let looked_at = 2 * SAMPLED;
+    if count <= looked_at {
+        return (0..count).map(bytes).sum();
+    }
+    // One number from each of as many spans of equal length, at places that follow no rhythm.
+    let start = |nth: usize| nth * count / looked_at;
+    let chosen = (0..looked_at).map(|nth| {
+        let length = (start(nth + 1) - start(nth)) as u64;
+        let offset = ((nth as u64).wrapping_mul(GOLDEN) >> 32) % length;
+        start(nth) + offset as usize
+    });
+    let sampled = i128::from(chosen.map(bytes).sum::<i64>());
+    (sampled * count as i128 / looked_at as i128) as i64
+}
+
+/// The bytes of a collection of sets that hold `keys` keys altogether, given the number of sets and the
+/// [`crate::sorted_set::OrderedKeys::overhead_bytes`] of each.
+pub(super) fn of_key_sets(keys: usize, sets: usize, overhead: impl Fn(usize) -> i64) -> usize {
+    let bytes = (keys * KEY_BYTES) as i64 + sum_spread(sets, overhead);
+    usize::try_from(bytes).unwrap_or(0)
+}
+
+/// The sum of the bytes of all values. If there are many, it is an estimate from the first and the last of them, so
+/// that it takes less than 0.1 ms.
 pub(super) fn sum_sampled<T>(
     values: impl DoubleEndedIterator<Item = T> + ExactSizeIterator + Clone,
     bytes: impl Fn(T) -> usize,
@@ -71,6 +103,32 @@ mod tests {
         };
         assert_eq!((estimate(2_000), looked_at.get()), (201_000, 2_000));
         assert_eq!((estimate(1_000_000), looked_at.get()), (100_500_000, 2 * SAMPLED));
+    }
+
+    #[test]
+    fn values_that_are_looked_at_are_spread_over_all() {
+        let looked_at = std::cell::RefCell::new(Vec::new());
+        let estimate = |count: usize, bytes: fn(usize) -> i64| {
+            looked_at.borrow_mut().clear();
+            sum_spread(count, |number| {
+                looked_at.borrow_mut().push(number);
+                bytes(number)
+            })
+        };
+        assert_eq!((estimate(2_048, |number| number as i64), looked_at.borrow().len()), (2_047 * 1_024, 2_048));
+        for count in [2_049, 4_096, 100_000, 10_000_000] {
+            assert_eq!(estimate(count, |_| 100), 100 * count as i64);
+            let numbers = looked_at.take();
+            assert!(numbers.len() == 2_048 && numbers.is_sorted_by(|one, next| one < next), "{count}");
+            assert!(numbers.iter().all(|number| *number < count), "{count}");
+        }
+        // A rhythm in the numbers, and one part that is larger than the others, do not mislead it.
+        let every_other = |number: usize| if number.is_multiple_of(2) { 0_i64 } else { 200 };
+        let the_middle = |number: usize| if (400_000..600_000).contains(&number) { 500_i64 } else { 0 };
+        for bytes in [every_other as fn(usize) -> i64, the_middle] {
+            let sum = estimate(1_000_000, bytes);
+            assert!((sum - 100_000_000).abs() < 5_000_000, "{sum}");
+        }
     }
 
     #[test]

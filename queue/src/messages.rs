@@ -31,8 +31,8 @@ pub(super) struct Messages {
     groups: Option<Box<Grouped>>,
 }
 
-/// What reads one message or all of them is the store's. What changes a message goes through [`Messages`], so that the names
-/// and the groups follow.
+/// What reads one message or all of them is the store's. What changes a message goes through [`Messages`], so that the
+/// names and the groups follow.
 impl Deref for Messages {
     type Target = Store;
 
@@ -368,6 +368,11 @@ impl Messages {
     /// be in any order of the view.
     pub fn set_recurring(&mut self, at: At, recurring: Box<Recurring>) {
         self.store.set_recurring(at, recurring);
+    }
+
+    /// The number of messages that have a group. O(1).
+    pub fn grouped(&self) -> usize {
+        self.groups().map_or(0, GroupNames::members)
     }
 
     /// The number of bytes on the heap. O(n / 64).

@@ -172,7 +172,7 @@ impl Queue {
             + self.tally.heap_bytes()
             + stats
             + self.messages.heap_bytes()
-            + self.view.heap_bytes()
+            + self.view.heap_bytes(&self.messages)
             + known
             + forwarding
     }
@@ -264,8 +264,8 @@ impl Queue {
         self.insert_member(image, batch, now, now);
     }
 
-    /// [`Queue::insert_image`] for a message that has joined `batch`. If its group is new, the group enters the round at
-    /// `entered`.
+    /// [`Queue::insert_image`] for a message that has joined `batch`. If its group is new, the group enters the round
+    /// at `entered`.
     pub(super) fn insert_member(&mut self, image: &Image<'_>, batch: Option<BatchId>, entered: UnixMs, now: UnixMs) {
         let at = self.messages.add_image(image, self.membership(image.group, entered), batch);
         self.view.place(&mut self.messages, at, &image.record, now);

@@ -1,9 +1,9 @@
 //! The gates of groups: which groups are paused, and how many messages of each were delivered recently.
 //!
 //! A gate is what the queue itself has for its deliveries: a pause and the log of a rate limit. It belongs to the name
-//! of a group, not to its messages, so a group that was emptied is still limited when it is filled again. It lasts until
-//! its pause has ended and its last delivery is a period old. That end follows from the time alone; what is saved must
-//! not depend on the moment at which a server frees memory, however, so a gate is forgotten for good by the first
+//! of a group, not to its messages, so a group that was emptied is still limited when it is filled again. It lasts
+//! until its pause has ended and its last delivery is a period old. That end follows from the time alone; what is saved
+//! must not depend on the moment at which a server frees memory, however, so a gate is forgotten for good by the first
 //! delivery or pause of any group that is decided after its end. [`GroupGates::sweep`] frees the memory later, in
 //! bounded steps.
 //!
@@ -30,6 +30,8 @@ pub(crate) struct GroupGates {
     free: Vec<u32>,
     next: u32,
     index: NameIndex<GroupId>,
+    /// The bytes that the names and the logs of all gates take.
+    bytes: usize,
     /// The gates by their ends.
     ends: OrderedKeys<UnixMs, GroupId>,
     /// Those with a pause, by the ends of the pauses.
@@ -56,6 +58,11 @@ impl Entry {
             Pause::Until(end) => end,
             Pause::Endless => UnixMs::MAX,
         }
+    }
+
+    /// The bytes of its name and its log.
+    fn heap_bytes(&self) -> usize {
+        given(self.name.len()) + self.log.heap_bytes()
     }
 
     /// When nothing of the gate is left.
@@ -106,6 +113,7 @@ impl GroupGates {
             free: Vec::new(),
             next: 0,
             index: NameIndex::default(),
+            bytes: 0,
             ends: OrderedKeys::default(),
             pauses: OrderedKeys::default(),
             forgotten: UnixMs::EPOCH,
@@ -206,6 +214,7 @@ impl GroupGates {
 
     /// Puts a gate in its places.
     fn put(&mut self, number: u32, end: UnixMs, resumes: UnixMs) {
+        self.bytes += self.entries.get(number).map_or(0, Entry::heap_bytes);
         self.ends.insert(Key::new(end, GroupId(number)));
         if resumes != UnixMs::EPOCH {
             self.pauses.insert(Key::new(resumes, GroupId(number)));
@@ -227,6 +236,7 @@ impl GroupGates {
     /// Takes a gate out of its places.
     fn take_out(&mut self, number: u32) {
         if let Some(entry) = self.entries.get(number) {
+            self.bytes = self.bytes.saturating_sub(entry.heap_bytes());
             self.ends.remove(Key::new(entry.end(self.rate), GroupId(number)));
             self.pauses.remove(Key::new(entry.resumes(), GroupId(number)));
         }
@@ -243,6 +253,7 @@ impl GroupGates {
             let Some(first) = self.ends.pop_first(Key::last_of(self.forgotten)) else { return };
             let GroupId(number) = first.minor();
             if let Some(entry) = self.entries.get(number) {
+                self.bytes = self.bytes.saturating_sub(entry.heap_bytes());
                 self.index.remove(&entry.name, first.minor());
                 self.pauses.remove(Key::new(entry.resumes(), first.minor()));
             }
@@ -263,11 +274,13 @@ impl GroupGates {
             self.latest = UnixMs::EPOCH;
         }
         let mut ends = Vec::new();
+        self.bytes = 0;
         for number in 0..self.next {
             let Some(entry) = self.entries.get_mut(number).filter(|entry| !entry.name.is_empty()) else { continue };
             if rate.is_off() {
                 entry.log = RateLog::default();
             }
+            self.bytes += entry.heap_bytes();
             ends.push(Key::new(entry.end(rate), GroupId(number)));
         }
         self.ends = OrderedKeys::from_unsorted(ends);
@@ -322,8 +335,13 @@ impl GroupGates {
 
     /// Adds a saved gate.
     pub fn restore(&mut self, gate: &GroupGate<'_>) {
-        let number = self.find(gate.name).unwrap_or_else(|| self.create(gate.name));
-        self.take_out(number);
+        let number = match self.find(gate.name) {
+            Some(number) => {
+                self.take_out(number);
+                number
+            }
+            None => self.create(gate.name),
+        };
         self.latest = self.latest.max(gate.log.last().unwrap_or_default());
         let Some(entry) = self.entries.get_mut(number) else { return };
         (entry.pause, entry.log) = (gate.pause, gate.log.clone());
@@ -336,11 +354,10 @@ impl GroupGates {
         self.put(number, end, resumes);
     }
 
-    /// The number of bytes on the heap.
+    /// The number of bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
-        let of_one = |entry: &Entry| given(entry.name.len()) + entry.log.heap_bytes();
         self.entries.heap_bytes()
-            + self.entries.iter().map(|(_, entry)| of_one(entry)).sum::<usize>()
+            + self.bytes
             + of_vec::<u32>(self.free.capacity())
             + self.index.heap_bytes()
             + self.ends.heap_bytes()
@@ -350,10 +367,11 @@ impl GroupGates {
     /// Checks that each gate is found by its name and stands at its end. O(n log n), for tests.
     pub fn check(&self) -> Result<(), &'static str> {
         let used = self.entries.iter().filter(|(_, entry)| !entry.name.is_empty());
-        let (mut count, mut paused) = (0, 0);
+        let (mut count, mut paused, mut bytes) = (0, 0, 0);
         for (number, entry) in used {
             count += 1;
             paused += usize::from(entry.pause != Pause::Off);
+            bytes += entry.heap_bytes();
             if self.find(&entry.name) != Some(number) {
                 return Err("the gate of a group is not found by its name");
             }
@@ -367,7 +385,8 @@ impl GroupGates {
                 return Err("the gate of a group remembers a delivery that it should not");
             }
         }
-        if [self.ends.len(), self.index.len(), self.entries.used()] != [count; 3] || self.pauses.len() != paused {
+        let counted = [self.ends.len(), self.index.len(), self.entries.used()] == [count; 3];
+        if !counted || self.pauses.len() != paused || self.bytes != bytes {
             return Err("the gates of groups are miscounted");
         }
         Ok(())

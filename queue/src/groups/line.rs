@@ -1,6 +1,6 @@
 //! A sorted set of keys that needs no allocation while it has at most one key, as most of these sets do.
 
-use crate::sorted_set::{Key, OrderedKeys};
+use crate::sorted_set::{Key, OrderedKeys, KEY_BYTES};
 
 /// A sorted set of unique keys.
 #[derive(Debug, Default)]
@@ -80,7 +80,15 @@ impl Line {
         first.into_iter().chain(self.rest.iter_after(key))
     }
 
-    pub fn heap_bytes(&self) -> usize {
-        self.rest.heap_bytes()
+    /// The keys behind the first one.
+    #[cfg(test)]
+    pub fn rest(&self) -> &OrderedKeys {
+        &self.rest
+    }
+
+    /// [`OrderedKeys::overhead_bytes`]: the first key takes no bytes on the heap.
+    pub fn overhead_bytes(&self) -> i64 {
+        let first = if self.first.is_some() { KEY_BYTES } else { 0 };
+        self.rest.overhead_bytes() - first as i64
     }
 }

@@ -22,6 +22,10 @@ pub(crate) struct GroupNames {
     free: BinaryHeap<Reverse<u32>>,
     next: u32,
     index: NameIndex<GroupId>,
+    /// The bytes that all names take.
+    name_bytes: usize,
+    /// The number of messages that have a group.
+    members: usize,
     /// The group that was joined last: the next message is often of the same one.
     joined: u32,
     /// The last turn that was given. If groups do not take turns, this and all other turns are zero.
@@ -90,6 +94,8 @@ impl GroupNames {
             free: BinaryHeap::new(),
             next: 0,
             index: NameIndex::default(),
+            name_bytes: 0,
+            members: 0,
             joined: 0,
             last: 0,
             ungrouped: 0,
@@ -111,6 +117,7 @@ impl GroupNames {
         self.joined = id.0;
         if let Some(entry) = self.entries.get_mut(id.0) {
             entry.members += 1;
+            self.members += 1;
         }
         id
     }
@@ -131,6 +138,7 @@ impl GroupNames {
             *entry = Entry { name: of.name.into(), members: 0, turn };
         }
         self.index.insert(of.name, GroupId(number));
+        self.name_bytes += given(of.name.len());
         GroupId(number)
     }
 
@@ -138,6 +146,7 @@ impl GroupNames {
     pub fn leave(&mut self, id: GroupId) {
         let Some(entry) = self.entries.get_mut(id.0) else { return };
         entry.members = entry.members.saturating_sub(1);
+        self.members = self.members.saturating_sub(1);
         if entry.members == 0 {
             self.left.push(id);
         }
@@ -150,6 +159,7 @@ impl GroupNames {
                 continue;
             };
             self.index.remove(&entry.name, id);
+            self.name_bytes = self.name_bytes.saturating_sub(given(entry.name.len()));
             self.entries.vacate(id.0);
             self.claims.remove(&Some(id));
             self.free.push(Reverse(id.0));
@@ -172,6 +182,7 @@ impl GroupNames {
                 None => {}
             }
         }
+        self.members = self.entries.iter().map(|(_, entry)| entry.members).sum();
     }
 
     /// The group with this name. O(log n).
@@ -323,10 +334,15 @@ impl GroupNames {
             })
     }
 
+    /// The number of messages that have a group. O(1).
+    pub fn members(&self) -> usize {
+        self.members
+    }
+
+    /// The number of bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
-        let names: usize = self.entries.iter().map(|(_, entry)| given(entry.name.len())).sum();
         self.entries.heap_bytes()
-            + names
+            + self.name_bytes
             + self.index.heap_bytes()
             + of_vec::<u32>(self.free.capacity())
             + of_vec::<GroupId>(self.left.capacity())
@@ -353,6 +369,10 @@ impl GroupNames {
                     return Err("a group remembers a turn although groups take none");
                 }
             }
+        }
+        let names = self.entries.iter().map(|(_, entry)| given(entry.name.len()));
+        if names.sum::<usize>() != self.name_bytes || counts.iter().sum::<usize>() != self.members {
+            return Err("the names or the members of all groups are miscounted");
         }
         let with_members = self.entries.iter().filter(|(_, entry)| entry.members > 0).count();
         let counted = counts.iter().filter(|count| **count > 0).count();

@@ -33,6 +33,8 @@ impl<T: Default> Slab<T> {
 
     /// The entry with a number; `None` if its part has no memory. A vacant entry has its default value.
     pub fn get(&self, number: u32) -> Option<&T> {
+        #[cfg(test)]
+        looked_at::count();
         let number = number as usize;
         self.parts.get(number / PART)?.entries.get(number % PART)
     }
@@ -77,13 +79,41 @@ impl<T: Default> Slab<T> {
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         self.parts.iter().enumerate().flat_map(|(nth, part)| {
             let number = move |at: usize| (nth * PART + at) as u32;
-            part.entries.iter().enumerate().map(move |(at, entry)| (number(at), entry))
+            part.entries.iter().enumerate().map(move |(at, entry)| {
+                #[cfg(test)]
+                looked_at::count();
+                (number(at), entry)
+            })
         })
     }
 
-    /// The number of bytes on the heap, without what the entries hold.
+    /// The number of entries of all parts, including those that have no memory.
+    pub fn length(&self) -> usize {
+        self.parts.len() * PART
+    }
+
+    /// The number of bytes on the heap, without what the entries hold. O(n / 256).
     pub fn heap_bytes(&self) -> usize {
         let entries = self.parts.iter().map(|part| of_vec::<T>(part.entries.capacity())).sum::<usize>();
         entries + of_vec::<Part<T>>(self.parts.capacity())
+    }
+}
+
+/// Counts in tests how many entries of all slabs a thread looks at.
+#[cfg(test)]
+pub(super) mod looked_at {
+    use std::cell::Cell;
+
+    thread_local!(static COUNT: Cell<usize> = const { Cell::new(0) });
+
+    pub(super) fn count() {
+        COUNT.set(COUNT.get() + 1);
+    }
+
+    /// How many entries `look` looks at.
+    pub fn during<R>(look: impl FnOnce() -> R) -> usize {
+        let before = COUNT.get();
+        let _ = look();
+        COUNT.get() - before
     }
 }

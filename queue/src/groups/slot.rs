@@ -113,10 +113,10 @@ impl Slot {
         }
     }
 
-    pub fn heap_bytes(&self) -> usize {
-        self.admitted.heap_bytes()
-            + self.leased.heap_bytes()
-            + [&self.parked, &self.retries, &self.dead].map(OrderedKeys::heap_bytes).iter().sum::<usize>()
+    /// [`OrderedKeys::overhead_bytes`] of all orders. O(1).
+    pub fn overhead_bytes(&self) -> i64 {
+        let [parked, retries, dead] = [&self.parked, &self.retries, &self.dead].map(OrderedKeys::overhead_bytes);
+        self.admitted.overhead_bytes() + self.leased.overhead_bytes() + parked + retries + dead
     }
 }
 

@@ -113,11 +113,11 @@ impl GroupView {
         let Some(slot) = self.slot_mut(id) else { return };
         if record.attempts > 0 {
             slot.retries.insert(key);
-            if let Some(restraint) = self.restraint_mut(id) {
+            if let Some(restraint) = self.restraint(id) {
                 if restraint.retries.last().is_none_or(|last| last < key) {
                     return self.blocked.insert(record.priority, record.due, record.sequence);
                 }
-                restraint.retries.insert(key);
+                self.open_retry(id, key);
             }
             return self.open_add(id, key, record.priority);
         }
@@ -140,7 +140,7 @@ impl GroupView {
         let is_retry = record.attempts > 0;
         let stood = if is_retry { slot.retries.remove(key) } else { slot.admitted.remove(key) };
         let is_parked = !is_retry && !stood && slot.parked.remove(key);
-        let is_held_back = is_retry && self.restraint_mut(id).is_some_and(|restraint| !restraint.retries.remove(key));
+        let is_held_back = is_retry && self.shut_retry(id, key);
         if is_parked || stood && is_held_back {
             self.blocked.remove(record.priority, record.due, record.sequence);
         } else if stood {

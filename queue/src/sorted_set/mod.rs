@@ -25,6 +25,12 @@ use super::memory::of_box;
 use super::time::UnixMs;
 use std::ops::Deref;
 
+/// How many bytes each key of a large set takes, whatever the order in which they were added.
+pub(super) const KEY_BYTES: usize = 17;
+
+/// A set of more keys than this is large: its nodes, and the room in its leaves, are next to nothing for each key.
+const LARGE: usize = 1024;
+
 /// [`Keys`] that stay empty in most queues: they are allocated with the first key, and take one word until then.
 #[derive(Debug)]
 pub struct OrderedKeys<A = UnixMs, B = Sequence>(Option<Box<Keys<A, B>>>);
@@ -91,5 +97,14 @@ impl<A: Word, B: Word> OrderedKeys<A, B> {
     /// The number of bytes on the heap. O(number of leaves).
     pub fn heap_bytes(&self) -> usize {
         self.0.as_ref().map_or(0, |keys| of_box::<Keys>() + keys.heap_bytes())
+    }
+
+    /// How many bytes more, or fewer, the set takes than [`KEY_BYTES`] for each key. As it is small for a set of any
+    /// size, a few of many sets tell it for all of them. O(1).
+    pub fn overhead_bytes(&self) -> i64 {
+        if self.len() > LARGE {
+            return 0;
+        }
+        self.heap_bytes() as i64 - (self.len() * KEY_BYTES) as i64
     }
 }

@@ -177,7 +177,7 @@ impl View {
 
 /// Reading.
 impl View {
-    pub(super) fn groups(&self) -> Option<&GroupView> {
+    pub(crate) fn groups(&self) -> Option<&GroupView> {
         self.groups.as_deref()
     }
 

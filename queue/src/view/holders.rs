@@ -5,7 +5,7 @@
 use super::View;
 use crate::delivery_starts::DeliveryStarts;
 use crate::id::{ConsumerId, Receipt, Sequence};
-use crate::memory::of_vec;
+use crate::memory::{of_key_sets, of_vec};
 use crate::messages::Messages;
 use crate::record::State;
 use crate::sorted_set::{word, Key, OrderedKeys};
@@ -58,7 +58,8 @@ impl Holders {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        of_vec::<Held>(self.by_number.capacity()) + self.by_number.iter().map(Held::heap_bytes).sum::<usize>()
+        let overhead = |number: usize| self.by_number.get(number).map_or(0, Held::overhead_bytes);
+        of_vec::<Held>(self.by_number.capacity()) + of_key_sets(self.all, self.by_number.len(), overhead)
     }
 }
 

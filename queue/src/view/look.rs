@@ -145,10 +145,11 @@ impl View {
     }
 
     /// The number of bytes on the heap. O(n / 64).
-    pub fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self, messages: &Messages) -> usize {
+        let groups = self.groups().map(|groups| of_box::<GroupView>() + groups.heap_bytes(messages.grouped()));
         let sets = [&self.inflight, &self.expiring, &self.dead];
         self.waiting.heap_bytes()
-            + self.groups().map_or(0, |groups| of_box::<GroupView>() + groups.heap_bytes())
+            + groups.unwrap_or(0)
             + self.starts.heap_bytes()
             + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
             + self.uncommon.as_ref().map_or(0, |uncommon| {

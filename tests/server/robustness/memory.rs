@@ -7,8 +7,8 @@ fn used(c: &mut Client) -> i64 {
     c.info("memory", "used_memory").parse().expect("a number")
 }
 
-/// Deletes a queue, and waits until it is freed: some servers have that done in the background, by a thread of the module
-/// if it is large.
+/// Deletes a queue, and waits until it is freed: some servers have that done in the background, by a thread of the
+/// module if it is large.
 fn delete(c: &mut Client, key: &str) {
     let (filled, told) = (used(c), c.ask(format!("MEMORY USAGE {key}")).int());
     c.ask(format!("DEL {key}"));
@@ -158,6 +158,21 @@ fn memory_usage_is_accurate_for_every_part_of_a_queue() {
         }),
         ("few groups", |c, q, round| {
             fill(c, q, 100, 10, &format!("GROUP {}", round % 3));
+        }),
+        ("uneven groups", |c, q, round| {
+            for id in ids(round) {
+                c.push(format!("{q} x GROUP {id}"));
+            }
+            let large = if round % 20 == 7 { 3_000 } else { 100 * (round % 3) };
+            fill(c, q, large, 10, &format!("GROUP large-{round}"));
+        }),
+        ("paused groups", |c, q, round| {
+            c.ask(format!("DQ.CREATE {q} GROUPRATE 2 86400000"));
+            for id in ids(round) {
+                c.push_many(format!("{q} 3 x y z GROUP {id}"));
+                c.ask(format!("DQ.PAUSE {q} GROUP other-{id}"));
+            }
+            c.pop(format!("{q} COUNT 150"));
         }),
         ("groups with deliveries", |c, q, round| {
             for id in ids(round) {

@@ -1,14 +1,19 @@
 //! Reading the orders of the messages of groups, and checking their invariants.
 
 use super::{turn_of, GroupView};
+use crate::groups::slot::Slot;
 use crate::groups::{last_turn_at, GroupId};
 use crate::id::Sequence;
+use crate::memory::of_key_sets;
 use crate::messages::Messages;
 use crate::record::StateKind;
 use crate::sorted_set::Key;
 use crate::store::Placement;
 use crate::time::UnixMs;
 use crate::waiting::Waiting;
+
+#[cfg(test)]
+mod tests;
 
 impl GroupView {
     /// The first `count` messages of a group that stand in a state.
@@ -35,9 +40,12 @@ impl GroupView {
         Some((slot.admitted.len() + slot.parked.len(), slot.occupied(), first.map(Key::time)))
     }
 
-    pub fn heap_bytes(&self) -> usize {
+    /// The number of bytes on the heap, given how many messages have a group. An estimate if there are many groups.
+    /// O(n / 64).
+    pub fn heap_bytes(&self, members: usize) -> usize {
+        let overhead = |number: usize| self.slots.get(number as u32).map_or(0, Slot::overhead_bytes);
         self.slots.heap_bytes()
-            + self.slots.iter().map(|(_, slot)| slot.heap_bytes()).sum::<usize>()
+            + of_key_sets(members, self.slots.length(), overhead)
             + self.waiting().iter().map(|waiting| waiting.heap_bytes()).sum::<usize>()
             + self.turns.heap_bytes()
             + self.restraints_bytes()

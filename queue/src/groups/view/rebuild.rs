@@ -64,8 +64,8 @@ impl GroupView {
         Some(Box::new(view))
     }
 
-    /// Builds the orders of the waiting messages, sorted by group and key, around those that are in flight, as the gates
-    /// of the groups demand at `at`.
+    /// Builds the orders of the waiting messages, sorted by group and key, around those that are in flight, as the
+    /// gates of the groups demand at `at`.
     fn build(&mut self, messages: &Messages, waiting: &[Placed], at: UnixMs) {
         let (mut heads, mut behind, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
         for of_one in waiting.chunk_by(|one, next| one.group == next.group) {

@@ -9,7 +9,7 @@ use crate::groups::gates::Room;
 use crate::groups::slab::Slab;
 use crate::groups::slot::Slot;
 use crate::groups::GroupId;
-use crate::memory::of_box;
+use crate::memory::{of_box, of_key_sets};
 use crate::messages::Messages;
 use crate::sorted_set::{Key, OrderedKeys};
 use crate::time::UnixMs;
@@ -18,6 +18,8 @@ use crate::time::UnixMs;
 #[derive(Debug, Default)]
 pub(super) struct Restraints {
     groups: Slab<Restraint>,
+    /// The number of all open retries.
+    open_retries: usize,
     /// When to look at which group again.
     openings: OrderedKeys<UnixMs, GroupId>,
 }
@@ -45,6 +47,15 @@ enum Kind {
 enum Step {
     Open(Key, Kind),
     Shut(Key, Kind),
+}
+
+#[cfg(test)]
+impl Restraints {
+    /// The number of bytes on the heap, from a look at each group.
+    pub(super) fn exact_heap_bytes(&self) -> usize {
+        let retries = self.groups.iter().map(|(_, restraint)| restraint.retries.heap_bytes());
+        of_box::<Restraints>() + self.groups.heap_bytes() + retries.sum::<usize>() + self.openings.heap_bytes()
+    }
 }
 
 impl Restraint {
@@ -101,10 +112,32 @@ impl GroupView {
 
     /// Begins to restrain a group, of whose retries these are open.
     pub(super) fn restrain(&mut self, id: GroupId, room: usize, retries: OrderedKeys) {
-        let groups = &mut self.restraints.get_or_insert_default().groups;
-        if let Some(restraint) = groups.occupy(id.0) {
+        let restraints = self.restraints.get_or_insert_default();
+        restraints.open_retries += retries.len();
+        if let Some(restraint) = restraints.groups.occupy(id.0) {
             *restraint = Restraint { in_use: true, room, retries, opens: None };
         }
+    }
+
+    /// Makes a retry of a restrained group open. O(log n).
+    pub(super) fn open_retry(&mut self, id: GroupId, key: Key) {
+        let Some(restraints) = &mut self.restraints else { return };
+        if let Some(restraint) = restraints.groups.get_mut(id.0).filter(|restraint| restraint.in_use) {
+            restraint.retries.insert(key);
+            restraints.open_retries += 1;
+        }
+    }
+
+    /// Takes a retry from those of its group that are open. Returns whether the group is restrained and the retry was
+    /// not one of them. O(log n).
+    pub(super) fn shut_retry(&mut self, id: GroupId, key: Key) -> bool {
+        let Some(restraints) = &mut self.restraints else { return false };
+        let Some(restraint) = restraints.groups.get_mut(id.0).filter(|restraint| restraint.in_use) else {
+            return false;
+        };
+        let was_open = restraint.retries.remove(key);
+        restraints.open_retries = restraints.open_retries.saturating_sub(usize::from(was_open));
+        !was_open
     }
 
     /// What the gate of a group allows at `at`; `None` if it does not restrain the group.
@@ -140,6 +173,8 @@ impl GroupView {
         self.set_opening(id, gate.and_then(|room| room.changes));
         if gate.is_none() {
             if let Some(restraints) = &mut self.restraints {
+                let open = restraints.groups.get(id.0).map_or(0, |restraint| restraint.retries.len());
+                restraints.open_retries = restraints.open_retries.saturating_sub(open);
                 restraints.groups.vacate(id.0);
             }
             self.free_restraints();
@@ -153,7 +188,7 @@ impl GroupView {
 
     fn admit_next(&mut self, messages: &Messages, id: GroupId, key: Key, kind: Kind) {
         match kind {
-            Kind::Retry => self.restraint_mut(id).into_iter().for_each(|restraint| restraint.retries.insert(key)),
+            Kind::Retry => self.open_retry(id, key),
             Kind::Fresh => {
                 if let Some(slot) = self.slots.get_mut(id.0) {
                     slot.parked.remove(key);
@@ -169,9 +204,7 @@ impl GroupView {
     fn hold_back(&mut self, messages: &Messages, id: GroupId, key: Key, kind: Kind) {
         match kind {
             Kind::Retry => {
-                self.restraint_mut(id).into_iter().for_each(|restraint| {
-                    restraint.retries.remove(key);
-                });
+                self.shut_retry(id, key);
             }
             Kind::Fresh => {
                 if let Some(slot) = self.slots.get_mut(id.0) {
@@ -251,16 +284,18 @@ impl GroupView {
 
     pub(super) fn restraints_bytes(&self) -> usize {
         let Some(restraints) = &self.restraints else { return 0 };
+        let restraint = |number: usize| restraints.groups.get(number as u32);
+        let overhead = |number: usize| restraint(number).map_or(0, |restraint| restraint.retries.overhead_bytes());
         of_box::<Restraints>()
             + restraints.groups.heap_bytes()
-            + restraints.groups.iter().map(|(_, restraint)| restraint.retries.heap_bytes()).sum::<usize>()
+            + of_key_sets(restraints.open_retries, restraints.groups.length(), overhead)
             + restraints.openings.heap_bytes()
     }
 
     /// Checks that each restrained group has the right messages open, and is looked at when its gate changes.
     pub(super) fn check_restraints(&self, messages: &Messages) -> Result<(), &'static str> {
         let boundary = self.heads.boundary();
-        let (mut used, mut openings) = (0, 0);
+        let (mut used, mut openings, mut open_retries) = (0, 0, 0);
         for (number, slot) in self.slots.iter().filter(|(_, slot)| slot.in_use) {
             let id = GroupId(number);
             let gate = messages.room_of_group(id, boundary).filter(|room| room.count < usize::MAX);
@@ -271,6 +306,7 @@ impl GroupView {
                 continue;
             };
             (used, openings) = (used + 1, openings + usize::from(restraint.opens.is_some()));
+            open_retries += restraint.retries.len();
             if self.next_step(id).is_some() {
                 return Err("a group has not as many open messages as its gate allows");
             }
@@ -288,8 +324,8 @@ impl GroupView {
             }
         }
         let held = self.restraints.as_ref();
-        let counted = held.map_or((0, 0), |held| (held.groups.used(), held.openings.len()));
-        if counted != (used, openings) {
+        let counted = held.map_or((0, 0, 0), |held| (held.groups.used(), held.openings.len(), held.open_retries));
+        if counted != (used, openings, open_retries) {
             return Err("the restrained groups are miscounted");
         }
         Ok(())
