@@ -1,4 +1,4 @@
-//! Which queues a server or a cluster has: `SCAN TYPE` on each of its servers.
+//! Which queues, and which other keys, a server or a cluster has: `SCAN TYPE` on each of its servers.
 
 use crate::server::{reply, Failure};
 use dq_client::{blocking::Client, cmd, Address, Error, Value};
@@ -65,10 +65,15 @@ pub fn name_server(failure: Failure, client: &Client) -> Failure {
 /// The names of the queues of one server, some of them more than once.
 pub fn find_on(client: &Client, server: &Address, pattern: Option<&str>) -> Result<Vec<Vec<u8>>, Failure> {
     check_on(client, server)?;
+    scan(client, server, TYPE, pattern.map(str::as_bytes))
+}
+
+/// The keys of a type on one server, some of them more than once.
+pub fn scan(client: &Client, server: &Address, of_type: &str, pattern: Option<&[u8]>) -> Result<Vec<Vec<u8>>, Failure> {
     let (mut cursor, mut names) = (b"0".to_vec(), Vec::new());
     loop {
         let mut command = cmd("SCAN");
-        command.arg(&cursor).arg("COUNT").arg(PAGE).arg("TYPE").arg(TYPE);
+        command.arg(&cursor).arg("COUNT").arg(PAGE).arg("TYPE").arg(of_type);
         if let Some(pattern) = pattern {
             command.arg("MATCH").arg(pattern);
         }

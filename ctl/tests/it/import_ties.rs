@@ -207,3 +207,38 @@ fn tasks_that_workers_of_celery_hold_are_reported() {
     assert_eq!(ok(&server, &["import", "celery", "third", "q", "--move"]), "imported 1; removed 1 from the source\n");
     assert_eq!(server.text(&["HLEN", "unacked"]), "600");
 }
+
+/// Those of processes that were killed stay there until another process of Sidekiq finds them.
+#[test]
+fn jobs_that_reliable_fetches_of_sidekiq_hold_are_reported() {
+    let server = Server::start();
+    let job = |jid: &str, queue: &str| json!({ "jid": jid, "queue": queue }).to_string();
+    let lists = [
+        "queue:sq|host:1:ab|mail",
+        "queue:sq|host:1:ab|other",
+        "queue:sq_host:2:cd_mail",
+        "working:queue:mail:host:3:ef",
+        "app:queue:sq|host:4:ab|mail",
+    ];
+    for (number, list) in lists.iter().enumerate() {
+        let queue = if list.contains("mail") { "mail" } else { "other" };
+        server.ask(&["LPUSH", list, &job(&format!("taken-{number}"), queue)]);
+    }
+    // It was taken last, when nothing else waited: there is no `queue:mail`.
+    for args in [&["--dry-run"][..], &["--move"], &["--move"]] {
+        let ran = dqctl(&server, &[&["import", "sidekiq", "mail", "q"][..], args].concat());
+        assert_eq!(ran.code, 3, "{ran:?}");
+        let (number, named) = ("3 elements cannot be imported", "the job taken-2 of queue:sq_host:2:cd_mail stays");
+        assert!(ran.err.contains(number) && ran.err.contains(named), "{ran:?}");
+    }
+    let ran = dqctl(&server, &["import", "sidekiq", "app:queue:mail", "q", "--move"]);
+    assert!(ran.code == 3 && ran.err.contains("1 elements") && ran.err.contains("taken-4"), "{ran:?}");
+    // A namespace is no pattern.
+    let ran = dqctl(&server, &["import", "sidekiq", "*:queue:mail", "q", "--move"]);
+    assert!(ran.err.contains("there is nothing to import"), "{ran:?}");
+    server.ask(&["LPUSH", "queue:third", &job("free", "third")]);
+    assert_eq!(ok(&server, &["import", "sidekiq", "third", "q", "--move"]), "imported 1; removed 1 from the source\n");
+    let mut left = keys(&server, "*:*");
+    left.retain(|key| lists.contains(&key.as_str()));
+    assert_eq!(left.len(), lists.len(), "{left:?}");
+}

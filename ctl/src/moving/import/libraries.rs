@@ -4,6 +4,7 @@
 use super::ids::id;
 use super::source::{bytes, exists, Convert, Element, Order, Reader, SourceValue, Values};
 use super::Parts;
+use crate::board::names;
 use crate::cli::End;
 use crate::moving::push::{type_of, NewMessage};
 use crate::server::{reply, Failure};
@@ -11,6 +12,7 @@ use crate::text::shown;
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{blocking::Client, cmd, Resend, Value};
 use serde_json::Value as Json;
+use std::collections::BTreeSet;
 
 /// Of a job that a worker has taken.
 pub const RUNS: &str = "stays, because it runs, or its worker died";
@@ -81,7 +83,42 @@ pub fn sidekiq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
         };
         add(&mut parts, client, key(set.as_bytes()), order, each(timed))?;
     }
+    for taken in sidekiq_taken(client, namespace)? {
+        let (name, list) = (name.to_vec(), shown(&taken).to_string());
+        let running = move |found: Found| {
+            let json = parse(&found.value);
+            let text = |field: &str| json.get(field).and_then(Json::as_str);
+            if text("queue").unwrap_or("default").as_bytes() != name {
+                return Element::Foreign;
+            }
+            Element::Broken(format!("the job {} of {list} {RUNS}", text("jid").unwrap_or_default()))
+        };
+        add(&mut parts, client, taken, Order::From(End::Right), each(running))?;
+    }
     Ok(parts)
+}
+
+/// Where processes of Sidekiq with a reliable fetch keep the jobs that they have taken, of all queues: `super_fetch` of
+/// Sidekiq Pro in `queue:sq|PROCESS|NAME`, or in `queue:sq_PROCESS_NAME` before its version 4, and `reliable_fetch` of
+/// GitLab in `working:queue:NAME:PROCESS`.
+const SIDEKIQ_TAKEN: [&[u8]; 2] = [b"queue:sq[|_]*", b"working:queue:*"];
+
+/// The lists of those that exist.
+fn sidekiq_taken(client: &Client, namespace: &[u8]) -> Result<BTreeSet<Vec<u8>>, Failure> {
+    let mut escaped = Vec::with_capacity(namespace.len());
+    for byte in namespace {
+        if b"*?[]\\^-".contains(byte) {
+            escaped.push(b'\\');
+        }
+        escaped.push(*byte);
+    }
+    let mut lists = BTreeSet::new();
+    for server in client.servers()? {
+        for pattern in SIDEKIQ_TAKEN {
+            lists.extend(names::scan(client, &server, "list", Some(&[&escaped, pattern].concat()))?);
+        }
+    }
+    Ok(lists)
 }
 
 /// What a job has of Sidekiq that would be left behind without an end, and why it stays then.
