@@ -38,9 +38,10 @@ var (
 	ErrLost = errors.New("dq: the message is lost")
 	// ErrTimeLimit is the [Cause] of a context whose handler has reached its [TimeLimit]. The message has failed.
 	ErrTimeLimit = errors.New("dq: the handler has reached its time limit")
-	// ErrResultTooLarge is the error of a [Done] event, and of a caller that waits for the result, if a message is completed
-	// but its result is larger than what the server keeps.
-	ErrResultTooLarge = errors.New("dq: the message is completed, but its result is larger than 65536 bytes and is not kept")
+	// ErrResultTooLarge is the error of a [Done] event, and of a caller that waits for the result, if a message is
+	// completed but its result is larger than what the server keeps.
+	ErrResultTooLarge = errors.New(
+		"dq: the message is completed, but its result is larger than 65536 bytes and is not kept")
 )
 
 // refusedError is what a [ServerError] with a code matches.
@@ -53,10 +54,11 @@ type ServerError string
 
 var noModule = regexp.MustCompile("(?i)^ERR unknown command ['`]?dq\\.")
 
-// Error returns the text, preceded by a sentence that explains it if the server has not loaded the module, or is a node of
-// a cluster that does not hold the queue.
+// Error returns the text, preceded by a sentence that explains it if the server has not loaded the module, or is a node
+// of a cluster that does not hold the queue.
 func (e ServerError) Error() string {
-	if _, address, moved := strings.Cut(strings.TrimPrefix(string(e), "MOVED "), " "); moved && strings.HasPrefix(string(e), "MOVED ") {
+	slot, moved := strings.CutPrefix(string(e), "MOVED ")
+	if _, address, hasAddress := strings.Cut(slot, " "); moved && hasAddress {
 		return "the server is a node of a cluster, and another node holds the queue: use its address, " + address +
 			", or a client of the whole cluster: " + string(e)
 	}
@@ -112,8 +114,8 @@ func (e *FailedError) Error() string {
 // longestDelay is the longest delay that the server accepts.
 const longestDelay = 4398046511103 * time.Millisecond
 
-// RetryAfter is returned by a handler to have its message delivered again after this time. The attempt counts. A time that
-// is negative, or longer than 139 years, makes an error like any other, so that the backoff of the queue applies.
+// RetryAfter is returned by a handler to have its message delivered again after this time. The attempt counts. A time
+// that is negative, or longer than 139 years, makes an error like any other, so that the backoff of the queue applies.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		err = errors.New("dq: retry")
@@ -193,7 +195,8 @@ func mayHaveRun(err error) bool {
 	return !errors.As(err, &network) || network.Op != "dial"
 }
 
-const tooManyClients = "ERR max number of clients reached"
+// A server of a cluster adds "+ cluster connections".
+const tooManyClients = "ERR max number of clients"
 
 // isNotNow returns whether the server has not carried out a command, and may do so later.
 func isNotNow(err error) bool {

@@ -21,7 +21,7 @@ type watched struct {
 func accepted(opened redis.Conn, socket net.Conn) (redis.Conn, error) {
 	_, err := opened.Do("HELLO") // Every user has the right to it. A server that does not know it answers, too.
 	var refused redis.Error
-	if err != nil && (!errors.As(err, &refused) || strings.Contains(err.Error(), "max number of clients reached")) {
+	if err != nil && (!errors.As(err, &refused) || strings.Contains(err.Error(), "max number of clients")) {
 		opened.Close()
 		return nil, err
 	}

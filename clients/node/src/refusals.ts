@@ -16,7 +16,7 @@ const ELSEWHERE = /^(MOVED|ASK|NOAUTH|WRONGPASS)\b/;
 
 /** Returns the error for the text of an error reply. */
 export function refused(message: string, cause?: unknown): Refused | ConnectionLost {
-  if (/^ERR max number of clients reached/.test(message)) {
+  if (/^ERR max number of clients\b/.test(message)) {
     return Object.assign(new ConnectionLost(message, { cause }), { mayHaveRun: false });
   }
   if (/^ERR unknown command ['`]?dq\./i.test(message))

@@ -10,7 +10,7 @@ const PLAIN: &str = "_-.:/@%+=,{}";
 /// What the errors of the client say of a connection that could not be made, by the ends of their texts: the server has
 /// accepted it and does no more, it has too many clients, or one side speaks TLS and the other does not.
 const NO_REPLY: &str = ": no reply in time";
-const TOO_MANY: &str = "max number of clients reached";
+const TOO_MANY: &str = "max number of clients";
 const EXPECTS_TLS: &str = "; the server may expect TLS, and so rediss://";
 const MAY_NOT_SPEAK_TLS: &str = "; the server may not speak TLS on this port";
 const TIMED_OUT: &str = ": timed out";
@@ -103,7 +103,7 @@ fn not_connected(text: &str, error: &Error) -> String {
              or name another server with --url or DQ_URL"
         );
     }
-    if text.ends_with(TOO_MANY) {
+    if text.contains(TOO_MANY) {
         return format!(
             "{error}; close connections that are not needed (CLIENT LIST shows whose they are), or raise maxclients"
         );

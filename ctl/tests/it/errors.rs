@@ -211,15 +211,19 @@ fn only_a_write_may_have_been_executed() {
 
 #[test]
 fn a_server_without_room_for_a_client_is_not_suspected_of_tls() {
-    let server = Server::start();
-    let held = server.client();
-    held.ping().unwrap();
-    // One connection sets it.
-    server.ask(&["CONFIG", "SET", "maxclients", "1"]);
-    for command in ["ls", "doctor"] {
-        let ran = dqctl(&server, &[command]);
-        let is_said = ran.err.contains("max number of clients reached; close connections that are not needed");
-        assert!(ran.code == 3 && is_said && !ran.err.contains("TLS"), "{ran:?}");
+    for (server, said) in [
+        (Server::start(), "max number of clients reached"),
+        (Server::with(&["--cluster-enabled", "yes"]), "max number of clients + cluster connections reached"),
+    ] {
+        let held = server.client();
+        held.ping().unwrap();
+        // One connection sets it.
+        server.ask(&["CONFIG", "SET", "maxclients", "1"]);
+        for command in ["ls", "doctor"] {
+            let ran = dqctl(&server, &[command]);
+            let is_said = ran.err.contains(&format!("{said}; close connections that are not needed"));
+            assert!(ran.code == 3 && is_said && !ran.err.contains("TLS"), "{ran:?}");
+        }
     }
 }
 

@@ -83,8 +83,8 @@ _CODES = {
     "OOM": OutOfMemory,
 }
 
-# The server has not carried out the command, but may do so later. redis-py has classes for some codes, older versions for
-# fewer, and removes the codes.
+# The server has not carried out the command, but may do so later. redis-py has classes for some codes, older versions
+# for fewer, and removes the codes.
 _NOT_NOW_CODES = re.compile(
     "(BUSY|LOADING|MISCONF|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|UNBLOCKED|MOVED|ASK|NOAUTH|WRONGPASS)\\b"
 )
@@ -145,7 +145,7 @@ def translated(error: BaseException, address: str) -> Optional[DqError]:
     if is_disconnect(error):
         late = isinstance(error, asyncio.TimeoutError) and not str(error)
         lost = ConnectionLost(f"{address}: {'no answer in time' if late else str(error) or type(error).__name__}")
-        lost.may_have_run = "max number of clients reached" not in str(error)
+        lost.may_have_run = "max number of clients" not in str(error)
         return lost
     if isinstance(error, redis.exceptions.OutOfMemoryError):
         return OutOfMemory(str(error))
