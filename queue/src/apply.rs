@@ -250,7 +250,12 @@ impl Queue {
             Effect::Gates(gates) => self.restore_gates(gates),
             Effect::Turns(turns) => {
                 self.messages.restore_turns(turns);
-                self.view.retune_all(&self.messages);
+                // Of these groups alone: each piece of an AOF has a part of them.
+                for (name, ..) in &turns.groups {
+                    if let Some(id) = self.messages.groups().and_then(|groups| groups.find(name)) {
+                        self.view.retune(&self.messages, id);
+                    }
+                }
             }
         }
         Ok(Applied::Done)

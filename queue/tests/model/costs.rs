@@ -3,9 +3,9 @@
 //! shorter.
 
 use dq_queue::id::{Floor, Sequence};
-use dq_queue::settings::Settings;
+use dq_queue::settings::{GroupOrder, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{Effect, Ended, NewMessage, Next, OnDuplicate, Queue, RunEnd, Stamped};
+use dq_queue::{Effect, Ended, NewMessage, Next, OnDuplicate, Queue, RunEnd, Stamped, TurnState};
 use std::time::{Duration, Instant};
 
 const NOW: UnixMs = UnixMs::new(1_760_000_000_000);
@@ -64,6 +64,23 @@ fn a_page_of_groups_does_not_walk_through_all_that_are_paused() {
     let all = shortest_of(|| time_of(|| queue.scan_groups(NOW, None, usize::MAX)));
     let pages = shortest_of(|| time_of(|| (0..100).for_each(|_| drop(queue.scan_groups(NOW, None, 10)))));
     assert!(pages < all * 8, "{pages:?} for 100 pages and {all:?} for all groups");
+}
+
+#[test]
+#[cfg_attr(miri, ignore)]
+fn turns_that_arrive_in_many_pieces_take_as_long_as_in_one() {
+    let mut queue = Queue::new(Settings { grouporder: GroupOrder::Turn, ..Settings::default() });
+    push_many(&mut queue);
+    let names: Vec<String> = (0..MANY).map(|nth| format!("message-{nth}")).collect();
+    let groups: Vec<_> = names.iter().map(|name| (name.as_bytes(), 1, None)).collect();
+    let mut applied = |size: usize| {
+        let pieces = groups.chunks(size).map(|groups| TurnState { last: 1, groups: groups.to_vec(), ..<_>::default() });
+        let effects: Vec<_> = pieces.map(|turns| Stamped { now: NOW, effect: Effect::Turns(turns) }).collect();
+        let times = (0..RUNS).map(|_| time_of(|| effects.iter().for_each(|effect| _ = queue.apply(effect).unwrap())));
+        times.min().expect("more than no runs")
+    };
+    let (one, many) = (applied(MANY), applied(MANY / 1_000));
+    assert!(many < one * 8, "{many:?} in many pieces and {one:?} in one");
 }
 
 #[test]
