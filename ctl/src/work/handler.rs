@@ -1,7 +1,7 @@
 //! Handles one message: starts a process, watches it, and turns its end into an ack or a nack.
 
 use super::about::{environment, is_of_message};
-use super::lack::{is_lack, NotDone};
+use super::lack::{is_lack, is_of_program, NotDone};
 use super::log::Log;
 use super::output::RESULT_BYTES;
 use super::process::{End, Process};
@@ -76,7 +76,7 @@ impl Handler {
         }
         let not_started = |error: io::Error| {
             let text = format!("{} cannot be run: {error}", program.to_string_lossy());
-            if is_lack(&error) {
+            if is_lack(&error) || is_of_program(&error) {
                 NotDone::Lacking(text)
             } else {
                 NotDone::Failed(Failure::retry(text))

@@ -77,6 +77,8 @@ struct QueueWorker {
     is_interrupted: Arc<AtomicBool>,
     /// How many messages it takes at a time, and since when: fewer than its job says while the system lacks something.
     taking: (usize, Instant),
+    /// When it was last said that it lacks something although it takes one at a time.
+    lacked: Option<Instant>,
     /// What is done with the next message.
     handle: Arc<RwLock<Handle>>,
 }
@@ -202,6 +204,9 @@ impl Workers {
         if before > 1 && is_new {
             worker.take(before / 2);
             self.say_taking("fewer", worker, Some(what));
+        } else if before == 1 && worker.lacked.is_none_or(|at| at.elapsed() >= FEWER) {
+            worker.lacked = Some(Instant::now());
+            self.say_taking("fewer", worker, Some(what));
         }
     }
 
@@ -267,7 +272,7 @@ impl Workers {
             })
             .start()?;
         let taking = (job.concurrency, Instant::now());
-        let worker = QueueWorker { job, running, is_interrupted, taking, handle };
+        let worker = QueueWorker { job, running, is_interrupted, taking, lacked: None, handle };
         self.running.lock().insert(worker.job.queue.clone(), worker);
         Ok(())
     }

@@ -245,6 +245,7 @@ fn a_value_that_no_queue_takes_is_an_error_of_usage() {
         &["schedule", "q", "s", "x", "--every", "1m", "--until", "2020-01-01T00:00Z"][..],
         &["push", "q", "x", "--header", "a=1", "--header", "a=2"],
         &["schedule", "q", "s", "x", "--every", "1m", "--header", "a=1", "--header", "a=2"],
+        &["create", "q", "--deadforward", "QUEUE q"],
     ] {
         let ran = dqctl(&server, args);
         assert_eq!((ran.code, ran.err.lines().count()), (2, 1), "{ran:?}");

@@ -1,8 +1,9 @@
 //! `dqctl work` where something is missing: readers of its log, file descriptors, its terminal, its server.
 
-use crate::dqctl::{command, field};
+use crate::dqctl::{command, field, json};
 use crate::support::{eventually, Server};
 use crate::work::{written, Work};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 /// A worker that a shell starts, which first executes some commands.
@@ -48,6 +49,26 @@ fn a_worker_without_file_descriptors_spends_no_attempt() {
     assert_eq!(server.text(&["DQ.LEN", "q", "dead"]), "0");
     let ran = work.stop();
     assert!(ran.code == 0 && ran.err.contains("q: 25 at a time from now on, since sh cannot be run"), "{ran:?}");
+}
+
+#[test]
+fn a_program_that_is_replaced_spends_no_attempt() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "RETRIES", "0"]);
+    let (program, aside) = (server.dir().join("program"), server.dir().join("aside"));
+    std::fs::write(&program, "#!/bin/sh\necho $DQ_ID >>$DIR/done\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let work = after(&server, "true", &["-q", "q=1", "--", program.to_str().unwrap()]);
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "before"]);
+    eventually("it works", || written(&server, "done") == "before\n");
+    std::fs::rename(&program, &aside).unwrap();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "meanwhile"]);
+    eventually("it was given back", || json(&server, &["info", "q"])[0]["given-back"] != 0);
+    std::fs::rename(&aside, &program).unwrap();
+    eventually("the other is done too", || written(&server, "done") == "before\nmeanwhile\n");
+    let ran = work.stop();
+    assert!(ran.code == 0 && ran.err.contains("q: 1 at a time from now on, since "), "{ran:?}");
+    assert!(ran.err.contains("program cannot be run: No such file"), "{ran:?}");
 }
 
 #[test]
