@@ -183,6 +183,10 @@ else
     planted+=(node)
 fi
 
+# shellcheck source=scripts/test-ruby.sh
+. scripts/test-ruby.sh
+test_rubies
+
 # A workspace of its own, which `make lint` and `make test-client` do not know.
 part "apalis"
 apalis=clients/rust/apalis/Cargo.toml
@@ -256,7 +260,7 @@ EOF
     done
     part "planted faults"
     "$python/bin/python" clients/conformance/planted.py --turn "${PLANTED:-1/1}" "${planted[@]}"
-    for client in python node go rust dqctl; do
+    for client in python node go rust ruby dqctl; do
         "$python/bin/python" - "$client" <<'EOF' || left_out+=("the conformance of the $client client: it has no programs, or what runs them is missing")
 import sys
 sys.path.insert(0, "clients/conformance")

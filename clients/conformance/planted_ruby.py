@@ -110,13 +110,6 @@ FAULTS = [
         "test_6 were_not_sent",
     ),
     (
-        "a connection that was refused is used",
-        "lib/dq/link.rb",
-        "close unless was_open",
-        "nil",
-        "test_6 were_not_sent",
-    ),
-    (
         "a push that cannot be made now fails",
         "lib/dq/errors.rb",
         "message.match?(NOT_NOW) || ",

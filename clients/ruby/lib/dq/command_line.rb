@@ -23,8 +23,11 @@ module DQ
       queues = refuse_wrong { parse }
       load_handlers
       worker = refuse_wrong { make_worker(queues) }
-      ServiceManager.new(worker).start
-      finish(worker, worker.run)
+      manager = ServiceManager.new(worker)
+      manager.start
+      code = worker.run
+      manager.finish
+      finish(worker, code)
     end
 
     private

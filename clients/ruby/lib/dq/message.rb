@@ -39,9 +39,10 @@ module DQ
 
     # @return [String, nil] what the message is, such as the class of its job, if that is known
     def kind
-      @kind&.call(self)
+      @kind = @kind.call(self) if @kind.respond_to?(:call)
+      @kind
     rescue StandardError
-      nil
+      @kind = nil
     end
 
     # @return [String, nil] what an earlier attempt, or this one, has stored last

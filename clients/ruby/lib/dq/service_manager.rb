@@ -6,6 +6,8 @@ module DQ
   # Tells systemd that a worker is ready, and as long as it is healthy (sd_notify): with WatchdogSec= in its unit, a
   # worker that is not is started again.
   class ServiceManager
+    LAST_SECONDS = 2
+
     # @param worker [Worker]
     def initialize(worker)
       @worker = worker
@@ -17,8 +19,13 @@ module DQ
     def start
       return if @address.nil? || @address.empty?
 
-      Thread.new { run }.name = "dq-systemd"
+      @thread = Thread.new { run }
+      @thread.name = "dq-systemd"
     end
+
+    # Waits until systemd was told that the worker has stopped.
+    # @return [void]
+    def finish = @thread&.join(LAST_SECONDS)
 
     private
 

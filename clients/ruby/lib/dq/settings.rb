@@ -52,16 +52,16 @@ module DQ
 
     # Takes what redis-client ignores out of the URL, and refuses what it would drop or misunderstand.
     def read_url(options)
-      uri = URI(options[:url])
-      raise ArgumentError, "the URL has a '#': write it as %23 in a password or a path" if uri.fragment
+      raise ArgumentError, "the URL has a '#': write it as %23 in a password or a path" if options[:url].include?("#")
 
+      uri = URI(options[:url])
       given = URI.decode_www_form(uri.query.to_s)
       given.each { |name, value| check_parameter(uri, given, name, value) }
       check_database(uri)
       protocol = given.to_h["protocol"]
       protocol ? { protocol: Integer(protocol), **options } : options
-    rescue URI::InvalidURIError => error
-      raise ArgumentError, error.message.sub(options[:url], "the URL of the server")
+    rescue URI::InvalidURIError # Its text has the whole URL, with the password.
+      raise ArgumentError, "the URL of the server cannot be parsed", cause: nil
     end
 
     def check_parameter(uri, given, name, value)

@@ -173,9 +173,10 @@ module DQ
       @lock.synchronize { @given_back += 1 } if kind == :returned
       log_message(Logger::WARN, "lost", delivery, text) if kind == :lost
       log_unkept(message, text) if kind == :done && !text.empty?
-      seconds = DQ.now - delivery.begun
-      call_hook(kind: kind, queue: message.queue, id: message.id, attempt: message.attempt, seconds: seconds,
-                text: text)
+      return unless @hook
+
+      call_hook(kind: kind, queue: message.queue, id: message.id, job: message.kind, attempt: message.attempt,
+                seconds: DQ.now - delivery.begun, text: text)
     end
 
     # Logs that a delivery has not succeeded.

@@ -1,0 +1,90 @@
+# frozen_string_literal: true
+
+require "fiddle"
+require_relative "test_helper"
+
+class GuardTest < ServerTest
+  # Sleeps so many seconds without giving the global lock away, as a C extension may.
+  HOLD = Fiddle::Function.new(Fiddle.dlopen(nil)["sleep"], [Fiddle::TYPE_INT], Fiddle::TYPE_INT, need_gvl: true)
+
+  PROGRAM = <<~RUBY
+    require "dq"
+    require "fiddle"
+    hold = Fiddle::Function.new(Fiddle.dlopen(nil)["sleep"], [Fiddle::TYPE_INT], Fiddle::TYPE_INT, need_gvl: true)
+    worker = DQ::Worker.new(client: DQ::Client.new(ENV["URL"]), lease: 1, keep: ENV["KEEP"])
+    worker.consume("q") { |message| hold.call(message.payload.to_i) }
+    exit worker.run
+  RUBY
+
+  def start(keep)
+    running = program(file("worker.rb", PROGRAM), URL: server.url, KEEP: keep)
+    running.wait_for("works on")
+    queue.push("4", retain: 60)
+    running
+  end
+
+  def test_a_handler_that_holds_the_interpreter_for_three_leases_keeps_its_message
+    running = start("process")
+    counted("done", 1)
+    assert_equal [1, 0], server.info("q").values_at("delivered", "lease-expired")
+    assert_equal 0, running.stop
+    refute_includes running.output, "lost"
+  end
+
+  def test_without_the_process_it_would_lose_its_message
+    start("thread")
+    Patience.until("its lease is over") { server.info("q")["lease-expired"].positive? }
+  end
+
+  def test_a_process_that_was_killed_is_replaced_and_holds_again
+    worker = work(lease: 3, concurrency: 1) do |message|
+      message.wait(1)
+      HOLD.call(5)
+      nil
+    end
+    first = worker.guard.pid
+    queue.push("x", retain: 60)
+    event(:started)
+    Process.kill(:KILL, first)
+    Patience.until("another one") { worker.guard.pid != first }
+    counted("done", 1)
+    assert_equal [1, 0], server.info("q").values_at("delivered", "lease-expired")
+  end
+
+  def test_it_ends_with_its_worker
+    running = start("process")
+    children = Patience.until("a child") do
+      found = File.read("/proc/#{running.pid}/task/#{running.pid}/children").split.map(&:to_i)
+      found unless found.empty?
+    end
+    running.kill
+    Patience.until("no child") { children.none? { |pid| alive?(pid) } }
+  end
+
+  def test_it_keeps_no_lease_beyond_the_time_limit
+    queue.declare(retries: 1, backoff: [0.1, 0.1])
+    attempts = Thread::Queue.new
+    work(lease: 1, time_limit: 1.5, concurrency: 1) do |message|
+      attempts << message.attempt
+      HOLD.call(4)
+    end
+    queue.push("x")
+    counted("dead", 1)
+    assert_equal [1, 2], Array.new(attempts.size) { attempts.pop }
+  end
+
+  def test_options_that_no_process_can_have_leave_the_threads
+    work(redis: { url: server.url, custom: { proc: -> {} } }) { nil }
+    queue.push("x")
+    counted("acked", 1)
+    Patience.until("the log") { @log.string.include?("leases are kept by threads only") }
+  end
+
+  private
+
+  def alive?(pid)
+    !File.read("/proc/#{pid}/status").match?(/^State:\tZ/)
+  rescue Errno::ENOENT, Errno::ESRCH
+    false
+  end
+end

@@ -1,0 +1,43 @@
+# The part of test-clients.sh that tests the Ruby client, which sources it. It appends to the lists `left_out` and
+# `planted` and sets DQ_RUBY, with which the conformance suite runs: the newest Ruby, or that of this machine.
+
+# Tests the client with one Ruby.
+#   test_ruby RUBY
+test_ruby() {
+    "$1" -e 'puts "dq: Ruby #{RUBY_VERSION}, redis-client #{Gem.loaded_specs["redis-client"]&.version}"' -r redis-client
+    (cd clients/ruby && "$1" test/all.rb)
+}
+
+# Has rubocop look at the client. That of the oldest suite does not change.
+#   lint_ruby LAUNCHER
+lint_ruby() {
+    (cd clients/ruby && "$1" "$(dirname "$1")/root/usr/bin/rubocop" --format quiet)
+}
+
+# Prints the launcher of a Ruby that can be fetched.
+#   fetched_ruby NAME
+fetched_ruby() {
+    scripts/fetch-languages.sh "$1" | cut -f 2
+}
+
+test_rubies() {
+    local oldest newest
+    part "Ruby client"
+    if oldest=$(fetched_ruby ruby-bookworm) && [ -n "$oldest" ]; then
+        lint_ruby "$oldest"
+        test_ruby "$oldest"
+    else
+        left_out+=("the Ruby client on the oldest Ruby, and rubocop: they cannot be downloaded from Debian's archives")
+    fi
+    if newest=$(fetched_ruby ruby-sid) && [ -n "$newest" ]; then
+        test_ruby "$newest"
+    elif newest=$(command -v ruby) && ruby -r redis-client -r minitest -e 1 2>/dev/null; then
+        left_out+=("the Ruby client on the newest Ruby: it cannot be downloaded from Debian's archives")
+        test_ruby "$newest"
+    else
+        left_out+=("the Ruby client: no Ruby with redis-client can be downloaded, and none is installed")
+        return
+    fi
+    export DQ_RUBY=$newest
+    planted+=(ruby)
+}
