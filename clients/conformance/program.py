@@ -1,5 +1,6 @@
 """The conformance programs of a client, and how a test drives them."""
 
+import functools
 import json
 import os
 import pathlib
@@ -46,9 +47,16 @@ def _commands(client):
     found = [folder / f"{name}{ending}" for name in ("worker", "push", "calls")]
     if words and shutil.which(words[0]) is None:
         return None, None, None
+    if client == "ruby" and not _has_redis_client(words[0]):
+        return None, None, None
     if client == "node" and not (folder.parent / "dist").exists():  # `make test-clients` builds it.
         return None, None, None
     return tuple([*words, str(path)] if path.exists() else None for path in found)
+
+
+@functools.lru_cache(None)
+def _has_redis_client(ruby):
+    return subprocess.run([ruby, "-r", "redis-client", "-e", ""], capture_output=True).returncode == 0
 
 
 def clients():
