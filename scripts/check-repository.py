@@ -123,6 +123,7 @@ def versions():
         "clients/node/package.json": json.loads(read("clients/node/package.json"))["version"],
         "clients/python/src/dq_client/__init__.py":
             re.search(r'^__version__ = "(.+)"', read("clients/python/src/dq_client/__init__.py"), re.MULTILINE)[1],
+        "clients/ruby/lib/dq/version.rb": re.search(r'VERSION = "(.+)"', read("clients/ruby/lib/dq/version.rb"))[1],
     }
 
 

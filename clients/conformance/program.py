@@ -36,7 +36,7 @@ def _commands(client):
         "go": ([], ""),
         "php": ([_php()], ".php"),
         "rust": ([], ""),
-        "ruby": ([os.environ.get("DQ_RUBY", "ruby")], ".rb"),
+        "ruby": ([_ruby()], ".rb"),
     }
     if client not in run:
         return None, None, None
@@ -52,6 +52,13 @@ def _commands(client):
     if client == "node" and not (folder.parent / "dist").exists():  # `make test-clients` builds it.
         return None, None, None
     return tuple([*words, str(path)] if path.exists() else None for path in found)
+
+
+def _ruby():
+    """Returns the Ruby that runs the programs: the one that is named, or the newest that was fetched, or the machine's."""
+    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    fetched = pathlib.Path(os.environ.get("DQ_SERVERS_DIR") or pathlib.Path(cache) / "dq-servers") / "ruby-sid/ruby"
+    return os.environ.get("DQ_RUBY") or (str(fetched) if fetched.exists() else "ruby")
 
 
 @functools.lru_cache(None)
