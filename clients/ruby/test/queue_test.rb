@@ -29,6 +29,15 @@ class QueueTest < ServerTest
     assert_equal 0, queue.len
   end
 
+  def test_a_payload_or_an_id_that_is_no_string_is_refused
+    [{ "a" => 1 }, ["x"], nil, 1.5].each do |wrong|
+      assert_raises(ArgumentError) { queue.push(wrong) }
+      assert_raises(ArgumentError) { queue.push_many([wrong, "y"]) }
+      assert_raises(ArgumentError) { queue.cancel(wrong) }
+    end
+    assert_equal 0, queue.len
+  end
+
   def test_a_second_push_of_an_id_is_nil
     assert_equal "one", queue.push("x", id: "one")
     assert_nil queue.push("x", id: "one")

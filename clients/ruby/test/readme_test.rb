@@ -52,6 +52,8 @@ class ReadmeTest < ServerTest
     assert_path_exists "#{home}/gems/bin/dq-work"
     installed = Dir["#{home}/gems/gems/dq-client-*/**/*"].map { |path| File.basename(path) }
     assert_empty %w[guard_process.rb command_line.rb dq-work README.md] - installed
+    loaded = program("-r", "dq-client", "-e", "puts DQ::VERSION", GEM_HOME: "#{home}/gems")
+    assert_predicate loaded.wait, :success?, loaded.output
   end
 
   def test_the_unit_starts_a_worker_that_its_supervisor_can_watch

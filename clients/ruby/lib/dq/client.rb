@@ -36,6 +36,7 @@ module DQ
     # @param words [Array<String, Integer>]
     # @param seconds [Numeric, nil] how long the server may wait before it answers
     def call(*words, seconds: nil)
+      check(words)
       @pool.with do |link|
         link.check
         link.call(*words, seconds: seconds)
@@ -71,6 +72,13 @@ module DQ
     def close = @pool.shutdown(&:close)
 
     private
+
+    # redis-client would make several words of a Hash or an Array.
+    def check(words)
+      return if words.all? { |word| word.is_a?(String) || word.is_a?(Integer) || word.is_a?(Symbol) }
+
+      raise ArgumentError, "#{words.first}: payloads, ids and names are of the class String"
+    end
 
     def may_succeed_later?(error) = error.is_a?(ConnectionLost) || error.later?
     def may_have_run?(error) = error.is_a?(ConnectionLost) && error.may_have_run?

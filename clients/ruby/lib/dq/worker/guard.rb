@@ -37,7 +37,7 @@ module DQ
       def run
         until @worker.closed?
           wait
-          start_again unless catch_up
+          start_again unless @socket && catch_up
         end
       end
 

@@ -37,6 +37,8 @@ module DQ
           Thread.current.priority = PRIORITY
           # A time limit is raised only while the handler runs.
           Thread.handle_interrupt(TimeLimit => :never) { handle(lane, delivery) }
+        rescue TimeLimit
+          nil # It was raised when the handler had just ended.
         end
       rescue ThreadError => error
         lane.ended(delivery, Outcome.of_error(error))
