@@ -65,17 +65,22 @@ class PlacesTest < Minitest::Test
     assert_includes error.message, "certificate verify failed"
   end
 
-  def test_a_sentinel_leads_to_the_master
+  def test_a_sentinel_leads_to_the_master_and_to_the_next_one
     master = boot
-    port = TestServer.free_port
-    directory = master.directory
-    File.write("#{directory}/sentinel.conf", "port #{port}\nsentinel monitor jobs 127.0.0.1 #{master.port} 1\n")
-    pid = Process.spawn(TestServer.printed("DQ_SERVER", "find-server.sh"), "#{directory}/sentinel.conf", "--sentinel",
-                        out: File::NULL)
-    assert_works({ name: "jobs", sentinels: [{ host: "127.0.0.1", port: port }] })
-  ensure
-    Process.kill(:KILL, pid)
-    Process.wait(pid)
+    replica = boot("--replicaof", "127.0.0.1 #{master.port}")
+    sentinel = boot_sentinel(master)
+    redis = { name: "jobs", sentinels: [{ host: "127.0.0.1", port: sentinel }] }
+    assert_works(redis)
+    client = DQ::Client.new(redis, push_timeout: 60)
+    worker = DQ::Worker.new(client: client, logger: Logger.new(log = StringIO.new))
+    worker.consume("q") { |message| "#{message.payload} done" }
+    worker.start
+    assert_equal "x done", client.queue("q").push_and_wait("x", timeout: 20), log.string
+    fail_over
+    Patience.until("the replica is the master") { replica.do("ROLE").first == "master" }
+    Patience.until("the old master follows") { master.do("ROLE").first == "slave" }
+    assert_equal "y done", client.queue("q").push_and_wait("y", timeout: 60), log.string
+    worker.stop
   end
 
   def test_what_is_not_understood_is_refused_by_its_name
@@ -90,6 +95,34 @@ class PlacesTest < Minitest::Test
   end
 
   private
+
+  # @return [Integer] the port of a Sentinel that knows the replica, too
+  def boot_sentinel(master)
+    port = TestServer.free_port
+    configuration = "#{temporary_directory}/sentinel.conf"
+    File.write(configuration, "port #{port}\nbind 127.0.0.1\nsentinel monitor jobs 127.0.0.1 #{master.port} 1\n" \
+                              "sentinel down-after-milliseconds jobs 500\nsentinel failover-timeout jobs 2000\n")
+    pid = Process.spawn(TestServer.printed("DQ_SERVER", "find-server.sh"), configuration, "--sentinel",
+                        out: File::NULL)
+    @closing << lambda do
+      Process.kill(:KILL, pid)
+      Process.wait(pid)
+    end
+    @sentinel = RedisClient.config(host: "127.0.0.1", port: port, reconnect_attempts: 100).new_client
+    Patience.until("it knows the replica") { ask_sentinel("SENTINEL", "REPLICAS", "jobs")&.any? }
+    port
+  end
+
+  def fail_over
+    Patience.until("it fails over") { ask_sentinel("SENTINEL", "FAILOVER", "jobs") == "OK" }
+  end
+
+  def ask_sentinel(*words)
+    @sentinel.call(*words)
+  rescue RedisClient::Error
+    sleep 0.1
+    nil
+  end
 
   # @return [Array<String>] the paths of a key and of its certificate
   def make_certificate
