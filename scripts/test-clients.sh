@@ -187,6 +187,40 @@ fi
 . scripts/test-ruby.sh
 test_rubies
 
+# The oldest and the newest PHP that users of Debian have, which the script fetches.
+#   test_php DIRECTORY
+test_php() {
+    local name php root unit
+    for name in php-bookworm php-sid; do
+        php=$(scripts/fetch-languages.sh "$name" | cut -f 2) || true
+        if [ -z "$php" ]; then
+            left_out+=("the PHP client on $name: its packages cannot be downloaded from Debian's archives")
+            continue
+        fi
+        root=$(dirname "$php")/root
+        "$php" -r 'echo "dq: PHP ", PHP_VERSION, ", ext-redis ", phpversion("redis"), "\n";'
+        find clients/php \( -name '*.php' -o -name dq-keeper \) -print0 | xargs -0 -n 1 "$php" -l >/dev/null
+        if [ -e "$root/usr/bin/phpcs" ]; then
+            "$php" "$root/usr/bin/phpcs" --standard=clients/php/phpcs.xml -q
+        fi
+        unit=(--do-not-cache-result --bootstrap clients/php/tests/client/autoload.php clients/php/tests/client)
+        "$php" "$root/usr/bin/phpunit" "${unit[@]}"
+        # The conformance suite drives the newest.
+        ln -sfn "$php" "$1/php"
+    done
+}
+
+part "PHP client"
+php=$target/clients/php
+mkdir -p "$php"
+rm -f "$php/php"
+test_php "$php"
+if [ -e "$php/php" ]; then
+    planted+=(php)
+else
+    left_out+=("the PHP client: no PHP can be had")
+fi
+
 # A workspace of its own, which `make lint` and `make test-client` do not know.
 part "apalis"
 apalis=clients/rust/apalis/Cargo.toml
@@ -260,7 +294,7 @@ EOF
     done
     part "planted faults"
     "$python/bin/python" clients/conformance/planted.py --turn "${PLANTED:-1/1}" "${planted[@]}"
-    for client in python node go rust ruby dqctl; do
+    for client in python node go php ruby rust dqctl; do
         "$python/bin/python" - "$client" <<'EOF' || left_out+=("the conformance of the $client client: it has no programs, or what runs them is missing")
 import sys
 sys.path.insert(0, "clients/conformance")

@@ -7,9 +7,9 @@ namespace Dq;
 use Dq\Exception\DqException;
 
 /**
- * Keeps the leases of what this process works on. That is done by a process of its own, bin/dq-keeper, because PHP has no
- * threads: however busy this process is, the leases are extended at half time. When this process ends, in whatever way,
- * the keeper gives back what was held, and ends too. If the keeper itself is killed, another one takes its place.
+ * Keeps the leases of what this process works on. That is done by a process of its own, bin/dq-keeper, because PHP has
+ * no threads: however busy this process is, the leases are extended at half time. When this process ends, in whatever
+ * way, the keeper gives back what was held, and ends too. If the keeper itself is killed, another one takes its place.
  */
 final class Keeper
 {

@@ -37,7 +37,7 @@ final class Message
     }
 
     /**
-     * Returns the payload, which has to be a JSON object, as an array. The message of the exception shows nothing of it.
+     * Returns the payload, which has to be a JSON object, as an array. The exception shows nothing of it.
      *
      * @return array<string, mixed>
      *

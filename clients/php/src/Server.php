@@ -41,7 +41,7 @@ final class Server
 
     /**
      * Reads redis://user:password@host:port/database, rediss:// for TLS, or unix:///path?db=0. The parameters are
-     * `timeout` in seconds, `protocol`, `db`, and those of PHP's SSL context, such as `cafile`.
+     * `timeout` in seconds, `protocol`, `db`, `user`, `password`, and those of PHP's SSL context, such as `cafile`.
      */
     public static function fromUrl(#[\SensitiveParameter] string $url): self
     {
@@ -61,7 +61,7 @@ final class Server
         if (!is_string($database) || !ctype_digit($database)) {
             throw new \InvalidArgumentException('the database of the URL must be a number');
         }
-        $unknown = array_diff(array_keys($parameters), self::TLS, ['timeout', 'protocol', 'db']);
+        $unknown = array_diff(array_keys($parameters), self::TLS, ['timeout', 'protocol', 'db', 'user', 'password']);
         if ($unknown !== []) {
             throw new \InvalidArgumentException('unknown parameters of the URL: ' . implode(', ', $unknown));
         }
@@ -70,8 +70,8 @@ final class Server
             trim($parts['host'] ?? '', '[]') ?: '127.0.0.1',
             $parts['port'] ?? 6379,
             $scheme === 'unix' ? $path : null,
-            self::decoded($parts['user'] ?? ''),
-            self::decoded($parts['pass'] ?? ''),
+            $parameters['user'] ?? self::decoded($parts['user'] ?? ''),
+            $parameters['password'] ?? self::decoded($parts['pass'] ?? ''),
             (int) $database,
             $scheme === 'rediss' || $scheme === 'tls',
             array_map(self::flag(...), $tls),

@@ -8,8 +8,8 @@ use Dq\Worker\Engine;
 use Dq\Worker\Lane;
 
 /**
- * Works on queues with processes: this one talks to the server and keeps the leases, and its children call the handlers,
- * one message at a time each. It needs the extensions pcntl and posix.
+ * Works on queues with processes: this one talks to the server and keeps the leases, and its children call the
+ * handlers, one message at a time each. It needs the extensions pcntl and posix.
  *
  * A handler returns nothing, or a result: a text as it is, anything else as JSON. If it throws, its message waits for
  * the backoff of the queue, and is dead when its retries are spent. Reject and Retry say otherwise.
@@ -97,8 +97,8 @@ final class Worker
     }
 
     /**
-     * Works until SIGTERM or SIGINT, and returns the exit code. Handlers then get their grace; a second signal ends them
-     * at once.
+     * Works until SIGTERM or SIGINT, and returns the exit code. Handlers then get their grace; a second signal ends
+     * them at once.
      */
     public function run(): int
     {

@@ -76,8 +76,8 @@ final class Loop
             $words = explode(' ', substr($this->heard, 0, $end));
             $this->heard = substr($this->heard, $end + 1);
             if ($words[0] === 'server') {
-                $server = json_decode(base64_decode($words[1]), true);
-                $this->connection = new SocketConnection(new Server(...array_replace($server, ['timeout' => self::TIMEOUT])));
+                $server = ['timeout' => self::TIMEOUT] + json_decode(base64_decode($words[1]), true);
+                $this->connection = new SocketConnection(new Server(...$server));
                 continue;
             }
             $receipt = (string) base64_decode($words[1]);

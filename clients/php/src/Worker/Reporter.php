@@ -9,7 +9,7 @@ use Dq\Exception\ConnectionLost;
 use Dq\Exception\ServerError;
 
 /**
- * The connection that extends leases and reports outcomes until they are answered. No handler and no pop can hold it up.
+ * The connection that extends leases and reports outcomes until they are answered. No handler and no pop holds it up.
  */
 final class Reporter
 {
@@ -68,8 +68,8 @@ final class Reporter
     }
 
     /**
-     * Ends the pop of a lane, in a transaction which the server postpones while writes are paused: some servers end when
-     * a client is unblocked whose command is postponed.
+     * Ends the pop of a lane, in a transaction which the server postpones while writes are paused: some servers end
+     * when a client is unblocked whose command is postponed.
      *
      * @param callable(bool): void $then whether the server did it
      */

@@ -1,0 +1,186 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq\Tests\Client;
+
+use Dq\Client;
+use Dq\Keeper;
+use Dq\Server;
+
+/** The process that keeps leases, and what becomes of messages when it or its worker is killed. */
+final class KeeperTest extends TestCase
+{
+    private TestServer $server;
+    private Client $client;
+    /** @var list<callable> drop what this process holds */
+    private array $held = [];
+
+    protected function setUp(): void
+    {
+        parent::setUp();
+        $this->server = new TestServer();
+        $this->client = $this->server->client();
+        $this->client->create('q', backoff: [0, 0]);
+        $this->client->push('q', 'x', id: 'm');
+    }
+
+    protected function tearDown(): void
+    {
+        array_map(static fn (callable $drop) => $drop(), $this->held);
+        parent::tearDown();
+    }
+
+    public function testALeaseIsKeptWhileTheProcessIsBusy(): void
+    {
+        $keeper = new Keeper(Server::fromUrl($this->server->url()));
+        $this->hold($keeper, $this->client);
+        self::beBusyFor(1.5);
+        $this->assertSame(1, $this->client->info('q')['delivered']);
+        $this->assertSame('inflight', $this->client->get('q', 'm')['state']);
+        $this->assertFalse($keeper->isLost($this->client->get('q', 'm')['receipt']));
+    }
+
+    public function testWhatIsDroppedIsNotKept(): void
+    {
+        $keeper = new Keeper(Server::fromUrl($this->server->url()));
+        $keeper->drop($this->hold($keeper, $this->client));
+        self::eventually('its lease is over', fn () => $this->client->get('q', 'm')['state'] === 'ready');
+        $this->assertSame(0, $this->client->info('q')['nacked']);
+    }
+
+    public function testALossIsNoticed(): void
+    {
+        $keeper = new Keeper(Server::fromUrl($this->server->url()));
+        $receipt = $this->hold($keeper, $this->client);
+        $this->client->cancel('q', 'm');
+        self::eventually('it is noticed', static fn (): bool => $keeper->isLost($receipt));
+    }
+
+    public function testAMessageOfAWorkerThatWasKilledComesBackAtOnce(): void
+    {
+        $worker = $this->startWorker();
+        $this->kill(self::pid($worker));
+        $message = self::eventually('it is back', fn () => $this->messageIf('ready'), 1);
+        $this->assertSame(['the worker died', 1], [$message['error'], $message['attempt']]);
+        self::eventually('its keeper has ended', static fn () => self::keepersOf(self::pid($worker)) === [], 5);
+    }
+
+    public function testAForkOfTheWorkerDoesNotHideItsDeath(): void
+    {
+        $worker = $this->startWorker('if (pcntl_fork() === 0) { sleep(60); }');
+        $this->kill(self::pid($worker));
+        $message = self::eventually('it is back', fn () => $this->messageIf('ready'), 2);
+        $this->assertSame('the worker died', $message['error']);
+    }
+
+    public function testAKeeperThatWasKilledIsReplacedInTime(): void
+    {
+        $worker = $this->startWorker();
+        [$first] = self::keepersOf(self::pid($worker));
+        $this->kill($first);
+        $isAnother = static fn (): bool => !in_array(self::keepersOf(self::pid($worker)), [[], [$first]], true);
+        self::eventually('there is another one', $isAnother, 1);
+        self::beBusyFor(1.5);
+        $this->assertSame(1, $this->client->info('q')['delivered']);
+        $this->assertSame('inflight', $this->client->get('q', 'm')['state']);
+    }
+
+    public function testAMessageComesBackAfterItsLeaseIfBothWereKilled(): void
+    {
+        $worker = $this->startWorker();
+        [$keeper] = self::keepersOf(self::pid($worker));
+        $this->kill(self::pid($worker));
+        $this->kill($keeper);
+        self::eventually('it is back', fn () => $this->messageIf('ready'), 3);
+    }
+
+    public function testNoKeeperIsLeftIfTheServerIsAwayAtTheEndOfItsWorker(): void
+    {
+        $worker = $this->startWorker();
+        $this->server->freezeFor(8);
+        $this->kill(self::pid($worker));
+        self::eventually('its keeper has ended', static fn () => self::keepersOf(self::pid($worker)) === [], 5);
+    }
+
+    public function testItReachesServersOfEveryKind(): void
+    {
+        $directory = TestServer::makeDirectory();
+        $make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
+            . " -keyout $directory/key.pem -out $directory/certificate.pem 2>&1";
+        exec($make, $output, $code);
+        $this->assertSame(0, $code, implode("\n", $output));
+        $socket = "$directory/socket";
+        $tls = TestServer::freePort();
+        $server = new TestServer([
+            '--unixsocket', $socket, '--tls-port', (string) $tls, '--requirepass', 'secret',
+            '--tls-cert-file', "$directory/certificate.pem", '--tls-key-file', "$directory/key.pem",
+            '--tls-ca-cert-file', "$directory/certificate.pem", '--tls-auth-clients', 'no',
+        ]);
+        $admin = new Client("redis://:secret@127.0.0.1:$server->port");
+        $admin->call('ACL', 'SETUSER', 'ann', 'on', '>p@ss', '~*', '&*', '+@all');
+        $urls = [
+            "unix://$socket?db=3&password=secret",
+            "redis://ann:p%40ss@127.0.0.1:$server->port/2",
+            "rediss://:secret@localhost:$tls?cafile=$directory/certificate.pem",
+        ];
+        foreach ($urls as $url) {
+            $client = new Client($url);
+            $client->push('q', 'x', id: 'm');
+            $keeper = new Keeper(Server::fromUrl($url));
+            $this->hold($keeper, $client);
+            self::beBusyFor(1.0);
+            $this->assertSame(['inflight', 1], [$client->get('q', 'm')['state'], $client->info('q')['delivered']], $url);
+        }
+    }
+
+    private function hold(Keeper $keeper, Client $client): string
+    {
+        [$message] = $client->pop('q', lease: 0.5);
+        $keeper->hold('q', $message->receipt, 0.5);
+        $this->held[] = static fn () => $keeper->drop($message->receipt);
+        return $message->receipt;
+    }
+
+    /**
+     * Starts a worker that takes the message and is busy with it.
+     *
+     * @return resource of proc_open
+     */
+    private function startWorker(string $code = '')
+    {
+        $url = $this->server->url();
+        $worker = $this->start(<<<PHP
+            \$client = new Dq\Client('$url');
+            [\$message] = \$client->pop('q', lease: 1);
+            \$keeper = new Dq\Keeper(Dq\Server::fromUrl('$url'));
+            \$keeper->hold('q', \$message->receipt, 1);
+            $code
+            for (\$end = microtime(true) + 60; microtime(true) < \$end;);
+            PHP);
+        self::eventually('it is taken', fn () => $this->messageIf('inflight'));
+        self::eventually('it has a keeper', static fn () => self::keepersOf(self::pid($worker)));
+        usleep(200_000); // What it holds arrives at the keeper.
+        return $worker;
+    }
+
+    /** @return array<string, mixed>|null */
+    private function messageIf(string $state): ?array
+    {
+        $message = $this->client->get('q', 'm');
+        return $message['state'] === $state ? $message : null;
+    }
+
+    private function kill(int $process): void
+    {
+        posix_kill($process, SIGKILL);
+    }
+
+    private static function beBusyFor(float $seconds): void
+    {
+        $end = microtime(true) + $seconds;
+        while (microtime(true) < $end) {
+            continue;
+        }
+    }
+}

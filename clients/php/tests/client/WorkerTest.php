@@ -1,0 +1,123 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Dq\Tests\Client;
+
+use Dq\Client;
+
+/** What the conformance suite does not drive: handlers that misbehave, hooks, logs, TLS. */
+final class WorkerTest extends TestCase
+{
+    private TestServer $server;
+    private Client $client;
+    private string $output;
+
+    protected function setUp(): void
+    {
+        parent::setUp();
+        $this->server = new TestServer();
+        $this->client = $this->server->client();
+        $this->output = TestServer::makeDirectory() . '/output';
+    }
+
+    public function testAHandlerThatExitsFailsItsMessageAlone(): void
+    {
+        $this->startWorker('static fn ($m) => $m->payload === "exit" ? exit(3) : null', '->consume("q", %s, 2)');
+        $this->client->push('q', 'exit', id: 'm', retries: 0);
+        $this->client->push('q', 'x', id: 'n');
+        $message = self::eventually('it is dead', fn () => $this->client->dead('q')[0] ?? null);
+        $this->assertSame('the process of the handler has ended (code 3)', $message['error']);
+        self::eventually('the other one is done', fn (): bool => $this->client->get('q', 'n') === null);
+    }
+
+    public function testAHandlerThatForksHasOneOutcome(): void
+    {
+        $this->startWorker('static function ($m) { if (pcntl_fork() === 0) { usleep(1000); throw new Exception("no"); } }');
+        foreach (['m', 'n'] as $id) {
+            $this->client->push('q', 'x', id: $id);
+            self::eventually('it is done', fn (): bool => $this->client->get('q', $id) === null);
+        }
+        $this->assertSame([2, 0], [$this->client->info('q')['acked'], $this->client->info('q')['nacked']]);
+    }
+
+    public function testAHookAndALogThatThrowStopNothing(): void
+    {
+        $throw = 'static function () { throw new Exception("on purpose"); }';
+        $this->startWorker('static fn ($m) => null', "->consume('q', %s)->on($throw)->log($throw)", false);
+        $this->client->push('q', 'x', id: 'm');
+        self::eventually('it is done', fn (): bool => $this->client->get('q', 'm') === null);
+        $this->assertStringContainsString('on purpose', $this->log());
+    }
+
+    public function testTheLogSaysWhereAHandlerFailedAndWhy(): void
+    {
+        $fail = 'throw new LogicException("no oven", 0, new DomainException("no power"))';
+        $this->startWorker("static fn (\$m) => $fail");
+        $this->client->push('q', 'the secret', id: 'm', retries: 0);
+        self::eventually('it is dead', fn (): bool => str_contains($this->log(), '; now dead'));
+        $said = 'queue q: message m, attempt 1: LogicException: no oven; now dead';
+        $this->assertStringContainsString($said, $this->log());
+        $this->assertMatchesRegularExpression('/at \S+program.php:\d+/', $this->log());
+        $this->assertStringContainsString('caused by DomainException: no power', $this->log());
+        $this->assertStringNotContainsString('the secret', $this->log());
+    }
+
+    public function testAPrefixIsThatOfTheKeys(): void
+    {
+        $this->startWorker('static fn ($m) => $m->queue', '->consume("q", %s)', true, 'prefix: "shop:"');
+        $this->client->push('shop:q', 'x', id: 'm', retain: 60);
+        $done = self::eventually('it is done', fn () => $this->client->get('shop:q', 'm')['result'] ?? null);
+        $this->assertSame('q', $done);
+    }
+
+    public function testAWorkerReachesAServerWithTls(): void
+    {
+        $directory = TestServer::makeDirectory();
+        exec("openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
+            . " -keyout $directory/key.pem -out $directory/certificate.pem 2>&1");
+        $port = TestServer::freePort();
+        $this->server = new TestServer([
+            '--tls-port', (string) $port, '--requirepass', 'secret',
+            '--tls-cert-file', "$directory/certificate.pem", '--tls-key-file', "$directory/key.pem",
+            '--tls-ca-cert-file', "$directory/certificate.pem", '--tls-auth-clients', 'no',
+        ]);
+        $url = "rediss://:secret@localhost:$port/1?cafile=$directory/certificate.pem";
+        $this->client = new Client($url);
+        $exits = 'static fn ($m) => $m->payload === "exit" ? exit(3) : str_repeat("x", 60000)';
+        $this->startWorker($exits, '->consume("q", %s, 2)', true, 'lease: 0.5', $url);
+        $this->client->push('q', 'exit', id: 'm', retries: 0);
+        self::eventually('it is dead', fn (): bool => $this->client->len('q', 'dead') === 1);
+        $ids = $this->client->pushMany('q', array_fill(0, 50, str_repeat('y', 50_000)), retain: 60);
+        $isDone = fn (string $id): bool => strlen($this->client->get('q', $id)['result'] ?? '') === 60_000;
+        foreach ($ids as $id) {
+            self::eventually('it is done', static fn (): bool => $isDone($id));
+        }
+        // A child that began later has closed nothing that belongs to its parent.
+        $this->assertStringNotContainsString('cannot be reached', $this->log());
+    }
+
+    /**
+     * @param string $handler the code of the handler, which takes the place of %s in $calls
+     */
+    private function startWorker(
+        string $handler,
+        string $calls = '->consume("q", %s)',
+        bool $isHeard = true,
+        string $options = '',
+        ?string $url = null,
+    ): void {
+        $url ??= $this->server->url();
+        $hook = $isHeard ? '->on(static function ($event) { fwrite(STDERR, "$event\n"); })' : '';
+        $made = "(new Dq\\Worker('$url', $options))" . sprintf($calls, $handler);
+        $this->start("exit({$made}{$hook}->run());", $this->output);
+        if ($isHeard) {
+            self::eventually('it consumes', fn (): bool => str_contains($this->log(), 'ready'));
+        }
+    }
+
+    private function log(): string
+    {
+        return (string) @file_get_contents($this->output);
+    }
+}
