@@ -305,6 +305,11 @@ EOF
 fi
 
 part "Laravel"
+if [ -x "$target/debug/dqctl" ]; then
+    export DQCTL=$target/debug/dqctl
+else
+    left_out+=("jobs of Laravel that dqctl imports: dqctl was not built")
+fi
 for name in php-bookworm php-sid; do
     php=$(scripts/fetch-languages.sh "$name" | cut -f 2) || true
     if [ -z "$php" ]; then
@@ -314,10 +319,9 @@ for name in php-bookworm php-sid; do
     "$php" -r 'require "Illuminate/autoload.php"; echo "dq: Laravel ", Illuminate\Foundation\Application::VERSION, ", PHP ", PHP_VERSION, "\n";'
     (
         cd clients/php/tests/laravel
-        if [ -x "$target/debug/dqctl" ]; then export DQCTL=$target/debug/dqctl; fi
-        phpunit=("$php" "$(dirname "$php")/root/usr/bin/phpunit" --do-not-cache-result --bootstrap autoload.php)
+        phpunit=("$php" "$(dirname "$php")/root/usr/bin/phpunit")
         SHARED_CONNECTION=redis "${phpunit[@]}" SharedTest.php
-        "${phpunit[@]}" .
+        "${phpunit[@]}"
     )
 done
 

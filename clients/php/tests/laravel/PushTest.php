@@ -225,12 +225,6 @@ final class PushTest extends TestCase
         $this->untilWritten('done a');
     }
 
-    private function calls(string $command): int
-    {
-        preg_match("/dq\\.{$command}:calls=(\\d+)/i", $this->server->ask('INFO', 'commandstats'), $found);
-        return (int) ($found[1] ?? 0);
-    }
-
     /** @param array<string, mixed> $message */
     private function nameOf(array $message): string
     {

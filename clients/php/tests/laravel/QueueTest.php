@@ -44,6 +44,14 @@ final class QueueTest extends TestCase
         $this->assertGreaterThanOrEqual($before + 300, $this->writtenAt('run b 1'));
     }
 
+    public function testAWorkerDoesNotSleepBetweenPops(): void
+    {
+        $this->restartWith(['block_for' => 0.05]);
+        $this->work();
+        // With Laravel's default of three seconds these would take a minute and a half.
+        $this->eventually('thirty pops', fn (): bool => $this->calls('pop') >= 30);
+    }
+
     public function testAnIntervalIsADelay(): void
     {
         Queue::later(new \DateInterval('PT90S'), new Job('a'));

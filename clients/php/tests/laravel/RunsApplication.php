@@ -184,6 +184,13 @@ trait RunsApplication
         return Reply::map($this->server->ask('DQ.GET', $key, $id) ?: []) ?: null;
     }
 
+    /** How often the server was sent a command, such as `push`. */
+    protected function calls(string $command): int
+    {
+        preg_match("/dq\\.{$command}:calls=(\\d+)/i", $this->server->ask('INFO', 'commandstats'), $found);
+        return (int) ($found[1] ?? 0);
+    }
+
     protected function log(): string
     {
         return $this->text($this->directory . '/laravel.log');
