@@ -5,9 +5,11 @@ declare(strict_types=1);
 namespace Dq\Laravel;
 
 use Closure;
-use Dq\Reply;
-use Dq\Keeper;
 use Dq\Exception\ServerError;
+use Dq\Keeper;
+use Dq\Reply;
+use RuntimeException;
+use Throwable;
 
 /** What a worker does with messages: takes them, keeps their leases, and reports their outcomes. */
 final class Deliveries
@@ -216,13 +218,30 @@ final class Deliveries
     private function keep(Delivery $delivery): void
     {
         if ($this->keeper !== null) {
-            $this->keeper->hold($delivery->key, $delivery->receipt, $this->lease / 1000);
+            $this->hold($delivery, $this->keeper);
             return;
         }
         $timeout = json_decode($delivery->payload, true)['timeout'] ?? $this->workerTimeout;
-        $needed = ($timeout + self::AFTER_TIMEOUT) * 1000;
-        if ($timeout > 0 && $needed > $this->lease) {
+        $needed = is_numeric($timeout) && $timeout > 0 ? (int) (($timeout + self::AFTER_TIMEOUT) * 1000) : 0;
+        if ($needed > $this->lease) {
             $this->commands->call('DQ.EXTEND', $delivery->key, $delivery->receipt, 'LEASE', $needed);
+        }
+    }
+
+    /** @throws RuntimeException if the keeper cannot be started; the message is given back, and the attempt not counted */
+    private function hold(Delivery $delivery, Keeper $keeper): void
+    {
+        try {
+            $keeper->hold($delivery->key, $delivery->receipt, $this->lease / 1000);
+        } catch (Throwable $error) {
+            $keeper->drop($delivery->receipt);
+            $this->commands->call('DQ.NACK', $delivery->key, $delivery->receipt, 'NOCOUNT');
+            throw new RuntimeException(
+                "The process that keeps leases cannot be started: {$error->getMessage()}. Without it, the option "
+                . "'keep' of the dq connection has to be 'none'.",
+                0,
+                $error
+            );
         }
     }
 

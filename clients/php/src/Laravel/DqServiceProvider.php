@@ -70,7 +70,8 @@ class DqServiceProvider extends ServiceProvider
         if (! $connection instanceof DqQueue) {
             return;
         }
-        if (method_exists($manager, 'getPausedQueues')) {
+        // Since Laravel 12 queues can be paused. The worker itself looks at a single one.
+        if (count($queues) > 1 && method_exists($manager, 'getPausedQueues')) {
             $queues = array_values(array_diff($queues, $manager->getPausedQueues($connectionName, $queues)));
         }
         $connection->beginRound($queues);

@@ -20,7 +20,7 @@ final class ConnectionsTest extends TestCase
 
     protected function queueSettings(): array
     {
-        return ['block_for' => 1, 'lease' => 0.5];
+        return ['block_for' => 1, 'lease' => 1.5];
     }
 
     public function testPredis(): void
@@ -159,7 +159,7 @@ final class ConnectionsTest extends TestCase
     private function runsOne(string ...$options): void
     {
         $name = uniqid('job-');
-        Job::dispatch($name, ['sleep 1', 'lost']);
+        Job::dispatch($name, ['sleep 2', 'lost']);
         $worker = $this->work('--once', ...$options);
         $this->untilWritten("done {$name}");
         $this->eventually('the worker ends', fn (): bool => ! $worker->isRunning());

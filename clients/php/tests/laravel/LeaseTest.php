@@ -32,8 +32,8 @@ final class LeaseTest extends TestCase
 
     public function testAKilledKeeperIsReplacedWhileTheJobRuns(): void
     {
-        $this->restartWith(['block_for' => 1, 'lease' => 2]);
-        $id = Queue::push(new Job('a', ['sleep 5']));
+        $this->restartWith(['block_for' => 1, 'lease' => 4]);
+        $id = Queue::push(new Job('a', ['sleep 7']));
         $worker = $this->work();
         $this->untilWritten('run a 1');
         $this->work();
@@ -101,6 +101,14 @@ final class LeaseTest extends TestCase
         $this->assertNull(Keepers::of($worker->pid));
     }
 
+    public function testAJobIsGivenBackUncountedIfNoKeeperCanBeStarted(): void
+    {
+        $id = Queue::push(new Job('a'));
+        $this->php('-d', 'disable_functions=proc_open', __DIR__ . '/app/artisan', 'queue:work', '--once');
+        $this->eventually('the log has it', fn (): bool => str_contains($this->log(), "'keep' of the dq connection"));
+        $this->assertSame(['ready', 0], [$this->message($id)['state'], (int) $this->message($id)['attempt']]);
+    }
+
     public function testAJobThatKillsItsWorkersIsAFailedJobAfterItsTries(): void
     {
         dispatch(Job::make('a', ['kill'], ['tries' => 2]));
@@ -113,8 +121,7 @@ final class LeaseTest extends TestCase
         $this->work();
         $this->untilWritten('failed a ' . MaxAttemptsExceededException::class);
         $this->assertSame(['run a 1', 'run a 2'], $this->journal('run'));
-        $this->untilWritten('job-failed ' . MaxAttemptsExceededException::class);
-        $this->assertStringContainsString(Job::class, $this->artisan('queue:failed'));
+        $this->untilOneFailedJob();
     }
 
     public function testALostJobIsAnEvent(): void

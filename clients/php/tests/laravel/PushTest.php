@@ -23,14 +23,8 @@ final class PushTest extends TestCase
         return $this->redis ?? parent::redisSettings();
     }
 
-    protected function queueSettings(): array
-    {
-        return ['push_timeout' => 1];
-    }
-
     public function testAPushWhoseReplyWasLostIsMadeOnce(): void
     {
-        $this->restartWith(['push_timeout' => 30]);
         $port = TestServer::freePort();
         $proxy = new Process(
             [PHP_BINARY, __DIR__ . '/proxy.php', (string) $port, (string) $this->server->port, 'DQ.PUSH'],
@@ -49,6 +43,7 @@ final class PushTest extends TestCase
 
     public function testAPushWithoutAServerFailsWithItsAddress(): void
     {
+        $this->restartWith(['push_timeout' => 1]);
         $this->server->down();
         $error = $this->errorOf(fn () => Job::dispatch('a')->onConnection('dq'));
         $this->assertInstanceOf(ServerUnreachable::class, $error);

@@ -136,8 +136,8 @@ final class QueueTest extends TestCase
 
     public function testALongJobRunsOnceWhileOthersWait(): void
     {
-        $this->restartWith(['lease' => 0.5, 'block_for' => 1]);
-        Job::dispatch('a', ['sleep 2']);
+        $this->restartWith(['lease' => 2, 'block_for' => 1]);
+        Job::dispatch('a', ['sleep 6']);
         for ($worker = 0; $worker < 3; $worker++) {
             $this->work();
         }

@@ -114,8 +114,13 @@ trait RunsApplication
 
     protected function process(string ...$words): Process
     {
-        $command = [PHP_BINARY, __DIR__ . '/app/artisan', ...$words];
-        return $this->processes[] = new Process($command, $this->directory . '/output', $this->environment());
+        return $this->php(__DIR__ . '/app/artisan', ...$words);
+    }
+
+    protected function php(string ...$words): Process
+    {
+        $output = "{$this->directory}/output";
+        return $this->processes[] = new Process([PHP_BINARY, ...$words], $output, $this->environment());
     }
 
     /** Runs workers until nothing is left to do, and returns what was printed. */
@@ -145,6 +150,11 @@ trait RunsApplication
             "the journal has '{$line}' {$times} times",
             fn (): bool => count(array_keys($this->journal(), $line, true)) >= $times
         );
+    }
+
+    protected function untilOneFailedJob(): void
+    {
+        $this->eventually('one failed job', fn (): bool => count($this->app['queue.failer']->all()) === 1);
     }
 
     /** @return list<string> the lines of the journal that begin with one of these words; all if there are none */

@@ -62,13 +62,13 @@ final class SharedTest extends TestCase
     {
         dispatch(Job::make('a', ['throw'], ['tries' => 2]));
         $this->work('--sleep=0.1', '--tries=9');
-        $this->untilWritten('job-failed RuntimeException');
+        $this->untilOneFailedJob();
+        $this->eventually('the queue is empty', fn (): bool => Queue::size() === 0);
         $this->assertSame(
             ['run a 1', 'run a 2', 'failed a RuntimeException', 'job-failed RuntimeException'],
             $this->journal()
         );
         $this->assertStringContainsString(Job::class, $this->artisan('queue:failed'));
-        $this->assertSame(0, Queue::size());
     }
 
     public function testAnArrayOfBackoffsIsTheTimesBetweenAttempts(): void

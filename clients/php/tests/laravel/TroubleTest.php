@@ -129,7 +129,7 @@ final class TroubleTest extends TestCase
         $this->artisan('queue:clear', ['--force' => true]);
         $this->server->ask('DQ.PUSH', 'default', $payload, 'ID', 'm-1', 'RETRIES', '1');
         $this->work('--tries=9');
-        $this->eventually('it is a failed job', fn (): bool => count($this->app['queue.failer']->all()) === 1);
+        $this->untilOneFailedJob();
         $this->assertSame(['run a 1', 'run a 2'], $this->journal('run'));
         $this->assertCount(1, $this->journal('failed'));
     }
