@@ -86,6 +86,44 @@ final class DocumentationTest extends TestCase
         $this->assertTrue($worker->isRunning());
     }
 
+    public function testTheCommandsOfTheShellRun(): void
+    {
+        // What the driver redis has left.
+        $this->server->ask('RPUSH', 'laravel_database_queues:default', '{"uuid":"u-1","job":"x","attempts":0}');
+        foreach ([self::README, self::RECIPE] as $page) {
+            foreach ($this->blocks($page, 'sh') as $block) {
+                foreach (explode("\n", trim($block)) as $line) {
+                    $this->runLine($line);
+                }
+            }
+        }
+    }
+
+    private function runLine(string $line): void
+    {
+        $words = explode(' ', $line);
+        if ($words[0] === 'redis-cli') {
+            $this->assertTrue($this->server->ask(...array_slice($words, 1)), $line);
+        } elseif ($words[0] === 'dqctl') {
+            $this->runProgram(getenv('DQCTL') ?: 'true', array_slice($words, 1));
+        } elseif (in_array('artisan', $words, true)) {
+            Job::dispatch($line);
+            $this->process(...array_slice($words, array_search('artisan', $words, true) + 1));
+            $this->untilWritten("done {$line}");
+        } else {
+            $this->assertStringStartsWith('composer update', $line, 'needs Composer, which is not here');
+        }
+    }
+
+    /** @param list<string> $words */
+    private function runProgram(string $program, array $words): void
+    {
+        array_push($words, '--url', "redis://127.0.0.1:{$this->server->port}");
+        $process = new Process([$program, ...$words], "{$this->directory}/program", []);
+        $this->eventually('it ends', fn (): bool => ! $process->isRunning());
+        $this->assertSame(0, $process->exitCode(), $process->output());
+    }
+
     public function testComposerFindsThePackageByItsPath(): void
     {
         [$block] = $this->blocks(self::README, 'json');
