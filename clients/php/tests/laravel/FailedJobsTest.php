@@ -94,6 +94,14 @@ final class FailedJobsTest extends TestCase
         $this->assertSame(1, Queue::size());
     }
 
+    public function testClearLeavesFailedJobs(): void
+    {
+        Job::dispatch('a', ['throw']);
+        $this->workUntilEmpty();
+        $this->artisan('queue:clear', ['--force' => true]);
+        $this->assertPlaces(0, 1);
+    }
+
     public function testOldFailedJobsAreRemovedAlone(): void
     {
         Job::dispatch('a', ['throw']);

@@ -44,6 +44,13 @@ final class QueueTest extends TestCase
         $this->assertGreaterThanOrEqual($before + 300, $this->writtenAt('run b 1'));
     }
 
+    public function testATimeIsADueTimeToTheMillisecond(): void
+    {
+        $due = now()->addSeconds(90)->startOfSecond()->addMilliseconds(123);
+        $id = Queue::later($due, new Job('a'));
+        $this->assertSame((int) $due->format('Uv'), (int) $this->message($id)['due']);
+    }
+
     public function testAWorkerDoesNotSleepBetweenPops(): void
     {
         $this->restartWith(['block_for' => 0.05]);
