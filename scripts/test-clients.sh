@@ -316,12 +316,15 @@ for name in php-bookworm php-sid; do
         left_out+=("the driver of Laravel on $name: its packages cannot be downloaded from Debian's archives")
         continue
     fi
-    "$php" -r 'require "Illuminate/autoload.php"; echo "dq: Laravel ", Illuminate\Foundation\Application::VERSION, ", PHP ", PHP_VERSION, "\n";'
+    "$php" -r 'require "Illuminate/autoload.php";
+        echo "dq: Laravel ", Illuminate\Foundation\Application::VERSION, " on PHP ", PHP_VERSION, "\n";'
     (
         cd clients/php/tests/laravel
         phpunit=("$php" "$(dirname "$php")/root/usr/bin/phpunit")
         SHARED_CONNECTION=redis "${phpunit[@]}" SharedTest.php
-        "${phpunit[@]}"
+        # Each file by itself; what it prints stays together.
+        printf '%s\n' *Test.php |
+            xargs -P "$jobs" -I FILE bash -c 'out=$("$@" 2>&1); code=$?; echo "$out"; exit $code' _ "${phpunit[@]}" FILE
     )
 done
 

@@ -16,9 +16,9 @@ use Throwable;
 /** A connection to the server that is opened when it is needed, and again after it broke. */
 final class Link
 {
-    private const FIRST_PAUSE_MS = 20;
-
-    private const LONGEST_PAUSE_MS = 1000;
+    /** The pauses between attempts, in seconds. */
+    private const FIRST_PAUSE = 0.02;
+    private const LONGEST_PAUSE = 1.0;
 
     private ?Client $client = null;
 
@@ -49,7 +49,7 @@ final class Link
             throw $error;
         } catch (ConnectionLost $error) {
             $this->mayBeDone = $this->mayBeDone || $error->mayHaveRun;
-            throw $this->unreachable($error, (string) $words[0]);
+            throw $this->unreachable($error, $error->mayHaveRun ? (string) $words[0] : 'to connect');
         }
     }
 
@@ -63,17 +63,18 @@ final class Link
     {
         $this->mayBeDone = false;
         $until = microtime(true) + $seconds;
-        $pause = self::FIRST_PAUSE_MS;
+        $pause = self::FIRST_PAUSE;
         while (true) {
             try {
                 return $this->call(...$words);
             } catch (ServerError | ServerUnreachable $error) {
-                if (self::isFinal($error) || microtime(true) + $pause / 1000 > $until) {
+                $left = $until - microtime(true);
+                if (self::isFinal($error) || $left <= 0) {
                     throw $error;
                 }
             }
-            usleep($pause * 1000);
-            $pause = min(self::LONGEST_PAUSE_MS, $pause * 2);
+            usleep((int) (min($pause, $left) * 1_000_000)); // The last attempt comes at the end.
+            $pause = min(self::LONGEST_PAUSE, $pause * 2);
         }
     }
 

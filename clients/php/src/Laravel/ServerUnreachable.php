@@ -17,6 +17,8 @@ final class ServerUnreachable extends DqException
     public static function at(string $address, string $what, Throwable $cause): self
     {
         $failed = $what === 'to connect' ? 'it accepts no connection' : "it did not answer {$what}";
+        // What the server itself has answered, such as WRONGPASS.
+        $failed .= preg_match('/\A[A-Z]{4,} /', $cause->getMessage()) ? " ({$cause->getMessage()})" : '';
         return new self("The server of dq at {$address} cannot be reached: {$failed}.", 0, $cause);
     }
 }

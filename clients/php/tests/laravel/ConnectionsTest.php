@@ -51,6 +51,15 @@ final class ConnectionsTest extends TestCase
         }
     }
 
+    public function testAWrongPasswordIsNamed(): void
+    {
+        $this->server->ask('CONFIG', 'SET', 'requirepass', 'secret');
+        $this->redis = ['client' => 'phpredis', 'default' => $this->tcp() + ['password' => 'wrong']];
+        $this->restartWith(['push_timeout' => 0.1]);
+        $this->expectExceptionMessage('WRONGPASS');
+        Queue::push(new Job('a'));
+    }
+
     public function testADatabaseOtherThanTheFirst(): void
     {
         foreach (['phpredis', 'predis'] as $client) {

@@ -27,7 +27,14 @@ final class TestServer
             array_push($options, '--loadmodule', $module);
         }
         $server = new self(self::freePort(), self::directory('server'), $options);
-        $server->boot();
+        try {
+            $server->boot();
+        } catch (RuntimeException $error) {
+            if (! str_contains($error->getMessage(), 'Address already in use')) {
+                throw $error;
+            }
+            return self::start($options, false); // Another program has taken the port.
+        }
         return $server;
     }
 
