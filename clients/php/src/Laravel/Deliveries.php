@@ -104,12 +104,12 @@ final class Deliveries
     }
 
     /**
-     * @param int|null $delay in ms; null: the backoff of the queue
+     * @param int $delay in ms
      * @return string|null the new state of the message; null: it was no longer this worker's
      */
-    public function release(Delivery $delivery, ?int $delay, ?string $error, bool $counts): ?string
+    public function release(Delivery $delivery, int $delay, ?string $error, bool $counts): ?string
     {
-        $options = $delay === null ? [] : ['DELAY', $delay];
+        $options = ['DELAY', $delay];
         if ($error !== null) {
             array_push($options, 'ERROR', $error);
         }
@@ -118,6 +118,17 @@ final class Deliveries
         }
         $state = $this->settle($delivery, 'DQ.NACK', ...$options);
         return $state ?? ($this->commands->mayBeDone() ? 'ready' : null);
+    }
+
+    /** Gives a message back before this process kills itself. If that fails, the keeper does it afterwards. */
+    public function giveUp(Delivery $delivery, string $error): void
+    {
+        try {
+            $this->commands->call('DQ.NACK', $delivery->key, $delivery->receipt, 'ERROR', $error);
+            $this->keeper?->drop($delivery->receipt);
+        } catch (ServerError | ServerUnreachable $failed) {
+            report($failed);
+        }
     }
 
     /** Whether another delivery of the message has begun or may begin, or the message is gone. */

@@ -49,8 +49,9 @@ class DqJob extends Job implements JobContract
     /** @return void */
     public function delete()
     {
+        $isSettled = $this->failing || $this->isDeletedOrReleased();
         parent::delete();
-        if (! $this->failing && ! $this->deliveries->ack($this->delivery)) {
+        if (! $isSettled && ! $this->deliveries->ack($this->delivery)) {
             $this->reportLoss();
         }
     }
@@ -82,11 +83,12 @@ class DqJob extends Job implements JobContract
      */
     public function fail($e = null)
     {
-        if ($this->isDeleted()) {
+        $isSettled = $this->isDeletedOrReleased();
+        $this->failing = true;
+        if ($isSettled) {
             parent::fail($e);
             return;
         }
-        $this->failing = true;
         if ($this->storesFailedJobs) {
             // The dead message is the failed job, from this instant on.
             $this->deliveries->bury($this->delivery, $this->textOf($e)) || $this->reportLoss();
@@ -117,7 +119,7 @@ class DqJob extends Job implements JobContract
     {
         if (! $this->isDeletedOrReleased()) {
             parent::release();
-            $this->deliveries->release($this->delivery, null, "{$this->resolveName()} has timed out", true);
+            $this->deliveries->giveUp($this->delivery, "{$this->resolveName()} has timed out");
         }
     }
 
@@ -170,7 +172,11 @@ class DqJob extends Job implements JobContract
     /** @param DateTimeInterface|DateInterval|int|float|string|null $delay seconds, if it is a number */
     private function giveBack(mixed $delay, bool $counts): void
     {
+        $isSettled = $this->isDeletedOrReleased();
         parent::release($delay);
+        if ($isSettled) {
+            return;
+        }
         $error = $this->exception === null ? null : $this->textOf($this->exception);
         $state = $this->deliveries->release($this->delivery, DueTime::millisecondsFromNow($delay), $error, $counts);
         if ($state === null) {

@@ -141,6 +141,14 @@ final class QueueTest extends TestCase
         $this->assertEqualsWithDelta(time(), $queue->creationTimeOfOldestPendingJob(), 120);
     }
 
+    public function testAJobThatIsReleasedAndThenBreaksIsNotLost(): void
+    {
+        dispatch(Job::make('a', ['release 600', 'release 0', 'throw'], ['tries' => 1]));
+        $this->workUntilEmpty();
+        $this->assertSame([], $this->journal('lost'));
+        $this->assertSame(1, Queue::connection()->delayedSize());
+    }
+
     public function testALongJobRunsOnceWhileOthersWait(): void
     {
         $this->restartWith(['lease' => 2, 'block_for' => 1]);
