@@ -400,8 +400,9 @@ final class SharedTest extends TestCase
     public function testAnUnknownClassIsAFailedJobAtLast(): void
     {
         Job::dispatch('a');
-        $payload = str_replace('App\\\\Jobs\\\\Job', 'App\\\\Jobs\\\\Gon', Queue::pop()->getRawBody());
-        $this->artisan('queue:clear', ['--force' => true]);
+        $job = Queue::pop();
+        $payload = str_replace('App\\\\Jobs\\\\Job', 'App\\\\Jobs\\\\Gon', $job->getRawBody());
+        $job->delete();
         Queue::pushRaw($payload);
         $this->workUntilEmpty('--tries=2');
         $this->assertStringContainsString('Gon', $this->log());
