@@ -231,7 +231,7 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
      * @param mixed $data
      * @param string|null $queue
      */
-    private function enqueue(mixed $delay, $job, $data, $queue): ?string
+    private function enqueue(mixed $delay, $job, $data, $queue): mixed
     {
         $payload = $this->createPayload($job, $this->name($queue), $data, $delay);
         $options = [...DueTime::option($delay), ...PushOptions::of($job)];
