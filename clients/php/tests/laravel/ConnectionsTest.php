@@ -51,6 +51,28 @@ final class ConnectionsTest extends TestCase
         }
     }
 
+    public function testTheRightsOfTheReadmeAreEnough(): void
+    {
+        $readme = (string) file_get_contents(__DIR__ . '/../../README.md');
+        preg_match('/few rights needs `(\+dq[^`]+)`/', $readme, $rights);
+        $words = preg_split('/\s+/', $rights[1]);
+        $this->server->ask('ACL', 'SETUSER', 'worker', 'on', '>secret', '~default', '~high', '-@all', ...$words);
+        $this->redis = [
+            'client' => 'predis',
+            'default' => $this->tcp() + ['username' => 'worker', 'password' => 'secret'],
+        ];
+        $this->boot();
+        $this->runsOne('--queue=high,default');
+        $id = Queue::later(60, new Job('a'));
+        $this->assertTrue(Queue::connection()->reschedule($id, 90));
+        $this->assertSame('delayed', Queue::connection()->cancel($id));
+        Queue::bulk([new Job('b', ['release-uncounted 9']), new Job('c', ['throw'])]);
+        $this->workUntilEmpty();
+        $this->artisan('queue:clear', ['--force' => true]);
+        $this->assertSame(0, Queue::size());
+        $this->assertStringNotContainsString('NOPERM', $this->log());
+    }
+
     public function testAWrongPasswordIsNamed(): void
     {
         $this->server->ask('CONFIG', 'SET', 'requirepass', 'secret');
