@@ -20,7 +20,7 @@ final class ConnectionsTest extends TestCase
 
     protected function queueSettings(): array
     {
-        return ['block_for' => 1, 'lease' => 1.5];
+        return ['block_for' => 1, 'lease' => 3];
     }
 
     public function testPredis(): void
@@ -140,7 +140,7 @@ final class ConnectionsTest extends TestCase
         $settings = ['tcp://127.0.0.1:' . $sentinel->port . '?timeout=5', 'options' => $options];
         $this->redis = ['client' => 'predis', 'default' => $settings];
         $this->restartWith(['keep' => 'none', 'block_for' => 1]);
-        $this->runsOne();
+        $this->runsOne('--queue=default');
         $sentinel->stop();
     }
 
@@ -184,14 +184,15 @@ final class ConnectionsTest extends TestCase
     {
         $this->redis = $redis;
         $this->boot();
-        $this->runsOne();
+        $this->runsOne('--queue=default', 'sleep 4');
     }
 
-    private function runsOne(string ...$options): void
+    /** @param string $does before it looks whether it was lost */
+    private function runsOne(string $queue, string $does = 'sleep 0'): void
     {
         $name = uniqid('job-');
-        Job::dispatch($name, ['sleep 2', 'lost']);
-        $worker = $this->work('--once', ...$options);
+        Job::dispatch($name, [$does, 'lost']);
+        $worker = $this->work('--once', $queue);
         $this->untilWritten("done {$name}");
         $this->eventually('the worker ends', fn (): bool => ! $worker->isRunning());
         $this->assertContains("held {$name}", $this->journal());

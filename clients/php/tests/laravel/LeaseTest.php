@@ -126,7 +126,7 @@ final class LeaseTest extends TestCase
 
     public function testALostJobIsAnEvent(): void
     {
-        $id = Queue::push(new Job('a', ['lost', 'sleep 2', 'lost']));
+        $id = Queue::push(new Job('a', ['lost', 'sleep 5', 'lost']));
         $this->work();
         $this->untilWritten('run a 1');
         $this->untilWritten('held a');

@@ -9,8 +9,11 @@ use DateTimeInterface;
 /** A job that is tried until a time of day. */
 final class DeadlineJob extends Job
 {
+    /** How long it is tried, in seconds. */
+    public int $seconds = 0;
+
     public function retryUntil(): DateTimeInterface
     {
-        return now()->addSeconds(2);
+        return now()->addSeconds($this->seconds);
     }
 }
