@@ -75,7 +75,7 @@ FAULTS = {
             'if isinstance(error, Reject) or type(error).__name__ == "UnknownTask":',
             "test_3",
         ),
-        ("3 does not log that a message is dead", "worker/__init__.py", '"; now dead" if', '"" if', "test_3"),
+        ("3 does not log that a message is dead", "worker/log.py", '"; now dead" if', '"" if', "test_3"),
         ("4 counts what it gives back", "worker/outcome.py", '"DQ.NACK", ["NOCOUNT"]', '"DQ.NACK", []', "test_4"),
         (
             "4 does not end its pops",

@@ -26,7 +26,7 @@ RULES = {
         ),
         (
             "hooks are called where leases are kept",
-            "worker/__init__.py",
+            "worker/log.py",
             "self._announcer.announce(functools.partial(self._hook, event))",
             "self._hook(event)",
             "test_8 hooks_that",

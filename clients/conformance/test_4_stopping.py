@@ -70,6 +70,27 @@ def test_leases_are_kept_during_the_stop(server, start, give, lease):
     assert server.do("DQ.LEN", "q") == 0
 
 
+def test_the_log_says_what_went_back(client, server, start, give):
+    if client in ("rust", "dqctl"):
+        pytest.skip("it counts that in its metrics")
+    worker = start("q=1", grace=0)
+    id = give("q", "hang", ms=60_000)
+    worker.wait_for("start", id=id)
+    assert worker.stop()[0] == 0
+    eventually("it is logged", lambda: [line for line in worker.errors if "stopped; 1 messages went back" in line])
+
+
+def test_a_stop_that_cannot_report_says_so_and_ends_with_another_code(client, server, proxy, start, give):
+    if client in ("rust", "dqctl"):
+        pytest.skip("it says how many outcomes were not accepted, and ends with 0")
+    worker = start("q=1", grace=0, url=proxy.url)
+    id = give("q", "hang", ms=60_000)
+    worker.wait_for("start", id=id)
+    proxy.fall_silent(for_all=True)
+    assert worker.stop()[0] == 1
+    eventually("it is logged", lambda: [line for line in worker.errors if "could not report 1 messages" in line])
+
+
 def test_messages_that_take_too_long_are_told_and_given_back(server, start, give):
     worker = start("q=2", grace=300)
     id = give("q", "hang", ms=60_000)

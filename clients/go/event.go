@@ -1,6 +1,11 @@
 package dq
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
 
 // EventKind is the kind of an [Event].
 type EventKind string
@@ -74,10 +79,44 @@ func (d *delivery) logFailure(state string) {
 	}
 	if o.kind == Failed || o.kind == Rejected || o.kind == Retried && end != "" {
 		w := d.lane.worker
+		var panicked *panicError
+		if errors.As(o.err, &panicked) {
+			end += "\n" + origin(string(panicked.stack))
+		}
 		w.announcer.announce(func() {
 			w.errorLog.Printf("dq: %s: message %q: %s at attempt %d: %v%s", m.Queue, m.ID, o.kind, m.Attempt, o.err, end)
 		})
 	}
+}
+
+// logBegin logs what the worker works on.
+func (w *Worker) logBegin() {
+	queues := make([]string, len(w.lanes))
+	for i, l := range w.lanes {
+		queues[i] = fmt.Sprintf("%s (%d at a time)", l.queue, l.settings.concurrency)
+	}
+	w.announcer.announce(func() { w.errorLog.Printf("dq: %s works on %s", w.consumer(), strings.Join(queues, ", ")) })
+}
+
+// logEnd logs what went back when the worker stopped. It returns an error if the server has not accepted all outcomes.
+func (w *Worker) logEnd() (err error) {
+	unanswered := 0
+	for _, l := range w.lanes {
+		l.mu.Lock()
+		unanswered += len(l.unanswered)
+		l.mu.Unlock()
+	}
+	if unanswered > 0 {
+		err = fmt.Errorf("dq: %s could not report %d messages, which are delivered again when their leases are over",
+			w.consumer(), unanswered)
+	}
+	w.announcer.announce(func() {
+		w.errorLog.Printf("dq: %s has stopped; %d messages went back", w.consumer(), w.givenBack.Load())
+		if err != nil {
+			w.errorLog.Print(err)
+		}
+	})
+	return err
 }
 
 func (d *delivery) emit(kind EventKind, err error) {

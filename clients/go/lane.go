@@ -245,6 +245,9 @@ func (l *lane) settled(deliveries ...*delivery) {
 		d.open--
 		delete(l.unanswered, d)
 		l.free(d)
+		if d.outcome.kind == Lost && d.outcome.command != "" {
+			l.worker.givenBack.Add(1)
+		}
 	}
 }
 

@@ -41,6 +41,8 @@ type Worker struct {
 	hooks    []func(Event)
 	errorLog *log.Logger
 
+	givenBack atomic.Int64 // messages, when it stopped
+
 	announcer *announcer
 	lanes     []*lane
 	flaw      error           // what is wrong with the options
@@ -111,7 +113,8 @@ func NewWorker(do Doer, mux *Mux, options ...WorkerOption) *Worker {
 
 // Run works until ctx ends and then stops: it takes no further messages, gives handlers their [Grace], gives back what
 // they have not completed, and returns nil. It does not wait for handlers that ignore the end of their context. A server
-// that is away is waited for. An error means that an option is wrong, or that the worker was run before.
+// that is away is waited for. An error means that an option is wrong, that the worker was run before, or that the server did not
+// accept all outcomes within a moment, so that messages wait for the end of their leases.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.begun.Swap(true) {
 		return errors.New("dq: the worker was run before; make another one")
@@ -138,9 +141,10 @@ func (w *Worker) Run(ctx context.Context) error {
 		go func(l *lane) { defer w.reporters.Done(); l.report() }(l)
 		go l.listen()
 	}
+	w.logBegin()
 	<-ctx.Done()
 	w.finish(&fetchers)
-	return nil
+	return w.logEnd()
 }
 
 // IsHealthy returns whether each queue got an answer of the server within its last lease, or within the time of a pop.

@@ -39,7 +39,8 @@ func TestAPanicFailsTheMessageWithItsStack(t *testing.T) {
 	mux := dq.NewMux()
 	mux.HandleFunc("q", func(context.Context, *dq.Message) error { panic("no such house") })
 	mux.HandleFunc("gone", func(context.Context, *dq.Message) error { runtime.Goexit(); return nil })
-	s.work(s.do, mux)
+	logged := make(lines, 100)
+	s.work(s.do, mux, dq.ErrorLog(log.New(logged, "", 0)))
 	must(s.queue("q").Push(background, nil, dq.ID("m"), dq.Retries(0)))
 	must(s.queue("gone").Push(background, nil, dq.ID("m"), dq.Retries(0)))
 	text := s.state("q", "m", "dead").Error
@@ -47,6 +48,21 @@ func TestAPanicFailsTheMessageWithItsStack(t *testing.T) {
 		t.Error(text)
 	}
 	s.state("gone", "m", "dead")
+	line := <-logged
+	for !strings.Contains(line, "no such house") {
+		line = <-logged
+	}
+	if !strings.Contains(line, "worker_test.go:") {
+		t.Error("the log has the place, too:", line)
+	}
+}
+
+// lines is a log that a test reads.
+type lines chan string
+
+func (l lines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
 }
 
 func TestAnErrorIsKeptWithItsType(t *testing.T) {

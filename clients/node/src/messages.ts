@@ -54,7 +54,8 @@ export type Notice =
   | { kind: 'failed'; lane: number; text: string; delivered: Delivered; isDead: boolean }
   /** A handler has reached its time limit, and its thread does not answer. */
   | { kind: 'stuck'; lane: number }
-  | { kind: 'closed'; lane: number };
+  /** How many messages went back, and how many outcomes the server has not accepted. */
+  | { kind: 'closed'; lane: number; givenBack: number; unanswered: number };
 
 /** From the thread that speaks with the server to handlers. */
 export interface ToHandlers {

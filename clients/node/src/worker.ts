@@ -260,7 +260,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
       );
       void this.#thread?.terminate();
     } else if (notice.kind === 'closed') {
-      this.#end();
+      this.#end(notice.givenBack, notice.unanswered);
     } else {
       const { delivered, reason } = notice;
       const job = (this.#runner?.jobOf(delivered.token) as Job<Data, Result>) ?? this.#jobOf({ delivered });
@@ -269,8 +269,14 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
     }
   }
 
-  #end(): void {
+  #end(givenBack: number, unanswered: number): void {
     this.#isClosed = true;
+    if (givenBack > 0) console.error(`${this.name}: the worker has stopped; ${givenBack} messages went back`);
+    if (unanswered > 0) {
+      unreported += unanswered;
+      const later = 'which are delivered again when their leases are over';
+      this.#complain(`${this.name}: the worker could not report ${unanswered} messages, ${later}`);
+    }
     this.#port?.close();
     void this.#thread?.terminate();
     engine.remove(this.#lane);
@@ -312,9 +318,12 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
 
 const toClose = new Set<Pick<Worker, 'close'>>();
 let signals = 0;
+// How many outcomes the server has not accepted when workers stopped.
+let unreported = 0;
 
 /**
- * Closes workers after SIGTERM or SIGINT and then ends the process with 0. A second signal ends it at once with another code.
+ * Closes workers after SIGTERM or SIGINT and then ends the process: with 0, or with 1 if the server did not accept all outcomes,
+ * so that messages wait for the end of their leases. A second signal ends it at once with another code.
  * It may be called several times: the process ends when all workers are closed.
  */
 export function closeOnSignals(...workers: Pick<Worker, 'close'>[]): void {
@@ -328,7 +337,7 @@ export function closeOnSignals(...workers: Pick<Worker, 'close'>[]): void {
 function onSignal(_: NodeJS.Signals, number: number): void {
   signals += 1;
   if (signals > 1) process.exit(128 + number);
-  void Promise.all([...toClose].map((worker) => worker.close())).then(() => process.exit(0));
+  void Promise.all([...toClose].map((worker) => worker.close())).then(() => process.exit(unreported > 0 ? 1 : 0));
 }
 
 /**

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import inspect
 import json
+import logging
 import os
 import pathlib
 import sys
@@ -105,6 +106,7 @@ def main() -> int:
     parser.add_argument("--name", default="worker")
     parser.add_argument("--time-limit", type=int)
     given = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
     app, by_default = App(given.url), inspect.signature(Worker).parameters["concurrency"].default
     queues = queue_sizes(given.queue, by_default)
     for name in queues:

@@ -413,16 +413,29 @@ def test_tasks_have_clients_of_every_kind(server):
 def test_the_log_names_the_task_and_says_when_it_is_dead(app, working, caplog):
     @app.task(queue="q", name="bake", retries=1)
     def bake():
-        raise ValueError("no oven")
+        raise ValueError("no oven") from OSError("no gas")
 
     app.queue("q").create_sync(backoff=(0.01, 0.01))
     working(app)
     id = bake.push_sync()
     eventually("it is dead", lambda: any("dead" in line for line in caplog.messages))
-    assert [line for line in caplog.messages if id in line] == [
+    logged = [line for line in caplog.messages if id in line]
+    for traced in logged:
+        assert "OSError: no gas" in traced and "in bake" in traced and "dq_client/worker" not in traced
+    assert [line.splitlines()[0] for line in logged] == [
         f"q: bake {id} failed at attempt 1: ValueError: no oven",
         f"q: bake {id} failed at attempt 2: ValueError: no oven; now dead",
     ]
+
+
+def test_a_queue_without_a_task_is_named(app, working, caplog):
+    @app.task(queue="known")
+    def known():
+        pass
+
+    working(app, queues={"known": 1, "mial": 1})
+    text = "mial: the app has no task and no consumer for this queue"
+    eventually("it is logged", lambda: [line for line in caplog.messages if line.endswith("for this queue")] == [text])
 
 
 @pytest.mark.parametrize("said", ["unknown command 'DQ.PUSH', with args", "unknown command `dq.push`, with args"])

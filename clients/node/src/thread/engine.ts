@@ -59,7 +59,7 @@ class Running {
     this.#listener.close();
     this.#reporter.drop();
     this.#popper.drop();
-    lane.notify({ kind: 'closed', lane: lane.config.lane });
+    lane.notify({ kind: 'closed', lane: lane.config.lane, ...lane.ending });
   }
 
   /**
@@ -118,6 +118,6 @@ parentPort?.on('message', (order: Order) => {
     const running = lanes.get(order.lane);
     lanes.delete(order.lane);
     if (running) void running.stop(order.grace);
-    else parentPort?.postMessage({ kind: 'closed', lane: order.lane } satisfies Notice);
+    else parentPort?.postMessage({ kind: 'closed', lane: order.lane, givenBack: 0, unanswered: 0 } satisfies Notice);
   }
 });

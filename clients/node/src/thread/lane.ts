@@ -79,6 +79,7 @@ export class Lane {
   #token = 0;
   readonly #early = new Map<string, LossReason>();
   readonly #unanswered = new Set<Delivery>();
+  #givenBack = 0;
   #timer: NodeJS.Timeout | undefined;
   #stuck: NodeJS.Timeout | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
@@ -270,9 +271,15 @@ export class Lane {
     this.#watch(Math.min(delivery.due, delivery.end));
   }
 
+  /** What the worker says when it has stopped. */
+  get ending(): { givenBack: number; unanswered: number } {
+    return { givenBack: this.#givenBack, unanswered: this.#unanswered.size };
+  }
+
   /** The server has answered an outcome. */
   answered(report: Report): void {
     this.#unanswered.delete(report.delivery);
+    if (report.outcome[1] === 'NOCOUNT') this.#givenBack += 1;
     this.#freeIfDone(report.delivery);
     this.toPop.ring();
   }

@@ -23,7 +23,8 @@ from .errors import (
 from .middleware import Middleware as Middleware
 from .queue import Queue as Queue
 from .wire import PushOptions as PushOptions, ScheduleOptions as ScheduleOptions, Settings as Settings
-from .worker import Event as Event, Worker as Worker
+from .worker import Worker as Worker
+from .worker.log import Event as Event
 from .worker.outcome import TimeLimit as TimeLimit
 
 __version__ = "0.2.0"

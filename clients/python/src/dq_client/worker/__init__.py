@@ -8,8 +8,6 @@ no handler can stall what keeps its lease.
 from __future__ import annotations
 
 import asyncio
-import functools
-import logging
 import math
 import os
 import signal
@@ -17,43 +15,22 @@ import socket
 import threading
 import time
 import traceback
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 
 from ..app import App
 from ..wire import Duration, checked_seconds, milliseconds
-from .announcer import Announcer
 from .clock import Clock
 from .fetcher import MARGIN_SECONDS, Fetcher
 from .handlers import Handlers
 from .lane import BLOCK_MS, Delivery, Lane
 from .listener import Listener
+from .log import Event, Log
 from .outcome import GIVEN_BACK
 from .reporter import Reporter
-
-log = logging.getLogger("dq_client")
 
 # How long the end of a worker waits for handlers that were asked to stop, and for answers to the last outcomes.
 _LAST_SECONDS = 1.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-@dataclass(frozen=True)
-class Event:
-    """What a worker reports to its hook.
-
-    ``kind`` is ``ready``; ``started``, ``done``, ``failed``, ``rejected``, ``retried``, ``lost`` or ``returned`` of a
-    message; ``interrupted``, ``resumed`` or ``refused`` of a queue.
-    """
-
-    kind: str
-    queue: str = ""
-    id: str = ""
-    attempt: int = 0
-    seconds: float = 0.0
-    """How long the message has been here."""
-    text: str = ""
-    """The error, or the reason."""
 
 
 class Worker:
@@ -100,20 +77,19 @@ class Worker:
         self.clock = Clock(self)
         asked = None if lease is None else milliseconds(lease)
         self.lanes = [Lane(self, queue, size, asked) for queue, size in sizes.items()]
-        self._hook = hook
-        self._unkept: Set[str] = set()
+        self.log = Log(self.consumer, hook)
         self._listener = Listener(self)
         self._fetchers = [Fetcher(self, lane) for lane in self.lanes]
         self._threads: Dict[Any, threading.Thread] = {}
         self._handlers: Optional[Handlers] = None
         self._wake = threading.Condition()
-        self._announcer = Announcer()
-        self._given_back = 0
+        self._unanswered = 0
 
     # --- running ---
 
     def run(self) -> int:
-        """Works until SIGTERM or SIGINT, then stops. Returns 0, the exit code. A second signal ends the process at once.
+        """Works until SIGTERM or SIGINT, then stops. Returns the exit code: 0, or 1 if the server did not accept outcomes, so
+        that messages wait for the end of their leases. A second signal ends the process at once.
 
         Coroutines run in an event loop in a thread. Call it in the main thread.
         """
@@ -141,7 +117,7 @@ class Worker:
             for number, handler in previous.items():
                 signal.signal(number, handler)
             loop.call_soon_threadsafe(loop.stop)
-        return 0
+        return 1 if self._unanswered else 0
 
     async def serve(self) -> None:
         """Works in the running event loop until it is cancelled, or :meth:`request_stop` is called; then stops."""
@@ -156,9 +132,7 @@ class Worker:
     def start(self, loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
         """Starts the threads and returns. Coroutines run in this loop."""
         self._handlers = Handlers(self, loop)
-        self._announcer.start()
-        sizes = ", ".join(f"{lane.name} ({lane.concurrency} at a time)" for lane in self.lanes)
-        self._log(logging.INFO, "%s works on %s", self.consumer.decode(errors="replace"), sizes)
+        self.log.begin(self.lanes, self._known())
         for fetcher, lane in zip(self._fetchers, self.lanes):
             self._spawn(fetcher, fetcher.run, f"dq-fetch-{lane.name}")
             self._spawn(lane, Reporter(self, lane).run, f"dq-report-{lane.name}")
@@ -189,9 +163,8 @@ class Worker:
         end = self.patience + MARGIN_SECONDS  # A server that is slow still gets what is on its way.
         for lane in self.lanes:
             self._threads[lane].join(max(0.0, end - time.monotonic()))
-        name = self.consumer.decode(errors="replace")
-        self._log(logging.INFO, "%s has stopped; %d messages went back", name, self._given_back)
-        self._announcer.close(_LAST_SECONDS)
+        self._unanswered = sum(len(lane.reported()) for lane in self.lanes)
+        self.log.end(self._unanswered, _LAST_SECONDS)
 
     def is_healthy(self) -> bool:
         """Returns whether each queue got an answer of the server within its last lease, or within the time of a pop, and
@@ -219,48 +192,17 @@ class Worker:
             if not self.stopping:
                 self._wake.wait(seconds)
 
-    def emit(self, kind: str, delivery: Delivery, text: str = "") -> None:
-        """Reports an event of a message to the hook."""
-        ctx = delivery.ctx
-        if kind == "lost":
-            self.log(kind, delivery, text)
-        elif kind == "returned":
-            self._given_back += 1
-        source = ctx.task or ctx.queue
-        if kind == "done" and text and source not in self._unkept:  # Once is enough.
-            self._unkept.add(source)
-            self._log(logging.WARNING, "%s: %s is done, but %s", source, ctx.id, text)
-        if self._hook is not None:
-            seconds = time.monotonic() - delivery.begun
-            self._call_hook(Event(kind, ctx.queue, ctx.id, ctx.attempt, seconds, text))
-
-    def log(self, kind: str, delivery: Delivery, text: str, dead: bool = False) -> None:
-        """Logs that a delivery has not succeeded."""
-        ctx = delivery.ctx
-        work = f"{ctx.queue}: {ctx.task} {ctx.id}" if ctx.task else f"{ctx.queue}: {ctx.id}"
-        end = "; now dead" if dead else ""
-        self._log(logging.WARNING, "%s %s at attempt %d%s%s", work, kind, ctx.attempt, text and f": {text}", end)
-
-    def emit_of_queue(self, kind: str, queue: str, text: str = "") -> None:
-        """Logs an event of a queue, and reports it to the hook."""
-        level = logging.INFO if kind == "resumed" else logging.ERROR
-        self._log(level, "%s: %s%s", queue, kind, text and f": {text}")
-        self._call_hook(Event(kind, queue, text=text))
-
     def consuming(self) -> None:
         """Reports once to the hook that every queue is popped and notices are received."""
         with self._wake:
             first = not self.ready and self._listener.listening and all(fetcher.consuming for fetcher in self._fetchers)
             self.ready = self.ready or first
         if first:
-            self._call_hook(Event("ready"))
+            self.log.ready()
 
-    def _call_hook(self, event: Event) -> None:
-        if self._hook is not None:
-            self._announcer.announce(functools.partial(self._hook, event))
-
-    def _log(self, level: int, text: str, *words: object) -> None:
-        self._announcer.announce(functools.partial(log.log, level, text, *words))
+    def _known(self) -> Iterable[str]:
+        """The queues for whose messages there is something to do."""
+        return self.app.queues
 
     def _spawn(self, key: Any, run: Callable[[], None], name: str) -> None:
         def keep_running() -> None:
@@ -269,8 +211,7 @@ class Worker:
                 try:
                     return run()
                 except Exception:
-                    text = traceback.format_exc()
-                    self._log(logging.ERROR, "%s: begins again after an unexpected error: %s", name, text)
+                    self.log.defect(name, traceback.format_exc())
                     time.sleep(1)
 
         self._threads[key] = thread = threading.Thread(target=keep_running, name=name, daemon=True)

@@ -175,7 +175,7 @@ class Fetcher:
         self._lane.last_answer, self._lane.refused_since = time.monotonic(), None
         if self._interrupted:
             self._interrupted = False
-            self._worker.emit_of_queue("resumed", self._lane.name)
+            self._worker.log.queue("resumed", self._lane.name)
 
     def _pause(self, error: BaseException) -> None:
         if self._lane.refused_since is None:
@@ -183,7 +183,7 @@ class Fetcher:
         if not self._interrupted or time.monotonic() - self._reported > _REPORT_SECONDS:
             self._interrupted, self._reported = True, time.monotonic()
             known = translated(error, self._worker.app.source.address) or error
-            self._worker.emit_of_queue("interrupted", self._lane.name, f"{type(known).__name__}: {known}")
+            self._worker.log.queue("interrupted", self._lane.name, f"{type(known).__name__}: {known}")
         if is_disconnect(error) or isinstance(error, redis.ResponseError):
             self._worker.app.source.rediscover()
         with self._lane.lock:

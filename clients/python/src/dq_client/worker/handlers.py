@@ -145,12 +145,12 @@ class Handlers:
         if self._worker.stopping or delivery.decided:
             lane.give_back(delivery)
             return False
-        self._worker.emit("started", delivery)
+        self._worker.log.message("started", delivery)
         return True
 
     def _end(self, lane: Lane, delivery: Delivery, outcome: Outcome) -> None:
         if lane.ended(delivery, outcome):
-            self._worker.emit(outcome.kind, delivery, outcome.error)
+            self._worker.log.message(outcome.kind, delivery, outcome.error)
 
 
 def _of_result(delivery: Delivery, result: Any) -> Outcome:

@@ -7,7 +7,7 @@ on, at most as many at a time as its framework wants to hold.
 from __future__ import annotations
 
 import threading
-from typing import Callable, List, Optional
+from typing import Callable, Iterable, List, Optional
 
 from ..app import App
 from ..context import Context
@@ -62,7 +62,7 @@ class Held:
 
     def _end(self, outcome: Outcome) -> None:
         if self._lane.ended(self._delivery, outcome):
-            self._lane.worker.emit(outcome.kind, self._delivery, outcome.error)
+            self._lane.worker.log.message(outcome.kind, self._delivery, outcome.error)
 
 
 def _checkpoint(value: Optional[bytes]) -> List[Word]:
@@ -92,6 +92,9 @@ class Inbox(Worker):
                 lane.give_back(delivery)
             else:
                 self._deliver(Held(lane, delivery))
+
+    def _known(self) -> Iterable[str]:
+        return [lane.name for lane in self.lanes]
 
     def close(self) -> None:
         """Takes no further messages, and waits a moment for the answers to the last outcomes.

@@ -175,7 +175,7 @@ class Lane:
                 self.report.notify()
             early = [(delivery, self._early.pop(delivery.ctx.receipt, None)) for delivery in deliveries]
         for delivery in over:  # The reply came when another worker may have the message.
-            self.worker.emit("lost", delivery, "lease")
+            self.worker.log.message("lost", delivery, "lease")
         for delivery in deliveries:
             self.worker.clock.note(delivery.end)
         for delivery, reason in early:
@@ -216,7 +216,7 @@ class Lane:
                 self.reports.append((delivery, outcome))
                 self.report.notify()
         delivery.stop(reason)
-        self.worker.emit(outcome.kind if outcome else "lost", delivery, reason)
+        self.worker.log.message(outcome.kind if outcome else "lost", delivery, reason)
         return True
 
     def give_back(self, delivery: Delivery) -> None:
@@ -236,7 +236,7 @@ class Lane:
             if delivery.late or delivery not in self.unanswered:
                 return
             delivery.late = True
-        self.worker.emit("lost", delivery, "lease")
+        self.worker.log.message("lost", delivery, "lease")
 
     def save(self, receipt: bytes, checkpoint: bytes) -> None:
         """Stores a checkpoint soon."""

@@ -80,7 +80,7 @@ class Listener:
         except redis.exceptions.NoPermissionError as error:
             lane = self._lanes.pop(channel)
             channels.channels.pop(channel, None)
-            self._worker.emit_of_queue(
+            self._worker.log.queue(
                 "refused", lane.name, f"losses are noticed late, without the channel {text(channel)}: {error}"
             )
 

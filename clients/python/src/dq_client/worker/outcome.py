@@ -23,12 +23,16 @@ class TimeLimit(DqError):
 
 
 class Outcome(NamedTuple):
-    """How a delivery ended: its name for the hook, the command, what follows the receipt in it, and a text for the hook."""
+    """How a delivery ended: its name for the hook, the command, what follows the receipt in it, and a text for the hook.
+
+    ``trace`` is the traceback for the log, with those of the causes.
+    """
 
     kind: str
     command: str
     words: List[Word]
     error: str = ""
+    trace: str = ""
 
 
 ACK = Outcome("done", "DQ.ACK", [])
@@ -67,7 +71,7 @@ def of_error(error: BaseException) -> Outcome:
         words += ["ERROR", cut(_bytes(text), _ERROR_BYTES)] if text else []
         return Outcome("retried", "DQ.NACK", words, text)
     summary = f"{type(error).__name__}: {_text(error)}"
-    return Outcome("failed", "DQ.NACK", ["ERROR", _with_traceback(summary, error)], summary)
+    return Outcome("failed", "DQ.NACK", ["ERROR", _with_traceback(summary, error)], summary, _whole_traceback(error))
 
 
 def decisive(error: BaseException) -> BaseException:
@@ -115,6 +119,19 @@ def _with_traceback(summary: str, error: BaseException) -> bytes:
     if not trace:
         return head
     return head + b"\n" + (trace if len(trace) <= room else "…".encode() + _cut_front(trace, room - 3))
+
+
+def _whole_traceback(error: BaseException) -> str:
+    """Returns the traceback of an error with those of its causes, from the code of the user on."""
+    begin = error.__traceback__
+    while begin is not None and begin.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        begin = begin.tb_next
+    if begin is None:
+        return ""  # It comes from this package, and its text says all.
+    try:
+        return "".join(traceback.format_exception(type(error), error, begin)).rstrip()
+    except Exception:
+        return ""  # A cause whose text cannot be read.
 
 
 def _text(error: BaseException) -> str:

@@ -108,11 +108,10 @@ class Reporter:
                 reason = reply
                 continue
             if isinstance(reply, Exception):
-                self._worker.emit_of_queue("refused", lane.name, str(reply))
+                self._worker.log.queue("refused", lane.name, str(reply))
             for delivery, outcome in about:
                 dead = reply == b"dead"
-                if outcome.kind in ("failed", "rejected") or dead:
-                    self._worker.log(outcome.kind, delivery, outcome.error, dead)
+                self._worker.log.accepted(delivery, outcome, dead)
                 lane.answered(delivery)
         return (again, unsaved, reason) if reason is not None else None
 
@@ -120,7 +119,7 @@ class Reporter:
         """Notes the new ends of leases, and what is lost."""
         if isinstance(reply, Exception):
             if not is_transient(reply):
-                self._worker.emit_of_queue("refused", self._lane.name, str(reply))
+                self._worker.log.queue("refused", self._lane.name, str(reply))
             return reply
         for delivery, deadline in zip(kept, reply):
             self._lane.extended(delivery, deadline, sent)
@@ -135,7 +134,7 @@ class Reporter:
             if isinstance(reply, Exception) and is_transient(reply):
                 again[receipt], reason = value, reply
             elif isinstance(reply, Exception):
-                self._worker.emit_of_queue("refused", self._lane.name, f"a checkpoint is not kept: {reply}")
+                self._worker.log.queue("refused", self._lane.name, f"a checkpoint is not kept: {reply}")
             elif delivery is not None:
                 self._lane.extended(delivery, reply, sent)
         return again, reason
