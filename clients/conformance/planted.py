@@ -277,15 +277,15 @@ FAULTS = {
             "(isPop && ",
             "test_5",
         ),
-        ("6 does not repeat pushes", "queue.js", "!again || ", "true || ", "test_6"),
+        ("6 does not repeat pushes", "push.js", "!again || ", "true || ", "test_6"),
         (
             "6 repeats pushes under new ids",
-            "queue.js",
+            "push.js",
             "(given.id ?? null) === null && this",
             "false && this",
             "test_6",
         ),
-        ("6 repeats pushes for a minute", "queue.js", "PUSH_TIMEOUT_MS = 10_000", "PUSH_TIMEOUT_MS = 60_000", "test_6"),
+        ("6 repeats pushes for a minute", "push.js", "PUSH_TIMEOUT_MS = 10_000", "PUSH_TIMEOUT_MS = 60_000", "test_6"),
         ("7 loses headers", "job.js", "this.#headers ??=", "this.#headers ??= {} ??", "test_7"),
         ("8 does not miss the module", "refusals.js", "not loaded the module dq", "refused", "test_8"),
         (

@@ -262,19 +262,19 @@ RULES = {
         ),
         (
             "an attempt that was not sent counts",
-            "queue.js",
+            "push.js",
             "isSent && isLost && error.mayHaveRun",
             "isLost",
             "test_6 were_not_sent",
         ),
         (
             "a push that cannot be made now fails",
-            "queue.js",
+            "push.js",
             "(0, refusals_js_1.isNotNow)(error) || ",
             "",
             "test_6 cannot_make_now",
         ),
-        ("a push whose reply was cut fails", "queue.js", "isLost ? isPush || ", "isLost ? ", "test_6 reply_was_cut"),
+        ("a push whose reply was cut fails", "push.js", "isLost ? isPush || ", "isLost ? ", "test_6 reply_was_cut"),
         (
             "an outcome that meets BUSY is dropped",
             "refusals.js",

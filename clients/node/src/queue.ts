@@ -1,10 +1,9 @@
 /** A queue as producers and operators use it. */
-import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Bytes, decode, encode, encoded, fields, text, type Word } from './bytes.js';
-import { type Client, clientOf, keyOf, targetOf } from './connection.js';
+import { clientOf, keyOf, targetOf } from './connection.js';
 import type { Link, Target } from './drivers.js';
-import { ConnectionLost, type DeadId, JobFailed, NotKept, OutOfMemory, WaitTimeout } from './errors.js';
+import { type DeadId, JobFailed, NotKept, WaitTimeout } from './errors.js';
 import { envelope, packed } from './job.js';
 import type { Middleware } from './middleware.js';
 import {
@@ -28,8 +27,9 @@ import {
   type Settings,
   wordsOf,
 } from './options.js';
-import { isNotNow, isTransient, refused } from './refusals.js';
-import { answered, Backoff, Route } from './route.js';
+import { Sender } from './push.js';
+import { isTransient } from './refusals.js';
+import { answered, Route } from './route.js';
 import { tracing } from './tracing.js';
 
 /** How a queue is opened. */
@@ -61,17 +61,15 @@ export interface Added<Data = unknown> {
 const WAIT_MS = 5000;
 const MARGIN_MS = 5000;
 const PAUSE_MS = 100;
-const PUSH_TIMEOUT_MS = 10_000;
 // How long a result is kept beyond the time of the caller that waits for it.
 const KEPT_MS = 60_000;
 
 /** A queue by its name, which is its key. Its first push creates it. */
 export class Queue<Data = unknown, Result = unknown> {
   readonly name: string;
-  readonly #client: Client;
   readonly #target: Target;
   readonly #key: Buffer;
-  readonly #pushTimeout: number;
+  readonly #sender: Sender;
   readonly #middleware: Middleware[];
 
   constructor(name: Bytes, options: QueueOptions) {
@@ -80,10 +78,9 @@ export class Queue<Data = unknown, Result = unknown> {
     const target = targetOf(options.connection);
     this.name = decode(encode(name, 'the name of a queue'));
     this.#key = keyOf(target, name);
-    this.#client = clientOf(options.connection, target);
     this.#target = target;
     checkWhole({ pushTimeout: options.pushTimeout }, 0, Number.POSITIVE_INFINITY);
-    this.#pushTimeout = options.pushTimeout ?? PUSH_TIMEOUT_MS;
+    this.#sender = new Sender(clientOf(options.connection, target), this.#key, options.pushTimeout);
     this.#middleware = [...tracing, ...(options.middleware ?? [])];
   }
 
@@ -94,7 +91,7 @@ export class Queue<Data = unknown, Result = unknown> {
    * once.
    */
   async add(name: string, data: Data, options: PushOptions = {}): Promise<Added<Data>> {
-    const { id, duplicate } = await this.#push(envelope(name, data), options);
+    const { id, duplicate } = await this.#sender.push(envelope(name, data), this.#decorated(options));
     return { id, name, data, duplicate };
   }
 
@@ -131,7 +128,7 @@ export class Queue<Data = unknown, Result = unknown> {
 
   /** Adds a message of any bytes. Returns its id, or null if the queue holds a message of this `id`. */
   async push(payload: Bytes, options: PushOptions = {}): Promise<string | null> {
-    const { id, duplicate } = await this.#push(payload, options);
+    const { id, duplicate } = await this.#sender.push(payload, this.#decorated(options));
     return duplicate ? null : id;
   }
 
@@ -147,20 +144,7 @@ export class Queue<Data = unknown, Result = unknown> {
     if (ids && ids.length !== payloads.length) {
       throw new RangeError(`there are ${payloads.length} payloads but ${ids.length} ids`);
     }
-    const own = ids ?? (this.#pushTimeout > 0 ? payloads.map(() => randomUUID()) : undefined);
-    const { reply, repeated } = await this.#sent([
-      'DQ.MPUSH',
-      this.#key,
-      String(payloads.length),
-      ...encoded(payloads, 'a payload'),
-      ...(own ? ['IDS', ...encoded(own)] : []),
-      ...wordsOf.pushMany(this.#decorated(options)),
-    ]);
-    return (reply as unknown[]).map((each, at) => {
-      if (each instanceof Error) return refused(each.message) as DeadId;
-      // A null that answers a repeated push, or an id that nobody else has, means that the message is there.
-      return text(each) ?? (repeated || !ids ? decode(encode(own?.[at] ?? '')) : null);
-    });
+    return this.#sender.pushMany(payloads, ids, this.#decorated(options));
   }
 
   /**
@@ -185,7 +169,7 @@ export class Queue<Data = unknown, Result = unknown> {
   ): Promise<Buffer | null> {
     checkWhole({ timeout: timeout ?? Number.NaN }, 0);
     const end = performance.now() + timeout;
-    const { id } = await this.#push(payload, { retain: timeout + KEPT_MS, ...options });
+    const { id } = await this.#sender.push(payload, this.#decorated({ retain: timeout + KEPT_MS, ...options }));
     const route = new Route(this.#target);
     let link: Link | undefined;
     try {
@@ -218,7 +202,7 @@ export class Queue<Data = unknown, Result = unknown> {
   /** Declares a recurring message, a job or any bytes. Returns `created`, `changed` or `unchanged`. */
   async schedule(id: Bytes, message: Message<Data>, options: ScheduleOptions): Promise<string> {
     const words = wordsOf.schedule(this.#decorated(options));
-    return text(await this.#ask('DQ.SCHEDULE', encode(id), payloadOf(message), ...words)) as string;
+    return text(await this.#sender.ask('DQ.SCHEDULE', encode(id), payloadOf(message), ...words)) as string;
   }
 
   // --- batches ---
@@ -230,17 +214,17 @@ export class Queue<Data = unknown, Result = unknown> {
    */
   async follow(batch: Bytes, message: Message<Data>, options: FollowOptions = {}): Promise<number> {
     const words = wordsOf.follow(this.#decorated(options));
-    return Number(await this.#ask('DQ.BATCH', encode(batch, 'a batch'), 'THEN', payloadOf(message), ...words));
+    return Number(await this.#sender.ask('DQ.BATCH', encode(batch, 'a batch'), 'THEN', payloadOf(message), ...words));
   }
 
   /** Returns the progress of a batch, as `DQ.BATCHINFO` names it, or null if there is none. */
   async batchInfo(batch: Bytes): Promise<Fields | null> {
-    return fields(await this.#ask('DQ.BATCHINFO', encode(batch, 'a batch')));
+    return fields(await this.#sender.ask('DQ.BATCHINFO', encode(batch, 'a batch')));
   }
 
   /** Removes the messages of a batch that are not dead, and what follows. Returns how many were removed. */
   async cancelBatch(batch: Bytes): Promise<number> {
-    return Number(await this.#ask('DQ.BATCH', encode(batch, 'a batch'), 'CANCEL'));
+    return Number(await this.#sender.ask('DQ.BATCH', encode(batch, 'a batch'), 'CANCEL'));
   }
 
   // --- changing messages ---
@@ -248,52 +232,52 @@ export class Queue<Data = unknown, Result = unknown> {
   /** Removes messages. Returns the state that each was in, null for those that were not there. */
   async cancel(...ids: Bytes[]): Promise<(string | null)[]> {
     if (ids.length === 0) return [];
-    return ((await this.#ask('DQ.CANCEL', ...encoded(ids))) as unknown[]).map(text);
+    return ((await this.#sender.ask('DQ.CANCEL', ...encoded(ids))) as unknown[]).map(text);
   }
 
   /** Changes the due time or the priority of a message. Returns whether it was delayed or ready. */
   async reschedule(id: Bytes, options: RescheduleOptions): Promise<boolean> {
-    return Number(await this.#ask('DQ.RESCHEDULE', encode(id), ...wordsOf.reschedule(options))) === 1;
+    return Number(await this.#sender.ask('DQ.RESCHEDULE', encode(id), ...wordsOf.reschedule(options))) === 1;
   }
 
   /** Makes delayed messages due now: all, the next ones, or those that are due by a time. Returns how many. */
   async promote(options: PromoteOptions = {}): Promise<number> {
-    return Number(await this.#ask('DQ.PROMOTE', ...wordsOf.promote(options)));
+    return Number(await this.#sender.ask('DQ.PROMOTE', ...wordsOf.promote(options)));
   }
 
   /** Makes dead messages live again: all, or those that the options choose. Returns how many. */
   async redrive({ ids, ...options }: RedriveOptions & { ids?: Bytes[] } = {}): Promise<number> {
     if (ids?.length === 0) return 0;
     const named = ids ? ['IDS', String(ids.length), ...encoded(ids)] : [];
-    return Number((await this.#sent(['DQ.REDRIVE', this.#key, ...named, ...wordsOf.redrive(options)], false)).reply);
+    return Number(await this.#sender.askAll('DQ.REDRIVE', [...named, ...wordsOf.redrive(options)]));
   }
 
   /** Removes messages, of these states or of all. Schedules stay unless `recurring`. Returns how many. */
   async purge({ states = [], ...options }: PurgeOptions & { states?: State[] } = {}): Promise<number> {
-    return Number(await this.#ask('DQ.PURGE', ...states, ...wordsOf.purge(options)));
+    return Number(await this.#sender.ask('DQ.PURGE', ...states, ...wordsOf.purge(options)));
   }
 
   // --- looking ---
 
   /** Returns a message with all its fields, as `DQ.GET` names them, or null. */
   async get(id: Bytes): Promise<Fields | null> {
-    return fields(await this.#ask('DQ.GET', encode(id)));
+    return fields(await this.#sender.ask('DQ.GET', encode(id)));
   }
 
   /** Returns the first messages of a state; dead and done ones newest first. */
   async peek({ state = 'ready', ...options }: PeekOptions & { state?: State } = {}): Promise<Fields[]> {
-    const found = await this.#ask('DQ.PEEK', state, ...wordsOf.peek(options));
+    const found = await this.#sender.ask('DQ.PEEK', state, ...wordsOf.peek(options));
     return (found as unknown[]).map((each) => fields(each) as Fields);
   }
 
   /** Returns the number of messages, of all or of one group, in a state, or of all that are neither dead nor done. */
   async len(state?: State, options: LenOptions = {}): Promise<number> {
-    return Number(await this.#ask('DQ.LEN', ...(state ? [state] : []), ...wordsOf.len(options)));
+    return Number(await this.#sender.ask('DQ.LEN', ...(state ? [state] : []), ...wordsOf.len(options)));
   }
 
   /** Returns counts, settings and totals, or null if the queue does not exist. */
   async info(): Promise<Fields | null> {
-    return fields(await this.#ask('DQ.INFO'));
+    return fields(await this.#sender.ask('DQ.INFO'));
   }
 
   /**
@@ -302,80 +286,38 @@ export class Queue<Data = unknown, Result = unknown> {
    */
   async pause(duration?: number, flow: Flow = 'out'): Promise<void> {
     checkWhole({ duration }, 0);
-    await this.#ask('DQ.PAUSE', ...flowWords(flow), ...(duration === undefined ? [] : ['FOR', String(duration)]));
+    await this.#sender.ask(
+      'DQ.PAUSE',
+      ...flowWords(flow),
+      ...(duration === undefined ? [] : ['FOR', String(duration)]),
+    );
   }
 
   /** Resumes delivery (`out`), new messages (`in`) or both (`all`), or the delivery of one group. */
   async resume(flow: Flow = 'all'): Promise<void> {
-    await this.#ask('DQ.RESUME', ...flowWords(flow));
+    await this.#sender.ask('DQ.RESUME', ...flowWords(flow));
   }
 
   // --- settings ---
 
   /** Creates the queue with these settings, or changes them if it exists. Programs call it when they start. */
   async declare(settings: Settings = {}): Promise<void> {
-    await this.#ask('DQ.ALTER', 'MKQUEUE', ...wordsOf.settings(settings));
+    await this.#sender.ask('DQ.ALTER', 'MKQUEUE', ...wordsOf.settings(settings));
   }
 
   /** Creates the queue. Rejects with `Refused` if it exists with other settings. */
   async create(settings: Settings = {}): Promise<void> {
-    await this.#ask('DQ.CREATE', ...wordsOf.settings(settings));
+    await this.#sender.ask('DQ.CREATE', ...wordsOf.settings(settings));
   }
 
   /** Changes settings. Rejects with `Refused` if the queue does not exist. */
   async alter(settings: Settings): Promise<void> {
-    await this.#ask('DQ.ALTER', ...wordsOf.settings(settings));
+    await this.#sender.ask('DQ.ALTER', ...wordsOf.settings(settings));
   }
 
   /** Closes the connection, unless it was given. */
   async close(): Promise<void> {
-    this.#client.close();
-  }
-
-  // --- sending ---
-
-  async #ask(command: string, ...words: Word[]): Promise<unknown> {
-    return (await this.#sent([command, this.#key, ...words], false)).reply;
-  }
-
-  async #push(payload: Bytes, options: PushOptions): Promise<{ id: string; duplicate: boolean }> {
-    const given = this.#decorated(options);
-    const made = (given.id ?? null) === null && this.#pushTimeout > 0;
-    if (made) given.id = randomUUID();
-    const { reply, repeated } = await this.#sent([
-      'DQ.PUSH',
-      this.#key,
-      encode(payload, 'the payload'),
-      ...wordsOf.push(given),
-    ]);
-    // A null that answers a repeated push, or an id that nobody else has, means that the message is there.
-    const id = text(reply) ?? decode(encode(given.id ?? ''));
-    return { id, duplicate: reply === null && !repeated && !made };
-  }
-
-  /** Sends a command within the time of a push. A push is repeated until it is answered. */
-  async #sent(words: Word[], isPush = true): Promise<{ reply: unknown; repeated: boolean }> {
-    const begun = performance.now();
-    const backoff = new Backoff();
-    for (let repeated = false; ; ) {
-      let isSent = false;
-      try {
-        const left = this.#pushTimeout > 0 ? begun + this.#pushTimeout - performance.now() : PUSH_TIMEOUT_MS;
-        const send = await this.#client.open(left);
-        isSent = true;
-        const sending = { times: 0 };
-        const reply = await send(words, isPush ? Math.min(left, this.#client.silenceMs) : left, sending);
-        return { reply, repeated: repeated || sending.times > 1 }; // A client that was given may repeat it by itself.
-      } catch (error) {
-        const isLost = error instanceof ConnectionLost;
-        const later = isNotNow(error) || (isPush && error instanceof OutOfMemory);
-        const again = isLost ? isPush || !isSent : later;
-        const pause = backoff.next();
-        if (!again || performance.now() + pause >= begun + this.#pushTimeout) throw error;
-        repeated ||= isSent && isLost && error.mayHaveRun;
-        await sleep(pause);
-      }
-    }
+    this.#sender.close();
   }
 
   #decorated<O extends MessageOptions>(options: O): O {
