@@ -63,7 +63,8 @@ func (e ServerError) Error() string {
 			", or a client of the whole cluster: " + string(e)
 	}
 	if noModule.MatchString(string(e)) {
-		return "the server has not loaded the module dq: " + string(e)
+		text, _, _ := strings.Cut(string(e), ", with args") // Behind that, the server quotes the payload.
+		return "the server has not loaded the module dq: " + text
 	}
 	return string(e)
 }

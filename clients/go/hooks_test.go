@@ -145,6 +145,13 @@ func TestACheckpointIsSavedWhenTheServerCanAgain(t *testing.T) {
 	}
 }
 
+func TestTheErrorOfAServerWithoutTheModuleShowsNoPayload(t *testing.T) {
+	err := dq.ServerError("ERR unknown command 'DQ.PUSH', with args beginning with: 'q' '4711-0815' ")
+	if text := err.Error(); strings.Contains(text, "4711") || !strings.HasSuffix(text, "'DQ.PUSH'") {
+		t.Error(text)
+	}
+}
+
 func TestAnAddressOfAnotherNodeIsExplained(t *testing.T) {
 	err := dq.ServerError("MOVED 15495 127.0.0.1:23062")
 	if text := err.Error(); err.Code() != "MOVED" || !strings.Contains(text, "another node holds the queue") ||

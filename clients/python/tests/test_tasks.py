@@ -440,5 +440,7 @@ def test_a_queue_without_a_task_is_named(app, working, caplog):
 
 @pytest.mark.parametrize("said", ["unknown command 'DQ.PUSH', with args", "unknown command `dq.push`, with args"])
 def test_without_the_module_a_sentence_says_so(said):
-    error = translated(redis.ResponseError(said), "localhost:6379")
+    answered = redis.ResponseError(f"{said} beginning with: 'q' '4711-0815'")
+    error = translated(answered, "localhost:6379")
+    assert "4711" not in f"{error} {answered}", "the payload"
     assert str(error).startswith("the server has not loaded the module dq: ") and isinstance(error, dq_client.Refused)

@@ -126,13 +126,19 @@ def is_disconnect(error: BaseException) -> bool:
 
 
 def explained(error: BaseException) -> str:
-    """Returns the text of an error, preceded by an explanation if the server has not loaded the module."""
+    """Returns the text of an error, preceded by an explanation if the server has not loaded the module.
+
+    Then the server quotes the words of the command, and so the payload: that is cut off the error, too, which may be logged.
+    """
     text = str(error)
     if isinstance(error, redis.exceptions.MovedError):
         node = f"{error.host}:{error.port}"
         return f"the server is a node of a cluster, and {node} holds the queue: pass a redis.RedisCluster ({text})"
-    missing = re.match("unknown command ['`]?dq[.]", text, re.IGNORECASE)
-    return f"the server has not loaded the module dq: {text}" if missing else text
+    if not re.match("unknown command ['`]?dq[.]", text, re.IGNORECASE):
+        return text
+    text = text.partition(", with args")[0]
+    error.args = (text,)
+    return f"the server has not loaded the module dq: {text}"
 
 
 def translated(error: BaseException, address: str) -> Optional[DqError]:
