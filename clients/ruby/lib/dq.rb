@@ -80,3 +80,4 @@ require "dq/queue"
 require "dq/message"
 require "dq/consumers"
 require "dq/worker"
+require "dq/railtie" if defined?(Rails::Railtie)

@@ -23,10 +23,10 @@ module DQ
     # @return [Consumer, nil] of a queue; without one of its own it is that of Active Job, if that is loaded
     def consumer(name)
       @consumers.fetch(name) do
-        next unless const_defined?(:ActiveJob, false)
+        next unless defined?(::ActiveJob)
 
-        runner = const_get(:ActiveJob, false)::Runner
-        Consumer.new(runner.method(:perform), runner.method(:kind))
+        require "dq/active_job" # An application may not have loaded any job yet.
+        Consumer.new(ActiveJob::Runner.method(:perform), ActiveJob::Runner.method(:kind))
       end
     end
   end

@@ -4,7 +4,7 @@
 module Patience
   SECONDS = 30 * ENV.fetch("DQ_PATIENCE", "1").to_f
 
-  # @param what [String] what is waited for
+  # @param what [String, Proc] what is waited for, or what describes the situation when it did not come
   # @return [Object] the value of the block, as soon as it is neither nil nor false
   def self.until(what, seconds: SECONDS)
     last = now + seconds
@@ -12,7 +12,7 @@ module Patience
       value = yield
       return value if value
 
-      raise Minitest::Assertion, "not within #{seconds} s: #{what}" if now > last
+      raise Minitest::Assertion, "not within #{seconds} s: #{what.is_a?(Proc) ? what.call : what}" if now > last
 
       sleep 0.01
     end

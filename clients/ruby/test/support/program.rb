@@ -21,7 +21,7 @@ class TestProgram
   def output = File.read(@output.path)
 
   def wait_for(text)
-    Patience.until("#{text.inspect} in #{output}") do
+    Patience.until(-> { "#{text.inspect} in #{output}" }) do
       output.include?(text) || (ended? && flunk(text))
     end
   end
@@ -30,7 +30,7 @@ class TestProgram
 
   # @return [Process::Status] how it ended
   def wait
-    Patience.until("the end of #{pid}: #{output}") { ended? }
+    Patience.until(-> { "the end of #{pid}: #{output}" }) { ended? }
     @status
   end
 

@@ -63,6 +63,9 @@ class TestServer
 
   def info(queue) = self.do("DQ.INFO", queue) || {}
 
+  # @return [Integer] how many messages a queue has in a state, or in all in which they are still to be done
+  def len(queue, *state) = self.do("DQ.LEN", queue, *state)
+
   private
 
   def log = "#{directory}/log"
