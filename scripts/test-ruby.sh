@@ -20,8 +20,21 @@ fetched_ruby() {
     scripts/fetch-languages.sh "$1" | cut -f 2
 }
 
+# Tests Active Job and Sidekiq with one Ruby, on other adapters and on dq.
+#   test_frameworks RUBY
+test_frameworks() {
+    local adapter bridge test
+    "$1" -r rails/version -r sidekiq/version -e 'puts "dq: Rails #{Rails.version}, Sidekiq #{Sidekiq::VERSION}"'
+    (
+        cd clients/ruby/test/frameworks
+        for adapter in async dq; do DQ_TEST_ADAPTER=$adapter "$1" jobs_test.rb; done
+        for bridge in 0 1; do DQ_TEST_BRIDGE=$bridge "$1" sidekiq_test.rb; done
+        for test in dq_jobs rails sidekiq_bridge sidekiq_page; do "$1" "${test}_test.rb"; done
+    )
+}
+
 test_rubies() {
-    local oldest newest
+    local oldest newest name
     part "Ruby client"
     if oldest=$(fetched_ruby ruby-bookworm) && [ -n "$oldest" ]; then
         lint_ruby "$oldest"
@@ -40,4 +53,18 @@ test_rubies() {
     fi
     export DQ_RUBY=$newest
     planted+=(ruby)
+
+    part "Rails and Sidekiq"
+    if [ -x "$target/debug/dqctl" ]; then
+        export DQ_CTL=$target/debug/dqctl
+    else
+        left_out+=("jobs that are imported from Sidekiq: dqctl is not built")
+    fi
+    for name in ruby-bookworm ruby-sid; do
+        if newest=$(fetched_ruby "$name") && [ -n "$newest" ]; then
+            test_frameworks "$newest"
+        else
+            left_out+=("Rails and Sidekiq of $name: they cannot be downloaded from Debian's archives")
+        fi
+    done
 }
