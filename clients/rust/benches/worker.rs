@@ -1,10 +1,10 @@
 //! How many messages a worker handles in a second, and how late delayed ones are:
 //! `DQ_URL=redis://127.0.0.1:6379 cargo bench -p dq-client`.
 //!
-//! 300,000 messages of 100 bytes wait in a queue, fewer for less than 15 at a time; the handler does nothing. Then 1,000 fall due, 200 in a second. The queue
-//! `dq-bench` is removed before and after. `DQ_HANDLERS=plain` measures plain functions instead of futures. CPU times are
-//! those of this process. `taskset -c 1` puts it on one core; the server should have another. The last line is JSON, which
-//! `benches/workers` reads.
+//! 300,000 messages of 100 bytes wait in a queue, fewer for less than 15 at a time; the handler does nothing. Then
+//! 1,000 fall due, 200 in a second. The queue `dq-bench` is removed before and after. `DQ_HANDLERS=plain` measures
+//! plain functions instead of futures. CPU times are those of this process. `taskset -c 1` puts it on one core; the
+//! server should have another. The last line is JSON, which `benches/workers` reads.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark fails by panicking")]
 
 use dq_client::{cmd, Client, Context, Failure, Pool, Queue, Raw, Resend, Running, Worker};
@@ -75,8 +75,8 @@ async fn until_empty(queue: &Queue<Raw>) {
     }
 }
 
-/// How late messages are at their handler while the worker waits for them, in milliseconds: half of them, and 99 of 100, at
-/// most.
+/// How late messages are at their handler while the worker waits for them, in milliseconds: half of them, and 99 of
+/// 100, at most.
 async fn lateness(client: &Client) -> (f64, f64) {
     let queue: Queue<Raw> = client.queue(QUEUE);
     let start = SystemTime::now() + HEAD_START;

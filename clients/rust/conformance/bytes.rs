@@ -1,5 +1,5 @@
-//! Bytes that are not UTF-8, as the suite writes them in JSON: surrogate escapes, which serde_json neither reads nor writes.
-//! Between the two, each such byte is a private character.
+//! Bytes that are not UTF-8, as the suite writes them in JSON: surrogate escapes, which serde_json neither reads nor
+//! writes. Between the two, each such byte is a private character.
 
 /// Byte 0 as such a character.
 const FIRST: u32 = 0x0010_FF00;

@@ -5,8 +5,8 @@
 //! cargo run -p dq-client --example partitions -- produce 1000
 //! ```
 //!
-//! `DQ_URL` names the cluster, such as `redis+cluster://127.0.0.1:7000`, or a single server. A message goes to one of twelve
-//! queues by the murmur3 hash of its key; each consumer takes from all of them, on all shards.
+//! `DQ_URL` names the cluster, such as `redis+cluster://127.0.0.1:7000`, or a single server. A message goes to one of
+//! twelve queues by the murmur3 hash of its key; each consumer takes from all of them, on all shards.
 
 use dq_client::{Client, Context, Failure, Partitions, Pool, Worker};
 

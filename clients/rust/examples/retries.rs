@@ -1,6 +1,7 @@
 //! A consumer with retries, rejections and a lifetime: `cargo run -p dq-client --example retries`.
 //!
-//! It declares a queue whose messages are tried five times within ten minutes, pushes some, and handles them until SIGTERM.
+//! It declares a queue whose messages are tried five times within ten minutes, pushes some, and handles them until
+//! SIGTERM.
 
 use dq_client::{Client, Context, Failure, Queue, Settings, State, Worker};
 use std::time::Duration;

@@ -6,8 +6,8 @@
 //! cargo run -p dq-client --example topics -- depth mail reports
 //! ```
 //!
-//! `DQ_URL` names the server, by default `redis://127.0.0.1:6379`. A job is JSON with its topic, delay, payload and
-//! the time of its push, so that programs in other languages can push and read it too. SIGTERM ends the server gracefully.
+//! `DQ_URL` names the server, by default `redis://127.0.0.1:6379`. A job is JSON with its topic, delay, payload and the
+//! time of its push, so that programs in other languages can push and read it too. SIGTERM ends the server gracefully.
 
 use dq_client::{Client, Context, Failure, Queue, Worker};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,10 +1,10 @@
-//! Unique keys with a ready time: however often a key is touched, it is handled once, some time after the first or the last
-//! touch.
+//! Unique keys with a ready time: however often a key is touched, it is handled once, some time after the first or the
+//! last touch.
 //!
 //! ```text
 //! cargo run -p dq-client --example unique -- work
 //! cargo run -p dq-client --example unique -- first page-7 5000    # in 5 s; further touches until then change nothing
-//! cargo run -p dq-client --example unique -- last page-7 5000     # 5 s after the last touch, at most 60 s after the first
+//! cargo run -p dq-client --example unique -- last page-7 5000     # 5 s after the last touch, within 60 s of the first
 //! cargo run -p dq-client --example unique -- forget page-7
 //! ```
 

@@ -20,8 +20,8 @@ pub enum Error {
     /// The queue holds a dead message of this id: redrive it, cancel it, or push with `replace`.
     #[error("{0}")]
     DeadId(String),
-    /// A payload is larger than the queue's `MAXPAYLOAD`, or a result than the 65,536 bytes that a queue keeps. Nothing was
-    /// changed.
+    /// A payload is larger than the queue's `MAXPAYLOAD`, or a result than the 65,536 bytes that a queue keeps. Nothing
+    /// was changed.
     #[error("{0}")]
     TooLarge(String),
     /// The server has reached `maxmemory`, and still does after the command was repeated. Nothing was changed.
@@ -55,14 +55,15 @@ pub enum Error {
     /// No connection could be made. The command was not executed.
     #[error("cannot connect: {0}")]
     Connect(String),
-    /// The connection was lost, or the reply did not come in time, after the command was sent: it may have been executed.
+    /// The connection was lost, or the reply did not come in time, after the command was sent: it may have been
+    /// executed.
     #[error("the connection was lost: {0}")]
     Lost(String),
     /// The URL, or an option of the connection, cannot be understood.
     #[error("{0}")]
     Config(String),
     /// The message that was waited for is dead.
-    #[error("the message {id} is dead ({reason}){}", .error.as_ref().map(|error| format!(": {error}")).unwrap_or_default())]
+    #[error("the message {id} is dead ({reason}){}", after_colon(.error.as_deref()))]
     Failed {
         /// Its id.
         id: MessageId,
@@ -89,6 +90,11 @@ pub enum Error {
     /// The operating system refused something that a worker needs, such as a thread.
     #[error("{0}")]
     System(#[source] Arc<std::io::Error>),
+}
+
+/// The end of a text that may have a detail.
+fn after_colon(detail: Option<&str>) -> String {
+    detail.map(|detail| format!(": {detail}")).unwrap_or_default()
 }
 
 impl Error {

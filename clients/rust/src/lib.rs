@@ -47,8 +47,8 @@ pub type Running = worker::Running<Async>;
 
 /// The types of both faces: `M` is [`Async`] or [`Blocking`].
 ///
-/// Every method is there for both. It returns a future, which is [`Sent`](both::Sent)`<Async, R>`, or the result, which is
-/// `Sent<Blocking, R>`.
+/// Every method is there for both. It returns a future, which is [`Sent`](both::Sent)`<Async, R>`, or the result, which
+/// is `Sent<Blocking, R>`.
 pub mod both {
     pub use crate::connect::{Client, Sent};
     pub use crate::partitions::Partitions;

@@ -1,4 +1,5 @@
-//! How calls are made: asynchronously, or blocking the thread. Both faces have the same methods, which are written once.
+//! How calls are made: asynchronously, or blocking the thread. Both faces have the same methods, which are written
+//! once.
 
 use std::future::Future;
 use std::io;
@@ -47,8 +48,8 @@ impl Mode for Blocking {
     }
 }
 
-/// Makes a call in the thread of the connections. In another one, a command could be sent and its connection be lost between two
-/// steps of the call, which would then take the command for one that was not sent.
+/// Makes a call in the thread of the connections. In another one, a command could be sent and its connection be lost
+/// between two steps of the call, which would then take the command for one that was not sent.
 async fn on<R: Send + 'static>(io: Handle, future: impl Future<Output = R> + Send + 'static) -> R {
     match AbortOnDropHandle::new(io.spawn(future)).await {
         Ok(reply) => reply,

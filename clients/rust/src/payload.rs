@@ -5,8 +5,8 @@ use serde::de::DeserializeOwned;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// A type that can be pushed. Every type with `serde::Serialize` is encoded as JSON; `MsgPack` and [`Raw`] choose something
-/// else.
+/// A type that can be pushed. Every type with `serde::Serialize` is encoded as JSON; `MsgPack` and [`Raw`] choose
+/// something else.
 pub trait Encode {
     /// The bytes that the queue holds.
     ///

@@ -132,7 +132,9 @@ impl Part for BTreeMap<String, String> {
 
 /// Declares a struct, and how it is read from the fields of a reply: each field by the name that follows it.
 macro_rules! fields {
-    ($(#[$attribute:meta])* $of:ident$(<$T:ident>)? { $($(#[$doc:meta])* $vis:vis $field:ident: $type:ty = $name:expr,)* }) => {
+    ($(#[$attribute:meta])* $of:ident$(<$T:ident>)? {
+        $($(#[$doc:meta])* $vis:vis $field:ident: $type:ty = $name:expr,)*
+    }) => {
         $(#[$attribute])*
         #[non_exhaustive]
         pub struct $of$(<$T>)? {
@@ -154,7 +156,8 @@ macro_rules! try_from_value {
         impl$(<$T>)? TryFrom<redis::Value> for $of$(<$T>)? {
             type Error = crate::error::Error;
 
-            /// Reads a reply of [`Client::call`](crate::both::Client::call) or [`Client::batch`](crate::both::Client::batch).
+            /// Reads a reply of [`Client::call`](crate::both::Client::call) or
+            /// [`Client::batch`](crate::both::Client::batch).
             fn try_from(reply: redis::Value) -> Result<Self, crate::error::Error> {
                 crate::reply::Field::read(reply)
             }
@@ -179,7 +182,8 @@ macro_rules! reply {
 }
 pub(crate) use reply;
 
-/// Declares a struct that is read from an array: each field from the element at its place, which is null if it is missing.
+/// Declares a struct that is read from an array: each field from the element at its place, which is null if it is
+/// missing.
 macro_rules! row {
     ($(#[$attribute:meta])* $of:ident$(<$T:ident>)? { $($(#[$doc:meta])* $vis:vis $field:ident: $type:ty,)* }) => {
         $(#[$attribute])*

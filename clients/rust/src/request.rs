@@ -1,4 +1,4 @@
-//! Requests: commands as values, with how they are sent and how their replies are read. They never send themselves.
+//! Requests: commands as values, with the rules for sending them and the reader of their replies.
 
 use crate::error::Error;
 use crate::reply::Field;
@@ -33,19 +33,19 @@ pub(crate) struct Request<R> {
 }
 
 impl<R: Field + 'static> Request<R> {
-    /// One whose second execution is harmless.
+    /// A request that may be executed twice.
     pub fn harmless(command: Command) -> Request<R> {
         Request::new(command, Resend::Harmless, |answer| R::read(answer.reply?))
     }
 
-    /// One that must not be executed twice.
+    /// A request that must not be executed twice.
     pub fn once(command: Command) -> Request<R> {
         Request::new(command, Resend::Never, |answer| R::read(answer.reply?))
     }
 }
 
 impl<R: 'static> Request<R> {
-    /// One whose reply is read in a way of its own.
+    /// A request with its own reader of the reply.
     pub fn new(
         command: Command,
         resend: Resend,
@@ -55,20 +55,20 @@ impl<R: 'static> Request<R> {
         Request { command, resend, wait: Duration::ZERO, read: Box::new(read) }
     }
 
-    /// One that is not sent, because it cannot be.
+    /// A request that fails without being sent.
     pub fn failed(error: Error) -> Request<R> {
         Request { command: None, resend: Resend::Never, wait: Duration::ZERO, read: Box::new(|_| Err(error)) }
     }
 
-    /// What its result becomes.
+    /// Converts the result.
     pub fn map<S: 'static>(self, change: impl FnOnce(R) -> Result<S, Error> + Send + 'static) -> Request<S> {
         let Request { command, resend, wait, read } = self;
         Request { command, resend, wait, read: Box::new(move |answer| change(read(answer)?)) }
     }
 }
 
-/// A command, whose first argument is usually the key of a queue, and whether it lacks the names that it needs: then it is not
-/// sent, and its reply is null.
+/// A command, whose first argument is usually the key of a queue, and whether it lacks the names that it needs: then it
+/// is not sent, and its reply is null.
 #[derive(Clone, Debug)]
 pub(crate) struct Command(pub Cmd, bool);
 

@@ -1,4 +1,5 @@
-//! Times: those of this process, and those of the server, which are whole milliseconds, since 1970 if they are instants.
+//! Times: those of this process, and those of the server, which are whole milliseconds, since 1970 if they are
+//! instants.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

@@ -4,8 +4,9 @@
 //! DQ_MODULE=/path/to/libdq.so cargo bench --bench peers
 //! ```
 //!
-//! Three measurements: empty tasks for each second; how late tasks begin after their due second; and which tasks are lost or
-//! done twice if their worker is killed once a second. `apalis-redis` has a heartbeat of one second, two of which may be missed.
+//! Three measurements: empty tasks for each second; how late tasks begin after their due second; and which tasks are
+//! lost or done twice if their worker is killed once a second. `apalis-redis` has a heartbeat of one second, two of
+//! which may be missed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::print_stdout)]
 
 #[allow(dead_code, unused_imports)]

@@ -69,7 +69,7 @@ impl<Args: 'static, C: TaskCodec<Args>> DqStorage<Args, C> {
 /// Gives back tasks that no handler has begun. No attempt is counted.
 async fn give_back(queue: Queue<Raw>, tasks: VecDeque<Task<Vec<u8>>>) -> Result<(), Error> {
     for task in tasks {
-        if let Some(held) = crate::leases::held(&task) {
+        if let Some(held) = crate::leases::delivery(&task) {
             queue.nack(&held.receipt, &Nack::give_back()).await?;
         }
     }

@@ -43,8 +43,8 @@ impl<Args: 'static, C: TaskCodec<Args>> ListWorkers for DqStorage<Args, C> {
 }
 
 impl<Args: DeserializeOwned + 'static, C: TaskCodec<Args>> ListTasks for DqStorage<Args, C> {
-    /// Tasks in the order in which their states are listed. The queue drops the payloads of done tasks, so these are listed only
-    /// if null is an `Args`: `DqStorage<serde_json::Value>` lists them.
+    /// Tasks in the order in which their states are listed. The queue drops the payloads of done tasks, so these are
+    /// listed only if null is an `Args`: `DqStorage<serde_json::Value>` lists them.
     async fn list_tasks(&self, filter: &Filter) -> Result<Vec<Task<Vec<u8>>>, Error> {
         let shows_done = serde_json::from_slice::<Args>(task::DROPPED).is_ok();
         tasks(std::slice::from_ref(&self.source.queue), filter, shows_done).await

@@ -99,7 +99,8 @@ impl Source {
         Ok((Arc::clone(leases), tasks))
     }
 
-    /// Gives a delivery back. If that fails, it is delivered again when its lease ends; the others must not wait for it.
+    /// Gives a delivery back. If that fails, it is delivered again when its lease ends; the others must not wait for
+    /// it.
     async fn nack(&self, delivery: &Delivery<Raw>, how: &Nack) {
         if let Err(error) = self.queue.nack(delivery, how).await {
             tracing::warn!(queue = %self.queue.name(), id = %delivery.id, %error, "a task cannot be given back");
@@ -107,7 +108,8 @@ impl Source {
     }
 }
 
-/// When the leases of a delivery end. The server is asked again if it cannot be reached: the tasks are delivered already.
+/// When the leases of a delivery end. The server is asked again if it cannot be reached: the tasks are delivered
+/// already.
 async fn ends(leases: &Leases, sent: Instant, deadlines: &[Option<SystemTime>]) -> Result<Vec<Option<Instant>>, Error> {
     let give_up = Instant::now() + ASK_FOR_TIME;
     loop {

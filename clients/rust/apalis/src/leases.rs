@@ -1,7 +1,8 @@
-//! The leases of the tasks that a worker holds, extended by a thread, so that a task which blocks its runtime keeps its lease.
+//! The leases of the tasks that a worker holds, extended by a thread, so that a task which blocks its runtime keeps its
+//! lease.
 //!
-//! A lease ends when the server says so, however late its reply is, and whatever the clock of this machine shows. If the server
-//! cannot be reached, tasks learn in time that their leases are over.
+//! A lease ends when the server says so, however late its reply is, and whatever the clock of this machine shows. If
+//! the server cannot be reached, tasks learn in time that their leases are over.
 
 use apalis_core::task::Task;
 use dq_client::{Error, Queue, Raw, Receipt};
@@ -33,7 +34,7 @@ pub(crate) struct Leases {
     /// What pops and extensions ask for; `None` for the lease of the message, or else of the queue.
     asked: Option<Duration>,
     /// Whether the user may ask for the time of the server.
-    tells_time: bool,
+    may_ask_time: bool,
     kept: Mutex<HashMap<Receipt, Kept>>,
     /// Wakes the thread, because there is a lease that it does not know, or none any more.
     changed: Arc<Notify>,
@@ -58,14 +59,14 @@ impl Kept {
 impl Leases {
     /// Starts the thread that keeps the leases of a worker, which ask for `asked`.
     pub async fn keep(queue: &Queue<Raw>, asked: Option<Duration>) -> Result<Arc<Leases>, Error> {
-        let tells_time = match queue.server_time().await {
+        let may_ask_time = match queue.server_time().await {
             Ok(_) => true,
             Err(Error::NoPermission(_)) => false,
             Err(error) => return Err(error),
         };
-        let asked = asked.map(|time| time.max(SHORTEST)).or((!tells_time).then_some(LEASE));
+        let asked = asked.map(|time| time.max(SHORTEST)).or((!may_ask_time).then_some(LEASE));
         let (queue, changed) = (queue.clone(), Arc::new(Notify::new()));
-        let leases = Arc::new(Leases { queue, asked, tells_time, kept: Mutex::default(), changed });
+        let leases = Arc::new(Leases { queue, asked, may_ask_time, kept: Mutex::default(), changed });
         let weak = Arc::downgrade(&leases);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         thread::Builder::new().name("dq-leases".to_owned()).spawn(move || runtime.block_on(run(&weak)))?;
@@ -77,10 +78,11 @@ impl Leases {
         self.asked
     }
 
-    /// When leases end, by the clock of this process, that were begun or extended by a command which was sent at `sent`.
+    /// When leases end, by the clock of this process, that were begun or extended by a command which was sent at
+    /// `sent`.
     pub async fn ends(&self, sent: Instant, deadlines: &[Option<SystemTime>]) -> Result<Vec<Option<Instant>>, Error> {
         let asked = self.asked.unwrap_or(LEASE);
-        if !self.tells_time {
+        if !self.may_ask_time {
             let end = |deadline: &Option<SystemTime>| deadline.map(|_| sent + asked - asked / DRIFT);
             return Ok(deadlines.iter().map(end).collect());
         }
@@ -94,8 +96,9 @@ impl Leases {
         Ok(deadlines.iter().map(end).collect())
     }
 
-    /// Extends the lease of a delivery, which ends at `end`, until what this returns is dropped. `None` if it has ended.
-    pub fn hold(self: &Arc<Leases>, receipt: Receipt, end: Instant) -> Option<Held> {
+    /// Extends the lease of a delivery, which ends at `end`, until what this returns is dropped. `None` if it has
+    /// ended.
+    pub fn hold(self: &Arc<Leases>, receipt: Receipt, end: Instant) -> Option<LeasedDelivery> {
         let now = Instant::now();
         if end <= now {
             return None;
@@ -105,10 +108,11 @@ impl Leases {
         kept.restart(now, end);
         lock(&self.kept).insert(receipt.clone(), kept);
         self.changed.notify_one();
-        Some(Arc::new(Hold { receipt, leases: Arc::downgrade(self), lost: Mutex::new(Some(lost)) }))
+        Some(Arc::new(Leased { receipt, leases: Arc::downgrade(self), lost: Mutex::new(Some(lost)) }))
     }
 
-    /// Tells the tasks whose leases have ended. Returns when the next one is to be extended, and when the next one ends.
+    /// Notifies the tasks whose leases have ended. Returns when the next one is to be extended, and when the next one
+    /// ends.
     fn look(&self) -> (Instant, Instant) {
         let (now, mut kept) = (Instant::now(), lock(&self.kept));
         kept.retain(|_, lease| lease.end > now);
@@ -153,7 +157,7 @@ impl Leases {
     }
 }
 
-/// Keeps leases until there is nobody who needs them. Tasks are told of ends while an extension is on its way.
+/// Keeps leases until nobody needs them. Tasks learn of lost leases while an extension is on its way.
 async fn run(leases: &Weak<Leases>) {
     let mut extending = futures_util::future::pending().boxed();
     let mut is_extending = false;
@@ -180,23 +184,23 @@ impl Drop for Leases {
     }
 }
 
-/// A delivery whose lease is kept as long as a clone of this is there.
-pub(crate) type Held = Arc<Hold>;
+/// A delivery whose lease is extended until all clones of this are dropped.
+pub(crate) type LeasedDelivery = Arc<Leased>;
 
-pub(crate) struct Hold {
+pub(crate) struct Leased {
     pub receipt: Receipt,
     leases: Weak<Leases>,
     lost: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
-impl Hold {
+impl Leased {
     /// Ends when the lease is lost. `None` if this was asked for before.
     pub fn lost(&self) -> Option<oneshot::Receiver<()>> {
         lock(&self.lost).take()
     }
 }
 
-impl Drop for Hold {
+impl Drop for Leased {
     fn drop(&mut self) {
         if let Some(leases) = self.leases.upgrade() {
             lock(&leases.kept).remove(&self.receipt);
@@ -205,8 +209,8 @@ impl Drop for Hold {
 }
 
 /// The delivery that a task came with; `None` if it did not come from a queue of dq.
-pub(crate) fn held<A>(task: &Task<A>) -> Option<Held> {
-    task.data().get::<Held>().cloned()
+pub(crate) fn delivery<A>(task: &Task<A>) -> Option<LeasedDelivery> {
+    task.data().get::<LeasedDelivery>().cloned()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -93,25 +93,25 @@ impl<Args, C> DqStorage<Args, C> {
         DqStorage::with(self.source, codec)
     }
 
-    /// How long a lease lasts: by default as long as the queue says. Leases are extended while their tasks run, so this decides
-    /// only how soon the tasks of a killed worker are delivered again.
+    /// How long a lease lasts: by default as long as the queue says. Leases are extended while their tasks run, so this
+    /// decides only how soon the tasks of a killed worker are delivered again.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.source.lease = Some(lease);
         self
     }
 
-    /// How long tasks that are pushed by this storage are kept with their results after they are done: the `RETAIN` of the queue
-    /// by default. [`WaitForCompletion`](apalis_core::backend::WaitForCompletion) needs it.
+    /// How long tasks that are pushed by this storage are kept with their results after they are done: the `RETAIN` of
+    /// the queue by default. [`WaitForCompletion`](apalis_core::backend::WaitForCompletion) needs it.
     #[must_use]
     pub fn retain(mut self, retain: Duration) -> Self {
         self.source.retain = Some(retain);
         self
     }
 
-    /// How many tasks a worker fetches in one command at most, 10 by default. They are under leases, which are extended, and a
-    /// worker that stops gives back those that it has not begun. But no other worker can take them meanwhile, so use 1 if a
-    /// task takes long.
+    /// How many tasks a worker fetches in one command at most, 10 by default. They are under leases, which are
+    /// extended, and a worker that stops gives back those that it has not begun. But no other worker can take them
+    /// meanwhile, so use 1 if a task takes long.
     #[must_use]
     pub fn prefetch(mut self, tasks: u32) -> Self {
         self.source.prefetch = tasks.max(1);

@@ -10,13 +10,13 @@ use std::time::Duration;
 /// The states of messages that have ended.
 const ENDED: [State; 2] = [State::Dead, State::Done];
 
-pub(crate) fn id_of(id: &TaskId) -> MessageId {
+pub(crate) fn message_id(id: &TaskId) -> MessageId {
     MessageId::from(id.to_string())
 }
 
 impl<Args: 'static, C: TaskCodec<Args>> FetchById for DqStorage<Args, C> {
     async fn fetch_by_id(&mut self, id: &TaskId) -> Result<Option<Task<Vec<u8>>>, Error> {
-        let message = self.source.queue.get(id_of(id)).await?;
+        let message = self.source.queue.get(message_id(id)).await?;
         Ok(message.map(|message| task::looked_at(&message, self.source.queue.name())))
     }
 }
@@ -46,13 +46,13 @@ impl<Args: 'static, C: TaskCodec<Args>> Reschedule for DqStorage<Args, C> {
 
 fn known_id<A>(task: &Task<A>) -> Result<MessageId, Error> {
     let none = || Error::Config("the task has no id".to_owned());
-    task.task_id().map(id_of).ok_or_else(none)
+    task.task_id().map(message_id).ok_or_else(none)
 }
 
 impl<Args: 'static, C: TaskCodec<Args>> ResumeById for DqStorage<Args, C> {
     /// Makes a dead task live again, with no attempts counted.
     async fn resume_by_id(&mut self, id: TaskId) -> Result<bool, Error> {
-        Ok(self.source.queue.redrive([id_of(&id)]).await? == 1)
+        Ok(self.source.queue.redrive([message_id(&id)]).await? == 1)
     }
 }
 

@@ -12,7 +12,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// How many messages one command pushes, so that the server is not held up for long.
 const BATCH: usize = 1000;
 
-/// When a task is due, to the millisecond: `TaskBuilder::new(mail).data(DueAt(time))`. The `run_at` of apalis has whole seconds.
+/// When a task is due, to the millisecond: `TaskBuilder::new(mail).data(DueAt(time))`. The `run_at` of apalis has whole
+/// seconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DueAt(pub SystemTime);
 
@@ -48,8 +49,8 @@ impl<Args, C: Unpin> Sink<Task<Vec<u8>>> for DqStorage<Args, C> {
     }
 }
 
-/// What tasks that are pushed by one command have in common: whether they have ids, their due time, their priority, their
-/// retries and their headers.
+/// What tasks that are pushed by one command have in common: whether they have ids, their due time, their priority,
+/// their retries and their headers.
 type Terms = (bool, Option<SystemTime>, Option<i8>, Option<i32>, Headers);
 
 fn terms(task: &Task<Vec<u8>>) -> Terms {
@@ -60,7 +61,8 @@ fn terms(task: &Task<Vec<u8>>) -> Terms {
     (id(task).is_some(), due, priority, retries, task.metadata().iter().collect())
 }
 
-/// The id of the message, if the task has one. While the queue holds that message, further pushes of the id have no effect.
+/// The id of the message, if the task has one. While the queue holds that message, further pushes of the id have no
+/// effect.
 fn id(task: &Task<Vec<u8>>) -> Option<String> {
     task.task_id().map(ToString::to_string).or(task.idempotency_key().map(str::to_owned))
 }

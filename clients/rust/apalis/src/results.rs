@@ -15,11 +15,11 @@ where
 {
     type ResultStream = BoxStream<'static, Result<TaskResult<Res>, Error>>;
 
-    /// The results in the order in which they come. A task that is removed before it ends, or that is not kept when it is done,
-    /// is [`Error::Gone`].
+    /// The results in the order in which they come. A task that is removed before it ends, or that is not kept when it
+    /// is done, is [`Error::Gone`].
     fn wait_for(&mut self, ids: impl IntoIterator<Item = TaskId>) -> Self::ResultStream {
         let wait = |id: TaskId| {
-            let message = self.source.queue.wait(manage::id_of(&id), Duration::MAX);
+            let message = self.source.queue.wait(manage::message_id(&id), Duration::MAX);
             async move { Ok(result(id, &message.await?)) }
         };
         ids.into_iter().map(wait).collect::<FuturesUnordered<_>>().boxed()
@@ -31,7 +31,7 @@ where
     ) -> Result<Vec<TaskResult<Res>>, Error> {
         let mut results = Vec::new();
         for id in ids.into_iter().collect::<Vec<_>>() {
-            let message = self.source.queue.get(manage::id_of(&id)).await?;
+            let message = self.source.queue.get(manage::message_id(&id)).await?;
             let ended = message.filter(|message| matches!(message.state, State::Done | State::Dead));
             results.extend(ended.map(|message| result(id, &message)));
         }

@@ -1,7 +1,7 @@
 //! The layer that reports to the server what became of a task.
 
 use crate::fetch::{is_for_now, PAUSES};
-use crate::leases::{held, Held};
+use crate::leases::{delivery, LeasedDelivery};
 use apalis_core::error::{AbortError, BoxDynError, DeferredError, RetryAfterError};
 use apalis_core::task::Task;
 use apalis_core::timer::sleep;
@@ -63,7 +63,7 @@ where
     }
 
     fn call(&mut self, task: Task<Args>) -> Self::Future {
-        let (held, context) = (held(&task), task.ctx().clone());
+        let (held, context) = (delivery(&task), task.ctx().clone());
         let run = self.inner.call(task).map(|result| result.map_err(Into::into));
         // It was not delivered by a queue, but for example piped to the backend from a stream.
         let Some(held) = held else { return run.boxed() };
@@ -113,7 +113,7 @@ fn verdict<R: Serialize>(result: &Result<R, BoxDynError>, has_given_up: bool) ->
 }
 
 /// Reports again and again while the server cannot be reached. The lease is kept meanwhile, as far as that is possible.
-async fn report_until_answered(queue: &Queue<Raw>, held: &Held, verdict: &Verdict) -> Result<bool, Error> {
+async fn report_until_answered(queue: &Queue<Raw>, held: &LeasedDelivery, verdict: &Verdict) -> Result<bool, Error> {
     let (mut pause, mut may_have_counted) = (PAUSES.0, false);
     loop {
         match report(queue, held, verdict).await {
@@ -131,7 +131,7 @@ async fn report_until_answered(queue: &Queue<Raw>, held: &Held, verdict: &Verdic
 }
 
 /// Returns false if the lease was lost before.
-async fn report(queue: &Queue<Raw>, held: &Held, verdict: &Verdict) -> Result<bool, Error> {
+async fn report(queue: &Queue<Raw>, held: &LeasedDelivery, verdict: &Verdict) -> Result<bool, Error> {
     let receipt = &held.receipt;
     let result = match verdict {
         Err(nack) => return Ok(queue.nack(receipt, nack).await?.is_some()),

@@ -1,6 +1,6 @@
 //! Messages as tasks of apalis.
 
-use crate::leases::Held;
+use crate::leases::LeasedDelivery;
 use crate::DueAt;
 use apalis_core::backend::queue::Queue as QueueName;
 use apalis_core::task::builder::TaskBuilder;
@@ -15,7 +15,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) const DROPPED: &[u8] = b"null";
 
 /// A task that was delivered to a worker, and whose lease is kept from now on.
-pub(crate) fn delivered(delivery: Delivery<Raw>, queue: &Queue<Raw>, worker: &str, held: Held) -> Task<Vec<u8>> {
+pub(crate) fn delivered(
+    delivery: Delivery<Raw>,
+    queue: &Queue<Raw>,
+    worker: &str,
+    held: LeasedDelivery,
+) -> Task<Vec<u8>> {
     // apalis counts a run when it begins.
     let attempt = delivery.attempt.saturating_sub(1) as usize;
     let mut task = TaskBuilder::new(delivery.bytes().to_vec()).task_id(task_id(&delivery.id)).attempt(attempt);

@@ -1,7 +1,7 @@
 //! Several commands at once: those for one server together, or as a transaction.
 
 use super::core::{moved_too_often, Core, REDIRECTIONS};
-use super::routing::{key_of, redirect};
+use super::routing::{redirect, routing_key};
 use super::url::Address;
 use crate::error::Error;
 use crate::reply;
@@ -20,7 +20,7 @@ pub(crate) async fn batch(core: &Core, commands: &[Cmd]) -> Vec<Result<Value, Er
     let mut replies = vec![Ok(Value::Nil); commands.len()];
     let mut parts = HashMap::<Address, Vec<_>>::new();
     for (command, reply) in commands.iter().zip(&mut replies) {
-        match core.route(key_of(command).as_deref()).await {
+        match core.route(routing_key(command).as_deref()).await {
             Ok(address) => parts.entry(address).or_default().push((command, reply)),
             Err(error) => *reply = Err(error),
         }
@@ -53,7 +53,7 @@ pub(crate) async fn batch(core: &Core, commands: &[Cmd]) -> Vec<Result<Value, Er
 /// Sends several commands as one transaction.
 pub(crate) async fn transaction(core: &Core, commands: &[Cmd]) -> Result<Vec<Result<Value, Error>>, Error> {
     let (multi, exec) = (redis::cmd("MULTI"), redis::cmd("EXEC"));
-    let mut address = core.route(commands.first().and_then(key_of).as_deref()).await?;
+    let mut address = core.route(commands.first().and_then(routing_key).as_deref()).await?;
     for _ in 0..REDIRECTIONS {
         let all = [&multi].into_iter().chain(commands).chain([&exec]);
         let mut replies = core.servers.call_all(&address, all).await?;

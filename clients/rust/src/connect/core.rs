@@ -3,7 +3,7 @@
 use super::layout::with_slots;
 use super::link::{Link, Subscription};
 use super::options::Options;
-use super::routing::{key_of, redirect, slot_of, Slots};
+use super::routing::{hash_slot, redirect, routing_key, Slots};
 use super::sentinel;
 use super::servers::Servers;
 use super::url::{Address, Topology};
@@ -60,8 +60,8 @@ impl Core {
         self.deliver(command, resend, wait, Clock::Ignored).await?.reply
     }
 
-    /// The same. An error is that of finding the server or of opening a connection: the command was not sent, and whatever it
-    /// says is not the server's answer.
+    /// The same. An error is that of finding the server or of opening a connection: the command was not sent, and
+    /// whatever it says is not the server's answer.
     pub async fn deliver(
         &self,
         command: &Cmd,
@@ -69,7 +69,7 @@ impl Core {
         wait: Duration,
         clock: Clock,
     ) -> Result<Executed, Error> {
-        let mut address = self.route(key_of(command).as_deref()).await?;
+        let mut address = self.route(routing_key(command).as_deref()).await?;
         let (mut asking, mut reopened) = (false, false);
         for _ in 0..REDIRECTIONS {
             let blocks = !wait.is_zero();
@@ -216,7 +216,7 @@ impl Core {
             }
             Topology::Cluster(_) => {
                 let node = |slots: &Slots| match key {
-                    Some(key) => slots.node_of(slot_of(key)).cloned(),
+                    Some(key) => slots.node(hash_slot(key)).cloned(),
                     None => slots.nodes().into_iter().next(),
                 };
                 let nobody = || Error::Unavailable("CLUSTERDOWN no node has the slot of the key".to_owned());
@@ -257,7 +257,7 @@ mod tests {
     use std::future::Future;
     use std::sync::Arc;
 
-    /// Runs a test with a client that was told of a second master after the first one. No sentinel can be asked.
+    /// Runs a test with a client that heard of a second master after the first one. No sentinel can be asked.
     fn after_a_switch<F: Future<Output = ()>>(test: impl FnOnce(Arc<Core>, Address, Address) -> F) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {

@@ -42,7 +42,7 @@ const QUIET: Duration = Duration::from_secs(10);
 pub(crate) struct Link {
     connection: MultiplexedConnection,
     pub address: Address,
-    /// The number by which the server knows this connection, if it has said.
+    /// The number by which the server knows this connection; `None` if it did not give one.
     pub id: Option<i64>,
     pub is_master: bool,
     /// Cancelled when sentinels have named another master: this server may still accept writes, which would be lost.
@@ -124,7 +124,8 @@ impl Link {
             let selected = self.ask(redis::cmd("SELECT").arg(database), options.connect_timeout).await;
             selected.map_err(|error| match error {
                 Error::Server(text) => Error::Config(format!(
-                    "{} has no database {database}: the number in the URL is from 0 to below the setting databases ({text})",
+                    "{} has no database {database}: the number in the URL is from 0 to below the setting databases \
+                     ({text})",
                     self.address
                 )),
                 other => other,

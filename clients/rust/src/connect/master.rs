@@ -7,7 +7,7 @@ use crate::sync::lock;
 use std::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// What is known of the master.
+/// The master as sentinels have named it.
 #[derive(Default)]
 pub(super) struct Master(Mutex<State>);
 
@@ -28,8 +28,8 @@ impl Master {
         state.named.clone().filter(|_| !state.is_doubted)
     }
 
-    /// A sentinel has said that this is the master. Connections to another one are given up: it may still accept writes,
-    /// which would be lost. Returns whether another one was named before.
+    /// A sentinel has announced that this is the master. Connections to another one are given up: it may still accept
+    /// writes, which would be lost. Returns whether another one was named before.
     pub fn switch(&self, master: Address) -> bool {
         lock(&self.0).switch(master)
     }
@@ -95,7 +95,7 @@ mod tests {
             let master = Master::default();
             assert_eq!(master.found(former.clone()), (former.clone(), false));
             let blocked = master.until_retired(&former).unwrap();
-            // Another connection to it has failed, so the sentinels are asked before they tell.
+            // Another connection to it has failed, so the sentinels are asked before they announce it.
             master.doubt(&former);
             assert_eq!(master.known(), None);
             let is_another = match is_asked {

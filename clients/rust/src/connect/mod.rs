@@ -42,9 +42,9 @@ pub type Sent<M, R> = <M as Mode>::Reply<Result<R, Error>>;
 
 /// A client of a server, of a master that sentinels know, or of a cluster.
 ///
-/// Cheap to clone, and usable by many threads and tasks at the same time. It has one connection to each server, which all
-/// commands share, and one more for each command that blocks. All are kept by one thread of this crate, `dq-io`, so a client
-/// can be used in any asynchronous runtime, and in several.
+/// Cheap to clone, and usable by many threads and tasks at the same time. It has one connection to each server, which
+/// all commands share, and one more for each command that blocks. All are kept by one thread of this crate, `dq-io`, so
+/// a client can be used in any asynchronous runtime, and in several.
 ///
 /// If a future is dropped before its end, its command is abandoned, and may have been executed nevertheless.
 #[derive(Clone)]
@@ -65,13 +65,13 @@ impl<M: Mode> Client<M> {
     /// ```
     ///
     /// `valkey` stands for `redis`. The protocol is RESP3 unless the URL says otherwise. User, password and paths are
-    /// percent-encoded. With TLS, `cacert` is a file (PEM) with the authorities that sign certificates of servers, instead of
-    /// those that the system trusts; `cert` and `key` identify the client; `#insecure` accepts any certificate. For sentinels
-    /// that want a password, add `?sentinel_user=…&sentinel_password=…`.
+    /// percent-encoded. With TLS, `cacert` is a file (PEM) with the authorities that sign certificates of servers,
+    /// instead of those that the system trusts; `cert` and `key` identify the client; `#insecure` accepts any
+    /// certificate. For sentinels that want a password, add `?sentinel_user=…&sentinel_password=…`.
     ///
     /// # Errors
-    /// [`Error::Config`] if the URL cannot be understood, or a file that it names cannot be read. [`Error::System`] if the
-    /// operating system refuses a thread.
+    /// [`Error::Config`] if the URL cannot be understood, or a file that it names cannot be read. [`Error::System`] if
+    /// the operating system refuses a thread.
     pub fn open(url: &str) -> Result<Client<M>, Error> {
         Client::with(Options::from_url(url)?)
     }
@@ -79,7 +79,8 @@ impl<M: Mode> Client<M> {
     /// Makes a client from options. It connects when the first command is sent.
     ///
     /// # Errors
-    /// [`Error::Config`] if the options contradict each other. [`Error::System`] if the operating system refuses a thread.
+    /// [`Error::Config`] if the options contradict each other. [`Error::System`] if the operating system refuses a
+    /// thread.
     pub fn with(options: Options) -> Result<Client<M>, Error> {
         if options.target.database != 0 && matches!(options.target.topology, Topology::Cluster(_)) {
             return Err(Error::Config("a cluster has only the database 0".to_owned()));
@@ -97,12 +98,12 @@ impl<M: Mode> Client<M> {
 
     /// Sends any command to the server of its key, and returns its reply.
     ///
-    /// The key is the first argument; `DQ.MPOP` and `EVAL` have it after the number of keys. Commands without a key, such as `INFO`,
-    /// go to any server; see [`Client::call_on`].
+    /// The key is the first argument; `DQ.MPOP` and `EVAL` have it after the number of keys. Commands without a key,
+    /// such as `INFO`, go to any server; see [`Client::call_on`].
     ///
     /// # Errors
-    /// The error of the server; [`Error::Connect`], [`Error::Unavailable`] or [`Error::Lost`] after the command was repeated
-    /// for the time of [`Options::retry_for`].
+    /// The error of the server; [`Error::Connect`], [`Error::Unavailable`] or [`Error::Lost`] after the command was
+    /// repeated for the time of [`Options::retry_for`].
     pub fn call(&self, command: &Cmd, resend: Resend) -> Sent<M, Value> {
         let command = command.clone();
         self.run(|core| async move { repeat::answer(&core, &command, resend, Duration::ZERO).await.reply })
@@ -117,16 +118,16 @@ impl<M: Mode> Client<M> {
         self.run(|core| async move { core.servers.call(&server, &command).await })
     }
 
-    /// Sends several commands, those for one server in their order and a hundred together, each once, and returns their replies
-    /// in the order of the commands. Other clients may be served in between. If the connection is lost, all of those hundred are
-    /// [`Error::Lost`], and what follows was not sent.
+    /// Sends several commands, those for one server in their order and a hundred together, each once, and returns their
+    /// replies in the order of the commands. Other clients may be served in between. If the connection is lost, all of
+    /// those hundred are [`Error::Lost`], and what follows was not sent.
     pub fn batch(&self, commands: &[Cmd]) -> M::Reply<Vec<Result<Value, Error>>> {
         let commands = commands.to_vec();
         self.run(|core| async move { batch(&core, &commands).await })
     }
 
-    /// Sends several commands as one transaction, `MULTI` to `EXEC`, to the server of the first one's key, once. All keys
-    /// must be in one slot of a cluster. A reply can be an error of its command.
+    /// Sends several commands as one transaction, `MULTI` to `EXEC`, to the server of the first one's key, once. All
+    /// keys must be in one slot of a cluster. A reply can be an error of its command.
     ///
     /// # Errors
     /// The error of the server if it refuses the transaction, or that of the connection.

@@ -36,8 +36,8 @@ impl Options {
     /// `Client::open`.
     ///
     /// # Errors
-    /// [`Error::Config`] if the URL cannot be understood, or a file that it names cannot be read. The error does not show
-    /// users and passwords.
+    /// [`Error::Config`] if the URL cannot be understood, or a file that it names cannot be read. The error does not
+    /// show users and passwords.
     pub fn from_url(url: &str) -> Result<Options, Error> {
         let (target, [cacert, cert, key]) = url::parse(url)?;
         let options = Options {
@@ -52,8 +52,8 @@ impl Options {
         options.certificate_files(cacert.as_deref(), cert.as_deref(), key.as_deref())
     }
 
-    /// Reads certificates (PEM) from files: as [`Options::root_certificate`] and [`Options::client_certificate`]. `None`
-    /// leaves what was set before. They are read once.
+    /// Reads certificates (PEM) from files: as [`Options::root_certificate`] and [`Options::client_certificate`].
+    /// `None` leaves what was set before. They are read once.
     ///
     /// # Errors
     /// [`Error::Config`] if a file cannot be read, or if only one of `cert` and `key` is given.

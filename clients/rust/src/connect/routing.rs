@@ -13,9 +13,9 @@ const KEYLESS: [&str; 19] = [
     "LATENCY", "CLUSTER", "AUTH", "SELECT", "WAIT", "SAVE", "SLOWLOG",
 ];
 
-/// The key by which a command is routed: its first argument, but the third word of `DQ.MPOP numkeys key …`, and the fourth one
-/// of `EVAL script numkeys key …`.
-pub(super) fn key_of(command: &Cmd) -> Option<Vec<u8>> {
+/// The key by which a command is routed: its first argument, but the third word of `DQ.MPOP numkeys key …`, and the
+/// fourth one of `EVAL script numkeys key …`.
+pub(super) fn routing_key(command: &Cmd) -> Option<Vec<u8>> {
     let word = |number| match command.args_iter().nth(number) {
         Some(Arg::Simple(word)) => Some(word),
         _ => None,
@@ -34,8 +34,9 @@ pub(super) fn key_of(command: &Cmd) -> Option<Vec<u8>> {
 
 const SLOTS: u16 = 16384;
 
-/// The hash slot of a key: CRC16 of the part between the first `{` and the next `}`, if there is one, else of all of it.
-pub(crate) fn slot_of(key: &[u8]) -> u16 {
+/// The hash slot of a key: CRC16 of the part between the first `{` and the next `}`, if there is one, else of all of
+/// it.
+pub(crate) fn hash_slot(key: &[u8]) -> u16 {
     let tag = key.iter().position(|&byte| byte == b'{').and_then(|open| {
         let rest = key.get(open + 1..)?;
         let close = rest.iter().position(|&byte| byte == b'}')?;
@@ -64,12 +65,12 @@ impl Slots {
     /// Reads the reply of `CLUSTER SLOTS`, which `asked` sent: it leaves out its own host if it does not know it.
     pub fn read(reply: Value, asked: &Address) -> Result<Slots, Error> {
         let range = |Range { first, last, master: Node { host, port } }| {
-            (first..=last, address_of(&host.unwrap_or_default(), port, asked))
+            (first..=last, node_address(&host.unwrap_or_default(), port, asked))
         };
         Ok(Slots(<Vec<Range>>::read(reply)?.into_iter().map(range).collect()))
     }
 
-    pub fn node_of(&self, slot: u16) -> Option<&Address> {
+    pub fn node(&self, slot: u16) -> Option<&Address> {
         self.0.iter().rev().find(|(range, _)| range.contains(&slot)).map(|(_, address)| address)
     }
 
@@ -85,14 +86,15 @@ impl Slots {
     }
 }
 
-fn address_of(host: &str, port: u16, asked: &Address) -> Address {
+fn node_address(host: &str, port: u16, asked: &Address) -> Address {
     match asked {
         Address::Tcp(own, _) if host.is_empty() || host == "?" => Address::Tcp(own.clone(), port),
         _ => Address::Tcp(host.to_owned(), port),
     }
 }
 
-/// The slot and its node if the reply is a redirection, `MOVED slot host:port` or `ASK slot host:port`, and whether it is for good.
+/// The slot and its node if the reply is a redirection, `MOVED slot host:port` or `ASK slot host:port`, and whether it
+/// is for good.
 pub(super) fn redirect(reply: &Value, asked: &Address) -> Option<(u16, Address, bool)> {
     let Value::ServerError(error) = reply else { return None };
     let is_final = match error.code() {
@@ -102,18 +104,18 @@ pub(super) fn redirect(reply: &Value, asked: &Address) -> Option<(u16, Address, 
     };
     let (slot, address) = error.details()?.split_once(' ')?;
     let (host, port) = address.rsplit_once(':')?;
-    Some((slot.parse().ok()?, address_of(host.trim_matches(['[', ']']), port.parse().ok()?, asked), is_final))
+    Some((slot.parse().ok()?, node_address(host.trim_matches(['[', ']']), port.parse().ok()?, asked), is_final))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{key_of, redirect, slot_of, Slots};
+    use super::{hash_slot, redirect, routing_key, Slots};
     use crate::connect::url::Address;
     use redis::Value;
 
     #[test]
     fn a_pop_of_several_queues_goes_to_the_server_of_the_first() {
-        let key = |words: &[&str]| key_of(redis::cmd(words[0]).arg(&words[1..]));
+        let key = |words: &[&str]| routing_key(redis::cmd(words[0]).arg(&words[1..]));
         assert_eq!(key(&["DQ.MPOP", "2", "a", "b", "BLOCK", "0"]), Some(b"a".to_vec()));
         assert_eq!(key(&["dq.mpop", "1", "2"]), Some(b"2".to_vec()));
         assert_eq!(key(&["DQ.PUSH", "q", "payload"]), Some(b"q".to_vec()));
@@ -123,11 +125,11 @@ mod tests {
 
     #[test]
     fn a_key_has_the_slot_that_servers_compute() {
-        assert_eq!(slot_of(b"123456789"), 0x31c3);
-        assert_eq!(slot_of(b"foo{hash_tag}"), slot_of(b"hash_tag"));
-        assert_eq!(slot_of(b"foo{}{bar}"), 8363);
-        assert_eq!(slot_of(b"foo{{bar}}zap"), slot_of(b"{bar"));
-        assert_eq!(slot_of(b""), 0);
+        assert_eq!(hash_slot(b"123456789"), 0x31c3);
+        assert_eq!(hash_slot(b"foo{hash_tag}"), hash_slot(b"hash_tag"));
+        assert_eq!(hash_slot(b"foo{}{bar}"), 8363);
+        assert_eq!(hash_slot(b"foo{{bar}}zap"), hash_slot(b"{bar"));
+        assert_eq!(hash_slot(b""), 0);
     }
 
     #[test]
@@ -141,12 +143,12 @@ mod tests {
         ]);
         let mut slots = Slots::read(reply, &asked).unwrap();
         let (a, b) = (Address::Tcp("seed".to_owned(), 7000), Address::Tcp("b".to_owned(), 7001));
-        assert_eq!((slots.node_of(99), slots.node_of(100), slots.node_of(200)), (Some(&a), None, Some(&b)));
+        assert_eq!((slots.node(99), slots.node(100), slots.node(200)), (Some(&a), None, Some(&b)));
         let redirected = |error: &[u8]| redirect(&redis::parse_redis_value(error).unwrap(), &asked);
         let (slot, address, is_final) = redirected(b"-MOVED 99 b:7001\r\n").unwrap();
         assert!(is_final);
         slots.learn(slot, address);
-        assert_eq!(slots.node_of(99), Some(&b));
+        assert_eq!(slots.node(99), Some(&b));
         assert_eq!(redirected(b"-ASK 5 :7002\r\n"), Some((5, Address::Tcp("seed".to_owned(), 7002), false)));
         assert_eq!(redirected(b"-ERR 5 :7002\r\n"), None);
     }

@@ -11,7 +11,7 @@ use std::convert::Infallible;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-/// The channel on which a sentinel tells of a new master.
+/// The channel on which a sentinel announces a new master.
 const SWITCH: &[u8] = b"+switch-master";
 
 /// Asks one sentinel after the other, and returns the address of the first one that knows the master.
@@ -41,8 +41,8 @@ async fn ask(sentinel: &Address, master: &str, credentials: &Credentials, option
     Ok(Address::Tcp(host, port))
 }
 
-/// Listens to all sentinels as long as the client is there. In a failover that someone asked for, the former master accepts
-/// writes for seconds until it becomes a replica, and they are lost.
+/// Listens to all sentinels as long as the client is there. In a failover that someone asked for, the former master
+/// accepts writes for seconds until it becomes a replica, and they are lost.
 pub(super) async fn follow(options: Options, alive: CancellationToken, switch: impl Fn(Address)) {
     let Topology::Sentinel { sentinels, master, credentials } = &options.target.topology else { return };
     let listening = sentinels.iter().map(|sentinel| async {

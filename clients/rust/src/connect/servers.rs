@@ -160,8 +160,8 @@ impl Servers {
         lock(&self.nodes).remove(address);
     }
 
-    /// After a failure: drops the connections to a server. The next command asks again which server has the keys, unless
-    /// sentinels have named another master meanwhile: not all sentinels may know that one yet.
+    /// After a failure: drops the connections to a server. The next command asks again which server has the keys,
+    /// unless sentinels have named another master meanwhile: not all sentinels may know that one yet.
     pub fn forget(&self, address: &Address) {
         self.close(address);
         self.master.doubt(address);

@@ -28,8 +28,8 @@ pub(super) fn address(host: &str, port: u16, options: &Options) -> Result<Connec
     Ok(client.map_err(config)?.get_connection_info().addr().clone())
 }
 
-/// Asks what the matter is with a connection that the server closes after the handshake: an asynchronous one does not report
-/// an alert that arrives before its first command.
+/// Asks what the matter is with a connection that the server closes after the handshake: an asynchronous one does not
+/// report an alert that arrives before its first command.
 pub(super) async fn alert(client: redis::Client, time: Duration) -> Option<String> {
     let asking = move || {
         let mut connection = client.get_connection_with_timeout(time).ok()?;
@@ -53,7 +53,7 @@ pub(super) fn problem(error: &RedisError) -> Option<String> {
     };
     let tls = io.get_ref()?.downcast_ref::<rustls::Error>()?;
     match tls {
-        rustls::Error::InvalidCertificate(wrong) => Some(of_server(wrong)),
+        rustls::Error::InvalidCertificate(wrong) => Some(server_certificate_problem(wrong)),
         rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
             Some("the server asks for a certificate of the client: give cert and key".to_owned())
         }
@@ -72,7 +72,7 @@ fn is_about_certificate(alert: AlertDescription) -> bool {
 }
 
 /// Why the certificate of the server is not accepted.
-fn of_server(wrong: &CertificateError) -> String {
+fn server_certificate_problem(wrong: &CertificateError) -> String {
     let text = match wrong {
         CertificateError::UnknownIssuer => {
             "signed by an authority that is not trusted here: give cacert, the certificate of that one"

@@ -1,4 +1,4 @@
-//! Batches: a message that follows when all messages of a batch have ended.
+//! Batches: groups of messages that end with a message of their own.
 
 use super::options::{message_options, once, Options, Parts, SetOption};
 use super::Queue;
@@ -21,20 +21,20 @@ pub struct Batch<T, M> {
 }
 
 impl<T: 'static, M: Mode> Batch<T, M> {
-    /// How far the batch is; `None` if there is none of this name.
+    /// The progress of the batch; `None` if it does not exist.
     pub fn info(&self) -> Sent<M, Option<BatchInfo>> {
         let command = self.queue.command("DQ.BATCHINFO").word(&self.name);
         self.queue.client.send(Request::harmless(command))
     }
 
-    /// Removes the members that are not dead, and the batch, so that nothing follows. Returns how many messages that
-    /// were. Sent only once.
+    /// Removes the batch and its live members, so that nothing follows. Returns the number of messages removed. Sent
+    /// only once.
     pub fn cancel(&self) -> Sent<M, u64> {
         let command = self.queue.command("DQ.BATCH").word(&self.name).word("CANCEL");
         self.queue.client.send(Request::once(command))
     }
 
-    /// Declares what follows once no member is left, in place of what was declared before.
+    /// Declares the message that follows the last member. Replaces an earlier declaration.
     pub fn then(&self, payload: &T) -> Then<T, M>
     where
         T: Encode,
@@ -52,8 +52,8 @@ pub struct Then<T, M, R = u64> {
 }
 
 impl<T: 'static, M: Mode, R: Send + 'static> Then<T, M, R> {
-    /// Closes the batch. Returns how many members are left; if it is 0, the message was pushed at once. Sent only once,
-    /// because the batch may have ended after a first execution, and a second one would begin another.
+    /// Closes the batch. Returns the number of members left; if it is 0, the message was pushed at once. Sent only
+    /// once, because the batch may have ended after a first execution, and a second one would begin another.
     ///
     /// The message has headers that say how the batch ended: `dq-batch`, `dq-batch-total`, `dq-batch-acked`,
     /// `dq-batch-dead`, `dq-batch-cancelled`.
@@ -95,20 +95,20 @@ impl<T: 'static, M: Mode> Then<T, M> {
 }
 
 reply! {
-    /// How far a batch is.
+    /// The progress of a batch.
     #[derive(Clone, PartialEq, Eq, Debug)]
     BatchInfo {
-        /// How many messages have been members.
+        /// All messages that have joined it.
         pub total: u64 = "total",
-        /// How many of them have not ended.
+        /// Members that are still waiting or in flight.
         pub left: u64 = "left",
-        /// How many were acked, completed, delivered without a lease or forwarded.
+        /// Members that were acked, completed, delivered without a lease or forwarded.
         pub acked: u64 = "acked",
-        /// How many became dead.
+        /// Members that became dead.
         pub dead: u64 = "dead",
-        /// How many were cancelled, purged or replaced.
+        /// Members that were cancelled, purged or replaced.
         pub cancelled: u64 = "cancelled",
-        /// Whether it is declared what follows.
+        /// Whether [`Batch::then`] has closed it.
         pub closed: bool = "closed",
         /// Closed: the payload of the message that follows, as the queue holds it.
         pub then: Option<Vec<u8>> = "then",

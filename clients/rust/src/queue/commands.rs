@@ -54,15 +54,16 @@ impl<T: 'static, M: Mode> Queue<T, M> {
         self.client.send(Request::harmless(command))
     }
 
-    /// Restarts the lease of a delivery from now: the given time, or else the message's or the queue's lease. Returns its
-    /// new end; `None` if the lease was lost.
+    /// Restarts the lease of a delivery from now: the given time, or else the message's or the queue's lease. Returns
+    /// its new end; `None` if the lease was lost.
     pub fn extend(&self, delivery: impl AsRef<[u8]>, lease: Option<Duration>) -> Sent<M, Option<SystemTime>> {
         let command = self.command("DQ.EXTEND").word(delivery.as_ref()).maybe("LEASE", lease.map(millis));
         self.client.send(Request::harmless(command))
     }
 
-    /// As [`Queue::extend`], and stores how far the work has come: up to 65536 bytes, which the next consumer of the message
-    /// finds in [`Message::checkpoint`]. They replace what was stored before; if they are empty, nothing is stored any more.
+    /// As [`Queue::extend`], and stores how far the work has come: up to 65536 bytes, which the next consumer of the
+    /// message finds in [`Message::checkpoint`]. They replace what was stored before; if they are empty, nothing is
+    /// stored any more.
     pub fn checkpoint(
         &self,
         delivery: impl AsRef<[u8]>,
@@ -113,14 +114,14 @@ impl<T: 'static, M: Mode> Queue<T, M> {
         self.client.send(Request::harmless(command))
     }
 
-    /// Makes the given dead messages live again. Returns how many of them there were.
+    /// Makes the given dead messages live again. Returns their number; other ids are ignored.
     pub fn redrive(&self, ids: impl IntoIterator<Item = impl Into<MessageId>>) -> Sent<M, u64> {
         let command = self.command("DQ.REDRIVE").word("IDS").counted(ids.into_iter().map(Into::into));
         self.client.send(Request::harmless(command))
     }
 
-    /// Makes the dead messages live again that meet all conditions: all of them by `&DeadFilter::default()`. Returns how
-    /// many. Sent only once.
+    /// Makes dead messages live again: those that meet all conditions of the filter, or all with
+    /// `&DeadFilter::default()`. Returns their number. Sent only once.
     pub fn redrive_dead(&self, which: &DeadFilter) -> Sent<M, u64> {
         let command = which.write(self.command("DQ.REDRIVE"));
         self.client.send(Request::once(command))
@@ -138,8 +139,8 @@ impl<T: 'static, M: Mode> Queue<T, M> {
         self.client.send(Request::once(command))
     }
 
-    /// Removes messages in these states, or in all states if none is given; at most `count`. Schedules stay. Returns how
-    /// many. Sent only once.
+    /// Removes messages in these states, or in all states if none is given; at most `count`. Schedules stay. Returns
+    /// how many. Sent only once.
     pub fn purge(&self, states: &[State], count: Option<u32>) -> Sent<M, u64> {
         let command = self.command("DQ.PURGE").words(states).maybe("COUNT", count);
         self.client.send(Request::once(command))
@@ -187,14 +188,15 @@ impl<T: 'static, M: Mode> Queue<T, M> {
         self.client.send(Request::harmless(command))
     }
 
-    /// Acknowledges a delivery, which removes the message. False: the message was delivered again, or removed. If the command was
-    /// repeated after a lost connection, its first execution may have removed the message: then this is true.
+    /// Acknowledges a delivery, which removes the message. False: the message was delivered again, or removed. If the
+    /// command was repeated after a lost connection, its first execution may have removed the message: then this is
+    /// true.
     pub fn ack(&self, delivery: impl AsRef<[u8]>) -> Sent<M, bool> {
         self.client.send(super::done::completing(self.command("DQ.ACK").word(delivery.as_ref())))
     }
 
-    /// The time of the server that has this queue, by which [`Meta::deadline`](crate::Meta::deadline) is meant. The user needs the
-    /// right to `TIME`.
+    /// The time of the server that has this queue, by which [`Meta::deadline`](crate::Meta::deadline) is meant. The
+    /// user needs the right to `TIME`.
     pub fn server_time(&self) -> Sent<M, SystemTime> {
         let name = self.name.clone();
         self.client

@@ -42,8 +42,8 @@ impl<T: 'static, M: Mode> Queue<T, M> {
     /// Changes settings.
     ///
     /// # Errors
-    /// [`Error::NoQueue`](crate::Error::NoQueue) if it does not exist; [`Error::Server`](crate::Error::Server) if a setting
-    /// is out of its range.
+    /// [`Error::NoQueue`](crate::Error::NoQueue) if it does not exist; [`Error::Server`](crate::Error::Server) if a
+    /// setting is out of its range.
     pub fn alter(&self, settings: &Settings) -> Sent<M, ()> {
         let command = settings.write(self.command("DQ.ALTER"));
         self.client.send(Request::harmless(command))
@@ -85,14 +85,15 @@ impl<T: 'static, M: Mode> Queue<T, M> {
         self.client.send(Request::harmless(command))
     }
 
-    /// Takes from a consumer that is gone the messages that it holds, or the `count` oldest deliveries of them, as if their
-    /// leases had just ended. Returns how many. Sent only once.
+    /// Takes from a consumer that is gone the messages that it holds, or the `count` oldest deliveries of them, as if
+    /// their leases had just ended. Returns how many. Sent only once.
     pub fn release(&self, consumer: impl AsRef<[u8]>, count: Option<u32>) -> Sent<M, u64> {
         let command = self.command("DQ.RELEASE").word(consumer.as_ref()).maybe("COUNT", count);
         self.client.send(Request::once(command))
     }
 
-    /// [`Queue::release`] without counting the attempts, for a consumer that was stopped before it could give them back.
+    /// [`Queue::release`] without counting the attempts, for a consumer that was stopped before it could give them
+    /// back.
     pub fn release_uncounted(&self, consumer: impl AsRef<[u8]>, count: Option<u32>) -> Sent<M, u64> {
         let command = self.command("DQ.RELEASE").word(consumer.as_ref()).maybe("COUNT", count).word("NOCOUNT");
         self.client.send(Request::once(command))

@@ -29,8 +29,8 @@ pub struct Complete<T, M, R = bool> {
 }
 
 impl<T: 'static, M: Mode, R: Send + 'static> Complete<T, M, R> {
-    /// Completes the delivery. False: the message was delivered again, or removed. If the command was repeated after a lost
-    /// connection, its first execution may have completed the message: then this is true.
+    /// Completes the delivery. False: the message was delivered again, or removed. If the command was repeated after a
+    /// lost connection, its first execution may have completed the message: then this is true.
     ///
     /// If neither the message, the queue nor this command has a `RETAIN`, the result is lost.
     ///
@@ -94,8 +94,9 @@ impl<T: 'static, M: Mode> Queue<T, M> {
     /// asked again until the time is over.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] if the message is still to be completed when the time is over. [`Error::Gone`] as soon as the
-    /// queue does not hold it: it was cancelled, completed without being kept, or never pushed. Also those of every command.
+    /// [`Error::TimedOut`] if the message is still to be completed when the time is over. [`Error::Gone`] as soon as
+    /// the queue does not hold it: it was cancelled, completed without being kept, or never pushed. Also those of every
+    /// command.
     pub fn wait(&self, id: impl Into<MessageId>, time: Duration) -> Sent<M, Message<T>> {
         let (queue, id) = (self.clone(), id.into());
         self.client.run(|core| async move { queue.wait_for(&core, id, time).await })
@@ -121,8 +122,8 @@ impl<T: 'static, M: Mode> Queue<T, M> {
         }
     }
 
-    /// Returns the message once it is done or dead, or in its present state after the time; `None` if the queue does not hold
-    /// it.
+    /// Returns the message once it is done or dead, or in its present state after the time; `None` if the queue does
+    /// not hold it.
     async fn ask_for(&self, core: &Core, id: &MessageId, time: Duration) -> Result<Option<Message<T>>, Error> {
         // Zero would be for ever.
         let block = Some(time).filter(|time| !time.is_zero()).map(millis);

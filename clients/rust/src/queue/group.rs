@@ -18,8 +18,8 @@ pub struct Group<T, M> {
 }
 
 impl<T: 'static, M: Mode> Group<T, M> {
-    /// How many messages of the group are in a state; without one, how many are neither dead nor done. Done messages belong
-    /// to no group.
+    /// How many messages of the group are in a state; without one, how many are neither dead nor done. Done messages
+    /// belong to no group.
     pub fn len(&self, state: Option<State>) -> Sent<M, u64> {
         let command = self.queue.command("DQ.LEN").words(state).word("GROUP").word(&self.name);
         self.queue.client.send(Request::harmless(command))
@@ -60,12 +60,12 @@ impl<T: 'static, M: Mode> Group<T, M> {
 /// Whether a group is paused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum GroupPause {
-    /// It is not.
+    /// Not paused.
     #[default]
     Off,
-    /// It is, until this instant.
+    /// Paused until this instant.
     Until(SystemTime),
-    /// It is, until it is resumed.
+    /// Paused until it is resumed.
     Endless,
 }
 

@@ -1,4 +1,4 @@
-//! Headers: what is said about a message besides its payload.
+//! Headers: the metadata of a message.
 
 use crate::error::Error;
 use crate::reply::{self, Field};

@@ -167,8 +167,8 @@ impl Histogram {
         self.buckets.last().map_or(0, |(_, count)| *count)
     }
 
-    /// The upper bound of the bucket below which this share of the times lies, such as 0.99. `None` if there are no times, or
-    /// if it is beyond all bounds.
+    /// The upper bound of the bucket below which this share of the times lies, such as 0.99. `None` if there are no
+    /// times, or if it is beyond all bounds.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         #[allow(clippy::cast_precision_loss, reason = "an estimate by buckets")]
         let reaches = |count: u64| count as f64 >= share * self.count() as f64;

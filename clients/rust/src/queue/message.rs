@@ -55,7 +55,8 @@ reply! {
         pub lease: Duration = "lease",
         /// The time to live in force; zero: none.
         pub ttl: Duration = "ttl",
-        /// How long it is kept as done after its completion, if its push said so; else the setting of the queue applies.
+        /// How long it is kept as done after its completion, if its push set that; otherwise the setting of the queue
+        /// applies.
         pub retain: Option<Duration> = "retain",
         /// In flight: the end of the lease.
         pub deadline: Option<SystemTime> = "deadline",
@@ -63,14 +64,15 @@ reply! {
         pub receipt: Option<Receipt> = "receipt",
         /// The text of the last nack or burial that had one.
         pub error: Option<String> = "error",
-        /// The errors of past attempts, oldest first, as far as [`Settings::errors`](super::Settings::errors) keeps them.
+        /// The errors of past attempts, oldest first, as far as [`Settings::errors`](super::Settings::errors) keeps
+        /// them.
         pub errors: Vec<PastError> = "errors",
         /// Dead: `rejected`, `expired` or `retries`.
         pub reason: Option<String> = "reason",
         /// Dead: when it died.
         pub died: Option<SystemTime> = "died",
-        /// Dead: whether its last delivery was neither acked nor nacked before its lease expired, so that
-        /// [`error`](Self::error) is at most that of an earlier delivery.
+        /// Dead: whether the lease of its last delivery expired without an ack or a nack. [`error`](Self::error) is
+        /// then that of an earlier delivery, if any.
         pub lease_expired: bool = "lease-expired",
         /// The group.
         pub group: Option<String> = "group",
@@ -78,7 +80,7 @@ reply! {
         pub batch: Option<String> = "batch",
         /// The headers.
         pub headers: Headers = "headers",
-        /// What a consumer has stored of its work with `Queue::checkpoint`.
+        /// The checkpoint that a consumer has stored with `Queue::checkpoint`.
         pub checkpoint: Option<Vec<u8>> = "checkpoint",
         /// In flight: the name of the consumer that holds it, if it has one.
         pub consumer: Option<String> = "consumer",
@@ -158,8 +160,8 @@ impl<T> Message<T> {
         self.result.as_deref()
     }
 
-    /// The result of a done message. If it was completed without one, this is the value for a missing result, which `()` and
-    /// `Option` have.
+    /// The result of a done message. If it was completed without one, this is the value for a missing result, which
+    /// `()` and `Option` have.
     ///
     /// # Errors
     /// [`Error::Decode`] if the bytes are not an `R`.

@@ -33,11 +33,12 @@ use std::marker::PhantomData;
 ///
 /// Cheap to make and to clone, and usable by many threads and tasks. The first push creates the queue.
 ///
-/// Every method can fail with [`Error::NoPermission`](crate::Error::NoPermission), [`WrongType`](crate::Error::WrongType),
-/// [`NoModule`](crate::Error::NoModule), [`Authentication`](crate::Error::Authentication),
-/// [`Connect`](crate::Error::Connect), [`Lost`](crate::Error::Lost) or [`Unavailable`](crate::Error::Unavailable); other
-/// errors are listed at each method. Commands whose second execution is harmless are repeated for the time of
-/// [`crate::Options::retry_for`], so the reply may be that of the second execution: an ack that was repeated may count 0.
+/// Every method can fail with [`Error::NoPermission`](crate::Error::NoPermission),
+/// [`WrongType`](crate::Error::WrongType), [`NoModule`](crate::Error::NoModule),
+/// [`Authentication`](crate::Error::Authentication), [`Connect`](crate::Error::Connect), [`Lost`](crate::Error::Lost)
+/// or [`Unavailable`](crate::Error::Unavailable); other errors are listed at each method. Commands whose second
+/// execution is harmless are repeated for the time of [`crate::Options::retry_for`], so the reply may be that of the
+/// second execution: an ack that was repeated may count 0.
 pub struct Queue<T, M> {
     pub(crate) client: Client<M>,
     name: QueueName,

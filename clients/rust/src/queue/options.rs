@@ -67,7 +67,7 @@ pub(crate) fn value(value: impl ToRedisArgs) -> Vec<Vec<u8>> {
     value.to_redis_args()
 }
 
-/// What is built by the methods that set options.
+/// A builder whose methods set options.
 pub(crate) trait SetOption: Sized {
     fn options(&mut self) -> &mut Options;
 

@@ -1,4 +1,4 @@
-//! Iterating over what a queue has many of, page by page.
+//! Iteration over the messages, groups or consumers of a queue, page by page.
 
 use super::options::{Options, SetOption};
 use super::{Message, State};
@@ -10,7 +10,7 @@ use crate::request::{Command, Request};
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 
-/// How many items the server looks at for each page.
+/// The number of items that the server examines for each page.
 const PAGE: u32 = 100;
 
 /// The cursor of the next page, and the items.
@@ -19,8 +19,8 @@ type Page<I> = (Vec<u8>, Vec<I>);
 /// An iteration over the messages, groups or consumers of a queue, in no defined order: with [`Pages::next`], or as an
 /// iterator if it blocks.
 ///
-/// What is there from the beginning to the end is returned exactly once. It ends after the first error.
-#[must_use = "nothing is read before the first item is asked for"]
+/// An item that exists for the whole iteration is returned exactly once. The iteration ends after the first error.
+#[must_use = "does nothing until the first item is requested"]
 #[derive(Debug)]
 pub struct Pages<I, M> {
     client: Client<Async>,

@@ -32,7 +32,7 @@ row! {
 }
 
 reply! {
-    /// What a pop that asks for it tells of each message besides its payload.
+    /// The details of a delivered message, which [`Pop::meta`] asks for.
     #[derive(Clone, PartialEq, Eq, Debug)]
     Meta {
         /// When it was pushed.
@@ -49,7 +49,7 @@ reply! {
         pub batch: Option<String> = "batch",
         /// The headers.
         pub headers: Headers = "headers",
-        /// What a consumer has stored of its work with `Queue::checkpoint`.
+        /// The checkpoint that a consumer has stored with `Queue::checkpoint`.
         pub checkpoint: Option<Vec<u8>> = "checkpoint",
         /// The text of the last nack that had one.
         pub error: Option<String> = "error",
@@ -112,17 +112,17 @@ impl<T: 'static, M: Mode, R: Send + 'static> SetOption for Pop<T, M, R> {
     }
 }
 
-/// Acks, and a pop that follows them in the same command: options, and then `.await`, or [`Pop::send`]. Returns how many messages
-/// were removed, and those that were delivered. The acks hold even if no message comes in time.
+/// Acks, and a pop that follows them in the same command: options, and then `.await`, or [`Pop::send`]. Returns how
+/// many messages were removed, and those that were delivered. The acks hold even if no message comes in time.
 ///
 /// If the connection is lost, it is unknown whether the acks were made; `Queue::ack_all` makes them again without harm.
 pub type AckPop<T, M> = Pop<T, M, (u64, Vec<Delivery<T>>)>;
 
-/// A pop from several queues: options, and then `.await`, or [`Pop::send`]. Returns the name of a queue with its messages; `None` if
-/// there was none in time.
+/// A pop from several queues: options, and then `.await`, or [`Pop::send`]. Returns the name of a queue with its
+/// messages; `None` if there was none in time.
 ///
-/// In a cluster all queues must be in one slot: `{mail}:urgent` and `{mail}:bulk`. A worker serves queues of any slots, and
-/// fairly.
+/// In a cluster all queues must be in one slot: `{mail}:urgent` and `{mail}:bulk`. A worker serves queues of any slots,
+/// and fairly.
 pub type PopAny<T, M> = Pop<T, M, Option<(QueueName, Vec<Delivery<T>>)>>;
 
 impl<T: 'static, M: Mode, R: Send + 'static> Pop<T, M, R> {
@@ -151,12 +151,12 @@ impl<T: 'static, M: Mode, R: Send + 'static> Pop<T, M, R> {
         self.with("LINGER", millis(time))
     }
 
-    /// Removes the messages when they are delivered, so that each is delivered at most once. Not together with acks.
+    /// Removes the messages at their delivery, so that each is delivered at most once. Cannot be combined with acks.
     pub fn no_ack(self) -> Self {
         self.flag("NOACK")
     }
 
-    /// The name of the consumer, which its deliveries bear: `Queue::consumers` lists it.
+    /// Takes the messages under this name of a consumer, which `Queue::consumers` lists.
     pub fn named(self, consumer: impl AsRef<[u8]>) -> Self {
         self.with("AS", consumer.as_ref())
     }
@@ -189,7 +189,8 @@ impl<T: 'static, M: Mode> Pop<T, M> {
 }
 
 impl<T: 'static, M: Mode> Queue<T, M> {
-    /// Delivers messages under a lease: `queue.pop().block(second).one().await?`. A worker does this and handles the messages.
+    /// Delivers messages under a lease: `queue.pop().block(second).one().await?`. A worker does this and handles the
+    /// messages.
     pub fn pop(&self) -> Pop<T, M> {
         Pop { parts: Parts::new(self, Ok(self.command("DQ.POP")), once) }
     }
@@ -210,7 +211,8 @@ impl<T: 'static, M: Mode> Queue<T, M> {
 }
 
 impl<M: Mode> Client<M> {
-    /// Delivers messages of the first of these queues that has any: `client.pop_any([&urgent, &bulk]).block(second).await?`.
+    /// Delivers messages of the first of these queues that has any:
+    /// `client.pop_any([&urgent, &bulk]).block(second).await?`.
     pub fn pop_any<'q, T: 'static>(&self, queues: impl IntoIterator<Item = &'q Queue<T, M>>) -> PopAny<T, M> {
         let names: Vec<&QueueName> = queues.into_iter().map(Queue::name).collect();
         let first = self.queue(names.first().map_or(&b""[..], |name| name.as_bytes()));

@@ -22,7 +22,8 @@ use std::time::{Duration, Instant, SystemTime};
 pub enum Pushed {
     /// The queue holds the message under this id.
     New(MessageId),
-    /// The queue holds a live message of the given id already, or accepted that id within its `DEDUPE`. Nothing changed.
+    /// The queue holds a live message of the given id already, or accepted that id within its `DEDUPE`. Nothing
+    /// changed.
     Duplicate,
 }
 
@@ -46,12 +47,12 @@ pub struct Push<T, M, R = Pushed> {
 impl<T: 'static, M: Mode, R: Send + 'static> Push<T, M, R> {
     /// Pushes the message, or the messages.
     ///
-    /// If the push is repeated after a lost connection, and the queue then reports a message of this id, live or dead, it
-    /// counts as [`Pushed::New`].
+    /// If the push is repeated after a lost connection, and the queue then reports a message of this id, live or dead,
+    /// it counts as [`Pushed::New`].
     ///
     /// # Errors
-    /// [`Error::QueueFull`], [`Error::DeadId`], [`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::Encode`]; and those
-    /// of every command. Then nothing was pushed.
+    /// [`Error::QueueFull`], [`Error::DeadId`], [`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::Encode`]; and
+    /// those of every command. Then nothing was pushed.
     pub fn send(self) -> Sent<M, R> {
         self.parts.send()
     }
@@ -72,8 +73,9 @@ impl<T: 'static, M: Mode, R: Send + 'static> SetOption for Push<T, M, R> {
     }
 }
 
-/// A push of several messages with the same options, in one step: other clients see all of them or none. The results are in the
-/// order of the payloads; a message whose id belongs to a dead one is [`Error::DeadId`] there, and the others are pushed.
+/// A push of several messages with the same options, in one step: other clients see all of them or none. The results
+/// are in the order of the payloads; a message whose id belongs to a dead one is [`Error::DeadId`] there, and the
+/// others are pushed.
 pub type PushAll<T, M> = Push<T, M, Vec<Result<Pushed, Error>>>;
 
 impl<T: 'static, M: Mode, R: Send + 'static> Push<T, M, R> {
@@ -189,8 +191,8 @@ fn unique_id() -> MessageId {
 
 type Ids = std::vec::IntoIter<MessageId>;
 
-/// The request of a push. Unless it says otherwise, the client chooses the ids: so the push can be repeated. A replacement is not
-/// repeated: if its first execution was delivered meanwhile, the second would be a new message.
+/// The request of a push. Unless it says otherwise, the client chooses the ids: so the push can be repeated. A
+/// replacement is not repeated: if its first execution was delivered meanwhile, the second would be a new message.
 fn with_ids<R: 'static>(
     word: &str,
     command: Command,
@@ -229,15 +231,16 @@ impl<T: 'static, M: Mode> Push<T, M> {
         self
     }
 
-    /// Pushes the message, and waits for its result: the value that its handler returns, or the result of its completion.
+    /// Pushes the message, and waits for its result: the value that its handler returns, or the result of its
+    /// completion.
     ///
-    /// The result is kept for as long as this may wait, and at least for a minute, unless [`Push::retain`] says otherwise.
-    /// If the queue already has a message of the given id, this waits for its result, so a program that was restarted can
-    /// send its request again. A request that nobody needs after the time should have a [`Push::ttl`].
+    /// The result is kept for as long as this may wait, and at least for a minute, unless [`Push::retain`] says
+    /// otherwise. If the queue already has a message of the given id, this waits for its result, so a program that was
+    /// restarted can send its request again. A request that nobody needs after the time should have a [`Push::ttl`].
     ///
     /// # Errors
-    /// Those of [`Push::send`]; then [`Error::Failed`] if the message becomes dead, [`Error::TimedOut`], [`Error::Gone`], and
-    /// [`Error::Decode`] if the result is not an `R`.
+    /// Those of [`Push::send`]; then [`Error::Failed`] if the message becomes dead, [`Error::TimedOut`],
+    /// [`Error::Gone`], and [`Error::Decode`] if the result is not an `R`.
     pub fn and_wait<R: Decode + Send + 'static>(mut self, time: Duration) -> Sent<M, R> {
         let id = self.parts.options.ids.iter().flatten().next().cloned().unwrap_or_else(unique_id);
         if !self.parts.options.has("RETAIN") {

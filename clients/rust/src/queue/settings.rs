@@ -178,15 +178,15 @@ words! {
 /// Forward::list("jobs").left().register("queues", "jobs");
 /// ```
 ///
-/// The keys are in the queue's own database, and in a cluster in the slot of the queue. What is read back is ambiguous if a key
-/// contains a space.
+/// The keys are in the queue's own database, and in a cluster in the slot of the queue. What is read back is ambiguous
+/// if a key contains a space.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use]
 pub struct Forward(Vec<String>);
 
 impl Forward {
-    /// Each message becomes an entry of a stream, with the fields `id`, `payload` and `due`, and `header:<name>` for each header;
-    /// a dead one has `reason`, `error`, `attempt` and `died` as well.
+    /// Each message becomes an entry of a stream, with the fields `id`, `payload` and `due`, and `header:<name>` for
+    /// each header; a dead one has `reason`, `error`, `attempt` and `died` as well.
     pub fn stream(key: impl Into<String>) -> Forward {
         Forward(vec!["STREAM".to_owned(), key.into()])
     }

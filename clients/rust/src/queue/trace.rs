@@ -37,8 +37,8 @@ pub(crate) fn inject(headers: &mut Headers) {
     get_text_map_propagator(|propagator| propagator.inject_context(&context, &mut Carrier(headers)));
 }
 
-/// Lets the span of a handler continue the trace of the push. A retry begins a trace of its own that links to it: otherwise a
-/// trace would last as long as the retries.
+/// Lets the span of a handler continue the trace of the push. A retry begins a trace of its own that links to it:
+/// otherwise a trace would last as long as the retries.
 pub(crate) fn follow(span: &Span, headers: &Headers, attempt: u32) {
     let pushed = get_text_map_propagator(|propagator| propagator.extract(headers));
     if attempt > 1 {

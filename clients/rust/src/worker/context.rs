@@ -56,12 +56,13 @@ impl Context {
         &self.lease.receipt
     }
 
-    /// Whether the lease is lost, because the message was cancelled or replaced, or the lease could not be extended: another
-    /// worker may have the message, or get it soon. Long work should check this and stop; what it returns has no effect.
+    /// Whether the lease is lost, because the message was cancelled or replaced, or the lease could not be extended:
+    /// another worker may have the message, or get it soon. Long work should check this and stop; what it returns has
+    /// no effect.
     ///
-    /// Turns true a little before the end of a lease that could not be extended, and within milliseconds if the message was
-    /// taken away and the user may subscribe to the queue's notices (`+subscribe`, and the channel `__dq@0__:` with the name
-    /// of the queue); else when the lease is extended next.
+    /// Turns true a little before the end of a lease that could not be extended, and within milliseconds if the message
+    /// was taken away and the user may subscribe to the queue's notices (`+subscribe`, and the channel `__dq@0__:` with
+    /// the name of the queue); else when the lease is extended next.
     #[must_use]
     pub fn lease_lost(&self) -> bool {
         self.loss().is_some()

@@ -35,8 +35,8 @@ pub enum Event<'a> {
         /// The new state of the message; `None` if its lease was lost.
         state: Option<State>,
     },
-    /// A message was lost while its handler ran, or its lease was over before its outcome could be reported. It may still be
-    /// acknowledged, if nobody takes it meanwhile.
+    /// A message was lost while its handler ran, or its lease was over before its outcome could be reported. It may
+    /// still be acknowledged, if nobody takes it meanwhile.
     LeaseLost {
         /// The queue.
         queue: &'a QueueName,
@@ -47,8 +47,8 @@ pub enum Event<'a> {
         /// Why.
         reason: Loss,
     },
-    /// A handler has done its work, and its result cannot be kept: the message was completed without one. Reported once for
-    /// each queue.
+    /// A handler has done its work, and its result cannot be kept: the message was completed without one. Reported once
+    /// for each queue.
     ResultLost {
         /// The queue.
         queue: &'a QueueName,
@@ -57,7 +57,8 @@ pub enum Event<'a> {
         /// Why.
         error: &'a Error,
     },
-    /// The server refused to acknowledge, give back or extend: the messages are delivered again when their leases expire.
+    /// The server refused to acknowledge, give back or extend: the messages are delivered again when their leases
+    /// expire.
     Refused {
         /// The queue.
         queue: &'a QueueName,

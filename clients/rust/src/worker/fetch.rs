@@ -56,8 +56,8 @@ struct Fetcher<'a> {
     number: usize,
     link: Option<Link>,
     backoff: Backoff,
-    /// The most messages of the next pop after replies that were lost, which may have been larger than the server allows, and
-    /// when twice as many are tried.
+    /// The most messages of the next pop after replies that were lost, which may have been larger than the server
+    /// allows, and when twice as many are tried.
     most: Option<(usize, Instant)>,
     interrupted: bool,
     /// Whether the connection before the present one was closed while it was idle.
@@ -114,7 +114,7 @@ impl Fetcher<'_> {
         self.backoff.reset();
         if std::mem::take(&mut self.interrupted) {
             let source = Arc::clone(self.source);
-            self.pool.reporter.report(move |tell| tell(&Event::Resumed { queue: &source.name }));
+            self.pool.reporter.report(move |emit| emit(&Event::Resumed { queue: &source.name }));
         }
         let delivered = popped.messages.len();
         self.pass_on(popped).await;
@@ -180,7 +180,7 @@ impl Fetcher<'_> {
     /// Opens a connection.
     async fn connect(&self) -> Result<Link, Error> {
         let link = self.pool.core.link_for(self.source.name.as_bytes(), &self.pool.consumer).await?;
-        self.source.tells_time.store(true, Ordering::Relaxed);
+        self.source.may_ask_time.store(true, Ordering::Relaxed);
         if !self.interrupted {
             *lock(&self.source.contact) = Some(Instant::now());
         }
@@ -220,8 +220,8 @@ impl Fetcher<'_> {
         self.pop(grant).await
     }
 
-    /// The options of a pop. Of each message it is told when its lease ends: the message may have a lease of its own, and the
-    /// queue a limit.
+    /// The options of a pop. It asks for the end of each lease: a message may have a lease of its own, and the queue a
+    /// limit.
     fn options(&self, command: Command, grant: Grant) -> Command {
         let command = command.word("COUNT").word(grant.count).maybe("LEASE", self.source.asked_lease().map(millis));
         command.word("META").word("AS").word(&self.pool.consumer)
@@ -240,17 +240,17 @@ impl Fetcher<'_> {
         Ok(Popped { messages: Field::read(reply)?, ..popped })
     }
 
-    /// Sends a pop that blocks for up to this time. The time of the server before and after it says when its messages were
-    /// delivered: the reply may be late, and leases do not wait for it.
+    /// Sends a pop that blocks for up to this time. The time of the server before and after it says when its messages
+    /// were delivered: the reply may be late, and leases do not wait for it.
     async fn exchange(&mut self, command: Command, grant: Grant, block: Duration) -> Result<(Value, Popped), Error> {
         let Some(link) = self.link.clone() else { return Ok((Value::Nil, Popped::default())) };
-        let tells_time = self.source.tells_time.load(Ordering::Relaxed);
+        let may_ask_time = self.source.may_ask_time.load(Ordering::Relaxed);
         let mut all = Pipeline::new();
-        if tells_time && !block.is_zero() {
+        if may_ask_time && !block.is_zero() {
             all.cmd("TIME");
         }
         all.add_command(command.0);
-        if tells_time {
+        if may_ask_time {
             all.cmd("TIME");
         }
         // Even a pop that does not block is put off while writes are paused.
@@ -278,7 +278,7 @@ impl Fetcher<'_> {
         }
         let (reply, before, now) = match replies {
             Ok(mut replies) => {
-                let now = if tells_time { replies.pop().and_then(reply::time) } else { None };
+                let now = if may_ask_time { replies.pop().and_then(reply::time) } else { None };
                 (Ok(replies.pop().unwrap_or_default()), replies.pop().and_then(reply::time), now)
             }
             Err(error) => (Err(error), None, None),
@@ -293,9 +293,9 @@ impl Fetcher<'_> {
             Some(_) => None,
             None => Some(sent).filter(|_| block.is_zero()),
         };
-        if tells_time && now.is_none() {
+        if may_ask_time && now.is_none() {
             // Nor is it known how long the leases are.
-            self.source.tells_time.store(false, Ordering::Relaxed);
+            self.source.may_ask_time.store(false, Ordering::Relaxed);
             delivered = None;
         }
         Ok((reply, Popped { messages: Vec::new(), delivered, now }))
@@ -362,8 +362,8 @@ impl Fetcher<'_> {
         if !error.is_redirection() && !std::mem::replace(&mut self.interrupted, true) {
             lock(&self.source.counters).interrupted += 1;
             let (source, error) = (Arc::clone(self.source), error.clone());
-            self.pool.reporter.report(move |tell| {
-                tell(&Event::Interrupted { queue: &source.name, error: &error });
+            self.pool.reporter.report(move |emit| {
+                emit(&Event::Interrupted { queue: &source.name, error: &error });
             });
         }
         self.pool.stop.pause(self.backoff.next()).await;

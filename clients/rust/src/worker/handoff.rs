@@ -1,11 +1,11 @@
 //! Acks that go with the next pop of their queue, as one command.
 //!
-//! The task that pops a queue waits for permits while all handlers are busy. The task that settles then passes acks on and
-//! releases their permits, which lets that task pop: the acks go with the pop. In all other cases, for example while a pop is
-//! blocked, the task that settles sends the acks. So no ack waits for a pop that may not come.
+//! The task that pops a queue waits for permits while all handlers are busy. The task that settles then passes acks on
+//! and releases their permits, which lets that task pop: the acks go with the pop. In all other cases, for example
+//! while a pop is blocked, the task that settles sends the acks. So no ack waits for a pop that may not come.
 //!
-//! If a pool serves several queues, the permits may go to another queue: acks that no pop has taken within a moment are taken
-//! back.
+//! If a pool serves several queues, the permits may go to another queue: acks that no pop has taken within a moment are
+//! taken back.
 
 use super::outcome::{Outcome, Report};
 use crate::sync::lock;

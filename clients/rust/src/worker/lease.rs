@@ -9,7 +9,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// A lease counts as lost before its end by this part of it, because two clocks may differ by so much after that time, …
+/// A lease counts as lost before its end by this part of it, because two clocks may differ by so much after that time,
+/// …
 const DRIFT: u32 = 1000;
 /// … and by this time, because the server tells its time and the end in whole milliseconds.
 const PRECISION: Duration = Duration::from_millis(2);
@@ -29,9 +30,9 @@ pub(super) struct Lease {
 }
 
 struct State {
-    /// How long it is, as the server has said last.
+    /// How long it is, as the server last reported.
     time: Duration,
-    /// When handlers are told that it is lost.
+    /// When it counts as lost.
     lost_at: Instant,
     extend_at: Instant,
     /// When the time limit of the handler is over; `None` without one, and before the handler has begun.
@@ -167,8 +168,8 @@ impl Lease {
         self.lost_at().into_iter().chain(limit_at).min()
     }
 
-    /// Whether what the handler returned has no effect. A lease that has ended by time may still be acked, as long as nobody
-    /// has taken the message and the handler does not know.
+    /// Whether what the handler returned has no effect. A lease that has ended by time may still be acked, as long as
+    /// nobody has taken the message and the handler does not know.
     pub fn is_discarded(&self) -> bool {
         self.loss().is_some_and(|loss| loss != Loss::Ended || lock(&self.state).handler_knows)
     }

@@ -3,8 +3,8 @@
 use crate::reply::words;
 
 words! {
-    /// Why a lease is lost. The words are those in the notices of the server, and `lease`, `time limit` and `stopping`, of
-    /// which no notice tells.
+    /// Why a lease is lost. The words are those in the notices of the server, and three that no notice has: `lease`,
+    /// `time limit` and `stopping`.
     #[non_exhaustive]
     Loss {
         /// The lease has ended, or it could not be extended, or the reason is not known.
@@ -19,8 +19,8 @@ words! {
         Purged = "purged",
         /// The message was released, for another worker.
         Released = "released",
-        /// The handler runs for longer than [`Pool::time_limit`](crate::Pool::time_limit), and the message was given back as
-        /// failed.
+        /// The handler runs for longer than [`Pool::time_limit`](crate::Pool::time_limit), and the message was given
+        /// back as failed.
         TimeLimit = "time limit",
         /// The worker stops, the grace period is over, and the message was given back without counting as an attempt.
         Stopping = "stopping",

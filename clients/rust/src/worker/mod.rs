@@ -65,26 +65,26 @@ const CONSUMER_BYTES: usize = 128;
 
 /// Runs handlers on the messages of queues.
 ///
-/// - `Ok` acknowledges the message. If the message is kept as done, because the queue or its push says for how long, the value
-///   becomes its result, encoded as payloads are; `()` and an empty [`Raw`](crate::Raw) stand for none. A result beyond 65,536
-///   bytes, or one that cannot be encoded, is lost, which [`Event::ResultLost`] reports. A [`Failure`] gives it back: to be
-///   retried, retried after a time, or rejected. A panic gives it back to be retried, and so does a payload that cannot be
-///   decoded: a newer worker may be able to.
-/// - A pool pops no more messages than handlers may begin, and extends leases while its handlers run. If a lease is lost, the
-///   handler's future is dropped, unless its pool lets it [finish](Pool::finish_when_lost); a plain function learns it from
-///   [`Context::lease_lost`]. Its ack does not count.
+/// - `Ok` acknowledges the message. If the message is kept as done, because the queue or its push says for how long,
+///   the value becomes its result, encoded as payloads are; `()` and an empty [`Raw`](crate::Raw) stand for none. A
+///   result beyond 65,536 bytes, or one that cannot be encoded, is lost, which [`Event::ResultLost`] reports. A
+///   [`Failure`] gives it back: to be retried, retried after a time, or rejected. A panic gives it back to be retried,
+///   and so does a payload that cannot be decoded: a newer worker may be able to.
+/// - A pool pops no more messages than handlers may begin, and extends leases while its handlers run. If a lease is
+///   lost, the handler's future is dropped, unless its pool lets it [finish](Pool::finish_when_lost); a plain function
+///   learns it from [`Context::lease_lost`]. Its ack does not count.
 /// - An ack goes with the next pop of its queue if that follows at once (`DQ.ACKPOP`), so that a busy worker needs one
 ///   command for each message.
-/// - Connections, leases and outcomes are kept by one thread of this crate, `dq-io`: a handler that blocks its runtime keeps
-///   its message. Each queue has a connection for its pops, and each pool one for the notices of lost messages. An idle worker
-///   does nothing.
+/// - Connections, leases and outcomes are kept by one thread of this crate, `dq-io`: a handler that blocks its runtime
+///   keeps its message. Each queue has a connection for its pops, and each pool one for the notices of lost messages.
+///   An idle worker does nothing.
 /// - The worker takes messages under the name `host:pid:name`, with the name of its connections
-///   ([`Options::name`](crate::Options::name)): `DQ.CONSUMERS` and `DQ.RELEASE` know it by that, and so does `CLIENT LIST` the
-///   connections that pop.
-/// - To end its pops when it stops, the user needs the rights `+client|unblock +multi +exec`. If the server does not end them
-///   within half a second, because the user lacks these or because writes are paused (`CLIENT PAUSE`, `FAILOVER`), the worker
-///   stops without waiting for them: what is delivered to one until its connection is closed is given back, or, if the
-///   process has ended, delivered again after its lease.
+///   ([`Options::name`](crate::Options::name)): `DQ.CONSUMERS` and `DQ.RELEASE` know it by that, and so does
+///   `CLIENT LIST` the connections that pop.
+/// - To end its pops when it stops, the user needs the rights `+client|unblock +multi +exec`. If the server does not
+///   end them within half a second, because the user lacks these or because writes are paused (`CLIENT PAUSE`,
+///   `FAILOVER`), the worker stops without waiting for them: what is delivered to one until its connection is closed is
+///   given back, or, if the process has ended, delivered again after its lease.
 #[must_use = "a worker does nothing until it is started"]
 pub struct Worker<M> {
     client: Client<M>,
@@ -97,8 +97,8 @@ pub struct Worker<M> {
 }
 
 impl Worker<Async> {
-    /// Runs `handler`, an `async fn(T, Context) -> Result<R, Failure>`, on the messages of a queue, up to `concurrency` at a
-    /// time, as tasks of the runtime in which the worker is started.
+    /// Runs `handler`, an `async fn(T, Context) -> Result<R, Failure>`, on the messages of a queue, up to `concurrency`
+    /// at a time, as tasks of the runtime in which the worker is started.
     pub fn queue<T, R, F, H>(self, name: impl Into<QueueName>, concurrency: usize, handler: H) -> Self
     where
         T: Decode + Send + 'static,
@@ -152,7 +152,8 @@ impl Worker<Async> {
         Ok(running.join().await)
     }
 
-    /// Works until this future is ready, and stops as [`Running::join`] says. The signals of the process stay as they are.
+    /// Works until this future is ready, and stops as [`Running::join`] says. The signals of the process stay as they
+    /// are.
     ///
     /// # Errors
     /// Those of [`Worker::start`].
@@ -213,15 +214,16 @@ impl<M: Mode> Worker<M> {
         self
     }
 
-    /// How long running handlers may go on after the request to stop, 30 seconds by default. Then their messages are given
-    /// back without counting as an attempt: futures are dropped, and functions learn it from [`Context::lease_lost`].
+    /// How long running handlers may go on after the request to stop, 30 seconds by default. Then their messages are
+    /// given back without counting as an attempt: futures are dropped, and functions learn it from
+    /// [`Context::lease_lost`].
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Calls this with failures and interruptions, which go to `tracing` as well. If the program has neither this nor a subscriber
-    /// of `tracing`, the worker writes them to standard error. A thread of the worker calls it, so it may
+    /// Calls this with failures and interruptions, which go to `tracing` as well. If the program has neither this nor a
+    /// subscriber of `tracing`, the worker writes them to standard error. A thread of the worker calls it, so it may
     /// take its time; if ten thousand events wait for it, further ones are lost.
     pub fn on_event(mut self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
@@ -243,8 +245,8 @@ impl<M: Mode> Worker<M> {
     /// Starts the worker, and returns at once. The signals of the process stay as they are.
     ///
     /// # Errors
-    /// [`Error::System`] if the operating system refuses a thread. [`Error::Config`] if there are handlers that are futures,
-    /// and no runtime of tokio to run them.
+    /// [`Error::System`] if the operating system refuses a thread. [`Error::Config`] if there are handlers that are
+    /// futures, and no runtime of tokio to run them.
     pub fn start(self) -> Result<Running<M>, Error> {
         let stop = Arc::new(Stop::new(self.grace));
         let consumer = consumer_name(&self.client.core.options().name);

@@ -1,7 +1,7 @@
 //! Listens to what the server sends to consumers: that a message in flight was taken from its consumer, and why.
 //!
-//! Each pool has one connection for this. What it misses, for example while it reconnects, is found when the lease is to be
-//! extended.
+//! Each pool has one connection for this. What it misses, for example while it reconnects, is found when the lease is
+//! to be extended.
 
 use super::lease::Lease;
 use super::loss::Loss;

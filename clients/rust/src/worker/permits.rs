@@ -5,8 +5,8 @@
 //! fair queueing: the more a queue was given relative to its weight, the later its next turn begins).
 //!
 //! A queue is *hot* if its last pop returned all that it asked for, so there is probably more. While another queue is
-//! hot, an idle queue does not block while it holds a permit: it only probes now and then, and blocked pops are ended if a
-//! hot queue finds no free permit.
+//! hot, an idle queue does not block while it holds a permit: it only probes now and then, and blocked pops are ended
+//! if a hot queue finds no free permit.
 
 use crate::sync::lock;
 use std::sync::Mutex;
@@ -17,8 +17,8 @@ use tokio::sync::Notify;
 const PROBE: Duration = Duration::from_millis(50);
 /// How soon blocked pops are ended again if no permits became free.
 const RECLAIM: Duration = Duration::from_millis(20);
-/// How long a free permit waits at most for a queue that is popping and has an earlier turn than those that ask for it. A
-/// pop that does not block is answered much sooner, and a server that hangs must not keep permits from other queues.
+/// How long a free permit waits at most for a queue that is popping and has an earlier turn than those that ask for it.
+/// A pop that does not block is answered much sooner, and a server that hangs must not keep permits from other queues.
 const PRECEDENCE: Duration = Duration::from_millis(20);
 /// A task that waits for permits checks again after this time, even if it is not woken.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
@@ -66,7 +66,8 @@ struct Turn {
     ticket: Option<u64>,
     hot: bool,
     blocked: bool,
-    /// Set while a hot queue pops: until then, free permits wait for its next turn if that is earlier than those of others.
+    /// Set while a hot queue pops: until then, free permits wait for its next turn if that is earlier than those of
+    /// others.
     precedes_until: Option<Instant>,
     probe_at: Instant,
 }
@@ -95,16 +96,16 @@ impl State {
     /// The queue whose turn it is.
     fn best(&self, now: Instant) -> Option<usize> {
         let waiting = || self.queues.iter().enumerate().filter(|(queue, turn)| self.may_take(*queue, turn, now));
-        // Queues that were idle when they were asked last are asked in turn: what they were given before does not count,
-        // because a pop without messages would never make up for it.
+        // Queues that were idle when they were asked last are asked in turn: what they were given before does not
+        // count, because a pop without messages would never make up for it.
         let weighs = waiting().any(|(_, turn)| turn.hot);
         let start = |turn: &Turn| if weighs { turn.start } else { 0.0 };
         let first = waiting().min_by(|(_, a), (_, b)| start(a).total_cmp(&start(b)).then(a.ticket.cmp(&b.ticket)));
         first.filter(|(_, turn)| self.preceded_until(start(turn), now).is_none()).map(|(queue, _)| queue)
     }
 
-    /// Until when a turn waits for that of a hot queue which is popping. Queues whose handlers end at the same time would
-    /// otherwise get equal shares: the one that got the first permit would not be back when the next one is free.
+    /// Until when a turn waits for that of a hot queue which is popping. Queues whose handlers end at the same time
+    /// would otherwise get equal shares: the one that got the first permit would not be back when the next one is free.
     fn preceded_until(&self, start: f64, now: Instant) -> Option<Instant> {
         let earlier = self.queues.iter().filter(|turn| turn.finish.max(self.clock) < start);
         earlier.filter_map(|turn| turn.precedes_until).filter(|until| now < *until).max()
@@ -233,8 +234,8 @@ impl Permits {
         self.wake_next(&state);
     }
 
-    /// Takes permits for messages that were delivered after the pop had given up its own. Returns how many there were, at
-    /// most `wanted`.
+    /// Takes permits for messages that were delivered after the pop had given up its own. Returns how many there were,
+    /// at most `wanted`.
     pub fn reclaim(&self, wanted: usize) -> usize {
         let mut state = lock(&self.state);
         let taken = state.free().min(wanted);

@@ -1,6 +1,7 @@
 //! Passes events on to `tracing` and to the observer of the program.
 //!
-//! Both are code of others, which may block or panic. So a thread of its own calls them, and one that blocks loses events.
+//! Both are code of others, which may block or panic. So a thread of its own calls them, and one that blocks loses
+//! events.
 
 use super::event::Event;
 use super::guard::guarded;
@@ -14,16 +15,16 @@ use tokio::sync::oneshot;
 const WAITING: usize = 10_000;
 
 pub(super) type Observer = dyn Fn(&Event<'_>) + Send + Sync;
-/// Calls what it is given with an event.
-type Telling = Box<dyn FnOnce(&dyn Fn(&Event<'_>)) + Send>;
+/// Makes an event, and calls what it is given with it.
+type Emission = Box<dyn FnOnce(&dyn Fn(&Event<'_>)) + Send>;
 
 /// The thread. It ends when this is dropped, as soon as it has passed on what waits.
-pub(super) struct Reporter(SyncSender<Telling>);
+pub(super) struct Reporter(SyncSender<Emission>);
 
 impl Reporter {
     pub fn start(observer: Option<Arc<Observer>>) -> io::Result<Reporter> {
-        let (sender, receiver) = sync_channel::<Telling>(WAITING);
-        let tell = move |event: &Event<'_>| {
+        let (sender, receiver) = sync_channel::<Emission>(WAITING);
+        let emit = move |event: &Event<'_>| {
             guarded(|| event.trace());
             if let Some(observer) = &observer {
                 guarded(|| observer(event));
@@ -32,14 +33,14 @@ impl Reporter {
                 let _ = writeln!(io::stderr(), "dq: {event}");
             }
         };
-        let pass_on = move || receiver.into_iter().for_each(|telling| telling(&tell));
+        let pass_on = move || receiver.into_iter().for_each(|emission| emission(&emit));
         thread::Builder::new().name("dq-events".to_owned()).spawn(pass_on)?;
         Ok(Reporter(sender))
     }
 
     /// Passes an event on, in the thread.
-    pub fn report(&self, telling: impl FnOnce(&dyn Fn(&Event<'_>)) + Send + 'static) {
-        let _ = self.0.try_send(Box::new(telling));
+    pub fn report(&self, emission: impl FnOnce(&dyn Fn(&Event<'_>)) + Send + 'static) {
+        let _ = self.0.try_send(Box::new(emission));
     }
 
     /// Waits until everything has been passed on that was reported before.

@@ -34,8 +34,8 @@ impl<M: Mode> Running<M> {
         self.stop.ask();
     }
 
-    /// Asks the worker to stop when the process gets SIGTERM or SIGINT, as `run` does: for programs that look at the worker
-    /// while it runs. A second signal ends the grace period.
+    /// Asks the worker to stop when the process gets SIGTERM or SIGINT, as `run` does: for programs that look at the
+    /// worker while it runs. A second signal ends the grace period.
     ///
     /// # Errors
     /// [`Error::System`] if the operating system refuses a signal handler.
@@ -70,13 +70,13 @@ impl<M: Mode> Running<M> {
         self.metrics.clone()
     }
 
-    /// Resizes the pool of this queue to `concurrency`, at least one. Handlers that run beyond that finish their messages.
-    /// Does nothing if no pool serves the queue.
+    /// Resizes the pool of this queue to `concurrency`, at least one. Handlers that run beyond that finish their
+    /// messages. Does nothing if no pool serves the queue.
     ///
     /// # Errors
     /// [`Error::System`] if the operating system refuses a thread; then the pool has as many threads as it could get.
     pub fn set_concurrency(&self, queue: impl Into<QueueName>, concurrency: usize) -> Result<(), Error> {
-        let Some(pool) = self.pool_of(&queue.into()).cloned() else { return Ok(()) };
+        let Some(pool) = self.pool_for(&queue.into()).cloned() else { return Ok(()) };
         let grown = pool.executor.grow(concurrency);
         pool.permits.resize(pool.executor.limit(concurrency));
         // A blocked pop asked for as many messages as there were permits.
@@ -88,10 +88,10 @@ impl<M: Mode> Running<M> {
         Ok(grown?)
     }
 
-    /// Sets the length of leases in the pool of this queue, from the next delivery or extension on: see [`Pool::lease`](crate::Pool::lease).
-    /// `None` is what the message or the queue says.
+    /// Sets the length of leases in the pool of this queue, from the next delivery or extension on: see
+    /// [`Pool::lease`](crate::Pool::lease). `None` is what the message or the queue says.
     pub fn set_lease(&self, queue: impl Into<QueueName>, lease: impl Into<Option<Duration>>) {
-        if let Some(pool) = self.pool_of(&queue.into()) {
+        if let Some(pool) = self.pool_for(&queue.into()) {
             let lease = lease.into();
             pool.sources.iter().for_each(|source| source.set_lease(lease));
         }
@@ -102,20 +102,20 @@ impl<M: Mode> Running<M> {
         *lock(&self.stop.grace) = grace;
     }
 
-    /// Whether the worker pops, or waits for messages, in all queues: their servers have answered within the last lease.
-    /// It is not yet healthy before it has reached them, and stays healthy for the time of a lease without them.
+    /// Whether the worker pops, or waits for messages, in all queues: their servers have answered within the last
+    /// lease. It is not yet healthy before it has reached them, and stays healthy for the time of a lease without them.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.pools.iter().all(|pool| pool.is_healthy())
     }
 
-    fn pool_of(&self, queue: &QueueName) -> Option<&Arc<RunningPool>> {
+    fn pool_for(&self, queue: &QueueName) -> Option<&Arc<RunningPool>> {
         self.pools.iter().find(|pool| pool.sources.iter().any(|source| source.name == *queue))
     }
 
-    /// Waits until the worker is asked to stop, and until it has stopped: blocked pops are ended, messages that were not
-    /// begun are given back without counting as an attempt, and running handlers get the grace period. Those that still run
-    /// then lose their messages, which are given back in the same way.
+    /// Waits until the worker is asked to stop, and until it has stopped: blocked pops are ended, messages that were
+    /// not begun are given back without counting as an attempt, and running handlers get the grace period. Those that
+    /// still run then lose their messages, which are given back in the same way.
     ///
     /// If the future is dropped, the worker stops in the background.
     pub fn join(mut self) -> M::Reply<Stopped> {

@@ -90,8 +90,8 @@ impl RunningPool {
             Ok(Verdict::Unkept(error)) => {
                 if !source.has_lost_a_result.swap(true, Ordering::Relaxed) {
                     let (queue, id) = (source.name.clone(), lease.id.clone());
-                    let lost = move |tell: &dyn Fn(&Event<'_>)| {
-                        tell(&Event::ResultLost { queue: &queue, id: &id, error: &error });
+                    let lost = move |emit: &dyn Fn(&Event<'_>)| {
+                        emit(&Event::ResultLost { queue: &queue, id: &id, error: &error });
                     };
                     self.reporter.report(lost);
                 }
@@ -105,7 +105,7 @@ impl RunningPool {
             }
             Err(panic) => {
                 lock(counters).panicked += 1;
-                let failure = Failure::retry(format!("panic: {}", text_of(panic.as_ref())));
+                let failure = Failure::retry(format!("panic: {}", panic_text(panic.as_ref())));
                 discard(panic);
                 Report::Nack(failure)
             }
@@ -113,7 +113,7 @@ impl RunningPool {
         self.end(source, lease, report, true);
     }
 
-    /// Takes these messages from their handlers, which are told why, and has them given back.
+    /// Takes these messages from their handlers, which learn why, and has them given back.
     pub fn take_from_handlers(&self, source: &Arc<Source>, leases: Vec<Arc<Lease>>, loss: Loss) {
         for lease in leases {
             // The handler may have ended just now.
@@ -132,8 +132,8 @@ impl RunningPool {
         }
     }
 
-    /// Passes on what is to be reported of a delivery, whose lease is not extended any more. A nack takes the checkpoint along
-    /// that was not sent yet.
+    /// Passes on what is to be reported of a delivery, whose lease is not extended any more. A nack takes the
+    /// checkpoint along that was not sent yet.
     pub fn end(&self, source: &Source, lease: Arc<Lease>, mut report: Report, has_permit: bool) {
         lock(&source.leases).remove(&lease.number);
         lock(&source.unreported).insert(lease.number, Arc::clone(&lease));
@@ -150,9 +150,9 @@ impl RunningPool {
         let Some(reason) = lease.loss().filter(|_| lease.is_to_be_reported()) else { return };
         lock(&source.counters).leases_lost += 1;
         let (source, lease) = (Arc::clone(source), Arc::clone(lease));
-        let lost = move |tell: &dyn Fn(&Event<'_>)| {
+        let lost = move |emit: &dyn Fn(&Event<'_>)| {
             let (queue, id, receipt) = (&source.name, &lease.id, &lease.receipt);
-            tell(&Event::LeaseLost { queue, id, receipt, reason });
+            emit(&Event::LeaseLost { queue, id, receipt, reason });
         };
         self.reporter.report(lost);
     }
@@ -171,8 +171,8 @@ impl RunningPool {
         });
     }
 
-    /// Ends the blocked pop of a queue. Returns its server if that does not end it: then it ends with its time to block, or
-    /// with its connection.
+    /// Ends the blocked pop of a queue. Returns its server if that does not end it: then it ends with its time to
+    /// block, or with its connection.
     pub async fn end_pop(&self, source: &Source) -> Option<Address> {
         let (server, id) = lock(&source.popping).clone()?;
         let ended = match id {
@@ -184,7 +184,7 @@ impl RunningPool {
 }
 
 /// The message of a panic.
-fn text_of(panic: &(dyn std::any::Any + Send)) -> &str {
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

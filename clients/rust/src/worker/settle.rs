@@ -1,7 +1,7 @@
 //! Reports the outcomes of messages to the server, and extends the leases of those that are being handled.
 //!
-//! Each queue of a pool has a task for this, so that the server of one does not hold up the others. While one batch of reports
-//! is on its way, the next one accumulates, so under load a round trip carries many.
+//! Each queue of a pool has a task for this, so that the server of one does not hold up the others. While one batch of
+//! reports is on its way, the next one accumulates, so under load a round trip carries many.
 
 use super::event::Event;
 use super::lease::Lease;
@@ -81,8 +81,8 @@ impl Settler<'_> {
             let permits = |outcomes: &[Outcome]| outcomes.iter().filter(|outcome| outcome.has_permit).count();
             let all = permits(&outcomes);
             outcomes = self.source.handoff.pass_on(outcomes);
-            // Another message is popped only after the report of this one, so that the worker never holds more than it works
-            // on. The server of one queue must not delay the pops of other queues, though.
+            // Another message is popped only after the report of this one, so that the worker never holds more than it
+            // works on. The server of one queue must not delay the pops of other queues, though.
             let reported = if self.pool.sources.len() == 1 { permits(&outcomes) } else { 0 };
             self.pool.permits.release(all - reported);
             let now = Instant::now();
@@ -136,8 +136,8 @@ impl Settler<'_> {
         self.pool.take_from_handlers(self.source, over, Loss::TimeLimit);
     }
 
-    /// Reports outcomes and, if that time has come, extends leases, all at once, and watches the time while the server is
-    /// silent.
+    /// Reports outcomes and, if that time has come, extends leases, all at once, and watches the time while the server
+    /// is silent.
     async fn settle(&self, outcomes: Vec<Outcome>, check: Instant) {
         let now = Instant::now();
         let mut reports = if check <= now { self.extensions(now) } else { Vec::new() };
@@ -167,8 +167,8 @@ impl Settler<'_> {
         }
     }
 
-    /// The commands that report outcomes. Acks go together, but not with repeated ones, whose messages may be gone because the
-    /// first command was executed.
+    /// The commands that report outcomes. Acks go together, but not with repeated ones, whose messages may be gone
+    /// because the first command was executed.
     fn reports(&self, outcomes: Vec<Outcome>) -> Vec<BoxFuture<'_, bool>> {
         let (mut reports, mut acks) = (Vec::new(), [Vec::new(), Vec::new()]);
         for outcome in outcomes {
@@ -188,7 +188,8 @@ impl Settler<'_> {
         reports
     }
 
-    /// Extends the leases half of whose time is over, and those that are to be extended soon: one command for all of them.
+    /// Extends the leases half of whose time is over, and those that are to be extended soon: one command for all of
+    /// them.
     fn extensions(&self, now: Instant) -> Vec<BoxFuture<'_, bool>> {
         let leases: Vec<_> = lock(&self.source.leases).values().cloned().collect();
         let is_due = |lease: &Arc<Lease>, by: Instant| lease.extend_at().is_some_and(|at| at <= by);
@@ -219,7 +220,7 @@ impl Settler<'_> {
         };
         let asked = source.asked_lease();
         let command = command.words(leases.iter().map(|lease| &lease.receipt)).maybe("LEASE", asked.map(millis));
-        let clock = if source.tells_time.load(Ordering::Relaxed) { Clock::Asked } else { Clock::Ignored };
+        let clock = if source.may_ask_time.load(Ordering::Relaxed) { Clock::Asked } else { Clock::Ignored };
         let executed = self.send(command.maybe("CHECKPOINT", checkpoint.as_deref()), clock).await;
         let executed = match executed {
             Ok(executed) => executed,
@@ -230,7 +231,7 @@ impl Settler<'_> {
             }
         };
         if clock == Clock::Asked && executed.now.is_none() && executed.reply.is_ok() {
-            source.tells_time.store(false, Ordering::Relaxed);
+            source.may_ask_time.store(false, Ordering::Relaxed);
         }
         // Several have an array with the reply for each.
         let replies =
@@ -269,7 +270,8 @@ impl Settler<'_> {
         !is_transient
     }
 
-    /// The reply is the new end of the lease, or null if it is lost. The lease runs at least from when the command was sent.
+    /// The reply is the new end of the lease, or null if it is lost. The lease runs at least from when the command was
+    /// sent.
     fn extended(&self, lease: &Arc<Lease>, (sent, now): (Instant, Option<Duration>), reply: &Value) {
         if *reply == Value::Nil {
             // The handler may have ended while this was asked.
@@ -350,9 +352,9 @@ impl Settler<'_> {
             _ => lock(counters).retried += 1,
         }
         let (source, lease, error) = (Arc::clone(self.source), Arc::clone(lease), error.clone());
-        self.pool.reporter.report(move |tell| {
+        self.pool.reporter.report(move |emit| {
             let (queue, id, attempt) = (&source.name, &lease.id, lease.attempt);
-            tell(&Event::Failed { queue, id, attempt, error: &error, state });
+            emit(&Event::Failed { queue, id, attempt, error: &error, state });
         });
         Ok(())
     }
@@ -360,7 +362,7 @@ impl Settler<'_> {
     fn refused(&self, error: &Error) {
         if !error.is_transient() {
             let (source, error) = (Arc::clone(self.source), error.clone());
-            self.pool.reporter.report(move |tell| tell(&Event::Refused { queue: &source.name, error: &error }));
+            self.pool.reporter.report(move |emit| emit(&Event::Refused { queue: &source.name, error: &error }));
         }
     }
 }

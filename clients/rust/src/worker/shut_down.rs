@@ -28,8 +28,8 @@ pub struct Stopped {
     pub abandoned: usize,
     /// Whether it was asked to stop a second time, and did not wait for its handlers.
     pub forced: bool,
-    /// Messages of which the server has not accepted, since the worker was started, that they were handled or given back. They
-    /// are delivered again when their leases expire.
+    /// Messages of which the server has not accepted, since the worker was started, that they were handled or given
+    /// back. They are delivered again when their leases expire.
     pub unreported: usize,
 }
 
@@ -71,8 +71,8 @@ pub(super) async fn run(pools: Vec<Arc<RunningPool>>, settling: Vec<JoinHandle<(
     Stopped { abandoned, forced: stop.forced.is_cancelled(), unreported }
 }
 
-/// Ends blocked pops, again and again: a task may have been about to block. Does not wait for those of a server that does
-/// not end them, nor for a reply that does not come by a connection that is dead.
+/// Ends blocked pops, again and again: a task may have been about to block. Does not wait for those of a server that
+/// does not end them, nor for a reply that does not come by a connection that is dead.
 async fn end_pops(pools: &[Arc<RunningPool>], fetchers: &TaskTracker) {
     let (begun, mut pause) = (Instant::now(), Duration::from_millis(2));
     let mut lost: Vec<Address> = Vec::new();

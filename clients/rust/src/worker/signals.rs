@@ -26,8 +26,9 @@ impl Signals {
     }
 }
 
-/// Waits for SIGTERM, which platforms send to a service that is to stop, or SIGINT (Ctrl-C). From the call on, they do not end
-/// the process. `Worker::run` needs nothing of this; it is for a program that has more to stop than its workers.
+/// Waits for SIGTERM, which platforms send to a service that is to stop, or SIGINT (Ctrl-C). From the call on, they do
+/// not end the process. `Worker::run` needs nothing of this; it is for a program that has more to stop than its
+/// workers.
 ///
 /// # Errors
 /// If the operating system refuses a signal handler.

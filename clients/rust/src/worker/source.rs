@@ -25,14 +25,14 @@ pub(super) struct Source {
     pub counters: Counters,
     /// The connection of a pop that may be blocked: its server, and its number there.
     pub popping: Mutex<Option<(Address, Option<i64>)>>,
-    /// Whether a task is about to end that pop, and what tells that its server does not.
+    /// Whether a task is about to end that pop, and the signal that its server does not.
     pub is_being_ended: AtomicBool,
     pub hangs: Notify,
     pub handoff: Handoff,
-    /// How long its leases are: as the program says, or else as the server has said last.
+    /// How long its leases are: as the program says, or else as the server last reported.
     lengths: Mutex<(Option<Duration>, Duration)>,
     /// Whether the server lets the user ask for its time.
-    pub tells_time: AtomicBool,
+    pub may_ask_time: AtomicBool,
     /// When its server has last answered to the task that pops.
     pub contact: Mutex<Option<Instant>>,
     /// Whether the user may not extend several leases in one command.
@@ -64,7 +64,7 @@ impl Source {
             hangs: Notify::new(),
             handoff: Handoff::default(),
             lengths: Mutex::new((lease, LEASE)),
-            tells_time: AtomicBool::new(true),
+            may_ask_time: AtomicBool::new(true),
             contact: Mutex::default(),
             extends_singly: AtomicBool::new(false),
             has_lost_a_result: AtomicBool::new(false),
@@ -82,7 +82,7 @@ impl Source {
     pub fn asked_lease(&self) -> Option<Duration> {
         let given = lock(&self.lengths).0.map(|lease| lease.max(SHORTEST_LEASE));
         // Nothing else says when such a lease ends.
-        given.or_else(|| (!self.tells_time.load(Ordering::Relaxed)).then_some(LEASE))
+        given.or_else(|| (!self.may_ask_time.load(Ordering::Relaxed)).then_some(LEASE))
     }
 
     /// How long the last lease was, or the next one will be.
@@ -95,7 +95,7 @@ impl Source {
         self.wake_before(Instant::now());
     }
 
-    /// The server has said how long a lease is.
+    /// The server has reported the length of a lease.
     pub fn learn(&self, lease: Duration) {
         lock(&self.lengths).1 = lease;
     }
@@ -126,8 +126,8 @@ impl Source {
         lock(&self.unreported).len() + self.refused.load(Ordering::Relaxed)
     }
 
-    /// Passes an outcome to the task that settles. That one ends only after the handlers, or once these were given up; then
-    /// messages come back when their leases expire.
+    /// Passes an outcome to the task that settles. That one ends only after the handlers, or once these were given up;
+    /// then messages come back when their leases expire.
     pub fn settle(&self, outcome: Outcome) {
         let _ = self.outcomes.send(outcome);
     }

@@ -236,8 +236,8 @@ fn a_push_goes_on_when_the_server_returns() {
     assert_eq!(patient.len(None).unwrap(), 2);
 }
 
-/// A proxy that passes commands on, and closes the connection instead of passing on the reply to the first `lose` commands
-/// that contain `word`.
+/// A proxy that passes commands on, and closes the connection instead of passing on the reply to the first `lose`
+/// commands that contain `word`.
 fn forgetful_proxy(server: u16, word: &'static str, lose: usize) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();

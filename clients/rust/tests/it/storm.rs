@@ -1,5 +1,6 @@
-//! A worker in a storm: the server is killed and restarted, connections are cut, handlers fail, panic and run for longer
-//! than their lease. Every message is handled at least once, none by two handlers at the same time, and none is lost.
+//! A worker in a storm: the server is killed and restarted, connections are cut, handlers fail, panic and run for
+//! longer than their lease. Every message is handled at least once, none by two handlers at the same time, and none is
+//! lost.
 
 use crate::support::Server;
 use dq_client::blocking::{Client, Queue, Worker};
@@ -152,7 +153,7 @@ fn a_worker_loses_nothing_and_doubles_nothing_in_a_storm() {
     assert_eq!(running.join().abandoned, 0);
     let counted = |read: fn(&dq_client::QueueMetrics) -> u64| metrics.queues().iter().map(read).sum::<u64>();
     eprintln!(
-        "{MESSAGES} messages in {:?} and {round} rounds: {} deliveries, {} acked, {} late, {} extended, {} told of a loss",
+        "{MESSAGES} messages in {:?} and {round} rounds: {} deliveries, {} acked, {} late, {} extended, {} lost leases",
         begun.elapsed(),
         counted(|queue| queue.delivered),
         counted(|queue| queue.acked),
