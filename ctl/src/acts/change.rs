@@ -4,7 +4,7 @@ use super::report::Report;
 use super::site::{Answer, Site};
 use crate::board::Filter;
 use crate::cli::{ConfirmArgs, ManyArgs};
-use crate::server::{Failure, Fields};
+use crate::server::{Failure, Fields, QueueInfo};
 use crate::text::{MessageId, QueueName};
 use dq_client::{blocking::Client, Cmd, Raw, Resend, State, Value};
 use serde_json::{json, Value as Json};
@@ -95,8 +95,8 @@ pub trait Change {
     }
 
     /// How many messages in these states it would change, given the queue's `DQ.INFO`.
-    fn count_states(&self, _: &Client, _: &[u8], info: &Fields, states: &[State]) -> Result<u64, Failure> {
-        Ok(states.iter().map(|state| info.number(state.as_str())).sum())
+    fn count_states(&self, _: &Client, _: &[u8], info: &QueueInfo, states: &[State]) -> Result<u64, Failure> {
+        Ok(info.count_all(states))
     }
 
     /// Whether a message whose id was given is in a state in which it can be changed.
@@ -151,7 +151,7 @@ pub trait Change {
     }
 
     /// Why no message of these states was changed, if that needs an explanation.
-    fn why_none(&self, _: &Client, _: &[u8], _info: &Fields, _states: &[State]) -> Option<String> {
+    fn why_none(&self, _: &Client, _: &[u8], _info: &QueueInfo, _states: &[State]) -> Option<String> {
         None
     }
 

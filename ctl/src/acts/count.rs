@@ -3,7 +3,7 @@
 use super::change::{Change, Scope};
 use crate::board::{batches, each_page};
 use crate::cli::Act;
-use crate::server::{get_all, reply, Failure, Fields};
+use crate::server::{get_all, info, Failure};
 use crate::text::{MessageId, QueueName};
 use dq_client::{blocking::Client, Raw, State};
 
@@ -11,9 +11,9 @@ impl Act {
     /// How many messages of a queue it would change; `None` if the queue does not exist.
     pub fn count(&self, client: &Client, queue: &QueueName) -> Result<Option<u64>, Failure> {
         let (name, change) = (queue.as_bytes(), self.change());
-        let Some(info) = reply::info(client, name)? else { return Ok(None) };
+        let Some(info) = info::read(client, name)? else { return Ok(None) };
         let number = match change.scope() {
-            Scope::Queue(_) => in_states(&info, &State::ALL),
+            Scope::Queue(_) => info.count_all(&State::ALL),
             Scope::Ids(ids) => {
                 let ids: Vec<&[u8]> = ids.iter().map(MessageId::as_bytes).collect();
                 let messages = get_all(client, name, &ids)?;
@@ -37,11 +37,6 @@ impl Act {
 /// The most messages that the options of an act allow.
 pub fn limit(change: &dyn Change) -> u64 {
     change.limit().map_or(u64::MAX, u64::from)
-}
-
-/// How many messages are in these states.
-pub fn in_states(info: &Fields, states: &[State]) -> u64 {
-    states.iter().map(|state| info.number(state.as_str())).sum()
 }
 
 /// How many messages a consumer holds.

@@ -2,7 +2,7 @@
 
 use crate::board::names;
 use crate::cli::Act;
-use crate::server::{reply, Failure};
+use crate::server::{info, reply, Failure};
 use crate::text::QueueName;
 use dq_client::blocking::Client;
 
@@ -62,7 +62,7 @@ impl Act {
         if !self.change().takes_pattern() || !is_pattern(typed) {
             return Ok(None);
         }
-        match reply::info(client, typed.as_bytes()) {
+        match info::read(client, typed.as_bytes()) {
             Ok(Some(_)) => return Ok(None),
             Err(failure) if !failure.is_denied() => return Err(failure),
             // A user may be allowed the change alone.

@@ -1,6 +1,6 @@
 //! One queue on which an act is carried out.
 
-use crate::server::{reply, Failure, Fields};
+use crate::server::{info, reply, Failure, Fields, QueueInfo};
 use crate::text::QueueName;
 use dq_client::{blocking::Client, Cmd, Error, Resend, Value};
 
@@ -21,13 +21,13 @@ impl Site<'_> {
         self.queue.as_bytes()
     }
 
-    /// The fields of `DQ.INFO`; `None` if the queue does not exist.
-    pub fn info(&self) -> Result<Option<Fields>, Failure> {
-        reply::info(self.client, self.name())
+    /// `DQ.INFO`; `None` if the queue does not exist.
+    pub fn info(&self) -> Result<Option<QueueInfo>, Failure> {
+        info::read(self.client, self.name())
     }
 
     /// The same, as far as the user may read them.
-    pub fn info_if_allowed(&self) -> Option<Fields> {
+    pub fn info_if_allowed(&self) -> Option<QueueInfo> {
         self.info().ok().flatten()
     }
 

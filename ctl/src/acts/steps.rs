@@ -2,7 +2,7 @@
 //! changed in steps.
 
 use super::change::{Change, Part, Scope};
-use super::count::{in_states, limit};
+use super::count::limit;
 use super::letters::{refusal, Staying};
 use super::report::Report;
 use super::site::{Answer, Site};
@@ -138,7 +138,7 @@ impl Steps<'_> {
     /// Sends commands until as many messages as are in these states now were changed. Later ones are left alone.
     fn change_states(&mut self, states: &[State], most: u64) -> Result<Option<Report>, Failure> {
         let Some(info) = self.site.info()? else { return Ok(None) };
-        let limit = in_states(&info, states).min(most).min(limit(self.change));
+        let limit = info.count_all(states).min(most).min(limit(self.change));
         self.progress.expect(limit);
         while self.total < limit {
             let wanted = STEP.min(limit - self.total);

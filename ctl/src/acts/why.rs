@@ -4,7 +4,7 @@ use super::change::{Change, Scope};
 use super::report::Report;
 use super::site::Site;
 use crate::board::{target_in_words, target_queue, Among};
-use crate::server::{quoted, reply, reply::no_such_queue, Fields};
+use crate::server::{info, quoted, reply::no_such_queue, QueueInfo};
 use crate::text::{shown, MessageId, QueueName};
 use dq_client::{blocking::Client, State};
 
@@ -33,7 +33,7 @@ pub fn why_not(change: &dyn Change, site: &Site, message: &MessageId) -> Vec<Str
 
 /// Reports that a queue does not know an id, or that there is no such queue.
 pub fn no_such_id(client: &Client, queue: &QueueName, id: &MessageId) -> String {
-    let info = match reply::info(client, queue.as_bytes()) {
+    let info = match info::read(client, queue.as_bytes()) {
         Ok(None) => return no_such_queue(queue),
         info => info.ok().flatten(),
     };
@@ -63,7 +63,7 @@ pub fn nothing(change: &dyn Change, site: &Site, mut report: Report) -> Report {
 }
 
 /// Where the dead messages of a queue are that moves them away.
-pub fn where_the_dead_are(queue: &QueueName, info: &Fields) -> Option<String> {
+pub fn where_the_dead_are(queue: &QueueName, info: &QueueInfo) -> Option<String> {
     let target = target_in_words(info)?;
     let back = target_queue(info).map_or_else(String::new, |name| {
         let letters = format!("{} --letters --where {}", quoted(&shown(name)), quoted(&format!("from={queue}")));

@@ -1,7 +1,7 @@
 //! Batches: how far they are, and which ones the messages of a queue belong to. No command lists them.
 
 use crate::board::scan;
-use crate::server::{reply, Failure, Fields};
+use crate::server::{info, Failure, Fields};
 use crate::text::QueueName;
 use dq_client::{blocking::Client, cmd, Error, Resend};
 use std::collections::BTreeSet;
@@ -18,9 +18,9 @@ type Batch = (Vec<u8>, Fields);
 /// The batches of the messages that a queue holds, with what [`info`] says of them. One without messages cannot be
 /// found.
 pub fn find(client: &Client, queue: &QueueName) -> Result<Vec<Batch>, Failure> {
-    let (of_queue, queue) = (reply::existing(client, queue)?, queue.as_bytes());
+    let (of_queue, queue) = (info::existing(client, queue)?, queue.as_bytes());
     let mut names = BTreeSet::new();
-    if of_queue.number("batches") > 0 {
+    if of_queue.batches > 0 {
         scan::each_page(client, queue, &of_queue, &[], |page| {
             names.extend(page.iter().map(|message| message.bytes("batch").to_vec()).filter(|name| !name.is_empty()));
         })?;

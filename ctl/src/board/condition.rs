@@ -1,34 +1,32 @@
-//! What is unusual about a queue, from the fields of `DQ.INFO`: the same in `dqctl ls`, `top` and `web`.
+//! The conditions of a queue that deserve attention, from `DQ.INFO`: the same in `dqctl ls`, `top` and `web`.
 //!
 //! A queue can have several conditions at once, such as paused and full.
 
 use crate::board::dead::is_letter;
-use crate::server::{reply, Fields};
-use crate::text::span;
+use crate::server::{reply, Fields, QueueInfo};
+use crate::text::{millis, span};
 use dq_client::{blocking::Client, cmd, Resend};
 use serde_json::{json, Value as Json};
 use std::cmp::Reverse;
+use std::time::Duration;
 
-/// Ready messages are late if the oldest one has waited for longer, in ms. The alert `DqLate` has the same limit.
-const LATE: i64 = 60_000;
-/// Ready messages without a consumer are reported after this time, in ms: consumers that poll are away for moments.
-const UNSERVED: i64 = 5_000;
-/// After this time, in ms, it is severe that nobody takes ready messages, or too few consumers, as in `dqctl doctor`.
-const LONG: i64 = 15 * 60_000;
-/// A queue has a consumer for this time after a delivery, in ms, although nobody waits: consumers can poll without
+/// Ready messages are late if the oldest one has waited for longer. The alert `DqLate` has the same limit.
+const LATE: Duration = Duration::from_secs(60);
+/// Ready messages without a consumer are reported after this time: consumers that poll are away for moments.
+const UNSERVED: Duration = Duration::from_secs(5);
+/// After this time, it is severe that nobody takes ready messages, or too few consumers, as in `dqctl doctor`.
+const LONG: Duration = Duration::from_secs(15 * 60);
+/// A queue has a consumer for this time after a delivery, although nobody waits: consumers can poll without
 /// `BLOCK`.
-pub const POLLED: i64 = 60_000;
-/// A late queue hangs if its consumers have held a message for this time, in ms: as long as [`Condition::words`] names
+pub const POLLED: Duration = Duration::from_secs(60);
+/// A late queue hangs if its consumers have held a message for this time: as long as [`Condition::words`] names
 /// it.
-pub const HELD: i64 = 60_000;
-/// For how long the dead count as growing after one has died, in ms.
-pub const RECENT: i64 = 10 * 60_000;
-/// For how long after the newest death the dead messages are a warning, in ms: those of a night are seen in the
+pub const HELD: Duration = Duration::from_secs(60);
+/// For how long the dead count as growing after one has died.
+pub const RECENT: Duration = Duration::from_secs(10 * 60);
+/// For how long after the newest death the dead messages are a warning: those of a night are seen in the
 /// morning.
-const NEW: i64 = 24 * 60 * 60_000;
-
-/// Fields that are set while the server cannot forward messages, or dead ones.
-const FAILING: [&str; 2] = ["forward-failing-since", "deadforward-failing-since"];
+const NEW: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How much a condition matters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -77,71 +75,34 @@ pub enum Condition {
     Letters,
 }
 
-/// Whether `DEADFORWARD` moves the dead messages of a queue away. If that fails, they stay.
-pub fn moves_dead(info: &Fields) -> bool {
-    !matches!(info.text("deadforward").as_str(), "" | "NONE") && info.int("deadforward-failing-since").is_none()
-}
-
-/// How long ago the newest of the dead messages died, in ms, or the newest of all that died if the dead are moved away.
-fn newest_death(info: &Fields) -> Option<i64> {
-    info.int(if moves_dead(info) { "last-death" } else { "newest-dead" })
-}
-
-/// What the conditions of a queue follow from. Times are in ms.
-struct Signs {
-    ready: i64,
-    blocked: i64,
-    inflight: i64,
-    dead: i64,
-    most_inflight: i64,
-    waiting_clients: i64,
-    /// For how long the oldest ready message has been due, and the oldest delivery has lasted.
-    waited: i64,
-    oldest_inflight: i64,
-    /// How long ago a message died, and one was delivered.
-    last_death: Option<i64>,
-    last_delivery: Option<i64>,
-    is_paused: bool,
-    is_closed: bool,
+/// The facts from which the conditions of a queue follow.
+struct Signs<'a> {
+    info: &'a QueueInfo,
+    /// For how long the oldest ready message has been due.
+    waited: Duration,
     is_full: bool,
     is_limited: bool,
-    is_forwarded: bool,
-    is_failing: bool,
-    moves_dead: bool,
     has_letters: bool,
 }
 
-impl Signs {
-    fn read(info: &Fields, has_letters: bool) -> Signs {
-        let number = |name: &str| info.int(name).unwrap_or(0);
-        let live = number("ready") + number("delayed") + number("inflight");
+impl Signs<'_> {
+    fn read(info: &QueueInfo, has_letters: bool) -> Signs<'_> {
+        let limit = info.settings.max_len.unwrap_or(0);
         Signs {
-            ready: number("ready"),
-            blocked: number("blocked"),
-            inflight: number("inflight"),
-            dead: number("dead"),
-            most_inflight: number("maxinflight"),
-            waiting_clients: number("waiting-clients"),
-            waited: number("oldest-ready"),
-            oldest_inflight: number("oldest-inflight"),
-            last_death: newest_death(info),
-            last_delivery: info.int("last-delivery"),
-            is_paused: number("paused") == 1,
-            is_closed: number("closed") == 1,
-            is_full: number("maxlen") > 0 && live >= number("maxlen"),
-            is_limited: info.int("next-delivery").is_some(),
-            is_forwarded: !matches!(info.text("forward").as_str(), "" | "NONE"),
-            is_failing: FAILING.iter().any(|since| info.int(since).is_some()),
-            moves_dead: moves_dead(info),
+            info,
+            waited: info.oldest_ready.unwrap_or_default(),
+            is_full: limit > 0 && info.ready + info.delayed + info.inflight >= limit,
+            is_limited: info.next_delivery.is_some(),
             has_letters,
         }
     }
 
     /// Whether a consumer was seen, or something else explains that there is none.
     fn is_served(&self) -> bool {
-        let is_alone = self.waiting_clients == 0 && self.inflight == 0 && self.ready > self.blocked;
-        let was_polled = self.last_delivery.is_some_and(|ago| ago < POLLED);
-        !is_alone || was_polled || self.is_paused || self.is_limited || self.is_forwarded
+        let info = self.info;
+        let is_alone = info.waiting_clients == 0 && info.inflight == 0 && info.ready > info.blocked;
+        let was_polled = info.last_delivery.is_some_and(|ago| ago < POLLED);
+        !is_alone || was_polled || info.paused || self.is_limited || info.is_forwarded()
     }
 
     fn is_unserved(&self) -> bool {
@@ -149,26 +110,35 @@ impl Signs {
     }
 
     fn is_occupied(&self) -> bool {
-        self.most_inflight > 0 && self.inflight >= self.most_inflight && self.ready > 0
+        let most = self.info.settings.max_inflight.unwrap_or(0);
+        most > 0 && self.info.inflight >= most && self.info.ready > 0
     }
 
-    /// Whether groups hold all ready messages back. Of a group that holds nothing back, those that wait for their turn
-    /// are blocked as well, but not the first one.
+    /// Whether no message ends: consumers hold them for long, while others wait for long.
+    fn is_stuck(&self) -> bool {
+        self.info.oldest_inflight.unwrap_or_default() >= LONG && self.waited >= LONG
+    }
+
+    /// Whether groups hold all ready messages back. Of a group that holds nothing back, those that wait for their turn are
+    /// blocked as well, but not the first one.
     fn are_groups_held(&self) -> bool {
-        self.blocked > 0 && self.blocked >= self.ready
+        self.info.blocked > 0 && self.info.blocked >= self.info.ready
     }
 
-    /// Whether messages wait because their target takes none.
-    fn is_stuck_at_target(&self) -> bool {
-        self.is_forwarded && self.is_failing
+    /// Whether something that is a condition of its own explains why messages wait.
+    fn is_explained(&self) -> bool {
+        let is_stuck_at_target = self.info.is_forwarded() && self.info.is_failing();
+        self.info.paused || self.is_limited || self.are_groups_held() || self.is_occupied() || is_stuck_at_target
     }
 
-    fn has_death_within(&self, time: i64) -> bool {
-        self.last_death.is_some_and(|ago| ago < time)
+    /// Whether one of the dead messages died within this time, or any message if the dead are moved away.
+    fn has_death_within(&self, time: Duration) -> bool {
+        let newest = if self.info.moves_dead() { self.info.last_death } else { self.info.newest_dead };
+        newest.is_some_and(|ago| ago < time)
     }
 
     fn are_dying(&self) -> bool {
-        self.has_death_within(RECENT) && (self.dead > 0 || self.moves_dead)
+        self.has_death_within(RECENT) && (self.info.dead > 0 || self.info.moves_dead())
     }
 
     /// The level of messages that wait although nothing holds them back.
@@ -209,7 +179,7 @@ impl Condition {
 
     /// The conditions of a queue; none if nothing is unusual. `has_letters`: nothing was ever taken from the queue, and
     /// its first message died in another one. Nobody has to take such letters.
-    pub fn find_all(info: &Fields, has_letters: bool) -> Vec<(Condition, Level)> {
+    pub fn find_all(info: &QueueInfo, has_letters: bool) -> Vec<(Condition, Level)> {
         let signs = Signs::read(info, has_letters);
         let present = Condition::ALL.into_iter().filter_map(|one| Some((one, one.level(&signs)?)));
         let mut found: Vec<_> = present.collect();
@@ -219,33 +189,32 @@ impl Condition {
 
     /// How much it matters; `None` if the queue does not have it.
     fn level(self, signs: &Signs) -> Option<Level> {
-        let is_explained = signs.is_paused || signs.is_limited || signs.are_groups_held() || signs.is_occupied();
+        let info = signs.info;
         match self {
-            Condition::Failing => signs.is_failing.then_some(Level::Bad),
+            Condition::Failing => info.is_failing().then_some(Level::Bad),
             // It fills up because it is paused.
-            Condition::Paused => signs.is_paused.then_some(if signs.is_full { Level::Bad } else { Level::Warning }),
+            Condition::Paused => info.paused.then_some(if signs.is_full { Level::Bad } else { Level::Warning }),
             Condition::Full => signs.is_full.then_some(Level::Bad),
             Condition::Dying => signs.are_dying().then_some(Level::Warning),
-            Condition::Closed => signs.is_closed.then_some(Level::Warning),
+            Condition::Closed => info.closed.then_some(Level::Warning),
             Condition::Unserved => (signs.is_unserved() && !signs.has_letters).then_some(signs.level_of_wait()),
             Condition::Letters => (signs.is_unserved() && signs.has_letters).then_some(Level::Note),
             Condition::Late => {
-                let is_late = signs.waited >= LATE && signs.is_served() && !is_explained && !signs.is_stuck_at_target();
+                let is_late = signs.waited >= LATE && signs.is_served() && !signs.is_explained();
                 is_late.then_some(signs.level_of_wait())
             }
-            Condition::Held => (signs.are_groups_held() && !signs.is_paused).then_some(signs.level_of_limit()),
-            Condition::Occupied if signs.is_paused || signs.is_limited || !signs.is_occupied() => None,
+            Condition::Held => (signs.are_groups_held() && !info.paused).then_some(signs.level_of_limit()),
+            Condition::Occupied if info.paused || signs.is_limited || !signs.is_occupied() => None,
             // A limit explains why messages wait, but not why none of them ends.
-            Condition::Occupied if signs.oldest_inflight >= LONG && signs.waited >= LONG => Some(Level::Bad),
-            Condition::Occupied => Some(signs.level_of_limit()),
-            Condition::Limited => (signs.is_limited && !signs.is_paused).then_some(signs.level_of_limit()),
-            Condition::Dead if signs.dead == 0 || signs.has_death_within(RECENT) || signs.moves_dead => None,
+            Condition::Occupied => Some(if signs.is_stuck() { Level::Bad } else { signs.level_of_limit() }),
+            Condition::Limited => (signs.is_limited && !info.paused).then_some(signs.level_of_limit()),
+            Condition::Dead if info.dead == 0 || signs.has_death_within(RECENT) || info.moves_dead() => None,
             Condition::Dead => Some(if signs.has_death_within(NEW) { Level::Warning } else { Level::Note }),
         }
     }
 
     /// The same for any queue. The first message is read if that decides it.
-    pub fn read(client: &Client, queue: &[u8], info: &Fields) -> Vec<(Condition, Level)> {
+    pub fn read(client: &Client, queue: &[u8], info: &QueueInfo) -> Vec<(Condition, Level)> {
         Condition::find_all(info, may_be_letters(info) && begins_with_letter(client, queue))
     }
 
@@ -255,7 +224,7 @@ impl Condition {
     }
 
     /// All of them with what explains them, the most important first; `open` if nothing is unusual.
-    pub fn sentence(conditions: &[(Condition, Level)], info: &Fields) -> String {
+    pub fn sentence(conditions: &[(Condition, Level)], info: &QueueInfo) -> String {
         let words: Vec<String> = conditions.iter().map(|(condition, _)| condition.words(info)).collect();
         if words.is_empty() {
             "open".to_owned()
@@ -284,19 +253,19 @@ impl Condition {
 
     /// The same with what explains it. If a queue is late while consumers hold messages for long, that is the likely
     /// cause.
-    pub fn words(self, info: &Fields) -> String {
-        let length = |name: &str| info.int(name).and_then(|ms| u64::try_from(ms).ok()).map(span);
+    pub fn words(self, info: &QueueInfo) -> String {
+        let length = |time: Option<Duration>| time.map(|time| span(millis(time)));
         match self {
             Condition::Unserved => {
-                format!("no consumer (ready for {})", length("oldest-ready").unwrap_or_default())
+                format!("no consumer (ready for {})", length(info.oldest_ready).unwrap_or_default())
             }
-            Condition::Late | Condition::Occupied if info.int("oldest-inflight").is_some_and(|held| held >= LATE) => {
-                let (held, length) = (info.int("inflight").unwrap_or(0), length("oldest-inflight").unwrap_or_default());
-                format!("{} ({held} in flight, the oldest for {length})", self.as_str())
+            Condition::Late | Condition::Occupied if info.oldest_inflight.is_some_and(|held| held >= LATE) => {
+                let length = length(info.oldest_inflight).unwrap_or_default();
+                format!("{} ({} in flight, the oldest for {length})", self.as_str(), info.inflight)
             }
             Condition::Dead => {
-                let newest = length("newest-dead").map_or_else(String::new, |ago| format!(", the newest {ago} ago"));
-                format!("{} dead{newest}", info.int("dead").unwrap_or(0))
+                let newest = length(info.newest_dead).map_or_else(String::new, |ago| format!(", the newest {ago} ago"));
+                format!("{} dead{newest}", info.dead)
             }
             Condition::Failing | Condition::Full | Condition::Dying | Condition::Paused | Condition::Closed => {
                 self.as_str().to_owned()
@@ -309,9 +278,8 @@ impl Condition {
 }
 
 /// Whether nothing was ever taken from a queue in which messages wait without a consumer.
-pub fn may_be_letters(info: &Fields) -> bool {
-    info.int("delivered") == Some(0)
-        && Condition::find_all(info, false).iter().any(|(one, _)| *one == Condition::Unserved)
+pub fn may_be_letters(info: &QueueInfo) -> bool {
+    info.totals.delivered == 0 && Condition::find_all(info, false).iter().any(|(one, _)| *one == Condition::Unserved)
 }
 
 /// Whether the first message that waits in a queue died in another one. False if the user may not read it.
@@ -326,11 +294,16 @@ pub fn begins_with_letter(client: &Client, queue: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Condition, Level, NEW, POLLED, RECENT};
-    use crate::server::Fields;
+    use crate::server::QueueInfo;
+    use crate::text::millis;
     use dq_client::Value;
 
-    fn info(numbers: &[(&str, i64)]) -> Fields {
-        Fields(numbers.iter().map(|(name, number)| ((*name).to_owned(), Value::Int(*number))).collect())
+    fn info(numbers: &[(&str, i64)]) -> QueueInfo {
+        QueueInfo::with_numbers(numbers)
+    }
+
+    fn ms(time: std::time::Duration) -> i64 {
+        i64::try_from(millis(time)).unwrap()
     }
 
     fn conditions(numbers: &[(&str, i64)]) -> Vec<(Condition, Level)> {
@@ -393,7 +366,7 @@ mod tests {
     fn what_cannot_be_forwarded_is_not_late_as_well() {
         let fields = [("ready", Value::Int(2)), ("oldest-ready", Value::Int(70_000))].into_iter();
         let failing = [("forward", Value::BulkString(b"STREAM s".to_vec())), ("forward-failing-since", Value::Int(9))];
-        let info = Fields(fields.chain(failing).map(|(name, value)| (name.to_owned(), value)).collect());
+        let info = QueueInfo::with(fields.chain(failing));
         assert_eq!(Condition::find_all(&info, false), [(Condition::Failing, Level::Bad)]);
     }
 
@@ -402,8 +375,9 @@ mod tests {
         let at = |waited, ago| conditions(&[("ready", 2), ("oldest-ready", waited), ("last-delivery", ago)]);
         let (unserved, late) = ((Condition::Unserved, Level::Warning), (Condition::Late, Level::Warning));
         assert_eq!(at(9_000, 1_000), []);
-        assert_eq!(at(70_000, POLLED - 1), [late]);
-        assert_eq!(at(70_000, POLLED), [unserved]);
+        let polled = ms(POLLED);
+        assert_eq!(at(70_000, polled - 1), [late]);
+        assert_eq!(at(70_000, polled), [unserved]);
     }
 
     #[test]
@@ -424,10 +398,9 @@ mod tests {
     #[test]
     fn messages_die_also_if_the_dead_are_moved_away() {
         let dies = |target: &str| {
-            let target = Value::BulkString(target.into());
-            let Fields(mut fields) = info(&[("dead", 0), ("last-death", 0)]);
-            fields.push(("deadforward".to_owned(), target));
-            Condition::find_all(&Fields(fields), false)
+            let target = ("deadforward", Value::BulkString(target.into()));
+            let numbers = ["dead", "last-death"].map(|name| (name, Value::Int(0)));
+            Condition::find_all(&QueueInfo::with(numbers.into_iter().chain([target])), false)
         };
         assert_eq!((dies("QUEUE q:dead"), dies("NONE")), (vec![(Condition::Dying, Level::Warning)], vec![]));
     }
@@ -435,10 +408,10 @@ mod tests {
     #[test]
     fn the_dead_of_last_night_are_a_warning_in_the_morning() {
         for (newest, condition, level, words) in [
-            (RECENT - 1, Condition::Dying, Level::Warning, "messages die"),
-            (RECENT, Condition::Dead, Level::Warning, "30 dead, the newest 10m ago"),
-            (NEW - 1, Condition::Dead, Level::Warning, "30 dead, the newest 23h59m ago"),
-            (NEW, Condition::Dead, Level::Note, "30 dead, the newest 1d ago"),
+            (ms(RECENT) - 1, Condition::Dying, Level::Warning, "messages die"),
+            (ms(RECENT), Condition::Dead, Level::Warning, "30 dead, the newest 10m ago"),
+            (ms(NEW) - 1, Condition::Dead, Level::Warning, "30 dead, the newest 23h59m ago"),
+            (ms(NEW), Condition::Dead, Level::Note, "30 dead, the newest 1d ago"),
         ] {
             // One that died later was redriven.
             let info = info(&[("dead", 30), ("newest-dead", newest), ("last-death", 0)]);

@@ -1,6 +1,6 @@
 //! Who holds messages: the consumers of a queue with their deliveries.
 
-use crate::server::Fields;
+use crate::server::QueueInfo;
 use crate::text::unix_ms;
 use dq_client::{blocking::Client, Error, Raw};
 
@@ -15,9 +15,9 @@ pub struct Holder {
 
 /// The holders of a queue, and how many messages are in flight with consumers that have no name. `info` is its
 /// `DQ.INFO`, so that nothing is read of a queue without consumers.
-pub fn read(client: &Client, queue: &[u8], info: &Fields) -> Result<(Vec<Holder>, u64), Error> {
+pub fn read(client: &Client, queue: &[u8], info: &QueueInfo) -> Result<(Vec<Holder>, u64), Error> {
     let mut holders = Vec::new();
-    if info.number("consumers") > 0 {
+    if info.consumers > 0 {
         for consumer in client.queue::<Raw>(queue).consumers() {
             let consumer = consumer?;
             let since = unix_ms(consumer.oldest_delivery);
@@ -25,5 +25,5 @@ pub fn read(client: &Client, queue: &[u8], info: &Fields) -> Result<(Vec<Holder>
         }
     }
     let named = holders.iter().map(|holder| holder.messages).sum();
-    Ok((holders, info.number("inflight").saturating_sub(named)))
+    Ok((holders, info.inflight.saturating_sub(named)))
 }

@@ -1,6 +1,6 @@
 //! The groups of a queue, from `DQ.GROUPS`: what each holds, and why its messages wait.
 
-use crate::server::{quoted, Failure, Fields};
+use crate::server::{quoted, Failure, QueueInfo};
 use crate::text::{instant, now_ms, shown, unix_ms};
 use dq_client::{blocking::Client, Error, GroupInfo, GroupPause, Raw};
 
@@ -99,11 +99,16 @@ impl HeldGroup {
     }
 }
 
+/// The queue's `GROUPINFLIGHT`; 0: no limit.
+pub fn group_limit(info: &QueueInfo) -> i64 {
+    i64::try_from(info.settings.group_inflight.unwrap_or(0)).unwrap_or(i64::MAX)
+}
+
 /// The groups that hold due messages back, among the first thousands: the paused ones first. `info` says whether there
 /// are any, so that nothing is read otherwise.
-pub fn held_back(client: &Client, queue: &[u8], info: &Fields) -> Result<Vec<HeldGroup>, Failure> {
-    let (mut found, limit) = (Vec::new(), info.int("groupinflight").unwrap_or(0));
-    if info.int("blocked").unwrap_or(0) == 0 {
+pub fn held_back(client: &Client, queue: &[u8], info: &QueueInfo) -> Result<Vec<HeldGroup>, Failure> {
+    let (mut found, limit) = (Vec::new(), group_limit(info));
+    if info.blocked == 0 {
         return Ok(found);
     }
     for group in each(client, queue).take(MOST_READ) {

@@ -2,7 +2,7 @@
 //! charts are made.
 
 use super::latency::{between, Times};
-use crate::server::Fields;
+use crate::server::QueueInfo;
 use crate::text::now_ms;
 use dq_client::Stats;
 use std::collections::VecDeque;
@@ -32,20 +32,21 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// From the fields of `DQ.INFO`.
-    pub fn read(info: &Fields) -> Sample {
-        let number = |name: &str| info.int(name).unwrap_or(0);
+    /// From `DQ.INFO`.
+    pub fn read(info: &QueueInfo) -> Sample {
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let totals = &info.totals;
         Sample {
             at: now_ms(),
-            counts: ["ready", "delayed", "inflight", "dead"].map(number),
-            totals: [number("pushed"), number("delivered"), number("acked") + number("forwarded")],
+            counts: [info.ready, info.delayed, info.inflight, info.dead].map(number),
+            totals: [totals.pushed, totals.delivered, totals.acked.saturating_add(totals.forwarded)].map(number),
             times: Times::default(),
         }
     }
 
     /// The counts and totals of several queues together.
     pub fn sum<'a>(all: impl Iterator<Item = &'a Sample>) -> Sample {
-        let mut sum = Sample::read(&Fields::default());
+        let mut sum = Sample::read(&QueueInfo::default());
         for one in all {
             sum.counts.iter_mut().zip(one.counts).for_each(|(sum, count)| *sum += count);
             sum.totals.iter_mut().zip(one.totals).for_each(|(sum, total)| *sum += total);
@@ -63,7 +64,7 @@ pub struct History {
 }
 
 impl History {
-    /// Adds a reading. At most so many samples are kept. Returns whether it became one of them.
+    /// Adds a reading. At most `most` samples are kept. Returns whether it became one of them.
     pub fn add(&mut self, sample: Sample, most: usize) -> bool {
         self.latest = Some(sample);
         // A clock that was set back begins a new history.
@@ -132,7 +133,7 @@ mod tests {
     use super::{History, Sample, HOUR};
 
     fn sample(at: i64, pushed: i64) -> Sample {
-        Sample { at, totals: [pushed, 0, 0], ..Sample::read(&crate::server::reply::Fields::default()) }
+        Sample { at, totals: [pushed, 0, 0], ..Sample::read(&crate::server::QueueInfo::default()) }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How late deliveries were and how long consumers took, between two reads of `DQ.STATS`.
+//! The lateness of deliveries and the run time of consumers, between two reads of `DQ.STATS`.
 //!
 //! Its histograms count from the start of the server on. The difference of two of them is what happened in between.
 

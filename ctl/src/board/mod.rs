@@ -19,7 +19,7 @@ pub mod sort;
 pub mod table;
 pub mod trouble;
 
-pub use condition::{begins_with_letter, moves_dead, Condition, Level, POLLED};
+pub use condition::{begins_with_letter, Condition, Level, POLLED};
 pub use consumers::Holder;
 pub use dead::{
     as_it_died, cause_of, each_page, error_of, frequent_cause, is_letter, is_older, older_than, pages, since, target,
@@ -33,10 +33,10 @@ pub use row::{Row, Status};
 pub use sort::{Named, Sort};
 pub use trouble::Trouble;
 
-use crate::server::{Failure, Fields};
+use crate::server::{Failure, QueueInfo};
 use crate::text::now_ms;
 use condition::may_be_letters;
-use dq_client::{blocking::Client, cmd, Error, Raw, Resend, Value};
+use dq_client::{blocking::Client, cmd, Error, Raw, Resend};
 use history::{History, APART, FEW, HOUR};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -67,9 +67,9 @@ pub type Rows = BTreeMap<Vec<u8>, Row>;
 /// How much a board remembers of each queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Memory {
-    /// All fields of `DQ.INFO`, and what rates need.
+    /// `DQ.INFO` with all fields for printing, and what rates need.
     Fields,
-    /// The same without fields that are zero or null, since there may be thousands of queues.
+    /// The same without fields for printing, since there may be thousands of queues.
     Rates,
     /// The same, and an hour, with how late deliveries were.
     Hour,
@@ -96,7 +96,7 @@ struct State {
     interruptions: VecDeque<i64>,
 }
 
-/// What is to be known of all rows.
+/// The state of the board as a whole.
 #[derive(Clone, Default)]
 pub struct About {
     /// Whether queues have been searched for.
@@ -273,7 +273,7 @@ impl Board {
     }
 
     /// Reads a queue. `None` if it does not exist.
-    fn read(&self, name: &[u8]) -> Result<Option<Fields>, Error> {
+    fn read(&self, name: &[u8]) -> Result<Option<QueueInfo>, Error> {
         let reply = self.client.call(cmd("DQ.INFO").arg(name), Resend::Harmless);
         let info = match reply {
             Err(error) => {
@@ -290,7 +290,7 @@ impl Board {
                 }
                 return Err(error);
             }
-            Ok(reply) => Fields::read(reply).ok().flatten(),
+            Ok(reply) => QueueInfo::read(reply).ok().flatten(),
         };
         let Some(info) = info else {
             self.lock().rows.remove(name);
@@ -302,7 +302,7 @@ impl Board {
 
     /// Brings the row of a queue up to date. It is changed in place, under the lock, since several threads read the
     /// same queue; the server is asked before and after.
-    fn update(&self, name: &[u8], info: &Fields) {
+    fn update(&self, name: &[u8], info: &QueueInfo) {
         let letters = may_be_letters(info).then(|| self.has_letters(name));
         let is_measured = {
             let mut state = self.lock();
@@ -310,7 +310,7 @@ impl Board {
             let row = state.rows.entry(name.to_vec()).or_default();
             let has_hour = self.memory == Memory::Hour && (row.looked.is_some() || has_room);
             let is_sample = row.update(info, letters, if has_hour { HOUR } else { FEW });
-            row.info = self.kept(info);
+            row.info = if self.memory == Memory::Fields { info.clone() } else { info.without_fields() };
             has_hour && is_sample
         };
         if !is_measured {
@@ -327,14 +327,6 @@ impl Board {
     fn has_letters(&self, name: &[u8]) -> bool {
         let known = self.lock().rows.get(name).and_then(|row| row.letters);
         known.unwrap_or_else(|| begins_with_letter(&self.client, name))
-    }
-
-    /// The fields that the board keeps.
-    fn kept(&self, info: &Fields) -> Fields {
-        let is_kept = |(_, value): &&(String, Value)| {
-            self.memory == Memory::Fields || !matches!(value, Value::Nil | Value::Int(0))
-        };
-        Fields(info.0.iter().filter(is_kept).cloned().collect())
     }
 
     fn noted(&self, outcome: Result<(), Failure>) -> Result<(), Failure> {
@@ -361,8 +353,8 @@ impl Board {
 #[cfg(test)]
 pub mod tests {
     use super::{Board, Memory, Row, Rows, SWEEP};
-    use crate::server::Fields;
-    use dq_client::{blocking::Client, Value};
+    use crate::server::QueueInfo;
+    use dq_client::blocking::Client;
     use std::time::Instant;
 
     /// A board of a server that is not there.
@@ -378,7 +370,7 @@ pub mod tests {
     #[test]
     fn no_update_is_lost_if_two_threads_read_a_queue() {
         let board = board(Rows::default());
-        let update = |field: &str| board.update(b"q", &Fields(vec![(field.to_owned(), Value::Int(1))]));
+        let update = |field: &str| board.update(b"q", &QueueInfo::with_numbers(&[(field, 1)]));
         update("ready");
         std::thread::scope(|threads| {
             threads.spawn(|| (0..10_000).for_each(|_| update("dead")));

@@ -4,11 +4,12 @@ use super::condition::{Condition, Level, HELD};
 use super::history::{History, Sample};
 use super::trouble::Trouble;
 use crate::output::Style;
-use crate::server::Fields;
+use crate::server::QueueInfo;
+use crate::text::millis;
 use dq_client::State;
 use std::time::Instant;
 
-/// How far a queue is known.
+/// What the board knows of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Status {
     /// It was not read yet.
@@ -24,8 +25,7 @@ pub enum Status {
 #[derive(Clone, Default)]
 pub struct Row {
     pub status: Status,
-    /// The fields of `DQ.INFO`, as far as the board keeps them.
-    pub info: Fields,
+    pub info: QueueInfo,
     /// The most important one first.
     pub conditions: Vec<(Condition, Level)>,
     pub trouble: Trouble,
@@ -38,13 +38,9 @@ pub struct Row {
 }
 
 impl Row {
-    pub fn number(&self, name: &str) -> i64 {
-        self.info.int(name).unwrap_or(0)
-    }
-
     /// How long the oldest ready message has been due, in ms.
     pub fn oldest(&self) -> Option<u64> {
-        self.info.int("oldest-ready").and_then(|age| u64::try_from(age).ok())
+        self.info.oldest_ready.map(millis)
     }
 
     /// Messages that are pushed a second; `None` until two readings are apart.
@@ -64,7 +60,7 @@ impl Row {
         let troubled = [(State::Dead, has_died), (State::Inflight, self.hangs())];
         let troubled = troubled.into_iter().filter(|(_, is_so)| *is_so).map(|(state, _)| state);
         let mut all = troubled.chain([State::Ready, State::Dead, State::Inflight, State::Delayed, State::Done]);
-        all.find(|state| self.number(state.as_str()) > 0).unwrap_or(State::Ready)
+        all.find(|state| self.info.count(*state) > 0).unwrap_or(State::Ready)
     }
 
     pub fn has(&self, condition: Condition) -> bool {
@@ -73,7 +69,7 @@ impl Row {
 
     /// Whether it is late while a consumer has held a message for long.
     pub fn hangs(&self) -> bool {
-        self.has(Condition::Late) && self.number("oldest-inflight") >= HELD
+        self.has(Condition::Late) && self.info.oldest_inflight.is_some_and(|held| held >= HELD)
     }
 
     /// The level of the most severe condition.
@@ -90,7 +86,7 @@ impl Row {
         }
     }
 
-    /// What is unusual about the queue, the most important first.
+    /// The conditions of the queue in words, the most important first.
     pub fn state(&self) -> String {
         match self.status {
             Status::Unread => "…".to_owned(),
@@ -102,7 +98,7 @@ impl Row {
 
     /// Takes over `DQ.INFO`. `letters`: whether the first message died in another queue, if that matters; `most`
     /// samples are kept. Returns whether this became a sample of the history.
-    pub(super) fn update(&mut self, info: &Fields, letters: Option<bool>, most: usize) -> bool {
+    pub(super) fn update(&mut self, info: &QueueInfo, letters: Option<bool>, most: usize) -> bool {
         self.letters = letters;
         self.conditions = Condition::find_all(info, self.letters == Some(true));
         self.trouble = Trouble::rank(info, &self.conditions);
@@ -115,8 +111,7 @@ impl Row {
 impl Row {
     /// A row that was read with these fields.
     pub fn with_numbers(numbers: &[(&str, i64)]) -> Row {
-        let field = |(name, number): &(&str, i64)| ((*name).to_owned(), dq_client::Value::Int(*number));
-        let mut row = Row { info: Fields(numbers.iter().map(field).collect()), ..Row::default() };
+        let mut row = Row { info: QueueInfo::with_numbers(numbers), ..Row::default() };
         row.update(&row.info.clone(), None, super::history::FEW);
         row
     }

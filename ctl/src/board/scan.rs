@@ -1,6 +1,6 @@
 //! Reads the messages of a queue page by page, in steps of about the same size however large the payloads are.
 
-use crate::server::{fewer, reply, Failure, Fields};
+use crate::server::{fewer, reply, Failure, Fields, QueueInfo};
 use dq_client::{blocking::Client, cmd, Error, Value};
 use std::ops::ControlFlow;
 
@@ -14,12 +14,12 @@ const FIELDS: u64 = 300;
 /// The cursor of a scan that begins, or has ended.
 const BEGIN: &[u8] = b"0";
 
-/// Calls `visit` with each page of `DQ.SCAN`. `info` are the fields of `DQ.INFO`, and `options` those of the scan. A
+/// Calls `visit` with each page of `DQ.SCAN`. `options` are those of the scan. A
 /// message that is in the queue all the time is visited exactly once, even if `visit` changes the queue.
 pub fn each_page(
     client: &Client,
     queue: &[u8],
-    info: &Fields,
+    info: &QueueInfo,
     options: &[&str],
     mut visit: impl FnMut(Vec<Fields>),
 ) -> Result<(), Failure> {
@@ -33,7 +33,7 @@ pub fn each_page(
 pub fn pages(
     client: &Client,
     queue: &[u8],
-    info: &Fields,
+    info: &QueueInfo,
     options: &[&str],
     mut visit: impl FnMut(Vec<Fields>) -> Result<ControlFlow<()>, Failure>,
 ) -> Result<(), Failure> {
@@ -60,13 +60,13 @@ pub fn pages(
     }
 }
 
-/// The first messages of a state: at most `most`, and fewer if those of the queue are large, so that about so many
-/// bytes are read, or so many as the server lets through. `info` are the fields of `DQ.INFO`.
+/// The first messages of a state: at most `most`, and fewer if the messages of the queue are large, so that about `bytes`
+/// bytes are read, or if the server closes the connection over a longer reply.
 pub fn first(
     client: &Client,
     queue: &[u8],
     state: &str,
-    info: &Fields,
+    info: &QueueInfo,
     (most, bytes): (u64, u64),
 ) -> Result<Vec<Fields>, Error> {
     let count = (bytes / Size::estimate(info).average()).clamp(1, most);
@@ -85,9 +85,9 @@ struct Size {
 }
 
 impl Size {
-    fn estimate(info: &Fields) -> Size {
-        let messages: u64 = ["delayed", "ready", "inflight", "dead"].map(|state| info.number(state)).iter().sum();
-        Size { messages: messages.max(1), bytes: info.number("payload-bytes"), most: PAGE }
+    fn estimate(info: &QueueInfo) -> Size {
+        let messages = info.delayed + info.ready + info.inflight + info.dead;
+        Size { messages: messages.max(1), bytes: info.payload_bytes, most: PAGE }
     }
 
     /// Recent messages have more weight than earlier ones.

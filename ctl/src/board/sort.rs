@@ -31,18 +31,18 @@ pub type Named<'a> = (&'a [u8], &'a Row);
 impl Sort {
     /// The largest numbers and the worst states come first.
     pub fn compare(self, (a_name, a): Named, (b_name, b): Named) -> Ordering {
-        let by = |name: &str| b.number(name).cmp(&a.number(name));
+        let by = |number: fn(&Row) -> u64| number(b).cmp(&number(a));
         let by_rate = |rate: fn(&Row) -> Option<f64>| rate(b).unwrap_or(-1.0).total_cmp(&rate(a).unwrap_or(-1.0));
         match self {
             Sort::Queue => a_name.cmp(b_name),
-            Sort::Ready => by("ready"),
-            Sort::Delayed => by("delayed"),
-            Sort::Inflight => by("inflight"),
-            Sort::Dead => by("dead"),
+            Sort::Ready => by(|row| row.info.ready),
+            Sort::Delayed => by(|row| row.info.delayed),
+            Sort::Inflight => by(|row| row.info.inflight),
+            Sort::Dead => by(|row| row.info.dead),
             Sort::Oldest => b.oldest().cmp(&a.oldest()),
             Sort::In => by_rate(Row::rate_in),
             Sort::Out => by_rate(Row::rate_out),
-            Sort::Waiting => by("waiting-clients"),
+            Sort::Waiting => by(|row| row.info.waiting_clients),
             Sort::State => b.trouble.cmp(&a.trouble),
         }
     }

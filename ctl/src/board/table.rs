@@ -49,22 +49,26 @@ pub fn table<'a>(rows: impl IntoIterator<Item = Named<'a>>, columns: &'static [C
 }
 
 fn cell(column: &str, row: &Row) -> Cell {
-    let number = |field: &str, style: Style| {
-        (style, if row.status == Status::Known { row.number(field).to_string() } else { "-".to_owned() })
+    let number = |number: u64, style: Style| {
+        (style, if row.status == Status::Known { number.to_string() } else { "-".to_owned() })
     };
+    let info = &row.info;
     let rate = |rate: Option<f64>| (Style::Plain, rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}")));
     let if_so = |is_so, style| if is_so { style } else { Style::Plain };
     match column {
-        "inflight" => number(column, if_so(row.hangs(), Style::Warning)),
-        "dead" => number(column, if_so(row.number(column) > 0, Style::Bad)),
+        "ready" => number(info.ready, Style::Plain),
+        "delayed" => number(info.delayed, Style::Plain),
+        "inflight" => number(info.inflight, if_so(row.hangs(), Style::Warning)),
+        "dead" => number(info.dead, if_so(info.dead > 0, Style::Bad)),
         "oldest" => {
             let is_old = row.oldest().is_some_and(|age| age >= OLD);
             (if_so(is_old, Style::Warning), row.oldest().map_or_else(|| "-".to_owned(), span))
         }
         "in/s" => rate(row.rate_in()),
         "out/s" => rate(row.rate_out()),
-        "waiting" => number("waiting-clients", Style::Plain),
-        _ => number(column, Style::Plain),
+        "waiting" => number(info.waiting_clients, Style::Plain),
+        // The name and the state are no cells of this kind.
+        _ => (Style::Plain, String::new()),
     }
 }
 

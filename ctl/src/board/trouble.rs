@@ -1,7 +1,7 @@
 //! The order of queues by trouble: the same in `dqctl ls`, `doctor`, `top` and `web`.
 
 use super::condition::{Condition, Level, HELD};
-use crate::server::Fields;
+use crate::server::QueueInfo;
 
 /// How soon somebody should look at a queue: the greatest comes first. Queues of the same trouble are in order of name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -10,15 +10,14 @@ pub struct Trouble {
     level: Option<Level>,
     harm: u8,
     /// How many messages are concerned: those that wait, and the dead ones if they are the trouble.
-    messages: i64,
+    messages: u64,
 }
 
 impl Trouble {
     /// The trouble of a queue with these conditions.
-    pub fn rank(info: &Fields, conditions: &[(Condition, Level)]) -> Trouble {
+    pub fn rank(info: &QueueInfo, conditions: &[(Condition, Level)]) -> Trouble {
         let troubling = conditions.iter().filter(|(_, level)| *level > Level::Note);
-        let number = |name: &str| info.int(name).unwrap_or(0);
-        let hangs = number("oldest-inflight") >= HELD;
+        let hangs = info.oldest_inflight.is_some_and(|held| held >= HELD);
         // Messages are refused; they die, or nobody takes them, or whoever took them hangs; they wait.
         let harm = |(condition, level): &(Condition, Level)| match condition {
             Condition::Failing | Condition::Full => 2,
@@ -31,9 +30,9 @@ impl Trouble {
             matches!(condition, Condition::Failing | Condition::Dying | Condition::Dead)
         };
         let Some(level) = troubling.clone().map(|(_, level)| *level).max() else { return Trouble::default() };
-        let dead = if conditions.iter().any(is_of_dead) { number("dead") } else { 0 };
+        let dead = if conditions.iter().any(is_of_dead) { info.dead } else { 0 };
         let harm = troubling.map(harm).max().unwrap_or_default();
-        Trouble { level: Some(level), harm, messages: number("ready") + dead }
+        Trouble { level: Some(level), harm, messages: info.ready + dead }
     }
 
     /// Whether nothing is wrong.
@@ -46,11 +45,10 @@ impl Trouble {
 mod tests {
     use super::Trouble;
     use crate::board::condition::Condition;
-    use crate::server::Fields;
-    use dq_client::Value;
+    use crate::server::QueueInfo;
 
     fn trouble(numbers: &[(&str, i64)]) -> Trouble {
-        let info = Fields(numbers.iter().map(|(name, number)| ((*name).to_owned(), Value::Int(*number))).collect());
+        let info = QueueInfo::with_numbers(numbers);
         Trouble::rank(&info, &Condition::find_all(&info, false))
     }
 

@@ -24,7 +24,7 @@ pub struct DoctorArgs {
 }
 
 impl DoctorArgs {
-    /// What the command line has if it says nothing.
+    /// The arguments of an empty command line.
     pub fn unchanged() -> Result<DoctorArgs, clap::Error> {
         let matches = DoctorArgs::augment_args(Command::new("doctor")).try_get_matches_from(["doctor"])?;
         DoctorArgs::from_arg_matches(&matches)

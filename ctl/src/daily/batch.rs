@@ -4,7 +4,7 @@ use crate::board::{batches::find, batches::info, message::field};
 use crate::cli::BatchArgs;
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output};
-use crate::server::{reply, Failure, Fields, Outcome};
+use crate::server::{info, Failure, Fields, Outcome};
 use crate::text::separated;
 use dq_client::blocking::Client;
 
@@ -50,7 +50,7 @@ fn list(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, F
 
 fn show(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Result<Outcome, Failure> {
     let Some(fields) = info(client, args.queue.as_bytes(), name.as_bytes())? else {
-        reply::existing(client, &args.queue)?;
+        info::existing(client, &args.queue)?;
         let queue = &args.queue;
         return Err(Failure::nothing(format!(
             "the queue {queue} has no batch {name}: it has ended, or was never begun"

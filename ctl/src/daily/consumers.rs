@@ -5,7 +5,7 @@ use crate::board::{consumers, names, Holder};
 use crate::cli::ConsumersArgs;
 use crate::output::Column::{Name, Number, Word};
 use crate::output::{Column, Output};
-use crate::server::{reply, Failure, Outcome};
+use crate::server::{info, Failure, Outcome};
 use crate::text::{put, shown};
 use dq_client::blocking::Client;
 use serde_json::Map;
@@ -22,7 +22,7 @@ pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Resu
     let (mut found, mut unnamed, mut denied) = (Vec::new(), 0, None);
     for name in &queues {
         let read = |info: Option<_>| Ok(consumers::read(client, name, &info.unwrap_or_default())?);
-        match reply::info(client, name).and_then(read) {
+        match info::read(client, name).and_then(read) {
             Ok((holders, others)) => {
                 found.extend(holders);
                 unnamed += others;
@@ -32,7 +32,7 @@ pub fn consumers(client: &Client, args: &ConsumersArgs, output: &Output) -> Resu
         }
     }
     if let (true, Some(queue)) = (found.is_empty(), &args.queue) {
-        reply::existing(client, queue)?;
+        info::existing(client, queue)?;
     }
     // The one that has held a message for longest is most likely gone.
     found.sort_by_key(|holder| holder.since);

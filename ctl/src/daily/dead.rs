@@ -7,7 +7,7 @@ use crate::board::{message, names, Cause, Causes};
 use crate::cli::DeadArgs;
 use crate::output::Column::{Id, Number, Text, Word};
 use crate::output::{Column, Output};
-use crate::server::{print_note, reply, Failure, Outcome};
+use crate::server::{info, print_note, reply, Failure, Outcome};
 use dq_client::{blocking::Client, State};
 use serde_json::json;
 use std::cmp::Reverse;
@@ -30,14 +30,14 @@ pub fn dead(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
     } else {
         let messages = first(client, &args.queue, State::Dead, most, None)?;
         // A user may be allowed only to read the messages.
-        let info = reply::info(client, args.queue.as_bytes()).ok().flatten().unwrap_or_default();
-        let number = usize::try_from(info.number("dead")).unwrap_or(0);
+        let info = info::read(client, args.queue.as_bytes()).ok().flatten().unwrap_or_default();
+        let number = usize::try_from(info.dead).unwrap_or(0);
         (messages, number)
     };
     if messages.is_empty() {
         let of_several = "; --by-error counts those of several queues";
         let more = if args.queue.as_bytes().contains(&b'*') { of_several } else { "" };
-        let info = reply::info(client, args.queue.as_bytes())?
+        let info = info::read(client, args.queue.as_bytes())?
             .ok_or_else(|| Failure::nothing(reply::no_such_queue(&args.queue) + more))?;
         where_the_dead_are(&args.queue, &info).iter().for_each(print_note);
     }
@@ -54,7 +54,7 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
     if all.add(client, typed.as_bytes(), &filter)? {
         let causes = all.sorted();
         if causes.is_empty() {
-            let info = reply::info(client, typed.as_bytes())?;
+            let info = info::read(client, typed.as_bytes())?;
             info.and_then(|info| where_the_dead_are(typed, &info)).iter().for_each(print_note);
         }
         print_causes(&causes, false, args, output)?;

@@ -5,7 +5,7 @@ use crate::board::{error_of, message, names, scan, Among, Filter};
 use crate::cli::FindArgs;
 use crate::output::Column::{Id, Name, Number, Text, Word};
 use crate::output::{Column, Output, Progress, Table, Task, Unit};
-use crate::server::{reply, Failure, Fields, Outcome};
+use crate::server::{info, Failure, Fields, Outcome};
 use crate::text::{now_ms, put, shown, MessageId};
 use dq_client::{blocking::Client, cmd, Error, Resend};
 use std::ops::ControlFlow;
@@ -105,7 +105,7 @@ fn find_in(
         };
         return Fields::read(reply)?.map_or(Ok(()), |message| printer.print(queue, &[message]));
     }
-    let Some(info) = reply::info(client, queue)? else { return Ok(()) };
+    let Some(info) = info::read(client, queue)? else { return Ok(()) };
     scan::pages(client, queue, &info, &[], |mut page| {
         progress.done(page.len() as u64);
         page.retain(|message| wanted.is_met(message));

@@ -4,7 +4,7 @@ use crate::board::{groups::each, Group};
 use crate::cli::GroupsArgs;
 use crate::output::Column::{Name, Number, Word};
 use crate::output::{Column, Output};
-use crate::server::{reply, Failure, Outcome};
+use crate::server::{info, Failure, Outcome};
 use crate::text::{distance, instant, separated};
 use dq_client::blocking::Client;
 use serde_json::json;
@@ -21,7 +21,7 @@ pub fn groups(client: &Client, args: &GroupsArgs, output: &Output) -> Result<Out
         found.extend(Some(group).filter(|group| is_named && (group.is_paused() || !args.paused)));
     }
     if !exist {
-        reply::existing(client, &args.queue)?;
+        info::existing(client, &args.queue)?;
     }
     // What somebody has to resume comes first, then what waits most.
     found.sort_by(|a, b| (!a.is_paused(), b.waiting, &a.name).cmp(&(!b.is_paused(), a.waiting, &b.name)));

@@ -4,7 +4,7 @@ use crate::acts::no_such_id;
 use crate::board::{each_page, message, Among, Filter};
 use crate::cli::{GetArgs, PeekArgs};
 use crate::output::Output;
-use crate::server::{is_cut, reply, Failure, Fields, Outcome};
+use crate::server::{info, is_cut, reply, Failure, Fields, Outcome};
 use crate::text::QueueName;
 use dq_client::{blocking::Client, cmd, Resend, State};
 
@@ -44,7 +44,7 @@ pub fn peek(client: &Client, args: &PeekArgs, output: &Output) -> Result<Outcome
         });
     }
     if messages.is_empty() {
-        reply::existing(client, &args.queue)?;
+        info::existing(client, &args.queue)?;
     }
     if args.no_payload {
         messages.iter_mut().for_each(|message| message.0.retain(|(name, _)| name != "payload"));

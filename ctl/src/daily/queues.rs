@@ -2,7 +2,7 @@
 
 use crate::board::{at_most, frequent_cause, groups, setting, Condition, Level, PERCENTILES};
 use crate::output::Output;
-use crate::server::{reply, Failure, Fields, Outcome};
+use crate::server::{info, reply, Failure, Fields, Outcome, QueueInfo};
 use crate::text::{exact, is_time, meaning, millis, span, QueueName};
 use dq_client::{blocking::Client, cmd, Raw, Resend};
 use serde_json::{Map, Value as Json};
@@ -19,7 +19,7 @@ const AGES: [&str; 2] = ["oldest-ready", "oldest-inflight"];
 const AGES_FOR_PEOPLE: [&str; 4] = ["oldest-dead", "newest-dead", "last-death", "last-delivery"];
 
 pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcome, Failure> {
-    let info = reply::existing(client, name)?;
+    let info = info::existing(client, name)?;
     let conditions = Condition::read(client, name.as_bytes(), &info);
     if output.json {
         output.object(&object(&info, &conditions))?;
@@ -31,7 +31,7 @@ pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcom
         pairs.extend(cause.map(|cause| ("died-lately".to_owned(), cause)));
     }
     let mut section = None;
-    for (field, _) in &info.0 {
+    for (field, _) in &info.fields.0 {
         if let (true, Some((_, heading))) = (output.is_for_people, SECTIONS.iter().find(|(first, _)| first == field)) {
             section = Some(*heading);
             output.pairs(&std::mem::take(&mut pairs))?;
@@ -39,9 +39,9 @@ pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcom
         }
         if !output.is_for_people
             || STATES.contains(&field.as_str())
-            || !is_unset(&info, field, section == Some("settings"))
+            || !is_unset(&info.fields, field, section == Some("settings"))
         {
-            pairs.push((field.clone(), value(&info, field, output)));
+            pairs.push((field.clone(), value(&info.fields, field, output)));
         }
         if field == "blocked" {
             // A user who may not read the groups still sees how many messages they hold.
@@ -79,8 +79,8 @@ pub fn value(info: &Fields, name: &str, output: &Output) -> String {
 }
 
 /// The fields of the server, and what a terminal and the page say of them.
-pub fn object(info: &Fields, conditions: &[(Condition, Level)]) -> Map<String, Json> {
-    let mut object = info.json();
+pub fn object(info: &QueueInfo, conditions: &[(Condition, Level)]) -> Map<String, Json> {
+    let mut object = info.fields.json();
     object.insert("state".to_owned(), Condition::sentence(conditions, info).into());
     object.insert("conditions".to_owned(), Condition::json(conditions));
     object

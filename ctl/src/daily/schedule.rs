@@ -3,7 +3,7 @@
 use crate::board::{message, rule, scan};
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output};
-use crate::server::{reply, Failure, Fields, Outcome};
+use crate::server::{info, Failure, Fields, Outcome};
 use crate::text::{now_ms, shown, QueueName};
 use dq_client::blocking::Client;
 
@@ -11,7 +11,7 @@ const COLUMNS: &[Column] = &[Name("id"), Text("rule"), Word("due"), Number("runs
 
 /// Lists the recurring messages of a queue.
 pub fn list(client: &Client, name: &QueueName, output: &Output) -> Result<Outcome, Failure> {
-    let (mut messages, info) = (Vec::new(), reply::existing(client, name)?);
+    let (mut messages, info) = (Vec::new(), info::existing(client, name)?);
     scan::each_page(client, name.as_bytes(), &info, &["RECURRING"], |page| messages.extend(page))?;
     // What is late comes first.
     messages.sort_by_key(|message| message.int("due"));

@@ -52,7 +52,7 @@ pub struct Exporter {
     state: Mutex<State>,
 }
 
-/// What is known from the readings before.
+/// Results of earlier readings.
 #[derive(Default)]
 struct State {
     found: Option<FoundQueues>,

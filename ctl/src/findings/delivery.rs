@@ -1,7 +1,7 @@
 //! Whether ready messages are taken: nobody does, consumers hang or are too few, or a limit or a group holds them back.
 
 use super::finding::Severity;
-use super::looked::{one, Looked, Queue};
+use super::looked::{at_least, one, Looked, Queue};
 use crate::board::{groups::Why, Condition, HeldGroup, Level, POLLED};
 use crate::server::Failure;
 use crate::text::{exact, millis, now_ms, span};
@@ -19,26 +19,25 @@ enum Cause {
 
 /// `None` if they have not, or if that is explained by a pause, forwarding, groups, or a server that refuses pops.
 fn cause(queue: &Queue) -> Result<Option<(Cause, u64)>, Failure> {
-    let Some(age) = queue.since("oldest-ready", queue.limits.max_ready) else { return Ok(None) };
-    let is_forwarded = !matches!(queue.row.info.text("forward").as_str(), "" | "NONE");
-    let (ready, blocked) = (queue.number("ready"), queue.number("blocked"));
-    if queue.has(Condition::Paused) || queue.has(Condition::Letters) || is_forwarded || blocked >= ready {
+    let Some(age) = at_least(queue.info().oldest_ready, queue.limits.max_ready) else { return Ok(None) };
+    let info = queue.info();
+    let is_held = info.blocked >= info.ready;
+    if queue.has(Condition::Paused) || queue.has(Condition::Letters) || info.is_forwarded() || is_held {
         return Ok(None);
     }
     if queue.writes.are_refused {
         return Ok(None);
     }
-    let is_taken = queue.row.info.int("last-delivery").is_some_and(|ago| ago < POLLED);
-    if !is_taken && queue.number("waiting-clients") == 0 && queue.number("inflight") == 0 {
+    let is_taken = info.last_delivery.is_some_and(|ago| ago < POLLED);
+    if !is_taken && info.waiting_clients == 0 && info.inflight == 0 {
         return Ok(Some((Cause::Unserved, age)));
     }
     // The oldest message may be one that its group holds back.
     if !queue.groups()?.is_empty() {
         return Ok(None);
     }
-    let is_old = |name| queue.since(name, queue.limits.max_ready).is_some();
-    let is_stuck =
-        is_old("oldest-inflight") && (queue.row.info.int("last-delivery").is_none() || is_old("last-delivery"));
+    let is_old = |age: Option<Duration>| at_least(age, queue.limits.max_ready).is_some();
+    let is_stuck = is_old(info.oldest_inflight) && (info.last_delivery.is_none() || is_old(info.last_delivery));
     Ok(Some((if is_stuck { Cause::Stuck } else { Cause::Behind }, age)))
 }
 
@@ -53,7 +52,7 @@ fn severity(queue: &Queue) -> Severity {
 
 /// `7 messages are ready, the oldest for 5m`.
 fn ready(queue: &Queue, age: u64) -> String {
-    match queue.number("ready") {
+    match queue.info().ready {
         1 => format!("1 message is ready, the oldest for {}", span(age)),
         ready => format!("{ready} messages are ready, the oldest for {}", span(age)),
     }
@@ -61,15 +60,14 @@ fn ready(queue: &Queue, age: u64) -> String {
 
 /// `; 3 in flight, the oldest for 2m`.
 fn held(queue: &Queue) -> String {
-    let running = queue.since("oldest-inflight", Duration::ZERO);
-    running.map_or_else(String::new, |age| {
-        format!("; {} in flight, the oldest for {}", queue.number("inflight"), span(age))
-    })
+    let running = queue.info().oldest_inflight.map(millis);
+    running
+        .map_or_else(String::new, |age| format!("; {} in flight, the oldest for {}", queue.info().inflight, span(age)))
 }
 
 pub fn unserved(queue: &Queue) -> Looked {
     let Some((Cause::Unserved, age)) = cause(queue).unwrap_or(None) else { return Ok(None) };
-    let last = queue.since("last-delivery", Duration::ZERO);
+    let last = queue.info().last_delivery.map(millis);
     let last = last.map_or("none was ever taken".to_owned(), |ago| format!("the last one was taken {} ago", span(ago)));
     let why = "no client waits, and nothing is in flight";
     let advice = match queue.writes.held_clients {
@@ -97,16 +95,17 @@ pub fn behind(queue: &Queue) -> Looked {
     let (ready, name) = (ready(queue, age), queue.quoted());
     if queue.has(Condition::Occupied) {
         let why = "consumers hold as many messages as it lets them";
-        let limit = queue.doubled("maxinflight");
+        let limit = queue.info().settings.max_inflight.unwrap_or(0).saturating_mul(2);
         let advice = format!("wait, or double the limit with dqctl alter {name} --maxinflight {limit}");
         one(severity(queue), format!("{ready}: it is at its MAXINFLIGHT{}", held(queue)), why, advice)
     } else if queue.has(Condition::Limited) {
         let why = "messages arrived faster than its rate lets them be delivered";
-        let rate = format!("{}/{}", queue.doubled("rate"), exact(queue.row.info.number("rate-period")));
+        let (rate, period) = queue.info().settings.rate.unwrap_or_default();
+        let rate = format!("{}/{}", rate.saturating_mul(2), exact(millis(period)));
         let advice = format!("wait, or double the rate with dqctl alter {name} --rate {rate}");
         one(Severity::Warning, format!("{ready}: it is at its RATE"), why, advice)
     } else {
-        let advice = match queue.number("groups") {
+        let advice = match queue.info().groups {
             0 => format!("add consumers; dqctl stats {name} shows how long they take"),
             _ => format!("add consumers, or look with dqctl groups {name} whether a few groups have most of it"),
         };
@@ -118,7 +117,7 @@ pub fn behind(queue: &Queue) -> Looked {
 /// The group that has held messages back for longest; there may be thousands. A pause of the queue explains all that
 /// waits.
 pub fn groups(queue: &Queue) -> Looked {
-    if queue.has(Condition::Paused) || queue.since("oldest-ready", queue.limits.max_ready).is_none() {
+    if queue.has(Condition::Paused) || at_least(queue.info().oldest_ready, queue.limits.max_ready).is_none() {
         return Ok(None);
     }
     let age = |held: &HeldGroup| u64::try_from(now_ms().saturating_sub(held.oldest_due)).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What `dqctl doctor` found: typed until it is printed.
+//! Findings of `dqctl doctor`, typed until they are printed.
 
 use crate::board::Trouble;
 use crate::output::{Output, Style};
@@ -43,7 +43,7 @@ impl Severity {
     }
 }
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Subject {
     /// The address of a server.
@@ -76,7 +76,7 @@ pub fn some(severity: Severity, what: impl Into<String>, why: &str, advice: impl
 #[derive(Clone, Debug)]
 pub struct Finding {
     pub subject: Subject,
-    /// By which programs know what was found. It does not change with the text.
+    /// Identifies the check for programs. It does not change with the text.
     pub check: &'static str,
     pub found: Diagnosis,
     /// That of the queue.
@@ -97,7 +97,7 @@ impl Finding {
         object
     }
 
-    /// What it is about.
+    /// The subject in words.
     pub fn about(&self) -> String {
         match &self.subject {
             Subject::Server(server) => server.clone(),
@@ -126,7 +126,7 @@ impl Finding {
     }
 }
 
-/// One line for queues of which the same was found, with what was found of the first.
+/// One line for queues with the same finding, with the details of the first.
 fn together(first: &Finding, many: &[&Finding]) -> [String; 5] {
     let named: Vec<String> = many.iter().take(MOST_NAMED).map(|finding| finding.about()).collect();
     let (named, more) = (named.join(", "), many.len().saturating_sub(MOST_NAMED));

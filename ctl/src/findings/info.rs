@@ -1,4 +1,4 @@
-//! What a server says of itself: `INFO everything`, and its configuration if the user may read it.
+//! `INFO everything` of a server, and its configuration if the user may read it.
 
 use crate::server::{redis_cli, reply, Fields};
 use crate::text::unix_ms;

@@ -4,7 +4,7 @@ use super::finding::{Diagnosis, Severity};
 use super::writes::Writes;
 use crate::board::{groups, Condition, HeldGroup, Row};
 use crate::cli::doctor::DoctorArgs;
-use crate::server::{quoted, Failure};
+use crate::server::{quoted, Failure, QueueInfo};
 use crate::text::{millis, shown};
 use dq_client::blocking::Client;
 use std::cell::OnceCell;
@@ -29,23 +29,12 @@ impl Queue<'_> {
         quoted(&shown(self.name))
     }
 
-    pub fn number(&self, name: &str) -> i64 {
-        self.row.number(name)
-    }
-
-    /// A length of time that is at least `least`.
-    pub fn since(&self, name: &str, least: Duration) -> Option<u64> {
-        let age = self.row.info.int(name).and_then(|age| u64::try_from(age).ok());
-        age.filter(|age| *age >= millis(least))
+    pub fn info(&self) -> &QueueInfo {
+        &self.row.info
     }
 
     pub fn has(&self, wanted: Condition) -> bool {
         self.row.has(wanted)
-    }
-
-    /// A limit that is worth trying if this one is too low.
-    pub fn doubled(&self, name: &str) -> i64 {
-        self.number(name).saturating_mul(2)
     }
 
     /// The groups that hold messages back.
@@ -55,6 +44,11 @@ impl Queue<'_> {
         }
         Ok(self.held.get().map_or(&[], Vec::as_slice))
     }
+}
+
+/// An age of at least `least`, in ms.
+pub fn at_least(age: Option<Duration>, least: Duration) -> Option<u64> {
+    age.filter(|age| *age >= least).map(millis)
 }
 
 pub fn one(severity: Severity, what: impl Into<String>, why: &str, advice: impl Into<String>) -> Looked {

@@ -1,13 +1,12 @@
-//! What is wrong with a queue: a table of checks, most of which need nothing but its `DQ.INFO`.
+//! The checks of a queue, in a table. Most of them need only its `DQ.INFO`.
 
 use super::delivery;
 use super::finding::{Findings, Severity, Subject};
-use super::looked::{one, Looked, Queue};
-use crate::board::{frequent_cause, moves_dead, target, target_in_words, Condition, Level, Status};
+use super::looked::{at_least, one, Looked, Queue};
+use crate::board::{frequent_cause, target, target_in_words, Condition, Level, Status};
 use crate::server::{quoted, reply, Failure};
 use crate::text::{exact, millis, now_ms, shown, span};
 use dq_client::{cmd, Resend};
-use std::time::Duration;
 use Severity::{Critical, Note, Warning};
 
 /// A check of queues: its name, the right that it needs besides those that all need, and what it looks at.
@@ -47,10 +46,11 @@ pub fn check(queue: &Queue, findings: &mut Findings) -> Result<(), Failure> {
 }
 
 fn full(queue: &Queue) -> Looked {
-    let live: i64 = ["delayed", "ready", "inflight"].map(|state| queue.number(state)).iter().sum();
-    let (limit, rejected) = (queue.number("maxlen"), queue.number("rejected-full"));
+    let info = queue.info();
+    let live = info.delayed + info.ready + info.inflight;
+    let (limit, rejected) = (info.settings.max_len.unwrap_or(0), info.totals.rejected_full);
     let room = "add consumers, resume it, or let it forward again: whatever keeps its messages";
-    let (name, limit_advised) = (queue.quoted(), queue.doubled("maxlen"));
+    let (name, limit_advised) = (queue.quoted(), limit.saturating_mul(2));
     let advice = format!("{room}; or double the limit with dqctl alter {name} --maxlen {limit_advised}");
     if limit > 0 && live >= limit {
         // The AOF does not keep their number.
@@ -66,10 +66,10 @@ fn full(queue: &Queue) -> Looked {
 }
 
 fn closed(queue: &Queue) -> Looked {
-    if queue.number("closed") == 0 {
+    if !queue.info().closed {
         return Ok(None);
     }
-    let (severity, what) = match queue.row.info.int("closed-until") {
+    let (severity, what) = match queue.info().closed_until {
         Some(_) => (Note, "it is closed for a time"),
         None => (Warning, "it is closed until it is resumed"),
     };
@@ -79,9 +79,9 @@ fn closed(queue: &Queue) -> Looked {
 }
 
 fn failing(queue: &Queue, name: &str, why: &str) -> Looked {
-    let Some(since) = queue.row.info.int(&format!("{name}-failing-since")) else { return Ok(None) };
+    let Some(since) = queue.info().fields.int(&format!("{name}-failing-since")) else { return Ok(None) };
     let length = span(u64::try_from(now_ms().saturating_sub(since)).unwrap_or(0));
-    let (target, error) = (queue.row.info.text(name), queue.row.info.text(&format!("{name}-error")));
+    let (target, error) = (queue.info().fields.text(name), queue.info().fields.text(&format!("{name}-error")));
     // A restarted server counts from the beginning.
     let what = format!("its {} to {target} has failed for at least {length}: {error}", name.to_uppercase());
     let advice = format!("repair the target, or forward no more with dqctl alter {} --{name} NONE", queue.quoted());
@@ -99,10 +99,10 @@ fn expires(queue: &Queue) -> Looked {
 }
 
 fn paused(queue: &Queue) -> Looked {
-    let is_endless = queue.row.info.int("paused-until").is_none();
+    let is_endless = queue.info().paused_until.is_none();
     let until = if is_endless { "until it is resumed" } else { "for a time" };
     let (why, advice) = ("nothing is delivered", format!("resume it with dqctl resume {}", queue.quoted()));
-    match queue.since("oldest-ready", queue.limits.max_paused) {
+    match at_least(queue.info().oldest_ready, queue.limits.max_paused) {
         _ if !queue.has(Condition::Paused) => Ok(None),
         Some(age) => {
             let what = format!("it is paused {until}, and its oldest message has been due for {}", span(age));
@@ -113,17 +113,17 @@ fn paused(queue: &Queue) -> Looked {
     }
 }
 
-/// Messages die: of what most of them did, or where they are.
+/// Recent deaths: their most frequent cause, or the place to which the dead are moved.
 fn dying(queue: &Queue) -> Looked {
     if !queue.has(Condition::Dying) {
         return Ok(None);
     }
     let lately = "messages have died in the last 10 minutes";
-    let (what, advice) = match target(&queue.row.info).filter(|_| moves_dead(&queue.row.info)) {
+    let (what, advice) = match target(queue.info()).filter(|_| queue.info().moves_dead()) {
         None => {
-            let cause = frequent_cause(queue.client, queue.name, &queue.row.info);
+            let cause = frequent_cause(queue.client, queue.name, queue.info());
             let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
-            let what = format!("{lately}{cause}; it has {} dead", queue.number("dead"));
+            let what = format!("{lately}{cause}; it has {} dead", queue.info().dead);
             (what, format!("look with dqctl dead {} --by-error", queue.quoted()))
         }
         Some((kind, name)) => {
@@ -132,17 +132,18 @@ fn dying(queue: &Queue) -> Looked {
                 "QUEUE" => format!("look with dqctl dead {name} --letters --by-error"),
                 _ => format!("look there: {name}"),
             };
-            (format!("{lately}, and are moved to {}", target_in_words(&queue.row.info).unwrap_or_default()), advice)
+            (format!("{lately}, and are moved to {}", target_in_words(queue.info()).unwrap_or_default()), advice)
         }
     };
     one(Warning, what, "they are not delivered again", advice)
 }
 
-/// Dead messages at which nobody looks: those of the last day, and those that are old.
+/// Neglected dead messages: those of the last day, and old ones.
 fn dead(queue: &Queue) -> Looked {
-    let (dead, name) = (queue.number("dead"), queue.quoted());
-    let newest = queue.since("newest-dead", Duration::ZERO).map_or(String::new(), span);
-    if let Some(oldest) = queue.since("oldest-dead", queue.limits.max_dead) {
+    let (info, name) = (queue.info(), queue.quoted());
+    let dead = info.dead;
+    let newest = info.newest_dead.map_or(String::new(), |ago| span(millis(ago)));
+    if let Some(oldest) = at_least(info.oldest_dead, queue.limits.max_dead) {
         let what = format!("it has {dead} dead, the newest {newest} ago, the oldest for {}", span(oldest));
         let advice = format!(
             "redrive or cancel them, or drop old ones with dqctl alter {name} --deadttl {}; look with dqctl dead \
@@ -159,16 +160,16 @@ fn dead(queue: &Queue) -> Looked {
 }
 
 fn dead_full(queue: &Queue) -> Looked {
-    let kept = queue.number("deadlen");
-    if kept <= 0 || queue.number("dead") < kept {
+    let limit = queue.info().settings.dead_len.and_then(|limit| u64::try_from(limit).ok()).unwrap_or(0);
+    if limit == 0 || queue.info().dead < limit {
         return Ok(None);
     }
     let advice = format!(
         "redrive or cancel some, or keep more with dqctl alter {name} --deadlen {}; look with dqctl dead {name} \
          --by-error",
-        queue.doubled("deadlen"),
+        limit.saturating_mul(2),
         name = queue.quoted()
     );
-    let what = format!("it keeps {kept} dead messages, and has as many");
+    let what = format!("it keeps {limit} dead messages, and has as many");
     one(Warning, what, "each message that dies drops the oldest dead one", advice)
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a server: a table of checks over what it says of itself. [`super::writes`] has those of writes.
+//! The checks of a server, in tables, over its `INFO`. [`super::writes`] has those of writes.
 
 use super::finding::Severity::{self, Critical, Note, Warning};
 use super::finding::{some, Diagnosis, Findings, Subject};
@@ -15,8 +15,8 @@ const BUSY_SHARE: u64 = 10;
 const BUSY_RUNS: u64 = 10;
 /// A run of the timer that other clients noticed, in µs.
 const LONG_RUN: u64 = 100_000;
-/// A check that needs no more than a condition: when something is found, how severe that is, what is so, why it
-/// matters, and what to do.
+/// A check that is only a condition: its name, the condition, the severity, the problem, the reason why it matters, and the
+/// advice.
 type Simple = (&'static str, fn(&ServerInfo) -> bool, Severity, [&'static str; 2], Advice);
 type Check = (&'static str, fn(&ServerInfo) -> Option<Diagnosis>);
 
@@ -100,7 +100,7 @@ const CHECKS: [Check; 9] = [
     ("clock", local_clock),
 ];
 
-/// All that one server says about itself.
+/// Checks one server.
 pub fn check(server: &Address, info: &ServerInfo, findings: &mut Findings) {
     let subject = Subject::Server(server.to_string());
     if info.config.is_none() {

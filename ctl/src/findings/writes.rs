@@ -1,5 +1,4 @@
-//! Whether a server carries out writes, which pops are as well: if it does not, its consumers look as if they were not
-//! there.
+//! Whether a server carries out writes, including pops. If it does not, its consumers seem to be absent.
 
 use super::finding::{some, Diagnosis, Severity};
 use super::info::ServerInfo;
@@ -9,7 +8,7 @@ use Severity::{Critical, Warning};
 /// A pause of writes that is longer than a failover takes, in ms.
 const LONG_PAUSE: u64 = 60_000;
 
-/// What servers do to pops, so that a queue without deliveries need not be one without consumers.
+/// Whether servers hold pops back: then a queue without deliveries may still have consumers.
 #[derive(Default)]
 pub struct Writes {
     /// No master carries out writes.

@@ -8,7 +8,7 @@ use super::pause::Pause;
 use crate::board::{scan, Among};
 use crate::cli::DumpArgs;
 use crate::output::{Progress, Task, Unit};
-use crate::server::{reply, Failure, Fields, Outcome};
+use crate::server::{info, Failure, Fields, Outcome};
 use crate::text::{messages, now_ms};
 use dq_client::{blocking::Client, State};
 use std::io::{self, BufWriter, Write};
@@ -22,10 +22,10 @@ const DUMP: Task = Task {
 
 pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
     let queue = args.queue.as_bytes();
-    let info = reply::existing(client, &args.queue)?;
+    let info = info::existing(client, &args.queue)?;
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     let pauses = Pause::read_all(client, queue, &info)?;
-    out.write_all(line::queue_line(queue, &info, pauses).as_bytes())?;
+    out.write_all(line::queue_line(queue, &info.fields, pauses).as_bytes())?;
     let filter = args.select.filter(args.state.map_or_else(Among::default, Among::State), None);
     let is_meant = |message: &Fields| {
         let state = message.text("state");
@@ -35,12 +35,12 @@ pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
     // Messages that cannot be read, because others occupy their ids until a delivery ends.
     let mut lost = 0;
     let progress = Progress::begin_beside_output(DUMP);
-    progress.expect(State::ALL.iter().map(|state| info.number(state.as_str())).sum());
+    progress.expect(info.count_all(&State::ALL));
     scan::pages(client, queue, &info, &[], |page| {
         progress.done(page.len() as u64);
         for message in page.iter().filter(|message| is_meant(message)) {
             lost += message.number("next");
-            out.write_all(line::message_line(queue, message, info.int("lease")).as_bytes())?;
+            out.write_all(line::message_line(queue, message, info.fields.int("lease")).as_bytes())?;
         }
         Ok(ControlFlow::Continue(()))
     })?;
@@ -52,7 +52,7 @@ pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
             messages(lost)
         );
     }
-    let batches = info.number("batches");
+    let batches = info.batches;
     if batches > 0 {
         print_error!(
             "dqctl: not dumped, so what follows their end is not pushed: {batches} batches that have not ended"

@@ -9,7 +9,7 @@ use super::push::{is_generated, push_all, type_of, NewMessage, Pushed, BATCH};
 use crate::board::names;
 use crate::cli::LoadArgs;
 use crate::output::{Output, Progress, Task, Unit};
-use crate::server::{get_all, quoted, reply, Failure, Outcome, BATCH_BYTES};
+use crate::server::{get_all, info, quoted, Failure, Outcome, BATCH_BYTES};
 use crate::text::{messages, now_ms, shown};
 use dq_client::{blocking::Client, cmd, Resend};
 use ring::digest::{Context, SHA256};
@@ -230,7 +230,7 @@ impl Load<'_> {
             let Some(command) = closing.command(queue, now_ms()) else { continue };
             if !existed {
                 self.client.call(&command, Resend::Harmless)?;
-            } else if reply::info(self.client, queue)?.is_none_or(|info| info.int("closed") != Some(1)) {
+            } else if info::read(self.client, queue)?.is_none_or(|info| !info.closed) {
                 open.push(shown(queue).to_string());
             }
         }

@@ -1,10 +1,11 @@
 //! The pauses of a queue in its line of a dump: of its deliveries, of what it accepts, and of its groups.
 
 use super::field::{bytes, number};
-use crate::server::{Failure, Fields};
+use crate::server::{Failure, Fields, QueueInfo};
 use crate::text::unix_ms;
 use dq_client::{blocking::Client, cmd, Cmd, GroupPause, Raw, Value};
 use serde_json::{Map, Value as Json};
+use std::time::SystemTime;
 
 /// What is suspended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,14 +24,13 @@ pub struct Pause {
 
 impl Pause {
     /// The pauses of a queue that is dumped, from its `DQ.INFO` and `DQ.GROUPS`.
-    pub fn read_all(client: &Client, queue: &[u8], info: &Fields) -> Result<Vec<Pause>, Failure> {
-        let flow = |what, name: &str| {
-            let until = info.int(&format!("{name}-until"));
-            (info.int(name) == Some(1)).then_some(Pause { what, until })
-        };
-        let mut pauses: Vec<Pause> =
-            flow(Suspended::Out, "paused").into_iter().chain(flow(Suspended::In, "closed")).collect();
-        if info.number("paused-groups") == 0 {
+    pub fn read_all(client: &Client, queue: &[u8], info: &QueueInfo) -> Result<Vec<Pause>, Failure> {
+        let flow =
+            |what, is_set: bool, until: Option<SystemTime>| is_set.then(|| Pause { what, until: until.map(unix_ms) });
+        let out = flow(Suspended::Out, info.paused, info.paused_until);
+        let into = flow(Suspended::In, info.closed, info.closed_until);
+        let mut pauses: Vec<Pause> = out.into_iter().chain(into).collect();
+        if info.paused_groups == 0 {
             return Ok(pauses);
         }
         for group in client.queue::<Raw>(queue).groups() {

@@ -142,7 +142,7 @@ fn excess(widths: &[usize], width: usize) -> usize {
     (widths.iter().sum::<usize>() + gaps).saturating_sub(width)
 }
 
-/// Whether a column says nothing but that there is nothing; its first cell is the heading.
+/// Whether all cells of a column are zero or a dash; its first cell is the heading.
 fn is_zero(cells: &[Cell]) -> bool {
     cells.len() > 1 && cells.iter().skip(1).all(|(_, text)| ["0", "0.0", "-"].contains(&text.as_str()))
 }

@@ -3,11 +3,13 @@
 mod advice;
 mod connection;
 mod failure;
+pub mod info;
 pub mod reply;
 mod transfer;
 
 pub use advice::{print_note, quoted, redis_cli};
 pub use connection::Connection;
 pub use failure::{is_cut, Failure, Outcome};
+pub use info::QueueInfo;
 pub use reply::Fields;
 pub use transfer::{fewer, get_all, persistently, BATCH_BYTES};

@@ -67,16 +67,6 @@ impl Fields {
     }
 }
 
-/// The fields of `DQ.INFO`; `None` if there is no such queue.
-pub fn info(client: &Client, queue: &[u8]) -> Result<Option<Fields>, Failure> {
-    Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)
-}
-
-/// The same; a failure if the queue does not exist.
-pub fn existing(client: &Client, queue: &QueueName) -> Result<Fields, Failure> {
-    info(client, queue.as_bytes())?.ok_or_else(|| Failure::nothing(no_such_queue(queue)))
-}
-
 pub fn no_such_queue(queue: &QueueName) -> String {
     format!("there is no queue {queue}; dqctl ls lists the queues")
 }
@@ -84,12 +74,6 @@ pub fn no_such_queue(queue: &QueueName) -> String {
 /// The fields of a message; `None` if the queue has none of this id.
 pub fn message(client: &Client, queue: &[u8], id: &[u8]) -> Result<Option<Fields>, Failure> {
     Fields::read(client.call(cmd("DQ.GET").arg(queue).arg(id), Resend::Harmless)?)
-}
-
-/// The settings among the fields of `DQ.INFO`, which stand between these two.
-pub fn settings(info: Fields) -> Fields {
-    let settings = info.0.into_iter().skip_while(|(name, _)| name != "lease").take_while(|(name, _)| name != "pushed");
-    Fields(settings.filter(|(name, _)| !name.contains("failing-since") && !name.ends_with("-error")).collect())
 }
 
 /// The pairs of a map, or in RESP2 of the list that stands for one.

@@ -28,9 +28,9 @@ pub fn counted(number: u64, one: &str, several: &str) -> String {
 }
 
 /// A size as a person reads it: `12 bytes`, `1.5 MiB`. It is rounded as on the page.
-pub fn bytes(number: i64) -> String {
+pub fn bytes(number: u64) -> String {
     for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] {
-        let size = 1_i64 << shift;
+        let size = 1_u64 << shift;
         if number >= size {
             return format!("{:.1} {unit}", number as f64 / size as f64);
         }

@@ -12,7 +12,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Moves by so many rows, within `count`.
+    /// Moves by `by` rows, within `count`.
     pub fn go(&mut self, by: isize, count: usize) {
         self.place = self.place.saturating_add_signed(by).min(count.saturating_sub(1));
     }

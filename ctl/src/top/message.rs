@@ -64,7 +64,7 @@ impl Message {
         }
         for (name, _) in message.0.iter().filter(|(name, _)| is_long(name)) {
             let whole = message.bytes(name);
-            let size = bytes(i64::try_from(whole.len()).unwrap_or(i64::MAX));
+            let size = bytes(whole.len() as u64);
             lines.extend([Line::default(), Line::new(Style::Bold, format!("{name}, {size}"))]);
             lines.extend(payload(whole, width).into_iter().map(|text| Line::new(Style::Plain, text)));
         }

@@ -92,7 +92,7 @@ impl Messages {
         let mut tabs = Line::default();
         for state in STATES {
             let style = if state == self.state { Style::Selected } else { Style::Plain };
-            tabs.add(style, format!(" {} {} ", state.as_str(), row.number(state.as_str())));
+            tabs.add(style, format!(" {} {} ", state.as_str(), row.info.count(state)));
         }
         if !self.filter.is_empty() {
             tabs.add(Style::Warning, format!("  with {:?}", visible(&self.filter)));
@@ -127,13 +127,13 @@ fn numbers(row: &Row) -> Line {
         row.oldest().map_or_else(|| "-".to_owned(), span),
         rate(row.rate_in()),
         rate(row.rate_out()),
-        row.number("waiting-clients"),
-        row.number("consumers"),
-        bytes(row.number("payload-bytes")),
+        row.info.waiting_clients,
+        row.info.consumers,
+        bytes(row.info.payload_bytes),
     );
     let mut line = Line::new(Style::Plain, text);
-    if row.number("paused-groups") > 0 {
-        line.add(Style::Warning, format!("  paused groups {}", row.number("paused-groups")));
+    if row.info.paused_groups > 0 {
+        line.add(Style::Warning, format!("  paused groups {}", row.info.paused_groups));
     }
     line
 }

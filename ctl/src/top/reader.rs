@@ -25,7 +25,7 @@ pub struct Wanted {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Asked {
-    /// Of a queue the messages in a state, at most so many.
+    /// The first messages of a queue in a state, and how many.
     Messages(Vec<u8>, State, u64),
     /// Of a queue the message with an id.
     Message(Vec<u8>, Vec<u8>),

@@ -8,7 +8,7 @@ use crate::board::setting;
 use crate::cli::Act;
 use crate::http::Request;
 use crate::output::Progress;
-use crate::server::{quoted, reply, Failure};
+use crate::server::{info, quoted, Failure};
 use crate::text::{instant, now_ms, visible, QueueName};
 use clap::{Arg, ArgAction, Command, FromArgMatches, Subcommand};
 use serde_json::{json, Map, Value as Json};
@@ -109,7 +109,7 @@ impl Asked {
     fn options(&self, app: &App) -> Vec<Json> {
         let queue = self.values.get("queue").map(text).unwrap_or_default();
         let info = match self.name.as_str() {
-            "alter" => reply::info(&app.client, QueueName::read(queue.as_bytes()).as_bytes()).ok().flatten(),
+            "alter" => info::read(&app.client, QueueName::read(queue.as_bytes()).as_bytes()).ok().flatten(),
             _ => None,
         };
         let offered = self
@@ -122,8 +122,8 @@ impl Asked {
             let placeholder = arg.get_value_names().and_then(<[_]>::first).map(ToString::to_string).unwrap_or_default();
             let now = info
                 .as_ref()
-                .filter(|info| info.get(name).is_some())
-                .map(|info| format!("now {}", setting(info, name)));
+                .filter(|info| info.fields.get(name).is_some())
+                .map(|info| format!("now {}", setting(&info.fields, name)));
             let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
             json!({
                 "name": name,

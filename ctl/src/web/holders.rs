@@ -3,8 +3,8 @@
 use super::button::{button, Act, Opt};
 use super::html::{address, contains, element, head, named_link, queue_link, time};
 use super::{App, Params, View};
-use crate::board::{consumers, groups::each, Group, Holder, Status};
-use crate::server::{Failure, Fields};
+use crate::board::{consumers, groups::each, groups::group_limit, Group, Holder, Status};
+use crate::server::{Failure, QueueInfo};
 use crate::text::{counted, messages, now_ms, separated, shown};
 use dq_client::Error;
 use maud::{html, Markup};
@@ -17,7 +17,7 @@ const ROWS: usize = 20_000;
 const LISTED: usize = 500;
 
 /// The consumers of one queue.
-pub fn consumers_of_queue(app: &App, queue: &[u8], info: &Fields) -> Result<Markup, Failure> {
+pub fn consumers_of_queue(app: &App, queue: &[u8], info: &QueueInfo) -> Result<Markup, Failure> {
     let (mut rows, unnamed) = consumers::read(&app.client, queue, info)?;
     rows.sort_by_key(|row| row.since);
     Ok(html! {
@@ -33,8 +33,8 @@ pub fn consumers_of_queue(app: &App, queue: &[u8], info: &Fields) -> Result<Mark
 pub fn everywhere(app: &App, params: &Params) -> Result<View, Failure> {
     let part = params.bytes("contains").unwrap_or_default();
     let is_known = app.board.wait()?.is_known;
-    let queues: Vec<(Vec<u8>, Fields)> = app.board.rows(|rows| {
-        let with_consumers = rows.iter().filter(|(_, row)| row.status == Status::Known && row.number("consumers") > 0);
+    let queues: Vec<(Vec<u8>, QueueInfo)> = app.board.rows(|rows| {
+        let with_consumers = rows.iter().filter(|(_, row)| row.status == Status::Known && row.info.consumers > 0);
         with_consumers.map(|(name, row)| (name.clone(), row.info.clone())).collect()
     });
     let (mut rows, mut read, end) = (Vec::new(), 0, Instant::now() + READ);
@@ -131,9 +131,9 @@ impl Groups {
 }
 
 /// The groups of a queue: first those that are held back, so that they can be resumed however many others there are.
-pub fn groups(app: &App, queue: &[u8], info: &Fields, params: &Params) -> Result<Markup, Failure> {
+pub fn groups(app: &App, queue: &[u8], info: &QueueInfo, params: &Params) -> Result<Markup, Failure> {
     let part = params.bytes("contains").unwrap_or_default();
-    let limit = info.int("groupinflight").unwrap_or(0);
+    let limit = group_limit(info);
     let groups = Groups::read(each(&app.client, queue), part, limit, Instant::now() + READ)?;
     let name = shown(queue);
     Ok(html! {

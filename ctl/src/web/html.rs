@@ -2,7 +2,7 @@
 //! markup.
 
 use crate::board::{Condition, Level};
-use crate::server::Fields;
+use crate::server::QueueInfo;
 use crate::text::{distance, instant, shown};
 use maud::{html, Markup};
 use percent_encoding::{percent_encode, NON_ALPHANUMERIC};
@@ -56,7 +56,7 @@ pub fn time(unix_ms: Option<i64>) -> Markup {
 }
 
 /// The conditions of a queue, each with a link to where they are seen.
-pub fn conditions(queue: &[u8], info: &Fields, conditions: &[(Condition, Level)]) -> Markup {
+pub fn conditions(queue: &[u8], info: &QueueInfo, conditions: &[(Condition, Level)]) -> Markup {
     html! {
         @for (condition, level) in conditions {
             a class={ "chip " (level.as_str()) } href=(tab_url(queue, tab_of(*condition))) {

@@ -6,7 +6,7 @@ use super::overview::select;
 use super::{App, Params, View};
 use crate::board::{cause_of, error_of, message::as_text, pages, recurs, rule, scan, since, Among, Filter, Status};
 use crate::output::cut;
-use crate::server::{Failure, Fields};
+use crate::server::{Failure, Fields, QueueInfo};
 use crate::text::{counted, messages, parse_span, separated, shown, visible};
 use dq_client::{cmd, Error, State, Value};
 use maud::{html, Markup};
@@ -111,7 +111,7 @@ struct Selection {
 }
 
 /// The messages of a state, or letters.
-pub fn list(app: &App, queue: &[u8], info: &Fields, tab: &str, params: &Params) -> Result<Markup, Failure> {
+pub fn list(app: &App, queue: &[u8], info: &QueueInfo, tab: &str, params: &Params) -> Result<Markup, Failure> {
     let chosen = Chosen::read(tab, params)?;
     let has_causes = matches!(tab, "dead" | "letters");
     let found = match has_causes || chosen.is_filtered() {
@@ -119,7 +119,7 @@ pub fn list(app: &App, queue: &[u8], info: &Fields, tab: &str, params: &Params) 
         // The first of the state in the order of the server.
         false => Selection {
             messages: scan::first(&app.client, queue, tab, info, (chosen.count as u64, BYTES))?,
-            number: info.number(tab),
+            number: info.fields.number(tab),
             ..Selection::default()
         },
     };
@@ -339,9 +339,9 @@ fn facts(message: &Fields) -> String {
 }
 
 /// The recurring messages of a queue, the one that is late by most first.
-pub fn schedules(app: &App, queue: &[u8], info: &Fields) -> Result<Markup, Failure> {
+pub fn schedules(app: &App, queue: &[u8], info: &QueueInfo) -> Result<Markup, Failure> {
     let (mut all, began, mut is_partial) = (Vec::new(), Instant::now(), false);
-    if info.number("schedules") > 0 {
+    if info.schedules > 0 {
         scan::pages(&app.client, queue, info, &["RECURRING"], |page| {
             all.extend(page);
             is_partial = began.elapsed() >= READ;

@@ -211,11 +211,11 @@ fn cell(row: &Row, column: Sort) -> String {
         Sort::In => rate(row.rate_in()),
         Sort::Out => rate(row.rate_out()),
         Sort::Oldest => row.oldest().map_or_else(|| "–".to_owned(), span),
-        Sort::Ready => separated(row.number("ready")),
-        Sort::Delayed => separated(row.number("delayed")),
-        Sort::Inflight => separated(row.number("inflight")),
-        Sort::Dead => separated(row.number("dead")),
-        Sort::Waiting => separated(row.number("waiting-clients")),
+        Sort::Ready => separated(row.info.ready),
+        Sort::Delayed => separated(row.info.delayed),
+        Sort::Inflight => separated(row.info.inflight),
+        Sort::Dead => separated(row.info.dead),
+        Sort::Waiting => separated(row.info.waiting_clients),
         // They are words.
         Sort::Queue | Sort::State => String::new(),
     }

@@ -4,8 +4,8 @@ use super::button::{button, Act, Opt};
 use super::html::{advice, conditions, pairs, queue_url, tab_url, time};
 use super::{chart, holders, messages, overview, App, Params, View};
 use crate::board::{at_most, begins_with_letter, groups, setting, target_in_words, target_queue, Row, PERCENTILES};
-use crate::server::{reply::settings, Failure, Fields};
-use crate::text::{counted, exact, separated, shown, span};
+use crate::server::{Failure, Fields, QueueInfo};
+use crate::text::{counted, exact, millis, separated, shown, span, unix_ms};
 use dq_client::{Error, Raw, State};
 use maud::{html, Markup};
 
@@ -70,33 +70,33 @@ pub fn queue(app: &App, params: &Params) -> Result<View, Failure> {
     Ok(View { title: shown(name), body })
 }
 
-fn is_used(tab: &str, info: &Fields, has_letters: bool) -> bool {
+fn is_used(tab: &str, info: &QueueInfo, has_letters: bool) -> bool {
     match tab {
         "letters" => has_letters,
-        "done" => info.number("done") + info.number("retain") > 0,
+        "done" => info.done > 0 || info.settings.retain.is_some_and(|time| !time.is_zero()),
         _ => true,
     }
 }
 
-fn count(tab: &str, info: &Fields) -> Option<u64> {
-    info.get(tab).filter(|_| tab != "letters").map(|_| info.number(tab))
+fn count(tab: &str, info: &QueueInfo) -> Option<u64> {
+    info.fields.get(tab).filter(|_| tab != "letters").map(|_| info.fields.number(tab))
 }
 
-fn acts(name: &[u8], info: &Fields) -> Markup {
+fn acts(name: &[u8], info: &QueueInfo) -> Markup {
     let queue = shown(name);
     let this = [Opt::Queue.is(&*queue)];
     let of_flow = |flow: &str| [Opt::Queue.is(&*queue), Opt::Flow.is(flow)];
     html! {
         div.buttons {
             (button("Push", Act::Push, &this, &[Opt::Payload, Opt::In, Opt::Id].map(Opt::empty)))
-            @if info.int("paused") == Some(1) { (button("Resume", Act::Resume, &of_flow("out"), &[])) }
+            @if info.paused { (button("Resume", Act::Resume, &of_flow("out"), &[])) }
             @else { (button("Pause", Act::Pause, &of_flow("out"), &[Opt::For.empty()])) }
-            @if info.int("closed") == Some(1) { (button("Open", Act::Resume, &of_flow("in"), &[])) }
+            @if info.closed { (button("Open", Act::Resume, &of_flow("in"), &[])) }
             @else { (button("Close", Act::Pause, &of_flow("in"), &[Opt::For.empty()])) }
-            @if info.number("dead") > 0 {
+            @if info.dead > 0 {
                 (button("Redrive", Act::Redrive, &this, &[Opt::Count, Opt::In].map(Opt::empty)))
             }
-            @if info.number("delayed") > 0 {
+            @if info.delayed > 0 {
                 (button("Run delayed now", Act::Promote, &this, &[Opt::Count.empty()]))
             }
         }
@@ -104,15 +104,15 @@ fn acts(name: &[u8], info: &Fields) -> Markup {
 }
 
 /// What is unusual, and a few facts.
-fn state(app: &App, name: &[u8], info: &Fields, row: &Row) -> Markup {
+fn state(app: &App, name: &[u8], info: &QueueInfo, row: &Row) -> Markup {
     // A user who may not read the groups still sees how many messages they hold.
     let held = groups::held_back(&app.client, name, info).unwrap_or_default();
     let facts = [
-        info.int("oldest-ready").map(|_| format!("oldest ready for {}", span(info.number("oldest-ready")))),
-        info.int("oldest-inflight").map(|_| format!("oldest delivery {} ago", span(info.number("oldest-inflight")))),
-        Some(counted(info.number("waiting-clients"), "client waits", "clients wait")),
-        Some(counted(info.number("payload-bytes"), "byte of payloads", "bytes of payloads")),
-        Some(info.number("paused-groups"))
+        info.oldest_ready.map(|age| format!("oldest ready for {}", span(millis(age)))),
+        info.oldest_inflight.map(|age| format!("oldest delivery {} ago", span(millis(age)))),
+        Some(counted(info.waiting_clients, "client waits", "clients wait")),
+        Some(counted(info.payload_bytes, "byte of payloads", "bytes of payloads")),
+        Some(info.paused_groups)
             .filter(|paused| *paused > 0)
             .map(|paused| counted(paused, "group paused", "groups paused")),
     ];
@@ -121,7 +121,7 @@ fn state(app: &App, name: &[u8], info: &Fields, row: &Row) -> Markup {
         @for sentence in groups::sentences(&held, name) { p.warning { (advice(&sentence)) } }
         p.dim {
             (facts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
-            @if info.int("next-due").is_some() { " · next due " (time(info.int("next-due"))) }
+            @if let Some(due) = info.next_due { " · next due " (time(Some(unix_ms(due)))) }
             @if let Some(target) = target_in_words(info) {
                 " · the dead are moved to "
                 @match target_queue(info) { Some(queue) => a href=(queue_url(queue)) { (target) }, None => (target) }
@@ -131,12 +131,12 @@ fn state(app: &App, name: &[u8], info: &Fields, row: &Row) -> Markup {
 }
 
 /// Settings, totals, and how long deliveries take.
-fn details(app: &App, name: &[u8], info: &Fields) -> Result<Markup, Failure> {
-    let of_settings = settings(info.clone());
+fn details(app: &App, name: &[u8], info: &QueueInfo) -> Result<Markup, Failure> {
+    let of_settings = info.settings_fields();
     let named = |fields: &Fields| -> Vec<(String, String)> {
         fields.0.iter().map(|(name, _)| (name.clone(), setting(fields, name))).collect()
     };
-    let totals = Fields(info.0.iter().skip_while(|(name, _)| name != "pushed").cloned().collect());
+    let totals = Fields(info.fields.0.iter().skip_while(|(name, _)| name != "pushed").cloned().collect());
     let stats = app.client.queue::<Raw>(name).stats()?;
     let measured = stats.iter().flat_map(|stats| [("lateness", &stats.lateness), ("runtime", &stats.runtime)]);
     let times = measured.flat_map(|(name, times)| {

@@ -64,7 +64,7 @@ pub struct Workers {
     /// How many of these have not stopped yet.
     stopping: usize,
     abandoned: usize,
-    /// How many messages were handled or given back of which the server has not accepted that.
+    /// How many outcomes of messages the server has not accepted.
     unreported: u64,
     /// Whether a second signal ended the grace period.
     is_forced: bool,

@@ -6,7 +6,7 @@ use crate::acts::report::Report;
 use crate::acts::site::Site;
 use crate::board::setting;
 use crate::cli::{AlterArgs, ConfirmArgs};
-use crate::server::{reply, Failure, Fields};
+use crate::server::{Failure, QueueInfo};
 use crate::text::QueueName;
 use dq_client::{Cmd, Resend};
 use serde_json::json;
@@ -62,10 +62,11 @@ impl ChangeQueue for AlterArgs {
 }
 
 /// Which settings are different now.
-fn altered(queue: &QueueName, before: Option<Fields>, after: Option<Fields>) -> Report {
-    let (Some(before), Some(after)) = (before.map(reply::settings), after.map(reply::settings)) else {
+fn altered(queue: &QueueName, before: Option<QueueInfo>, after: Option<QueueInfo>) -> Report {
+    let (Some(before), Some(after)) = (before, after) else {
         return Report::line("altered", json!({ "queue": queue, "altered": true }));
     };
+    let (before, after) = (before.settings_fields(), after.settings_fields());
     let differing = after.0.iter().filter(|(name, value)| before.get(name) != Some(value));
     let change = |(name, _): &(String, _)| format!("{name} {} -> {}", setting(&before, name), setting(&after, name));
     let changes: Vec<String> = differing.map(change).collect();

@@ -5,7 +5,7 @@ use crate::acts::command::{command, CommandBuilder};
 use crate::acts::report::Report;
 use crate::acts::site::Site;
 use crate::cli::{ConfirmArgs, FlowArg, PauseArgs, ResumeArgs};
-use crate::server::{quoted, Failure, Fields};
+use crate::server::{quoted, Failure, QueueInfo};
 use crate::text::{instant, millis, visible, QueueName};
 use dq_client::{Cmd, Resend};
 use serde_json::{json, Map, Value as Json};
@@ -114,7 +114,7 @@ impl ChangeQueue for ResumeArgs {
         let fields = suspended_fields(self.flow, self.group.is_some());
         let report = Report::line("resumed", flow_json(site.queue, fields, self.group.as_ref(), 0));
         let paused = if self.group.is_none() { site.info_if_allowed() } else { None };
-        let paused = paused.map_or(0, |info| info.number("paused-groups"));
+        let paused = paused.map_or(0, |info| info.paused_groups);
         if paused == 0 {
             return Ok(Some(report));
         }
@@ -143,8 +143,8 @@ fn suspended_fields(flow: FlowArg, is_group: bool) -> &'static [&'static str] {
     }
 }
 
-fn suspended(field: &str, info: Option<&Fields>) -> String {
-    match info.and_then(|info| info.int(&format!("{field}-until"))) {
+fn suspended(field: &str, info: Option<&QueueInfo>) -> String {
+    match info.and_then(|info| info.fields.int(&format!("{field}-until"))) {
         Some(until) => format!("{field} until {}", instant(until)),
         None => field.to_owned(),
     }

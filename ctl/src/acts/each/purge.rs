@@ -4,7 +4,7 @@ use crate::acts::change::{Change, Part, Scope, Words};
 use crate::acts::command::command;
 use crate::board::{each_page, is_older, older_than, recurs, scan, Among, Filter};
 use crate::cli::{ManyArgs, PurgeArgs};
-use crate::server::{Failure, Fields};
+use crate::server::{Failure, Fields, QueueInfo};
 use crate::text::{messages, millis, now_ms, visible, QueueName};
 use dq_client::{blocking::Client, Cmd, State};
 
@@ -44,16 +44,16 @@ impl Change for PurgeArgs {
         self.count
     }
 
-    fn count_states(&self, client: &Client, queue: &[u8], info: &Fields, states: &[State]) -> Result<u64, Failure> {
+    fn count_states(&self, client: &Client, queue: &[u8], info: &QueueInfo, states: &[State]) -> Result<u64, Failure> {
         if self.group.is_some() || self.older.is_some() {
             return count_by_reading(self, client, queue, states);
         }
-        let all: u64 = states.iter().map(|state| info.number(state.as_str())).sum();
+        let all = info.count_all(states);
         let kept = if self.recurring { 0 } else { count_recurring(client, queue, info, states)? };
         Ok(all.saturating_sub(kept))
     }
 
-    fn why_none(&self, client: &Client, queue: &[u8], info: &Fields, states: &[State]) -> Option<String> {
+    fn why_none(&self, client: &Client, queue: &[u8], info: &QueueInfo, states: &[State]) -> Option<String> {
         let recurring = if self.recurring { 0 } else { count_recurring(client, queue, info, states).unwrap_or(0) };
         let left = messages(recurring);
         (recurring > 0).then(|| format!("left alone, because they recur: {left}; --recurring removes them too"))
@@ -73,9 +73,9 @@ impl Change for PurgeArgs {
 }
 
 /// How many messages of these states recur.
-fn count_recurring(client: &Client, queue: &[u8], info: &Fields, states: &[State]) -> Result<u64, Failure> {
+fn count_recurring(client: &Client, queue: &[u8], info: &QueueInfo, states: &[State]) -> Result<u64, Failure> {
     let mut recurring = 0;
-    if info.number("schedules") > 0 {
+    if info.schedules > 0 {
         let is_in = |message: &&Fields| states.iter().any(|state| message.text("state") == state.as_str());
         scan::each_page(client, queue, info, &["RECURRING"], |page| {
             recurring += page.iter().filter(is_in).count() as u64;

@@ -7,38 +7,37 @@ use std::ops::RangeInclusive;
 
 /// The most characters of a cause.
 const LONGEST: usize = 200;
-/// What stands for a number, an id or an address.
+/// Replaces a number, an id or an address.
 const BLANK: char = '#';
 /// A code of an answer or of an exit has at most this many digits. Codes are kept, because they tell causes apart.
 const CODE: usize = 3;
-/// A number is a code after one of these words: `HTTP 503`, `exit status: 1`. Others count or name something: `order
-/// 7`.
+/// Words before a code: `HTTP 503`, `exit status: 1`. A number after any other word is a count or an id: `order 7`.
 #[rustfmt::skip]
 const OF_CODES: [&str; 10] =
     ["code", "errno", "error", "exit", "exited", "http", "https", "signal", "smtp", "status"];
-/// After these, and at the beginning of the line, a number of three digits is a code: `550 no such user`.
+/// Words before a code of three digits. A line can begin with such a code as well: `550 no such user`.
 #[rustfmt::skip]
 const OF_ANSWERS: [&str; 17] = [
     "answer", "answered", "failed", "gave", "gives", "got", "received", "refused", "rejected", "reply", "replied",
     "responded", "response", "returned", "returns", "said", "says",
 ];
-/// Such a number is also a code between a colon and its name, as in `stripe: 402 Payment Required`. After any other
-/// word it may be an id, which would make many causes of one.
+/// Codes that may stand between a colon and their name: `stripe: 402 Payment Required`. Any other number there may be an id,
+/// which would split one cause into many.
 const OF_ERRORS: RangeInclusive<u16> = 400..=599;
 /// Words that can stand between such a word and its code: `a status of 503`.
 const BETWEEN: [&str; 6] = ["a", "by", "is", "of", "was", "with"];
-/// A code stands alone or after one of these. A number after another sign, as in `$250` or `error/12`, is none.
+/// Signs that may precede a code. After any other sign, as in `$250` or `error/12`, a number is not a code.
 const BEFORE_CODE: &str = "'\"([<=";
 /// A word of at least this many hexadecimal digits is an id.
 const HEX: usize = 8;
 /// Python writes the line that matters last.
 const TRACEBACK: &str = "Traceback ";
 
-/// What stands in place of an error if the last delivery was neither acked nor nacked before its lease expired.
+/// The error of a message whose last lease expired without an ack or a nack.
 const LEASE: &str = "(lease expired)";
 
-/// The error of a dead message as a list shows it, with the line that says most first. If its lease expired, that is
-/// said before the error of an earlier attempt.
+/// The error of a dead message for a list, the most telling line first. If its lease expired, that precedes the error of an
+/// earlier attempt.
 pub fn error_of(message: &Fields) -> String {
     match (is_of_lease(message), readable(message.bytes("error"))) {
         (false, error) if error.is_empty() => header(message, "dq-error").unwrap_or_default(),
@@ -59,7 +58,7 @@ fn is_of_lease(message: &Fields) -> bool {
     message.int("lease-expired") == Some(1)
 }
 
-/// The cause of the death of a message. If there is no error of its last attempt, what ended that in parentheses.
+/// The cause of the death of a message; in parentheses if its last attempt left no error.
 pub fn cause_of(message: &Fields) -> String {
     if is_of_lease(message) {
         return LEASE.to_owned();
@@ -71,7 +70,7 @@ pub fn cause_of(message: &Fields) -> String {
     }
 }
 
-/// The line of an error that says most.
+/// The most telling line of an error.
 fn line_of(error: &str) -> Option<&str> {
     let mut lines = error.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next()?;
@@ -81,7 +80,7 @@ fn line_of(error: &str) -> Option<&str> {
     Some(first)
 }
 
-/// Replaces numbers that are no codes, numbers with a unit, dotted numbers, ids and addresses of e-mail.
+/// Replaces all numbers except codes, and ids and e-mail addresses.
 fn normalized(line: &str) -> String {
     let (mut cause, mut code) = (String::new(), Some(CODE));
     let mut rest = line;
@@ -114,8 +113,7 @@ fn is_error(word: &str, after: &str) -> bool {
     number.len() == CODE && number.parse().is_ok_and(|number| OF_ERRORS.contains(&number)) && is_named
 }
 
-/// How many digits a number after this word has at least if it is a code; `None` if it is none. `code` is the same for
-/// the word itself.
+/// The fewest digits of a code after this word; `None` if no code can follow. `code` is the same for the word itself.
 fn code_after(word: &str, code: Option<usize>) -> Option<usize> {
     let name: String = word.chars().filter(|c| c.is_alphabetic()).collect::<String>().to_lowercase();
     match name.as_str() {
@@ -134,7 +132,7 @@ fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || "_-.:@+".contains(c)
 }
 
-/// Writes a word. A number that stands alone is kept if it is a code: if it has at least as many digits as `code` says.
+/// Writes a word. A number that stands alone is kept if it is a code, that is, if it has at least `code` digits.
 fn write_word(word: &str, code: Option<usize>, cause: &mut String) {
     let inner = word.trim_end_matches(['.', ':', '-', '+']);
     let end = word.get(inner.len()..).unwrap_or_default();

@@ -2,7 +2,7 @@
 //!
 //! `cause` turns the text of an error into what many of them have in common. `filter` selects messages, and `causes`
 //! counts them by cause. `letters` are those that were moved here from other queues, and `target` is where they are
-//! moved. `newest` tells of what messages have died lately. All read the queue page by page, so that other clients of
+//! moved. `newest` finds the cause of recent deaths. All read the queue page by page, so that other clients of
 //! the server do not wait.
 
 mod cause;
@@ -20,9 +20,9 @@ pub use newest::frequent_cause;
 pub use target::{target, target_in_words, target_queue};
 
 use crate::board::scan;
-use crate::server::{Failure, Fields};
+use crate::server::{info, Failure, Fields};
 use crate::text::now_ms;
-use dq_client::{blocking::Client, cmd, Resend};
+use dq_client::blocking::Client;
 use std::ops::ControlFlow;
 
 /// Calls `visit` with the selected messages of each page. Returns whether the queue exists.
@@ -45,8 +45,7 @@ pub fn pages(
     filter: &Filter,
     mut visit: impl FnMut(Vec<Fields>) -> Result<ControlFlow<()>, Failure>,
 ) -> Result<bool, Failure> {
-    let info = Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)?;
-    let Some(info) = info else { return Ok(false) };
+    let Some(info) = info::read(client, queue)? else { return Ok(false) };
     let options = match filter.among {
         Among::State(state) => vec!["STATE", state.as_str()],
         Among::Letters => Vec::new(),

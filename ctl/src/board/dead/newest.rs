@@ -1,10 +1,10 @@
-//! Of what most of the messages died that died last.
+//! The most frequent cause of recent deaths.
 
 use super::cause_of;
 use crate::board::condition::RECENT;
 use crate::board::scan::first;
-use crate::server::Fields;
-use crate::text::{now_ms, visible};
+use crate::server::QueueInfo;
+use crate::text::{millis, now_ms, visible};
 use dq_client::blocking::Client;
 use std::collections::BTreeMap;
 
@@ -12,10 +12,11 @@ use std::collections::BTreeMap;
 const READ: u64 = 100;
 const BYTES: u64 = 128 * 1024;
 
-/// The most frequent cause of the deaths of the last minutes, and of how many it is: `timeout (98 of the newest 100)`.
-/// `None` if none of these is dead still.
-pub fn frequent_cause(client: &Client, queue: &[u8], info: &Fields) -> Option<String> {
-    let since = now_ms().saturating_sub(RECENT);
+/// The most frequent cause of the deaths of the last minutes, with its share: `timeout (98 of the newest 100)`. `None` if no
+/// message that died then is still dead.
+pub fn frequent_cause(client: &Client, queue: &[u8], info: &QueueInfo) -> Option<String> {
+    let recent = i64::try_from(millis(RECENT)).unwrap_or(i64::MAX);
+    let since = now_ms().saturating_sub(recent);
     let mut newest = first(client, queue, "dead", info, (READ, BYTES)).ok()?;
     newest.retain(|message| message.int("died").is_some_and(|died| died > since));
     let mut causes = BTreeMap::<String, usize>::new();

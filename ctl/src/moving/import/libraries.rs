@@ -38,7 +38,7 @@ pub fn each(convert: impl Fn(SourceValue) -> Element + 'static) -> Convert {
     Box::new(move |_, all| Ok(all.into_iter().map(&convert).collect()))
 }
 
-/// What no import takes: each of its elements is reported, and stays.
+/// Elements that no import takes: each is reported, and stays.
 pub fn stays(key: Vec<u8>, why: &'static str) -> Convert {
     each(move |found| Element::Broken(format!("{} of {} {why}", shown(&found.value), shown(&key))))
 }
@@ -121,7 +121,7 @@ fn sidekiq_taken(client: &Client, namespace: &[u8]) -> Result<BTreeSet<Vec<u8>>,
     Ok(lists)
 }
 
-/// What a job has of Sidekiq that would be left behind without an end, and why it stays then.
+/// Fields of a job that tie it to something in Sidekiq that would never end, and why such a job stays.
 const SIDEKIQ_TIES: [(&str, &str); 5] = [
     ("bid", "it belongs to a batch, which would wait for it"),
     ("lock_digest", "it holds a lock, which nobody would release"),

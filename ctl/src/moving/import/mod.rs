@@ -237,7 +237,7 @@ impl Import<'_> {
         self.remove(&removal, 1)
     }
 
-    /// Removes so many elements from the source.
+    /// Removes `number` elements from the source.
     fn remove(&mut self, commands: &[Cmd], number: u64) -> Result<u64, Failure> {
         for reply in persistently(self.client, commands) {
             reply?;
@@ -277,7 +277,7 @@ impl Import<'_> {
         refused.map_or(Ok(removed), |error| Err(self.interrupted(error)))
     }
 
-    /// Why a message that the queue has already may be another one than that of the source with the same id.
+    /// For each message that the queue has already: why it may differ from the element of the source with the same id.
     fn known(&self, messages: &[NewMessage], pushed: &[Pushed]) -> Result<Vec<Option<&'static str>>, Failure> {
         let is_held = |(_, pushed): &(&NewMessage, &Pushed)| **pushed != Pushed::New;
         let held: Vec<&[u8]> =
@@ -293,7 +293,7 @@ impl Import<'_> {
     }
 }
 
-/// What differs. A job is removed only if it is certain that the queue has this one, since a library can put a job of
+/// Describes the difference. A job is removed only if it is certain that the queue has this one, since a library can put a job of
 /// the same id there again: it was not delivered since it was imported, and has the due time of the source.
 fn difference(message: &NewMessage, held: Option<&Fields>, is_certain: bool) -> Option<&'static str> {
     let Some(held) = held else {
