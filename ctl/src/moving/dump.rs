@@ -9,9 +9,9 @@ use crate::board::{scan, Among};
 use crate::cli::DumpArgs;
 use crate::output::{Progress, Task, Unit};
 use crate::server::{info, Failure, Fields, Outcome};
-use crate::text::{messages, now_ms};
+use crate::text::{escaped, messages, now_ms};
 use dq_client::{blocking::Client, State};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
 
 const DUMP: Task = Task {
@@ -23,9 +23,12 @@ const DUMP: Task = Task {
 pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
     let queue = args.queue.as_bytes();
     let info = info::existing(client, &args.queue)?;
+    // A terminal must not obey what a message contains.
+    let is_terminal = io::stdout().is_terminal();
+    let shown = |line: String| if is_terminal { format!("{}\n", escaped(line.trim_end())) } else { line };
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     let pauses = Pause::read_all(client, queue, &info)?;
-    out.write_all(line::queue_line(queue, &info.fields, pauses).as_bytes())?;
+    out.write_all(shown(line::queue_line(queue, &info.fields, pauses)).as_bytes())?;
     let filter = args.select.filter(args.state.map_or_else(Among::default, Among::State), None);
     let is_meant = |message: &Fields| {
         let state = message.text("state");
@@ -40,7 +43,7 @@ pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
         progress.done(page.len() as u64);
         for message in page.iter().filter(|message| is_meant(message)) {
             lost += message.number("next");
-            out.write_all(line::message_line(queue, message, info.fields.int("lease")).as_bytes())?;
+            out.write_all(shown(line::message_line(queue, message, info.fields.int("lease"))).as_bytes())?;
         }
         Ok(ControlFlow::Continue(()))
     })?;

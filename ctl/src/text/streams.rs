@@ -4,6 +4,7 @@
 //! a stopped terminal would hold up leases, requests and its own end. There a thread writes each output, and what it
 //! cannot take is left out and counted.
 
+use super::visible;
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -50,9 +51,10 @@ pub fn in_background(describe: impl Fn(u64) -> String + Send + 'static) -> io::R
     OUTPUT.start("dq-output", print)
 }
 
-/// Writes a line to standard error. If that is full or closed, the work goes on without it.
+/// Writes a line to standard error, whatever characters a name or an error in it has. If that is full or closed, the work
+/// goes on without it.
 pub fn print_error_line(line: fmt::Arguments<'_>) {
-    let line = format!("{line}\n").into_bytes();
+    let line = format!("{}\n", visible(&line.to_string())).into_bytes();
     match ERRORS.writer.get() {
         None => drop(io::stderr().write_all(&line)),
         Some(writer) => ERRORS.offer(writer, line, Duration::ZERO),

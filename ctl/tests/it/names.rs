@@ -63,13 +63,19 @@ fn characters_that_nobody_sees_are_escaped_on_a_terminal() {
         server.ask(&["DQ.PUSH", &name, "x", "ID", &format!("{name}{number}"), "GROUP", &name]);
     }
     server.ask(&["DQ.POP", &name, "AS", &name]);
+    server.ask(&["DQ.PUSH", "died", "x", "ID", "m"]);
+    server.ask(&["DQ.POP", "died"]);
+    server.ask(&["DQ.NACK", "died", "m", "DEAD", "ERROR", &name]);
     let shown = ok(&server, &["ls"]).split('\t').next().unwrap().to_owned();
     let views = ["ls", "ls --json", "find --older 0", "find --older 0 --json", "consumers", "consumers --json"];
     let of_queue = ["peek", "peek --json", "groups", "groups --json", "info --json", "get"].map(|command| {
         let id = if command == "get" { format!(" '{shown}0'") } else { String::new() };
         format!("{command} '{shown}'{id}")
     });
-    for view in views.map(str::to_owned).into_iter().chain(of_queue) {
+    // What was asked for in vain, and what a program has reported.
+    let refused = [format!("release died '{name}'"), format!("find '{name}9'"), "await died m".to_owned()];
+    let dumped = format!("dump '{shown}'");
+    for view in views.map(str::to_owned).into_iter().chain(of_queue).chain(refused).chain([dumped]) {
         let screen = on_terminal(&server, &view, true);
         assert!(screen.contains('a') && !screen.contains(unseen), "{view}: {screen:?}");
     }
