@@ -73,9 +73,9 @@ export function entries(reply: unknown): [string, unknown][] {
 const BINARY = new Set(['payload', 'result', 'checkpoint', 'then']);
 
 /** Returns the fields of a message or of a queue, or null if there is none. */
-export function fields(reply: unknown): Record<string, unknown> | null {
+export function fields<Fields>(reply: unknown): Fields | null {
   if (reply === null || reply === undefined) return null;
-  return Object.fromEntries(entries(reply).map(([name, value]) => [name, field(name, value)]));
+  return Object.fromEntries(entries(reply).map(([name, value]) => [name, field(name, value)])) as Fields;
 }
 
 function field(name: string, value: unknown): unknown {

@@ -4,6 +4,7 @@ import { type Bytes, decode, encode, encoded, fields, text, type Word } from './
 import { clientOf, keyOf, targetOf } from './connection.js';
 import type { Link, Target } from './drivers.js';
 import { type DeadId, JobFailed, NotKept, WaitTimeout } from './errors.js';
+import type { BatchInfo, MessageFields, QueueInfo, State } from './fields.js';
 import { envelope, packed } from './job.js';
 import type { Middleware } from './middleware.js';
 import {
@@ -42,11 +43,6 @@ export interface QueueOptions {
   pushTimeout?: number;
   middleware?: Middleware[];
 }
-
-/** The states of messages. */
-export type State = 'delayed' | 'ready' | 'inflight' | 'dead' | 'done';
-/** A message or a queue as `DQ.GET` and `DQ.INFO` name its fields. */
-export type Fields = Record<string, unknown>;
 
 /** A job that was added. */
 export interface Added<Data = unknown> {
@@ -178,7 +174,7 @@ export class Queue<Data = unknown, Result = unknown> {
         try {
           link ??= await route.open();
           const answer = link.send(['DQ.AWAIT', this.#key, encode(id), 'BLOCK', String(block)]);
-          const found = fields(await answered(link, answer, block + MARGIN_MS));
+          const found = fields<MessageFields>(await answered(link, answer, block + MARGIN_MS));
           if (found) return resultOf(found);
         } catch (error) {
           if (!isTransient(error)) throw error;
@@ -218,8 +214,8 @@ export class Queue<Data = unknown, Result = unknown> {
   }
 
   /** Returns the progress of a batch, as `DQ.BATCHINFO` names it, or null if there is none. */
-  async batchInfo(batch: Bytes): Promise<Fields | null> {
-    return fields(await this.#sender.ask('DQ.BATCHINFO', encode(batch, 'a batch')));
+  async batchInfo(batch: Bytes): Promise<BatchInfo | null> {
+    return fields<BatchInfo>(await this.#sender.ask('DQ.BATCHINFO', encode(batch, 'a batch')));
   }
 
   /** Removes the messages of a batch that are not dead, and what follows. Returns how many were removed. */
@@ -260,24 +256,26 @@ export class Queue<Data = unknown, Result = unknown> {
   // --- looking ---
 
   /** Returns a message with all its fields, as `DQ.GET` names them, or null. */
-  async get(id: Bytes): Promise<Fields | null> {
-    return fields(await this.#sender.ask('DQ.GET', encode(id)));
+  async get(id: Bytes): Promise<MessageFields | null> {
+    return fields<MessageFields>(await this.#sender.ask('DQ.GET', encode(id)));
   }
 
-  /** Returns the first messages of a state; dead and done ones newest first. */
-  async peek({ state = 'ready', ...options }: PeekOptions & { state?: State } = {}): Promise<Fields[]> {
+  /** Returns the first messages of a state, `ready` by default; dead and done ones newest first. */
+  async peek(which: State | (PeekOptions & { state?: State }) = {}): Promise<MessageFields[]> {
+    const { state = 'ready', ...options } = typeof which === 'string' ? { state: which } : which;
     const found = await this.#sender.ask('DQ.PEEK', state, ...wordsOf.peek(options));
-    return (found as unknown[]).map((each) => fields(each) as Fields);
+    return (found as unknown[]).map((each) => fields<MessageFields>(each) as MessageFields);
   }
 
   /** Returns the number of messages, of all or of one group, in a state, or of all that are neither dead nor done. */
-  async len(state?: State, options: LenOptions = {}): Promise<number> {
+  async len(which: State | (LenOptions & { state?: State }) = {}, more: LenOptions = {}): Promise<number> {
+    const { state, ...options } = typeof which === 'string' ? { state: which, ...more } : { ...which, ...more };
     return Number(await this.#sender.ask('DQ.LEN', ...(state ? [state] : []), ...wordsOf.len(options)));
   }
 
   /** Returns counts, settings and totals, or null if the queue does not exist. */
-  async info(): Promise<Fields | null> {
-    return fields(await this.#sender.ask('DQ.INFO'));
+  async info(): Promise<QueueInfo | null> {
+    return fields<QueueInfo>(await this.#sender.ask('DQ.INFO'));
   }
 
   /**
@@ -340,9 +338,9 @@ function flowWords(flow: Flow): Word[] {
   return ['GROUP', encode(flow.group, 'group')];
 }
 
-function resultOf(found: Fields): Buffer | null {
+function resultOf(found: MessageFields): Buffer | null {
   if (found.state === 'dead') throw new JobFailed(String(found.error ?? `the message is dead: ${found.reason}`));
-  const result = (found.result as Buffer | null | undefined) ?? null;
+  const result = found.result ?? null;
   if (result?.length === 0) {
     throw new NotKept('the message is completed, but its result is not kept: no JSON, or more than 65536 bytes');
   }

@@ -97,6 +97,9 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
   /** A handler is a function, or the file whose default export is one, which then runs in a thread of its own. */
   constructor(queue: Bytes, handler: Handler<Data, Result> | string | URL, options: WorkerOptions) {
     super();
+    if (typeof handler !== 'function' && typeof handler !== 'string' && !(handler instanceof URL)) {
+      throw new TypeError(`a worker needs a handler, a function or the file of one, but got ${shown(handler)}`);
+    }
     check(options, ['connection', 'concurrency', 'lease', 'grace', 'timeLimit', 'name', 'middleware']);
     const { connection, concurrency = CONCURRENCY, lease, timeLimit, grace = GRACE_MS, name = 'worker' } = options;
     if (!connection) throw new TypeError('the option connection is missing: a URL, options, or a client');

@@ -1,9 +1,12 @@
 // What producers and operators do with queues, through each client and protocol.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { inspect } from 'node:util';
 import {
   ConnectionLost,
@@ -479,4 +482,24 @@ test('a push that your own client may still send may have run', async (t) => {
   const error = await queue.push('x').catch((rejected) => rejected);
   assert.ok(error instanceof ConnectionLost);
   assert.equal(error.mayHaveRun, true);
+});
+
+test('fields that do not exist do not compile', () => {
+  const compiler = path.join(path.dirname(createRequire(import.meta.url).resolve('typescript')), 'tsc.js');
+  const directory = fileURLToPath(new URL('.', import.meta.url));
+  execFileSync(process.execPath, [compiler, '-p', directory], { encoding: 'utf8', stdio: 'pipe' });
+});
+
+test('a worker without a handler is refused', () => {
+  const make = (handler) => new Worker('q', handler, { connection: 'redis://localhost' });
+  for (const handler of [undefined, null, {}]) assert.throws(() => make(handler), /a worker needs a handler/);
+});
+
+test('messages are counted and shown by a state, or by options with one', async (t) => {
+  const queue = open(t, await Server.start(t));
+  await queue.push('x', { dead: true });
+  for (const which of ['dead', { state: 'dead' }]) {
+    assert.equal(await queue.len(which), 1);
+    assert.equal((await queue.peek(which)).length, 1);
+  }
 });
