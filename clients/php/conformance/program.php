@@ -45,8 +45,9 @@ function json(mixed $value): string
         return json_encode($value, JSON_THROW_ON_ERROR);
     }
     $text = '';
+    $characters = '(?:[\x00-\x7F]|[\xC2-\xDF][\x80-\xBF]|[\xE0-\xEF][\x80-\xBF]{2}|[\xF0-\xF4][\x80-\xBF]{3})+';
     while ($value !== '') {
-        if (preg_match('/\A(?:[\x00-\x7F]|[\xC2-\xDF][\x80-\xBF]|[\xE0-\xEF][\x80-\xBF]{2}|[\xF0-\xF4][\x80-\xBF]{3})+/', $value, $found)) {
+        if (preg_match("/\A$characters/", $value, $found)) {
             $encoded = json_encode($found[0], JSON_INVALID_UTF8_SUBSTITUTE);
             $text .= substr($encoded, 1, -1);
             $value = substr($value, strlen($found[0]));

@@ -28,6 +28,27 @@ final class TestServer
         TestCase::eventually('the server answers', $this->answers(...), 60);
     }
 
+    /**
+     * Starts one that speaks TLS on another port, and has a password and a unix socket.
+     *
+     * @return array{self, string, string} the server, the URL for TLS, and the URL of the socket
+     */
+    public static function withTls(): array
+    {
+        $files = self::makeDirectory();
+        $name = '-subj /CN=localhost -addext subjectAltName=DNS:localhost';
+        $files = "$files/";
+        $make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 $name -keyout {$files}key -out {$files}cert";
+        exec("$make 2>&1", $said, $code);
+        TestCase::assertSame(0, $code, implode("\n", $said));
+        $port = self::freePort();
+        $tls = ['--tls-port', "$port", '--tls-cert-file', "{$files}cert", '--tls-key-file', "{$files}key"];
+        $more = ['--tls-ca-cert-file', "{$files}cert", '--tls-auth-clients', 'no', '--requirepass', 'secret'];
+        $server = new self([...$tls, ...$more, '--unixsocket', "{$files}socket"]);
+        $url = "rediss://:secret@localhost:$port/1?cafile={$files}cert";
+        return [$server, $url, "unix://{$files}socket?db=3&password=secret"];
+    }
+
     public function __destruct()
     {
         posix_kill($this->pid(), SIGCONT);

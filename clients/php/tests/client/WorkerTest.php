@@ -33,7 +33,8 @@ final class WorkerTest extends TestCase
 
     public function testAHandlerThatForksHasOneOutcome(): void
     {
-        $this->startWorker('static function ($m) { if (pcntl_fork() === 0) { usleep(1000); throw new Exception("no"); } }');
+        $fork = 'static function ($m) { if (pcntl_fork() === 0) { usleep(1000); throw new Exception("no"); } }';
+        $this->startWorker($fork);
         foreach (['m', 'n'] as $id) {
             $this->client->push('q', 'x', id: $id);
             self::eventually('it is done', fn (): bool => $this->client->get('q', $id) === null);
@@ -73,16 +74,7 @@ final class WorkerTest extends TestCase
 
     public function testAWorkerReachesAServerWithTls(): void
     {
-        $directory = TestServer::makeDirectory();
-        exec("openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
-            . " -keyout $directory/key.pem -out $directory/certificate.pem 2>&1");
-        $port = TestServer::freePort();
-        $this->server = new TestServer([
-            '--tls-port', (string) $port, '--requirepass', 'secret',
-            '--tls-cert-file', "$directory/certificate.pem", '--tls-key-file', "$directory/key.pem",
-            '--tls-ca-cert-file', "$directory/certificate.pem", '--tls-auth-clients', 'no',
-        ]);
-        $url = "rediss://:secret@localhost:$port/1?cafile=$directory/certificate.pem";
+        [$this->server, $url] = TestServer::withTls();
         $this->client = new Client($url);
         $exits = 'static fn ($m) => $m->payload === "exit" ? exit(3) : str_repeat("x", 60000)';
         $this->startWorker($exits, '->consume("q", %s, 2)', true, 'lease: 0.5', $url);
