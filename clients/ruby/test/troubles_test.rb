@@ -86,5 +86,6 @@ class TroublesTest < ServerTest
   def test_a_node_of_a_cluster_that_does_not_hold_the_queue
     error = DQ::Link.refused(RedisClient::CommandError.parse("MOVED 11182 10.0.0.7:6380"))
     assert_match(/a node of a cluster, and 10\.0\.0\.7:6380 holds the queue/, error.message)
+    assert_equal "10.0.0.7:6380", error.address
   end
 end

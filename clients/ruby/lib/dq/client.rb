@@ -7,6 +7,8 @@ module DQ
     PUSH_SECONDS = 10.0
     # How many commands are on their way at a time; the others wait.
     MOST_CONNECTIONS = 100
+    # How often a command follows the nodes of a cluster.
+    MOST_REDIRECTS = 5
 
     # @return [Settings]
     attr_reader :settings
@@ -25,7 +27,8 @@ module DQ
       @settings = Settings.new(redis)
       @push_timeout = push_timeout
       @middleware = Middleware.installed
-      @pool = ConnectionPool.new(size: MOST_CONNECTIONS, timeout: @settings.reply_seconds) { @settings.link }
+      @pools = {}.compare_by_identity
+      @lock = Mutex.new
     end
 
     # @param name [String, Symbol]
@@ -37,12 +40,15 @@ module DQ
     # @param seconds [Numeric, nil] how long the server may wait before it answers
     def call(*words, seconds: nil)
       check(words)
-      @pool.with do |link|
-        link.check
-        link.call(*words, seconds: seconds)
+      redirects = 0
+      begin
+        call_once(words, seconds)
+      rescue ConnectionLost, Moved => error
+        redirects += 1
+        raise unless @settings.learn(words[1], error) && redirects <= MOST_REDIRECTS
+
+        retry
       end
-    rescue ConnectionPool::TimeoutError => error
-      raise ConnectionLost.new("all #{MOST_CONNECTIONS} connections are busy: #{error.message}", may_have_run: false)
     end
 
     # Sends a command until it is answered.
@@ -69,9 +75,28 @@ module DQ
     end
 
     # Closes the connections.
-    def close = @pool.shutdown(&:close)
+    def close = @lock.synchronize { @pools.each_value { |pool| pool.shutdown(&:close) } }
 
     private
+
+    def call_once(words, seconds)
+      pool_of(words[1]).with do |link|
+        link.check
+        link.call(*words, seconds: seconds)
+      end
+    rescue ConnectionPool::TimeoutError => error
+      raise ConnectionLost.new("all #{MOST_CONNECTIONS} connections are busy: #{error.message}", may_have_run: false)
+    end
+
+    # @return [ConnectionPool] the connections to the server that holds a queue
+    def pool_of(queue)
+      config = @settings.config_of(queue)
+      @lock.synchronize do
+        @pools[config] ||= ConnectionPool.new(size: MOST_CONNECTIONS, timeout: @settings.reply_seconds) do
+          Link.new(config.new_client)
+        end
+      end
+    end
 
     # redis-client would make several words of a Hash or an Array.
     def check(words)

@@ -28,6 +28,19 @@ module DQ
     def later? = message.match?(NOT_NOW) || message.start_with?(TOO_MANY_CLIENTS)
   end
 
+  # The server is a node of a cluster, and another node holds the queue.
+  class Moved < Refused
+    # @return [String] host:port
+    attr_reader :address
+
+    # @param text [String] what the server answered
+    # @param address [String]
+    def initialize(text, address)
+      super("the server is a node of a cluster, and #{address} holds the queue: give nodes: of the cluster (#{text})")
+      @address = address
+    end
+  end
+
   # The queue has no room under its MAXLEN.
   class QueueFull < Refused; end
 

@@ -61,7 +61,7 @@ module DQ
       return NoModule.new("the server has not loaded the module dq: #{text}") if text.match?(UNKNOWN_COMMAND)
 
       if (node = text[/\AMOVED \d+ (\S+)/, 1])
-        return Refused.new("the server is a node of a cluster, and #{node} holds the queue: give its address (#{text})")
+        return Moved.new(text, node)
       end
 
       CODES.fetch(text[/\A\w+/], Refused).new(text)

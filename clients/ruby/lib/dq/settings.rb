@@ -8,7 +8,8 @@ module DQ
   #
   # The options are those of redis-client: url (redis://, rediss://, unix://), host, port, path, db, username, password,
   # ssl, ssl_params, protocol, timeout, connect_timeout, read_timeout, write_timeout, driver, id; and for a Sentinel
-  # name, sentinels, sentinel_username and sentinel_password.
+  # name, sentinels, sentinel_username and sentinel_password. For a cluster, nodes are URLs of some of its nodes, and
+  # all other options are those of each node.
   class Settings
     CONNECT_SECONDS = 2.0
     REPLY_SECONDS = 5.0
@@ -26,22 +27,61 @@ module DQ
         raise ArgumentError, "reconnect_attempts has no effect: a push is repeated for push_timeout seconds"
       end
 
-      options = read_url(options) if options[:url]
-      options = with_timeouts(options)
-      @config = options.key?(:sentinels) ? RedisClient.sentinel(**options) : RedisClient.config(**options)
+      @lock = Mutex.new
+      @shared = options.except(:nodes)
+      @configs = (options[:nodes] || [nil]).map { |url| config(url ? { **@shared, url: url } : @shared) }
+      raise ArgumentError, "nodes: name the URLs of some nodes of the cluster" if @configs.empty?
+
+      @places = {}
+      @nodes = {}
     end
 
     # @return [Integer] the number of the database
-    def db = @config.db
+    def db = @configs.first.db
 
     # @return [Float] how many seconds a reply may take
-    def reply_seconds = @config.read_timeout
+    def reply_seconds = @configs.first.read_timeout
 
+    # @param queue [String, nil]
+    # @return [RedisClient::Config] of the server that is to be asked for a queue
+    def config_of(queue) = @lock.synchronize { @places[queue] || @configs.first }
+
+    # @param queue [String] a connection to the server that holds it
     # @param options [Hash] of RedisClient#initialize, such as read_timeout
     # @return [Link] a new connection
-    def link(**options) = Link.new(@config.new_client(**options))
+    def link(queue, **options) = Link.new(config_of(queue).new_client(**options))
+
+    # Learns from an error where a queue of a cluster is, or is no longer. redis-client has no clusters.
+    # @param queue [String, nil]
+    # @param error [Error]
+    # @return [Boolean] whether the queue is now to be asked for elsewhere
+    def learn(queue, error)
+      return false unless @options.key?(:nodes)
+
+      @lock.synchronize do
+        case error
+        when Moved then @places[queue] = @nodes[error.address] ||= config_at(error.address)
+        when ConnectionLost
+          @configs.rotate! unless @places.delete(queue)
+        end
+      end
+      error.is_a?(Moved)
+    end
 
     private
+
+    def config(options)
+      options = read_url(options) if options[:url]
+      options = with_timeouts(options)
+      options.key?(:sentinels) ? RedisClient.sentinel(**options) : RedisClient.config(**options)
+    end
+
+    def config_at(address)
+      host, _, port = address.rpartition(":")
+      known = @configs.first
+      user = known.password ? { username: known.username, password: known.password } : {}
+      config({ ssl: known.ssl, **user, **@shared, host: host.empty? ? known.host : host.delete("[]"), port: port })
+    end
 
     # redis-client would send a pop again after reconnecting, without the worker's knowledge.
     def with_timeouts(options)

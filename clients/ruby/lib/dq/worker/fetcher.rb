@@ -67,7 +67,7 @@ module DQ
       private
 
       def connect
-        @link = @worker.settings.link
+        @link = @worker.settings.link(@lane.name)
         @learned = -Float::INFINITY
         @connection_id = read_id(@link)
         @link
@@ -97,7 +97,7 @@ module DQ
       # @return [Boolean] whether the server has answered in time
       def unblock
         id = @connection_id or return false
-        link = @worker.settings.link(read_timeout: END_SECONDS, connect_timeout: END_SECONDS)
+        link = @worker.settings.link(@lane.name, read_timeout: END_SECONDS, connect_timeout: END_SECONDS)
         begin
           commands = [["MULTI"], ["DQ.ACK", @lane.name, "#"], ["CLIENT", "UNBLOCK", id], ["EXEC"]]
           link.call_all(commands).last.is_a?(Array)
@@ -200,6 +200,7 @@ module DQ
       end
 
       def failed(error)
+        is_elsewhere = @worker.settings.learn(@lane.name, error)
         disconnect
         @lane.flush_acks
         if @asked > 1 && error.is_a?(ConnectionLost)
@@ -209,7 +210,7 @@ module DQ
         @asked = 0
         return if @worker.stopping?
 
-        report(error)
+        report(error) unless is_elsewhere
         @lane.lock.synchronize { @lane.fetch.wait(@lane.lock, @backoff.next) unless @worker.stopping? }
       end
 

@@ -28,6 +28,7 @@ class GuardProcess
     @socket = socket
     @frames = DQ::Worker::Frames.new(socket)
     @held = {}
+    @links = {}
   end
 
   # Works until the worker ends.
@@ -63,9 +64,11 @@ class GuardProcess
 
   def extend_leases(queue, words, receipts)
     sent = DQ.now
-    deadlines = link.call("DQ.MEXTEND", queue, receipts.size, *receipts, *words)
+    deadlines = link(queue).call("DQ.MEXTEND", queue, receipts.size, *receipts, *words)
     receipts.zip(deadlines) { |receipt, deadline| extended(queue, receipt, deadline, sent) }
-  rescue DQ::Error
+  rescue DQ::Error => error
+    @settings.learn(queue, error)
+    @links.delete(queue)&.close
     receipts.each { |receipt| @held[receipt].due = DQ.now + (@held[receipt].period * AGAIN_SHARE) }
   end
 
@@ -77,7 +80,7 @@ class GuardProcess
     @socket.write(DQ::Worker::Frames.dump([queue, receipt, deadline, sent]))
   end
 
-  def link = @link ||= @settings.link
+  def link(queue) = @links[queue] ||= @settings.link(queue)
 end
 
 # The worker decides when to end, also if the terminal sends the signal to both.

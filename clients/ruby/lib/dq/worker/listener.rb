@@ -28,8 +28,8 @@ module DQ
             listen(backoff)
           rescue Refused
             heard_or_not
-          rescue ConnectionLost
-            nil
+          rescue ConnectionLost => error
+            @worker.settings.learn(@lanes.each_value.first&.name, error)
           ensure
             @channels&.close
           end
@@ -40,7 +40,7 @@ module DQ
       private
 
       def listen(backoff)
-        @link = @worker.settings.link
+        @link = @worker.settings.link(@lanes.each_value.first.name)
         @channels = @link.pubsub
         @lanes.keys.each { |channel| subscribe(channel) } # rubocop:disable Style/HashEachMethods -- it removes some
         @lanes.each_value(&:ask_for_losses) # Something may have been missed.

@@ -5,7 +5,7 @@ module DQ
     # The thread that extends the leases of a queue at half time, and reports outcomes until they are answered.
     class Reporter
       # Errors that a worker expects to pass: a password may be about to change, a cluster to be rearranged.
-      PASSING = /\A(?:NOAUTH|WRONGPASS|MOVED|ASK)\b|is a node of a cluster/
+      PASSING = /\A(?:NOAUTH|WRONGPASS|ASK)\b/
 
       # What is sent in one go.
       Batch = Struct.new(:reports, :saves, :kept) do
@@ -25,7 +25,8 @@ module DQ
           begin
             again = send_batch(@link || connect, batch)
             again ? send_again(again) : sound
-          rescue ConnectionLost, Refused
+          rescue ConnectionLost, Refused => error
+            @worker.settings.learn(@lane.name, error)
             send_again(batch)
           end
         end
@@ -35,7 +36,7 @@ module DQ
       private
 
       def connect
-        @link = @worker.settings.link
+        @link = @worker.settings.link(@lane.name)
         @lane.leases.server_time.read(@link)
         @link
       end
@@ -141,7 +142,10 @@ module DQ
 
       def refused(text) = @worker.emit_of_queue(:refused, @lane.name, text)
 
-      def passes?(error) = error.later? || error.message.match?(PASSING)
+      def passes?(error)
+        @worker.settings.learn(@lane.name, error)
+        error.later? || error.is_a?(Moved) || error.message.match?(PASSING)
+      end
 
       # Keeps what is to be sent again. What was sent on a connection that broke may be answered there no more.
       def send_again(batch)
