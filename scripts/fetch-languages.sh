@@ -86,12 +86,14 @@ fetch() {
     if [ ! -x "$launcher" ] || [ "$(cat "$dir/fetched" 2>/dev/null)" != "$*" ]; then
         unpack "$name" "$suite" "${@:4}" || return 1
     fi
-    # Written each time, because this script may have changed, and moved into its place, because it may be in use.
-    { echo '#!/bin/sh'; "launch_$language" "$name" "$launcher"; } >"$launcher.new" || return 1
-    chmod +x "$launcher.new"
-    "$launcher.new" --version >/dev/null || { say "$name does not run on this machine"; return 1; }
-    mv "$launcher.new" "$launcher"
-    echo "$*" >"$dir/fetched"
+    # Again if this script has changed. It is moved into its place, because it may be in use.
+    if [ "$0" -nt "$launcher" ]; then
+        { echo '#!/bin/sh'; "launch_$language" "$name" "$launcher"; } >"$launcher.new" || return 1
+        chmod +x "$launcher.new"
+        "$launcher.new" --version >/dev/null || { say "$name does not run on this machine"; return 1; }
+        mv "$launcher.new" "$launcher"
+        echo "$*" >"$dir/fetched"
+    fi
     printf '%s\t%s\n' "$name" "$launcher"
 }
 

@@ -1,5 +1,6 @@
 # The part of test-clients.sh that tests the Ruby client, which sources it. It appends to the lists `left_out` and
 # `planted` and sets DQ_RUBY, with which the conformance suite runs: the newest Ruby, or that of this machine.
+# shellcheck shell=bash
 
 # Tests the client with one Ruby.
 #   test_ruby RUBY
