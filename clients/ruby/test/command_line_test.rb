@@ -79,7 +79,7 @@ class CommandLineTest < ServerTest
     assert_includes worker.output, "no_such_gem"
   end
 
-  def test_systemd_is_told_when_it_is_ready_and_as_long_as_it_is_healthy
+  def test_it_reports_to_systemd_when_it_is_ready_and_that_it_is_not_stuck
     path = "#{server.directory}/notify"
     Socket.open(:UNIX, :DGRAM) do |socket|
       socket.bind(Socket.sockaddr_un(path))

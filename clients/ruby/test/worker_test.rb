@@ -177,6 +177,17 @@ class WorkerTest < ServerTest
     refute called
   end
 
+  def test_a_worker_whose_handlers_hang_is_stuck
+    worker = work(concurrency: 1, lease: 0.5) { sleep }
+    worker.define_singleton_method(:patience_with) { |_lane| 0.2 }
+    queue.push("x", id: "m")
+    event(:started)
+    refute_predicate worker, :stuck?
+    queue.cancel("m")
+    Patience.until("it is stuck") { worker.stuck? }
+    refute_predicate worker, :healthy?
+  end
+
   def test_a_worker_tells_of_its_health
     server.signal(:STOP)
     worker = DQ::Worker.new(client: client, logger: Logger.new(@log))

@@ -3,8 +3,8 @@
 require "socket"
 
 module DQ
-  # Tells systemd that a worker is ready, and as long as it is healthy (sd_notify): with WatchdogSec= in its unit, a
-  # worker that is not is started again.
+  # Reports to systemd that a worker is ready, and that it is not stuck (sd_notify): with WatchdogSec= in its unit, one
+  # that is stuck is started again. One whose server is away is not, since its handlers may still be at work.
   class ServiceManager
     LAST_SECONDS = 2
 
@@ -14,7 +14,7 @@ module DQ
       @address = ENV.fetch("NOTIFY_SOCKET", nil)
     end
 
-    # Starts a thread, if systemd wants to be told.
+    # Starts a thread, if systemd wants reports.
     # @return [void]
     def start
       return if @address.nil? || @address.empty?
@@ -23,30 +23,30 @@ module DQ
       @thread.name = "dq-systemd"
     end
 
-    # Waits until systemd was told that the worker has stopped.
+    # Waits until the stop is reported.
     # @return [void]
     def finish = @thread&.join(LAST_SECONDS)
 
     private
 
     def run
-      sleep 0.1 until @worker.healthy? || @worker.stopping?
-      tell("READY=1")
+      sleep 0.1 until @worker.ready? || @worker.stopping?
+      report("READY=1")
       until @worker.stopping?
-        tell("WATCHDOG=1") if @worker.healthy?
+        report("WATCHDOG=1") unless @worker.stuck?
         sleep interval
       end
-      tell("STOPPING=1")
+      report("STOPPING=1")
     end
 
     # @return [Float] seconds
     def interval = [Float(ENV.fetch("WATCHDOG_USEC", "2000000")) / 2_000_000, 1.0].min
 
-    def tell(state)
+    def report(state)
       address = @address.sub(/\A@/) { "\0" } # An abstract socket.
       Socket.new(:UNIX, :DGRAM).tap { |socket| socket.send(state, 0, Socket.sockaddr_un(address)) }.close
     rescue SystemCallError => error
-      DQ.logger.warn("systemd was not told #{state}: #{error.message}")
+      DQ.logger.warn("#{state} could not be reported to systemd: #{error.message}")
     end
   end
 end

@@ -140,10 +140,16 @@ module DQ
     # @return [Boolean] whether a handler goes on, although its message may have been given back
     def busy? = @lanes.any? { |lane| lane.working.positive? || !lane.hanging.empty? }
 
+    # @return [Boolean] whether every queue was popped once, and notices are received
+    def ready? = @ready
+
+    # @return [Boolean] whether all places of a queue are kept by handlers that hang although they have lost their
+    #   messages; only another process helps
+    def stuck? = @lanes.any? { |lane| lane_stuck?(lane, DQ.now) }
+
     # @return [Boolean] whether each queue got an answer of the server within its last lease, or within the time of a
-    #   pop, and neither were its pops refused for so long, nor have all its places been kept so long by handlers that
-    #   hang
-    def healthy? = !@closed && !@threads.empty? && @lanes.all? { |lane| lane_healthy?(lane, DQ.now) }
+    #   pop, and neither were its pops refused for so long, nor is the worker {#stuck?}
+    def healthy? = !@closed && !@threads.empty? && !stuck? && @lanes.all? { |lane| lane_healthy?(lane, DQ.now) }
 
     # @!group For the threads of the worker
 
@@ -287,10 +293,15 @@ module DQ
       @guard&.close
     end
 
-    def lane_healthy?(lane, now)
-      patience = [lane.leases.seconds, (Leases::BLOCK_MS / 1000.0) + Fetcher::MARGIN_SECONDS].max
-      return false if lane.hanging.count { |since| now - since > patience } >= lane.concurrency
+    # @return [Float] seconds after which a queue that is not served shows that something is wrong
+    def patience_with(lane) = [lane.leases.seconds, (Leases::BLOCK_MS / 1000.0) + Fetcher::MARGIN_SECONDS].max
 
+    def lane_stuck?(lane, now)
+      lane.hanging.count { |since| now - since > patience_with(lane) } >= lane.concurrency
+    end
+
+    def lane_healthy?(lane, now)
+      patience = patience_with(lane)
       now - lane.last_answer <= patience && (lane.refused_since.nil? || now - lane.refused_since <= patience)
     end
 
