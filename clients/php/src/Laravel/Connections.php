@@ -99,11 +99,8 @@ final class Connections
             'read_write_timeout' => $timeout,
         ];
         if (isset($settings[$this->name])) {
-            // The options of all connections would come before those of this one, but not before its `options`.
-            $options = $driver === 'phpredis' ? $own : [];
-            $own['options'] = array_merge($settings[$this->name]['options'] ?? [], $options);
-            $settings[$this->name] = array_merge($settings[$this->name], $own);
-        } elseif (isset($settings['clusters'][$this->name])) {
+            $settings[$this->name] = self::withOwn($settings[$this->name], $own, $driver);
+        } else {
             $settings['clusters']['options'] = array_merge($settings['clusters']['options'] ?? [], $own);
         }
         $manager = in_array($driver, ['phpredis', 'predis'], true)
@@ -117,6 +114,27 @@ final class Connections
             $this->teachKeys($client);
         }
         return new Client($client, 0.0, '');
+    }
+
+    /**
+     * The settings of a connection with others that come first.
+     *
+     * @param array<int|string, mixed> $settings
+     * @param array<string, mixed> $own
+     * @return array<int|string, mixed>
+     */
+    private static function withOwn(array $settings, array $own, string $driver): array
+    {
+        if (isset($settings[0])) {
+            // A list of Sentinels: Predis takes these parameters for the servers that they name.
+            $parameters = array_merge($settings['options']['parameters'] ?? [], $own);
+            return array_replace_recursive($settings, ['options' => ['parameters' => $parameters]]);
+        }
+        if ($driver === 'phpredis') {
+            // The options of all connections come before those of this one, but not before its `options`.
+            $own['options'] = array_merge($settings['options'] ?? [], $own);
+        }
+        return array_merge($settings, $own);
     }
 
     /** Predis knows of no command of a module where its key is. */

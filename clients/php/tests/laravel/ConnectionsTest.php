@@ -131,17 +131,31 @@ final class ConnectionsTest extends TestCase
         $this->runsWith(['client' => 'predis', 'default' => $server + ['ssl' => $options]]);
     }
 
-    public function testSentinelsOfPredis(): void
+    public function testAWorkerFollowsTheSentinelsOfPredis(): void
     {
+        $replica = TestServer::start(['--replicaof', "127.0.0.1 {$this->server->port}"]);
         $file = "{$this->directory}/sentinel.conf";
-        file_put_contents($file, "sentinel monitor main 127.0.0.1 {$this->server->port} 1\n");
+        file_put_contents($file, "sentinel monitor main 127.0.0.1 {$this->server->port} 1\n"
+            . "sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 5000\n");
         $sentinel = TestServer::sentinel($file);
         $options = ['replication' => 'sentinel', 'service' => 'main'];
         $settings = ['tcp://127.0.0.1:' . $sentinel->port . '?timeout=5', 'options' => $options];
         $this->redis = ['client' => 'predis', 'default' => $settings];
-        $this->restartWith(['keep' => 'none', 'block_for' => 1]);
-        $this->runsOne('--queue=default');
+        $this->restartWith(['keep' => 'none', 'block_for' => 1, 'push_timeout' => 60]);
+        $worker = $this->work();
+        Job::dispatch('a');
+        $this->untilWritten('done a');
+        $this->eventually('the Sentinel knows the replica', fn (): bool => str_contains(
+            json_encode($sentinel->ask('SENTINEL', 'REPLICAS', 'main')),
+            (string) $replica->port
+        ));
+        $this->server->down();
+        Job::dispatch('b');
+        $this->untilWritten('done b');
+        $this->assertTrue($worker->isRunning());
+        $this->assertSame('master', $replica->redis()->role()[0]);
         $sentinel->stop();
+        $replica->stop();
     }
 
     public function testWhatTheKeeperCannotReachIsNamedAtTheStart(): void
