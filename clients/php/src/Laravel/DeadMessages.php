@@ -85,13 +85,14 @@ final class DeadMessages
     {
         $headers = Reply::map($message['headers'] ?? []);
         $elsewhere = isset($headers[self::CONNECTION]);
+        $died = Carbon::createFromTimestampMs($message['died'] ?? $message['due']);
         return (object) [
             'id' => $message['id'],
             'connection' => $headers[self::CONNECTION] ?? $connection,
             'queue' => $headers[self::QUEUE] ?? $queue,
             'payload' => $elsewhere ? $message['payload'] : $this->withId($message['payload'], $message['id']),
             'exception' => $message['error'] ?? '',
-            'failed_at' => Carbon::createFromTimestampMs($message['died'] ?? $message['due'])->toDateTimeString(),
+            'failed_at' => $died->setTimezone(date_default_timezone_get())->toDateTimeString(),
         ];
     }
 

@@ -30,7 +30,10 @@ final class FailedJobsTest extends TestCase
         $this->assertStringStartsWith('RuntimeException: a broke', $this->message($id)['error']);
         $this->assertStringContainsString($id, $this->artisan('queue:failed'));
         $this->assertSame(['run a 1', 'failed a RuntimeException', 'job-failed RuntimeException'], $this->journal());
+        date_default_timezone_set('Asia/Tokyo');
         [$record] = $this->failer()->all();
+        $this->assertEqualsWithDelta(time(), strtotime($record->failed_at), 600, 'in the time zone of the application');
+        date_default_timezone_set('UTC');
         $this->assertSame(['dq', 'default', $id], [$record->connection, $record->queue, $record->id]);
         $this->assertStringContainsString('a broke', $record->exception);
     }
