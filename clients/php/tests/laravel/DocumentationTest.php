@@ -12,7 +12,7 @@ use Dq\Laravel\DqQueue;
 use Illuminate\Contracts\Console\Kernel;
 use Illuminate\Support\Facades\Queue;
 
-/** The code blocks of the pages about Laravel. */
+/** The code blocks of the pages about Laravel, except sessions with the server, which are replayed with all others. */
 final class DocumentationTest extends TestCase
 {
     private const README = __DIR__ . '/../../README.md';
@@ -102,9 +102,7 @@ final class DocumentationTest extends TestCase
     private function runLine(string $line): void
     {
         $words = explode(' ', $line);
-        if ($words[0] === 'redis-cli') {
-            $this->assertTrue($this->server->ask(...array_slice($words, 1)), $line);
-        } elseif ($words[0] === 'dqctl') {
+        if ($words[0] === 'dqctl') {
             $this->runProgram(getenv('DQCTL') ?: 'true', array_slice($words, 1));
         } elseif (in_array('artisan', $words, true)) {
             Job::dispatch($line);
