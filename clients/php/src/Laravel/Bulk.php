@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Dq\Laravel;
 
+use Dq\Exception\DeadId;
+
 /** Jobs that are pushed together: one command for all that have the same options. */
 final class Bulk
 {
@@ -24,16 +26,38 @@ final class Bulk
         $this->groups[$group]['payloads'][] = $payload;
     }
 
-    /** Pushes what was added since the last time. */
+    /**
+     * Pushes what was added since the last time.
+     *
+     * @throws DeadId if a failed job has one of the ids; all others were pushed
+     */
     public function push(): void
     {
         $groups = $this->groups;
         $this->groups = [];
-        foreach ($groups as ['options' => $options, 'ids' => $ids, 'payloads' => $payloads]) {
-            $this->link->repeat(
-                $this->pushTimeout,
-                ['DQ.MPUSH', $this->key, count($payloads), ...$payloads, 'IDS', ...$ids, ...$options]
-            );
+        $refused = [];
+        foreach ($groups as $group) {
+            array_push($refused, ...$this->pushGroup($group['options'], $group['ids'], $group['payloads']));
         }
+        if ($refused !== []) {
+            throw $refused[0];
+        }
+    }
+
+    /**
+     * @param list<string|int> $options
+     * @param list<string> $ids
+     * @param list<string> $payloads
+     * @return list<DeadId> phpredis throws the first one instead of returning all
+     */
+    private function pushGroup(array $options, array $ids, array $payloads): array
+    {
+        $words = ['DQ.MPUSH', $this->key, count($payloads), ...$payloads, 'IDS', ...$ids, ...$options];
+        try {
+            $replies = $this->link->repeat($this->pushTimeout, $words);
+        } catch (DeadId $error) {
+            return [$error];
+        }
+        return array_values(array_filter($replies, fn (mixed $reply): bool => $reply instanceof DeadId));
     }
 }

@@ -107,6 +107,21 @@ final class PushTest extends TestCase
         $this->assertSame(0, Queue::size());
     }
 
+    public function testBulkNamesTheIdOfAFailedJobAndPushesTheOthers(): void
+    {
+        foreach (['phpredis', 'predis'] as $client) {
+            $this->redis = ['client' => $client] + parent::redisSettings();
+            $this->boot();
+            $this->server->ask('DQ.PURGE', 'default');
+            $this->server->ask('DQ.PUSH', 'default', 'x', 'ID', 'order-7', 'DEAD');
+            $jobs = [(new Job('a'))->withId('order-7'), new Job('b'), (new Job('c'))->withPriority(3)];
+            $error = $this->errorOf(fn () => Queue::bulk($jobs));
+            $this->assertInstanceOf(DeadId::class, $error);
+            $this->assertStringContainsString('order-7', $error->getMessage());
+            $this->assertSame(2, Queue::size());
+        }
+    }
+
     public function testBulkInATransactionWaitsForTheCommit(): void
     {
         $this->restartWith(['after_commit' => true]);
