@@ -4,51 +4,55 @@ declare(strict_types=1);
 
 namespace Dq\Laravel;
 
-/** What a job asks of its push: by the methods of the trait Options, or by properties of its own. */
+/**
+ * What a job asks of its push. Only one that uses the trait Options does: the `$priority` or `$ttl` of another job may
+ * mean something else. `$messageGroup` is what `onGroup` of Laravel sets.
+ */
 final class PushOptions
 {
-    /** The properties of a job, and the options of DQ.PUSH that they become. */
-    private const PROPERTIES = ['messageGroup' => 'GROUP', 'priority' => 'PRIORITY'];
-
     /**
      * @param mixed $job what was given to the queue; only an object has options
      * @return list<string|int> without the id and the due time
      */
     public static function of(mixed $job): array
     {
-        if (! is_object($job)) {
-            return [];
-        }
-        $chosen = self::chosen($job);
         $words = [];
-        foreach (self::PROPERTIES as $property => $option) {
-            $value = $chosen[$option] ?? $job->$property ?? null;
-            if ($value !== null) {
-                array_push($words, $option, $value);
-            }
+        $group = self::option($job, 'GROUP') ?? (is_object($job) ? $job->messageGroup ?? null : null);
+        if ($group !== null) {
+            array_push($words, 'GROUP', $group);
         }
-        $seconds = $chosen['TTL'] ?? $job->ttl ?? null;
-        if ($seconds !== null) {
-            array_push($words, 'TTL', DueTime::millisecondsFromNow($seconds));
+        $priority = self::option($job, 'PRIORITY', 'priority');
+        if ($priority !== null) {
+            array_push($words, 'PRIORITY', $priority);
         }
-        return [...$words, ...$chosen['REPLACE'] ?? []];
+        $ttl = self::option($job, 'TTL', 'ttl');
+        if ($ttl !== null) {
+            array_push($words, 'TTL', DueTime::millisecondsFromNow($ttl));
+        }
+        return [...$words, ...self::option($job, 'REPLACE') ?? []];
     }
 
     /** Returns the id that the job was given, or null. */
     public static function id(mixed $job): ?string
     {
-        return is_object($job) ? self::chosen($job)['ID'] ?? $job->messageId ?? null : null;
+        return self::option($job, 'ID');
     }
 
     /** Whether the releases that the job or its middleware ask for count as attempts. */
     public static function releasesCount(mixed $job): bool
     {
-        return ! is_object($job) || ! (self::chosen($job)['NOCOUNT'] ?? $job->releaseUncounted ?? false);
+        return ! self::option($job, 'NOCOUNT', 'releaseUncounted');
     }
 
-    /** @return array<string, mixed> by the option of DQ.PUSH */
-    private static function chosen(object $job): array
+    /**
+     * @param string $option what a method of the trait has chosen
+     * @param string|null $property of the job, if no method has
+     */
+    private static function option(mixed $job, string $option, ?string $property = null): mixed
     {
-        return isset($job->dqOptions) && is_array($job->dqOptions) ? $job->dqOptions : [];
+        if (! is_object($job) || ! isset($job->dqOptions) || ! is_array($job->dqOptions)) {
+            return null;
+        }
+        return $job->dqOptions[$option] ?? ($property === null ? null : $job->$property ?? null);
     }
 }

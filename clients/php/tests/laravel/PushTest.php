@@ -201,6 +201,12 @@ final class PushTest extends TestCase
         $this->assertSame(5, (int) $this->peek('default', 'ready')[0]['priority']);
     }
 
+    public function testTheSamePropertyOfAJobWithoutTheTraitIsItsOwnAffair(): void
+    {
+        Queue::push(new \App\Jobs\PlainJob());
+        $this->assertSame(0, (int) $this->peek('default', 'ready')[0]['priority']);
+    }
+
     public function testAReleaseCanBeUncounted(): void
     {
         dispatch(Job::make('a', ['release-uncounted 0'], ['tries' => 1]));
