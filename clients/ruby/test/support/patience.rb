@@ -2,7 +2,7 @@
 
 # Waits for conditions, as no test depends on how fast a machine is.
 module Patience
-  SECONDS = 30 * ENV.fetch("DQ_PATIENCE", "1").to_f
+  SECONDS = 60 * ENV.fetch("DQ_PATIENCE", "1").to_f
 
   # @param what [String, Proc] what is waited for, or what describes the situation when it did not come
   # @return [Object] the value of the block, as soon as it is neither nil nor false

@@ -10,6 +10,9 @@ module ActiveJob
     #
     # It uses nothing of Active Job but what adapters are given.
     class DqAdapter < (const_defined?(:AbstractAdapter) ? AbstractAdapter : Object)
+      # So many jobs are pushed by one command, which is one step of the server.
+      MOST_JOBS = 1000
+
       # @param job [ActiveJob::Base] becomes a message that is ready at once
       def enqueue(job)
         push(job)
@@ -21,12 +24,15 @@ module ActiveJob
         push(job, at: timestamp.to_f)
       end
 
-      # +perform_all_later+, of Rails 7.1 and newer. Neighbours that differ in nothing but their payloads are pushed by
-      # one command, so jobs stay in their order.
+      # +perform_all_later+, of Rails 7.1 and newer. Neighbours that differ in nothing but their ids and payloads are
+      # pushed by one command, so jobs stay in their order.
       #
       # @return [Integer] how many jobs were enqueued
       def enqueue_all(jobs)
-        jobs.chunk_while { |one, next_one| alike(one) == alike(next_one) }.each { |some| push_many(some) }
+        pairs = jobs.map { |job| [job, options_with_time(job)] }
+        pairs.chunk_while { |one, other| alike?(one, other) }.each do |some|
+          some.each_slice(MOST_JOBS) { |few| push_many(few) }
+        end
         jobs.count(&:successfully_enqueued?)
       end
 
@@ -63,17 +69,23 @@ module ActiveJob
         DQ.message && DQ::ActiveJob::Runner.job_id == job.job_id
       end
 
-      # What all jobs have in common that one command pushes.
-      def alike(job)
-        [job.queue_name, job.scheduled_at&.to_f, DQ::ActiveJob::Options.of(job).except(:id)]
+      def options_with_time(job)
+        options = DQ::ActiveJob::Options.of(job)
+        options[:at] = job.scheduled_at.to_f if job.scheduled_at
+        options
       end
 
-      def push_many(jobs)
-        queue, at, options = alike(jobs.first)
-        options[:at] = at if at
-        ids = jobs.map { |job| DQ::ActiveJob::Options.of(job)[:id] }
-        replies = DQ.queue(queue).push_many(jobs.map { |job| JSON.generate(job.serialize) }, ids: ids, **options)
-        jobs.zip(ids, replies) { |job, id, reply| note(job, id, reply) }
+      def alike?((one, options), (other, other_options))
+        one.queue_name == other.queue_name && options.except(:id) == other_options.except(:id)
+      end
+
+      # @param pairs [Array<Array(ActiveJob::Base, Hash)>] jobs, and the options of their messages
+      def push_many(pairs)
+        queue = DQ.queue(pairs.first.first.queue_name)
+        options = pairs.first.last.except(:id)
+        ids = pairs.map { |_job, own| own[:id] }
+        replies = queue.push_many(pairs.map { |job, _own| JSON.generate(job.serialize) }, ids: ids, **options)
+        pairs.zip(replies) { |(job, own), reply| note(job, own[:id], reply) }
       end
 
       def note(job, id, reply)
