@@ -30,7 +30,7 @@ test_frameworks() {
         cd clients/ruby/test/frameworks
         for adapter in async dq; do DQ_TEST_ADAPTER=$adapter "$1" jobs_test.rb; done
         for bridge in 0 1; do DQ_TEST_BRIDGE=$bridge "$1" sidekiq_test.rb; done
-        for test in dq_jobs rails sidekiq_bridge sidekiq_page; do "$1" "${test}_test.rb"; done
+        for test in dq_jobs rails sidekiq_bridge sidekiq_page pages; do "$1" "${test}_test.rb"; done
     )
 }
 

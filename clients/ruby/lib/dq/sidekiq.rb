@@ -33,15 +33,16 @@ module DQ
       # @param url [String] the server with the module, which need not be that of Sidekiq
       # @param lease [Numeric] after how many seconds the jobs of a process that is gone are delivered again; not the
       #   longest time that a job may take, since it is extended
+      # @param push_timeout [Numeric] for how many seconds a push is repeated until it is answered
       # @param redis [Hash] other options of the connection, as those of +DQ.redis=+
       # @raise [Unsupported] if this release of Sidekiq is not known to work
-      def install(url:, lease: LEASE_SECONDS, **redis)
+      def install(url:, lease: LEASE_SECONDS, push_timeout: Client::PUSH_SECONDS, **redis)
         unless lease.is_a?(Numeric) && lease.positive?
           raise ArgumentError, "lease is a number of seconds above 0, not #{lease.inspect}"
         end
 
         check
-        @client = Client.new({ url: url, **redis })
+        @client = Client.new({ url: url, **redis }, push_timeout: push_timeout)
         @lease = lease
         ::Sidekiq::Client.prepend(Push)
         ::Sidekiq.configure_server { |config| fetch_with(config) }
