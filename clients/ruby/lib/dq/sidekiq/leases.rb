@@ -67,7 +67,7 @@ module DQ
       end
 
       def lose(work)
-        work.lost if release(work)
+        work.lost if release(work) && !work.decided? # One whose ack has just arrived is gone as well.
       end
     end
   end

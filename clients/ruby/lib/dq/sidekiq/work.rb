@@ -56,6 +56,11 @@ module DQ
         settle(GIVE_BACK) || send_outcome
       end
 
+      # @return [Boolean] whether it has an outcome
+      def decided?
+        @lock.synchronize { !@outcome.nil? }
+      end
+
       # @param sent [Float] when its lease was extended
       def extended(sent)
         @expires = sent + DQ::Sidekiq.lease
