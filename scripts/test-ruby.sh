@@ -56,10 +56,10 @@ test_rubies() {
     planted+=(ruby)
 
     part "Rails and Sidekiq"
-    if [ -x "$target/debug/dqctl" ]; then
+    if cargo build --locked --quiet -p dqctl; then
         export DQ_CTL=$target/debug/dqctl
     else
-        left_out+=("jobs that are imported from Sidekiq: dqctl is not built")
+        left_out+=("jobs that are imported from Sidekiq: dqctl cannot be built")
     fi
     for name in ruby-bookworm ruby-sid; do
         if newest=$(fetched_ruby "$name") && [ -n "$newest" ]; then
