@@ -199,7 +199,8 @@ test_php() {
         fi
         root=$(dirname "$php")/root
         "$php" -r 'echo "dq: PHP ", PHP_VERSION, ", ext-redis ", phpversion("redis"), "\n";'
-        find clients/php \( -name '*.php' -o -name dq-keeper \) -print0 | xargs -0 -n 1 "$php" -l >/dev/null
+        find clients/php \( -name '*.php' -o -name dq-keeper \) -print0 |
+            xargs -0 -n 1 -P "$jobs" "$php" -l >/dev/null
         if [ -e "$root/usr/bin/phpcs" ]; then
             "$php" "$root/usr/bin/phpcs" --standard=clients/php/phpcs.xml -q
         fi

@@ -111,7 +111,9 @@ final class Keeper
     private function start(): void
     {
         $this->owner = getmypid();
-        $command = [PHP_BINARY, '-n', self::PROGRAM, (string) $this->owner];
+        // TLS is an extension, which some systems load by a setting. Otherwise it needs no extension.
+        $settings = $this->server->secure ? [] : ['-n'];
+        $command = [PHP_BINARY, ...$settings, self::PROGRAM, (string) $this->owner];
         $process = proc_open($command, [['pipe', 'r'], ['pipe', 'w'], STDERR], $this->pipes);
         if ($process === false) {
             throw new DqException('the process that keeps leases cannot be started: ' . implode(' ', $command));

@@ -13,27 +13,31 @@ final class PhpRedisConnection implements Connection
     /** How errors of the server begin, which the extension throws as it throws lost connections. */
     private const SERVER_ERROR = '/\A[A-Z]{2,} /';
     private const NOT_SENT = '/refused|No such file|getaddrinfo|unreachable|not known|went away/i';
-    /** How many seconds later than it should a reply may come, if the connection has no timeout. */
+    /** How many seconds a reply may take if the connection has no timeout of its own. */
     private const TIMEOUT = 5.0;
 
     private readonly float $timeout;
-    private float $current;
+    /** What is set again after each command: the program may use the connection for others. */
+    private readonly float $restored;
 
     public function __construct(private readonly \Redis|\RedisCluster $redis)
     {
         $timeout = (float) $redis->getOption(\Redis::OPT_READ_TIMEOUT);
-        $this->current = $timeout;
         $this->timeout = $timeout > 0 ? $timeout : self::TIMEOUT;
+        // To set 0 would have each command fail at once, although a connection with 0 waits as long as php.ini says.
+        $this->restored = $timeout > 0 ? $timeout : (float) ini_get('default_socket_timeout');
     }
 
     public function call(array $words, float $block = 0.0): mixed
     {
-        $this->allow($this->timeout + $block);
+        $this->redis->setOption(\Redis::OPT_READ_TIMEOUT, $this->timeout + $block);
         $this->redis->clearLastError();
         try {
             $reply = $this->send($words);
         } catch (\RedisException | \RedisClusterException $error) {
             throw $this->translated($error);
+        } finally {
+            $this->redis->setOption(\Redis::OPT_READ_TIMEOUT, $this->restored);
         }
         $error = $this->redis->getLastError();
         $this->redis->clearLastError();
@@ -75,14 +79,6 @@ final class PhpRedisConnection implements Connection
         // The first argument says which node: that of the key.
         $key = in_array($words[0], ['DQ.MPOP'], true) ? $words[2] : ($words[1] ?? '');
         return $this->redis->rawCommand($key, ...$words);
-    }
-
-    private function allow(float $seconds): void
-    {
-        if ($seconds !== $this->current) {
-            $this->redis->setOption(\Redis::OPT_READ_TIMEOUT, $seconds);
-            $this->current = $seconds;
-        }
     }
 
     private function translated(\Exception $error): \Exception

@@ -106,8 +106,16 @@ final class ClientTest extends TestCase
         $redis = self::redis();
         $redis->setOption(\Redis::OPT_READ_TIMEOUT, 0.2);
         $this->assertSame([], (new Client($redis))->pop('nothing', block: 0.5));
+        $this->assertSame(0.2, (float) $redis->getOption(\Redis::OPT_READ_TIMEOUT), 'it is as it was');
         $predis = new \Predis\Client(['port' => self::$server->port, 'read_write_timeout' => 0.2]);
         $this->assertSame([], (new Client($predis))->pop('nothing', block: 0.5));
+    }
+
+    public function testAConnectionServesItsProgramAsBefore(): void
+    {
+        $redis = self::redis();
+        (new Client($redis))->len('q');
+        $this->assertSame([], $redis->brPop(['no list'], 1), 'it waits');
     }
 
     public function testOutcomesDoWhatTheirCommandsDo(): void
