@@ -9,6 +9,9 @@ use Dq\Message;
 /** A process that calls the handler of a queue, one message at a time, as its parent sees it. */
 final class Child
 {
+    /** For how long it waits for a message, in seconds: PHP gives up after 60 by default. */
+    private const FOREVER = 1 << 30;
+
     /** What it works on. */
     public ?Delivery $delivery = null;
     private string $heard = '';
@@ -37,6 +40,7 @@ final class Child
         if ($pid === 0) {
             fclose($ours);
             $abandon();
+            stream_set_timeout($theirs, self::FOREVER);
             // The parent decides when it ends: Ctrl-C and many supervisors send signals to all processes.
             pcntl_signal(SIGINT, SIG_IGN);
             pcntl_signal(SIGTERM, SIG_IGN);

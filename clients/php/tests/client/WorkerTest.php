@@ -51,6 +51,16 @@ final class WorkerTest extends TestCase
         $this->assertStringContainsString('on purpose', $this->log());
     }
 
+    public function testProcessesWaitForMessagesAsLongAsTheyLike(): void
+    {
+        $idle = 'ini_set("default_socket_timeout", "1")';
+        $this->startWorker("$idle ? static fn (\$m) => getmypid() : null", '->consume("q", %s, 1)');
+        $ask = fn (): ?string => $this->client->pushAndWait('q', 'x', 10);
+        $first = $ask();
+        sleep(2);
+        $this->assertSame($first, $ask());
+    }
+
     public function testTheLogSaysWhereAHandlerFailedAndWhy(): void
     {
         $fail = 'throw new LogicException("no oven", 0, new DomainException("no power"))';
