@@ -9,6 +9,8 @@ use Dq\Message;
 /** A process that calls the handler of a queue, one message at a time, as its parent sees it. */
 final class Child
 {
+    /** An empty answer, by which it says that it calls the handler. */
+    private const BEGUN = "\0\0\0\0";
     /** For how long it waits for a message, in seconds: PHP gives up after 60 by default. */
     private const FOREVER = 1 << 30;
 
@@ -16,6 +18,8 @@ final class Child
     public ?Delivery $delivery = null;
     private string $heard = '';
     private bool $isKilled = false;
+    /** Whether the handler was called for the message. */
+    private bool $hasBegun = false;
 
     /**
      * @param resource $pipe
@@ -57,6 +61,7 @@ final class Child
     public function begin(Delivery $delivery): void
     {
         $this->delivery = $delivery;
+        $this->hasBegun = false;
         stream_set_blocking($this->pipe, true);
         self::write($this->pipe, serialize($delivery->message));
         stream_set_blocking($this->pipe, false);
@@ -68,6 +73,10 @@ final class Child
         while (($bytes = @fread($this->pipe, 1 << 16)) !== '' && $bytes !== false) {
             $this->heard .= $bytes;
         }
+        if (strncmp($this->heard, self::BEGUN, 4) === 0) {
+            $this->hasBegun = true;
+            $this->heard = substr($this->heard, 4);
+        }
         if (strlen($this->heard) < 4) {
             return null;
         }
@@ -78,6 +87,11 @@ final class Child
         $outcome = unserialize(substr($this->heard, 4, $size), ['allowed_classes' => [Outcome::class]]);
         $this->heard = '';
         return $outcome;
+    }
+
+    public function hasBegun(): bool
+    {
+        return $this->hasBegun;
     }
 
     public function kill(): void
@@ -113,6 +127,7 @@ final class Child
                 return;
             }
             $process = getmypid();
+            fwrite($pipe, self::BEGUN);
             $message = unserialize($body, ['allowed_classes' => [Message::class]]);
             $outcome = Outcome::ofHandler($handler, $message);
             if (getmypid() !== $process) {

@@ -236,9 +236,7 @@ final class Engine
         fclose($child->pipe);
         $delivery = $child->delivery;
         if ($delivery !== null && !$delivery->isDecided) {
-            $outcome = Outcome::failed("the process of the handler has ended ($how)");
-            $this->tell('fail', $delivery->message, $outcome->error);
-            $lane->decide($delivery, $outcome);
+            $this->failed($lane, $child, $delivery, $how);
         }
         if ($delivery?->lost !== null) {
             $this->tell('ended', $delivery->message, $delivery->lost);
@@ -246,6 +244,18 @@ final class Engine
         if ($this->stop === null) {
             $this->startChild($lane);
         }
+    }
+
+    /** The process has ended before its handler did, perhaps before it had called it. */
+    private function failed(Lane $lane, Child $child, Delivery $delivery, string $how): void
+    {
+        $outcome = $child->hasBegun()
+            ? Outcome::failed("the process of the handler has ended ($how)")
+            : Outcome::givenBack();
+        if ($child->hasBegun()) {
+            $this->tell('fail', $delivery->message, $outcome->error);
+        }
+        $lane->decide($delivery, $outcome);
     }
 
     /** Ends handlers whose lease is over, or that have reached their time limit. */

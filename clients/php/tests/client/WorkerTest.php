@@ -61,6 +61,21 @@ final class WorkerTest extends TestCase
         $this->assertSame($first, $ask());
     }
 
+    public function testAMessageThatNoHandlerHasBegunIsGivenBackUncounted(): void
+    {
+        $this->startWorker('static fn ($m) => "$m->attempt " . getmypid()', '->consume("q", %s, 1)');
+        $this->client->push('q', 'x', id: 'n', retain: 60);
+        $first = self::eventually('it is done', fn () => $this->client->get('q', 'n')['result'] ?? null);
+        $process = (int) substr($first, 2);
+        posix_kill($process, SIGSTOP);
+        $this->client->push('q', 'x', id: 'm', retain: 60);
+        self::eventually('it is delivered', fn (): bool => $this->client->get('q', 'm')['state'] === 'inflight');
+        posix_kill($process, SIGKILL);
+        $second = self::eventually('it is done', fn () => $this->client->get('q', 'm')['result'] ?? null);
+        $this->assertSame('1', $second[0]);
+        $this->assertNotSame($first, $second);
+    }
+
     public function testTheLogSaysWhereAHandlerFailedAndWhy(): void
     {
         $fail = 'throw new LogicException("no oven", 0, new DomainException("no power"))';
