@@ -44,7 +44,7 @@ class ServerTest < Minitest::Test
 
   # @return [DQ::Worker::Event] the next one of this kind
   def event(kind)
-    Patience.until("#{kind}; the log: #{@log.string}") do
+    Patience.until(-> { "#{kind}; the log: #{@log.string}" }) do
       found = @events.pop(true) unless @events.empty?
       found if found&.kind == kind
     end
@@ -52,7 +52,9 @@ class ServerTest < Minitest::Test
 
   # Waits until a queue has counted so many.
   def counted(name, count, queue = "q")
-    Patience.until("#{name} #{count}: #{server.info(queue)} #{@log.string}") { server.info(queue)[name] == count }
+    Patience.until(-> { "#{name} #{count}: #{server.info(queue)} #{@log.string}" }) do
+      server.info(queue)[name] == count
+    end
   end
 
   # Starts a program that is killed at the end.

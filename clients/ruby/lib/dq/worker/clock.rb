@@ -60,6 +60,7 @@ module DQ
       def look_at_outcome(lane, delivery, now)
         return if delivery.late
 
+        @worker.guard&.catch_up if delivery.end <= now
         delivery.end <= now ? lane.late(delivery) : note(delivery.end)
       end
 

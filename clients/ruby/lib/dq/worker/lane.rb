@@ -167,8 +167,10 @@ module DQ
         end
       end
 
-      # @return [Delivery, nil] one whose outcome is open
-      def delivery_of(receipt) = @lock.synchronize { @held[receipt] }
+      # @return [Delivery, nil] one whose outcome is open or not answered
+      def delivery_of(receipt)
+        @lock.synchronize { @held[receipt] || @unanswered.each_key.find { |delivery| delivery.receipt == receipt } }
+      end
 
       # @return [Array<Delivery>] those whose outcome is open
       def running = @lock.synchronize { @held.values }
