@@ -55,7 +55,7 @@ def _commands(client):
 
 
 def _ruby():
-    """Returns the Ruby that runs the programs: the one that is named, or the newest that was fetched, or the machine's."""
+    """Returns the Ruby that runs the programs: that of ``DQ_RUBY``, the newest that was fetched, or the machine's."""
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     fetched = pathlib.Path(os.environ.get("DQ_SERVERS_DIR") or pathlib.Path(cache) / "dq-servers") / "ruby-sid/ruby"
     return os.environ.get("DQ_RUBY") or (str(fetched) if fetched.exists() else "ruby")
