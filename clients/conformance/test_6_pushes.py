@@ -50,10 +50,10 @@ def test_a_duplicate_is_null_after_attempts_that_were_not_sent(server, produce, 
     server.do("DQ.PUSH", "q", "x", "ID", "there")
     if away == "refused":
         server.kill9()
-        threading.Timer(3.0, server.launch).start()
+        threading.Timer(6.0, server.launch).start()
     else:
         server.do("CONFIG", "SET", "maxclients", 1)
-        threading.Timer(3.0, server.do, ["CONFIG", "SET", "maxclients", 1000]).start()
+        threading.Timer(6.0, server.do, ["CONFIG", "SET", "maxclients", 1000]).start()
     assert produce({"queue": "q", "payload": "x", "id": "there"}) == [{"id": None}]
 
 
