@@ -105,6 +105,15 @@ def test_a_push_through_a_cluster_whose_reply_is_lost_is_no_duplicate(tmp_path, 
         close()
 
 
+def test_a_push_through_a_client_of_one_connection_is_not_repeated_by_it(server):
+    with contextlib.closing(Proxy(server.port)) as proxy:
+        client = redis.Redis(port=proxy.port, single_connection_client=True)
+        queue = dq_client.App(client).queue("q")
+        proxy.lose_the_reply_to(b"DQ.PUSH")
+        assert queue.push_sync(b"x", id="m") == "m"
+        assert queue.push_sync(b"x", id="m") is None
+
+
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_a_command_follows_the_slot_of_its_queue(tmp_path, kind):
     with places.cluster(tmp_path) as first, contextlib.closing(Server("--cluster-enabled", "yes")) as second:

@@ -17,8 +17,13 @@ from .wire import Word
 
 
 def has_pool(client: Any) -> bool:
-    """Returns whether connections can be borrowed from a client. Commands then are not repeated behind our back."""
-    return hasattr(client, "connection_pool") and getattr(client, "connection", None) is None
+    """Returns whether connections can be borrowed from a client. Commands then are not repeated behind our back.
+
+    A client that keeps one connection for itself has a pool, too, which may have room for no other.
+    """
+    if not hasattr(client, "connection_pool"):
+        return False
+    return getattr(client, "connection", None) is None or client.connection_pool.max_connections > 1
 
 
 _NAMES: Dict[type, Tuple[str, ...]] = {}
