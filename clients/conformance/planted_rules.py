@@ -236,7 +236,7 @@ RULES = {
             "a worker ends when the reply to a pop is lost",
             "thread/popper.js",
             "lane.popsAre(true);",
-            "lane.popsAre(true);\n                if (error instanceof errors_js_1.ConnectionLost)\n                    return;",
+            "lane.popsAre(true);\n                if (error instanceof errors_js_1.ConnectionLost) return;",
             "test_5 reply_that_was_cut",
         ),
         (

@@ -84,8 +84,8 @@ func HandleJSON[T any](x *Mux, queue string, f func(ctx context.Context, m *Mess
 	}, options...)
 }
 
-// payloadError is that a payload is not JSON of a type. Its text has the place of the trouble, and nothing of the payload: what
-// encoding/json says quotes numbers, and an UnmarshalJSON of the type whatever it likes.
+// payloadError is that a payload is not JSON of a type. Its text has the place of the trouble, and nothing of the
+// payload: what encoding/json says quotes numbers, and an UnmarshalJSON of the type whatever it likes.
 type payloadError struct {
 	expected reflect.Type
 	err      error

@@ -50,8 +50,8 @@ func clusterOfOne(t *testing.T, args ...string) *redis.Client {
 	return node
 }
 
-// losing passes on what clients and a server say, but cuts a connection once instead of passing on the reply to a word. It returns
-// its own port, and what sets that of the server.
+// losing passes on what clients and a server say, but cuts a connection once instead of passing on the reply to a word.
+// It returns its own port, and what sets that of the server.
 func losing(t *testing.T, word string) (port string, lead func(to string)) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -134,7 +134,8 @@ func TestACommandFollowsTheSlotOfItsQueue(t *testing.T) {
 	if _, err := queue.Len(background, ""); err != nil {
 		t.Fatal(err)
 	}
-	from.Do(background, "CLUSTER", "MEET", "127.0.0.1", port(to), to.ConfigGet(background, "cluster-port").Val()["cluster-port"])
+	bus := to.ConfigGet(background, "cluster-port").Val()["cluster-port"]
+	from.Do(background, "CLUSTER", "MEET", "127.0.0.1", port(to), bus)
 	eventually(t, "both know each other", func() bool {
 		return strings.Contains(to.ClusterInfo(background).Val(), "cluster_slots_ok:16384") &&
 			strings.Contains(from.ClusterInfo(background).Val(), "cluster_known_nodes:2")

@@ -22,8 +22,8 @@ const (
 
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// master dials the master that Sentinels name. When they name another one, it closes all connections to the one before, which may
-// live on for seconds: what that accepts then is lost.
+// master dials the master that Sentinels name. When they name another one, it closes all connections to the one before,
+// which may live on for seconds: what that accepts then is lost.
 type master struct {
 	dialer dialer        // of go-redis; asks a Sentinel each time
 	rdb    *redis.Client // the client that was given, whose connections go-redis closes at a failover; or nil
@@ -80,7 +80,8 @@ func (m *master) dial(ctx context.Context, network, address string) (net.Conn, e
 	}
 }
 
-// keep registers a connection that was dialed after so many changes of the master. It returns nil if there was one more since then.
+// keep registers a connection that was dialed after so many changes of the master. It returns nil if there was one more
+// since then.
 func (m *master) keep(conn net.Conn, changes int) net.Conn {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,8 +129,8 @@ func (m *master) follow() {
 	}
 }
 
-// untilReport waits until go-redis closes a connection of the client that was given, as it does with all of them at a failover. The
-// server answers nothing on that connection.
+// untilReport waits until go-redis closes a connection of the client that was given, as it does with all of them at a
+// failover. The server answers nothing on that connection.
 func (m *master) untilReport() error {
 	patient := m.rdb.WithTimeout(reportWait)
 	patient.Options().MaxRetries = 0 // The options are of this copy only.

@@ -61,7 +61,8 @@ func port(rdb *redis.Client) string {
 func sentinel(t *testing.T, master, replica *redis.Client) *redis.Client {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "sentinel.conf")
-	config := "bind 127.0.0.1\nsentinel monitor main 127.0.0.1 " + port(master) + " 1\nsentinel failover-timeout main 2000\n"
+	config := "bind 127.0.0.1\nsentinel monitor main 127.0.0.1 " + port(master) + " 1\n" +
+		"sentinel failover-timeout main 2000\n"
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -30,8 +30,8 @@ var (
 )
 
 // New returns a client with the options of go-redis: those of a client that you have are rdb.Options(). It opens
-// connections of its own, whose commands end with their contexts and are repeated by dq only. Give a client of Sentinels to [Wrap],
-// which learns of a failover at once; with its options alone it is learnt within a second.
+// connections of its own, whose commands end with their contexts and are repeated by dq only. Give a client of
+// Sentinels to [Wrap], which learns of a failover at once; with its options alone it is learnt within a second.
 func New(options *redis.Options) *Client { return newClient(options, nil) }
 
 func newClient(options *redis.Options, given *redis.Client) *Client {

@@ -11,8 +11,8 @@ import (
 // A command is sent to another node this often. Nodes can disagree for a moment.
 const mostHops = 5
 
-// Do sends a command to the node that holds its key, which is its first argument, and follows MOVED and ASK. The client of the
-// cluster would send a command again whose reply was lost, so that null might be the answer to one's own push.
+// Do sends a command to the node that holds its key, which is its first argument, and follows MOVED and ASK. The client
+// of the cluster would send a command again whose reply was lost, so that null might be the answer to one's own push.
 func (c *Cluster) Do(ctx context.Context, args ...any) (any, error) {
 	node, err := c.holder(ctx, keyOf(args))
 	if err != nil {
@@ -49,8 +49,8 @@ func keyOf(args []any) string {
 	return key
 }
 
-// redirection returns the kind of a redirection, and its address, if a node has answered with one. A node that does not know its
-// own host leaves it out.
+// redirection returns the kind of a redirection, and its address, if a node has answered with one. A node that does not
+// know its own host leaves it out.
 func redirection(err error, asked string) (kind, address string) {
 	if !isAnswer(err) {
 		return "", ""

@@ -129,8 +129,8 @@ export function sendWithIoRedis(redis: GivenIoRedis): Send {
 type GivenIoRedis = Pick<IoRedis.Redis, 'callBuffer' | 'sendCommand' | 'options'> & { isCluster?: boolean };
 
 /**
- * Sends a command and counts how often. A client of a cluster would send it again after a lost reply, so that null might be the
- * answer to one's own push: it follows redirections only.
+ * Sends a command and counts how often. A client of a cluster would send it again after a lost reply, so that null
+ * might be the answer to one's own push: it follows redirections only.
  */
 function sendCounted(redis: GivenIoRedis, command: IoRedis.Command, sending: Sending): Promise<unknown> {
   const { reject, toWritable } = command;

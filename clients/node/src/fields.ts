@@ -1,12 +1,12 @@
 /**
- * Messages, queues and batches as the server describes them; the pages of `docs/commands` describe each field. Times are Unix
- * milliseconds, durations are milliseconds.
+ * Messages, queues and batches as the server describes them; the pages of `docs/commands` describe each field. Times
+ * are Unix milliseconds, durations are milliseconds.
  */
 
 /** The states of messages. */
 export type State = 'delayed' | 'ready' | 'inflight' | 'dead' | 'done';
 
-/** A message as `DQ.GET` describes it. Which fields it has besides the first five depends on its state and its options. */
+/** A message as `DQ.GET` describes it. Its state and its options decide which fields it has besides the first five. */
 export interface MessageFields {
   id: string;
   state: State;

@@ -1,6 +1,6 @@
 /**
- * How pushes are sent: each is repeated under the same id until it is answered or its time is over, so that the message is made
- * once. Whether null is the answer to a duplicate, or to an earlier attempt, is decided here.
+ * How pushes are sent: each is repeated under the same id until it is answered or its time is over, so that the message
+ * is made once. Whether null is the answer to a duplicate, or to an earlier attempt, is decided here.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -19,7 +19,7 @@ export class Sender {
   readonly #key: Buffer;
   readonly #timeout: number;
 
-  /** Within `timeout` a push is repeated and any other command fails; 0: each is sent once, and the server makes the ids. */
+  /** A push is repeated for `timeout`, and any other command fails then; 0: each is sent once, and the server makes ids. */
   constructor(client: Client, key: Buffer, timeout = PUSH_TIMEOUT_MS) {
     this.#client = client;
     this.#key = key;

@@ -19,7 +19,9 @@ export function refused(message: string, cause?: unknown): Refused | ConnectionL
   if (/^ERR max number of clients\b/.test(message)) {
     return Object.assign(new ConnectionLost(message, { cause }), { mayHaveRun: false });
   }
-  if (/^ERR unknown command ['`]?dq\./i.test(message)) return new Refused('the server has not loaded the module dq'); // The answer quotes the payload.
+  if (/^ERR unknown command ['`]?dq\./i.test(message)) {
+    return new Refused('the server has not loaded the module dq'); // The answer, which quotes the payload, is left out.
+  }
   const [code = ''] = message.split(' ', 1);
   return new (CLASSES[code] ?? Refused)(message, { cause });
 }

@@ -325,9 +325,9 @@ let signals = 0;
 let unreported = 0;
 
 /**
- * Closes workers after SIGTERM or SIGINT and then ends the process: with 0, or with 1 if the server did not accept all outcomes,
- * so that messages wait for the end of their leases. A second signal ends it at once with another code.
- * It may be called several times: the process ends when all workers are closed.
+ * Closes workers after SIGTERM or SIGINT and then ends the process: with 0, or with 1 if the server did not accept all
+ * outcomes, so that messages wait for the end of their leases. A second signal ends it at once with another code. It
+ * may be called several times: the process ends when all workers are closed.
  */
 export function closeOnSignals(...workers: Pick<Worker, 'close'>[]): void {
   if (toClose.size === 0) {

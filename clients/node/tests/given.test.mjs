@@ -8,7 +8,7 @@ import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster } from 'redis';
 import { eventually, Server } from './server.mjs';
 
-/** Starts what passes on what clients and a server say, but can cut a connection instead of passing on the reply to a word. */
+/** Starts a proxy that can cut a connection instead of passing on the reply to a word. */
 async function losing(t) {
   const proxy = { lost: undefined, target: 0 };
   const listener = createServer((client) => {

@@ -128,7 +128,7 @@ def is_disconnect(error: BaseException) -> bool:
 def explained(error: BaseException) -> str:
     """Returns the text of an error, preceded by an explanation if the server has not loaded the module.
 
-    Then the server quotes the words of the command, and so the payload: that is cut off the error, too, which may be logged.
+    Then the server quotes the words of the command, and so the payload. That is cut off the error, which may be logged.
     """
     text = str(error)
     if isinstance(error, redis.exceptions.MovedError):

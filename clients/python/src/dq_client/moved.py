@@ -1,7 +1,7 @@
 """Commands to a cluster: each is sent to the node that holds its key, and follows MOVED and ASK.
 
-A client of redis-py for a cluster would send a command again whose reply was lost, so that null might be the answer to one's own
-push. It is only asked which node holds which key.
+A client of redis-py for a cluster would send a command again whose reply was lost, so that null might be the answer to
+one's own push. It is only asked which node holds which key.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Awaited:
         self._pools: Dict[Address, Any] = {}
 
     async def ask(self, words: Sequence[Word], opened: List[Any]) -> Any:
-        """Sends a command and returns its reply. The connection is in ``opened`` from the moment at which it may have been sent."""
+        """Sends a command and returns its reply. The connection is in ``opened`` once the command may have been sent."""
         await self._client.initialize()
         node = self._client.get_node_from_key(words[1])
         pool = self._pool(node, dict(node.connection_kwargs))

@@ -88,8 +88,9 @@ class Worker:
     # --- running ---
 
     def run(self) -> int:
-        """Works until SIGTERM or SIGINT, then stops. Returns the exit code: 0, or 1 if the server did not accept outcomes, so
-        that messages wait for the end of their leases. A second signal ends the process at once.
+        """Works until SIGTERM or SIGINT, then stops. A second signal ends the process at once.
+
+        Returns the exit code: 0, or 1 if the server did not accept outcomes, so that messages wait for their leases.
 
         Coroutines run in an event loop in a thread. Call it in the main thread.
         """

@@ -1,6 +1,6 @@
 """What a worker logs, and the events that it reports to its hook.
 
-All lines are made here, and all are written by the thread of ``announcer``, so that nothing that keeps a lease waits for whoever
+All lines are made here, and written by the thread of ``announcer``, so that nothing that keeps a lease waits for whoever
 reads them. No line has anything of a payload but what a handler raises.
 """
 
@@ -58,7 +58,7 @@ class Log:
             self._line(logging.WARNING, "%s: the app has no task and no consumer for this queue", name)
 
     def end(self, unanswered: int, seconds: float) -> None:
-        """The worker has stopped. The server has not accepted some outcomes. Waits so long until all lines are written."""
+        """The worker has stopped, and the server has not accepted some outcomes. Waits until all lines are written."""
         self._line(logging.INFO, "%s has stopped; %d messages went back", self._name, self._given_back)
         if unanswered:
             text = "%s could not report %d messages, which are delivered again when their leases are over"
@@ -70,7 +70,7 @@ class Log:
         self._report(Event("ready"))
 
     def message(self, kind: str, delivery: Delivery, text: str = "") -> None:
-        """Something has happened to a message. How it failed is logged when the server has answered whether it is dead."""
+        """Something has happened to a message. A failure is logged when the server has said whether it is dead."""
         ctx = delivery.ctx
         if kind == "lost":
             self._failure(kind, delivery, text)

@@ -23,7 +23,7 @@ class TimeLimit(DqError):
 
 
 class Outcome(NamedTuple):
-    """How a delivery ended: its name for the hook, the command, what follows the receipt in it, and a text for the hook.
+    """How a delivery ended: its name and a text for the hook, the command, and what follows the receipt in it.
 
     ``trace`` is the traceback for the log, with those of the causes.
     """

@@ -141,7 +141,7 @@ fn a_worker_survives_an_outage_and_a_task_that_it_cannot_decode() {
         let bad = || async { queue(&client).get("bad").await.unwrap().unwrap() };
         until("it is to be retried", || async { bad().await.state == State::Delayed }).await;
         let error = bad().await.error.unwrap();
-        assert!(error.contains("expected u32") && !error.contains("4711"), "what is wrong, without the payload: {error}");
+        assert!(error.contains("expected u32") && !error.contains("4711"), "nothing of the payload: {error}");
     });
     assert!(!running.is_finished());
     running.abort();
