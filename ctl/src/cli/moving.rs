@@ -71,6 +71,16 @@ pub enum Kind {
     Stream,
 }
 
+impl Kind {
+    /// Whether a source is the key of its name, which the new queue cannot have then.
+    pub fn has_the_key_of_its_name(self) -> bool {
+        match self {
+            Kind::Zset | Kind::List | Kind::Stream | Kind::Celery => true,
+            Kind::Sidekiq | Kind::Rq | Kind::Laravel | Kind::Bullmq => false,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum End {
     /// As with RPUSH and LPOP

@@ -2,7 +2,7 @@
 
 use super::settings::Settings;
 use crate::error::Error;
-use crate::reply::{reply, Field, Fields, Part};
+use crate::reply::{reply, Fields, Part};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
@@ -76,15 +76,6 @@ reply! {
         pub totals: Totals = "",
         /// Fields that are unknown to this version of the crate, as text.
         pub other: BTreeMap<String, String> = "",
-    }
-}
-
-/// Reads the reply of `DQ.INFO`, for a program that also reads it in its own way.
-impl TryFrom<redis::Value> for Info {
-    type Error = Error;
-
-    fn try_from(reply: redis::Value) -> Result<Info, Error> {
-        Info::read(reply)
     }
 }
 

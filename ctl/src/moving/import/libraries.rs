@@ -85,7 +85,7 @@ pub fn sidekiq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     }
     for taken in sidekiq_taken(client, namespace)? {
         let (name, list) = (name.to_vec(), shown(&taken).to_string());
-        let running = move |found: Found| {
+        let running = move |found: SourceValue| {
             let json = parse(&found.value);
             let text = |field: &str| json.get(field).and_then(Json::as_str);
             if text("queue").unwrap_or("default").as_bytes() != name {

@@ -34,7 +34,7 @@ type Parts = Vec<Box<dyn Reader>>;
 
 pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Outcome, Failure> {
     let (source, queue) = (args.source.as_bytes(), args.queue.as_bytes());
-    if source == queue {
+    if args.kind.has_the_key_of_its_name() && source == queue {
         return Err(Failure::usage("a key cannot be both: name another queue than the source"));
     }
     if !args.dry_run {
