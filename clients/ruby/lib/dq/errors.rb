@@ -99,9 +99,13 @@ module DQ
   # The payload of a message is not JSON. The text shows nothing of it.
   class BadPayload < Error; end
 
+  # What has a handler stop. It is no StandardError, so that neither a `rescue` around a step of the work nor
+  # `retry_on StandardError` takes it for an error of the work.
+  class Interruption < Exception; end # rubocop:disable Lint/InheritException -- see above
+
   # The message was taken from its handler: {Message#wait} raises it, with the reason as its text.
-  class Lost < Error; end
+  class Lost < Interruption; end
 
   # A handler took longer than its time limit.
-  class TimeLimit < Error; end
+  class TimeLimit < Interruption; end
 end
