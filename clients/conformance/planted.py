@@ -166,8 +166,8 @@ FAULTS = {
         (
             "3 rejects what it cannot decode",
             "mux.go",
-            "TypeOf(&value).Elem(), err)",
-            "TypeOf(&value), ErrReject)",
+            "return &payloadError{reflect.TypeOf(&value).Elem(), err}",
+            "return &payloadError{reflect.TypeOf(&value).Elem(), ErrReject}",
             "test_3",
         ),
         ("3 does not say that a message is dead", "event.go", 'end = "; now dead"', 'end = " "', "test_3"),

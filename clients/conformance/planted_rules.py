@@ -226,8 +226,8 @@ RULES = {
         (
             "errors show payloads",
             "mux.go",
-            '"the payload is not JSON',
-            '"the payload " + string(m.Payload) + " is not JSON',
+            "return &payloadError{reflect.TypeOf(&value).Elem(), err}",
+            'return fmt.Errorf("%s is not JSON: %w", m.Payload, err)',
             "test_3 of_the_payload",
         ),
     ],
