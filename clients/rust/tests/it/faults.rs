@@ -2,7 +2,7 @@
 
 use crate::support::{eventually, Cluster, Proxy, Server};
 use dq_client::blocking::{Client, Queue, Running, Worker};
-use dq_client::{Context, Event, Failure, Loss, Options, Pool, Pushed, QueueMetrics, Settings, State, Value};
+use dq_client::{Context, Error, Event, Failure, Loss, Options, Pool, Pushed, QueueMetrics, Settings, State, Value};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -355,4 +355,32 @@ fn a_client_leaves_the_former_master_at_once() {
     assert_eq!(direct.len(Some(State::Ready)).unwrap(), 0);
     end(running);
     assert!(matches!(replica.ask(&["ROLE"]), Value::Array(_)));
+}
+
+#[test]
+fn a_pop_at_a_former_master_ends_when_another_one_is_found() {
+    let (former, present) = (Server::start(), Server::start());
+    let sentinel = Server::sentinel(&format!("sentinel monitor jobs 127.0.0.1 {} 1\n", former.port()));
+    let client = Client::open(&format!("redis+sentinel://127.0.0.1:{}/jobs", sentinel.port())).unwrap();
+    let pop = |name: &str| {
+        let queue: Queue<u8> = client.queue(name);
+        std::thread::spawn(move || queue.pop().block(ms(30_000)).one())
+    };
+    let waiting = pop("q");
+    former.until_blocked(1);
+    let broken = pop("other");
+    former.until_blocked(2);
+    // The sentinel does not announce this.
+    sentinel.ask(&["SENTINEL", "REMOVE", "jobs"]);
+    sentinel.ask(&["SENTINEL", "MONITOR", "jobs", "127.0.0.1", &present.port().to_string(), "1"]);
+    let clients = former.text(&["CLIENT", "LIST"]).to_lowercase();
+    let id = |line: &str| line.strip_prefix("id=")?.split(' ').next()?.parse::<u64>().ok();
+    let newest = clients.lines().filter(|line| line.contains("cmd=dq.pop")).filter_map(id).max().unwrap();
+    former.ask(&["CLIENT", "KILL", "ID", &newest.to_string()]);
+    assert!(matches!(broken.join().unwrap(), Err(Error::Lost(_))));
+    // The connection was lost, so this asks the sentinel.
+    client.ping().unwrap();
+    let error = waiting.join().unwrap().unwrap_err();
+    assert!(error.to_string().contains("another server is the master now"), "{error}");
+    assert_eq!(client.servers().unwrap()[0].to_string(), format!("127.0.0.1:{}", present.port()));
 }
