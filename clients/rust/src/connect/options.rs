@@ -83,7 +83,9 @@ impl Options {
         self.target.topology = match self.target.topology {
             Topology::Single(address @ url::Address::Tcp(..)) => Topology::Cluster(vec![address]),
             Topology::Cluster(nodes) => Topology::Cluster(nodes),
-            _ => return Err(Error::Config("a cluster needs the host and port of one of its nodes".to_owned())),
+            Topology::Single(url::Address::Unix(_)) | Topology::Sentinel { .. } => {
+                return Err(Error::Config("a cluster needs the host and port of one of its nodes".to_owned()));
+            }
         };
         Ok(self)
     }

@@ -89,7 +89,7 @@ impl Slots {
 fn node_address(host: &str, port: u16, asked: &Address) -> Address {
     match asked {
         Address::Tcp(own, _) if host.is_empty() || host == "?" => Address::Tcp(own.clone(), port),
-        _ => Address::Tcp(host.to_owned(), port),
+        Address::Tcp(..) | Address::Unix(_) => Address::Tcp(host.to_owned(), port),
     }
 }
 

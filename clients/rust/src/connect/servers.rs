@@ -200,12 +200,9 @@ impl Servers {
 }
 
 /// Whether a reply shows that its server is not to be used any more.
-pub(super) fn has_failed(error: &Error) -> bool {
-    match error {
-        Error::Lost(_) | Error::Protocol(_) => true,
-        Error::Unavailable(text) => text.starts_with("READONLY"),
-        _ => false,
-    }
+fn has_failed(error: &Error) -> bool {
+    let is_replica = matches!(error, Error::Unavailable(text) if text.starts_with("READONLY"));
+    is_replica || matches!(error, Error::Lost(_) | Error::Protocol(_))
 }
 
 /// Opens a connection to a server. One that sentinels have named must still be the master.

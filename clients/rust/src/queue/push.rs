@@ -252,13 +252,11 @@ impl<T: 'static, M: Mode> Push<T, M> {
             let end = after(time);
             send(&core, request).await?;
             let message = queue.wait_for(&core, id, end.saturating_duration_since(Instant::now())).await?;
-            match message.state {
-                State::Dead => {
-                    let reason = message.reason.unwrap_or_default();
-                    Err(Error::Failed { id: message.id, reason, error: message.error })
-                }
-                _ => message.result(),
+            if message.state != State::Dead {
+                return message.result();
             }
+            let reason = message.reason.unwrap_or_default();
+            Err(Error::Failed { id: message.id, reason, error: message.error })
         })
     }
 }

@@ -40,7 +40,7 @@ struct Handling {
     job: Job,
     /// When its handler has begun, until that has ended.
     begun: Option<Instant>,
-    /// Whether it was passed on what is to be reported.
+    /// Whether its outcome was passed on.
     has_ended: bool,
     _counted: TaskTrackerToken,
 }

@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a pop blocks, so that a dead server is noticed.
 pub(super) const BLOCK: Duration = Duration::from_secs(5);
+
 /// A message that waits for a handler.
 pub(super) struct Job {
     pub payload: Vec<u8>,
@@ -122,11 +123,9 @@ impl RunningPool {
             }
             lease.lose(Some(loss));
             self.report_loss(source, &lease);
-            let failure = match (loss, self.spec.time_limit) {
-                (Loss::TimeLimit, Some(limit)) => {
-                    Failure::retry(format!("the time limit of {} ms was over", millis(limit)))
-                }
-                _ => Failure::give_back(),
+            let failure = match self.spec.time_limit.filter(|_| loss == Loss::TimeLimit) {
+                Some(limit) => Failure::retry(format!("the time limit of {} ms was over", millis(limit))),
+                None => Failure::give_back(),
             };
             self.end(source, lease, Report::Nack(failure), false);
         }

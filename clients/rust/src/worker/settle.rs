@@ -349,7 +349,7 @@ impl Settler<'_> {
             Some(State::Dead) => lock(counters).died += 1,
             // The first of two executions may have counted.
             None if !repeated => lock(counters).late += 1,
-            _ => lock(counters).retried += 1,
+            Some(State::Delayed | State::Ready | State::Inflight | State::Done) | None => lock(counters).retried += 1,
         }
         let (source, lease, error) = (Arc::clone(self.source), Arc::clone(lease), error.clone());
         self.pool.reporter.report(move |emit| {
