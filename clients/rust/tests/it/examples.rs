@@ -3,9 +3,10 @@
 use crate::support::{eventually, Process, Server};
 use dq_client::blocking::Queue;
 use dq_client::{Raw, State};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 /// `cargo test` builds the examples next to the tests.
 fn example(server: &Server, name: &str, args: &[&str]) -> Command {
@@ -101,6 +102,22 @@ fn a_unique_key_is_handled_once_however_often_it_is_touched() {
     let service = Service::start(&server, "unique", &["work"]);
     until_acked(&server, "keys", 1);
     assert_eq!(service.stop(), "page-8\n");
+}
+
+#[test]
+fn a_worker_without_a_log_writes_failures_to_standard_error() {
+    let server = Server::start();
+    let mut command = example(&server, "unique", &["work"]);
+    let mut process = Process(command.stderr(Stdio::piped()).spawn().unwrap());
+    let lines = BufReader::new(process.0.stderr.take().unwrap()).lines();
+    let written = Arc::new(Mutex::new(String::new()));
+    let text = Arc::clone(&written);
+    std::thread::spawn(move || lines.for_each(|line| text.lock().unwrap().push_str(&line.unwrap())));
+    // A key is a text, not a number.
+    queue(&server, "keys").push(&Raw(b"7".to_vec())).id("wrong").send().unwrap();
+    eventually("it reports the failure", || written.lock().unwrap().contains("dq: keys: wrong failed at attempt 1"));
+    drop(server);
+    eventually("it reports the outage", || written.lock().unwrap().contains("dq: keys: cannot pop"));
 }
 
 #[test]
