@@ -1,5 +1,5 @@
-//! The keys of a command: where they are among its words, and the flags by which the server and cluster clients know what
-//! the command does with each.
+//! The keys of a command: where they are among its words, and the flags by which the server and cluster clients know
+//! what the command does with each.
 
 use super::ctx::Name;
 use redis_module::raw;

@@ -40,7 +40,8 @@ impl Site<'_> {
         reply::message(self.client, self.name(), id)
     }
 
-    /// Sends a command, and sends it again if its reply was lost and `resend` says that a second execution does no harm.
+    /// Sends a command, and sends it again if its reply was lost and `resend` says that a second execution does no
+    /// harm.
     pub fn call(&self, command: &Cmd, resend: Resend) -> Answer {
         match self.client.call(command, Resend::Never) {
             Err(Error::Lost(_)) if resend == Resend::Harmless => {

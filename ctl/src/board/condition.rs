@@ -119,8 +119,8 @@ impl Signs<'_> {
         self.info.oldest_inflight.unwrap_or_default() >= LONG && self.waited >= LONG
     }
 
-    /// Whether groups hold all ready messages back. Of a group that holds nothing back, those that wait for their turn are
-    /// blocked as well, but not the first one.
+    /// Whether groups hold all ready messages back. Of a group that holds nothing back, those that wait for their turn
+    /// are blocked as well, but not the first one.
     fn are_groups_held(&self) -> bool {
         self.info.blocked > 0 && self.info.blocked >= self.info.ready
     }

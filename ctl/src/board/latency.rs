@@ -22,7 +22,8 @@ pub fn between(last: &Stats, now: &Stats) -> Times {
     Times { lateness: quantiles(&last.lateness, &now.lateness), runtime: quantiles(&last.runtime, &now.runtime) }
 }
 
-/// The quantiles of the times between two reads, or of all times if the server was restarted and counts from zero again.
+/// The quantiles of the times between two reads, or of all times if the server was restarted and counts from zero
+/// again.
 fn quantiles(last: &Histogram, now: &Histogram) -> Option<Quantiles> {
     let mut times = now.clone();
     if now.count() >= last.count() {
@@ -33,8 +34,8 @@ fn quantiles(last: &Histogram, now: &Histogram) -> Option<Quantiles> {
     Some([at_most(&times, 50)?, at_most(&times, 99)?])
 }
 
-/// An upper bound of `percent` of the times, in ms; `None` if there are no times. It is the bound of a bucket, capped at the
-/// sum of all times.
+/// An upper bound of `percent` of the times, in ms; `None` if there are no times. It is the bound of a bucket, capped
+/// at the sum of all times.
 pub fn at_most(times: &Histogram, percent: u32) -> Option<u64> {
     let bound = times.quantile(f64::from(percent) / 100.0).unwrap_or(times.sum);
     (times.count() > 0).then(|| millis(bound.min(times.sum)))

@@ -60,8 +60,8 @@ pub fn pages(
     }
 }
 
-/// The first messages of a state: at most `most`, and fewer if the messages of the queue are large, so that about `bytes`
-/// bytes are read, or if the server closes the connection over a longer reply.
+/// The first messages of a state: at most `most`, and fewer if the messages of the queue are large, so that about
+/// `bytes` bytes are read, or if the server closes the connection over a longer reply.
 pub fn first(
     client: &Client,
     queue: &[u8],

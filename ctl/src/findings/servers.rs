@@ -15,8 +15,8 @@ const BUSY_SHARE: u64 = 10;
 const BUSY_RUNS: u64 = 10;
 /// A run of the timer that other clients noticed, in µs.
 const LONG_RUN: u64 = 100_000;
-/// A check that is only a condition: its name, the condition, the severity, the problem, the reason why it matters, and the
-/// advice.
+/// A check that is only a condition: its name, the condition, the severity, the problem, the reason why it matters, and
+/// the advice.
 type Simple = (&'static str, fn(&ServerInfo) -> bool, Severity, [&'static str; 2], Advice);
 type Check = (&'static str, fn(&ServerInfo) -> Option<Diagnosis>);
 

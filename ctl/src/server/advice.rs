@@ -126,8 +126,8 @@ fn not_connected(text: &str, error: &Error) -> String {
 /// The URL has `rediss://`, and the server speaks no TLS as it seems.
 fn without_tls(problem: &str) -> String {
     format!(
-        "cannot connect: {problem}; if the server speaks no TLS on this port, name it as redis://; else start it, or name \
-         another one with --url or DQ_URL"
+        "cannot connect: {problem}; if the server speaks no TLS on this port, name it as redis://; else start it, or \
+         name another one with --url or DQ_URL"
     )
 }
 

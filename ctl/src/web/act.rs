@@ -218,8 +218,8 @@ fn run(app: &App, asked: &Asked) -> Result<Json, Failure> {
     Ok(json!({ "done": act.done(), "number": number, "lines": lines, "notes": notes }))
 }
 
-/// Logs a request that changes something: the time, the address, the command and the outcome. A proxy names its client in
-/// `X-Forwarded-For`.
+/// Logs a request that changes something: the time, the address, the command and the outcome. A proxy names its client
+/// in `X-Forwarded-For`.
 fn log(request: &Request, command: &str, done: &Result<Json, Failure>) {
     let client = request.header("x-forwarded-for").map_or_else(String::new, |client| format!(" for {client}"));
     let outcome = match done {

@@ -141,8 +141,8 @@ impl Handler {
         if output.is_none() && !self.has_warned.swap(true, Ordering::Relaxed) {
             let (queue, id) = (context.queue().to_string(), context.id().to_string());
             let text = format!(
-                "{queue}: {id} has no result: its output has more than {RESULT_BYTES} bytes, or a descendant still has it \
-                 open"
+                "{queue}: {id} has no result: its output has more than {RESULT_BYTES} bytes, or a descendant still has \
+                 it open"
             );
             self.log.warn("no-result", &text, json!({ "queue": queue, "id": id }));
         }

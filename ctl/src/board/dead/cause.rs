@@ -21,8 +21,8 @@ const OF_ANSWERS: [&str; 17] = [
     "answer", "answered", "failed", "gave", "gives", "got", "received", "refused", "rejected", "reply", "replied",
     "responded", "response", "returned", "returns", "said", "says",
 ];
-/// Codes that may stand between a colon and their name: `stripe: 402 Payment Required`. Any other number there may be an id,
-/// which would split one cause into many.
+/// Codes that may stand between a colon and their name: `stripe: 402 Payment Required`. Any other number there may be
+/// an id, which would split one cause into many.
 const OF_ERRORS: RangeInclusive<u16> = 400..=599;
 /// Words that can stand between such a word and its code: `a status of 503`.
 const BETWEEN: [&str; 6] = ["a", "by", "is", "of", "was", "with"];
@@ -36,8 +36,8 @@ const TRACEBACK: &str = "Traceback ";
 /// The error of a message whose last lease expired without an ack or a nack.
 const LEASE: &str = "(lease expired)";
 
-/// The error of a dead message for a list, the most telling line first. If its lease expired, that precedes the error of an
-/// earlier attempt.
+/// The error of a dead message for a list, the most telling line first. If its lease expired, that precedes the error
+/// of an earlier attempt.
 pub fn error_of(message: &Fields) -> String {
     match (is_of_lease(message), readable(message.bytes("error"))) {
         (false, error) if error.is_empty() => header(message, "dq-error").unwrap_or_default(),

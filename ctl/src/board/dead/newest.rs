@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 const READ: u64 = 100;
 const BYTES: u64 = 128 * 1024;
 
-/// The most frequent cause of the deaths of the last minutes, with its share: `timeout (98 of the newest 100)`. `None` if no
-/// message that died then is still dead.
+/// The most frequent cause of the deaths of the last minutes, with its share: `timeout (98 of the newest 100)`. `None`
+/// if no message that died then is still dead.
 pub fn frequent_cause(client: &Client, queue: &[u8], info: &QueueInfo) -> Option<String> {
     let recent = i64::try_from(millis(RECENT)).unwrap_or(i64::MAX);
     let since = now_ms().saturating_sub(recent);

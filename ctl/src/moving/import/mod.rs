@@ -293,8 +293,9 @@ impl Import<'_> {
     }
 }
 
-/// Describes the difference. A job is removed only if it is certain that the queue has this one, since a library can put a job of
-/// the same id there again: it was not delivered since it was imported, and has the due time of the source.
+/// Describes the difference. A job is removed only if it is certain that the queue has this one, since a library can
+/// put a job of the same id there again: it was not delivered since it was imported, and has the due time of the
+/// source.
 fn difference(message: &NewMessage, held: Option<&Fields>, is_certain: bool) -> Option<&'static str> {
     let Some(held) = held else {
         return (!is_certain).then_some("the queue had a job of this id, which may be another one");
