@@ -113,7 +113,7 @@ fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome
         Command::Dead(args) => daily::dead::dead(client, &args, output),
         Command::Top(args) => top::top(client, args),
         Command::Doctor(args) => findings::doctor(client, &args, output),
-        Command::Dump(args) => moving::dump::dump(client, &args),
+        Command::Dump(args) => moving::dump::dump(client, &args, output),
         Command::Load(args) => moving::load::load(client, &args, output),
         Command::Import(args) => moving::import::import(client, &args, output),
     }

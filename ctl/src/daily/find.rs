@@ -69,7 +69,7 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
     let wanted = Wanted::read(args);
     let mut printer = Printer { output, rows: Vec::new(), has_found: false, has_begun: false };
     let (queues, mut unread) = names::find_reachable(client, args.pattern.as_deref())?;
-    let progress = Progress::begin_beside_output(SEARCH);
+    let progress = Progress::begin_beside_output(SEARCH, output);
     progress.expect(queues.len() as u64);
     for queue in queues {
         progress.advance(1);

@@ -7,7 +7,7 @@ use super::line;
 use super::pause::Pause;
 use crate::board::{scan, Among};
 use crate::cli::DumpArgs;
-use crate::output::{Progress, Task, Unit};
+use crate::output::{Output, Progress, Task, Unit};
 use crate::server::{info, Failure, Fields, Outcome};
 use crate::text::{escaped, messages, now_ms};
 use dq_client::{blocking::Client, State};
@@ -20,7 +20,7 @@ const DUMP: Task = Task {
     repeat: "what was written is not complete; a dump changes nothing, and can be repeated from the beginning",
 };
 
-pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
+pub fn dump(client: &Client, args: &DumpArgs, output: &Output) -> Result<Outcome, Failure> {
     let queue = args.queue.as_bytes();
     let info = info::existing(client, &args.queue)?;
     // A terminal must not obey what a message contains.
@@ -37,7 +37,7 @@ pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
     };
     // Messages that cannot be read, because others occupy their ids until a delivery ends.
     let mut lost = 0;
-    let progress = Progress::begin_beside_output(DUMP);
+    let progress = Progress::begin_beside_output(DUMP, output);
     progress.expect(info.count_all(&State::ALL));
     scan::pages(client, queue, &info, &[], |page| {
         progress.done(page.len() as u64);

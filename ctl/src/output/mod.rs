@@ -2,6 +2,7 @@
 
 mod paint;
 mod progress;
+mod signal;
 mod table;
 mod text;
 
@@ -13,6 +14,7 @@ use std::io::{self, IsTerminal, Write};
 
 pub use paint::paint;
 pub use progress::{Progress, Task, Unit};
+pub use signal::is_ignored;
 use text::by_words;
 pub use text::{cut, left, named, named_in, paragraph, payload, wrapped, Line, Style};
 

@@ -3,6 +3,7 @@
 //! The line is drawn on standard error, if that is a terminal, and only once a command has taken a while. Ctrl-C ends
 //! the command with a line that says how far it came and whether it can be repeated, wherever its outputs go.
 
+use super::signal::is_ignored;
 use super::Output;
 use crate::text::messages;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -75,8 +76,8 @@ impl Progress {
     }
 
     /// Of a command that prints messages all the time: no line can be drawn where these go.
-    pub fn begin_beside_output(task: Task) -> Progress {
-        Progress::start(task, io::stderr().is_terminal() && !io::stdout().is_terminal())
+    pub fn begin_beside_output(task: Task, output: &Output) -> Progress {
+        Progress::start(task, !output.json && io::stderr().is_terminal() && !io::stdout().is_terminal())
     }
 
     fn start(task: Task, may_be_drawn: bool) -> Progress {
@@ -164,9 +165,13 @@ fn lock() -> std::sync::MutexGuard<'static, Option<Arc<Running>>> {
 }
 
 /// Ends the program at SIGINT, with a report of what was being done. Without the thread, the signal ends it as usual.
+/// In the background of a shell it is ignored.
 fn watch_for_interruption() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
+        if is_ignored(SIGINT) {
+            return;
+        }
         let Ok(mut signals) = Signals::new([SIGINT]) else { return };
         let wait = move || {
             if signals.forever().next().is_some() {
