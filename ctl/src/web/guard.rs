@@ -5,8 +5,7 @@
 //!
 //! - Host names that are not known are refused, because their owner may have pointed them here (DNS rebinding).
 //! - `Authorization`, `X-DQ-Token` and `X-DQ` are headers that a page from elsewhere cannot send unless this server
-//! allows
-//!   it, which it never does.
+//!   allows it, which it never does.
 //! - `Origin` and `Sec-Fetch-Site`, in which browsers name the page, must be that of this server.
 
 use crate::cli::WebArgs;
