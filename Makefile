@@ -30,8 +30,8 @@ test-rest: deps ## run what test leaves out: upgrades, further partitions and mo
 	DQ_HISTORIES=5000 DQ_SEED=2 $(RUN_TESTS) --workspace --test model
 	$(RUN_TESTS) --workspace --test server -- --test-threads $(TEST_THREADS) $(LONG)
 
-# The servers of the tests load the module of scripts/build-tests.sh. Tests wait most of the time, so more of them run at
-# once than there are cores.
+# The servers of the tests load the module of scripts/build-tests.sh. Tests wait most of the time, so more of them run
+# at once than there are cores.
 RUN_TESTS = DQ_MODULE="$$(scripts/find-module.sh debug)" cargo test --locked --no-fail-fast
 TEST_THREADS = 6
 

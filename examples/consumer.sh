@@ -27,21 +27,23 @@ pop() {
     { echo "$BASHPID" && dq <<<"CLIENT ID"$'\n'"DQ.POP $queue LEASE ${lease}000 BLOCK ${block}000"; } >"$reply"
 }
 
-# Ends the wait of the client $1. Servers up to Redis 8.0 and Valkey 8.1 crash if its command is put off (CLIENT PAUSE, FAILOVER).
-# DQ.ACK changes nothing here, as no id has a #, but it is a write, and so the whole transaction is put off as well then.
+# Ends the wait of the client $1. Servers up to Redis 8.0 and Valkey 8.1 crash if its command is put off (CLIENT PAUSE,
+# FAILOVER). DQ.ACK changes nothing here, as no id has a #, but it is a write, and so the whole transaction is put off
+# as well then.
 unblock() {
     local answer
     answer=$(timeout 0.5 redis-cli -p "$port" <<<"MULTI"$'\n'"DQ.ACK $queue #"$'\n'"CLIENT UNBLOCK $1"$'\n'"EXEC")
     [[ ${answer##*$'\n'} = [01] ]]
 }
 
-# Ends the wait of pop until this script has ended. A message that has been delivered already is not lost by it. If the server
-# does not end the wait, pop is killed: a message that is on its way to it is delivered again after its lease.
+# Ends the wait of pop until this script has ended. A message that has been delivered already is not lost by it. If the
+# server does not end the wait, pop is killed: a message that is on its way to it is delivered again after its lease.
 stop() {
     stopping=yes
     echo stopping
     (while kill -0 "$$" 2>/dev/null; do
-        { read -r popper && { read -r client || client=0; }; } <"$reply" && { unblock "$client" || kill -KILL -- "-$popper"; }
+        { read -r popper && { read -r client || client=0; }; } <"$reply" &&
+            { unblock "$client" || kill -KILL -- "-$popper"; }
         sleep 0.1
     done 2>/dev/null &)
 }
@@ -86,7 +88,9 @@ while [ -z "$stopping" ]; do
     pop &
     finish "$!"
     client='' id='' payload='' attempt='' receipt='' # the last four are lines, or an empty one if nothing came in time
-    { read -r _ && read -r client && read -r id && IFS= read -r payload && read -r attempt && read -r receipt; } <"$reply" || true
+    {
+        read -r _ && read -r client && read -r id && IFS= read -r payload && read -r attempt && read -r receipt
+    } <"$reply" || true
     if [ -z "$receipt" ]; then
         [ -n "$client" ] && [ -z "$id" ] || { echo "no answer: $id" >&2; sleep 1; }
     elif [[ $receipt != "$id#"* ]]; then # the payload has more lines than one, so the receipt is not where it should be

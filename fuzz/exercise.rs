@@ -26,7 +26,8 @@ pub fn digest(queue: &Queue) -> Vec<u8> {
     bytes
 }
 
-/// Returns a queue with messages in every state, which together have everything that a message can have, and a known id.
+/// Returns a queue with messages in every state, which together have everything that a message can have, and a known
+/// id.
 pub fn lively() -> Queue {
     let settings = Settings {
         deadlen: Some(5),

@@ -1,4 +1,5 @@
-"""Prints the licenses of all crates that are linked into libdq.so and dqctl, which ask for it in whatever is distributed.
+"""Prints the licenses of all crates that are linked into libdq.so and dqctl, which ask for it in whatever is
+distributed.
 
     python3 packaging/licenses.py TRIPLE
 
@@ -23,7 +24,8 @@ def linked(data):
     """The packages that the roots depend on at run time."""
     packages = {package["id"]: package for package in data["packages"]}
     nodes = {node["id"]: node for node in data["resolve"]["nodes"]}
-    found, left = set(), [name for name, package in packages.items() if package["name"] in ROOTS and not package["source"]]
+    own = [name for name, package in packages.items() if package["name"] in ROOTS and not package["source"]]
+    found, left = set(), own
     while left:
         name = left.pop()
         if name in found:
@@ -39,7 +41,8 @@ def linked(data):
 def texts(package):
     """The license files of a crate, those of MIT alone if that suffices."""
     folder = os.path.dirname(package["manifest_path"])
-    names = sorted(name for name in os.listdir(folder) if NAMES.match(name) and os.path.isfile(os.path.join(folder, name)))
+    names = sorted(name for name in os.listdir(folder)
+                   if NAMES.match(name) and os.path.isfile(os.path.join(folder, name)))
     if "MIT" in re.split(r"[\s/()]+", package["license"] or ""):
         names = [name for name in names if "MIT" in name.upper()] or names
     for name in names:
@@ -58,7 +61,8 @@ def main():
             users.setdefault(text, []).append(label)
     print("libdq.so and dqctl contain these crates, under the licenses that follow their names.\n")
     if without:
-        print("Without a file of its own, under the license in parentheses:\n" + "\n".join(f"  {label}" for label in without))
+        print("Without a file of its own, under the license in parentheses:")
+        print("\n".join(f"  {label}" for label in without))
     for text, labels in sorted(users.items(), key=lambda item: item[1]):
         print("\n" + "-" * 80 + "\n" + "\n".join(labels) + "\n\n" + text)
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the address of the repository into all manifests, where registries and their users look for it, and wherever else
-files name it, its owner or its images.
+"""Writes the address of the repository into all manifests, where registries and their users look for it, and wherever
+else files name it, its owner or its images.
 
     python3 packaging/repository.py https://HOST/OWNER/NAME
 
-As long as the project has no public address, the manifests name none, since a registry would publish a wrong one for good;
-other files say OWNER/NAME. Once the address is settled, run this and commit the result: `scripts/check-repository.py --tag`
-demands it. It can be run again with another address.
+As long as the project has no public address, the manifests name none, since a registry would publish a wrong one for
+good; other files say OWNER/NAME. Once the address is settled, run this and commit the result:
+`scripts/check-repository.py --tag` demands it. It can be run again with another address.
 """
 import glob
 import json
@@ -35,12 +35,14 @@ def crate(text, url, is_root):
 
 def python(text, url):
     text = re.sub(r"^\[project\.urls\]\n(.+\n)*\n", "", text, flags=re.MULTILINE)
-    return text.replace("[project.scripts]", f'[project.urls]\nHomepage = "{url}"\nRepository = "{url}"\n\n[project.scripts]')
+    urls = f'[project.urls]\nHomepage = "{url}"\nRepository = "{url}"\n\n'
+    return text.replace("[project.scripts]", f"{urls}[project.scripts]")
 
 
 def node(text, url):
     package = json.loads(text)
-    own = {"homepage": f"{url}#readme", "repository": {"type": "git", "url": f"git+{url}.git", "directory": "clients/node"}}
+    own = {"homepage": f"{url}#readme",
+           "repository": {"type": "git", "url": f"git+{url}.git", "directory": "clients/node"}}
     fields = [(key, value) for key, value in package.items() if key not in own]
     at = [key for key, _ in fields].index("license") + 1
     return json.dumps(dict(fields[:at] + list(own.items()) + fields[at:]), indent=2) + "\n"
@@ -51,7 +53,8 @@ def other(text, url, before):
     (_, owner, name), (_, old_owner, old_name) = (address.rsplit("/", 2) for address in (url, before))
     text = text.replace(before, url).replace(f"@{old_owner}\n", f"@{owner}\n")
     return re.sub(rf"(ghcr\.io/)?\b{old_owner}/{old_name}\b",
-                  lambda found: f"{found[1]}{owner}/{name}".lower() if found[1] else f"{owner}/{name}", text, flags=re.IGNORECASE)
+                  lambda found: f"{found[1]}{owner}/{name}".lower() if found[1] else f"{owner}/{name}",
+                  text, flags=re.IGNORECASE)
 
 
 def rewrite(path, change, *arguments):

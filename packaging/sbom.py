@@ -2,8 +2,8 @@
 
     python3 packaging/sbom.py TRIPLE
 
-The crates are those whose licenses packaging/licenses.py prints. The same commit gives the same bytes: the bill has neither
-a time nor a serial number.
+The crates are those whose licenses packaging/licenses.py prints. The same commit gives the same bytes: the bill has
+neither a time nor a serial number.
 """
 import json
 import os
@@ -35,7 +35,8 @@ def component(package, sums):
 
 def main():
     data = licenses.metadata(sys.argv[1])
-    version = next(package["version"] for package in data["packages"] if package["name"] == "dq" and not package["source"])
+    version = next(package["version"] for package in data["packages"]
+                   if package["name"] == "dq" and not package["source"])
     sums = checksums()
     bill = {
         "bomFormat": "CycloneDX",

@@ -14,11 +14,21 @@ import sys
 
 os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 WORKFLOWS = ".github/workflows"
-MANIFESTS = ["Cargo.toml", "queue/Cargo.toml", "clients/rust/Cargo.toml", "clients/rust/apalis/Cargo.toml", "ctl/Cargo.toml",
-             "clients/python/pyproject.toml", "clients/node/package.json"]
+MANIFESTS = ["Cargo.toml", "queue/Cargo.toml", "clients/rust/Cargo.toml", "clients/rust/apalis/Cargo.toml",
+             "ctl/Cargo.toml", "clients/python/pyproject.toml", "clients/node/package.json"]
 # Where the repository keeps files that others name. What is built is not there yet.
-FOLDERS = ("scripts/", "packaging/", "contrib/", "clients/", "docs/", "tests/", "benches/", "ctl/", "queue/", ".ci/", "./.github/")
+FOLDERS = ("scripts/", "packaging/", "contrib/", "clients/", "docs/", "tests/", "benches/", "ctl/", "queue/", ".ci/",
+           "./.github/")
 BUILT = ("clients/node/dist", "clients/node/node_modules")
+# The longest line of code, comments and templates, in all languages whose formatters do not see to that.
+COLUMNS = 120
+LANGUAGES = (".rs", ".py", ".ts", ".mjs", ".go", ".js", ".css", ".html", ".sh", ".lua", ".rb", ".c")
+# Where lines are as long as they are: they were written by a program, or are tables of one line for each case.
+LONG_LINES = ("tests/golden/",)
+# Where the check does not hold yet. Remove these two.
+NOT_YET = ("clients/rust/", "ctl/")
+# The fences of Markdown whose text is code, and not what a terminal shows.
+FENCES = ("rust", "python", "ts", "js", "go", "sh", "lua", "ruby", "php", "html", "css")
 PATH = re.compile(r"(?<![\w/.$-])(?:\./)?[\w.-]+(?:/[\w.@-]+)+")
 problems = []
 
@@ -65,7 +75,8 @@ def commands():
                     check(f"{where}: {name} does not exist", os.path.exists(name))
             script = re.search(r"\b(?:scripts|packaging)/[\w-]+\.(?:sh|py)", line)
             for option in re.findall(r" (--[a-z-]+)", line[script.end():]) if script else []:
-                check(f"{where}: {script[0]} has no option {option}", os.path.exists(script[0]) and option in read(script[0]))
+                is_known = os.path.exists(script[0]) and option in read(script[0])
+                check(f"{where}: {script[0]} has no option {option}", is_known)
     for name in matrix(f"{WORKFLOWS}/ci.yml", "target"):
         check(f"ci.yml: the Makefile has no target {name}", name in known)
 
@@ -77,7 +88,8 @@ def parts():
     check(".ci/run has no steps", steps)
     for target in steps:
         check(f"ci.yml has no job for `make {target}` of .ci/run", re.search(rf"\bmake {target}$", jobs, re.MULTILINE))
-    names = subprocess.run(["scripts/fetch-servers.sh", "--names"], check=True, capture_output=True, text=True).stdout.split()
+    fetched = subprocess.run(["scripts/fetch-servers.sh", "--names"], check=True, capture_output=True, text=True)
+    names = fetched.stdout.split()
     tested = matrix(f"{WORKFLOWS}/ci.yml", "server")
     check(f"ci.yml tests {tested}, and scripts/fetch-servers.sh has {names}", tested == names)
 
@@ -112,6 +124,28 @@ def containers():
           pause + grace + unreachable + 5 <= period)
 
 
+def code_of_page(text):
+    """The lines of code of a page in Markdown, with their numbers."""
+    language = None
+    for number, line in enumerate(text.splitlines(), 1):
+        fence = re.match(r" *```(\w*)", line)
+        if fence:
+            language = fence[1] if language is None else None
+        elif language in FENCES:
+            yield number, line
+
+
+def columns():
+    """No line of code, of a comment or of a template is longer than a screen is wide."""
+    listed = subprocess.run(["git", "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
+    for path in filter(os.path.isfile, listed.split("\0")):
+        if path.startswith(LONG_LINES + NOT_YET) or not path.endswith((*LANGUAGES, ".md")):
+            continue
+        lines = code_of_page(read(path)) if path.endswith(".md") else enumerate(read(path).splitlines(), 1)
+        for number, line in lines:
+            check(f"{path}:{number}: {len(line)} columns, and at most {COLUMNS} are readable", len(line) <= COLUMNS)
+
+
 def versions():
     """The version of each package, by its manifest."""
     def cargo(path):
@@ -132,7 +166,8 @@ def addresses():
     found = {}
     for path in MANIFESTS:
         text = re.sub(r"^\w+\.workspace = true$", "", read(path), flags=re.MULTILINE)
-        for url in re.findall(r'^ *"?(?:repository|Repository|url)"?(?: =|:) "(?:git\+)?(.+?)(?:\.git)?"', text, re.MULTILINE):
+        address = r'^ *"?(?:repository|Repository|url)"?(?: =|:) "(?:git\+)?(.+?)(?:\.git)?"'
+        for url in re.findall(address, text, re.MULTILINE):
             found[path] = url
     return found
 
@@ -140,7 +175,8 @@ def addresses():
 def manifests():
     """The manifests agree: one version, one oldest Rust, and one address of the repository, or none at all."""
     check(f"the versions differ: {versions()}", len(set(versions().values())) == 1)
-    rust = {path: re.findall(r'^rust-version = "(.+)"', read(path), re.MULTILINE) for path in MANIFESTS if "Cargo" in path}
+    rust = {path: re.findall(r'^rust-version = "(.+)"', read(path), re.MULTILINE)
+            for path in MANIFESTS if "Cargo" in path}
     check(f"the oldest Rust differs: {rust}", len({str(found) for found in rust.values()}) == 1 and all(rust.values()))
     found = addresses()
     check(f"the addresses of the repository differ: {found}; use packaging/repository.py",
@@ -162,7 +198,8 @@ def may_be_released(tag):
         check(f"{path} says {written}, and the tag {tag}", tag == "v" + written)
     date, _ = notes(version)
     check(f"CHANGELOG.md says {date!r} instead of the date of {version}", re.fullmatch(r"\d{4}-\d\d-\d\d", date))
-    check(f"tests/golden/{tag} does not exist: scripts/freeze-golden.sh {version}", os.path.isdir(f"tests/golden/{tag}"))
+    golden = f"tests/golden/{tag}"
+    check(f"{golden} does not exist: scripts/freeze-golden.sh {version}", os.path.isdir(golden))
     check("the manifests name no repository: packaging/repository.py writes its address", addresses())
 
 
@@ -173,7 +210,7 @@ def main():
     if option == "--notes":
         print(notes(tag.removeprefix("v"))[1])
         return
-    for part in (commands, parts, kept_current, containers, manifests):
+    for part in (commands, parts, kept_current, containers, manifests, columns):
         part()
     if option == "--tag":
         may_be_released(tag)

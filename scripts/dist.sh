@@ -6,8 +6,8 @@
 #   dq-VERSION-linux-ARCH.cdx.json    the crates in the binaries, as CycloneDX
 #   SHA256SUMS
 #   scripts/dist.sh [TRIPLE]      the target of the compiler, by default this machine's; packaging/README.md on others
-# The same commit in the same directory gives the same bytes: all times are that of the commit (or SOURCE_DATE_EPOCH), and
-# no path of the machine gets into the binaries.
+# The same commit in the same directory gives the same bytes: all times are that of the commit (or SOURCE_DATE_EPOCH),
+# and no path of the machine gets into the binaries.
 set -euo pipefail
 umask 022
 export LC_ALL=C TZ=UTC
@@ -24,7 +24,8 @@ triple=${1:-$host}
 case $triple in
 x86_64-unknown-linux-gnu) arch=x86_64 debian=amd64 tools=x86_64-linux-gnu- ;;
 aarch64-unknown-linux-gnu) arch=aarch64 debian=arm64 tools=aarch64-linux-gnu- ;;
-*) die "releases are built for Linux with glibc on x86_64 and aarch64, not for $triple; \`make build\` builds the module elsewhere" ;;
+*) die "releases are built for Linux with glibc on x86_64 and aarch64, not for $triple;" \
+    "\`make build\` builds the module elsewhere" ;;
 esac
 if [ "$triple" = "$host" ]; then tools="" emulator=(); else
     # The other machine's dqctl prints its man pages and completions under this.
@@ -37,7 +38,8 @@ done
 version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
 [ -n "$version" ] || die "Cargo.toml names no version"
 if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
-    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) || die "not a git repository: set SOURCE_DATE_EPOCH to the time of the release"
+    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) ||
+        die "not a git repository: set SOURCE_DATE_EPOCH to the time of the release"
     [ -z "$(git status --porcelain)" ] || echo "dq: the working tree is not that of the commit; do not publish this"
 fi
 export SOURCE_DATE_EPOCH
@@ -70,7 +72,9 @@ chmod 755 "$dist/libdq.so" "$dist/dqctl" # Redis refuses a module without the pe
 
 # The newest symbol version of a library that a binary refers to: the library must be that new.
 needs() { "${tools}objdump" -T "$2" | grep -oE "$1_[0-9.]+" | sort -uV | tail -n 1 | sed "s/$1_//"; }
-for name in libdq.so dqctl; do echo "$name needs glibc $(needs GLIBC "$dist/$name") or newer"; done | tee "$dist/glibc.txt"
+for name in libdq.so dqctl; do
+    echo "$name needs glibc $(needs GLIBC "$dist/$name") or newer"
+done | tee "$dist/glibc.txt"
 
 # --- what goes with them ---
 
@@ -88,7 +92,8 @@ python3 packaging/sbom.py "$triple" >"$dist/$name.cdx.json"
 
 # The example names the module of a build; here it is in the same folder.
 example() {
-    sed -e "s|^loadmodule .*|loadmodule $1|" -e "s|^# A configuration .*|# A configuration for Redis 7.0+ or Valkey with dq. $2|" \
+    sed -e "s|^loadmodule .*|loadmodule $1|" \
+        -e "s|^# A configuration .*|# A configuration for Redis 7.0+ or Valkey with dq. $2|" \
         redis.conf.example >"$3"
     grep -qxF "loadmodule $1" "$3" || die "redis.conf.example has no loadmodule line"
 }
@@ -102,7 +107,8 @@ ctl completions zsh >"$tree/completions/_dqctl"
 ctl completions fish >"$tree/completions/dqctl.fish"
 [ -s "$tree/man/dqctl.1" ] || die "dqctl man wrote no dqctl.1"
 
-tar --create --format=gnu --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" \
+tar --create --format=gnu --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
+    --mtime="@$SOURCE_DATE_EPOCH" \
     --directory "$stage" "$name" | gzip -9n >"$dist/$name.tar.gz"
 
 # --- the Debian package ---

@@ -4,9 +4,9 @@
     python3 scripts/docs.py [DIRECTORY]      by default target/docs; the site is in DIRECTORY/book
 
 The pages in docs/ link to files outside it, as GitHub expects. mdbook knows only what lies in one folder. So book.toml
-is copied to DIRECTORY first, and the pages to DIRECTORY/src: those of the root of the repository next to those of docs/,
-and the examples below them. Links follow. A link to a file that is not part of the site, such as a source file, becomes
-plain text.
+is copied to DIRECTORY first, and the pages to DIRECTORY/src: those of the root of the repository next to those of
+docs/, and the examples below them. Links follow. A link to a file that is not part of the site, such as a source file,
+becomes plain text.
 """
 import html
 import html.parser
@@ -40,19 +40,28 @@ pre > code.syntax { white-space: pre-wrap; }
   table td, table th { min-width: 3em; padding: 4px 6px; }
   table td:last-child { min-width: 9em; }
   table td code { overflow-wrap: anywhere; white-space: normal; }
-  /* A row of a wide table becomes a card, so that nothing of it is beyond the edge: each cell below the name of its column. */
+  /* A row of a wide table becomes a card, so that nothing of it is beyond the edge: each cell below the name of its
+     column. */
   table.cards, table.cards tbody { display: block; width: auto; }
   table.cards thead { display: none; }
-  table.cards tbody tr { display: flex; flex-wrap: wrap; padding: 6px 0; border: 0; border-bottom: 2px solid var(--table-border-color); }
-  table.cards td { box-sizing: border-box; max-width: 100%; min-width: 0; border: 0; padding: 2px 8px; overflow-wrap: anywhere; }
+  table.cards tbody tr {
+    display: flex; flex-wrap: wrap; padding: 6px 0; border: 0; border-bottom: 2px solid var(--table-border-color);
+  }
+  table.cards td {
+    box-sizing: border-box; max-width: 100%; min-width: 0; border: 0; padding: 2px 8px; overflow-wrap: anywhere;
+  }
   table.cards td:first-child, table.cards td:last-child { flex: 1 0 100%; }
   table.cards td:first-child { font-weight: 600; }
   table.cards td:empty { display: none; }
-  table.cards td:not(:first-child, :last-child)::before { content: attr(data-label) ": "; color: var(--fg); opacity: 0.7; }
+  table.cards td:not(:first-child, :last-child)::before {
+    content: attr(data-label) ": "; color: var(--fg); opacity: 0.7;
+  }
   /* Of tables of numbers, what a row is about stays in sight while the rest of it is scrolled. */
   table tbody tr { background: var(--bg); }
   table thead tr { background: var(--table-header-bg); }
-  table:not(.cards) tr > :first-child:nth-last-child(n+4) { position: sticky; left: -2px; background: inherit; max-width: 8em; }
+  table:not(.cards) tr > :first-child:nth-last-child(n+4) {
+    position: sticky; left: -2px; background: inherit; max-width: 8em;
+  }
   pre > code { font-size: 0.7em; }
 }
 """

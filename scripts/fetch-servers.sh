@@ -2,8 +2,8 @@
 # Downloads servers from the archives of Debian into a cache directory and prints one line for each:
 #   NAME <tab> PATH
 #   scripts/fetch-servers.sh [NAME ...]        all servers if no name is given; `--names` lists the names
-# PATH takes the arguments of redis-server or valkey-server. Nothing is installed. The script needs apt-get and dpkg, but
-# not root. Downloads are kept in DQ_SERVERS_DIR (~/.cache/dq-servers), which can be removed at any time.
+# PATH takes the arguments of redis-server or valkey-server. Nothing is installed. The script needs apt-get and dpkg,
+# but not root. Downloads are kept in DQ_SERVERS_DIR (~/.cache/dq-servers), which can be removed at any time.
 set -euo pipefail
 
 # The name of each server says its version; the second column is the suite of Debian that has it.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints the path of a server that can load dq: the first of redis-server and valkey-server in the PATH that is version
-# 7.0 or newer. DQ_SERVER names another one. On failure it prints the reason: exit 1 if there is no server at all, exit 2
-# if the server cannot be used.
+# 7.0 or newer. DQ_SERVER names another one. On failure it prints the reason: exit 1 if there is no server at all, exit
+# 2 if the server cannot be used.
 set -euo pipefail
 
 floor=7 # Redis 7.0 introduced configuration parameters of modules
@@ -28,5 +28,6 @@ if [ -z "$seen" ]; then
     echo "dq: neither redis-server nor valkey-server is in the PATH" >&2
     exit 1
 fi
-echo "dq: ${seen}dq needs Redis $floor.0 or newer (https://redis.io/downloads) or Valkey (https://valkey.io/download)" >&2
+needed="Redis $floor.0 or newer (https://redis.io/downloads) or Valkey (https://valkey.io/download)"
+echo "dq: ${seen}dq needs $needed" >&2
 exit 2

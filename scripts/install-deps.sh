@@ -32,7 +32,8 @@ have_libclang() {
     local config="${LLVM_CONFIG_PATH:-llvm-config}"
     local prefix="/nonexistent"
     if command -v "$config" >/dev/null; then prefix=$("$config" --prefix 2>/dev/null) || true; fi
-    for dir in "$prefix"/lib* /usr/lib/*-linux-* /usr/lib/llvm-*/lib /usr/lib64 /usr/lib /usr/local/lib /usr/local/llvm*/lib \
+    for dir in "$prefix"/lib* /usr/lib/*-linux-* /usr/lib/llvm-*/lib /usr/lib64 /usr/lib /usr/local/lib \
+        /usr/local/llvm*/lib \
         /usr/local/opt/llvm*/lib /Library/Developer/CommandLineTools/usr/lib \
         /Applications/Xcode.app/Contents/Developer/Toolchains/XcodeDefault.xctoolchain/usr/lib; do
         for lib in "$dir"/libclang.so* "$dir"/libclang-[0-9]*.so* "$dir"/libclang.dylib; do
@@ -60,7 +61,12 @@ have_cli() { command -v redis-cli >/dev/null || command -v valkey-cli >/dev/null
 
 # A Python that can create virtual environments. Debian has the module for that in a separate package.
 have_python() {
-    python3 -IS -c 'import importlib.util as u, sys; sys.exit(not (u.find_spec("venv") and u.find_spec("ensurepip")))' 2>/dev/null
+    python3 -IS - 2>/dev/null <<'EOF'
+import importlib.util
+import sys
+
+sys.exit(not all(importlib.util.find_spec(name) for name in ("venv", "ensurepip")))
+EOF
 }
 
 # What dq is compared with. A node without npm, and a beanstalkd outside the PATH, were installed by somebody else.
@@ -96,7 +102,10 @@ look() {
             have_beanstalkd || need "beanstalkd" "beanstalkd" "beanstalkd" "beanstalkd"
             have_npm || need "node and npm" "$(command -v node >/dev/null || echo nodejs) npm" "nodejs-npm" "node"
             ;;
-        prometheus) have_prometheus || need "prometheus and promtool" "prometheus" "golang-github-prometheus" "prometheus" ;;
+        prometheus)
+            have_prometheus ||
+                need "prometheus and promtool" "prometheus" "golang-github-prometheus" "prometheus"
+            ;;
         lint) ;;
         *) die "unknown part $part; the parts are: build, lint, server, python, bench, prometheus" ;;
         esac
@@ -109,7 +118,8 @@ look() {
 hold_services() {
     local policy=/usr/sbin/policy-rc.d
     [ ! -e "$policy" ] || return 0
-    printf '#!/bin/sh\n# Left behind by an interrupted scripts/install-deps.sh of dq. It can be removed.\nexit 101\n' | as_root tee "$policy" >/dev/null
+    printf '#!/bin/sh\n# Left behind by an interrupted scripts/install-deps.sh of dq. It can be removed.\nexit 101\n' |
+        as_root tee "$policy" >/dev/null
     as_root chmod 755 "$policy"
     trap 'as_root rm -f /usr/sbin/policy-rc.d' EXIT
 }
@@ -146,7 +156,8 @@ say_what_to_install() {
     local macos=""
     case "$brew " in *" xcode "*) macos="xcode-select --install" brew=${brew/ xcode/} ;; esac
     if [ -n "$brew" ]; then macos="$macos${macos:+; }brew install$brew"; fi
-    die "missing: $missing. Install it with: apt-get install$debian (Debian, Ubuntu) | dnf install$fedora (Fedora) | $macos (macOS)"
+    die "missing: $missing. Install it with: apt-get install$debian (Debian, Ubuntu)" \
+        "| dnf install$fedora (Fedora) | $macos (macOS)"
 }
 
 # --- main ---
@@ -173,7 +184,8 @@ case " $* " in *" lint "*)
         tool=$component
         if [ "$tool" = rustfmt ]; then tool=fmt; fi
         cargo "$tool" --version >/dev/null 2>&1 && continue
-        command -v rustup >/dev/null || die "missing: cargo $tool. Install it with: rustup component add $component, or from where your Rust came"
+        command -v rustup >/dev/null ||
+            die "missing: cargo $tool. Install it with: rustup component add $component, or from where your Rust came"
         echo "dq: installing $component"
         rustup component add "$component"
     done

@@ -53,8 +53,8 @@ mkdir -p "$data"
 } >"$data/redis.conf"
 
 [ "$port" = "$wanted" ] || echo "dq: port $wanted is in use, using $port"
-# The last line must come after the output of the server, so a background process waits for the server and prints it. The
-# server replaces this script (exec), so that it receives the signals itself.
+# The last line must come after the output of the server, so a background process waits for the server and prints it.
+# The server replaces this script (exec), so that it receives the signals itself.
 (
     while kill -0 $$ 2>/dev/null; do
         if answers; then

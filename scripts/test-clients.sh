@@ -50,14 +50,17 @@ pytest_twice() {
 environment() {
     cmp -s "$3" "$1/installed" && return 0
     rm -rf "$1"
-    "$2" -m venv "$1" && "$1/bin/pip" install -q --disable-pip-version-check -r "$3" -e clients/python && cp "$3" "$1/installed"
+    "$2" -m venv "$1" &&
+        "$1/bin/pip" install -q --disable-pip-version-check -r "$3" -e clients/python &&
+        cp "$3" "$1/installed"
 }
 
 # A Python that is new enough for Django 6, if it is installed.
 newer_python() {
     local found
-    for found in python3.14 python3.13 python3.12 "${PYENV_ROOT:-${HOME:-/root}/.pyenv}"/versions/3.1[2-9].*/bin/python3; do
-        if found=$(command -v "$found") && "$found" -c 'import sys, venv; sys.exit(sys.version_info < (3, 12))' 2>/dev/null; then
+    local pyenv=${PYENV_ROOT:-${HOME:-/root}/.pyenv} is_new='import sys, venv; sys.exit(sys.version_info < (3, 12))'
+    for found in python3.14 python3.13 python3.12 "$pyenv"/versions/3.1[2-9].*/bin/python3; do
+        if found=$(command -v "$found") && "$found" -c "$is_new" 2>/dev/null; then
             echo "$found" && return
         fi
     done
@@ -67,7 +70,8 @@ newer_python() {
 # The oldest Python that is supported, if it is installed.
 oldest_python() {
     local found
-    for found in "$(command -v python3.9 || true)" "${PYENV_ROOT:-${HOME:-/root}/.pyenv}"/versions/3.9.*/bin/python3.9; do
+    local pyenv=${PYENV_ROOT:-${HOME:-/root}/.pyenv}
+    for found in "$(command -v python3.9 || true)" "$pyenv"/versions/3.9.*/bin/python3.9; do
         if [ -n "$found" ] && "$found" -c 'import venv' 2>/dev/null; then echo "$found" && return; fi
     done
     return 1
@@ -103,7 +107,8 @@ build_go() {
 }
 
 debian_install() {
-    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -qq -y --no-install-recommends "$@" >/dev/null
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null &&
+        apt-get install -qq -y --no-install-recommends "$@" >/dev/null
 }
 
 part "Go client"
@@ -125,7 +130,8 @@ else
     )
     rm -rf "$go/goredis"
     if find_goredis "$go"; then
-        (cd clients/go && export GOWORK=$go/goredis.work && go vet ./goredis && go test ./goredis && build_go goredis "$go/goredis")
+        (cd clients/go && export GOWORK=$go/goredis.work &&
+            go vet ./goredis && go test ./goredis && build_go goredis "$go/goredis")
     else
         left_out+=("the adapter for go-redis: the proxy for modules does not have it")
     fi
@@ -238,7 +244,8 @@ python=$target/clients/python
 if ! environment "$python" python3 clients/conformance/requirements.txt; then
     left_out+=("the Python client and the conformance suite: their packages cannot be installed from PyPI")
 else
-    (cd clients/python && "$python/bin/mypy" && "$python/bin/ruff" check . ../conformance && "$python/bin/ruff" format --check . ../conformance)
+    (cd clients/python && "$python/bin/mypy" &&
+        "$python/bin/ruff" check . ../conformance && "$python/bin/ruff" format --check . ../conformance)
     pytest_twice clients/python/tests "$python/bin/python"
 
     oldest=$target/clients/python-oldest
@@ -302,6 +309,8 @@ sys.path.insert(0, "clients/conformance")
 import program
 sys.exit(sys.argv[1] not in program.clients())
 EOF
+        [ "$without_programs" = 0 ] ||
+            left_out+=("the conformance of the $client client: it has no programs, or what runs them is missing")
     done
 fi
 

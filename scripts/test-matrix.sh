@@ -10,7 +10,8 @@ PATH="$PATH:${HOME:-/root}/.cargo/bin"
 
 # Delivery and blocking, persistence and replication, generic key commands, COMMAND, and slots that move.
 smoke="delivery::popping:: delivery::blocking:: delivery::waiting:: delivery::races:: durability::persistence::
-    replication::following:: keyspace::generic_keys:: interface::discovery:: lifecycle::what_happens_when:: cluster::slots::"
+    replication::following:: keyspace::generic_keys:: interface::discovery:: lifecycle::what_happens_when::
+    cluster::slots::"
 
 filters=""
 if [ "${1:-}" = --smoke ]; then

@@ -8,12 +8,14 @@ cd "$(dirname "$0")/.."
 PATH="$PATH:${HOME:-/root}/.cargo/bin"
 
 command -v valgrind >/dev/null || {
-    echo "dq: missing: valgrind. Install it with: apt-get install valgrind (Debian, Ubuntu) | dnf install valgrind (Fedora)" >&2
+    echo "dq: missing: valgrind. Install it with:" \
+        "apt-get install valgrind (Debian, Ubuntu) | dnf install valgrind (Fedora)" >&2
     exit 1
 }
 if [ $# = 0 ]; then
-    set -- robustness::hostile::an producing::batches:: delivery::blocking:: changing::cancelling:: keyspace::generic_keys:: \
-        durability::persistence:: changing::purging:: changing::redriving:: looking::scanning:: delivery::several_queues::
+    set -- robustness::hostile::an producing::batches:: delivery::blocking:: changing::cancelling:: \
+        keyspace::generic_keys:: durability::persistence:: changing::purging:: changing::redriving:: \
+        looking::scanning:: delivery::several_queues::
 fi
 
 server=$(scripts/find-server.sh)
@@ -22,13 +24,15 @@ rm -rf "$here"
 mkdir -p "$here/logs"
 # The server compresses payloads with LZF, which reads a table that it does not initialise, on purpose.
 printf '{\nlzf\nMemcheck:%s\nfun:lzf_compress\n}\n' Cond Value8 >"$here/suppressions"
-printf '#!/bin/sh\nexec valgrind --quiet --suppressions="%s/suppressions" --soname-synonyms="somalloc=libjemalloc*" --num-callers=30 --log-file="%s/logs/%%p" "%s" "$@"\n' \
-    "$here" "$here" "$server" >"$here/server"
+options="--quiet --suppressions='$here/suppressions' --soname-synonyms='somalloc=libjemalloc*' --num-callers=30"
+printf '#!/bin/sh\nexec valgrind %s --log-file="%s/logs/%%p" "%s" "$@"\n' \
+    "$options" "$here" "$server" >"$here/server"
 chmod +x "$here/server"
 
 code=0
 # Tests wait twenty times as long for a condition.
-DQ_SERVER="$here/server" DQ_PATIENCE=20 cargo test --locked --workspace --test server -- --test-threads 3 "$@" || code=$?
+DQ_SERVER="$here/server" DQ_PATIENCE=20 \
+    cargo test --locked --workspace --test server -- --test-threads 3 "$@" || code=$?
 if grep -l libdq "$here"/logs/* >"$here/reports"; then
     xargs cat <"$here/reports"
     echo "dq: valgrind reports errors with dq in their stack traces, see above" >&2

@@ -1,5 +1,5 @@
-//! The rooms of the source, as ARCHITECTURE.md draws them: each uses only those below it, and no files use each other in
-//! a circle.
+//! The rooms of the source, as ARCHITECTURE.md draws them: each uses only those below it, and no files use each other
+//! in a circle.
 //!
 //! `cargo test --test rooms` shows it: the imports are read from the source.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by panicking")]

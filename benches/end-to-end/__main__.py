@@ -2,13 +2,14 @@
 
     python3 benches/end-to-end [--quick] [--only NAME,...] [--server PATH] [--module PATH] [--write FILE]
 
-A contender has a server of its own, on one core, and producers and workers in one process on another. Each is measured without
-an AOF and with one that is written to disk every second. The Node programs are measured by queues.mjs, the Python workers by
-benches/workers/worker.py. Packages are installed into target/bench-end-to-end, once; what cannot be installed is left out, and
-said.
+A contender has a server of its own, on one core, and producers and workers in one process on another. Each is measured
+without an AOF and with one that is written to disk every second. The Node programs are measured by queues.mjs, the
+Python workers by benches/workers/worker.py. Packages are installed into target/bench-end-to-end, once; what cannot be
+installed is left out, and said.
 
-add, bulk: jobs of 100 bytes added one after the other, and 50 at a time. one, many: jobs worked on a second by an empty handler,
-one at a time and 100 at a time (Python: 64). Late: from the due time of a delayed job to the first line of its handler.
+add, bulk: jobs of 100 bytes added one after the other, and 50 at a time. one, many: jobs worked on a second by an empty
+handler, one at a time and 100 at a time (Python: 64). Late: from the due time of a delayed job to the first line of its
+handler.
 """
 import argparse
 import json
@@ -29,7 +30,8 @@ from options import add_server_and_module, chosen  # noqa: E402
 from process import RedisServer, pin_load, stop_all  # noqa: E402
 import steal  # noqa: E402
 
-TARGET = os.path.join(os.path.abspath(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))), "bench-end-to-end")
+CARGO_TARGET = os.path.abspath(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")))
+TARGET = os.path.join(CARGO_TARGET, "bench-end-to-end")
 QUICK = 20  # the part of the jobs that --quick measures
 WORK_SECONDS = 240
 FIGURES = ["add", "bulk", "one", "many", "p50", "p99"]
@@ -44,7 +46,8 @@ def run(*words, cwd=ROOT, timeout=None):
     except (FileNotFoundError, subprocess.TimeoutExpired) as error:
         raise Missing(str(error)) from error
     if done.returncode:
-        raise Missing(f"{words[0]}: {(done.stderr.strip() or done.stdout.strip() or 'no reason given').splitlines()[-1]}")
+        reason = done.stderr.strip() or done.stdout.strip() or "no reason given"
+        raise Missing(f"{words[0]}: {reason.splitlines()[-1]}")
     return done.stdout
 
 
@@ -168,7 +171,8 @@ def measure(lab, contenders, factor):
             watched = steal.Steal()
             try:
                 figures = contender.figures(contender.server(lab, aof).port, factor)
-                rows.append([title, "every second" if aof else "no", *(shown(figures.get(name), name) for name in FIGURES)])
+                cells = [shown(figures.get(name), name) for name in FIGURES]
+                rows.append([title, "every second" if aof else "no", *cells])
                 print(f"  {figures}, {steal.told(watched.share())}", file=sys.stderr, flush=True)
             except (Missing, RuntimeError) as error:
                 missing.append(f"{title}: {error}")
@@ -188,7 +192,8 @@ def main():
     parser.add_argument("--quick", action="store_true", help=f"1/{QUICK} of the jobs: believe the shape only")
     parser.add_argument("--only", help="these: " + ", ".join(sorted({one.name for one in CONTENDERS})))
     add_server_and_module(parser)
-    parser.add_argument("--write", metavar="FILE", help="write the table there too, unless the steal time was above the limit")
+    parser.add_argument("--write", metavar="FILE",
+                        help="write the table there too, unless the steal time was above the limit")
     lab = parser.parse_args()
     lab.module = os.path.abspath(lab.module)
     if not os.path.exists(lab.module):
@@ -205,7 +210,8 @@ def main():
     share = watched.share()
     node = run("node", "--version").strip() if shutil.which("node") else "no Node"
     quick = ", quick: believe the shape only" if lab.quick else ""
-    table = [f"{version}, Node {node.lstrip('v')}, Python {sys.version.split()[0]}; {machine()}; {time.strftime('%Y-%m-%d')}; "
+    python = sys.version.split()[0]
+    table = [f"{version}, Node {node.lstrip('v')}, Python {python}; {machine()}; {time.strftime('%Y-%m-%d')}; "
              f"{steal.told(share)}; load {load:.1f} before; {time.monotonic() - begun:.0f} s{quick}",
              "", "| " + " | ".join(HEAD) + " |", "| --- | --- |" + " ---: |" * len(FIGURES)]
     table += ["| " + " | ".join(row) + " |" for row in rows]

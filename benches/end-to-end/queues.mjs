@@ -1,7 +1,8 @@
 // One contender of benches/end-to-end: adds jobs and works on them, and prints a line of JSON for each figure.
 //   node queues.mjs CONTENDER PORT FACTOR PACKAGES
-// The scenarios are those of bullmq-bench. Only what happens between the first and the last job that is counted takes part in a
-// rate; bullmq-bench itself divides the jobs of its warm-up by that time, too. FACTOR divides the numbers of jobs.
+// The scenarios are those of bullmq-bench. Only what happens between the first and the last job that is counted takes
+// part in a rate; bullmq-bench itself divides the jobs of its warm-up by that time, too. FACTOR divides the numbers of
+// jobs.
 import { createRequire } from 'node:module';
 import path from 'node:path';
 

@@ -1,7 +1,7 @@
 """Steal time: how much of the time of its processors the machine did not get, because its host gave it to others.
 
-What was measured meanwhile says more about the neighbours than about queues. So it is printed with each table, and no table is
-written for others to read if it was above the limit.
+What was measured meanwhile says more about the neighbours than about queues. So it is printed with each table, and no
+table is written for others to read if it was above the limit.
 """
 
 LIMIT = 0.02  # of the time of all processors; on a machine of one's own it is 0

@@ -144,7 +144,7 @@ def worker_row(figures, words, counted):
 
 def durable_life(results):
     columns = ["life_us", "ratio", "batch_life_us", "batch_ratio"]
-    return Table("With an AOF (everysec), and with a replica: CPU µs per message; × is relative to SET + GET + DEL with "
+    return Table("With an AOF (everysec), and with a replica: CPU µs per message; × is relative to SET + GET + DEL "
                  "the same", [
         "", "AOF: push + pop + ack", "×", "in batches of 100", "×", "replica: push + pop + ack", "×",
         "in batches of 100", "×"],
@@ -216,8 +216,8 @@ def growth(results):
 
 
 def stalls(results):
-    """The cases with commands of more than LONG_MS: the longest of each kind over all numbers of priorities and of blocked
-    clients; a dash if none was worth a line in the slow log."""
+    """The cases with commands of more than LONG_MS: the longest of each kind over all numbers of priorities and of
+    blocked clients; a dash if none was worth a line in the slow log."""
     kinds = ["command_ms", "effect_ms", "ping_ms"]
     played = results.beside("stalls/results.json")
     rows = {}
@@ -264,7 +264,8 @@ def capabilities(results):
 def grouped(f):
     """The rows of groups."""
     ways = [("plain", "without groups"), ("grouped", f"in {f['groups']:,} groups"),
-            ("half", f"half of them in {f['groups']:,} groups"), ("blocked", "in one group, so all but one are blocked")]
+            ("half", f"half of them in {f['groups']:,} groups"),
+            ("blocked", "in one group, so all but one are blocked")]
     return [[f"{f['grouped']:,} messages {words}: push, pop with ack, memory beyond the payload",
              f"{number(f[way + '_push_us'])} µs, {number(f[way + '_finish_us'])} µs, {number(f[way + '_bytes'])} bytes"]
             for way, words in ways]
@@ -313,7 +314,8 @@ def missed_targets(results):
 TABLES = {"contenders": central, "pushing": pushing, "life": life, "worker": worker,
           "durable-life": durable_life, "memory": memory,
           "queues": queues, "files": files, "punctuality": punctuality, "burst": burst, "growth": growth,
-          "waiters": waiters, "capabilities": capabilities, "deletion": deletion, "payloads": payloads, "targets": targets}
+          "waiters": waiters, "capabilities": capabilities, "deletion": deletion, "payloads": payloads,
+           "targets": targets}
 
 
 def compared(make):

@@ -61,9 +61,11 @@ def evaluate(results):
         target("memory of a schedule beyond its payload", dq("capabilities", "schedule_bytes"), 250, "bytes")
         target(f"memory of each of {ids:,} known ids of 20 bytes", dq("capabilities", "known_id_bytes"), 56, "bytes")
         groups = dq("capabilities", "groups")
-        target(f"life with a group of {groups:,} / without", life_in_groups(dq, "grouped") / life_in_groups(dq, "plain"),
+        target(f"life with a group of {groups:,} / without",
+               life_in_groups(dq, "grouped") / life_in_groups(dq, "plain"),
                1.8)
-        target("CPU of a message forwarded into a stream, at 300,000 a second", dq("capabilities", "stream_us"), 3.33, "µs")
+        target("CPU of a message forwarded into a stream, at 300,000 a second",
+               dq("capabilities", "stream_us"), 3.33, "µs")
     return rows
 
 

@@ -2,19 +2,19 @@
 
     python3 benches/shards [--rounds N] [--series N] [--server PATH] [--module PATH]
 
-The cost is the CPU time of all servers for a message, because this machine has fewer cores than the cluster has servers. What a
-cluster does anyway, such as its gossip, is part of it. The sizes are measured in series that alternate, of which the middle one
-counts.
+The cost is the CPU time of all servers for a message, because this machine has fewer cores than the cluster has
+servers. What a cluster does anyway, such as its gossip, is part of it. The sizes are measured in series that alternate,
+of which the middle one counts.
 
-Pipelines: a topic has 64 partitions, the queues `{orders:0}` to `{orders:63}`, which are spread over the shards. A message lives by
-a push, a pop and an ack, in pipelines of 50 commands for each partition; a round is 3,200 messages.
+Pipelines: a topic has 64 partitions, the queues `{orders:0}` to `{orders:63}`, which are spread over the shards. A
+message lives by a push, a pop and an ack, in pipelines of 50 commands for each partition; a round is 3,200 messages.
 
-Workers: the example `partitions` of the Rust client, with 12 partitions, one producer and 16 threads that wait and work. Each
-command is a round trip.
+Workers: the example `partitions` of the Rust client, with 12 partitions, one producer and 16 threads that wait and
+work. Each command is a round trip.
 
-In the last two rows each of four shards has a replica, whose CPU is part of the cost. In the last one, while the messages live,
-partitions are moved from the first shard to the second one, key by key as `redis-cli --cluster reshard` does it, and the replica of
-the third one takes over. Each message must be delivered once and acked once.
+In the last two rows each of four shards has a replica, whose CPU is part of the cost. In the last one, while the
+messages live, partitions are moved from the first shard to the second one, key by key as `redis-cli --cluster reshard`
+does it, and the replica of the third one takes over. Each message must be delivered once and acked once.
 """
 import argparse
 import binascii
@@ -83,7 +83,8 @@ class Cluster:
     @staticmethod
     def node(lab):
         bus = free_port()
-        node = RedisServer(lab.server, "--cluster-enabled", "yes", "--cluster-port", str(bus), "--loadmodule", lab.module)
+        node = RedisServer(lab.server, "--cluster-enabled", "yes", "--cluster-port", str(bus),
+                           "--loadmodule", lab.module)
         node.bus, node.id = bus, node.connection.call("CLUSTER", "MYID")
         return node
 
@@ -109,7 +110,8 @@ class Client:
 
     def learn(self):
         for connection in list(self.connections.values()):
-            found = {n: entry[2][1] for entry in connection.call("CLUSTER", "SLOTS") for n in range(entry[0], entry[1] + 1)}
+            found = {n: entry[2][1] for entry in connection.call("CLUSTER", "SLOTS")
+                     for n in range(entry[0], entry[1] + 1)}
             self.ports.update(found)
 
     def ask(self, asked):
@@ -195,7 +197,8 @@ def cost_with_workers(cluster):
     worker = subprocess.Popen([*EXAMPLE, "consume", "16"], cwd=ROOT, env=environment, stdout=subprocess.PIPE)
 
     def work_on(count):
-        subprocess.run([*EXAMPLE, "produce", str(count)], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=True,
+        subprocess.run([*EXAMPLE, "produce", str(count)], cwd=ROOT, env=environment,
+                       stdout=subprocess.DEVNULL, check=True,
                        timeout=WAIT_SECONDS)
         if not all(worker.stdout.readline() for _ in range(count)):
             raise RuntimeError("the worker has ended")
@@ -282,11 +285,13 @@ def main():
     if watched.share() > steal.LIMIT:
         sys.exit(f"dq: no table: {steal.told(watched.share())}")
     print(f"{version}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}, {steal.told(watched.share())}\n")
-    print("| shards | in pipelines, µs a message | | with workers, µs a message | |\n| --- | ---: | ---: | ---: | ---: |")
+    print("| shards | in pipelines, µs a message | | with workers, µs a message | |")
+    print("| --- | ---: | ---: | ---: | ---: |")
     for shards in SHARDS:
         print(f"| {shards} | {against(pipelines[shards], pipelines[1])} | {against(workers[shards], workers[1])} |")
     print(f"| 4, each with a replica | {against(replicas, pipelines[1])} | | |")
-    print(f"| the same, while {MOVED} partitions move and a replica takes over | {against(changes, pipelines[1])} | | |")
+    changed = against(changes, pipelines[1])
+    print(f"| the same, while {MOVED} partitions move and a replica takes over | {changed} | | |")
 
 
 def against(figures, of_one):

@@ -114,7 +114,8 @@ def main():
     if options.json:
         report.write_json(results, options.json)
     missed = sum(bool(case["missed"]) for case in results["cases"])
-    print(f"\n{version}, {messages:,} messages, {results['seconds']} s: {missed} of {len(results['cases'])} cases missed"
+    cases = len(results["cases"])
+    print(f"\n{version}, {messages:,} messages, {results['seconds']} s: {missed} of {cases} cases missed"
           f" the limit of {LIMIT_MS} ms, and 1.5 us for each message that the command was asked to touch")
     if results["failed"]:
         sys.exit("FAILED\n  " + "\n  ".join(results["failed"]))

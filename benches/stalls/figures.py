@@ -18,8 +18,8 @@ def limit_ms(asked):
 
 
 def judge(figures, limit):
-    """The figures that miss their limit, which is `limit` for a command. A PING may come behind one of each: a command, a
-    turn and a run of the timer."""
+    """The figures that miss their limit, which is `limit` for a command. A PING may come behind one of each: a command,
+    a turn and a run of the timer."""
     behind = 2 * LIMIT_MS
     limits = {"command_ms": limit, "turn_ms": LIMIT_MS, "timer_ms": LIMIT_MS,
               "ping_ms": figures["command_ms"] + behind, "effect_ms": limit, "replica_timer_ms": LIMIT_MS,

@@ -2,8 +2,9 @@
 
 python3 benches/workers [--only WORD …] [--quick]
 
-It starts a server of its own with a release build of the module (DQ_MODULE), on one core, and each worker on another one. What the
-programs need is installed into target/bench-workers, once; what cannot be installed is left out, and said.
+It starts a server of its own with a release build of the module (DQ_MODULE), on one core, and each worker on another
+one. What the programs need is installed into target/bench-workers, once; what cannot be installed is left out, and
+said.
 """
 
 import argparse

@@ -1,8 +1,9 @@
-// Measures dq-client for Node and BullMQ with an empty handler: messages a second, and how late delayed messages are. Prints
-// a line of JSON for each.
+// Measures dq-client for Node and BullMQ with an empty handler: messages a second, and how late delayed messages are.
+// Prints a line of JSON for each.
 //   node benches/workers/node.mjs URL DIRECTORY-OF-BULLMQ [--messages N] [--delayed N] [--rounds N]
-// One process works on 64 messages at a time. All messages are in the queue before the worker begins. For the lateness they
-// fall due at a steady rate while the worker waits. The rounds of both alternate. The server's database 0 is emptied.
+// One process works on 64 messages at a time. All messages are in the queue before the worker begins. For the lateness
+// they fall due at a steady rate while the worker waits. The rounds of both alternate. The server's database 0 is
+// emptied.
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { parseArgs } from 'node:util';

@@ -2,9 +2,9 @@
 
 python worker.py dq|arq|taskiq|dramatiq|rq --url URL [--messages N] [--delayed N]
 
-One process works on 64 at a time, as far as the library can. All messages are in the queue before the worker starts. For the
-lateness, messages fall due at a steady rate while the worker waits; libraries that cannot delay are not asked. The server's
-database 0 is emptied.
+One process works on 64 at a time, as far as the library can. All messages are in the queue before the worker starts.
+For the lateness, messages fall due at a steady rate while the worker waits; libraries that cannot delay are not asked.
+The server's database 0 is emptied.
 """
 
 import argparse
@@ -44,7 +44,8 @@ def begin(count):
 
 
 def dues(count):
-    """Returns when delayed messages are due, in whole ms; the first one in two seconds and the time that the pushes take."""
+    """Returns when delayed messages are due, in whole ms; the first one in two seconds and the time that the pushes
+    take."""
     start = round(time.time() + 2 + count / 1000, 3)
     return [start + n / RATE for n in range(count)]
 

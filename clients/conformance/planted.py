@@ -143,7 +143,8 @@ FAULTS = {
             "2 begins to extend when the default lease would need it",
             "lane.go",
             "l.lookAt(d.due)\n\t\tl.ringAt(earlier(d.end, d.limit))\n\t}\n\tl.working",
-            "if l.settings.lease > 0 { l.lookAt(d.due) } else { l.lookAt(now.Add(defaultLease / 4 * time.Millisecond)) }"
+            "if l.settings.lease > 0 { l.lookAt(d.due) } "
+            "else { l.lookAt(now.Add(defaultLease / 4 * time.Millisecond)) }"
             "\n\t\tl.ringAt(earlier(d.end, d.limit))\n\t}\n\tl.working",
             "test_2",
         ),

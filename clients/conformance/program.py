@@ -25,7 +25,8 @@ def _php():
 
 
 def _commands(client):
-    """Returns the command lines of the worker, of the producer and of what calls all methods; a missing one is ``None``."""
+    """Returns the command lines of the worker, of the producer and of what calls all methods; a missing one is
+    ``None``."""
     if client == "dqctl":
         built = (ROOT / "target/clients/dqctl").exists()  # `make test-clients` builds it.
         return ([sys.executable, str(CLIENTS / "conformance/dqctl/worker.py")] if built else None), None, None
@@ -125,7 +126,8 @@ class Program:
                 self.events.append(self._lines.get(timeout=max(0.0, left)))
             except queue.Empty:
                 raise AssertionError(
-                    f"not {count} times within {seconds} s: {event} {fields}; it said {self.events[-20:]} {self.errors[-20:]}"
+                    f"not {count} times within {seconds} s: {event} {fields}; "
+                    f"it said {self.events[-20:]} {self.errors[-20:]}"
                 ) from None
 
     def said(self, event, **fields):
@@ -140,8 +142,8 @@ class Program:
         self._process.send_signal(getattr(signal, f"SIG{name}"))
 
     def kill9(self):
-        """Kills it, and the worker that it may have started: that one would go on for ever, and work for the next server
-        that gets the port of its own."""
+        """Kills it, and the worker that it may have started: that one would go on for ever, and work for the next
+        server that gets the port of its own."""
         if self.is_alive():
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()

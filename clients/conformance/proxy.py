@@ -51,7 +51,8 @@ class Proxy:
         self._delays[word] = seconds
 
     def fall_silent(self, for_all=False):
-        """The connections that are open stay open, but nothing passes any more. New ones work, or, ``for_all``, do not."""
+        """The connections that are open stay open, but nothing passes any more. New ones work, or, ``for_all``, do
+        not."""
         self._is_silent = for_all
         for pair in self._pairs:
             pair["silent"] = True

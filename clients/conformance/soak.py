@@ -2,9 +2,9 @@
 
 python clients/conformance/soak.py [--seconds N] [--seed N] [--client NAME …] [--planted]
 
-Each client has a queue of its own, its producer and two workers. What happens is drawn from the seed that is printed; how
-the processes take turns is not repeated. A message that was worked on twice needs a reason: a handler failed, a worker was
-killed or stopped, or the server was away for as long as a lease lasts.
+Each client has a queue of its own, its producer and two workers. What happens is drawn from the seed that is printed;
+how the processes take turns is not repeated. A message that was worked on twice needs a reason: a handler failed, a
+worker was killed or stopped, or the server was away for as long as a lease lasts.
 """
 
 import argparse

@@ -151,7 +151,8 @@ def test_a_kind_of_work_that_is_not_known_is_retried(server, start):
 
 
 def retried(server, worker, payload):
-    """Pushes a message that no handler can begin with. Returns its error, with which it waits for its second attempt."""
+    """Pushes a message that no handler can begin with. Returns its error, with which it waits for its second
+    attempt."""
     server.do("DQ.CREATE", "tasks", "BACKOFF", 60_000, 60_000)
     id = server.do("DQ.PUSH", "tasks", payload).decode()
     fields = eventually("it failed", lambda: "error" in (said := server.message("tasks", id)) and said)

@@ -57,8 +57,8 @@ var noModule = regexp.MustCompile("(?i)^ERR unknown command ['`]?dq\\.")
 // Error returns the text, preceded by a sentence that explains it if the server has not loaded the module, or is a node
 // of a cluster that does not hold the queue.
 func (e ServerError) Error() string {
-	slot, moved := strings.CutPrefix(string(e), "MOVED ")
-	if _, address, hasAddress := strings.Cut(slot, " "); moved && hasAddress {
+	moved := strings.HasPrefix(string(e), "MOVED ")
+	if _, address, hasAddress := strings.Cut(strings.TrimPrefix(string(e), "MOVED "), " "); moved && hasAddress {
 		return "the server is a node of a cluster, and another node holds the queue: use its address, " + address +
 			", or a client of the whole cluster: " + string(e)
 	}

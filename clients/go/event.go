@@ -121,5 +121,7 @@ func (w *Worker) logEnd() (err error) {
 
 func (d *delivery) emit(kind EventKind, err error) {
 	m := d.message
-	d.lane.worker.emit(Event{Kind: kind, Queue: m.Queue, ID: m.ID, Attempt: m.Attempt, Duration: time.Since(d.begun), Err: err})
+	d.lane.worker.emit(Event{
+		Kind: kind, Queue: m.Queue, ID: m.ID, Attempt: m.Attempt, Duration: time.Since(d.begun), Err: err,
+	})
 }

@@ -10,7 +10,8 @@ const (
 	// How often the settings of a queue are read again.
 	learnInterval = 5 * time.Second
 	// After a pop whose reply was lost, how long it takes until twice as many messages are asked for again. The reply may
-	// have been larger than the server, or what is between, lets pass, and what is lost with it waits for the end of its lease.
+	// have been larger than the server, or what is between, lets pass, and what is lost with it waits for the end of its
+	// lease.
 	carefulTime = time.Minute
 )
 
@@ -67,8 +68,8 @@ func (f *fetcher) ask(patience time.Duration, args ...any) (any, error) {
 }
 
 // connect opens a connection, and learns its id: with CLIENT UNBLOCK its waits are ended when the worker stops. HELLO
-// returns the id to users without the right to CLIENT ID, and servers without HELLO have CLIENT ID. Without an id, waits
-// are short.
+// returns the id to users without the right to CLIENT ID, and servers without HELLO have CLIENT ID. Without an id,
+// waits are short.
 func (f *fetcher) connect() error {
 	ctx, cancel := context.WithTimeout(f.worker.running, replyMargin)
 	defer cancel()

@@ -43,10 +43,11 @@ type lane struct {
 	acks       []*delivery          // for the next pop
 	collecting bool                 // whether the fetcher takes acks along soon
 	reports    []*delivery          // whose outcomes are to be reported
-	unanswered map[*delivery]bool   // whose outcomes the server has not answered; whether their leases have ended meanwhile
-	extendFor  string               // why all leases are extended at once: the reason of a loss that this shows
-	extendAt   time.Time            // when the reporter looks at the leases, zero if it need not
-	alarmAt    time.Time            // when the alarm goes off, zero if it does not
+	// Those whose outcomes the server has not answered; whether their leases have ended meanwhile.
+	unanswered map[*delivery]bool
+	extendFor  string    // why all leases are extended at once: the reason of a loss that this shows
+	extendAt   time.Time // when the reporter looks at the leases, zero if it need not
+	alarmAt    time.Time // when the alarm goes off, zero if it does not
 	alarm      *time.Timer
 	early      map[string]string // reasons of losses by receipt
 	closed     bool
@@ -82,7 +83,8 @@ func withReceipts(deliveries []*delivery, words ...any) []any {
 func newLane(w *Worker, queue string, set settings) *lane {
 	l := &lane{
 		worker: w, queue: queue, key: w.prefix + queue, handler: w.mux.handler(queue), settings: set,
-		nudge: make(chan struct{}, 1), lease: defaultLease, maxLease: -1, held: map[string]*delivery{}, early: map[string]string{},
+		nudge: make(chan struct{}, 1), lease: defaultLease, maxLease: -1,
+		held: map[string]*delivery{}, early: map[string]string{},
 		unanswered: map[*delivery]bool{},
 	}
 	l.turn = sync.NewCond(&l.mu)
@@ -112,8 +114,8 @@ func (l *lane) learn(reply any) {
 	l.lease, l.maxLease = lease, maxLease
 }
 
-// receive takes in the messages of a pop and calls their handlers. Their leases began at begun or later; if that is zero, the
-// time of the server was to tell when they end.
+// receive takes in the messages of a pop and calls their handlers. Their leases began at begun or later; if that is
+// zero, the time of the server was to tell when they end.
 func (l *lane) receive(reply any, begun time.Time) {
 	items := list(reply)
 	if len(items) == 0 {

@@ -58,7 +58,9 @@ func TestALeaseEndsWhereTheLongestLeaseCutsIt(t *testing.T) {
 
 func TestDurationsAreRoundedUp(t *testing.T) {
 	longest := time.Duration(math.MaxInt64)
-	for d, want := range map[time.Duration]int64{longest: longest.Milliseconds() + 1, -1: -1, -1500 * time.Microsecond: -2, time.Second: 1000} {
+	for d, want := range map[time.Duration]int64{
+		longest: longest.Milliseconds() + 1, -1: -1, -1500 * time.Microsecond: -2, time.Second: 1000,
+	} {
 		if got := ms(d); got != want {
 			t.Errorf("%v is %v ms, not %v", d, got, want)
 		}

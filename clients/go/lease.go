@@ -7,8 +7,9 @@ import (
 
 // What a lane does about leases: how long they last, how far they were extended, and which have ended.
 
-// leaseWords returns the lease that a command asks for. Without one, that of the message counts, else that of the queue. How
-// long that of a message lasts only the time of the server tells, so without it that of the queue is asked for.
+// leaseWords returns the lease that a command asks for. Without one, that of the message counts, else that of the
+// queue. How long that of a message lasts only the time of the server tells, so without it that of the queue is asked
+// for.
 func (l *lane) leaseWords() []any {
 	if l.settings.lease <= 0 && l.serverTime.isKnown() {
 		return nil
@@ -18,7 +19,8 @@ func (l *lane) leaseWords() []any {
 	return []any{"LEASE", l.lease}
 }
 
-// popWait returns how long a pop may wait. Leases that count from its sending are not to be over when its reply arrives.
+// popWait returns how long a pop may wait. Leases that count from its sending are not to be over when its reply
+// arrives.
 func (l *lane) popWait(most time.Duration) time.Duration {
 	if l.serverTime.isKnown() {
 		return most
@@ -92,8 +94,8 @@ func (l *lane) extended(kept []*delivery, deadlines []any, sent, now time.Time, 
 	}
 }
 
-// lateOutcomes returns the deliveries whose leases have ended before the server has answered their outcomes, each once. They
-// are reported nevertheless: an ack counts until another worker has the message. The lock is held.
+// lateOutcomes returns the deliveries whose leases have ended before the server has answered their outcomes, each once.
+// They are reported nevertheless: an ack counts until another worker has the message. The lock is held.
 func (l *lane) lateOutcomes(now time.Time) (late []*delivery) {
 	for d, isLate := range l.unanswered {
 		if isLate {
@@ -109,8 +111,8 @@ func (l *lane) lateOutcomes(now time.Time) (late []*delivery) {
 	return late
 }
 
-// half returns when a lease is extended that has so long left: at half, but also of the lease of the queue, as the clock of
-// the server may be set. The lock is held.
+// half returns when a lease is extended that has so long left: at half, but also of the lease of the queue, as the
+// clock of the server may be set. The lock is held.
 func (l *lane) half(left time.Duration) time.Duration {
 	if lease := l.leaseTime(); lease < left {
 		left = lease

@@ -10,8 +10,8 @@ import (
 const refusedPause = 30 * time.Second
 
 // listen receives a notice when a command takes a message away: the server publishes it on a channel of each queue.
-// Notices are hints. If the connection breaks, or the user has no right to the channel, losses are noticed when leases are
-// extended.
+// Notices are hints. If the connection breaks, or the user has no right to the channel, losses are noticed when leases
+// are extended.
 func (l *lane) listen() {
 	dialer, ok := l.worker.do.(Dialer)
 	if !ok {

@@ -26,12 +26,12 @@ type Message struct {
 	result   []byte
 }
 
-// SetResult has a result kept with the message, if it has a [Retain], once its handler has returned nil. One of more than
-// 65536 bytes is not kept: the message is completed without it, which is logged.
+// SetResult has a result kept with the message, if it has a [Retain], once its handler has returned nil. One of more
+// than 65536 bytes is not kept: the message is completed without it, which is logged.
 func (m *Message) SetResult(result []byte) { m.result = append([]byte{}, result...) }
 
-// Save stores a checkpoint for the next attempt. While the server cannot be reached, or cannot store it, that is repeated. The
-// error matches [ErrLost] if the message is no longer with this handler.
+// Save stores a checkpoint for the next attempt. While the server cannot be reached, or cannot store it, that is
+// repeated. The error matches [ErrLost] if the message is no longer with this handler.
 func (m *Message) Save(ctx context.Context, checkpoint []byte) error {
 	d := m.delivery
 	l := d.lane

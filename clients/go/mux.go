@@ -12,8 +12,8 @@ import (
 // Handler works on messages. If it returns nil, its message is completed; otherwise it is delivered again, see
 // [ErrReject] and [RetryAfter].
 //
-// The context ends when the message is taken from the handler; [Cause] returns the reason. What the handler returns then no
-// longer counts, and it should return soon. A handler that panics fails its message.
+// The context ends when the message is taken from the handler; [Cause] returns the reason. What the handler returns
+// then no longer counts, and it should return soon. A handler that panics fails its message.
 type Handler interface {
 	Handle(ctx context.Context, m *Message) error
 }
@@ -71,7 +71,9 @@ func (x *Mux) HandleFunc(queue string, f func(ctx context.Context, m *Message) e
 
 // HandleJSON is [Mux.HandleFunc] for payloads that are the JSON of a T, such as [Queue.PushJSON] makes. A message whose
 // payload is not fails, and is delivered again after the backoff, since another worker may be newer.
-func HandleJSON[T any](x *Mux, queue string, f func(ctx context.Context, m *Message, value T) error, options ...HandlerOption) {
+func HandleJSON[T any](
+	x *Mux, queue string, f func(ctx context.Context, m *Message, value T) error, options ...HandlerOption,
+) {
 	if f == nil {
 		panic(fmt.Sprintf("dq: the handler of queue %q is nil", queue))
 	}

@@ -258,8 +258,8 @@ func Reason(reason string) RedriveOption { return words("REASON", reason) }
 // MaxLease is the longest time from the beginning of a delivery to the end of its lease. 0 means no limit.
 func MaxLease(d time.Duration) Setting { return words("MAXLEASE", ms(d)) }
 
-// Backoff is how long a message waits after a nack: base, which doubles with each attempt, at most max, shortened by a share
-// of up to jitter percent.
+// Backoff is how long a message waits after a nack: base, which doubles with each attempt, at most max, shortened by a
+// share of up to jitter percent.
 func Backoff(base, max time.Duration, jitter int) Setting {
 	return words("BACKOFF", ms(base), ms(max), "JITTER", jitter)
 }

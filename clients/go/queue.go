@@ -48,8 +48,8 @@ func (q *Queue) Schedule(ctx context.Context, id string, payload []byte, options
 }
 
 // Follow sets the message that follows once all messages that were pushed with this [Batch] have ended, and returns how
-// many are left. It has the headers dq-batch, dq-batch-total, dq-batch-acked, dq-batch-dead and dq-batch-cancelled. This is sent
-// once, because the batch may have ended when a second command came.
+// many are left. It has the headers dq-batch, dq-batch-total, dq-batch-acked, dq-batch-dead and dq-batch-cancelled.
+// This is sent once, because the batch may have ended when a second command came.
 func (q *Queue) Follow(ctx context.Context, batch string, payload []byte, options ...FollowOption) (int, error) {
 	c := collect(FollowOption.forFollow, options, batch, "THEN", payload)
 	for _, id := range c.ids { // The server refuses a second one.
@@ -95,8 +95,8 @@ func (q *Queue) Promote(ctx context.Context, options ...PromoteOption) (int, err
 	return q.count(ctx, "DQ.PROMOTE", collect(PromoteOption.forPromote, options).args...)
 }
 
-// Redrive makes dead messages live again and returns how many: all, a [Count], those of some [IDs], those that have been
-// dead for long ([Older]), or those that died for a [Reason].
+// Redrive makes dead messages live again and returns how many: all, a [Count], those of some [IDs], those that have
+// been dead for long ([Older]), or those that died for a [Reason].
 func (q *Queue) Redrive(ctx context.Context, options ...RedriveOption) (int, error) {
 	return q.count(ctx, "DQ.REDRIVE", collect(RedriveOption.forRedrive, options).args...)
 }
@@ -219,8 +219,8 @@ func (q *Queue) PushAndWait(ctx context.Context, payload []byte, options ...Push
 }
 
 // Await waits until a message is done and returns its result. It waits until ctx ends, through broken connections, too.
-// The error is a [*FailedError] if the message becomes dead, [ErrNotFound] if it is gone, and [ErrResultTooLarge] if the
-// result could not be kept.
+// The error is a [*FailedError] if the message becomes dead, [ErrNotFound] if it is gone, and [ErrResultTooLarge] if
+// the result could not be kept.
 func (q *Queue) Await(ctx context.Context, id string) ([]byte, error) {
 	var pauses backoff
 	var cause error

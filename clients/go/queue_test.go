@@ -104,7 +104,8 @@ func TestRefusalsMatchTheirErrors(t *testing.T) {
 		t.Error(err)
 	}
 	missing := dq.ServerError("ERR unknown command 'DQ.PUSH', with args beginning with: 'q'")
-	if !errors.Is(missing, dq.ErrNoModule) || !strings.HasPrefix(missing.Error(), "the server has not loaded the module dq: ERR") ||
+	if !errors.Is(missing, dq.ErrNoModule) ||
+		!strings.HasPrefix(missing.Error(), "the server has not loaded the module dq: ERR") ||
 		errors.Is(dq.ServerError("ERR unknown command 'HELLO'"), dq.ErrNoModule) {
 		t.Error(missing)
 	}

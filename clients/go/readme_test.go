@@ -29,8 +29,8 @@ func blocks(t *testing.T, language string) []string {
 	return found
 }
 
-// build builds a program of the page in a module next to this one, as the page says. It finds the source of redigo where
-// this module finds it, so no proxy is asked.
+// build builds a program of the page in a module next to this one, as the page says. It finds the source of redigo
+// where this module finds it, so no proxy is asked.
 func build(t *testing.T, source string) string {
 	here := must(os.Getwd())
 	redigo, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/gomodule/redigo").Output()

@@ -78,7 +78,8 @@ type BatchInfo struct {
 	Total, Left int64
 	// Acked, Dead and Cancelled say how the others have ended.
 	Acked, Dead, Cancelled int64
-	// Closed means that [Queue.Follow] has set the message that follows: Then is its payload, and ThenID its id, if one was chosen.
+	// Closed means that [Queue.Follow] has set the message that follows: Then is its payload, and ThenID its id, if one
+	// was chosen.
 	Closed  bool
 	Then    []byte
 	ThenID  string

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// report extends the leases of a queue at half time, and reports outcomes until they are answered, on a connection of its
-// own. No handler can stall it.
+// report extends the leases of a queue at half time, and reports outcomes until they are answered, on a connection of
+// its own. No handler can stall it.
 func (l *lane) report() {
 	var conn Conn
 	var pauses backoff

@@ -19,9 +19,9 @@ const (
 // processStart is the instant from which the clock of this process is counted, which nobody sets.
 var processStart = time.Now()
 
-// serverTime is by how much the clock of a server is ahead of ours, never less than it is: a lease then ends too early for
-// us. The server says by its own clock when each lease ends, and nothing that the worker measures is as exact: the reply to a
-// pop may be late, and the message may have a lease of its own, which the reply does not name.
+// serverTime is by how much the clock of a server is ahead of ours, never less than it is: a lease then ends too early
+// for us. The server says by its own clock when each lease ends, and nothing that the worker measures is as exact: the
+// reply to a pop may be late, and the message may have a lease of its own, which the reply does not name.
 type serverTime struct {
 	mu    sync.Mutex
 	known bool
@@ -29,8 +29,8 @@ type serverTime struct {
 	asked time.Time
 }
 
-// expire is called when somebody may have set the clock of the server: the next refresh asks for its time, if that was not
-// just done.
+// expire is called when somebody may have set the clock of the server: the next refresh asks for its time, if that was
+// not just done.
 func (s *serverTime) expire() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,8 +41,8 @@ func (s *serverTime) expire() bool {
 	return isOld
 }
 
-// hasJumped returns whether a deadline, which has moved by more or less than the time that has passed, shows that a clock
-// or a lease was set.
+// hasJumped returns whether a deadline, which has moved by more or less than the time that has passed, shows that a
+// clock or a lease was set.
 func hasJumped(grown, passed time.Duration) bool {
 	difference := grown - passed
 	if difference < 0 {

@@ -242,8 +242,9 @@ func waitFor(done <-chan struct{}, d time.Duration) {
 	}
 }
 
-// endPops ends the waits of pops. A message that is delivered to one of them meanwhile is received and given back. If the
-// server does not end them, their connections are closed, and what was on its way is delivered again after its lease.
+// endPops ends the waits of pops. A message that is delivered to one of them meanwhile is received and given back. If
+// the server does not end them, their connections are closed, and what was on its way is delivered again after its
+// lease.
 func (w *Worker) endPops(popped <-chan struct{}) {
 	if _, perKey := w.do.(KeyDialer); !perKey {
 		w.endPopsOf(w.lanes, popped)

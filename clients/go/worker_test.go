@@ -385,7 +385,9 @@ func TestAWorkerSaysWhatIsWrongWithIt(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "at least 1") {
 		t.Error(err)
 	}
-	for name, option := range map[string]dq.WorkerOption{"Lease": dq.Lease(-1), "TimeLimit": dq.TimeLimit(-1), "Grace": dq.Grace(-1)} {
+	for name, option := range map[string]dq.WorkerOption{
+		"Lease": dq.Lease(-1), "TimeLimit": dq.TimeLimit(-1), "Grace": dq.Grace(-1),
+	} {
 		mux := dq.NewMux()
 		mux.HandleFunc("q", func(context.Context, *dq.Message) error { return nil })
 		err = dq.NewWorker(nothing, mux, option).Run(background)

@@ -2,8 +2,8 @@
 # Starts the server of the image: start.sh CONFIGURATION [OPTION...]. The options are those of the server, and take
 # precedence. DQ_PASSWORD is the password of the default user, if it is set.
 #
-# A server that is started with `appendonly yes` and without an AOF begins empty, whatever its RDB file holds, and its next
-# save overwrites that file. So a volume that has an RDB file alone, of a server without an AOF, is refused.
+# A server that is started with `appendonly yes` and without an AOF begins empty, whatever its RDB file holds, and its
+# next save overwrites that file. So a volume that has an RDB file alone, of a server without an AOF, is refused.
 set -eu
 refuse() {
     printf 'dq: %s\n' "$*" >&2
@@ -25,8 +25,8 @@ options() {
     done
     echo
 }
-# The lines of a configuration and of those that it includes, in the order in which they apply, without the quotes around a
-# value. A file that cannot be read is left to the server, which says so.
+# The lines of a configuration and of those that it includes, in the order in which they apply, without the quotes
+# around a value. A file that cannot be read is left to the server, which says so.
 settings() {
     tr '\r' ' ' | while read -r name value || [ -n "$name" ]; do
         case $name in
@@ -69,8 +69,9 @@ manifest=$directory/$(setting appenddirname appendonlydir)/$name.manifest
 appendonly=$(setting appendonly no | tr '[:upper:]' '[:lower:]')
 # Servers before Redis 7.0 had one file, which newer ones read.
 if [ "$appendonly" = yes ] && [ -s "$dump" ] && ! [ -s "$manifest" ] && ! [ -s "$directory/$name" ]; then
-    refuse "$dump is here and no AOF, so a server with appendonly yes would begin empty and overwrite it. Start it once with" \
-        "--appendonly no, send CONFIG SET appendonly yes, wait until INFO says aof_rewrite_in_progress:0, and start it again" \
+    refuse "$dump is here and no AOF, so a server with appendonly yes would begin empty and overwrite it. Start it" \
+        "once with --appendonly no, send CONFIG SET appendonly yes, wait until INFO says aof_rewrite_in_progress:0," \
+        "and start it again" \
         "without this option. To begin empty, remove the file."
 fi
 [ -n "${DQ_PASSWORD:-}" ] || exec valkey-server "$config" "$@"

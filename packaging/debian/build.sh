@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the Debian package from what scripts/dist.sh has collected.
 #   packaging/debian/build.sh TREE EXAMPLE VERSION ARCHITECTURE DEPENDS DIRECTORY
-# TREE: the directory of the tarball. EXAMPLE: redis.conf.example with the path of the installed module. DIRECTORY gets the
-# package. SOURCE_DATE_EPOCH is the time of all files. Needs dpkg-deb, and neither debhelper nor root.
+# TREE: the directory of the tarball. EXAMPLE: redis.conf.example with the path of the installed module. DIRECTORY gets
+# the package. SOURCE_DATE_EPOCH is the time of all files. Needs dpkg-deb, and neither debhelper nor root.
 set -euo pipefail
 umask 022
 tree=$1 example=$2 version=$3 architecture=$4 depends=$5 directory=$6
@@ -30,7 +30,9 @@ for page in "$tree"/man/*.1; do put_gz "$page" "usr/share/man/man1/${page##*/}";
 put 644 "$tree/completions/dqctl.bash" usr/share/bash-completion/completions/dqctl
 put 644 "$tree/completions/_dqctl" usr/share/zsh/vendor-completions/_dqctl
 put 644 "$tree/completions/dqctl.fish" usr/share/fish/vendor_completions.d/dqctl.fish
-find "$tree/contrib" -name '*.service' | sort | while read -r unit; do put 644 "$unit" "usr/lib/systemd/system/${unit##*/}"; done
+find "$tree/contrib" -name '*.service' | sort | while read -r unit; do
+    put 644 "$unit" "usr/lib/systemd/system/${unit##*/}"
+done
 
 put 644 "$here/copyright" "$doc/copyright"
 put_gz "$tree/CHANGELOG.md" "$doc/changelog"
@@ -50,9 +52,11 @@ EOF
 gzip -9n "$root/$doc/changelog.Debian"
 
 # dpkg-gencontrol counts like this: files in whole KiB, and one for everything else.
-size=$(find "$root" -mindepth 1 -printf '%y %s\n' | awk '{ kib += $1 == "f" ? int(($2 + 1023) / 1024) : 1 } END { print kib }')
+size=$(find "$root" -mindepth 1 -printf '%y %s\n' |
+    awk '{ kib += $1 == "f" ? int(($2 + 1023) / 1024) : 1 } END { print kib }')
 mkdir "$root/DEBIAN"
-(cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\n' | LC_ALL=C sort | xargs md5sum) >"$root/DEBIAN/md5sums"
+(cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\n' | LC_ALL=C sort | xargs md5sum) \
+    >"$root/DEBIAN/md5sums"
 chmod 644 "$root/DEBIAN/md5sums"
 install -m 755 "$here/postinst" "$here/prerm" "$here/postrm" "$root/DEBIAN"
 cat >"$root/DEBIAN/control" <<EOF
@@ -78,4 +82,5 @@ EOF
 
 find "$root" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 # One thread: the bytes that xz writes depend on the number of threads.
-DPKG_DEB_THREADS_MAX=1 dpkg-deb --root-owner-group -Zxz --build "$root" "$directory/${package}_$version-${revision}_$architecture.deb"
+DPKG_DEB_THREADS_MAX=1 dpkg-deb --root-owner-group -Zxz --build "$root" \
+    "$directory/${package}_$version-${revision}_$architecture.deb"

@@ -1,10 +1,10 @@
 //! Batches: which messages belong to which batch, how many of each have ended and how, and what follows the last one.
 //!
 //! A batch is a counter by name and, once it is closed, a message that waits to be pushed. Its members have its number
-//! (see [`super::store`]), so a message without a batch costs nothing. Everything here follows from the effects: the end
-//! of a member is counted where the message ends, on every server alike. Batches that have lost their last member are
-//! looked at once an effect is complete, in the order of their names, so that the order in which one effect ends messages
-//! does not matter.
+//! (see [`super::store`]), so a message without a batch costs nothing. Everything here follows from the effects: the
+//! end of a member is counted where the message ends, on every server alike. Batches that have lost their last member
+//! are looked at once an effect is complete, in the order of their names, so that the order in which one effect ends
+//! messages does not matter.
 
 use super::groups::is_group_name;
 use super::headers::HeaderBlock;
@@ -316,8 +316,8 @@ impl Batches {
         self.overdue.pop_first()
     }
 
-    /// Removes a batch, and returns it with its number. The caller ends the membership of its members, before the number
-    /// is given to another batch.
+    /// Removes a batch, and returns it with its number. The caller ends the membership of its members, before the
+    /// number is given to another batch.
     pub fn dissolve(&mut self, name: &[u8]) -> Option<(BatchId, Entry)> {
         let id = self.find(name)?;
         self.emptied.remove(&id);

@@ -10,8 +10,8 @@ use super::id::{Receipt, COUNT_BITS};
 use super::memory::{of_box, of_vec};
 use super::time::UnixMs;
 
-/// The part of an entry below its millisecond: as many bits as in a receipt, so the deliveries of one millisecond cannot
-/// overflow them.
+/// The part of an entry below its millisecond: as many bits as in a receipt, so the deliveries of one millisecond
+/// cannot overflow them.
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
 /// The number of running deliveries by the millisecond in which they began. At most 8 bytes per delivery, and usually

@@ -20,8 +20,8 @@ const HEAD: usize = 4 + 6 + 2;
 const UNLISTED: u16 = 1 << 15;
 const _: () = assert!(ERROR_MAX < UNLISTED as usize);
 
-/// The part of a text that is stored: all of it, or its first [`ERROR_MAX`] bytes, without the character that these would
-/// cut.
+/// The part of a text that is stored: all of it, or its first [`ERROR_MAX`] bytes, without the character that these
+/// would cut.
 pub(super) fn stored_part(text: &[u8]) -> &[u8] {
     let Some(start) = text.get(..ERROR_MAX) else { return text };
     if start.len() == text.len() {

@@ -98,8 +98,8 @@ impl Receipt {
     /// A value below every receipt.
     pub const ZERO: Receipt = Receipt(0);
 
-    /// The bits of [`Floor::start`]. They leave a million receipts to each millisecond, and an effect stores numbers of 16
-    /// bits in two bytes.
+    /// The bits of [`Floor::start`]. They leave a million receipts to each millisecond, and an effect stores numbers of
+    /// 16 bits in two bytes.
     pub const START_BITS: u32 = 15;
 
     /// Returns the next receipt after `last` at `now`, where the count of a millisecond begins at `start`. `None` if
@@ -151,10 +151,10 @@ impl Floor {
         self.receipt = raised(self.receipt, receipt.0);
     }
 
-    /// Passes over the numbers that another process may have given out after the last ones that are known here, before its
-    /// writes were lost. If the clock is ahead of the known numbers, the next ones are beyond those anyway. If it is behind,
-    /// the next ones begin at [`Floor::start`] of a millisecond that [`Floor::gap`] chooses, and that is ahead of the known
-    /// numbers by no more than the clock is behind them.
+    /// Passes over the numbers that another process may have given out after the last ones that are known here, before
+    /// its writes were lost. If the clock is ahead of the known numbers, the next ones are beyond those anyway. If it
+    /// is behind, the next ones begin at [`Floor::start`] of a millisecond that [`Floor::gap`] chooses, and that is
+    /// ahead of the known numbers by no more than the clock is behind them.
     pub fn pass_over_lost(&mut self, now: UnixMs) {
         let beyond = |last: u64| {
             let ms = last >> COUNT_BITS;

@@ -140,8 +140,8 @@ settings! {
     groupinflight: u64 = 1, [
         groupinflight 17 "groupinflight", Given::Option(c"GROUPINFLIGHT", c"messages"), Unit::Plain, 0..=LENGTH;
     ]
-    /// The largest number of messages of a group whose delivery begins in any span of the period; [`Rate::OFF`] means no
-    /// limit.
+    /// The largest number of messages of a group whose delivery begins in any span of the period; [`Rate::OFF`] means
+    /// no limit.
     grouprate: Rate = Rate::OFF, [
         grouprate.most 22 "grouprate", Given::First(c"GROUPRATE", c"grouprate", c"group-deliveries"), Unit::Plain,
             0..=RATE_MAX as i64;
@@ -170,8 +170,8 @@ settings! {
     delay: DurationMs = DurationMs::ZERO, [
         delay 21 "delay", Given::Option(c"DELAY", c"delay-ms"), Unit::Ms, 0..=DURATION;
     ]
-    /// A setting without a meaning, in modules that stand for the next version in tests of upgrades. Its code is that of
-    /// the version after the current one.
+    /// A setting without a meaning, in modules that stand for the next version in tests of upgrades. Its code is that
+    /// of the version after the current one.
     #[cfg(feature = "next-format")]
     colour: u64 = 0, [
         #[cfg(feature = "next-format")]

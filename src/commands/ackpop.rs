@@ -16,8 +16,10 @@ impl Command for AckPop {
         flags: c"write blocking",
         arity: -4,
         keys: Keys::First(Access::READ.and(Access::UPDATE)),
-        summary: c"Acknowledges delivered messages, and delivers the next ready ones under a lease. Optionally blocks until one is due",
-        complexity: c"O(M * log N) where M is the number of messages acknowledged and delivered and N the number of messages in the queue",
+        summary: c"Acknowledges delivered messages, and delivers the next ready ones under a lease. Optionally blocks \
+                   until one is due",
+        complexity: c"O(M * log N) where M is the number of messages acknowledged and delivered and N the number of \
+                      messages in the queue",
         tips: c"nondeterministic_output",
         args: &[Arg::key(c"key"), Arg::int(c"count"), Arg::string(c"id-or-receipt").multiple()],
         options: &[PopOption::ARGS],

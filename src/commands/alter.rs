@@ -21,7 +21,8 @@ impl Command for Alter {
         keys: forward::keys(Access::UPDATE),
         summary: c"Changes the settings of a queue. With MKQUEUE it creates the queue if it does not exist",
         complexity:
-            c"O(1), and O(M * log N) if M of N messages of groups are blocked or admitted, or M dead messages dropped; the timer drops what would take long",
+            c"O(1), and O(M * log N) if M of N messages of groups are blocked or admitted, or M dead messages dropped; \
+              the timer drops what would take long",
         args: &[Arg::key(c"key")],
         options: &[AlterOption::ARGS, Setting::ARGS, QueueSetting::ARGS],
         ..Row::BASE

@@ -21,8 +21,10 @@ impl Command for Batch {
         arity: -4,
         keys: Keys::First(Access::UPDATE),
         summary:
-            c"Declares which message follows a batch once all its members have ended, or removes a batch with its members",
-        complexity: c"O(log N) with THEN, where N is the number of messages in the queue; O(M * log N) with CANCEL, where M is the number of messages that were pushed from the first to the last member",
+            c"Declares which message follows a batch once all its members have ended, or removes a batch with its \
+              members",
+        complexity: c"O(log N) with THEN, where N is the number of messages in the queue; O(M * log N) with CANCEL, \
+                      where M is the number of messages that were pushed from the first to the last member",
         args: &[Arg::key(c"key"), Arg::string(c"name"), WHAT],
         options: &[ThenOption::ARGS],
         ..Row::BASE

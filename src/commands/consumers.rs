@@ -14,8 +14,10 @@ impl Command for Consumers {
         flags: c"readonly",
         arity: -3,
         keys: Keys::First(Access::READ),
-        summary: c"Iterates over the consumers that hold messages, with a cursor. Returns how many each holds and since when",
-        complexity: c"O(M * log N) for each call, where M is the number of consumers looked at and N the number of messages in the queue",
+        summary: c"Iterates over the consumers that hold messages, with a cursor. Returns how many each holds and \
+                   since when",
+        complexity: c"O(M * log N) for each call, where M is the number of consumers looked at and N the number of \
+                      messages in the queue",
         args: &[Arg::key(c"key"), Arg::string(c"cursor")],
         options: &[ListingOption::ARGS],
         ..Row::BASE

@@ -17,7 +17,8 @@ impl Command for Create {
         flags: c"write fast",
         arity: -2,
         keys: forward::keys(Access::INSERT),
-        summary: c"Creates an empty queue with its own settings. Succeeds too if the queue exists with exactly these settings",
+        summary: c"Creates an empty queue with its own settings. Succeeds too if the queue exists with exactly these \
+                   settings",
         complexity: c"O(1)",
         args: &[Arg::key(c"key")],
         options: &[Setting::ARGS, QueueSetting::ARGS],

@@ -162,12 +162,14 @@ impl fmt::Display for Error {
             Error::BadCron(BadCron::NeverFires) => f.write_str("ERR CRON never fires"),
             Error::BadCron(BadCron::TooLong) => write!(f, "ERR CRON must be at most {CRON_MAX} bytes"),
             Error::BadCron(BadCron::NotFive) => f.write_str(
-                "ERR CRON must be five fields (minute, hour, day of month, month, weekday) in one argument, or @hourly, \
+                "ERR CRON must be five fields (minute, hour, day of month, month, weekday) in one argument, or \
+                 @hourly, \
                  @daily, @weekly, @monthly or @yearly",
             ),
             Error::BadCron(BadCron::Field(field)) => write!(
                 f,
-                "ERR CRON has an invalid {field}: a field is * or a list of numbers and ranges, and */n and a-b/n are steps"
+                "ERR CRON has an invalid {field}: a field is * or a list of numbers and ranges, and */n and a-b/n are \
+                 steps"
             ),
             Error::UnknownZone(zone) => {
                 write!(f, "ERR unknown time zone '{zone}': TZ is a name such as Europe/Berlin")
@@ -212,7 +214,8 @@ impl fmt::Display for Error {
             Error::HeaderTwice(name) => write!(f, "ERR the header '{name}' is given twice"),
             Error::HeadersTooLong(bytes) => write!(
                 f,
-                "ERR the names and values of HEADERS must be at most {HEADERS_BYTES_MAX} bytes together, and have {bytes}"
+                "ERR the names and values of HEADERS must be at most {HEADERS_BYTES_MAX} bytes together, and have \
+                 {bytes}"
             ),
             Error::NoValues(option, names) => write!(f, "ERR syntax error, {option} needs the values {names}"),
             Error::Conflict(Conflict::Backoff) => f.write_str("ERR BACKOFF base must not be above its max"),
@@ -257,7 +260,9 @@ impl fmt::Display for Error {
             Error::NoTarget(Source::Due) => {
                 f.write_str("ERR syntax error, FORWARD needs STREAM, LIST, CHANNEL or NONE")
             }
-            Error::NoTarget(Source::Dead) => f.write_str("ERR syntax error, DEADFORWARD needs STREAM, LIST, QUEUE or NONE"),
+            Error::NoTarget(Source::Dead) => {
+                f.write_str("ERR syntax error, DEADFORWARD needs STREAM, LIST, QUEUE or NONE")
+            }
             Error::Moved => f.write_str("TRYAGAIN the slot of the queue is moving to another node"),
             Error::ForwardsToItself => f.write_str("ERR a queue cannot forward to itself"),
             Error::BadEffect(why) => write!(f, "ERR the effect was refused: {why}"),

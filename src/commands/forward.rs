@@ -77,8 +77,9 @@ fn find(words: &[Name<'_>]) -> Vec<Found> {
     found.into_iter().filter(is_there).collect()
 }
 
-/// Fails if a queue is not on this node of a cluster any more because its slot is moving. Otherwise the command would create
-/// a second one. Redis 8 does not tell clients itself where to go, if their command may name a channel. No key may be open.
+/// Fails if a queue is not on this node of a cluster any more because its slot is moving. Otherwise the command would
+/// create a second one. Redis 8 does not tell clients itself where to go, if their command may name a channel. No key
+/// may be open.
 pub fn refuse_moved(ctx: Ctx, queue: Name<'_>) -> Result<(), Error> {
     let is_gone = ctx.flags().cluster() && ctx.call_exists(&Word::new(queue.bytes())).is_err();
     (!is_gone).then_some(()).ok_or(Error::Moved)

@@ -63,7 +63,8 @@ fn reply_shown_with(ctx: Ctx, shown: &Shown<'_>, extra: Extra) {
         Shown::Held(_) | Shown::Done(_) => None,
     };
     let receipt = receipt.map(|receipt| buffer.receipt(id, receipt));
-    // As digits: programs that read numbers as floating point would give several messages of a millisecond the same one.
+    // As digits: programs that read numbers as floating point would give several messages of a millisecond the same
+    // one.
     let digits = (extra == Extra::Sequence).then(|| sequence.0.to_string());
     let mut fields = vec![("id", text(buffer.text(id)))];
     match shown {

@@ -16,8 +16,10 @@ impl Command for Groups {
         flags: c"readonly",
         arity: -3,
         keys: Keys::First(Access::READ),
-        summary: c"Iterates over the groups of a queue with a cursor. Returns how many messages of each wait and how many occupy it, and what holds it back",
-        complexity: c"O(M * log N) for each call, where M is the number of groups looked at and N the number of messages in the queue",
+        summary: c"Iterates over the groups of a queue with a cursor. Returns how many messages of each wait and how \
+                   many occupy it, and what holds it back",
+        complexity: c"O(M * log N) for each call, where M is the number of groups looked at and N the number of \
+                      messages in the queue",
         args: &[Arg::key(c"key"), Arg::string(c"cursor")],
         options: &[ListingOption::ARGS],
         ..Row::BASE

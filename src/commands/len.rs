@@ -23,7 +23,8 @@ impl Command for Len {
         flags: c"readonly fast",
         arity: -2,
         keys: Keys::First(Access::PEEK),
-        summary: c"Returns the number of messages in one state, or of all messages that are to be completed. Optionally of one group",
+        summary: c"Returns the number of messages in one state, or of all messages that are to be completed. \
+                   Optionally of one group",
         complexity: c"O(log N) where N is the number of messages in the queue",
         args: &[Arg::key(c"key"), STATES.optional()],
         options: &[LenOption::ARGS],

@@ -146,8 +146,8 @@ fn word<'a>(call: &mut Call<'a>) -> &'a [u8] {
     call.args.next().unwrap_or_default()
 }
 
-/// Parses an id; `None` if no message can have it. A receipt is refused: a client that confuses the two would only ever hear
-/// that there is no such message.
+/// Parses an id; `None` if no message can have it. A receipt is refused: a client that confuses the two would only ever
+/// hear that there is no such message.
 fn id(word: &[u8]) -> Result<Option<Id<'_>>, Error> {
     match Id::parse(word) {
         None if word.contains(&b'#') => Err(Error::ReceiptAsId),

@@ -15,8 +15,10 @@ impl Command for MPop {
         flags: c"write blocking",
         arity: -3,
         keys: Keys::Counted(Access::READ.and(Access::UPDATE)),
-        summary: c"Delivers the next ready messages of the first of several queues that has any. Optionally blocks until one is due",
-        complexity: c"O(K + M * log N) where K is the number of keys, M the number of messages delivered and N the number of messages in a queue",
+        summary: c"Delivers the next ready messages of the first of several queues that has any. Optionally blocks \
+                   until one is due",
+        complexity: c"O(K + M * log N) where K is the number of keys, M the number of messages delivered and N the \
+                      number of messages in a queue",
         tips: c"nondeterministic_output",
         args: &[Arg::int(c"numkeys"), Arg::key(c"key").multiple()],
         options: &[PopOption::ARGS, TakeOption::ARGS],

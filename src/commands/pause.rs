@@ -15,9 +15,12 @@ const ROW: Row = Row {
     flags: c"write fast",
     arity: -2,
     keys: Keys::First(Access::UPDATE),
-    summary: c"Suspends what a queue delivers, what it accepts, or both, or one group, for a given time or until it is resumed",
+    summary:
+        c"Suspends what a queue delivers, what it accepts, or both, or one group, for a given time or until it is \
+          resumed",
     complexity:
-        c"O(1). With GROUP O(log N) where N is the number of messages in the queue, and O(M * log N) if GROUPINFLIGHT is 0 and M messages of the group wait",
+        c"O(1). With GROUP O(log N) where N is the number of messages in the queue, and O(M * log N) if GROUPINFLIGHT \
+          is 0 and M messages of the group wait",
     args: &[Arg::key(c"key")],
     options: &[FlowOption::ARGS, PauseOption::ARGS],
     ..Row::BASE

@@ -13,8 +13,10 @@ impl Command for Peek {
         flags: c"readonly",
         arity: -2,
         keys: Keys::First(Access::READ),
-        summary: c"Returns the first messages of a state in the order in which they will leave it. Dead and done messages are returned newest first",
-        complexity: c"O(M * log N) where M is the number of messages returned and N the number of messages in the queue",
+        summary: c"Returns the first messages of a state in the order in which they will leave it. Dead and done \
+                   messages are returned newest first",
+        complexity: c"O(M * log N) where M is the number of messages returned and N the number of messages in the \
+                      queue",
         args: &[Arg::key(c"key"), STATES.optional()],
         options: &[PeekOption::ARGS],
         ..Row::BASE

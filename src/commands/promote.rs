@@ -13,7 +13,8 @@ impl Command for Promote {
         arity: -2,
         keys: Keys::First(Access::UPDATE),
         summary:
-            c"Makes delayed messages due now: all of them, the next ones, or those that are due until a time. Returns the number of messages promoted",
+            c"Makes delayed messages due now: all of them, the next ones, or those that are due until a time. Returns \
+              the number of messages promoted",
         complexity:
             c"O(M * log N) where M is the number of messages promoted and N the number of messages in the queue",
         args: &[Arg::key(c"key")],

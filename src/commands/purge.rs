@@ -12,8 +12,11 @@ impl Command for Purge {
         flags: c"write",
         arity: -2,
         keys: Keys::First(Access::DELETE),
-        summary: c"Removes the messages of a queue: all of them, those in some states, of one group or of some age, or the first ones. Returns the number of messages removed",
-        complexity: c"O(M * log N) where M is the number of messages removed and N the number of messages in the queue. With OLDER M is the number of messages in the states",
+        summary:
+            c"Removes the messages of a queue: all of them, those in some states, of one group or of some age, or \
+              the first ones. Returns the number of messages removed",
+        complexity: c"O(M * log N) where M is the number of messages removed and N the number of messages in the \
+                      queue. With OLDER M is the number of messages in the states",
         args: &[Arg::key(c"key"), STATES.optional().multiple()],
         options: &[PurgeOption::ARGS],
         ..Row::BASE

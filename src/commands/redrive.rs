@@ -14,8 +14,12 @@ impl Command for Redrive {
         flags: c"write",
         arity: -2,
         keys: Keys::First(Access::UPDATE),
-        summary: c"Makes dead messages live again, as if they had never been delivered. Returns the number of messages redriven",
-        complexity: c"O(M * log N) where M is the number of messages redriven or named and N the number of messages in the queue. With OLDER or REASON O(D) more, where D is the number of dead messages",
+        summary:
+            c"Makes dead messages live again, as if they had never been delivered. Returns the number of messages \
+              redriven",
+        complexity:
+            c"O(M * log N) where M is the number of messages redriven or named and N the number of messages in \
+              the queue. With OLDER or REASON O(D) more, where D is the number of dead messages",
         args: &[Arg::key(c"key")],
         options: &[RedriveOption::ARGS],
         ..Row::BASE

@@ -11,8 +11,10 @@ impl Command for Release {
         flags: c"write",
         arity: -3,
         keys: Keys::First(Access::UPDATE),
-        summary: c"Takes from a consumer that is gone the messages that it holds, as if their leases had ended. Returns how many",
-        complexity: c"O(M * log N) where M is the number of messages released and N the number of messages in the queue",
+        summary: c"Takes from a consumer that is gone the messages that it holds, as if their leases had ended. \
+                   Returns how many",
+        complexity: c"O(M * log N) where M is the number of messages released and N the number of messages in the \
+                      queue",
         args: &[Arg::key(c"key"), Arg::string(c"consumer")],
         options: &[ReleaseOption::ARGS],
         ..Row::BASE

@@ -15,7 +15,8 @@ impl Command for Scan {
         arity: -3,
         keys: Keys::First(Access::READ),
         summary: c"Iterates over the messages of a queue in push order, with a cursor",
-        complexity: c"O(M + log N) for each call, where M is the number of messages looked at and N the number of messages in the queue",
+        complexity: c"O(M + log N) for each call, where M is the number of messages looked at and N the number of \
+                      messages in the queue",
         args: &[Arg::key(c"key"), Arg::string(c"cursor")],
         options: &[ScanOption::ARGS],
         ..Row::BASE

@@ -13,7 +13,9 @@ impl Command for Stats {
         flags: c"readonly fast",
         arity: 2,
         keys: Keys::First(Access::PEEK),
-        summary: c"Returns how late a queue delivers its messages and how long its consumers take, as measured by this server",
+        summary:
+            c"Returns how late a queue delivers its messages and how long its consumers take, as measured by this \
+              server",
         complexity: c"O(1)",
         tips: c"nondeterministic_output",
         args: &[Arg::key(c"key")],

@@ -81,9 +81,9 @@ pub fn register(ctx: Ctx) -> Result<(), String> {
 }
 
 /// What the log says while clients may send effects.
-const DECIDES_NOTHING: &str = "dq.allow-effects is yes: until it is no again, this server decides nothing by time. It forwards \
-                               nothing, no schedule goes on, and no batch ends by a dead message. When the AOF has been \
-                               replayed, CONFIG SET dq.allow-effects no, then CONFIG REWRITE";
+const DECIDES_NOTHING: &str = "dq.allow-effects is yes: until it is no again, this server decides nothing by time. It \
+                               forwards nothing, no schedule goes on, and no batch ends by a dead message. When the \
+                               AOF has been replayed, CONFIG SET dq.allow-effects no, then CONFIG REWRITE";
 
 /// Registers a number.
 fn number(

@@ -35,8 +35,8 @@ pub fn raise_floor((sequence, receipt): (Sequence, Receipt)) {
     store(floor);
 }
 
-/// Passes over the numbers that the former master, or the process before this one, may have given out and that were lost
-/// with it.
+/// Passes over the numbers that the former master, or the process before this one, may have given out and that were
+/// lost with it.
 pub fn pass_over_lost() {
     let mut floor = floor();
     floor.pass_over_lost(UnixMs::new(now_ms()));

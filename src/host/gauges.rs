@@ -21,8 +21,8 @@ use dq_queue::{Counts, Histogram, Queue, Totals};
 /// How many messages were pushed, delivered and acked. Changed by the main thread only.
 static FREQUENT: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
-/// The other totals, in the order of [`Totals::NAMES`]; the frequent ones have no meaning here. Changed by the main thread
-/// only, and looked at only for queues that have counted one of them.
+/// The other totals, in the order of [`Totals::NAMES`]; the frequent ones have no meaning here. Changed by the main
+/// thread only, and looked at only for queues that have counted one of them.
 static OTHERS: [AtomicU64; Totals::NAMES.len()] = [const { AtomicU64::new(0) }; Totals::NAMES.len()];
 
 /// The number of first deliveries by their lateness, in the buckets of a [`Histogram`]. Changed by the main thread

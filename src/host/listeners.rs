@@ -14,9 +14,9 @@
 //!   another child process.
 //! * **A replica** reads what follows the snapshot that it has loaded, and nothing before that. A snapshot is made by a
 //!   child process or by a `SAVE`. Both are events, and both invalidate the answer before another command runs.
-//! * **A backlog** can exist without any event, if a replica disconnects before the child process starts. It begins with
-//!   a new replication id, and a replica resumes from an offset only if it has a snapshot with that id. So nobody can
-//!   read what is written to it before the next snapshot.
+//! * **A backlog** can exist without any event, if a replica disconnects before the child process starts. It begins
+//!   with a new replication id, and a replica resumes from an offset only if it has a snapshot with that id. So nobody
+//!   can read what is written to it before the next snapshot.
 //! * **A replica that is promoted** keeps its backlog, and the change of role is an event. While it is a replica, the
 //!   answer is "somebody", and its replication stream comes from its master.
 //! * **A start from an RDB file** with replication data creates a backlog before it loads. The answer is "somebody"

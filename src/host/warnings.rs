@@ -38,8 +38,8 @@ fn warn_of_an_ignored_dump(ctx: Ctx) {
     if has_dump && !manifest.exists() && !Path::new(&aof).exists() {
         let text = format!(
             "appendonly is yes and there is no AOF yet: the server does not load {dump}, and its next save overwrites \
-             it. To keep these data, stop the server with SHUTDOWN NOSAVE, start it with appendonly no, and then CONFIG \
-             SET appendonly yes"
+             it. To keep these data, stop the server with SHUTDOWN NOSAVE, start it with appendonly no, and then \
+             CONFIG SET appendonly yes"
         );
         log(Level::Warning, &text);
     }

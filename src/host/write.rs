@@ -1,7 +1,7 @@
 //! The path of every change out of a queue, from the outcome of a command to everything that must learn of it.
 //!
-//! A command opens its key, asks the queue, and passes the outcome's [`Effect`] to [`Session::record`], which replicates it
-//! and calls [`Session::rearm`]. A command that changed nothing calls only that. Once the key is closed,
+//! A command opens its key, asks the queue, and passes the outcome's [`Effect`] to [`Session::record`], which
+//! replicates it and calls [`Session::rearm`]. A command that changed nothing calls only that. Once the key is closed,
 //! [`Session::announce`] notifies watchers, then blocked clients, then subscribers to keyspace events. Subscribers come
 //! last because other modules may run inside their callbacks.
 
@@ -49,7 +49,8 @@ pub enum Wake {
 }
 
 impl Session<'_> {
-    /// Sends an effect that was decided in this call to the replicas and the AOF. The queue stamps it with its own time.
+    /// Sends an effect that was decided in this call to the replicas and the AOF. The queue stamps it with its own
+    /// time.
     pub fn replicate(&self, held: &mut Held, effect: Effect<'_>) {
         let now = held.queue.stamp(self.now);
         let mut blob = BLOB.with(|blob| blob.take());
@@ -119,8 +120,8 @@ impl Session<'_> {
         answers
     }
 
-    /// Whether a batch of the queue has ended since the last call. What follows it was pushed then: with an id of its own,
-    /// or with one for which a client of `DQ.AWAIT` waits, so all of them look again.
+    /// Whether a batch of the queue has ended since the last call. What follows it was pushed then: with an id of its
+    /// own, or with one for which a client of `DQ.AWAIT` waits, so all of them look again.
     #[inline]
     pub fn take_batch_end(&self, held: &mut Held) -> bool {
         let ended = held.queue.take_batch_end();
@@ -139,8 +140,8 @@ impl Session<'_> {
         Announcement { wakes: wakes || answers || ends_batch, ends_batch, lost: None }
     }
 
-    /// Whether anybody has to be told what a command does to the queue: a replica, the AOF, or a client that waits for a
-    /// message.
+    /// Whether anybody has to be told what a command does to the queue: a replica, the AOF, or a client that waits for
+    /// a message.
     #[inline]
     pub fn is_heard(&self) -> bool {
         listeners::any(self.ctx) || waiting::is_awaited(self)

@@ -71,8 +71,8 @@ impl CallReply {
 
     /// Returns the text at this position if the reply is an array that has one there.
     fn text_at(&self, position: usize) -> Option<String> {
-        // SAFETY: the reply is valid until it is dropped, and so are its elements, which belong to it; the server checks
-        // the type and the position, writes the length of the text, and keeps the text as long as the reply.
+        // SAFETY: the reply is valid until it is dropped, and so are its elements, which belong to it; the server
+        // checks the type and the position, writes the length of the text, and keeps the text as long as the reply.
         unsafe {
             let element = api!(RedisModule_CallReplyArrayElement)(self.0, position);
             if element.is_null() {
@@ -107,8 +107,8 @@ const WRITE: &CStr = c"!ESMv";
 const READ: &CStr = c"Ev";
 
 impl Ctx<'_> {
-    /// Returns the error with which the server refuses a look at a key, as it does in a cluster if the key is not here and
-    /// its slot is moving to another node. No key may be open.
+    /// Returns the error with which the server refuses a look at a key, as it does in a cluster if the key is not here
+    /// and its slot is moving to another node. No key may be open.
     pub fn call_exists(&self, key: &Word) -> Result<(), String> {
         self.call(c"EXISTS", READ, [key])
     }

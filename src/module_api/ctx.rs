@@ -97,8 +97,9 @@ impl<'a> Ctx<'a> {
         now_ms()
     }
 
-    /// The Unix time in milliseconds at which the server began this callback, and which the commands that are called in it
-    /// take for the time: `XADD` makes ids of it. Redis 7.0 knows no such time, and reads the clock for each command.
+    /// The Unix time in milliseconds at which the server began this callback, and which the commands that are called in
+    /// it take for the time: `XADD` makes ids of it. Redis 7.0 knows no such time, and reads the clock for each
+    /// command.
     pub fn began_ms(&self) -> u64 {
         // SAFETY: the static is read by value.
         let Some(began) = (unsafe { raw::RedisModule_CachedMicroseconds }) else { return now_ms() };

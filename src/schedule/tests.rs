@@ -230,7 +230,8 @@ proptest! {
         let mut simulation = Simulation::on(server);
         steps.iter().for_each(|step| simulation.step(step));
         // The clock may have been set back by all of these together.
-        let set_back: u64 = steps.iter().map(|step| if let Step::SetClock { by } = step { by.unsigned_abs() } else { 0 }).sum();
+        let by = |step: &Step| if let Step::SetClock { by } = step { by.unsigned_abs() } else { 0 };
+        let set_back: u64 = steps.iter().map(by).sum();
         // A descriptor whose clock is behind fires when its own clock has caught up, once and for nothing.
         simulation.check(1_000 + set_back + 2_000);
     }

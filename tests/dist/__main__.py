@@ -2,10 +2,10 @@
 
     python3 tests/dist [--dist DIRECTORY] [--server PATH ...] [--no-package]
 
-The sessions and command lines are those of docs/install.md, which are run as they stand. Each server plays the tarball's
-part, and loads the module of the package from a directory. The package is installed, upgraded and removed with dpkg,
-which needs root and touches this machine; without root, with --no-package, or if a package of that name is installed,
-this part is left out and a line says so.
+The sessions and command lines are those of docs/install.md, which are run as they stand. Each server plays the
+tarball's part, and loads the module of the package from a directory. The package is installed, upgraded and removed
+with dpkg, which needs root and touches this machine; without root, with --no-package, or if a package of that name is
+installed, this part is left out and a line says so.
 """
 import argparse
 import os

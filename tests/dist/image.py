@@ -79,7 +79,8 @@ def the_image_does_not_overwrite_the_data_of_a_server_without_an_aof(dist, serve
         shell.start(f"{start} --appendonly no", shell.dir)
         assert ask(shell.port, "CONFIG", "SET", "appendonly", "yes") == "+OK"
         wait_until("the AOF is written",
-                   lambda: "aof_rewrite_in_progress:0" in run("redis-cli", "-p", str(shell.port), "INFO", "persistence"))
+                   lambda: "aof_rewrite_in_progress:0" in
+                   run("redis-cli", "-p", str(shell.port), "INFO", "persistence"))
         shell.stop()
         shell.start(start, shell.dir)
         assert ask(shell.port, "EXISTS", "kept") == ":1"

@@ -34,7 +34,8 @@ def what_a_pod_held_that_is_gone_is_ready_at_once(dist, server):
                 for name in ("release.sh", "pods.sh")]
         try:
             wait_until("the pods are asked for twice", lambda: os.path.exists(asked) and os.path.getsize(asked) > 1)
-            assert ask(shell.port, "DQ.LEN", "mail", "inflight") == ":2", "a list that cannot be read is no list of nothing"
+            held = ask(shell.port, "DQ.LEN", "mail", "inflight")
+            assert held == ":2", "a list that cannot be read is no list of nothing"
             with open(pods, "w", encoding="utf-8") as file:
                 file.write("mail-1\n")
             wait_until("the message is ready", lambda: ask(shell.port, "DQ.LEN", "mail", "ready") == ":1")

@@ -127,7 +127,8 @@ def the_configuration_of_a_stopped_server_is_left_alone(dist, server):
     with Shell(server) as shell:
         root = unpacked(dist, shell)
         write(os.path.join(shell.dir, "more.conf"), f"dir {shell.dir}\n")
-        for line in ["dir ./", f"dir '{shell.dir}'", f"include {shell.dir}/more.conf", f"dir {shell.dir}\r", "", "port 0"]:
+        included = f"include {shell.dir}/more.conf"
+        for line in ["dir ./", f"dir '{shell.dir}'", included, f"dir {shell.dir}\r", "", "port 0"]:
             config = os.path.join(shell.dir, "redis.conf")
             text = f"port {shell.port}\n{line}\n"
             write(config, text)

@@ -89,7 +89,8 @@ class Shell:
         return done.stdout
 
     def play(self, text, cwd):
-        """Does what a session shows and expects what it prints. `timeout` ends workers, so its exit code is right too."""
+        """Does what a session shows and expects what it prints. `timeout` ends workers, so its exit code is right
+        too."""
         for command, expected in session(text):
             found = self.run(command, cwd, ends=(0, 124))
             wanted = [line.split() for line in expected.splitlines()]

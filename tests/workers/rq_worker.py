@@ -32,7 +32,9 @@ def patiently(condition):
 connection.execute_command(
     "DQ.CREATE", "rq:later", "FORWARD", "LIST", "rq:queue:default", "REGISTER", "rq:queues", "rq:queue:default"
 )
-first, cancelled, second = later(200, "operator.add", 2, 3), later(300, "operator.add", 0, 0), later(400, "operator.mul", 2, 3)
+first = later(200, "operator.add", 2, 3)
+cancelled = later(300, "operator.add", 0, 0)
+second = later(400, "operator.mul", 2, 3)
 assert connection.execute_command("DQ.CANCEL", "rq:later", cancelled.id) == [b"delayed"]
 assert connection.llen("rq:queue:default") == 0
 worker = subprocess.Popen(

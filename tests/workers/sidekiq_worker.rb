@@ -20,11 +20,13 @@ if defined?(Sidekiq::CLI)
   end
 else
   connection = Redis.new(url: REDIS_URL)
-  connection.call("DQ.CREATE", "sidekiq:later", "FORWARD", "LIST", "queue:default", "LEFT", "REGISTER", "queues", "default")
+  target = ["FORWARD", "LIST", "queue:default", "LEFT", "REGISTER", "queues", "default"]
+  connection.call("DQ.CREATE", "sidekiq:later", *target)
   later = lambda do |ms, *args|
     jid = SecureRandom.hex(12)
     now = Time.now.to_f
-    job = { class: "HardWorker", args: args, jid: jid, queue: "default", retry: true, created_at: now, enqueued_at: now }
+    job = { class: "HardWorker", args: args, jid: jid, queue: "default", retry: true }
+    job.update(created_at: now, enqueued_at: now)
     connection.call("DQ.PUSH", "sidekiq:later", JSON.generate(job), "ID", jid, "DELAY", ms)
     jid
   end

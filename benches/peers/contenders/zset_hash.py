@@ -49,7 +49,8 @@ class ZsetHash(Contender):
     def encode_push(self, some, batch=1):
         now = now_ms()
         if batch == 1:
-            return [self.store(self._id(number), self.payload(number)) + self.add(b"%d" % (due or now), self._id(number))
+            store, add = self.store, self.add
+            return [store(self._id(number), self.payload(number)) + add(b"%d" % (due or now), self._id(number))
                     for number, due, _ in some]
         return [encode("HSET", self.bodies, *[word for number, _, _ in group
                                               for word in (self._id(number), self.payload(number))])

@@ -59,7 +59,8 @@ class Burst(Workload):
         bodies = [body for body, _ in taken]
         messages.check_each_once(bodies, count)
         one.check_empty()
-        figures = {"messages": count, "longest_ping_ms": watch.longest_wait_ms(prober.waits), "p99_ping_ms": prober.p99_ms,
+        figures = {"messages": count, "longest_ping_ms": watch.longest_wait_ms(prober.waits),
+                   "p99_ping_ms": prober.p99_ms,
                    "deliver_us": cost.us, "in_order": bodies == sorted(bodies)}
         if one.on_redis:
             figures["longest_command_ms"] = one.server.longest_us() / 1000

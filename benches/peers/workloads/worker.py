@@ -1,7 +1,7 @@
 """The life of messages as workers have them: DQ.ACKPOP acks a message and takes the next one.
 
-It is compared with push, pop and ack, and with SET, GET and DEL, in interleaved rounds on the same server: in a pipeline
-of 64, one command at a time, in hundreds, and with an AOF.
+It is compared with push, pop and ack, and with SET, GET and DEL, in interleaved rounds on the same server: in a
+pipeline of 64, one command at a time, in hundreds, and with an AOF.
 """
 import messages
 from workloads import control

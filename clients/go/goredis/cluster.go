@@ -67,8 +67,8 @@ func (c *Cluster) Close() error {
 	return nil
 }
 
-// node returns the client of the node that holds a key. It is asked for whenever a connection is opened, after a failover too, so
-// the client of the cluster looks at its nodes again.
+// node returns the client of the node that holds a key. It is asked for whenever a connection is opened, after a
+// failover too, so the client of the cluster looks at its nodes again.
 func (c *Cluster) node(ctx context.Context, key string) (*Client, error) {
 	c.rdb.ReloadState(ctx)
 	return c.holder(ctx, key)

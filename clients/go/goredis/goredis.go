@@ -71,8 +71,8 @@ func (c *Client) open() *redis.Client {
 	return redis.NewClient(&options)
 }
 
-// opening is whether a command has begun to open a connection, and whether the server has accepted that. Between the two,
-// nothing that is said is an answer to the command.
+// opening is whether a command has begun to open a connection, and whether the server has accepted that. Between the
+// two, nothing that is said is an answer to the command.
 type opening struct{ begun, done atomic.Bool }
 
 type openingKey struct{}
@@ -153,7 +153,8 @@ type conn struct {
 	opened atomic.Bool // whether the server has accepted it
 }
 
-// within returns what was said while the connection was opened as an error of the connection: it is no answer to a command.
+// within returns what was said while the connection was opened as an error of the connection: it is no answer to a
+// command.
 func (c *conn) within(ctx context.Context, run func() (any, error)) (any, error) {
 	reply, err := c.client.within(ctx, run, func() { c.Close() })
 	if err != nil && !c.opened.Load() {

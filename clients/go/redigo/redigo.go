@@ -133,8 +133,8 @@ func (c *Client) DB() int { return c.database }
 // Close closes the pool.
 func (c *Client) Close() error { return c.pool.Close() }
 
-// Do sends a command on a connection of the pool. If the pool does not test its connections, some may have been closed while
-// they were idle: what only reads is then sent again.
+// Do sends a command on a connection of the pool. If the pool does not test its connections, some may have been closed
+// while they were idle: what only reads is then sent again.
 func (c *Client) Do(ctx context.Context, args ...any) (any, error) {
 	reply, err := c.doOnce(ctx, args)
 	for idle := c.pool.IdleCount(); err != nil && idle >= 0 && c.pool.TestOnBorrow == nil; idle-- {

@@ -1,4 +1,5 @@
-// Does what a payload asks for. It runs in a thread, so that a handler that spins does not keep signals from the worker.
+// Does what a payload asks for. It runs in a thread, so that a handler that spins does not keep signals from the
+// worker.
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { RetryError, UnrecoverableError } from 'dq-client';
 import { say } from './say.mjs';

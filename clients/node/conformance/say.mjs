@@ -1,4 +1,5 @@
-// Writes lines at once and whole, from whichever thread: what console.log writes in a thread goes through the main thread.
+// Writes lines at once and whole, from whichever thread: what console.log writes in a thread goes through the main
+// thread.
 import { writeSync } from 'node:fs';
 
 /** Writes an event. */

@@ -84,7 +84,8 @@ function field(name: string, value: unknown): unknown {
     return value.map(([attempt, at, error]) => ({ attempt, at, error: text(error) }));
   }
   if (value === null || typeof value === 'number') return value;
-  if (typeof value === 'string' && /^-?\d+$/.test(value)) return Number(value); // ioredis with stringNumbers: texts are bytes.
+  // ioredis with stringNumbers: texts are bytes.
+  if (typeof value === 'string' && /^-?\d+$/.test(value)) return Number(value);
   return BINARY.has(name) ? Buffer.from(value as Uint8Array) : text(value);
 }
 

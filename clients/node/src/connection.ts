@@ -74,8 +74,8 @@ export function clientOf(connection: Connection, target: Target): Client {
   return new OwnClient(target);
 }
 
-// The last error of each client that was given, and how often it got ready. What such a client rejects commands with often
-// has no cause.
+// The last error of each client that was given, and how often it got ready. What such a client rejects commands with
+// often has no cause.
 const known = new WeakMap<object, { lastError: Error | undefined; ready: number }>();
 
 /** A client that exists, which repeats and waits as it likes, but not longer than the queue. */

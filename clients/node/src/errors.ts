@@ -46,7 +46,10 @@ export class OutOfMemory extends Refused {}
 /** The message that a caller waited for is dead. The text is its last error. */
 export class JobFailed extends DqError {}
 
-/** The message that a caller waited for is gone: cancelled, purged, or completed without being kept. Or its result is not kept. */
+/**
+ * The message that a caller waited for is gone: cancelled, purged, or completed without being kept. Or its result is
+ * not kept.
+ */
 export class NotKept extends DqError {}
 
 /** The message that a caller waited for was not completed in time. */

@@ -2,8 +2,8 @@
 import { type Bytes, encode, shown, type Word } from './bytes.js';
 
 /**
- * A URL (`redis://`, `rediss://`, `unix://`), options of ioredis or of node-redis (its clusters and Sentinels too), or a
- * client that exists: `Redis` or `Cluster` of ioredis, a client of node-redis, or a cluster of node-redis 6.
+ * A URL (`redis://`, `rediss://`, `unix://`), options of ioredis or of node-redis (its clusters and Sentinels too), or
+ * a client that exists: `Redis` or `Cluster` of ioredis, a client of node-redis, or a cluster of node-redis 6.
  */
 // biome-ignore lint/suspicious/noExplicitAny: the types of both clients are optional, and differ between their versions
 export type Connection = string | URL | Record<string, any>;
@@ -22,8 +22,8 @@ export interface MessageOptions {
   /** -128 to 127, 0 by default. Among ready messages, a higher one is delivered first. */
   priority?: number;
   /**
-   * How often the message is delivered at most, as in BullMQ: 1 more than the `retries` of the server. `Infinity`: no limit.
-   * By default that of the queue.
+   * How often the message is delivered at most, as in BullMQ: 1 more than the `retries` of the server. `Infinity`: no
+   * limit. By default that of the queue.
    */
   attempts?: number;
   /** How long each delivery may take if its worker has no `lease` and does not extend it. */
@@ -214,7 +214,10 @@ export function headersOf(given: Record<string, Bytes> | null | undefined): Reco
   return { ...headers };
 }
 
-/** Refuses options that are given but are not whole numbers in this range. `Infinity` is one if it is the end of the range. */
+/**
+ * Refuses options that are given but are not whole numbers in this range. `Infinity` is one if it is the end of the
+ * range.
+ */
 export function checkWhole(given: object, least: number, most = Number.MAX_SAFE_INTEGER): void {
   for (const [name, value] of Object.entries(given)) {
     const isWhole = Number.isInteger(value) || value === most;

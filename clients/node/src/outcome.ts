@@ -13,12 +13,15 @@ export type Outcome = [command: string, ...words: string[]];
 
 export const ACK: Outcome = ['DQ.ACK'];
 export const GIVEN_BACK: Outcome = ['DQ.NACK', 'NOCOUNT'];
-/** The outcome of a handler whose result cannot be stored. A caller sees it by an empty result, which no handler has. */
+/**
+ * The outcome of a handler whose result cannot be stored. A caller sees it by an empty result, which no handler has.
+ */
 export const UNSTORED: Outcome = ['DQ.COMPLETE', 'RESULT', ''];
 
 /**
- * Returns the outcome of a handler that returned. The result of a job is stored as JSON, and that of another message too
- * unless it is a text; bytes are stored as they are, and empty ones not at all. Throws if the result cannot be stored.
+ * Returns the outcome of a handler that returned. The result of a job is stored as JSON, and that of another message
+ * too unless it is a text; bytes are stored as they are, and empty ones not at all. Throws if the result cannot be
+ * stored.
  */
 export function ofResult(result: unknown, job: Job): Outcome {
   if (result === undefined) return ACK;

@@ -37,8 +37,8 @@ import { tracing } from './tracing.js';
 export interface QueueOptions {
   connection: Connection;
   /**
-   * After how many milliseconds a command fails if the server is away; 10 seconds by default. A push is repeated until then,
-   * under the same id. 0: commands are sent once, and the server makes the ids.
+   * After how many milliseconds a command fails if the server is away; 10 seconds by default. A push is repeated until
+   * then, under the same id. 0: commands are sent once, and the server makes the ids.
    */
   pushTimeout?: number;
   middleware?: Middleware[];
@@ -83,8 +83,8 @@ export class Queue<Data = unknown, Result = unknown> {
   // --- producers ---
 
   /**
-   * Adds a job. If the connection breaks, the push is repeated under the same id until it is answered, so the job is made
-   * once.
+   * Adds a job. If the connection breaks, the push is repeated under the same id until it is answered, so the job is
+   * made once.
    */
   async add(name: string, data: Data, options: PushOptions = {}): Promise<Added<Data>> {
     const { id, duplicate } = await this.#sender.push(envelope(name, data), this.#decorated(options));
@@ -92,8 +92,8 @@ export class Queue<Data = unknown, Result = unknown> {
   }
 
   /**
-   * Adds jobs. Those that have the same options, but for their ids, travel in one step. If one of them is not understood, none
-   * is added.
+   * Adds jobs. Those that have the same options, but for their ids, travel in one step. If one of them is not
+   * understood, none is added.
    */
   async addBulk(jobs: { name: string; data: Data; opts?: PushOptions }[]): Promise<Added<Data>[]> {
     type Group = { options: PushManyOptions; ids?: Bytes[]; payloads: string[]; places: number[] };
@@ -144,8 +144,8 @@ export class Queue<Data = unknown, Result = unknown> {
   }
 
   /**
-   * Adds a job and waits for the result of its handler, for `timeout` milliseconds. A result that is JSON is returned as
-   * its value, any other as a text. Rejects with `JobFailed`, `NotKept` or `WaitTimeout`.
+   * Adds a job and waits for the result of its handler, for `timeout` milliseconds. A result that is JSON is returned
+   * as its value, any other as a text. Rejects with `JobFailed`, `NotKept` or `WaitTimeout`.
    */
   async addAndWait(name: string, data: Data, options: PushOptions & { timeout: number }): Promise<Result> {
     const found = await this.pushAndWait(envelope(name, data), options);

@@ -1,4 +1,7 @@
-/** The way to the server that holds a queue: one address, the master that Sentinels name, or the right node of a cluster. */
+/**
+ * The way to the server that holds a queue: one address, the master that Sentinels name, or the right node of a
+ * cluster.
+ */
 import { type Address, type Link, open, type Target } from './drivers.js';
 import { ConnectionLost } from './errors.js';
 

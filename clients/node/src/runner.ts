@@ -1,6 +1,7 @@
 /**
  * Calls the handlers of a worker and reports how they end. It runs where the handlers run: in the main thread, or in a
- * thread of their own. It decides nothing by time and speaks with no server, so a handler that blocks it endangers nothing.
+ * thread of their own. It decides nothing by time and speaks with no server, so a handler that blocks it endangers
+ * nothing.
  */
 import { AsyncResource } from 'node:async_hooks';
 import { setMaxListeners } from 'node:events';

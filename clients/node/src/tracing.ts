@@ -1,6 +1,6 @@
 /**
- * Trace context in headers, if OpenTelemetry is installed: the first attempt continues the trace of the producer, a retry
- * begins a trace of its own with a link to it.
+ * Trace context in headers, if OpenTelemetry is installed: the first attempt continues the trace of the producer, a
+ * retry begins a trace of its own with a link to it.
  */
 import type * as OpenTelemetry from '@opentelemetry/api';
 import type { Middleware } from './middleware.js';

@@ -1,6 +1,7 @@
 /**
- * A worker: it has handlers called for the messages of a queue. A thread speaks with the server (`thread/engine.ts`), so that
- * handlers cannot stall what keeps their leases. Handlers run in the main thread, or in a thread if they are given as a file.
+ * A worker: it has handlers called for the messages of a queue. A thread speaks with the server (`thread/engine.ts`),
+ * so that handlers cannot stall what keeps their leases. Handlers run in the main thread, or in a thread if they are
+ * given as a file.
  */
 import { EventEmitter } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -27,7 +28,10 @@ export interface WorkerOptions {
   connection: Connection;
   /** How many messages it works on at a time; 8 by default. */
   concurrency?: number;
-  /** How long a message stays with a worker that is gone; by default that of the queue. Leases are extended at half time. */
+  /**
+   * How long a message stays with a worker that is gone; by default that of the queue. Leases are extended at half
+   * time.
+   */
   lease?: number;
   /** How long handlers get to end when the worker is closed; 30 seconds by default. */
   grace?: number;
@@ -47,15 +51,21 @@ export interface WorkerEvents<Data = unknown, Result = unknown> {
   active: [job: Job<Data, Result>];
   /** A handler has returned. */
   completed: [job: Job<Data, Result>, result: Result];
-  /** A handler has thrown, or reached its time limit. Without a listener it is written to stderr once the server has recorded it. */
+  /**
+   * A handler has thrown, or reached its time limit. Without a listener it is written to stderr once the server has
+   * recorded it.
+   */
   failed: [job: Job<Data, Result>, error: Error];
-  /** The server has recorded a failure, and the message is now dead. Its `failedReason` is the error that is kept with it. */
+  /**
+   * The server has recorded a failure, and the message is now dead. Its `failedReason` is the error that is kept with
+   * it.
+   */
   dead: [job: Job<Data, Result>];
   /** A message was taken from its handler, whose outcome no longer counts. */
   lost: [job: Job<Data, Result>, reason: LossReason];
   /**
-   * The server cannot be reached or refuses something, or a result cannot be stored. The worker goes on. Without a listener it
-   * is written to stderr.
+   * The server cannot be reached or refuses something, or a result cannot be stored. The worker goes on. Without a
+   * listener it is written to stderr.
    */
   error: [error: Error];
   closed: [];
@@ -148,7 +158,10 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
     });
   }
 
-  /** Returns whether the server answered within the last lease, or within the time of a pop, and pops were not refused so long. */
+  /**
+   * Returns whether the server answered within the last lease, or within the time of a pop, and pops were not refused
+   * so long.
+   */
   isHealthy(): boolean {
     const now = monotonic();
     const patience = this.#shared[Shared.Patience] as number;
@@ -159,8 +172,8 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter {
   }
 
   /**
-   * Takes no further messages, waits for running handlers as long as `grace` says, aborts the others, gives their messages
-   * back without counting an attempt, and ends. With `force` it does not wait.
+   * Takes no further messages, waits for running handlers as long as `grace` says, aborts the others, gives their
+   * messages back without counting an attempt, and ends. With `force` it does not wait.
    */
   close(force = false): Promise<void> {
     this.#closing ??= new Promise((resolve) => {
@@ -344,8 +357,9 @@ function onSignal(_: NodeJS.Signals, number: number): void {
 }
 
 /**
- * The thread that speaks with the server, one for all workers of the process. It stays when the last worker is closed: the
- * compiler of a new thread would compete with the first thousand messages of the next worker. It keeps no process alive.
+ * The thread that speaks with the server, one for all workers of the process. It stays when the last worker is closed:
+ * the compiler of a new thread would compete with the first thousand messages of the next worker. It keeps no process
+ * alive.
  */
 class Engine {
   #thread: Thread | undefined;

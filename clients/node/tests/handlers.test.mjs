@@ -152,7 +152,8 @@ test('a process ends when all its workers are closed', async (t) => {
   const program = file(
     t,
     `import { closeOnSignals } from 'dq-client';
-     const log = (name, ms) => ({ close: () => new Promise((done) => setTimeout(() => { console.log(name); done(); }, ms)) });
+     const logged = (name, done) => { console.log(name); done(); };
+     const log = (name, ms) => ({ close: () => new Promise((done) => setTimeout(() => logged(name, done), ms)) });
      closeOnSignals(log('first', 0));
      closeOnSignals(log('second', 300));
      setTimeout(() => process.kill(process.pid, 'SIGTERM'), 50);

@@ -1,4 +1,5 @@
-// Workers whose handlers are functions in the main thread. The conformance suite drives those whose handlers are in a file.
+// Workers whose handlers are functions in the main thread. The conformance suite drives those whose handlers are in a
+// file.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';

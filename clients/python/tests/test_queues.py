@@ -321,7 +321,8 @@ def test_what_is_known_of_messages_queues_and_batches_has_types(app, server):
 
 
 def test_a_connection_that_was_closed_while_idle_is_opened_again(server, app):
-    """Neither a load balancer nor the setting ``timeout`` of a server makes commands fail, also if the event loop did not turn."""
+    """Neither a load balancer nor the setting ``timeout`` of a server makes commands fail, also if the event loop did
+    not turn."""
 
     async def use():
         queue = app.queue("q")

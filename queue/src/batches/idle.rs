@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 
 /// The idle batches of a queue.
 ///
-/// There is usually one list of them. Another one is needed for a batch that loses its last member before the instant up
-/// to which a list is forgotten: the clock was set back, or is that of another server.
+/// There is usually one list of them. Another one is needed for a batch that loses its last member before the instant
+/// up to which a list is forgotten: the clock was set back, or is that of another server.
 #[derive(Debug, Default)]
 pub(super) struct Idle(Vec<List>);
 
@@ -21,7 +21,8 @@ pub(super) struct Idle(Vec<List>);
 struct List {
     /// The batches, each with the instant at which it lost its last member.
     batches: BTreeSet<(UnixMs, BatchId)>,
-    /// The batches of this list that lost their last member up to this instant are forgotten: they only wait to be freed.
+    /// The batches of this list that lost their last member up to this instant are forgotten: they only wait to be
+    /// freed.
     forgotten: Option<UnixMs>,
 }
 

@@ -17,21 +17,33 @@
 //!                                 blocked b2, b3 …
 //! ```
 //!
-//! A group that is paused or at its rate ([`gates`]) delivers nothing until an instant, or until it is resumed. All of its
-//! messages are blocked until then, those that wait for a retry too, so a pop never meets them. A group whose rate has
-//! room for a few has no more than these open. The instants stand in one order ([`view`]), which says when to look at
-//! which group again, and is part of the queue's next wake-up.
+//! A group that is paused or at its rate ([`gates`]) delivers nothing until an instant, or until it is resumed. All of
+//! its messages are blocked until then, those that wait for a retry too, so a pop never meets them. A group whose rate
+//! has room for a few has no more than these open. The instants stand in one order ([`view`]), which says when to look
+//! at which group again, and is part of the queue's next wake-up.
 //!
 //! Where a message of a group stands, in the sets of its [`slot`] and in the orders of the [`view`]:
 //!
-//! | message | set | order | what moves it |
-//! | --- | --- | --- | --- |
-//! | never delivered, and the group has room for it | `admitted` | the delivery order, if it is the head; else `behind` | a delivery takes it; less room, or an earlier message, parks the last one |
-//! | never delivered, and there is no room | `parked` | `blocked` | the end of an occupation admits the first one |
-//! | delivered before | `retries` | as an admitted one | a delivery takes it; a pause, or a rate that is spent, blocks it |
-//! | delivered before, in a group that is paused or at its rate | `retries` | `blocked` | the end of the pause, or an instant at which the rate has room |
-//! | in flight | `leased` | the leases of the queue's view | an ack, a nack, a removal, the end of the lease |
-//! | dead | `dead` | the dead messages of the queue's view | a redrive, a removal |
+//! | message | set | order |
+//! | --- | --- | --- |
+//! | never delivered, and the group has room for it | `admitted` | the delivery order as the head, or `behind` |
+//! | never delivered, and there is no room | `parked` | `blocked` |
+//! | delivered before | `retries` | as an admitted one |
+//! | delivered before, in a group that is paused or at its rate | `retries` | `blocked` |
+//! | in flight | `leased` | the leases of the queue's view |
+//! | dead | `dead` | the dead messages of the queue's view |
+//!
+//! What moves a message out of its set:
+//!
+//! | set | what moves it |
+//! | --- | --- |
+//! | `admitted` | a delivery takes it; less room, or an earlier message, parks the last one |
+//! | `parked` | the end of an occupation admits the first one |
+//! | `retries` | a delivery takes it |
+//! | `leased` | an ack, a nack, a removal, the end of the lease |
+//! | `dead` | a redrive, a removal |
+//!
+//! A pause, or a rate that is spent, blocks retries, until the pause ends or the rate has room.
 //!
 //! [`names`] knows which groups there are, how many messages each has, and when each had its last turn: it belongs to
 //! the messages and is saved. [`view`] says where each message of a group stands: it belongs to the view and follows

@@ -391,7 +391,8 @@ proptest! {
                     let delay = Some(DurationMs::new(passed * 3));
                     let nacked = pair.queue.nack(at(now), &target, &Nack { delay, ..Nack::default() });
                     if let Some(nacked) = nacked {
-                        let effect = Effect::Nack { sequence: nacked.sequence, fate: nacked.fate, attempts: nacked.attempts, error: None, checkpoint: None };
+                        let (sequence, fate, attempts) = (nacked.sequence, nacked.fate, nacked.attempts);
+                        let effect = Effect::Nack { sequence, fate, attempts, error: None, checkpoint: None };
                         pair.replica.apply(&Stamped { now: at(now), effect }).unwrap();
                     }
                 }

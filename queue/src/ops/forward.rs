@@ -227,9 +227,9 @@ impl Queue {
         }
     }
 
-    /// Removes messages that were forwarded when they were due; recurring ones wait for their next run. Passes to `sink`
-    /// how late each message was that had never been delivered. Returns those that the queue still held. O(log n) for
-    /// each.
+    /// Removes messages that were forwarded when they were due; recurring ones wait for their next run. Passes to
+    /// `sink` how late each message was that had never been delivered. Returns those that the queue still held. O(log
+    /// n) for each.
     pub fn forwarded(
         &mut self,
         now: UnixMs,

@@ -142,8 +142,8 @@ impl Queue {
         (page, None)
     }
 
-    /// The groups that have messages, and those that have a gate but no messages, by the hashes of their names, starting
-    /// after `behind`.
+    /// The groups that have messages, and those that have a gate but no messages, by the hashes of their names,
+    /// starting after `behind`.
     fn all_groups(&self, behind: Option<NameHash>) -> impl Iterator<Item = (NameHash, Option<GroupId>, &[u8])> {
         let names = self.messages.groups();
         let with_messages = names

@@ -27,7 +27,8 @@ pub struct Message<'a> {
     pub errors: Option<Errors<'a>>,
     /// The lease that applies to it: its own, or that of the queue.
     pub lease: DurationMs,
-    /// How long it is retained after its completion, if it has a retention of its own; that of its successor, if it has one.
+    /// How long it is retained after its completion, if it has a retention of its own; that of its successor, if it has
+    /// one.
     pub retain: Option<DurationMs>,
     /// Its schedule, if it is a recurring message.
     pub recurring: Option<&'a Recurring>,
@@ -94,8 +95,8 @@ impl Queue {
         self.view.deaths()
     }
 
-    /// The number of messages that recur, of consumers that hold messages as of the last advance, and of groups that are
-    /// paused at `now`; `None` if the queue has no part that could hold one. O(log n).
+    /// The number of messages that recur, of consumers that hold messages as of the last advance, and of groups that
+    /// are paused at `now`; `None` if the queue has no part that could hold one. O(log n).
     #[inline]
     pub fn gauges(&self, now: UnixMs) -> Option<[u64; 3]> {
         if self.messages.is_plain() && self.view.is_plain() {

@@ -25,8 +25,8 @@ impl Queue {
         }
     }
 
-    /// Takes note of a delivery. If there are too many to name each, a single word stands for all: a consumer that hears
-    /// it asks for each message.
+    /// Takes note of a delivery. If there are too many to name each, a single word stands for all: a consumer that
+    /// hears it asks for each message.
     #[cold]
     fn add_lost(&mut self, at: At, record: &Record, how: Loss) {
         let Some(receipt) = record.receipt() else { return };

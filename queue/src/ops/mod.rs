@@ -2,8 +2,8 @@
 //!
 //! `DQ.COMPLETE` is in [`ack`], `DQ.PROMOTE` in [`reschedule`], `DQ.RESUME` in [`pause`]; `DQ.GET`, `DQ.PEEK` and
 //! `DQ.LEN` are in [`look`], `DQ.RELEASE` is in [`consumers`], `MIN` and `LINGER` are [`gather`]. `REPLACE LATER` is
-//! [`successor`], `RETAIN` is [`done`], and [`runs`] are those of schedules. [`advance`] is what time does, and [`trim`]
-//! drops what `DEADLEN`, `DEADTTL` and `DONELEN` no longer keep.
+//! [`successor`], `RETAIN` is [`done`], and [`runs`] are those of schedules. [`advance`] is what time does, and
+//! [`trim`] drops what `DEADLEN`, `DEADTTL` and `DONELEN` no longer keep.
 //!
 //! Every operation takes `now`, first records the time ([`Queue::observe`](super::Queue)), decides, applies the
 //! decision, and returns what the [`Effect`](super::Effect) that replicates it needs. The part that applies a decision

@@ -16,8 +16,8 @@ pub struct ScanFilter {
 
 impl Queue {
     /// Visits the next `count` messages after the one with the sequence `after`, from the first one on if it is `None`.
-    /// Returns those that the filter accepts, and the sequence after which the next call goes on, which is `None` if the
-    /// scan is complete. O(count + log n).
+    /// Returns those that the filter accepts, and the sequence after which the next call goes on, which is `None` if
+    /// the scan is complete. O(count + log n).
     pub fn scan(
         &self,
         now: UnixMs,

@@ -37,8 +37,8 @@ impl Queue {
             steps += 1;
             // A message that died before the oldest one is dropped before it, even if this view has not moved it to the
             // dead yet. A successor has died at the end of its TTL, which may be earlier than the end of the lease that
-            // moves it. Nothing ends after the queue's own time, even if the oldest one died later than that, by a clock
-            // that was ahead.
+            // moves it. Nothing ends after the queue's own time, even if the oldest one died later than that, by a
+            // clock that was ahead.
             let by = if self.messages.has_successors() { self.clock } else { self.clock.min(oldest.time()) };
             if self.view.first_end(by).is_some() {
                 self.end_first(self.clock);

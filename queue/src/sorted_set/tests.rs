@@ -41,7 +41,8 @@ proptest! {
                 9 => {
                     let Some(old) = model.range(key(time, 0)..).next().copied() else { continue };
                     // Some of the replacements stay where the old key was, and others do not.
-                    let new = if nth % 4 == 0 { key(time + 7, nth as u64) } else { key(old.time().as_ms(), nth as u64) };
+                    let time = if nth % 4 == 0 { time + 7 } else { old.time().as_ms() };
+                    let new = key(time, nth as u64);
                     keys.replace(old, new);
                     model.remove(&old);
                     model.insert(new);

@@ -295,8 +295,8 @@ macro_rules! record {
 }
 pub(super) use record;
 
-/// Declares how the values of types are written and read: as a value of another type, which depends on the instant of the
-/// decision. The lifetime is that of the bytes.
+/// Declares how the values of types are written and read: as a value of another type, which depends on the instant of
+/// the decision. The lifetime is that of the bytes.
 macro_rules! coded {
     ($bytes:lifetime; $($(#[$doc:meta])* $type:ty as $code:ty: $put:expr, $get:expr;)+) => {$(
         $(#[$doc])*

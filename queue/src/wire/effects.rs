@@ -177,8 +177,8 @@ impl<'a> Stamped<'a> {
     }
 
     /// Decodes what [`Stamped::encode`] wrote, whose checksum [`unsealed`](super::unsealed) checks. Payloads are not
-    /// copied, and the result is no larger than a small multiple of the input. Returns an error if the bytes are damaged
-    /// or need a later version.
+    /// copied, and the result is no larger than a small multiple of the input. Returns an error if the bytes are
+    /// damaged or need a later version.
     pub fn decode(bytes: &'a [u8]) -> Result<Stamped<'a>, Refused> {
         let (first, rest) = bytes.split_first().ok_or(Refused::Malformed)?;
         let version = first & VERSION_MASK;

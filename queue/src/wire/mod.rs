@@ -44,7 +44,8 @@ impl fmt::Display for Refused {
             Refused::Impossible => f.write_str("the bytes describe a state that no queue can be in"),
             Refused::Version(version) => write!(
                 f,
-                "the bytes need format version {version}, and this version of the module reads up to version {VERSION}: \
+                "the bytes need format version {version}, and this version of the module reads up to version \
+                 {VERSION}: \
                  load the version of the module that wrote them, or a newer one"
             ),
         }

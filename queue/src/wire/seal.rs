@@ -1,9 +1,9 @@
 //! The checksum of an effect in the AOF and on the replication link.
 //!
-//! An AOF has no checksum of its own, unlike RDB files and dumps. Without this one, nearly every flipped bit of a number
-//! would be another number: another message, time or receipt. It stands in the upper bits of the first byte, which a
-//! version does not need, so it takes no byte: the parity of the effect, and four bits of its CRC-32C. No flip of one bit,
-//! or of another odd number of bits, leaves it as it was, and one in sixteen of all other changes does.
+//! An AOF has no checksum of its own, unlike RDB files and dumps. Without this one, nearly every flipped bit of a
+//! number would be another number: another message, time or receipt. It stands in the upper bits of the first byte,
+//! which a version does not need, so it takes no byte: the parity of the effect, and four bits of its CRC-32C. No flip
+//! of one bit, or of another odd number of bits, leaves it as it was, and one in sixteen of all other changes does.
 
 use super::Refused;
 

@@ -2,9 +2,9 @@
 //!
 //! The first piece is the queue without its messages. The others are its batches, its messages in push order, its done
 //! messages, its known ids, the messages in flight that have a successor, and the turns and the gates of its groups. A
-//! saved queue, an AOF rewrite, a copy and a digest all consist of these pieces. Each holds about 64 KiB, so that a save
-//! is a stream and a load never needs more than one piece at a time. The orders are not saved: they follow from the
-//! records.
+//! saved queue, an AOF rewrite, a copy and a digest all consist of these pieces. Each holds about 64 KiB, so that a
+//! save is a stream and a load never needs more than one piece at a time. The orders are not saved: they follow from
+//! the records.
 
 use super::Refused;
 use crate::effect::{Effect, Image, QueueHeader, Stamped};

@@ -1,5 +1,5 @@
-//! Clocks that go back, in the reference model: a server whose clock was ahead had the queue for a while. What was decided
-//! there stays; what time did after the instant to which the clock goes back is undone.
+//! Clocks that go back, in the reference model: a server whose clock was ahead had the queue for a while. What was
+//! decided there stays; what time did after the instant to which the clock goes back is undone.
 
 use crate::reference::{Message, Model, State};
 use dq_queue::Reason;

@@ -1,4 +1,5 @@
-//! Batches in the reference model: each membership is listed, and each end of one is counted where the contract says so.
+//! Batches in the reference model: each membership is listed, and each end of one is counted where the contract says
+//! so.
 
 use crate::history::{other_headers, Act, Aim, Due, FollowUp, History, Push, Step, Who};
 use crate::reference::{after, Message, Model, Name, State, NEVER};

@@ -1,5 +1,5 @@
-//! Cron expressions compared with an independent implementation: `tests/cron/2026.txt` holds when each fires in 2026, in
-//! many time zones, and `tests/cron/generate.py` computes it with other libraries.
+//! Cron expressions compared with an independent implementation: `tests/cron/2026.txt` holds when each fires in 2026,
+//! in many time zones, and `tests/cron/generate.py` computes it with other libraries.
 
 use dq_queue::cron::Cron;
 use dq_queue::rule::Rule;

@@ -281,7 +281,11 @@ fn number() -> impl Strategy<Value = u64> {
 }
 
 fn sequence() -> impl Strategy<Value = Named> {
-    prop_oneof![4 => (0usize..20).prop_map(Named::Held), 3 => (1u64..4).prop_map(Named::Next), 1 => number().prop_map(Named::Any)]
+    prop_oneof![
+        4 => (0usize..20).prop_map(Named::Held),
+        3 => (1u64..4).prop_map(Named::Next),
+        1 => number().prop_map(Named::Any),
+    ]
 }
 
 /// The sequence or receipt that a forged effect names.
@@ -430,7 +434,10 @@ fn forged() -> impl Strategy<Value = Forged> {
     prop_oneof![
         4 => prop::collection::vec(image(), 1..4).prop_map(Forged::Push),
         3 => prop::collection::vec(image(), 1..4).prop_map(Forged::Continue),
-        3 => (prop::collection::vec((sequence(), 0u32..3, number(), sequence()), 1..4), prop::collection::vec(sequence(), 0..3))
+        3 => (
+                prop::collection::vec((sequence(), 0u32..3, number(), sequence()), 1..4),
+                prop::collection::vec(sequence(), 0..3),
+            )
             .prop_map(|(grants, acked)| Forged::Deliver(grants, acked)),
         1 => few().prop_map(Forged::Take),
         1 => few().prop_map(Forged::Forward),
@@ -451,15 +458,19 @@ fn forged() -> impl Strategy<Value = Forged> {
         2 => (sequence(), number()).prop_map(|(of, due)| Forged::Reschedule(of, due)),
         1 => (few(), number()).prop_map(|(of, due)| Forged::Redrive(of, due)),
         1 => few().prop_map(Forged::Purge),
-        1 => (prop::array::uniform7(number()), prop::option::of(number())).prop_map(|(of, limit)| Forged::Alter(of, limit)),
+        1 => (prop::array::uniform7(number()), prop::option::of(number()))
+            .prop_map(|(of, limit)| Forged::Alter(of, limit)),
         1 => number().prop_map(Forged::Pause),
         1 => (number(), prop::collection::vec(sequence(), 0..4)).prop_map(|(due, of)| Forged::Promote(due, of)),
         1 => sequence().prop_map(Forged::Bury),
         1 => (prop::array::uniform7(number()), any::<bool>(), prop::array::uniform2(number()), number(), number())
-            .prop_map(|(settings, paused, last, totals, viewed)| Forged::Begin { settings, paused, last, totals, viewed }),
+            .prop_map(|(settings, paused, last, totals, viewed)| {
+                Forged::Begin { settings, paused, last, totals, viewed }
+            }),
         3 => (image(), number()).prop_map(|(image, every)| Forged::Schedule(image, every)),
         3 => (sequence(), prop::option::of(number())).prop_map(|(of, every)| Forged::Declare(of, every)),
-        4 => (0u8..7, few(), prop::collection::vec(run_end, 1..3)).prop_map(|(how, of, ends)| Forged::EndRuns(how, of, ends)),
+        4 => (0u8..7, few(), prop::collection::vec(run_end, 1..3))
+            .prop_map(|(how, of, ends)| Forged::EndRuns(how, of, ends)),
         2 => (few(), few()).prop_map(|(ended, given_back)| Forged::Release(ended, given_back)),
         3 => (0usize..3, number(), prop::option::of(number()))
             .prop_map(|(name, last, then)| Forged::Batch(name, last, then)),

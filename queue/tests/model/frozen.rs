@@ -1,8 +1,9 @@
 //! What each release wrote: every later version loads it to the same digests.
 //!
-//! `tests/golden/vMAJOR.MINOR.PATCH` is a copy of the golden files of that release (`scripts/freeze-golden.sh`, a step of
-//! every release). Nothing writes these files again, `DQ_BLESS` included, and their hash is here, so that an edit is
-//! noticed. Files of servers (`queue.rdb`, `queue.aof`, `queue.dump`) are loaded by `tests/server/durability/golden.rs`.
+//! `tests/golden/vMAJOR.MINOR.PATCH` is a copy of the golden files of that release (`scripts/freeze-golden.sh`, a step
+//! of every release). Nothing writes these files again, `DQ_BLESS` included, and their hash is here, so that an edit is
+//! noticed. Files of servers (`queue.rdb`, `queue.aof`, `queue.dump`) are loaded by
+//! `tests/server/durability/golden.rs`.
 
 use crate::exercise::{digest, NOW};
 use crate::golden::{hash, unhex};

@@ -1,9 +1,9 @@
 //! The frozen bytes of the format: every later version reads what an older one wrote, with the same digest.
 //!
 //! `tests/golden/v1` holds a saved queue, every effect, and the digests that they lead to. A test fails if this version
-//! writes other bytes, or if these files no longer load to their digests. After a release, an addition gets a new version and its
-//! own folder next to this one, which `DQ_BLESS=1 cargo test -p dq-queue --test model golden` writes. What was released is in
-//! folders of its own, which `DQ_BLESS` leaves alone (`frozen`).
+//! writes other bytes, or if these files no longer load to their digests. After a release, an addition gets a new
+//! version and its own folder next to this one, which `DQ_BLESS=1 cargo test -p dq-queue --test model golden` writes.
+//! What was released is in folders of its own, which `DQ_BLESS` leaves alone (`frozen`).
 
 use crate::damage::every_effect;
 use crate::exercise::{digest, lively, reload, NOW};

@@ -12,8 +12,8 @@ pub struct Rounds {
     turns: BTreeMap<Vec<u8>, u64>,
     ungrouped: u64,
     last: u64,
-    /// Since when groups, and under `None` the messages without one, had work that was taken from them before their turn,
-    /// and when that was.
+    /// Since when groups, and under `None` the messages without one, had work that was taken from them before their
+    /// turn, and when that was.
     claims: BTreeMap<Option<Vec<u8>>, (u64, u64)>,
     /// The groups that existed when the current effect began.
     began: Vec<Vec<u8>>,

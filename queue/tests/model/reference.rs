@@ -907,8 +907,8 @@ impl Model {
         lent.for_each(|message| message.consumer = Some(name.to_vec()));
     }
 
-    /// Forwards up to `count` messages one after the other, each as by a pop without a lease. Returns them in order, as they
-    /// were before. Runs end once all are forwarded.
+    /// Forwards up to `count` messages one after the other, each as by a pop without a lease. Returns them in order, as
+    /// they were before. Runs end once all are forwarded.
     pub fn forward(&mut self, count: usize, ends: &mut Vec<End>) -> Vec<Message> {
         let most = self.room(true).min(count as u64);
         let (mut forwarded, mut runs) = (Vec::new(), Vec::new());

@@ -48,7 +48,8 @@ fn turn() -> impl Strategy<Value = (u64, Turn)> {
         2 => Just(Turn::Resume),
         8 => (1u64..90).prop_map(Turn::Pop),
         8 => (1u64..90).prop_map(Turn::Wait),
-        2 => prop_oneof![Just(Verdict::Failed), Just(Verdict::NotCounted), Just(Verdict::Rejected)].prop_map(Turn::Finish),
+        2 => prop_oneof![Just(Verdict::Failed), Just(Verdict::NotCounted), Just(Verdict::Rejected)]
+            .prop_map(Turn::Finish),
         12 => Just(Turn::Complete),
         12 => Just(Turn::Tick),
     ];
@@ -258,7 +259,8 @@ proptest! {
             base: DurationMs::ZERO, max: DurationMs::ZERO, ..Settings::DEFAULT.backoff
         }, ..Settings::DEFAULT };
         let mut week = Week {
-            queue: Queue::new(settings), replica: None, floor: Floor::default(), now: START, ahead: 0, runs: BTreeMap::new(),
+            queue: Queue::new(settings), replica: None, floor: Floor::default(), now: START, ahead: 0,
+            runs: BTreeMap::new(),
         };
         week.declare();
         for (passed, turn) in &turns {

@@ -1,10 +1,10 @@
 //! Blocked clients that have been answered, but that the server does not yet regard as unblocked.
 //!
 //! The server unblocks a client of a module only at the end of the turn of its event loop in which the client was
-//! answered. A `CLIENT UNBLOCK … ERROR` that it executes before would send a second reply, so that the client would take
-//! every later reply for that of the command before. The module API cannot unblock a client at once. Therefore a filter
-//! makes `CLIENT UNBLOCK` name a client that does not exist if its client has been answered. It then replies 0, as it does for
-//! clients of the server's own types. The filter exists only during such a turn.
+//! answered. A `CLIENT UNBLOCK … ERROR` that it executes before would send a second reply, so that the client would
+//! take every later reply for that of the command before. The module API cannot unblock a client at once. Therefore a
+//! filter makes `CLIENT UNBLOCK` name a client that does not exist if its client has been answered. It then replies 0,
+//! as it does for clients of the server's own types. The filter exists only during such a turn.
 //!
 //! The filter sees a command of a transaction when it is queued, so it misses one that was queued before its client was
 //! answered and is executed in the same turn.

@@ -1,12 +1,12 @@
 //! The key at which the clients that are being called find nothing.
 //!
-//! When a key is signalled, the server calls every client that waits there, in the order in which they were blocked, and
-//! executes nothing in between. So once one of them has found too few messages, those behind it that want as many, or
-//! more, need not look. With thousands of waiting clients, all but two end here.
+//! When a key is signalled, the server calls every client that waits there, in the order in which they were blocked,
+//! and executes nothing in between. So once one of them has found too few messages, those behind it that want as many,
+//! or more, need not look. With thousands of waiting clients, all but two end here.
 //!
-//! Clients are numbered as they are blocked. A client with the number of the last one that was called, or a lower one, is
-//! called because the key was signalled again, and looks; and so does every client after another one has been blocked or
-//! freed.
+//! Clients are numbered as they are blocked. A client with the number of the last one that was called, or a lower one,
+//! is called because the key was signalled again, and looks; and so does every client after another one has been
+//! blocked or freed.
 
 use dq_queue::time::DurationMs;
 use std::cell::RefCell;

@@ -24,8 +24,8 @@ pub trait Waiter {
     fn give_up(&self, ctx: Ctx);
 }
 
-/// Blocks the client of this call until one of `names` serves it, for at most `timeout`; zero means for ever. No key may
-/// be open.
+/// Blocks the client of this call until one of `names` serves it, for at most `timeout`; zero means for ever. No key
+/// may be open.
 ///
 /// If the server does not allow the client to block, the client gets the reply of a timeout at once.
 pub fn block<W: Waiter>(ctx: Ctx, names: &[Name<'_>], waiter: W, timeout: DurationMs) {

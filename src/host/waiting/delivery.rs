@@ -1,9 +1,9 @@
 //! Clients that wait for a delivery: `DQ.POP … BLOCK`, `DQ.MPOP … BLOCK` and `DQ.ACKPOP … BLOCK`.
 //!
 //! The server keeps them in the order in which they blocked, and so serves first the one that has waited longest. It
-//! retries each of them whenever one of its keys is signalled: by a command that made a message deliverable, by the timer,
-//! or by the server itself when a value is stored at the key. A client for which there is no message stays blocked, and
-//! re-arms the timer for the queue at this key.
+//! retries each of them whenever one of its keys is signalled: by a command that made a message deliverable, by the
+//! timer, or by the server itself when a value is stored at the key. A client for which there is no message stays
+//! blocked, and re-arms the timer for the queue at this key.
 //!
 //! A delivery is a write. While the server would refuse the client's command ([`admission`]), the client stays blocked
 //! and keeps its place, and the timer signals the key again until writes are accepted. A client that gathers several

@@ -80,7 +80,8 @@ impl Waiter for Observer {
 }
 
 impl Observer {
-    /// Whether the message is still to be completed, or the key holds no queue at present. Re-arms the timer for the queue.
+    /// Whether the message is still to be completed, or the key holds no queue at present. Re-arms the timer for the
+    /// queue.
     fn waits_on(&self, session: &Session<'_>) -> bool {
         let mut key = session.open_read(Touch::No);
         let Content::Holds(held) = key.content() else { return true };

@@ -1,14 +1,18 @@
 //! The clients that wait, and the keys at which they do.
 //!
-//! | a client waits for | command | file | it is called when its key is signalled, and served if |
-//! | --- | --- | --- | --- |
-//! | a delivery | `DQ.POP`, `DQ.MPOP`, `DQ.ACKPOP` with `BLOCK` | [`delivery`] | the queue has a message for it, and the clients that came before it were served or wait for more |
-//! | a message | `DQ.AWAIT` with `BLOCK` | [`message`] | the message is *awaited* ([`awaited`]), and an effect ended it |
+//! | a client waits for | command | file |
+//! | --- | --- | --- |
+//! | a delivery | `DQ.POP`, `DQ.MPOP`, `DQ.ACKPOP` with `BLOCK` | [`delivery`] |
+//! | a message | `DQ.AWAIT` with `BLOCK` | [`message`] |
 //!
-//! For each key the table here says how many clients wait, which messages are awaited, and when an answer that the server
-//! refused ([`admission`](super::admission)) is tried again. So a change tells whether its key must be signalled. A client
-//! that was served is remembered until the server has unblocked it ([`answered`]). Both kinds of clients are blocked,
-//! called and freed in the same way ([`client`]).
+//! A client is called when its key is signalled. One that waits for a delivery is served if the queue has a message for
+//! it, and the clients that came before it were served or wait for more; one that waits for a message, if the message
+//! is *awaited* ([`awaited`]), and an effect ended it.
+//!
+//! For each key the table here says how many clients wait, which messages are awaited, and when an answer that the
+//! server refused ([`admission`](super::admission)) is tried again. So a change tells whether its key must be
+//! signalled. A client that was served is remembered until the server has unblocked it ([`answered`]). Both kinds of
+//! clients are blocked, called and freed in the same way ([`client`]).
 //!
 //! A key is a database and a name, as the server keeps it for a blocked client: `SWAPDB`, `RENAME` and `MOVE` move
 //! values, but clients wait where they are.
@@ -129,8 +133,8 @@ impl Table {
         plan(&mut key.retry, now, now.after(RETRY))
     }
 
-    /// Schedules a look at the key at `end`. Returns `None` if an earlier one is already scheduled: it serves too, since
-    /// every client that gathers at the key then says again until when it waits.
+    /// Schedules a look at the key at `end`. Returns `None` if an earlier one is already scheduled: it serves too,
+    /// since every client that gathers at the key then says again until when it waits.
     fn plan_linger(&mut self, db: i32, name: &[u8], now: UnixMs, end: UnixMs) -> Option<UnixMs> {
         plan(&mut self.get(db, name)?.linger, now, end)
     }
@@ -250,8 +254,8 @@ pub fn note(session: &Session<'_>, effect: &Effect<'_>) -> bool {
     with_awaited(session, |key| key.messages.note(effect)).unwrap_or(false)
 }
 
-/// Takes note that messages of a key may have ended that no effect names: time has made them dead, or their ids now belong
-/// to others. Returns whether the key must be signalled.
+/// Takes note that messages of a key may have ended that no effect names: time has made them dead, or their ids now
+/// belong to others. Returns whether the key must be signalled.
 pub fn look_again(session: &Session<'_>) -> bool {
     with_awaited(session, |key| key.messages.look_again()).unwrap_or(false)
 }

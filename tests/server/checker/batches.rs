@@ -1,5 +1,5 @@
-//! Batches of a checker run: each is pushed and closed, consumers end its members in every way, and one message follows,
-//! once.
+//! Batches of a checker run: each is pushed and closed, consumers end its members in every way, and one message
+//! follows, once.
 
 use super::history::{Batch, Followed, History, Outcome, Span};
 use super::producer::outcome;

@@ -66,8 +66,8 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    /// Pops messages, after the acks that wait for this pop, and reads the deadline of each message, from which the instant
-    /// of the delivery follows.
+    /// Pops messages, after the acks that wait for this pop, and reads the deadline of each message, from which the
+    /// instant of the delivery follows.
     fn pop(&mut self, count: usize, lease: i64) -> Vec<Delivery> {
         let block = 1 + self.link.chance.below(50);
         let acks = std::mem::take(&mut self.next);
@@ -194,8 +194,8 @@ impl<'a> Consumer<'a> {
         self.link.ops.push(Op { span, outcome, act });
     }
 
-    /// Empties the queue after all other clients have stopped, for as long as it delivers: a rate may make that long. Returns
-    /// the calls that it made.
+    /// Empties the queue after all other clients have stopped, for as long as it delivers: a rate may make that long.
+    /// Returns the calls that it made.
     pub fn drain(mut self) -> Vec<Op> {
         let mut is_empty = false;
         while !is_empty {

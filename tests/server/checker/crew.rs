@@ -1,5 +1,5 @@
-//! The clients of a run: the producers and consumers of its queue, and those that work with schedules and batches or look
-//! at what is forwarded.
+//! The clients of a run: the producers and consumers of its queue, and those that work with schedules and batches or
+//! look at what is forwarded.
 
 use super::consumer::{Consumer, LEASES, SHORT_LEASES};
 use super::faults::{until_replicas_have_it, Unrest};
@@ -44,8 +44,8 @@ pub struct Crew<'a> {
 }
 
 impl Crew<'_> {
-    /// Lets the clients work while the servers have their faults, `rounds` times, then drains the queues, and checks the
-    /// history.
+    /// Lets the clients work while the servers have their faults, `rounds` times, then drains the queues, and checks
+    /// the history.
     pub fn work(&self, nemesis: &mut dyn Unrest, rounds: usize, mut history: History) -> Report {
         let Crew { stage, link, target, .. } = *self;
         let limited = self.queue == Queue::Limited;

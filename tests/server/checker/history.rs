@@ -258,8 +258,8 @@ pub struct History {
 }
 
 impl History {
-    /// The number of takeovers that may have come before a call was carried out. It tells the order before the numbers of
-    /// deliveries do: the clock, and with it the numbers, of a server that takes over may be behind.
+    /// The number of takeovers that may have come before a call was carried out. It tells the order before the numbers
+    /// of deliveries do: the clock, and with it the numbers, of a server that takes over may be behind.
     pub fn takeovers(&self, span: &Span) -> usize {
         self.losses.iter().filter(|at| **at < span.answered).count()
     }

@@ -16,8 +16,8 @@ pub fn check(history: &History, messages: &Messages<'_>, report: &mut Report) {
 }
 
 /// No span of the period holds more deliveries than the rate allows. Deliveries whose instant is not known exactly are
-/// left out, and so are those that a takeover may have lost, because the new master does not know of them. Deliveries by
-/// different clocks are not compared.
+/// left out, and so are those that a takeover may have lost, because the new master does not know of them. Deliveries
+/// by different clocks are not compared.
 fn no_burst(messages: &Messages<'_>, rate: Rate, report: &mut Report) {
     let exact = messages.deliveries().filter(|seen| seen.delivery.earliest == seen.delivery.latest);
     let mut begun: Vec<_> = exact.map(|seen| (seen.delivery.earliest, seen.op)).collect();

@@ -165,8 +165,8 @@ impl<'a> Messages<'a> {
         self.rewinds.iter().any(|rewind| rewind.separates(one, other))
     }
 
-    /// Whether a server whose clock was ahead may have had the queue between two calls, and may have ended all leases. It takes
-    /// a change to this server and one back.
+    /// Whether a server whose clock was ahead may have had the queue between two calls, and may have ended all leases.
+    /// It takes a change to this server and one back.
     pub fn leases_may_have_ended_between(&self, one: &Span, other: &Span) -> bool {
         self.rewinds.iter().filter(|rewind| rewind.apart && rewind.separates(one, other)).count() > 1
     }

@@ -46,8 +46,8 @@ fn same_message<'a>(carried: &mut HashMap<(u64, u64), &'a str>, id: (u64, u64), 
     }
 }
 
-/// Notes numbers that were issued twice, and numbers that are lower than one of a call that had ended before: of any call,
-/// or `apart`, of one to the same server.
+/// Notes numbers that were issued twice, and numbers that are lower than one of a call that had ended before: of any
+/// call, or `apart`, of one to the same server.
 fn rise<T: Ord + Copy + Debug>(fault: Fault, mut given: Vec<(Span, T)>, apart: bool, report: &mut Report) {
     given.sort_by_key(|(_, number)| *number);
     for pair in given.windows(2).filter(|pair| pair[0].1 == pair[1].1) {

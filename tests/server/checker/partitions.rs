@@ -1,7 +1,7 @@
-//! Partitions: a master and its replicas, with three sentinels or in a cluster with two other masters, know each other by
-//! proxies, which cut the master off while some clients still reach it. A replica takes over, both accept commands, and
-//! the old master follows at last. Everything that was answered is accounted for, and nothing is lost that replicas had
-//! confirmed.
+//! Partitions: a master and its replicas, with three sentinels or in a cluster with two other masters, know each other
+//! by proxies, which cut the master off while some clients still reach it. A replica takes over, both accept commands,
+//! and the old master follows at last. Everything that was answered is accounted for, and nothing is lost that replicas
+//! had confirmed.
 
 use super::branches;
 use super::crew::{Crew, MOST_CLIENTS};
@@ -16,9 +16,9 @@ use crate::support::{eventually, Client, Clock, Protocol, Proxy, Random, Reply, 
 use std::net::{IpAddr, Ipv4Addr};
 use Side::{Few, Many};
 
-/// Silence after which the sentinels, or the nodes of a cluster, replace a master by themselves. It is so long that a slow
-/// machine does not cause it: a run tells them when. For nodes it is shorter, because those of Valkey 9.1 connect to each
-/// other again only so many times in it.
+/// Silence after which the sentinels, or the nodes of a cluster, replace a master by themselves. It is so long that a
+/// slow machine does not cause it: a run tells them when. For nodes it is shorter, because those of Valkey 9.1 connect
+/// to each other again only so many times in it.
 const SILENCE_MS: u32 = 600_000;
 const NODE_SILENCE_MS: u32 = 120_000;
 
@@ -205,8 +205,8 @@ impl Node {
     }
 }
 
-/// Makes the clocks of a master and its replicas differ from each other by a step or two. Returns how far one of them is
-/// ahead of the true time at most, in ms.
+/// Makes the clocks of a master and its replicas differ from each other by a step or two. Returns how far one of them
+/// is ahead of the true time at most, in ms.
 fn set_clocks_apart(nodes: &[Node], chance: &mut Random) -> i64 {
     let step = *chance.one_of(&STEPS);
     let mut steps = vec![0, step, 2 * step];

@@ -54,7 +54,8 @@ impl Script {
         self
     }
 
-    /// The same, and the clock of the replica is behind: it does not know the numbers that were lost, and gives lower ones.
+    /// The same, and the clock of the replica is behind: it does not know the numbers that were lost, and gives lower
+    /// ones.
     fn takeover_by_one_behind(&mut self) -> &mut Self {
         self.takeover().server += 1;
         self.history.rewinds.push(Rewind { begun: self.time, over: self.time, apart: true });

@@ -103,7 +103,8 @@ impl fmt::Display for Report {
         write!(f, "attempted {attempted}, acknowledged {acknowledged}, delivered {delivered}, ")?;
         write!(
             f,
-            "duplicated {duplicated}, recovered {recovered}, runs {runs}, grouped {grouped}, forwarded {forwarded}, batches {batches}, lost {lost}, unexpected {unexpected}, "
+            "duplicated {duplicated}, recovered {recovered}, runs {runs}, grouped {grouped}, forwarded {forwarded}, \
+             batches {batches}, lost {lost}, unexpected {unexpected}, "
         )?;
         if self.abandoned > 0 {
             let Report { abandoned, forgotten_pushes, forgotten_acks, .. } = self;

@@ -1,6 +1,6 @@
-//! Slot migration as a fault: the keys of a run move from one master of a cluster to the other, one by one, while clients
-//! work. Between two keys the slot is on both nodes. If the server can move a slot in one go, it does so half of the
-//! time.
+//! Slot migration as a fault: the keys of a run move from one master of a cluster to the other, one by one, while
+//! clients work. Between two keys the slot is on both nodes. If the server can move a slot in one go, it does so half
+//! of the time.
 
 use super::faults::{Unrest, HOURS};
 use super::history::History;
@@ -74,8 +74,8 @@ impl<'a> Moves<'a> {
         self.settle(to);
     }
 
-    /// Makes clients use the new owner, once both nodes know its epoch. A node that does not know it would take the slot
-    /// back without an epoch of its own, and lose the slot with its keys when it hears of the other one.
+    /// Makes clients use the new owner, once both nodes know its epoch. A node that does not know it would take the
+    /// slot back without an epoch of its own, and lose the slot with its keys when it hears of the other one.
     fn settle(&mut self, owner: usize) {
         let epoch = |node: usize| {
             let info = self.cluster.client(node).ask("CLUSTER INFO").text();

@@ -152,8 +152,8 @@ impl Stage {
         u64::try_from(self.start.elapsed().as_nanos()).expect("a run is shorter than 500 years")
     }
 
-    /// Sets the clock of the server back from being `ahead` by these ms. Until it has caught up, the time of a queue stands
-    /// still, at the latest at what the clock has shown.
+    /// Sets the clock of the server back from being `ahead` by these ms. Until it has caught up, the time of a queue
+    /// stands still, at the latest at what the clock has shown.
     pub fn set_back(&self, server: &mut Client, clock: &Clock, ahead: i64, by: i64) {
         let step = SetBack { begun: self.now(), over: None, least: local_time() + ahead - by };
         self.set_back.lock().unwrap().push(step);
@@ -188,8 +188,9 @@ impl Stage {
 
     /// How far two readings of a server's clock may contradict each other, in ms.
     ///
-    /// Valkey 9.1 reads the time of day only once in a millisecond, and adds what the processor's clock has counted since. If
-    /// the machine suspends it between the two readings, its clock runs ahead for up to a millisecond, and then steps back.
+    /// Valkey 9.1 reads the time of day only once in a millisecond, and adds what the processor's clock has counted
+    /// since. If the machine suspends it between the two readings, its clock runs ahead for up to a millisecond, and
+    /// then steps back.
     pub fn error(&self) -> i64 {
         self.error.load(Ordering::Relaxed)
     }

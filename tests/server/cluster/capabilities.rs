@@ -1,5 +1,5 @@
-//! Slot migration of rate limits, deduplication windows, schedules, batches and the gates of groups: nothing is forgotten,
-//! lost or repeated.
+//! Slot migration of rate limits, deduplication windows, schedules, batches and the gates of groups: nothing is
+//! forgotten, lost or repeated.
 
 use super::slots::{move_slot, move_slot_at_once, slots_can_move_at_once, PATIENT_MS};
 use crate::support::{eventually, Client, Cluster, Raised, Reply};
@@ -165,8 +165,8 @@ fn an_atomic_move_keeps_done_messages() {
     }
 }
 
-/// Moves a batch of which one member was acked, one is in flight and one waits; groups of which one has reached its rate
-/// and one is paused; and a queue at which a client gathers.
+/// Moves a batch of which one member was acked, one is in flight and one waits; groups of which one has reached its
+/// rate and one is paused; and a queue at which a client gathers.
 fn expect_batch_to_end_once(move_slot: Move) {
     let cluster = Cluster::of(2, PATIENT_MS);
     let (tag, slot) = cluster.tag_of(0);

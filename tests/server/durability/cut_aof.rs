@@ -1,5 +1,5 @@
-//! An AOF that ends anywhere, as after a crash: the server loads what is whole, which is a state that the queue had. And one
-//! in which a bit is wrong.
+//! An AOF that ends anywhere, as after a crash: the server loads what is whole, which is a state that the queue had.
+//! And one in which a bit is wrong.
 
 use super::persistence::rewrite_aof;
 use crate::support::{any_command, expect_line, writes_in_aof, Client, Random, Reply, Server};
@@ -38,8 +38,8 @@ pub fn digest(c: &mut Client) -> String {
 }
 
 /// Starts a server whose AOF may end anywhere. If the server has cut off its end, the AOF is rewritten, as
-/// docs/operations.md says: most servers leave the beginning of a transaction there, and lose at the next start what they
-/// have written after it.
+/// docs/operations.md says: most servers leave the beginning of a transaction there, and lose at the next start what
+/// they have written after it.
 pub fn boot_and_rewrite(server: &mut Server) {
     let known = server.log().len();
     server.boot();

@@ -1,8 +1,8 @@
 //! Files that a server has written with format version 1, and with each release, and the digests to which every later
 //! version loads them.
 //!
-//! `DQ_BLESS=1 cargo test --test server golden` writes those of the current version again, until it is released. Write them on
-//! Redis 7.0: a server does not load the RDB file of a newer one. Those of a release are never written again
+//! `DQ_BLESS=1 cargo test --test server golden` writes those of the current version again, until it is released. Write
+//! them on Redis 7.0: a server does not load the RDB file of a newer one. Those of a release are never written again
 //! (`queue/tests/model/frozen.rs`).
 
 use crate::support::{every_state, Server};

@@ -1,4 +1,5 @@
-//! The removal and the write are one transaction, in the AOF and on the replication link: a crash leaves both or neither.
+//! The removal and the write are one transaction, in the AOF and on the replication link: a crash leaves both or
+//! neither.
 
 use super::{elements, ids, until_forwarded};
 use crate::support::{eventually, Client, Reply, Server};

@@ -1,7 +1,7 @@
 //! Workers of existing job libraries, unchanged: they run what a queue forwards to them.
 //!
-//! RQ and Celery are installed from PyPI into `target/` with the first run; `DQ_WITHOUT_PYTHON` leaves them out. Sidekiq
-//! is tested if the machine has it (Debian: `ruby-sidekiq`).
+//! RQ and Celery are installed from PyPI into `target/` with the first run; `DQ_WITHOUT_PYTHON` leaves them out.
+//! Sidekiq is tested if the machine has it (Debian: `ruby-sidekiq`).
 
 use crate::support::clients::{left_out, run, workers};
 use crate::support::{root, Server};

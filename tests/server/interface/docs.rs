@@ -267,8 +267,8 @@ fn the_ranges_of_the_pages_are_those_of_the_server() {
     assert!(probed > 40, "{probed} ranges");
 }
 
-/// The letter of an effect, which follows the version and the checksum. For one message, a push, a delivery, an ack and a
-/// delivery after an ack write a shorter form; the pages of the commands name the longer one.
+/// The letter of an effect, which follows the version and the checksum. For one message, a push, a delivery, an ack and
+/// a delivery after an ack write a shorter form; the pages of the commands name the longer one.
 fn letter(effect: &[u8]) -> char {
     assert_eq!(effect[0] & 7, 1, "{effect:?}");
     match char::from(effect[1]) {

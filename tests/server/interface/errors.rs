@@ -527,11 +527,15 @@ fn a_misplaced_word_is_answered_with_the_syntax() {
         (
             "DQ.PUSH q x MAXLEN 5",
             "unknown option 'MAXLEN': it is a setting of the queue, for DQ.CREATE and DQ.ALTER",
-            "DQ.PUSH key payload [ID id] [DELAY ms | AT unix-ms] [PRIORITY priority] [RETRIES retries] [LEASE lease-ms] \
-             [TTL ttl-ms] [REPLACE] [MAXWAIT maxwait-ms] [LATER] [RETAIN retain-ms]",
+            "DQ.PUSH key payload [ID id] [DELAY ms | AT unix-ms] [PRIORITY priority] [RETRIES retries] \
+             [LEASE lease-ms] [TTL ttl-ms] [REPLACE] [MAXWAIT maxwait-ms] [LATER] [RETAIN retain-ms]",
         ),
         ("DQ.MPOP 1 q now", "unknown option 'now'", "DQ.MPOP numkeys key [key ...] [COUNT count] [MIN least]"),
-        ("DQ.PAUSE q 5", "unknown option '5': a number follows the name of its option", "DQ.PAUSE key [IN | OUT | ALL | GROUP group] [FOR ms]"),
+        (
+            "DQ.PAUSE q 5",
+            "unknown option '5': a number follows the name of its option",
+            "DQ.PAUSE key [IN | OUT | ALL | GROUP group] [FOR ms]",
+        ),
         ("DQ.POP q -5", "unknown option '-5': a number follows the name of its option", "DQ.POP key [COUNT count]"),
         (
             "DQ.SCAN q 0 ready",
@@ -543,8 +547,11 @@ fn a_misplaced_word_is_answered_with_the_syntax() {
             "unknown option 'DELAY': it is a setting of the queue, for DQ.CREATE and DQ.ALTER",
             "DQ.SCHEDULE key id payload <EVERY ms [OFFSET offset-ms] | CRON expression [TZ zone]> [AT unix-ms]",
         ),
-        ("DQ.ALTER q JITTER 5", "'JITTER' is not in its place", "DQ.ALTER key [MKQUEUE] [LEASE lease-ms] [RETRIES retries] \
-          [BACKOFF base-ms max-ms [JITTER percent]]"),
+        (
+            "DQ.ALTER q JITTER 5",
+            "'JITTER' is not in its place",
+            "DQ.ALTER key [MKQUEUE] [LEASE lease-ms] [RETRIES retries] [BACKOFF base-ms max-ms [JITTER percent]]",
+        ),
     ] {
         let reply = c.ask(line);
         let expected = format!("ERR syntax error, {wrong}; the syntax is {syntax}");

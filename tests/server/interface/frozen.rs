@@ -1,7 +1,7 @@
 //! What clients and programs rely on, as `docs/interface.txt` lists it: a change of it is seen in that file.
 //!
-//! `DQ_BLESS=1 cargo test --test server interface::frozen` writes the file. Once a version is released, the file only gains
-//! lines, and its lines only gain words: see CONTRIBUTING.md, Releases.
+//! `DQ_BLESS=1 cargo test --test server interface::frozen` writes the file. Once a version is released, the file only
+//! gains lines, and its lines only gain words: see CONTRIBUTING.md, Releases.
 
 use crate::support::{root, Client, Page, Protocol, Reply, Server};
 use std::collections::BTreeSet;
@@ -89,7 +89,8 @@ fn interface(c: &mut Client) -> String {
     text
 }
 
-/// The first words of the errors of a page: they are in the first cells of the table, as are options that an error names.
+/// The first words of the errors of a page: they are in the first cells of the table, as are options that an error
+/// names.
 fn codes(page: &Page) -> BTreeSet<String> {
     let cells = page.section("Errors").lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
     let syntax = page.syntax();

@@ -1,6 +1,6 @@
-//! Two versions of the module whose formats differ: an older one reads what a newer one writes as long as nothing new is
-//! used, and refuses as a whole what it cannot read. The newer one is built with the feature `next-format`. The checker
-//! has rolling upgrades under load (`checker`, `Cast::UpgradedPair`).
+//! Two versions of the module whose formats differ: an older one reads what a newer one writes as long as nothing new
+//! is used, and refuses as a whole what it cannot read. The newer one is built with the feature `next-format`. The
+//! checker has rolling upgrades under load (`checker`, `Cast::UpgradedPair`).
 
 use super::raw_writes::GOES_ON;
 use crate::support::{eventually, every_command, every_state, expect_line, known_of_every_command, Client, Server};

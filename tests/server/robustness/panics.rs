@@ -54,8 +54,8 @@ fn a_panic_for_a_blocked_client_raises_the_alarm() {
     });
 }
 
-/// Runs `act` on a server with a queue `q` that a panic has left half changed: the message `m` is cancelled, but neither
-/// the AOF nor a replica was told.
+/// Runs `act` on a server with a queue `q` that a panic has left half changed: the message `m` is cancelled, but
+/// neither the AOF nor a replica was told.
 fn with_half_changed(args: &[&str], act: impl FnOnce(&mut Server, &mut Client)) {
     let Some(mut server) = Server::with_panic_in("a change", args) else {
         return eprintln!("the module is no debug build: not tested");

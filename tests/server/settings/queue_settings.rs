@@ -51,8 +51,8 @@ const DEFAULTS: [i64; 17] = [30_000, 16, 1_000, 3_600_000, 0, 0, 0, -1, 0, 0, 0,
 
 /// All settings at once, and the fields that the queue then shows.
 const ALL: &str =
-    "Dedupe 6666 GroupInflight 55 MAXPAYLOAD 66 DEADTTL 777777 DEADLEN 7 MAXINFLIGHT 9 MAXLEN 99 ttl 888888 BACKOFF 50 5000 jitter 12 \
-                   RETRIES 3 Lease 7001 rate 13 1300 maxLease 5555 Delay 4444";
+    "Dedupe 6666 GroupInflight 55 MAXPAYLOAD 66 DEADTTL 777777 DEADLEN 7 MAXINFLIGHT 9 MAXLEN 99 ttl 888888 \
+     BACKOFF 50 5000 jitter 12 RETRIES 3 Lease 7001 rate 13 1300 maxLease 5555 Delay 4444";
 const ALL_SET: [i64; 17] =
     [7_001, 3, 50, 5_000, 888_888, 99, 9, 7, 12, 777_777, 66, 13, 1_300, 6_666, 55, 5_555, 4_444];
 

@@ -111,8 +111,8 @@ impl Page {
         open.split_whitespace().take_while(|word| *word != "|").map(str::to_owned).collect()
     }
 
-    /// The rows of the table of options. A row `settings` stands for the table of `docs/settings.md`, and a row that links
-    /// to the options of another page for those that the syntax of this page has too.
+    /// The rows of the table of options. A row `settings` stands for the table of `docs/settings.md`, and a row that
+    /// links to the options of another page for those that the syntax of this page has too.
     pub fn options(&self) -> Vec<OptionRow> {
         let rows = table(self.section("Options"));
         let (shared, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|cells| cells[0].contains(".md#options)"));

@@ -326,8 +326,8 @@ impl Client {
         self.now() + self.clock_error()
     }
 
-    /// How far two readings of the server's clock may contradict each other, in ms. That of Valkey 9.1 may run ahead by up
-    /// to a millisecond and then step back, unless it is that of POSIX: see docs/internals/faults.md.
+    /// How far two readings of the server's clock may contradict each other, in ms. That of Valkey 9.1 may run ahead by
+    /// up to a millisecond and then step back, unless it is that of POSIX: see docs/internals/faults.md.
     #[track_caller]
     fn clock_error(&mut self) -> i64 {
         i64::from(!self.info("server", "monotonic_clock").starts_with("POSIX"))

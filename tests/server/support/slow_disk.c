@@ -1,6 +1,6 @@
-/* A slow disk: preloaded into a server, it makes one fsync in twenty take as many ms as DQ_SLOW_FSYNC says, as on a disk
-   that is busy with something else. The tests must pass on it. A second slow one follows after as long a time at the
-   earliest, so that a server that syncs before each reply still makes progress. */
+/* A slow disk: preloaded into a server, it makes one fsync in twenty take as many ms as DQ_SLOW_FSYNC says, as on a
+   disk that is busy with something else. The tests must pass on it. A second slow one follows after as long a time at
+   the earliest, so that a server that syncs before each reply still makes progress. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/syscall.h>

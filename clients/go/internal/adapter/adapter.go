@@ -45,8 +45,8 @@ func At(address string, err error) error {
 	return fmt.Errorf("%s: %w", address, err)
 }
 
-// Watch pings a subscription, so that its silent end is noticed. It is closed when a ping fails, when ctx ends, or by the
-// function that is returned.
+// Watch pings a subscription, so that its silent end is noticed. It is closed when a ping fails, when ctx ends, or by
+// the function that is returned.
 func Watch(ctx context.Context, ping, close func() error) context.CancelFunc {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {

@@ -1,6 +1,6 @@
 /**
- * The thread that speaks with the server for all workers of a process: it pops, extends leases, learns of losses, watches
- * the time and reports outcomes. No handler runs here, so no handler can stall it.
+ * The thread that speaks with the server for all workers of a process: it pops, extends leases, learns of losses,
+ * watches the time and reports outcomes. No handler runs here, so no handler can stall it.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -63,8 +63,8 @@ class Running {
   }
 
   /**
-   * Unblocks the pop. A message that is delivered to it meanwhile is received and given back. If it cannot be unblocked, its
-   * connection is closed; a message that was on its way is then delivered again after its lease.
+   * Unblocks the pop. A message that is delivered to it meanwhile is received and given back. If it cannot be
+   * unblocked, its connection is closed; a message that was on its way is then delivered again after its lease.
    */
   async #endPop(): Promise<void> {
     const { lane } = this;

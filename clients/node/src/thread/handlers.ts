@@ -56,7 +56,9 @@ function thrown({ name, message, stack }: Error): ThrownError {
   return { name, message, ...(stack !== undefined && { stack }) };
 }
 
-/** Returns the part of a result that can be passed. The reason why anything else is not stored is reported separately. */
+/**
+ * Returns the part of a result that can be passed. The reason why anything else is not stored is reported separately.
+ */
 function plainResult(result: unknown): unknown {
   if (typeof result === 'string' || result instanceof Uint8Array || result === undefined) return result;
   try {

@@ -1,7 +1,7 @@
 /**
  * What a worker knows of one queue: the messages that it holds, and the outcomes that the server has not answered yet.
- * A message occupies its place until its handler has ended and its outcome has been answered. Once its outcome is decided,
- * by the end of its handler or by its loss, nothing else counts.
+ * A message occupies its place until its handler has ended and its outcome has been answered. Once its outcome is
+ * decided, by the end of its handler or by its loss, nothing else counts.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type MessagePort, parentPort } from 'node:worker_threads';
@@ -128,8 +128,8 @@ export class Lane {
   }
 
   /**
-   * The lease that a command asks for. Without one, that of the message counts, else that of the queue. How long that of a
-   * message lasts only the time of the server tells, so without it that of the queue is asked for.
+   * The lease that a command asks for. Without one, that of the message counts, else that of the queue. How long that
+   * of a message lasts only the time of the server tells, so without it that of the queue is asked for.
    */
   get leaseWords(): Word[] {
     if (this.config.lease === undefined && this.serverTime.isKnown) return [];
@@ -147,8 +147,8 @@ export class Lane {
   }
 
   /**
-   * Takes messages in and passes them to handlers. Their leases began at `begun` or later; if that is undefined, the time of
-   * the server was to tell when they end.
+   * Takes messages in and passes them to handlers. Their leases began at `begun` or later; if that is undefined, the
+   * time of the server was to tell when they end.
    */
   received(messages: unknown, begun: number | undefined): void {
     const deliver: Delivered[] = [];
@@ -176,7 +176,10 @@ export class Lane {
     if (deliver.length > 0) this.#post({ deliver });
   }
 
-  /** Returns when a lease is extended that has so long left: at half, but also of the queue's, as the server's clock may be set. */
+  /**
+   * Returns when a lease is extended that has so long left: at half, but also of the queue's, as the server's clock may
+   * be set.
+   */
   #half(left: number): number {
     return Math.min(left, this.lease) / 2;
   }
@@ -425,8 +428,8 @@ export class Lane {
   }
 
   /**
-   * Has the thread of handlers be ended if it does not answer: an endless loop would keep everything that it holds. The thread
-   * may be held up by another handler, which has the time of its own limit.
+   * Has the thread of handlers be ended if it does not answer: an endless loop would keep everything that it holds. The
+   * thread may be held up by another handler, which has the time of its own limit.
    */
   #expectAnswer(): void {
     if (!this.config.hasThread || this.#stuck) return;

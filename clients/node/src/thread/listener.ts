@@ -1,6 +1,7 @@
 /**
- * The loop that receives notices when commands take messages away: the server publishes them on a channel of each queue.
- * They are hints. If the connection breaks, or the user has no right to the channel, losses are noticed when leases are extended.
+ * The loop that receives notices when commands take messages away: the server publishes them on a channel of each
+ * queue. They are hints. If the connection breaks, or the user has no right to the channel, losses are noticed when
+ * leases are extended.
  */
 import type { Link } from '../drivers.js';
 import { Refused } from '../errors.js';

@@ -1,6 +1,6 @@
 /**
- * The loop that pops: never more messages than there are free places, and with the outcomes of those that have ended. While
- * it waits for a message, outcomes go through the reporter.
+ * The loop that pops: never more messages than there are free places, and with the outcomes of those that have ended.
+ * While it waits for a message, outcomes go through the reporter.
  */
 import { entries, type Word } from '../bytes.js';
 import type { Link } from '../drivers.js';
@@ -11,8 +11,9 @@ import { settle } from './settle.js';
 
 // How often the settings of a queue are read again.
 const LEARN_MS = 5000;
-// After a pop whose answer was lost, how long it takes until twice as many messages are asked for again. The answer may have been
-// larger than the server, or what is between, lets pass, and what is lost with it waits for the end of its lease.
+// After a pop whose answer was lost, how long it takes until twice as many messages are asked for again. The answer may
+// have been larger than the server, or what is between, lets pass, and what is lost with it waits for the end of its
+// lease.
 const CAREFUL_MS = 60_000;
 
 /** Pops the messages of a lane until it stops. */
@@ -156,7 +157,9 @@ export class Popper {
   }
 }
 
-/** Returns the id of a connection, if the server does. Every user may send HELLO, but not every server or proxy has it. */
+/**
+ * Returns the id of a connection, if the server does. Every user may send HELLO, but not every server or proxy has it.
+ */
 async function idOf(link: Link): Promise<string | undefined> {
   for (const words of [['HELLO'], ['CLIENT', 'ID']]) {
     try {

@@ -1,4 +1,7 @@
-/** The loop that extends leases at half time, all of a queue with one command, and reports outcomes until they are answered. */
+/**
+ * The loop that extends leases at half time, all of a queue with one command, and reports outcomes until they are
+ * answered.
+ */
 import type { Word } from '../bytes.js';
 import type { Link } from '../drivers.js';
 import { unpacked } from '../job.js';

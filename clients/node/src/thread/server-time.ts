@@ -1,7 +1,7 @@
 /**
- * The clock of a server, against which a worker counts leases: the server says when each one ends, by its own clock. Nothing that
- * the worker measures by itself is as exact. The answer to a pop may be late, and the message may have a lease of its own,
- * which the answer does not name.
+ * The clock of a server, against which a worker counts leases: the server says when each one ends, by its own clock.
+ * Nothing that the worker measures by itself is as exact. The answer to a pop may be late, and the message may have a
+ * lease of its own, which the answer does not name.
  */
 import { text } from '../bytes.js';
 import type { Link } from '../drivers.js';
@@ -18,7 +18,10 @@ export const ROUNDING_MS = 2;
 const FRESH_MS = 5000;
 const JUST_MS = 200;
 
-/** Returns whether a deadline, which has moved by more or less than the time that has passed, shows that a clock or a lease was set. */
+/**
+ * Returns whether a deadline, which has moved by more or less than the time that has passed, shows that a clock or a
+ * lease was set.
+ */
 export function hasJumped(grown: number, passed: number): boolean {
   return grown === 0 || Math.abs(grown - passed) > 500 + 0.1 * passed;
 }

@@ -10,8 +10,8 @@ import { type Lane, MARGIN_MS, type Report } from './lane.js';
 const BINARY = new Set(['ERROR', 'RESULT']);
 
 /**
- * Reports outcomes, and pops without waiting if words of a pop are given. Returns the messages. What the server cannot do
- * now is kept, and the error thrown; what it refuses for good is reported.
+ * Reports outcomes, and pops without waiting if words of a pop are given. Returns the messages. What the server cannot
+ * do now is kept, and the error thrown; what it refuses for good is reported.
  */
 export async function settle(lane: Lane, link: Link, reports: Report[], pop?: Word[]): Promise<unknown> {
   const acks = reports.filter(isAck);

@@ -193,8 +193,8 @@ class App:
         """Makes a task of a function, ``async def`` or ``def``, which then runs in a thread.
 
         ``time_limit`` is in seconds: a call that takes longer fails. The options are the defaults of each push, such as
-        ``retries=5`` or ``lease=30``. The name is the one of the function, with its module; that of a program that is run as
-        ``python shop.py`` is ``shop``, under which other programs import it.
+        ``retries=5`` or ``lease=30``. The name is the one of the function, with its module; that of a program that is
+        run as ``python shop.py`` is ``shop``, under which other programs import it.
         """
 
         def decorate(handler: Handler) -> Any:

@@ -83,8 +83,8 @@ async def asked(pool: Any, words: Sequence[Word], opened: List[Any], before: Seq
 
 
 def _is_stale(connection: Any) -> bool:
-    """Returns whether something has arrived on a connection that expects nothing, such as its end. The event loop may not
-    have seen it yet."""
+    """Returns whether something has arrived on a connection that expects nothing, such as its end. The event loop may
+    not have seen it yet."""
     writer = getattr(connection, "_writer", None)
     socket = writer.get_extra_info("socket") if writer is not None else None
     if socket is None or not hasattr(select, "poll"):

@@ -23,8 +23,8 @@ def signature(handler: Callable[..., Any]) -> inspect.Signature:
 def is_coroutine_function(handler: Callable[..., Any]) -> bool:
     """Returns whether calling a handler does nothing but make a coroutine. Raises if it is a generator function.
 
-    A decorator may hide a coroutine function, but may also run it by itself: such a handler is called in a thread, and what it
-    returns is awaited if it can be.
+    A decorator may hide a coroutine function, but may also run it by itself: such a handler is called in a thread, and
+    what it returns is awaited if it can be.
     """
     while isinstance(handler, functools.partial):
         handler = handler.func

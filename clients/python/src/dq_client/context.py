@@ -10,7 +10,8 @@ from typing import Any, Callable, Dict, Optional
 from .wire import Text, headers, raw
 
 RESULT_HEADER = "dq-result"
-"""A header of calls. With the value ``json`` whatever the handler returns is stored as JSON, so that the caller gets the same."""
+"""A header of calls. With the value ``json`` whatever the handler returns is stored as JSON, so that the caller gets
+the same."""
 
 
 @dataclass(eq=False, repr=False)
@@ -50,7 +51,8 @@ class Context:
         return self.meta.get("checkpoint")
 
     def save(self, checkpoint: Text) -> None:
-        """Stores how far the work has come, up to 65536 bytes, for the next attempt and for operators. Does not wait."""
+        """Stores how far the work has come, up to 65536 bytes, for the next attempt and for operators. Does not
+        wait."""
         value = raw(checkpoint)
         self.meta["checkpoint"] = value or None
         self._save(self.receipt, value)

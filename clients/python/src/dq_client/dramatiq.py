@@ -1,8 +1,8 @@
 """A broker for Dramatiq 2: ``dramatiq.set_broker(dq_client.dramatiq.DqBroker(url="redis://localhost"))``.
 
-A message is in its queue until it is acknowledged, under its own id, delayed ones too: there are no delay queues, and no
-worker holds a message that is not due. Retries are pushed by Dramatiq's middleware under the same id before the ack, and
-take the place of the delivery that ends. It uses no private interface of Dramatiq.
+A message is in its queue until it is acknowledged, under its own id, delayed ones too: there are no delay queues, and
+no worker holds a message that is not due. Retries are pushed by Dramatiq's middleware under the same id before the ack,
+and take the place of the delivery that ends. It uses no private interface of Dramatiq.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _STATES = ("delayed", "ready", "inflight", "dead", "done")
 class DqBroker(dramatiq.Broker):
     """Keeps the messages of actors in queues of dq, whose names begin with ``namespace``.
 
-    ``client`` is a client of redis-py that exists, instead of ``url``. ``lease`` is how long a message stays with a worker
-    that is gone, in seconds; by default that of the queue, 30 seconds. ``push_timeout`` is how many seconds a push is sent
-    again if the server cannot be reached. Actors and messages may have a ``broker_priority`` from -128 to 127, 0 by default: a
-    higher one is delivered first.
+    ``client`` is a client of redis-py that exists, instead of ``url``. ``lease`` is how long a message stays with a
+    worker that is gone, in seconds; by default that of the queue, 30 seconds. ``push_timeout`` is how many seconds a
+    push is sent again if the server cannot be reached. Actors and messages may have a ``broker_priority`` from -128 to
+    127, 0 by default: a higher one is delivered first.
     """
 
     def __init__(
@@ -53,11 +53,13 @@ class DqBroker(dramatiq.Broker):
         self._lease = lease
 
     def queue(self, queue_name: str) -> Queue:
-        """Returns the queue of dq that holds the messages of a queue: to look at them, to redrive dead ones, to pause it."""
+        """Returns the queue of dq that holds the messages of a queue: to look at them, to redrive dead ones, to pause
+        it."""
         return self._app.queue(f"{self.namespace}:{queue_name}")
 
     def cancel(self, message_id: str, queue_name: str = "default") -> Optional[str]:
-        """Removes a message that has not been completed. Returns the state that it was in, ``None`` if it was not there.
+        """Removes a message that has not been completed. Returns the state that it was in, ``None`` if it was not
+        there.
 
         An actor that runs is not interrupted, but its message is not delivered again.
         """
@@ -88,8 +90,8 @@ class DqBroker(dramatiq.Broker):
             priority = self._priority(message)
             if priority is not None:
                 options["priority"] = priority
-            # The id of a retry is that of the delivery which is about to be acked. A push that is repeated may have been
-            # carried out before, so only one that replaces leaves no doubt that the message is there.
+            # The id of a retry is that of the delivery which is about to be acked. A push that is repeated may have
+            # been carried out before, so only one that replaces leaves no doubt that the message is there.
             self.queue(message.queue_name).push_sync(message.encode(), **options)
         except Exception as error:
             if isinstance(message, _Message):

@@ -25,7 +25,8 @@ _SomeMessages = TypedDict("_SomeMessages", {
 
 
 class Message(_SomeMessages):
-    """A message as ``DQ.GET`` describes it. Which fields it has besides these five depends on its state and its options."""
+    """A message as ``DQ.GET`` describes it. Which fields it has besides these five depends on its state and its
+    options."""
 
     id: str
     state: str
@@ -35,8 +36,8 @@ class Message(_SomeMessages):
 
 
 QueueInfo = TypedDict("QueueInfo", {
-    "delayed": int, "ready": int, "inflight": int, "dead": int, "done": int, "groups": int, "blocked": int, "known": int,
-    "batches": int, "payload-bytes": int, "waiting-clients": int,
+    "delayed": int, "ready": int, "inflight": int, "dead": int, "done": int, "groups": int, "blocked": int,
+    "known": int, "batches": int, "payload-bytes": int, "waiting-clients": int,
     "next-due": Optional[int], "oldest-ready": Optional[int], "oldest-inflight": Optional[int],
     "oldest-dead": Optional[int], "newest-dead": Optional[int], "last-death": Optional[int],
     "last-delivery": Optional[int], "schedules": int, "consumers": int, "paused-groups": int,

@@ -1,5 +1,5 @@
-"""Middleware, which sees the headers of messages. If OpenTelemetry is installed, trace context is in them: the first attempt continues the
-trace of the producer, a retry begins a trace of its own with a link to it."""
+"""Middleware, which sees the headers of messages. If OpenTelemetry is installed, trace context is in them: the first
+attempt continues the trace of the producer, a retry begins a trace of its own with a link to it."""
 
 from __future__ import annotations
 

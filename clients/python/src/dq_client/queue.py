@@ -1,6 +1,8 @@
-"""A queue as producers and operators use it. Each method exists twice: for asyncio, and with ``_sync`` for callers that wait.
+"""A queue as producers and operators use it. Each method exists twice: for asyncio, and with ``_sync`` for callers that
+wait.
 
-It is written once. The other one carries the same coroutine out with a client that waits, so that it never awaits anything.
+It is written once. The other one carries the same coroutine out with a client that waits, so that it never awaits
+anything.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ S = TypeVar("S")
 Decorate = Callable[[str, Dict[str, Any]], None]
 
 PushedId = Union[str, DeadId, None]
-"""The id of one of several messages; ``None`` for a duplicate, the error if the queue holds a dead message of that id."""
+"""The id of one of several messages; ``None`` for a duplicate, the error if the queue holds a dead message of that
+id."""
 _PUSH, _FOLLOW, _SCHEDULE, _SETTINGS = map(wire.names, (PushOptions, FollowOptions, ScheduleOptions, Settings))
 
 # A wait is made of shorter ones, so that it ends before the socket timeout of any usual client.
@@ -47,7 +50,8 @@ PUSH_SECONDS = 10.0
 def waiting(
     method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[S, P], T]:
-    """Returns the method for callers that wait. Its object has a method ``_waiting``, which returns the twin that waits."""
+    """Returns the method for callers that wait. Its object has a method ``_waiting``, which returns the twin that
+    waits."""
 
     @functools.wraps(method)
     def wait(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -113,7 +117,8 @@ class Queue:
     async def push_and_wait(
         self, payload: Text, *, timeout: Duration, **options: Unpack[PushOptions]
     ) -> Optional[bytes]:
-        """Pushes a message and returns the result of its handler. Raises ``TimeoutError``, :class:`Failed` or :class:`NotKept`.
+        """Pushes a message and returns the result of its handler. Raises ``TimeoutError``, :class:`Failed` or
+        :class:`NotKept`.
 
         If the connection breaks meanwhile, it waits on another one.
         """
@@ -148,8 +153,8 @@ class Queue:
     # --- batches ---
 
     async def follow(self, batch: Text, payload: Text, **options: Unpack[FollowOptions]) -> int:
-        """Sets the message that follows once all messages that were pushed with this ``batch`` have ended. Returns how many
-        are left.
+        """Sets the message that follows once all messages that were pushed with this ``batch`` have ended. Returns how
+        many are left.
 
         It has the headers ``dq-batch``, ``dq-batch-total``, ``dq-batch-acked``, ``dq-batch-dead`` and
         ``dq-batch-cancelled``. This is sent once, because the batch may have ended when a second command came.
@@ -209,8 +214,8 @@ class Queue:
         older: Optional[Duration] = None,
         reason: Optional[str] = None,
     ) -> int:
-        """Makes dead messages live again: all, a number of them, those that have been dead for ``older``, those that died
-        for a ``reason`` (``retries``, ``rejected`` or ``expired``), or those of these ids. Returns how many."""
+        """Makes dead messages live again: all, a number of them, those that have been dead for ``older``, those that
+        died for a ``reason`` (``retries``, ``rejected`` or ``expired``), or those of these ids. Returns how many."""
         words = wire.words({"count": count, "delay": delay, "older": older, "reason": reason})
         named = ["IDS", len(ids), *ids] if ids else []
         return int(await self._ask("DQ.REDRIVE", *named, *words))
@@ -248,7 +253,8 @@ class Queue:
     peek_sync = waiting(peek)
 
     async def len(self, state: Optional[str] = None, *, group: Optional[Text] = None) -> int:
-        """Returns the number of messages, of all or of one group, in a state, or of all that are neither dead nor done."""
+        """Returns the number of messages, of all or of one group, in a state, or of all that are neither dead nor
+        done."""
         return int(await self._ask("DQ.LEN", *([state] if state else []), *wire.words({"group": group})))
 
     len_sync = waiting(len)
@@ -265,8 +271,8 @@ class Queue:
     async def pause(
         self, duration: Optional[Duration] = None, *, flow: str = "out", group: Optional[Text] = None
     ) -> None:
-        """Suspends delivery (``out``), new messages (``in``) or both (``all``), or the delivery of one group, for a time or
-        until :meth:`resume`."""
+        """Suspends delivery (``out``), new messages (``in``) or both (``all``), or the delivery of one group, for a
+        time or until :meth:`resume`."""
         await self._ask("DQ.PAUSE", *_concerned(flow, group), *wire.words({"for": duration}))
 
     pause_sync = waiting(pause)

@@ -1,7 +1,7 @@
 """Where connections come from: a URL, or a client of redis-py that exists, synchronous or not.
 
-Producers use the client as it is. A worker opens connections of its own with the same settings, because a pop that waits
-occupies its connection, needs a longer timeout, and must not be sent again without the worker's knowledge.
+Producers use the client as it is. A worker opens connections of its own with the same settings, because a pop that
+waits occupies its connection, needs a longer timeout, and must not be sent again without the worker's knowledge.
 """
 
 from __future__ import annotations
@@ -202,7 +202,8 @@ class Source:
     async def ask(self, words: Sequence[Word], seconds: Optional[float]) -> Any:
         """Sends a command in the running event loop. More at a time than there may be connections wait.
 
-        Raises :class:`Unsent` if no connection can be opened, and ``asyncio.TimeoutError`` if it takes longer than so long.
+        Raises :class:`Unsent` if no connection can be opened, and ``asyncio.TimeoutError`` if it takes longer than so
+        long.
         """
         loop = asyncio.get_running_loop()
         if loop not in self._slots:

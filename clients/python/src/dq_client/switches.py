@@ -1,4 +1,5 @@
-"""Learns that Sentinels have named another master. The one before may live on for seconds, and what it accepts then is lost."""
+"""Learns that Sentinels have named another master. The one before may live on for seconds, and what it accepts then is
+lost."""
 
 from __future__ import annotations
 

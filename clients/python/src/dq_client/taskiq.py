@@ -1,11 +1,12 @@
 """A broker and a result backend for Taskiq: ``broker = dq_client.taskiq.DqBroker("redis://localhost")``.
 
 The message of a task has the id of the task. Its lease is extended from a thread that no task can stall. The labels
-``delay`` (seconds) and ``priority`` (-128 to 127, higher first) are those of the message, and ``retries``, ``lease`` and
-``ttl`` too; with Taskiq's SmartRetryMiddleware ``delay`` is that of retries, and ``dq_delay`` that of the message. A task is acknowledged when it ends, also by an error, unless :class:`NackMiddleware` is installed.
+``delay`` (seconds) and ``priority`` (-128 to 127, higher first) are those of the message, and ``retries``, ``lease``
+and ``ttl`` too; with Taskiq's SmartRetryMiddleware ``delay`` is that of retries, and ``dq_delay`` that of the message.
+A task is acknowledged when it ends, also by an error, unless :class:`NackMiddleware` is installed.
 
-:class:`DqResultBackend` keeps a result with its message: the ack becomes ``DQ.COMPLETE``, so that a task is completed and
-has its result in one step. It uses no private interface of Taskiq.
+:class:`DqResultBackend` keeps a result with its message: the ack becomes ``DQ.COMPLETE``, so that a task is completed
+and has its result in one step. It uses no private interface of Taskiq.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ _REJECTED = (Reject, TaskRejectedError)
 class DqBroker(taskiq.AsyncBroker):
     """Keeps tasks in one queue of dq.
 
-    ``server`` is a URL, or a client of redis-py that exists. A worker process holds at most ``prefetch`` tasks, running and
-    waiting: give it the number that ``--max-async-tasks`` has. ``lease`` is how long a task stays with a worker that is
-    gone, in seconds; by default that of its message or of the queue. ``push_timeout`` is how many seconds a push is sent
-    again if the server cannot be reached.
+    ``server`` is a URL, or a client of redis-py that exists. A worker process holds at most ``prefetch`` tasks, running
+    and waiting: give it the number that ``--max-async-tasks`` has. ``lease`` is how long a task stays with a worker
+    that is gone, in seconds; by default that of its message or of the queue. ``push_timeout`` is how many seconds a
+    push is sent again if the server cannot be reached.
     """
 
     def __init__(
@@ -80,13 +81,15 @@ class DqBroker(taskiq.AsyncBroker):
         options = PushOptions(id=message.task_id, replace=True, later=True)
         given: Dict[str, Any] = {"delay": _label(message.labels, self._delay_label(message.labels), float)}
         given.update((name, _label(message.labels, name, kind)) for name, kind in _LABELS.items())
-        options.update({name: value for name, value in given.items() if value is not None})  # type: ignore[typeddict-item]
+        chosen = {name: value for name, value in given.items() if value is not None}
+        options.update(chosen)  # type: ignore[typeddict-item]
         if isinstance(self.result_backend, DqResultBackend):
             options["retain"] = self.result_backend.keep
         await self.queue.push(message.message, **options)
 
     def _delay_label(self, labels: Mapping[str, Any]) -> str:
-        """To SmartRetryMiddleware the label ``delay`` is that of retries, which it sends itself or has a source schedule."""
+        """To SmartRetryMiddleware the label ``delay`` is that of retries, which it sends itself or has a source
+        schedule."""
         for middleware in self.middlewares:
             if isinstance(middleware, taskiq.SmartRetryMiddleware):
                 is_retry = "_retries" in labels and middleware.schedule_source is None
@@ -173,9 +176,9 @@ class _Dropped(Exception):
 class _Running:
     """A task that this process works on, and what is known of its end before it is acked.
 
-    Only Taskiq's message refers to it. Taskiq drops a message without an ack if a middleware raises, and those that wait if
-    its receiver is cancelled. Such a task fails when Taskiq no longer refers to its message, else it would be held for as
-    long as the process lives.
+    Only Taskiq's message refers to it. Taskiq drops a message without an ack if a middleware raises, and those that
+    wait if its receiver is cancelled. Such a task fails when Taskiq no longer refers to its message, else it would be
+    held for as long as the process lives.
     """
 
     def __init__(self, broker: DqBroker, held: Held) -> None:
@@ -210,8 +213,8 @@ class NackMiddleware(taskiq.TaskiqMiddleware):
     """A task that raised is delivered again with the backoff of the queue, and is dead after its ``retries``.
 
     The label ``retries`` counts for a task, else the setting of the queue. ``dq_client.Reject`` and Taskiq's
-    ``context.reject()`` make it dead at once, ``dq_client.Retry(after=seconds)`` names the time. An error is a result when
-    the task is dead, not before. Taskiq's own middleware for retries is not needed with this one.
+    ``context.reject()`` make it dead at once, ``dq_client.Retry(after=seconds)`` names the time. An error is a result
+    when the task is dead, not before. Taskiq's own middleware for retries is not needed with this one.
     """
 
     async def on_error(
@@ -238,8 +241,8 @@ class NackMiddleware(taskiq.TaskiqMiddleware):
 class DqResultBackend(taskiq.AsyncResultBackend[T]):
     """Keeps results of up to 65536 bytes of JSON for ``keep`` seconds, each with its message.
 
-    It works together with a :class:`DqBroker` of the same queue, and with tasks that are acked when their result is saved,
-    which is Taskiq's default. Progress is not kept.
+    It works together with a :class:`DqBroker` of the same queue, and with tasks that are acked when their result is
+    saved, which is Taskiq's default. Progress is not kept.
     """
 
     def __init__(

@@ -110,7 +110,8 @@ class TaskOptions(PushOptions, _Recurrence, total=False):
 
 
 class Settings(TypedDict, total=False):
-    """Settings of a queue, which are described in ``docs/settings.md``. Durations are in seconds, or a ``timedelta``."""
+    """Settings of a queue, which are described in ``docs/settings.md``. Durations are in seconds, or a
+    ``timedelta``."""
 
     lease: Duration
     max_lease: Duration
@@ -200,7 +201,8 @@ def message(reply: Any) -> Optional[Message]:
 
 
 def milliseconds(duration: Duration) -> int:
-    """Returns a duration in the unit of the server, rounded to a microsecond and then up, so that nothing is due too early."""
+    """Returns a duration in the unit of the server, rounded to a microsecond and then up, so that nothing is due too
+    early."""
     if isinstance(duration, timedelta):
         return -(-(duration // timedelta(microseconds=1)) // 1000)
     try:
@@ -226,8 +228,8 @@ _EARLIEST_MS = 100_000_000_000
 
 
 def unix_milliseconds(at: datetime) -> int:
-    """Returns a time in the unit of the server, rounded up. One before March 1973, which to the server looks like seconds,
-    is as good as that month: it has passed."""
+    """Returns a time in the unit of the server, rounded up. One before March 1973, which to the server looks like
+    seconds, is as good as that month: it has passed."""
     if at.tzinfo is None:
         raise ValueError("the time has no time zone")
     return max(_EARLIEST_MS, milliseconds(at - datetime(1970, 1, 1, tzinfo=timezone.utc)))
@@ -305,7 +307,8 @@ def names(options: Any) -> "frozenset[str]":
 
 
 def words(options: Mapping[str, Any], known: "Optional[frozenset[str]]" = None) -> List[Word]:
-    """Returns the words of those options that are given. One that is not known, or has a value of another kind, is refused."""
+    """Returns the words of those options that are given. One that is not known, or has a value of another kind, is
+    refused."""
     for name in options:
         if known is not None and name not in known:
             raise TypeError(f"there is no option {name!r}; the options are {', '.join(sorted(known))}")

@@ -1,9 +1,10 @@
-"""kombu's own tests of transports, on dq://. KOMBU_SOURCE is its source distribution; celery_versions.sh fetches and runs it.
+"""kombu's own tests of transports, on dq://. KOMBU_SOURCE is its source distribution; celery_versions.sh fetches and
+runs it.
 
-What is left out of ``t/integration/common.py``: ``BaseTimeToLive``, because messages have no time to live for kombu (a worker
-of Celery looks at the ``expires`` of a task itself). ``t/unit/transport/virtual`` tests the base classes and no transport.
-``BasePriority`` expects one call of ``drain_events`` to deliver all that is there, as that of AMQP does; kombu has other tests
-for its Redis transport, which delivers one. Here a connection calls it until nothing comes.
+What is left out of ``t/integration/common.py``: ``BaseTimeToLive``, because messages have no time to live for kombu (a
+worker of Celery looks at the ``expires`` of a task itself). ``t/unit/transport/virtual`` tests the base classes and no
+transport. ``BasePriority`` expects one call of ``drain_events`` to deliver all that is there, as that of AMQP does;
+kombu has other tests for its Redis transport, which delivers one. Here a connection calls it until nothing comes.
 """
 
 import os

@@ -133,7 +133,8 @@ def test_a_task_is_pushed_with_the_commit(server, produce):
         "queue = refund.get_backend().queue()\n"
         "with transaction.atomic():\n refund.enqueue(1)\n print(queue.len_sync())\n"
         "print(queue.len_sync())\n"
-        "try:\n with transaction.atomic():\n  refund.enqueue(2)\n  raise KeyError\nexcept KeyError:\n print(queue.len_sync())",
+        "try:\n with transaction.atomic():\n  refund.enqueue(2)\n  raise KeyError\n"
+        "except KeyError:\n print(queue.len_sync())",
     )
     assert said.split() == ["0", "1", "1"]
 

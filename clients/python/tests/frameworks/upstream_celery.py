@@ -1,9 +1,10 @@
-"""Has Celery's own integration tests run with dq:// as their broker, and lists those that are left out. Results, on which
-chords depend, are in Celery's Redis backend. ``BROKER=redis`` runs all of them with the Redis transport, to compare.
+"""Has Celery's own integration tests run with dq:// as their broker, and lists those that are left out. Results, on
+which chords depend, are in Celery's Redis backend. ``BROKER=redis`` runs all of them with the Redis transport, to
+compare.
 
-celery_versions.sh unpacks Celery's source distribution and runs ``pytest -p upstream_celery`` there, with the files whose tests
-send tasks or canvases to a worker, or ask it. Those about result backends, beat, security and other parts need no broker, or
-another one.
+celery_versions.sh unpacks Celery's source distribution and runs ``pytest -p upstream_celery`` there, with the files
+whose tests send tasks or canvases to a worker, or ask it. Those about result backends, beat, security and other parts
+need no broker, or another one.
 """
 
 import os
@@ -27,7 +28,7 @@ LEFT_OUT = {
     "test_task_failed": _LOGS,
     "test_replaced_task_nesting_level_0": _OVERTAKEN,
     "test_replaced_task_nesting_level_1": _OVERTAKEN,
-    "test_chord_header_id_duplicated_on_rabbitmq_msg_duplication": "a task that is pushed twice is one message, by its id",
+    "test_chord_header_id_duplicated_on_rabbitmq_msg_duplication": "a task pushed twice is one message, by its id",
 }
 _server = Server().boot()
 _SCHEME = os.environ.get("BROKER", "dq")

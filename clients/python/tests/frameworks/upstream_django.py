@@ -1,8 +1,8 @@
 """Runs Django's own tests of tasks on our backend, and lists those that are left out.
 
-versions.sh unpacks ``tests/tasks`` of Django's source distribution and runs this program beside it. Django's tests enqueue at a
-dummy backend, which keeps tasks, and at an immediate one, which runs them before ``enqueue`` returns. Here ours takes the
-place of both: as the dummy it has no worker, as the immediate one it has a worker and waits for it.
+versions.sh unpacks ``tests/tasks`` of Django's source distribution and runs this program beside it. Django's tests
+enqueue at a dummy backend, which keeps tasks, and at an immediate one, which runs them before ``enqueue`` returns. Here
+ours takes the place of both: as the dummy it has no worker, as the immediate one it has a worker and waits for it.
 ``test_custom_backend.py`` has backends of its own.
 """
 

@@ -1,8 +1,8 @@
 """Fixtures with which Dramatiq's own tests run on our broker, and a list of the tests that are left out.
 
-Its source distribution has the tests, but not their fixtures. versions.sh unpacks it and runs ``pytest -p
-upstream_dramatiq`` there. Those of its tests that are about RabbitMQ, results, limits, its command line and other parts are
-not run: they need no broker, or another one.
+Its source distribution has the tests, but not their fixtures. versions.sh unpacks it and runs
+``pytest -p upstream_dramatiq`` there. Those of its tests that are about RabbitMQ, results, limits, its command line and
+other parts are not run: they need no broker, or another one.
 """
 
 import contextlib

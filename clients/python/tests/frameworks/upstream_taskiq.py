@@ -1,7 +1,7 @@
 """Has Taskiq's own tests run on our broker and result backend, and lists those that are left out.
 
-versions.sh unpacks Taskiq's source distribution and runs ``pytest -p upstream_taskiq`` there, with the files of tests that
-send tasks. The others are about parsing, scheduling, brokers of their own and other parts, and need no broker.
+versions.sh unpacks Taskiq's source distribution and runs ``pytest -p upstream_taskiq`` there, with the files of tests
+that send tasks. The others are about parsing, scheduling, brokers of their own and other parts, and need no broker.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ LEFT_OUT = {
     "test_middleware_startup_and_shutdown_fire": _TWICE,
     "test_inmemory_broker_raises_unknown_task_error": _INPLACE,
     "test_progress_tracker_ctx_raw": _PROGRESS,
-    "test_progress_tracker_validation_error": "it expects the class of an error, which results of Taskiq in JSON do not keep",
+    "test_progress_tracker_validation_error": "it expects the class of an error, which results in JSON do not keep",
     "test_per_task_exc_types_matching[SmartRetryMiddleware]": _DELAY,
     "test_per_task_exc_types_override_global[SmartRetryMiddleware]": _DELAY,
     "test_retry_of_custom_exc_types_of_smart_middleware": _DELAY,

@@ -83,8 +83,8 @@ enum Entering {
     Again,
 }
 
-/// The clients of one server: for each message one that has waited since it saw the message first, and others that begin
-/// to wait at every step.
+/// The clients of one server: for each message one that has waited since it saw the message first, and others that
+/// begin to wait at every step.
 #[derive(Default)]
 pub struct Clients {
     first: Awaits,

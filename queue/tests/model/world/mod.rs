@@ -179,8 +179,8 @@ impl World {
         assert_eq!(advanced.next, self.next_event(), "never late, never idle");
     }
 
-    /// The next instant at which time does something to a message, ends a pause, or lets the rate limit or a group allow
-    /// a delivery.
+    /// The next instant at which time does something to a message, ends a pause, or lets the rate limit or a group
+    /// allow a delivery.
     fn next_event(&self) -> Option<UnixMs> {
         let opens = match self.model.paused_until {
             NEVER => None,

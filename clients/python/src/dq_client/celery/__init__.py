@@ -1,11 +1,13 @@
-"""Celery on dq: ``broker_url = "dq://host:port/db"``, ``dqs://`` with TLS, ``dq+socket://path``, after ``import dq_client.celery``.
+"""Celery on dq: ``broker_url = "dq://host:port/db"``, ``dqs://`` with TLS, ``dq+socket://path``, after
+``import dq_client.celery``.
 
 Tasks with a countdown or an ETA wait in the server and reach a worker when they are due. A task that a worker holds is
-leased, and the worker extends the lease from a thread. Transport options: ``lease`` in seconds (30), ``global_keyprefix``,
-``push_timeout``, how many seconds a push to a server that does not answer takes (10), and ``client``, a client of redis-py that exists.
+leased, and the worker extends the lease from a thread. Transport options: ``lease`` in seconds (30),
+``global_keyprefix``, ``push_timeout``, how many seconds a push to a server that does not answer takes (10), and
+``client``, a client of redis-py that exists.
 
-``Celery(…, control="dq_client.celery:Control")`` has ``app.control.revoke`` remove tasks that wait. :func:`cancel` does so
-without it.
+``Celery(…, control="dq_client.celery:Control")`` has ``app.control.revoke`` remove tasks that wait. :func:`cancel` does
+so without it.
 
 The modules ``channel`` and ``transport`` name the interfaces of kombu that are not public and are used nevertheless;
 ``kombu.transport.TRANSPORT_ALIASES`` is one here.
@@ -47,8 +49,8 @@ def cancel(
 ) -> Dict[str, str]:
     """Removes tasks from their queues. Returns the state of each that was there.
 
-    A task that was ``delayed`` or ``ready`` never runs: its result is ``REVOKED``, and nothing is left of it. One that was
-    ``inflight`` is not delivered again, but its worker may run it. ``queues`` are those of the app by default.
+    A task that was ``delayed`` or ``ready`` never runs: its result is ``REVOKED``, and nothing is left of it. One that
+    was ``inflight`` is not delivered again, but its worker may run it. ``queues`` are those of the app by default.
     """
     states: Dict[str, str] = {}
     with app.connection_or_acquire() as connection:

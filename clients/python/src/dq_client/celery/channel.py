@@ -1,8 +1,9 @@
 """The channels of the kombu transport ``dq://``: each queue of Celery is a queue of dq.
 
 It uses what kombu's own transports use: the hooks of ``kombu.transport.virtual`` whose names begin with ``_``
-(``_put``, ``_get``, ``_size``, ``_purge``, ``_delete``, ``_has_queue``, ``_new_queue``, ``_queue_bind``, ``_put_fanout``),
-``_deliver``, ``_get_message_priority``, and the attributes ``_tag_to_queue``, ``_active_queues`` and ``QoS._on_collect``.
+(``_put``, ``_get``, ``_size``, ``_purge``, ``_delete``, ``_has_queue``, ``_new_queue``, ``_queue_bind``,
+``_put_fanout``), ``_deliver``, ``_get_message_priority``, and the attributes ``_tag_to_queue``, ``_active_queues`` and
+``QoS._on_collect``.
 """
 
 from __future__ import annotations
@@ -117,8 +118,8 @@ class Channel(virtual.Channel):
     # --- producers ---
 
     def basic_publish(self, message: Any, exchange: str, routing_key: str, **kwargs: Any) -> Any:
-        """Publishes a message. Events, such as heartbeats, are dropped while the server is away: Celery would repeat each
-        without end, and its worker could not stop meanwhile."""
+        """Publishes a message. Events, such as heartbeats, are dropped while the server is away: Celery would repeat
+        each without end, and its worker could not stop meanwhile."""
         try:
             return super().basic_publish(message, exchange, routing_key, **kwargs)
         except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
@@ -222,7 +223,8 @@ class Channel(virtual.Channel):
         self._redis.delete(self._key(queue))
 
     def cancel(self, queue: str, task_id: str) -> Tuple[Optional[str], Any]:
-        """Removes a task from a queue. Returns the state that it was in, and its message; ``None`` if it is not there."""
+        """Removes a task from a queue. Returns the state that it was in, and its message; ``None`` if it is not
+        there."""
         key, id = self._key(queue), message_id(task_id)
         fields = wire.message(ask(self._source, "DQ.GET", key, id))
         state = wire.text_or_none(ask(self._source, "DQ.CANCEL", key, id)[0])

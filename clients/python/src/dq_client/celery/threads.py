@@ -1,4 +1,5 @@
-"""The threads of a channel: one pops and keeps leases, and one listens for each fanout queue. They reconnect by themselves.
+"""The threads of a channel: one pops and keeps leases, and one listens for each fanout queue. They reconnect by
+themselves.
 
 Celery's own loop therefore never sees a lost connection: what runs goes on running, keeps its lease, and is acked
 when the server is back.
@@ -274,7 +275,8 @@ def _parts(tag: str) -> Tuple[str, str]:
 
 
 class Listener:
-    """Receives what is published to a channel (``subscribe``) or to those of a pattern (``psubscribe``) once it is made."""
+    """Receives what is published to a channel (``subscribe``) or to those of a pattern (``psubscribe``) once it is
+    made."""
 
     def __init__(
         self, source: Source, prefix: bytes, command: str, name: str, deliver: Callable[[bytes], None]

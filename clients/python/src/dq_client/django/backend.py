@@ -1,7 +1,8 @@
 """The backend: enqueues tasks, runs them for the worker, and returns their results.
 
-A task is a message of ``{"task": path, "args": […], "kwargs": {…}}``. While it is worked on, its checkpoint is a record of
-its attempts and errors. The result of a task that succeeded is the message's result: the record, the call and the value.
+A task is a message of ``{"task": path, "args": […], "kwargs": {…}}``. While it is worked on, its checkpoint is a record
+of its attempts and errors. The result of a task that succeeded is the message's result: the record, the call and the
+value.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ _STATUS = {
 class DqBackend(BaseTaskBackend):
     """Keeps tasks in queues of dq, whose names begin with a namespace.
 
-    ``OPTIONS``: ``url``, or ``client``, a client of redis-py that exists; ``namespace`` (``django``); ``retries``, how often
-    a task that raised is tried again, with the backoff of the queue (0); ``keep``, how many seconds the result of a task
-    that succeeded is kept (a day); ``enqueue_on_commit``, whether tasks are pushed when the transaction of the caller is
-    committed, that of the default database (``False``: at once); ``push_timeout``, how many seconds a push is sent again if the
-    server cannot be reached (10).
+    ``OPTIONS``: ``url``, or ``client``, a client of redis-py that exists; ``namespace`` (``django``); ``retries``, how
+    often a task that raised is tried again, with the backoff of the queue (0); ``keep``, how many seconds the result of
+    a task that succeeded is kept (a day); ``enqueue_on_commit``, whether tasks are pushed when the transaction of the
+    caller is committed, that of the default database (``False``: at once); ``push_timeout``, how many seconds a push is
+    sent again if the server cannot be reached (10).
     """
 
     supports_defer = True
@@ -124,7 +125,8 @@ class DqBackend(BaseTaskBackend):
         return result
 
     def get_result(self, result_id: str) -> TaskResult:
-        """Returns what is known of a task. Raises ``TaskResultDoesNotExist`` if it was cancelled, or is no longer kept."""
+        """Returns what is known of a task. Raises ``TaskResultDoesNotExist`` if it was cancelled, or is no longer
+        kept."""
         queue_name = result_id.rpartition(":")[0]
         fields = self.queue(queue_name).get_sync(result_id)
         if fields is None:

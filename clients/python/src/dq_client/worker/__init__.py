@@ -1,8 +1,8 @@
 """A worker: it takes messages of the queues of an app, calls handlers, keeps leases, and reports outcomes.
 
-Each queue has two threads, each with a connection: one that pops and one that reports and extends leases. One more thread
-learns of messages that are taken away, one watches the time. Handlers run in an event loop or in threads of their own, so
-no handler can stall what keeps its lease.
+Each queue has two threads, each with a connection: one that pops and one that reports and extends leases. One more
+thread learns of messages that are taken away, one watches the time. Handlers run in an event loop or in threads of
+their own, so no handler can stall what keeps its lease.
 """
 
 from __future__ import annotations
@@ -36,12 +36,11 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Worker:
     """Works on the queues of an app.
 
-    ``queues`` are names, or a mapping of names to concurrencies; by default all that have a handler. ``concurrency`` is how
-    many messages of each queue are worked on at a time. ``lease`` is how long a message stays with a worker that is gone;
-    by default the lease that it was pushed with, as those of a task are, or that of the queue. ``grace`` is how many seconds
-    handlers get to end when the worker stops.
-    ``name`` is the end of the name under which ``DQ.CONSUMERS`` lists it. ``hook`` is called with each :class:`Event`, from a
-    thread of its own.
+    ``queues`` are names, or a mapping of names to concurrencies; by default all that have a handler. ``concurrency`` is
+    how many messages of each queue are worked on at a time. ``lease`` is how long a message stays with a worker that is
+    gone; by default the lease that it was pushed with, as those of a task are, or that of the queue. ``grace`` is how
+    many seconds handlers get to end when the worker stops. ``name`` is the end of the name under which ``DQ.CONSUMERS``
+    lists it. ``hook`` is called with each :class:`Event`, from a thread of its own.
     """
 
     def __init__(
@@ -168,8 +167,9 @@ class Worker:
         self.log.end(self._unanswered, _LAST_SECONDS)
 
     def is_healthy(self) -> bool:
-        """Returns whether each queue got an answer of the server within its last lease, or within the time of a pop, and
-        neither were its pops refused for so long, nor have all its places been kept so long by handlers that hang."""
+        """Returns whether each queue got an answer of the server within its last lease, or within the time of a pop,
+        and neither were its pops refused for so long, nor have all its places been kept so long by handlers that
+        hang."""
         return not self.closed and all(self._is_healthy(lane, time.monotonic()) for lane in self.lanes)
 
     def _is_healthy(self, lane: Lane, now: float) -> bool:

@@ -26,10 +26,12 @@ MARGIN_SECONDS = 5.0
 _LEARN_SECONDS = 5.0
 # How long the server may take to end a wait, and the reply of that to arrive.
 _END_SECONDS = 0.5
-# After a pop whose reply was lost, how long it takes until twice as many messages are asked for again. The reply may have been
-# larger than the server, or what is between, lets pass, and what is lost with it waits for the end of its lease.
+# After a pop whose reply was lost, how long it takes until twice as many messages are asked for again. The reply may
+# have been larger than the server, or what is between, lets pass, and what is lost with it waits for the end of its
+# lease.
 _CAREFUL_SECONDS = 60.0
-# How often it is reported that a queue cannot be popped. Behind an address that stays a replica nothing else would tell.
+# How often it is reported that a queue cannot be popped. Behind an address that stays a replica nothing else would
+# tell.
 _REPORT_SECONDS = 60.0
 
 

@@ -1,7 +1,7 @@
 """A worker without handlers: the worker of a framework takes the messages and decides how each delivery ends.
 
-It pops, keeps leases, reports outcomes and reconnects as every worker does. What is left to an adapter is to pass messages
-on, at most as many at a time as its framework wants to hold.
+It pops, keeps leases, reports outcomes and reconnects as every worker does. What is left to an adapter is to pass
+messages on, at most as many at a time as its framework wants to hold.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class Inbox(Worker):
     def close(self) -> None:
         """Takes no further messages, and waits a moment for the answers to the last outcomes.
 
-        What the framework still works on keeps its lease until it ends, or the process does: it is not given back, since
-        another worker would then do it at the same time.
+        What the framework still works on keeps its lease until it ends, or the process does: it is not given back,
+        since another worker would then do it at the same time.
         """
         ending = threading.Thread(target=self.stop, name="dq-close", daemon=True)
         ending.start()

@@ -1,8 +1,9 @@
-"""The state of one queue of a worker: the messages that it holds, and the outcomes that the server has not answered yet.
+"""The state of one queue of a worker: the messages that it holds, and the outcomes that the server has not answered
+yet.
 
-The threads of a lane meet here. The fetcher brings messages, handlers end, the clock, the listener and the reporter find
-out that a message is lost. For each delivery exactly one of them decides the outcome. A message occupies its place in the
-worker until its handler has ended and its outcome has been answered.
+The threads of a lane meet here. The fetcher brings messages, handlers end, the clock, the listener and the reporter
+find out that a message is lost. For each delivery exactly one of them decides the outcome. A message occupies its place
+in the worker until its handler has ended and its outcome has been answered.
 
 An outcome is reported until the server has answered it. If the lease ends before, another worker may do the work again,
 which is reported as a loss; an ack still counts if no other worker has taken the message.
@@ -43,7 +44,8 @@ class Delivery:
         self.end = begun + left
         """When the lease expires, by the clock of this process."""
         self.due = begun + min(left, lease) / 2
-        """When it is to be extended: not later than at half of the queue's lease, as the clock of the server may be set."""
+        """When it is to be extended: not later than at half of the queue's lease, as the clock of the server may be
+        set."""
         self.deadline: Optional[int] = ctx.meta.get("deadline")
         """When the lease expires, by the clock of the server."""
         self.heard = begun
@@ -106,7 +108,8 @@ class Lane:
     def lease_words(self) -> List[Word]:
         """The lease that a command asks for. Without one, that of the message counts, else that of the queue.
 
-        How long that of a message lasts only the time of the server tells, so without it that of the queue is asked for.
+        How long that of a message lasts only the time of the server tells, so without it that of the queue is asked
+        for.
         """
         if self.asked_lease_ms is not None:
             return ["LEASE", self.asked_lease_ms]

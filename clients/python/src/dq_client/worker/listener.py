@@ -1,4 +1,5 @@
-"""The thread that receives a notice when a command takes a message away: the server publishes it on a channel of each queue.
+"""The thread that receives a notice when a command takes a message away: the server publishes it on a channel of each
+queue.
 
 Notices are hints. If the connection breaks, or the user has no right to a channel, losses are noticed when leases are
 extended.

@@ -1,7 +1,7 @@
 """The clock of a server, against which a worker counts leases: the server says when each one ends, by its own clock.
 
-Nothing that the worker measures by itself is as exact. The reply to a pop may be late, and the message may have a lease of
-its own, which the reply does not name.
+Nothing that the worker measures by itself is as exact. The reply to a pop may be late, and the message may have a lease
+of its own, which the reply does not name.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import redis
 from ..errors import is_transient
 from ..source import Link
 
-# By how much the clocks of two machines may differ after a time, as a part of it, and besides, in seconds, since deadlines
-# are whole milliseconds.
+# By how much the clocks of two machines may differ after a time, as a part of it, and besides, in seconds, since
+# deadlines are whole milliseconds.
 DRIFT = 0.001
 ROUNDING_SECONDS = 0.002
 # For how long what is known counts.
@@ -30,7 +30,8 @@ def has_jumped(grown: float, passed: float) -> bool:
 
 
 class ServerTime:
-    """By how much the clock of the server is ahead of ours, never less than it is: a lease then ends too early for us."""
+    """By how much the clock of the server is ahead of ours, never less than it is: a lease then ends too early for
+    us."""
 
     def __init__(self) -> None:
         self._ahead: Optional[float] = None
@@ -42,7 +43,8 @@ class ServerTime:
             self.read(link)
 
     def read(self, link: Link) -> None:
-        """Asks the server for its time. Without the right to that, leases are counted from the commands that begin them."""
+        """Asks the server for its time. Without the right to that, leases are counted from the commands that begin
+        them."""
         self._read_at = sent = time.monotonic()
         try:
             seconds, microseconds = link.ask("TIME")
@@ -62,7 +64,8 @@ class ServerTime:
         return self._ahead is not None
 
     def expire(self) -> bool:
-        """Somebody may have set the clock of the server: the next refresh asks for its time, if that was not just done."""
+        """Somebody may have set the clock of the server: the next refresh asks for its time, if that was not just
+        done."""
         is_old = time.monotonic() - self._read_at > _JUST_SECONDS
         if is_old:
             self._read_at = -FRESH_SECONDS
