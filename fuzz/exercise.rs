@@ -42,7 +42,7 @@ pub fn lively() -> Queue {
     queue.push(at(NOW), &mut floor, &known);
     pop(&mut queue, NOW, &mut floor, 1, Lease::NoAck);
     queue.stamp(at(NOW));
-    let headers = HeaderBlock::of(vec![(b"type", b"text"), (b"trace", b"1f")]).unwrap();
+    let headers = HeaderBlock::new(vec![(b"type", b"text"), (b"trace", b"1f")]).unwrap();
     for nth in 0..12u64 {
         let name = format!("name-{nth}");
         let message = NewMessage {
@@ -131,7 +131,7 @@ fn done(queue: &mut Queue, floor: &mut Floor, delivered: u64) {
 /// Adds a recurring message that waits for a run, and one whose run has begun before another form was declared.
 fn schedules(queue: &mut Queue, floor: &mut Floor) {
     let every = |ms| Rule::Every { every: DurationMs::new(ms), offset: DurationMs::new(ms / 3) };
-    let headers = HeaderBlock::of(vec![(b"of", b"schedule")]).unwrap();
+    let headers = HeaderBlock::new(vec![(b"of", b"schedule")]).unwrap();
     let waiting = Schedule {
         name: b"every-50",
         payload: b"waiting",

@@ -40,7 +40,7 @@ pub enum Applied {
 
 impl Applied {
     /// The outcome of an ack after which the successor of the message is in this state.
-    fn of_ack(next: Option<State>) -> Applied {
+    fn after_ack(next: Option<State>) -> Applied {
         match next {
             Some(State::Dead { .. }) => Applied::SuccessorDied,
             _ => Applied::Done,
@@ -122,7 +122,7 @@ impl Queue {
             Effect::Complete { sequence, until, result } => {
                 if let Some((at, record)) = self.refreshed(*sequence, now) {
                     let next = self.finish_with(at, &record, *until, *result, now);
-                    return Ok(Applied::of_ack(next));
+                    return Ok(Applied::after_ack(next));
                 }
             }
             Effect::Nack { sequence, fate, attempts, error, checkpoint } => {

@@ -9,7 +9,7 @@
 use super::groups::is_group_name;
 use super::headers::HeaderBlock;
 use super::id::{BatchId, Id, Sequence};
-use super::memory::{given, of_box, of_tree, of_vec, sum_sampled};
+use super::memory::{box_bytes, given, sum_sampled, tree_bytes, vec_bytes};
 use super::name_index::NameIndex;
 use super::settings::{Retries, MAX_LENGTH};
 use super::time::{DurationMs, UnixMs};
@@ -64,7 +64,7 @@ impl FollowUp {
 
     fn heap_bytes(&self) -> usize {
         let texts = [Some(&self.payload), self.name.as_ref(), self.group.as_ref()];
-        of_box::<FollowUp>()
+        box_bytes::<FollowUp>()
             + texts.into_iter().flatten().map(|text| given(text.len())).sum::<usize>()
             + self.headers.as_ref().map_or(0, HeaderBlock::heap_bytes)
     }
@@ -405,12 +405,12 @@ impl Batches {
     pub fn heap_bytes(&self) -> usize {
         let entry = |entry: &Entry| given(entry.name.len()) + entry.then.as_ref().map_or(0, |then| then.heap_bytes());
         self.names.heap_bytes()
-            + of_tree::<BatchId, Entry>(self.entries.len())
+            + tree_bytes::<BatchId, Entry>(self.entries.len())
             + sum_sampled(self.entries.values(), entry)
-            + of_tree::<Sequence, ()>(self.overdue.len())
+            + tree_bytes::<Sequence, ()>(self.overdue.len())
             + self.idle.heap_bytes()
-            + of_vec::<BatchId>(self.free.capacity())
-            + of_tree::<BatchId, ()>(self.emptied.len())
+            + vec_bytes::<BatchId>(self.free.capacity())
+            + tree_bytes::<BatchId, ()>(self.emptied.len())
     }
 
     /// Checks the counts, and that each batch is found by its name. `members` are all of them, each with its batch and

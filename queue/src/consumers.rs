@@ -5,7 +5,7 @@
 //! record.
 
 use super::id::ConsumerId;
-use super::memory::{given, of_vec, sum_spread};
+use super::memory::{given, sum_spread, vec_bytes};
 use super::name_index::{NameHash, NameIndex};
 
 /// The longest name of a consumer, in bytes.
@@ -119,7 +119,10 @@ impl Consumers {
     pub fn heap_bytes(&self) -> usize {
         let name = |number: usize| self.entries.get(number).map_or(0, |entry| given(entry.name.len()) as i64);
         let names = usize::try_from(sum_spread(self.entries.len(), name)).unwrap_or(0);
-        names + of_vec::<Entry>(self.entries.capacity()) + of_vec::<u32>(self.free.capacity()) + self.index.heap_bytes()
+        names
+            + vec_bytes::<Entry>(self.entries.capacity())
+            + vec_bytes::<u32>(self.free.capacity())
+            + self.index.heap_bytes()
     }
 
     /// Checks that each consumer has as many deliveries as `all` says, and that it is found by its name. O(n log n).

@@ -1,6 +1,6 @@
 //! Totals since the queue was created, and the number of messages that it holds now.
 
-use super::memory::of_box;
+use super::memory::box_bytes;
 use super::record::{Reason, StateKind};
 use super::time::UnixMs;
 
@@ -139,7 +139,7 @@ impl Tally {
 
     /// The number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        self.others.as_deref().map_or(0, |_| of_box::<Totals>())
+        self.others.as_deref().map_or(0, |_| box_bytes::<Totals>())
     }
 }
 

@@ -7,7 +7,7 @@
 //! cost each delivery a second insertion and 16 bytes.
 
 use super::id::{Receipt, COUNT_BITS};
-use super::memory::{of_box, of_vec};
+use super::memory::{box_bytes, vec_bytes};
 use super::time::UnixMs;
 
 /// The part of an entry below its millisecond: as many bits as in a receipt, so the deliveries of one millisecond
@@ -61,7 +61,7 @@ impl DeliveryStarts {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, |entries| of_box::<Entries>() + of_vec::<u64>(entries.0.capacity()))
+        self.0.as_ref().map_or(0, |entries| box_bytes::<Entries>() + vec_bytes::<u64>(entries.0.capacity()))
     }
 }
 

@@ -8,7 +8,7 @@
 //! of the master in bounded steps, so that all servers hold the same done messages.
 
 use super::id::{Id, Sequence};
-use super::memory::{given, of_tree};
+use super::memory::{given, tree_bytes};
 use super::name_index::NameIndex;
 use super::sorted_set::{Key, OrderedKeys};
 use super::spans::Spans;
@@ -216,7 +216,7 @@ impl Done {
 
     /// The number of bytes on the heap, an estimate. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
-        let entries = of_tree::<Sequence, Entry>(self.len()) + self.bytes;
+        let entries = tree_bytes::<Sequence, Entry>(self.len()) + self.bytes;
         entries + self.names.heap_bytes() + self.ages.heap_bytes() + self.ends.heap_bytes()
     }
 

@@ -3,7 +3,7 @@
 //! The setting is part of the queue: it is saved, copied and replicated. Whether forwarding fails at present is not: it
 //! depends on the server that has the queue, so each server keeps it for itself.
 
-use super::memory::{given, of_box};
+use super::memory::{box_bytes, given};
 use super::settings::MAX_LENGTH;
 use super::time::{DurationMs, UnixMs};
 
@@ -228,7 +228,7 @@ impl Forwarding {
     /// The number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
         let error = self.failing.as_ref().map_or(0, |failing| given(failing.error.len()));
-        of_box::<Forwarding>() + self.to.heap_bytes() + error
+        box_bytes::<Forwarding>() + self.to.heap_bytes() + error
     }
 }
 

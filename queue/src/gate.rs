@@ -5,7 +5,7 @@
 //! rate limit allows. A limit that time lifts, such as a pause with an end or a rate, is part of the queue's next
 //! wake-up, so blocked clients are served as soon as it is lifted, and nothing polls before.
 
-use super::memory::of_box;
+use super::memory::box_bytes;
 use super::rate::{Rate, RateLog};
 use super::settings::Settings;
 use super::time::{DurationMs, UnixMs};
@@ -231,7 +231,7 @@ impl Gate {
 
     /// The number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, |state| of_box::<GateState>() + state.log.as_ref().map_or(0, RateLog::heap_bytes))
+        self.0.as_ref().map_or(0, |state| box_bytes::<GateState>() + state.log.as_ref().map_or(0, RateLog::heap_bytes))
     }
 }
 

@@ -121,7 +121,7 @@ pub struct HeaderBlock(Box<[u8]>);
 
 impl HeaderBlock {
     /// The headers with these names and values, in any order.
-    pub fn of<'a>(mut headers: Vec<(&'a [u8], &'a [u8])>) -> Result<HeaderBlock, BadHeaders<'a>> {
+    pub fn new<'a>(mut headers: Vec<(&'a [u8], &'a [u8])>) -> Result<HeaderBlock, BadHeaders<'a>> {
         if !(1..=HEADERS_MAX).contains(&headers.len()) {
             return Err(BadHeaders::Count);
         }
@@ -193,8 +193,8 @@ mod tests {
     #[test]
     fn the_order_in_which_headers_are_given_does_not_matter() {
         let pairs: Pairs<'_> = vec![(b"b", b"2"), (b"a", b""), (b"aa", &[0, 255])];
-        let block = HeaderBlock::of(pairs.clone()).unwrap();
-        assert_eq!(block, HeaderBlock::of(pairs.into_iter().rev().collect()).unwrap());
+        let block = HeaderBlock::new(pairs.clone()).unwrap();
+        assert_eq!(block, HeaderBlock::new(pairs.into_iter().rev().collect()).unwrap());
         let sorted: Pairs<'_> = vec![(b"a", b""), (b"aa", &[0, 255]), (b"b", b"2")];
         assert_eq!(block.headers().iter().collect::<Vec<_>>(), sorted);
         assert_eq!(Headers::parse(block.headers().block()), Some(block.headers()));
@@ -203,23 +203,23 @@ mod tests {
     #[test]
     fn names_values_and_sums_have_limits() {
         let (long, longest) = (vec![b'n'; HEADER_NAME_MAX + 1], vec![b'v'; HEADER_VALUE_MAX + 1]);
-        let of = |name, value| HeaderBlock::of(vec![(name, value)]);
+        let of = |name, value| HeaderBlock::new(vec![(name, value)]);
         assert!(of(&long[1..], &longest[1..]).is_ok());
         assert_eq!(of(&long, b""), Err(BadHeaders::Name));
         assert_eq!(of(b"", b""), Err(BadHeaders::Name));
         assert_eq!(of(b"n", &longest), Err(BadHeaders::Value(b"n")));
-        assert_eq!(HeaderBlock::of(vec![(b"n", b"1"), (b"m", b""), (b"n", b"2")]), Err(BadHeaders::Twice(b"n")));
-        assert_eq!(HeaderBlock::of(Vec::new()), Err(BadHeaders::Count));
+        assert_eq!(HeaderBlock::new(vec![(b"n", b"1"), (b"m", b""), (b"n", b"2")]), Err(BadHeaders::Twice(b"n")));
+        assert_eq!(HeaderBlock::new(Vec::new()), Err(BadHeaders::Count));
         let names: Vec<[u8; 1]> = (0..=HEADERS_MAX as u8).map(|nth| [nth]).collect();
         let many = |count: usize| -> Pairs<'_> { names.iter().take(count).map(|name| (&name[..], &[][..])).collect() };
-        assert!(HeaderBlock::of(many(64)).is_ok());
-        assert_eq!(HeaderBlock::of(many(65)), Err(BadHeaders::Count));
+        assert!(HeaderBlock::new(many(64)).is_ok());
+        assert_eq!(HeaderBlock::new(many(65)), Err(BadHeaders::Count));
         let full = |last: usize| -> Pairs<'_> {
             let lengths = [HEADER_VALUE_MAX, HEADER_VALUE_MAX, HEADER_VALUE_MAX, last];
             names.iter().zip(lengths).map(|(name, length)| (&name[..], &longest[..length])).collect()
         };
-        assert!(HeaderBlock::of(full(HEADER_VALUE_MAX - 4)).is_ok());
-        assert_eq!(HeaderBlock::of(full(HEADER_VALUE_MAX - 3)), Err(BadHeaders::TooLong(HEADERS_BYTES_MAX + 1)));
+        assert!(HeaderBlock::new(full(HEADER_VALUE_MAX - 4)).is_ok());
+        assert_eq!(HeaderBlock::new(full(HEADER_VALUE_MAX - 3)), Err(BadHeaders::TooLong(HEADERS_BYTES_MAX + 1)));
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
     fn a_queue_adds_headers_to_those_of_a_full_message_and_cuts_long_values() {
         let names: Vec<[u8; 1]> = (0..HEADERS_MAX as u8).map(|nth| [nth]).collect();
         let value = vec![1; HEADERS_BYTES_MAX / HEADERS_MAX - 1];
-        let full = HeaderBlock::of(names.iter().map(|name| (&name[..], &value[..])).collect()).unwrap();
+        let full = HeaderBlock::new(names.iter().map(|name| (&name[..], &value[..])).collect()).unwrap();
         let long = vec![2; HEADER_VALUE_MAX + 1];
         let added: Vec<(&[u8], &[u8])> =
             vec![(b"dq-queue", &long), (b"dq-reason", b"rejected"), (b"dq-error", &long[..ERROR_MAX]), (b"\0", b"x")];
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn stored_headers_are_split_from_the_payload() {
-        let block = HeaderBlock::of(vec![(b"a", b"1")]).unwrap();
+        let block = HeaderBlock::new(vec![(b"a", b"1")]).unwrap();
         let mut stored = Vec::new();
         block.headers().store(&mut stored);
         assert_eq!(stored.len(), block.headers().stored_len());

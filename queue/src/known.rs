@@ -10,7 +10,7 @@
 //! hold the ids by the hash of their names, about fifty in each, and are searched from front to back: a pointer for
 //! each id would take more than the search costs.
 
-use super::memory::{of_tree, of_vec, sum_sampled};
+use super::memory::{sum_sampled, tree_bytes, vec_bytes};
 use super::name_index::NameHash;
 use super::sorted_set::{Key, OrderedKeys};
 use super::time::UnixMs;
@@ -56,7 +56,7 @@ pub struct KnownId<'a> {
 impl Known {
     /// When the id was accepted; `None` if it was forgotten or never known. O(log n).
     pub fn accepted(&self, name: &[u8]) -> Option<UnixMs> {
-        let hash = NameHash::of(name);
+        let hash = NameHash::from_name(name);
         self.0.iter().find_map(|ids| ids.accepted(name, hash).filter(|accepted| ids.remember(*accepted)))
     }
 
@@ -75,7 +75,7 @@ impl Known {
 
     /// Removes an id, and returns whether it was known. O(log n).
     pub fn remove(&mut self, name: &[u8]) -> bool {
-        let hash = NameHash::of(name);
+        let hash = NameHash::from_name(name);
         let mut known = false;
         for ids in &mut self.0 {
             if let Some(accepted) = ids.accepted(name, hash) {
@@ -148,7 +148,7 @@ impl Known {
 
     /// The number of bytes on the heap. O(n / 50).
     pub fn heap_bytes(&self) -> usize {
-        of_vec::<Ids>(self.0.capacity()) + self.0.iter().map(Ids::heap_bytes).sum::<usize>()
+        vec_bytes::<Ids>(self.0.capacity()) + self.0.iter().map(Ids::heap_bytes).sum::<usize>()
     }
 
     /// Checks that every id is where its hash says, once, and in the order of acceptance. O(n log n), for tests.
@@ -160,7 +160,7 @@ impl Known {
             for (least, leaf) in &ids.leaves {
                 let above = above.next();
                 for id in entries(leaf) {
-                    let hash = NameHash::of(id.name);
+                    let hash = NameHash::from_name(id.name);
                     if hash < *least || above.is_some_and(|above| hash >= above) {
                         return Err("a known id is in the wrong leaf");
                     }
@@ -209,7 +209,7 @@ impl Ids {
     }
 
     fn insert(&mut self, id: KnownId<'_>) {
-        let hash = NameHash::of(id.name);
+        let hash = NameHash::from_name(id.name);
         self.times.insert(Key::new(id.accepted, hash));
         if self.leaves.is_empty() {
             self.leaves.insert(NameHash(0), Vec::new());
@@ -234,13 +234,13 @@ impl Ids {
     /// Moves the upper half of a leaf to one of its own.
     fn divide(&mut self, least: NameHash) {
         let Some(leaf) = self.leaves.get_mut(&least) else { return };
-        let mut hashes: Vec<NameHash> = entries(leaf).map(|id| NameHash::of(id.name)).collect();
+        let mut hashes: Vec<NameHash> = entries(leaf).map(|id| NameHash::from_name(id.name)).collect();
         hashes.sort_unstable();
         let middle = hashes.get(hashes.len() / 2).copied().unwrap_or_default();
         let [mut lower, mut upper] = [Vec::with_capacity(LEAF_BYTES), Vec::with_capacity(LEAF_BYTES)];
         let mut rest = &leaf[..];
         while let Some((id, entry, behind)) = first_entry(rest) {
-            let half = if NameHash::of(id.name) < middle { &mut lower } else { &mut upper };
+            let half = if NameHash::from_name(id.name) < middle { &mut lower } else { &mut upper };
             half.extend_from_slice(entry);
             rest = behind;
         }
@@ -261,7 +261,7 @@ impl Ids {
         let Some((least, leaf)) = self.leaves.range_mut(..=hash).next_back() else { return };
         let is_meant = |id: &KnownId<'_>| match name {
             Some(name) => id.name == name,
-            None => id.accepted == accepted && NameHash::of(id.name) == hash,
+            None => id.accepted == accepted && NameHash::from_name(id.name) == hash,
         };
         let mut at = 0;
         let found = entries(leaf).find(|id| {
@@ -306,8 +306,8 @@ impl Ids {
     }
 
     fn heap_bytes(&self) -> usize {
-        let leaves = sum_sampled(self.leaves.values(), |leaf| of_vec::<u8>(leaf.capacity()));
-        self.times.heap_bytes() + leaves + of_tree::<NameHash, Vec<u8>>(self.leaves.len())
+        let leaves = sum_sampled(self.leaves.values(), |leaf| vec_bytes::<u8>(leaf.capacity()));
+        self.times.heap_bytes() + leaves + tree_bytes::<NameHash, Vec<u8>>(self.leaves.len())
     }
 }
 
@@ -334,7 +334,7 @@ fn entries(leaf: &[u8]) -> impl Iterator<Item = KnownId<'_>> {
 
 /// The ids by the hash of their names.
 fn sorted(mut ids: Vec<KnownId<'_>>) -> Vec<KnownId<'_>> {
-    ids.sort_by_cached_key(|id| (NameHash::of(id.name), id.name));
+    ids.sort_by_cached_key(|id| (NameHash::from_name(id.name), id.name));
     ids
 }
 

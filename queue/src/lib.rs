@@ -29,6 +29,7 @@ pub mod forward;
 mod gate;
 mod groups;
 mod headers;
+mod histogram;
 pub mod id;
 mod known;
 mod lost;
@@ -67,6 +68,7 @@ pub use groups::{is_group_name, Claim, Group, GroupGate, TurnState, GROUP_NAME_M
 pub use headers::{
     BadHeaders, HeaderBlock, Headers, HEADERS_BYTES_MAX, HEADERS_MAX, HEADER_NAME_MAX, HEADER_VALUE_MAX,
 };
+pub use histogram::Histogram;
 pub use known::KnownId;
 pub use lost::{Loss, Losses, Lost};
 pub use news::News;
@@ -92,5 +94,5 @@ pub use queue::Queue;
 pub use record::{Phase, Reason, Record, State, StateKind, States, Ttl};
 pub use recurring::{Declaration, Ended, Failure, Next, Recurring, RunEnd, Series};
 pub use spans::{Span, Spans};
-pub use stats::{Histogram, Stats};
+pub use stats::Stats;
 pub use wire::Refused;

@@ -1,7 +1,5 @@
 //! How much memory the server's allocator uses for an allocation of a given size.
 
-use super::sorted_set::KEY_BYTES;
-
 /// The bytes that the allocator uses for an allocation of `bytes` bytes: the sizes that it offers are 16 bytes apart up
 /// to 128 bytes, and above that there are four for each doubling.
 pub(super) const fn given(bytes: usize) -> usize {
@@ -13,12 +11,12 @@ pub(super) const fn given(bytes: usize) -> usize {
 }
 
 /// The bytes that the allocator uses for a boxed value.
-pub(super) const fn of_box<T>() -> usize {
+pub(super) const fn box_bytes<T>() -> usize {
     given(size_of::<T>())
 }
 
 /// The bytes that the allocator uses for a vector with room for `capacity` values.
-pub(super) const fn of_vec<T>(capacity: usize) -> usize {
+pub(super) const fn vec_bytes<T>(capacity: usize) -> usize {
     given(capacity * size_of::<T>())
 }
 
@@ -32,7 +30,7 @@ const KEYS_OF_A_LEAF: usize = 7;
 
 /// An estimate of the bytes of the nodes of a `BTreeMap` with `len` entries, or of a set if the value is `()`. The
 /// standard library does not report this.
-pub(super) const fn of_tree<K, V>(len: usize) -> usize {
+pub(super) const fn tree_bytes<K, V>(len: usize) -> usize {
     let leaf = (NODE_KEYS * (size_of::<K>() + size_of::<V>()) + NODE_HEAD).next_multiple_of(size_of::<usize>());
     let inner = leaf + (NODE_KEYS + 1) * size_of::<usize>();
     let leaves = len.div_ceil(KEYS_OF_A_LEAF);
@@ -46,9 +44,7 @@ const SAMPLED: usize = 1024;
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The sum of `bytes(number)` over all numbers below `count`. If there are many, it is an estimate from some that are
-/// spread over all of them, so that it takes less than 0.5 ms. A value that is thousands of times larger than most
-/// would make the estimate wrong: [`crate::sorted_set::OrderedKeys::overhead_bytes`] is what sets of keys are counted
-/// by.
+/// spread over all of them, so that it takes less than 0.5 ms. No value may be thousands of times larger than most.
 pub(super) fn sum_spread(count: usize, bytes: impl Fn(usize) -> i64) -> i64 {
     let looked_at = 2 * SAMPLED;
     if count <= looked_at {
@@ -63,13 +59,6 @@ pub(super) fn sum_spread(count: usize, bytes: impl Fn(usize) -> i64) -> i64 {
     });
     let sampled = i128::from(chosen.map(bytes).sum::<i64>());
     (sampled * count as i128 / looked_at as i128) as i64
-}
-
-/// The bytes of a collection of sets that hold `keys` keys altogether, given the number of sets and the
-/// [`crate::sorted_set::OrderedKeys::overhead_bytes`] of each.
-pub(super) fn of_key_sets(keys: usize, sets: usize, overhead: impl Fn(usize) -> i64) -> usize {
-    let bytes = (keys * KEY_BYTES) as i64 + sum_spread(sets, overhead);
-    usize::try_from(bytes).unwrap_or(0)
 }
 
 /// The sum of the bytes of all values. If there are many, it is an estimate from the first and the last of them, so

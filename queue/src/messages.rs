@@ -11,7 +11,7 @@ use super::effect::Image;
 use super::errors::PastError;
 use super::groups::{GroupGates, GroupNames, Membership};
 use super::id::{BatchId, GroupId, Id, Receipt, Sequence};
-use super::memory::of_box;
+use super::memory::box_bytes;
 use super::name_index::NameIndex;
 use super::origin::Origin;
 use super::record::{Phase, Record};
@@ -151,7 +151,7 @@ impl Messages {
         }
         let all = self.store.iter_after(None);
         self.names =
-            NameIndex::of_all(all.filter_map(|at| Some((self.store.bytes(at).name?, self.store.sequence(at)))));
+            NameIndex::from_names(all.filter_map(|at| Some((self.store.bytes(at).name?, self.store.sequence(at)))));
     }
 
     /// The place of the message that `id` refers to; `None` if there is none. O(log n).
@@ -308,7 +308,7 @@ impl Messages {
     /// Stores the message in flight whose successor has the sequence `kept`, while a queue is loaded.
     pub fn add_leaving(&mut self, kept: Sequence, image: &Image<'_>) {
         if let Some(at) = self.store.locate(kept) {
-            self.store.set_leaving(at, Leaving::of(image.record, &Bytes::from(image), image.checkpoint));
+            self.store.set_leaving(at, Leaving::new(image.record, &Bytes::from(image), image.checkpoint));
         }
     }
 
@@ -378,8 +378,8 @@ impl Messages {
     /// The number of bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
         let groups = self.groups().map_or(0, GroupNames::heap_bytes);
-        let groups = groups + self.groups.as_ref().map_or(0, |_| of_box::<Grouped>());
-        let gates = self.gates().map_or(0, |gates| of_box::<GroupGates>() + gates.heap_bytes());
+        let groups = groups + self.groups.as_ref().map_or(0, |_| box_bytes::<Grouped>());
+        let gates = self.gates().map_or(0, |gates| box_bytes::<GroupGates>() + gates.heap_bytes());
         self.store.heap_bytes() + self.names.heap_bytes() + groups + gates
     }
 

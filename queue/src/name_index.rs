@@ -13,7 +13,7 @@ use std::hash::Hasher;
 pub(super) struct NameHash(pub u64);
 
 impl NameHash {
-    pub fn of(name: &[u8]) -> NameHash {
+    pub fn from_name(name: &[u8]) -> NameHash {
         let mut hasher = std::hash::DefaultHasher::new();
         hasher.write(name);
         NameHash(hasher.finish())
@@ -58,24 +58,24 @@ impl<T: Word> NameIndex<T> {
 
     /// Adds a name. O(log n).
     pub fn insert(&mut self, name: &[u8], of: T) {
-        self.0.insert(Key::new(NameHash::of(name), of));
+        self.0.insert(Key::new(NameHash::from_name(name), of));
     }
 
     /// Removes a name. O(log n).
     pub fn remove(&mut self, name: &[u8], of: T) {
-        self.0.remove(Key::new(NameHash::of(name), of));
+        self.0.remove(Key::new(NameHash::from_name(name), of));
     }
 
     /// Gives the name of `before` to `after`. O(log n).
     pub fn replace(&mut self, name: &[u8], before: T, after: T) {
-        let hash = NameHash::of(name);
+        let hash = NameHash::from_name(name);
         self.0.replace(Key::new(hash, before), Key::new(hash, after));
     }
 
     /// Calls `look` for each entry with the hash of `name`, until it returns something, and returns that. `look` must
     /// return `None` for an entry with another name. O(log n).
     pub fn find<U>(&self, name: &[u8], look: impl FnMut(T) -> Option<U>) -> Option<U> {
-        self.0.iter_of(NameHash::of(name)).map(Key::minor).find_map(look)
+        self.0.iter_of(NameHash::from_name(name)).map(Key::minor).find_map(look)
     }
 
     /// All entries, ordered by the hash of their names, starting after `hash`.
@@ -84,8 +84,8 @@ impl<T: Word> NameIndex<T> {
     }
 
     /// An index of these names. O(n log n).
-    pub fn of_all<'a>(names: impl Iterator<Item = (&'a [u8], T)>) -> NameIndex<T> {
-        NameIndex(OrderedKeys::from_unsorted(names.map(|(name, of)| Key::new(NameHash::of(name), of)).collect()))
+    pub fn from_names<'a>(names: impl Iterator<Item = (&'a [u8], T)>) -> NameIndex<T> {
+        NameIndex(OrderedKeys::from_unsorted(names.map(|(name, of)| Key::new(NameHash::from_name(name), of)).collect()))
     }
 
     pub fn heap_bytes(&self) -> usize {
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn names_are_passed_on_by_their_hash() {
         let names: [&[u8]; 3] = [b"one", b"two", b"three"];
-        let index = NameIndex::of_all(names.into_iter().zip((1..).map(Sequence)));
+        let index = NameIndex::from_names(names.into_iter().zip((1..).map(Sequence)));
         let all: Vec<_> = index.iter_behind(None).collect();
         assert!(all.is_sorted() && all.len() == 3);
         assert!(index.iter_behind(Some(all[0].0)).eq(all[1..].iter().copied()));

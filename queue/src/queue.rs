@@ -8,7 +8,7 @@ use super::gate::{Gate, Pause};
 use super::groups::{GroupGates, GroupLimits, Membership};
 use super::id::{BatchId, Receipt, Sequence};
 use super::known::Known;
-use super::memory::{given, of_box};
+use super::memory::{box_bytes, given};
 use super::messages::Messages;
 use super::optional::{Optional, OptionalParts};
 use super::record::Record;
@@ -156,14 +156,14 @@ impl Queue {
         const OWNED: usize = 2 * size_of::<usize>();
         let own_settings =
             if Arc::strong_count(&self.settings) == 1 { given(OWNED + size_of::<Settings>()) } else { 0 };
-        let stats = self.stats.as_deref().map_or(0, |stats| of_box::<Stats>() + stats.heap_bytes());
-        let known = self.optional.known.as_deref().map_or(0, |known| of_box::<Known>() + known.heap_bytes());
+        let stats = self.stats.as_deref().map_or(0, |stats| box_bytes::<Stats>() + stats.heap_bytes());
+        let known = self.optional.known.as_deref().map_or(0, |known| box_bytes::<Known>() + known.heap_bytes());
         let forwarding = [&self.optional.forwarding, &self.optional.dead_forwarding];
         let forwarding: usize = forwarding.into_iter().flatten().map(|forwarding| forwarding.heap_bytes()).sum();
-        let done = self.optional.done.as_deref().map_or(0, |done| of_box::<Done>() + done.heap_bytes());
+        let done = self.optional.done.as_deref().map_or(0, |done| box_bytes::<Done>() + done.heap_bytes());
         let batches = self.optional.batches.as_deref();
-        let batches = batches.map_or(0, |batches| of_box::<Batches>() + batches.heap_bytes());
-        let optional = self.optional.held().map_or(0, |_| of_box::<OptionalParts>());
+        let batches = batches.map_or(0, |batches| box_bytes::<Batches>() + batches.heap_bytes());
+        let optional = self.optional.held().map_or(0, |_| box_bytes::<OptionalParts>());
         own_settings
             + optional
             + done

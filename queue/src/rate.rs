@@ -8,7 +8,7 @@
 //! The log follows from the effects of deliveries alone, with the instants that they carry, so a replica that is
 //! promoted and a server that restarts continue with the same log and do not burst.
 
-use super::memory::of_vec;
+use super::memory::vec_bytes;
 use super::time::{DurationMs, UnixMs};
 use std::collections::VecDeque;
 
@@ -176,7 +176,7 @@ impl RateLog {
 
     /// The number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        of_vec::<Entry>(self.entries.capacity())
+        vec_bytes::<Entry>(self.entries.capacity())
     }
 }
 

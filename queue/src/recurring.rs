@@ -7,7 +7,7 @@
 use super::groups::is_group_name;
 use super::headers::HeaderBlock;
 use super::id::Sequence;
-use super::memory::{given, of_box};
+use super::memory::{box_bytes, given};
 use super::record::Reason;
 use super::rule::Rule;
 use super::settings::{Retries, MAX_LENGTH};
@@ -101,11 +101,11 @@ impl Recurring {
     /// The number of bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         let declared = self.declared.as_ref();
-        of_box::<Recurring>()
+        box_bytes::<Recurring>()
             + self.series.as_ref().map_or(0, |series| series.rule.heap_bytes())
             + declared.map_or(0, |declared| {
                 let group = declared.group.as_ref().map_or(0, |group| given(group.len()));
-                of_box::<Declaration>()
+                box_bytes::<Declaration>()
                     + given(declared.payload.len())
                     + group
                     + declared.headers.as_ref().map_or(0, HeaderBlock::heap_bytes)

@@ -13,7 +13,7 @@ mod band;
 mod tests;
 
 use super::id::Sequence;
-use super::memory::of_vec;
+use super::memory::vec_bytes;
 use super::sorted_set::{Key, Keys};
 use super::time::UnixMs;
 use band::Band;
@@ -249,7 +249,7 @@ impl Waiting {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        let list = if self.bands.spilled() { of_vec::<Band>(self.bands.capacity()) } else { 0 };
+        let list = if self.bands.spilled() { vec_bytes::<Band>(self.bands.capacity()) } else { 0 };
         list + self.bands.iter().map(|band| band.keys.heap_bytes()).sum::<usize>()
     }
 

@@ -1,6 +1,8 @@
 //! `DQ.ACK key id|receipt [id|receipt ...]`
 
-use super::{Access, Announcement, Arg, Call, Command, Death, Error, Event, Handler, Held, Keys, Row, Session, Wake};
+use super::{
+    Access, Announcement, Arg, Call, Command, Death, Error, Event, Handler, Keys, QueueValue, Row, Session, Wake,
+};
 use dq_queue::id::{Sequence, Target};
 use dq_queue::{Effect, State};
 
@@ -40,7 +42,7 @@ impl Acks {
     pub fn make<'a>(
         &mut self,
         session: &Session<'_>,
-        held: &mut Held,
+        held: &mut QueueValue,
         targets: impl ExactSizeIterator<Item = &'a [u8]>,
     ) {
         let heard = session.is_heard();
@@ -53,7 +55,7 @@ impl Acks {
                 count += 1;
                 if acked.next.is_some() {
                     self.made_ready |= acked.next == Some(State::Ready);
-                    self.death = self.death.max(Death::of_next(acked.next));
+                    self.death = self.death.max(Death::from_state(acked.next));
                 }
                 if heard {
                     self.sequences.push(acked.sequence);
@@ -66,7 +68,7 @@ impl Acks {
     /// Which clients the acks wake, if there were any. If the number of leases is limited, in the queue or in a group,
     /// each lease that ends makes room for another one. A successor may have become ready.
     #[inline(always)]
-    pub fn wake(&self, held: &Held) -> Wake {
+    pub fn wake(&self, held: &QueueValue) -> Wake {
         let limited = held.queue.settings().maxinflight != 0 || held.queue.groups() > 0;
         if limited || self.made_ready {
             Wake::IfDeliverable
@@ -77,7 +79,7 @@ impl Acks {
 
     /// Records the acks, if they are all that a command did. Returns `None` if there were none.
     #[inline(always)]
-    pub fn record(&mut self, session: &Session<'_>, held: &mut Held) -> Option<Announcement> {
+    pub fn record(&mut self, session: &Session<'_>, held: &mut QueueValue) -> Option<Announcement> {
         if self.count == 0 {
             session.rearm(held);
             return None;
@@ -97,7 +99,7 @@ fn ack(call: &mut Call<'_>) -> Result<(), Error> {
     })?;
     session.ctx.integer(acks.count);
     if let Some(announcement) = announcement.flatten() {
-        session.announce(announcement, Event::of_acks(acks.death));
+        session.announce(announcement, Event::after_acks(acks.death));
     }
     Ok(())
 }

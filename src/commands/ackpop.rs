@@ -49,7 +49,7 @@ fn ackpop(call: &mut Call<'_>) -> Result<(), Error> {
     })?;
     let acked = (acks.count > 0).then_some(acks.death);
     match served.transpose()? {
-        Some(Ok(announcement)) => session.announce(announcement, Event::of_delivery(acked)),
+        Some(Ok(announcement)) => session.announce(announcement, Event::after_delivery(acked)),
         none => {
             match block {
                 Some(timeout) => delivery::block(session.ctx, &[session.name], Box::new(request), timeout),
@@ -57,7 +57,7 @@ fn ackpop(call: &mut Call<'_>) -> Result<(), Error> {
             }
             // The acks are final, even if the client is blocked now and never gets a message.
             if let Some(Err(Some(announcement))) = none {
-                session.announce(announcement, Event::of_acks(acks.death));
+                session.announce(announcement, Event::after_acks(acks.death));
             }
         }
     }

@@ -4,7 +4,7 @@ use super::create::{make, Wanted};
 use super::forward::{self, QueueSetting};
 use super::settings::Setting;
 use super::{
-    options, Access, Announcement, Arg, Call, Command, Error, Event, Handler, Held, Options, Row, Session, Wake,
+    options, Access, Announcement, Arg, Call, Command, Error, Event, Handler, Options, QueueValue, Row, Session, Wake,
 };
 use crate::host::config;
 use crate::module_api::key::Content;
@@ -65,7 +65,7 @@ fn alter(call: &mut Call<'_>) -> Result<(), Error> {
 }
 
 /// Changes the settings of a queue. Returns `None` if they are the same as before.
-fn change(session: &Session<'_>, held: &mut Held, wanted: Wanted) -> Option<Announcement> {
+fn change(session: &Session<'_>, held: &mut QueueValue, wanted: Wanted) -> Option<Announcement> {
     let settings = wanted.numbers.of(held.queue.settings());
     let before = held.queue.targets();
     let targets = wanted.targets.of(before.clone());

@@ -38,7 +38,7 @@ fn bury(call: &mut Call<'_>) -> Result<(), Error> {
         },
         |buried| {
             session.ctx.bulk_or_null(buried.map(|(was, _)| was.as_str().as_bytes()));
-            Event::of_burial(Death::if_any(buried.is_some_and(|(_, died)| died)))
+            Event::after_burial(Death::if_any(buried.is_some_and(|(_, died)| died)))
         },
     )
 }

@@ -37,11 +37,11 @@ fn complete(call: &mut Call<'_>) -> Result<(), Error> {
             let completed = queue.complete(session.now, &target?, &how)?;
             let result = how.result;
             let effect = move || Effect::Complete { sequence: completed.sequence, until: completed.until, result };
-            Some((Death::of_next(completed.next), effect))
+            Some((Death::from_state(completed.next), effect))
         },
         |death| {
             session.ctx.integer(death.is_some().into());
-            Event::of_completion(death.unwrap_or(Death::None))
+            Event::after_completion(death.unwrap_or(Death::None))
         },
     )
 }

@@ -2,7 +2,7 @@
 
 use super::forward::{self, QueueSetting, WantedTargets};
 use super::settings::{Change, Setting};
-use super::{Access, Announcement, Arg, Call, Command, Error, Event, Handler, Held, Options, Row, Session, Wake};
+use super::{Access, Announcement, Arg, Call, Command, Error, Event, Handler, Options, QueueValue, Row, Session, Wake};
 use crate::host::config;
 use crate::module_api::key::{Content, Vacant};
 use dq_queue::forward::{Source, Targets};
@@ -57,13 +57,13 @@ fn create(call: &mut Call<'_>) -> Result<(), Error> {
 /// Stores an empty queue in a key that holds nothing.
 pub(super) fn make(
     session: &Session<'_>,
-    vacant: Vacant<'_, '_, Held>,
+    vacant: Vacant<'_, '_, QueueValue>,
     settings: Settings,
     targets: Targets,
 ) -> Result<Announcement, Error> {
     let mut queue = Queue::new(settings);
     forward::set(&mut queue, session.now, &targets);
-    let held = vacant.create(Held::new(queue))?;
+    let held = vacant.create(QueueValue::new(queue))?;
     Ok(session.record(held, Wake::Nobody, || Effect::Create(settings, targets)))
 }
 

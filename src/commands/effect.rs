@@ -3,7 +3,7 @@
 //! Every write command replicates this command instead of itself. Its input is not trusted: ordinary clients may not
 //! send it unless `dq.allow-effects` allows it, and its content is validated in every case.
 
-use super::{word, Access, Announcement, Arg, Call, Command, Error, Event, Handler, Held, Keys, Row, Session};
+use super::{word, Access, Announcement, Arg, Call, Command, Error, Event, Handler, Keys, QueueValue, Row, Session};
 use crate::host::admission;
 use crate::host::config;
 use crate::host::origin::Origin;
@@ -35,7 +35,7 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
         ctx.ok();
         return Ok(());
     }
-    let origin = Origin::of(ctx.flags());
+    let origin = Origin::from_flags(ctx.flags());
     if origin == Origin::Client && !config::allow_effects() {
         return Err(Error::EffectRefused);
     }
@@ -53,8 +53,8 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
                 let applied = queue.apply(&stamped).map_err(bad)?;
                 let held = match stamped.effect {
                     // The queue arrives with its own totals.
-                    Decided::Begin(_) => Held::new(queue),
-                    _ => Held::made(queue),
+                    Decided::Begin(_) => QueueValue::new(queue),
+                    _ => QueueValue::made(queue),
                 };
                 Some((applied, vacant.create(held)?))
             }
@@ -64,7 +64,9 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
     let (announcement, events) = match applied {
         // While the AOF is being loaded, there can be no subscribers.
         Some((_, held)) if origin == Origin::Aof => (session.applied(held, &stamped.effect), &[][..]),
-        Some((applied, held)) => (session.applied(held, &stamped.effect), Event::of_effect(&stamped.effect, applied)),
+        Some((applied, held)) => {
+            (session.applied(held, &stamped.effect), Event::after_effect(&stamped.effect, applied))
+        }
         None => (Announcement::default(), &[][..]),
     };
     drop(key);

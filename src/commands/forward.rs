@@ -4,7 +4,7 @@ use super::settings::Setting;
 use super::{options, Access, Arg, Ctx, Error, Keys, Options};
 use crate::module_api::call::Word;
 use crate::module_api::ctx::Name;
-use crate::module_api::register::Found;
+use crate::module_api::register::KeyOrChannel;
 use dq_queue::forward::{Forward, ListEnd, Register, Source, Targets};
 use dq_queue::time::UnixMs;
 use dq_queue::Queue;
@@ -43,7 +43,7 @@ pub const fn keys(queue: Access) -> Keys {
 const INSERT: Access = Access::INSERT;
 
 /// Finds the keys and the channel that `FORWARD` and `DEADFORWARD` name among the words of a command.
-fn find(words: &[Name<'_>]) -> Vec<Found> {
+fn find(words: &[Name<'_>]) -> Vec<KeyOrChannel> {
     let is = |nth: usize, token: &[u8]| words.get(nth).is_some_and(|word| word.bytes().eq_ignore_ascii_case(token));
     let (mut found, mut nth) = (Vec::new(), 2);
     while nth < words.len() {
@@ -55,25 +55,25 @@ fn find(words: &[Name<'_>]) -> Vec<Found> {
         }
         nth = target;
         if is(kind, b"STREAM") {
-            found.push(Found::Key(target, Access::UPDATE));
+            found.push(KeyOrChannel::Key(target, Access::UPDATE));
             nth = target + 1;
         } else if is(kind, b"LIST") {
-            found.push(Found::Key(target, INSERT));
+            found.push(KeyOrChannel::Key(target, INSERT));
             let end = target + 1;
             nth = if is(end, b"LEFT") || is(end, b"RIGHT") { end + 1 } else { end };
             if !is_dead && is(nth, b"REGISTER") {
-                found.push(Found::Key(nth + 1, INSERT));
+                found.push(KeyOrChannel::Key(nth + 1, INSERT));
                 nth += 3;
             }
         } else if is_dead && is(kind, b"QUEUE") {
-            found.push(Found::Key(target, INSERT));
+            found.push(KeyOrChannel::Key(target, INSERT));
             nth = target + 1;
         } else if !is_dead && is(kind, b"CHANNEL") {
-            found.push(Found::Channel(target));
+            found.push(KeyOrChannel::Channel(target));
             nth = target + 1;
         }
     }
-    let is_there = |found: &Found| found.position() < words.len();
+    let is_there = |found: &KeyOrChannel| found.position() < words.len();
     found.into_iter().filter(is_there).collect()
 }
 
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use crate::module_api::args::with_words;
 
-    fn found(words: &str) -> Vec<Found> {
+    fn found(words: &str) -> Vec<KeyOrChannel> {
         let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
         with_words(&words, |_, args| find(args.all()))
     }
@@ -173,22 +173,28 @@ mod tests {
     #[test]
     fn keys_and_channels_are_found_where_the_parser_reads_them() {
         let (stream, list) = (Access::UPDATE, INSERT);
-        assert_eq!(found("q LEASE 5 forward stream s TRIM 5"), [Found::Key(6, stream)]);
-        assert_eq!(found("q FORWARD LIST LIST"), [Found::Key(4, list)]);
-        assert_eq!(found("q FORWARD LIST l LEFT REGISTER set m RETRIES 1"), [Found::Key(4, list), Found::Key(7, list)]);
-        assert_eq!(found("q FORWARD LIST REGISTER register s m"), [Found::Key(4, list), Found::Key(6, list)]);
-        assert_eq!(found("q FORWARD CHANNEL c"), [Found::Channel(4)]);
+        assert_eq!(found("q LEASE 5 forward stream s TRIM 5"), [KeyOrChannel::Key(6, stream)]);
+        assert_eq!(found("q FORWARD LIST LIST"), [KeyOrChannel::Key(4, list)]);
+        assert_eq!(
+            found("q FORWARD LIST l LEFT REGISTER set m RETRIES 1"),
+            [KeyOrChannel::Key(4, list), KeyOrChannel::Key(7, list)]
+        );
+        assert_eq!(
+            found("q FORWARD LIST REGISTER register s m"),
+            [KeyOrChannel::Key(4, list), KeyOrChannel::Key(6, list)]
+        );
+        assert_eq!(found("q FORWARD CHANNEL c"), [KeyOrChannel::Channel(4)]);
         assert_eq!(
             found("q DEADFORWARD LIST FORWARD RIGHT FORWARD STREAM DEADFORWARD"),
-            [Found::Key(4, list), Found::Key(8, stream)]
+            [KeyOrChannel::Key(4, list), KeyOrChannel::Key(8, stream)]
         );
         assert_eq!(
             found("q FORWARD CHANNEL c DEADFORWARD STREAM s TRIM 5"),
-            [Found::Channel(4), Found::Key(7, stream)]
+            [KeyOrChannel::Channel(4), KeyOrChannel::Key(7, stream)]
         );
-        assert_eq!(found("q DEADFORWARD LIST l REGISTER s m"), [Found::Key(4, list)], "it has no such option");
+        assert_eq!(found("q DEADFORWARD LIST l REGISTER s m"), [KeyOrChannel::Key(4, list)], "it has no such option");
         assert!(found("q DEADFORWARD CHANNEL c").is_empty() && found("q FORWARD QUEUE r").is_empty());
-        assert_eq!(found("q DEADFORWARD QUEUE FORWARD"), [Found::Key(4, INSERT)]);
+        assert_eq!(found("q DEADFORWARD QUEUE FORWARD"), [KeyOrChannel::Key(4, INSERT)]);
         assert!(["q FORWARD NONE", "q LEASE 5", "FORWARD STREAM s", "q FORWARD STREAM", "q FORWARD"]
             .iter()
             .all(|words| found(words).is_empty()));

@@ -1,6 +1,6 @@
 //! `DQ.INFO key`
 
-use super::{Access, Arg, Call, Command, Ctx, Error, Handler, Held, Keys, Row, Session};
+use super::{Access, Arg, Call, Command, Ctx, Error, Handler, Keys, QueueValue, Row, Session};
 use crate::host::waiting;
 use crate::module_api::guard::plant;
 use dq_queue::forward::Source;
@@ -28,7 +28,7 @@ fn info(call: &mut Call<'_>) -> Result<(), Error> {
     let session = Session::begin(call)?;
     plant("command");
     let waiting = waiting::clients_at(&session);
-    let reply = |held: &Held| reply_queue(session.ctx, &held.queue, waiting, session.now);
+    let reply = |held: &QueueValue| reply_queue(session.ctx, &held.queue, waiting, session.now);
     if session.look_caught_up(reply)?.is_none() {
         session.ctx.null_array();
     }

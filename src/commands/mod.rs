@@ -46,8 +46,8 @@ mod stats;
 
 // The files of the commands import from here what most of them need.
 use crate::host::event::{Death, Event};
-use crate::host::held::Held;
 use crate::host::origin::OnlyClients;
+use crate::host::queue_value::QueueValue;
 use crate::host::session::Session;
 use crate::host::write::{Announcement, Wake};
 use crate::module_api::ctx::Ctx;
@@ -162,7 +162,7 @@ impl<'a> Session<'a> {
     }
 
     /// Calls `change` with the queue. Returns `None` if it does not exist.
-    fn with_queue<R>(&self, change: impl FnOnce(&mut Held) -> R) -> Result<Option<R>, Error> {
+    fn with_queue<R>(&self, change: impl FnOnce(&mut QueueValue) -> R) -> Result<Option<R>, Error> {
         existing(self.open_write().content(), change)
     }
 
@@ -190,7 +190,7 @@ impl<'a> Session<'a> {
     }
 
     /// Reads the queue. Returns `None` if it does not exist.
-    fn look<R>(&self, look: impl FnOnce(&Held) -> R) -> Result<Option<R>, Error> {
+    fn look<R>(&self, look: impl FnOnce(&QueueValue) -> R) -> Result<Option<R>, Error> {
         existing(self.open_read(Touch::Yes).content(), |held| {
             // The queue remembers the latest time it has seen, so that what was visible once stays visible if the clock
             // steps back.
@@ -200,7 +200,7 @@ impl<'a> Session<'a> {
     }
 
     /// Reads the queue after its view was brought up to now, for answers that depend on the whole view.
-    fn look_caught_up<R>(&self, look: impl FnOnce(&Held) -> R) -> Result<Option<R>, Error> {
+    fn look_caught_up<R>(&self, look: impl FnOnce(&QueueValue) -> R) -> Result<Option<R>, Error> {
         existing(self.open_read(Touch::Yes).content(), |held| {
             held.queue.notice(self.now);
             held.queue.catch_up(self.now);
@@ -211,7 +211,10 @@ impl<'a> Session<'a> {
 
 /// Calls `visit` with the queue that a key holds. Returns `None` if the key does not exist.
 #[inline(always)]
-fn existing<R>(content: Content<'_, '_, Held>, visit: impl FnOnce(&mut Held) -> R) -> Result<Option<R>, Error> {
+fn existing<R>(
+    content: Content<'_, '_, QueueValue>,
+    visit: impl FnOnce(&mut QueueValue) -> R,
+) -> Result<Option<R>, Error> {
     match content {
         Content::Missing(_) => Ok(None),
         Content::Holds(held) => Ok(Some(visit(held))),

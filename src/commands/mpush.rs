@@ -59,7 +59,7 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
     reply(session.ctx, &messages, &pushed.outcomes);
     if let (Some(announcement), Some(only_replaced)) = (announcement, pushed.only_replaced) {
         let is_dead = messages.first().is_some_and(NewMessage::is_dead);
-        session.announce(announcement, Event::of_push(only_replaced, Death::if_any(is_dead)));
+        session.announce(announcement, Event::after_push(only_replaced, Death::if_any(is_dead)));
     }
     Ok(())
 }

@@ -48,7 +48,7 @@ fn nack(call: &mut Call<'_>) -> Result<(), Error> {
         },
         |nacked| {
             session.ctx.bulk_or_null(nacked.map(|(state, _)| state.as_str().as_bytes()));
-            nacked.map_or(&[], |(_, fate)| Event::of_nack(fate))
+            nacked.map_or(&[], |(_, fate)| Event::after_nack(fate))
         },
     )
 }

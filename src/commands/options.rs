@@ -268,7 +268,7 @@ impl<'a, 'o> Options<'a, 'o> {
         let count = self.number(Unit::Plain, 1..=HEADERS_MAX as i64)?.unsigned_abs() as usize;
         let mut words = self.args.take(2 * count).ok_or(Error::HeadersMissing(count))?;
         let pairs = std::iter::from_fn(|| words.next().zip(words.next())).collect();
-        HeaderBlock::of(pairs).map_err(|bad| match bad {
+        HeaderBlock::new(pairs).map_err(|bad| match bad {
             BadHeaders::Count => Error::HeadersMissing(count),
             BadHeaders::Name => Error::HeaderName,
             BadHeaders::Value(name) => Error::HeaderValue(Error::shown(name)),

@@ -3,8 +3,8 @@
 use super::ack::Acks;
 use super::get::reply_headers;
 use super::{
-    options, Access, Announcement, Arg, Call, Command, Ctx, Error, Event, Handler, Held, Keys, Options, Row, Session,
-    Wake,
+    options, Access, Announcement, Arg, Call, Command, Ctx, Error, Event, Handler, Keys, Options, QueueValue, Row,
+    Session, Wake,
 };
 use crate::host::floor::floor;
 use crate::host::gauges;
@@ -81,7 +81,7 @@ pub enum Head {
 }
 
 impl delivery::Request for Request {
-    fn finds(&self, held: &mut Held, now: UnixMs) -> Gathered {
+    fn finds(&self, held: &mut QueueValue, now: UnixMs) -> Gathered {
         // While the queue forwards, a client that blocked before keeps waiting.
         if held.queue.forward().is_some() {
             return Gathered::Nothing;
@@ -100,7 +100,7 @@ impl delivery::Request for Request {
         Need { least, linger, is_leased: self.wanted.lease != Lease::NoAck }
     }
 
-    fn deliver(&self, session: &Session<'_>, held: &mut Held) -> Option<Announcement> {
+    fn deliver(&self, session: &Session<'_>, held: &mut QueueValue) -> Option<Announcement> {
         if held.queue.forward().is_some() {
             return None;
         }
@@ -121,7 +121,7 @@ impl delivery::Request for Request {
 
 impl Request {
     /// Whether this many available messages are enough for the consumer.
-    fn gathered(&self, held: &Held, now: UnixMs, available: usize) -> Gathered {
+    fn gathered(&self, held: &QueueValue, now: UnixMs, available: usize) -> Gathered {
         match &self.gather {
             Some(gather) => held.queue.gathered(now, &self.wanted, gather, available),
             None if available > 0 => Gathered::Enough,
@@ -130,7 +130,7 @@ impl Request {
     }
 
     /// The number of messages to deliver of those that are available.
-    fn enough(&self, held: &Held, now: UnixMs, available: usize) -> usize {
+    fn enough(&self, held: &QueueValue, now: UnixMs, available: usize) -> usize {
         match self.gathered(held, now, available) {
             Gathered::Enough => available,
             Gathered::Until(_) | Gathered::Nothing => 0,
@@ -150,7 +150,7 @@ fn pop(call: &mut Call<'_>) -> Result<(), Error> {
         Ok::<_, Error>(served)
     })?;
     match (delivered.transpose()?.flatten(), block) {
-        (Some(announcement), _) => session.announce(announcement, Event::of_delivery(None)),
+        (Some(announcement), _) => session.announce(announcement, Event::after_delivery(None)),
         (None, Some(timeout)) => delivery::block(session.ctx, &[session.name], Box::new(request), timeout),
         (None, None) => session.ctx.null_array(),
     }
@@ -158,7 +158,7 @@ fn pop(call: &mut Call<'_>) -> Result<(), Error> {
 }
 
 /// Fails if the queue forwards its messages, and so cannot be popped.
-pub fn refuse_forwarding(held: &Held) -> Result<(), Error> {
+pub fn refuse_forwarding(held: &QueueValue) -> Result<(), Error> {
     match held.queue.forward() {
         None => Ok(()),
         Some(to) => Err(Error::Forwards(to.kind(), Error::shown(to.target()))),
@@ -252,7 +252,7 @@ pub fn parse_leased(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>)
 /// Delivers the messages that `request` asks for and replies with them. Returns `None`, and sends no reply, if there is
 /// none.
 #[inline]
-pub fn serve_now(session: &Session<'_>, held: &mut Held, request: &Request) -> Option<Announcement> {
+pub fn serve_now(session: &Session<'_>, held: &mut QueueValue, request: &Request) -> Option<Announcement> {
     correct_clock(session, held);
     let available = held.queue.deliverable(session.now, &request.wanted);
     let count = request.enough(held, session.now, available);
@@ -261,14 +261,19 @@ pub fn serve_now(session: &Session<'_>, held: &mut Held, request: &Request) -> O
 
 /// [`serve_now`] after the acks of the same command, which become part of the effect of the delivery. If there is no
 /// message, the caller must record the acks. It must have corrected the clock before the acks.
-pub fn serve_after(session: &Session<'_>, held: &mut Held, request: &Request, acks: &mut Acks) -> Option<Announcement> {
+pub fn serve_after(
+    session: &Session<'_>,
+    held: &mut QueueValue,
+    request: &Request,
+    acks: &mut Acks,
+) -> Option<Announcement> {
     let available = held.queue.deliverable(session.now, &request.wanted);
     let count = request.enough(held, session.now, available);
     deliver(session, held, request, count, Some(acks).filter(|acks| acks.count > 0))
 }
 
 /// Corrects what a clock that was ahead of this one has recorded. The correction is a write.
-pub fn correct_clock(session: &Session<'_>, held: &mut Held) {
+pub fn correct_clock(session: &Session<'_>, held: &mut QueueValue) {
     if let Some(now) = held.queue.correct_clock(session.now) {
         if listeners::any(session.ctx) {
             Session { now, ..*session }.replicate(held, Effect::PullBack);
@@ -280,7 +285,7 @@ pub fn correct_clock(session: &Session<'_>, held: &mut Held) {
 /// enough: one place for it here would make a pop four per cent more expensive.
 fn deliver(
     session: &Session<'_>,
-    held: &mut Held,
+    held: &mut QueueValue,
     request: &Request,
     count: usize,
     acks: Option<&mut Acks>,

@@ -86,7 +86,7 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
     drop(key);
     reply_id(session.ctx, image.record.sequence, message.name);
     if let Some(announcement) = announcement {
-        session.announce(announcement, Event::of_push(replaced, Death::of_pushed(&image.record)));
+        session.announce(announcement, Event::after_push(replaced, Death::from_record(&image.record)));
     }
     Ok(())
 }

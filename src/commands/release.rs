@@ -41,7 +41,7 @@ fn release(call: &mut Call<'_>) -> Result<(), Error> {
         },
         |released| {
             let (count, died) = released.unzip();
-            session.reply_count(count, Event::of_release(Death::if_any(died == Some(true))))
+            session.reply_count(count, Event::after_release(Death::if_any(died == Some(true))))
         },
     )
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::event::Event;
 use super::floor::raise_floor;
-use super::held::Held;
+use super::queue_value::QueueValue;
 use super::session::Session;
 use super::{authority, forward, waiting};
 use crate::module_api::ctx::Ctx;
@@ -90,7 +90,7 @@ impl Report {
 
 /// Ends some of the runs of recurring messages that time has made fail, and the membership of messages in batches that
 /// it has made dead. Returns whether there were any.
-fn end_failed_runs(session: &Session<'_>, held: &mut Held, moved: &mut Report) -> bool {
+fn end_failed_runs(session: &Session<'_>, held: &mut QueueValue, moved: &mut Report) -> bool {
     if held.queue.first_failed_run().is_none() {
         return false;
     }

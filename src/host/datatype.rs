@@ -12,8 +12,8 @@ use redis_module::native_types::RedisType;
 use redis_module::raw;
 
 use super::disposal;
-use super::held::Held;
 use super::origin::EFFECT_COMMAND;
+use super::queue_value::QueueValue;
 use super::waiting::awaited;
 use crate::module_api::alarms::BUG;
 use crate::module_api::api::api;
@@ -35,10 +35,10 @@ const ENCODING: c_int = 1;
 pub static QUEUE_TYPE: RedisType = RedisType::new("DQ--queue", ENCODING, METHODS);
 
 /// The id of the data type, for opening keys.
-pub fn handle() -> TypeHandle<Held> {
+pub fn handle() -> TypeHandle<QueueValue> {
     let id = *QUEUE_TYPE.raw_type.borrow();
     // SAFETY: the crate keeps what `RedisModule_CreateDataType` returned, or null; `rdb_load`, `copy` and
-    // `OpenKey::create` are the only sources of values, and all are boxes of `Held`.
+    // `OpenKey::create` are the only sources of values, and all are boxes of `QueueValue`.
     unsafe { TypeHandle::new(id) }
 }
 
@@ -75,9 +75,9 @@ const METHODS: raw::RedisModuleTypeMethods = raw::RedisModuleTypeMethods {
 
 /// # Safety
 /// `value` is a value of this type, and it does not change while the reference lives.
-unsafe fn held<'a>(value: *const c_void) -> &'a Held {
-    // SAFETY: values of this type are boxes of `Held`, see `handle`.
-    unsafe { &*value.cast::<Held>() }
+unsafe fn held<'a>(value: *const c_void) -> &'a QueueValue {
+    // SAFETY: values of this type are boxes of `QueueValue`, see `handle`.
+    unsafe { &*value.cast::<QueueValue>() }
 }
 
 /// The piece that terminates a saved value.
@@ -122,8 +122,8 @@ extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_v
         Ok(queue) => {
             look_at_later(io);
             let held = match queue {
-                Some(queue) => Held::loaded(queue, database_of(io)),
-                None => Held::unsound(database_of(io)),
+                Some(queue) => QueueValue::loaded(queue, database_of(io)),
+                None => QueueValue::unsound(database_of(io)),
             };
             Box::into_raw(held).cast()
         }
@@ -225,8 +225,8 @@ extern "C" fn digest(md: *mut raw::RedisModuleDigest, value: *mut c_void) {
 extern "C" fn free(value: *mut c_void) {
     guard("freeing a queue", (), || {
         plant("free");
-        // SAFETY: the server gives up a value of this type, which is a box of `Held`.
-        disposal::dispose(unsafe { Box::from_raw(value.cast::<Held>()) });
+        // SAFETY: the server gives up a value of this type, which is a box of `QueueValue`.
+        disposal::dispose(unsafe { Box::from_raw(value.cast::<QueueValue>()) });
     });
 }
 
@@ -235,7 +235,7 @@ extern "C" fn free(value: *mut c_void) {
 extern "C" fn unlink(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) {
     guard("an unlink", (), || {
         // SAFETY: the server passes a value of this type, on the main thread, while no key of it is open.
-        let held = unsafe { &mut *value.cast_mut().cast::<Held>() };
+        let held = unsafe { &mut *value.cast_mut().cast::<QueueValue>() };
         awaited::values_replaced();
         held.unlink();
         // SAFETY: the server unlinks values on its main thread.
@@ -251,7 +251,7 @@ const SERVER_BYTES: usize = 32;
 
 extern "C" fn mem_usage(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void, _samples: usize) -> usize {
     // SAFETY: the server passes a value of this type and does nothing else meanwhile.
-    guard("MEMORY USAGE", 0, || unsafe { SERVER_BYTES + size_of::<Held>() + held(value).queue.heap_bytes() })
+    guard("MEMORY USAGE", 0, || unsafe { SERVER_BYTES + size_of::<QueueValue>() + held(value).queue.heap_bytes() })
 }
 
 /// Always reports a small effort, so that the server frees a queue while it unlinks it, and `INFO dq` is correct when
@@ -268,7 +268,7 @@ extern "C" fn copy(options: *mut raw::RedisModuleKeyOptCtx, value: *const c_void
             return ptr::null_mut();
         }
         match held.queue.duplicate() {
-            Ok(queue) => Box::into_raw(Held::loaded(queue, look_at_copy(options))).cast(),
+            Ok(queue) => Box::into_raw(QueueValue::loaded(queue, look_at_copy(options))).cast(),
             Err(refused) => {
                 log(Level::Warning, &refused.to_string());
                 ptr::null_mut()

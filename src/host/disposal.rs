@@ -13,7 +13,7 @@ use std::sync::mpsc::{channel, Sender};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
-use super::held::Held;
+use super::queue_value::QueueValue;
 use crate::module_api::guard::guard;
 
 /// A queue with fewer messages and other parts than this, and with fewer bytes, is freed immediately. To free
@@ -23,13 +23,13 @@ const LARGE_BYTES: usize = 8 * 1024 * 1024;
 
 /// The queue for which the server last asked for the effort to free it. The server would free it in the background if
 /// the effort were large.
-static ASKED: AtomicPtr<Held> = AtomicPtr::new(ptr::null_mut());
+static ASKED: AtomicPtr<QueueValue> = AtomicPtr::new(ptr::null_mut());
 
 /// The main thread, which must not be blocked.
 static MAIN: OnceLock<ThreadId> = OnceLock::new();
 
 /// The channel to the thread; `None` if the thread could not be started.
-static THREAD: OnceLock<Option<Mutex<Sender<Box<Held>>>>> = OnceLock::new();
+static THREAD: OnceLock<Option<Mutex<Sender<Box<QueueValue>>>>> = OnceLock::new();
 
 /// Records which thread is the main thread. Called once, while the module loads.
 pub fn attach() {
@@ -38,13 +38,13 @@ pub fn attach() {
 }
 
 /// Records that the server is about to free a queue, in the background if the effort is large. Reports a small effort.
-pub fn effort(held: *const Held) -> usize {
+pub fn effort(held: *const QueueValue) -> usize {
     ASKED.store(held.cast_mut(), Relaxed);
     1
 }
 
 /// Frees a queue. Its share of the sums in `INFO dq` is removed before this returns.
-pub fn dispose(mut held: Box<Held>) {
+pub fn dispose(mut held: Box<QueueValue>) {
     held.withdraw();
     // On any other thread the server is freeing a whole database.
     let on_main = MAIN.get() == Some(&thread::current().id());
@@ -62,8 +62,8 @@ pub fn dispose(mut held: Box<Held>) {
 }
 
 /// Starts the thread.
-fn start() -> Option<Mutex<Sender<Box<Held>>>> {
-    let (sender, queues) = channel::<Box<Held>>();
+fn start() -> Option<Mutex<Sender<Box<QueueValue>>>> {
+    let (sender, queues) = channel::<Box<QueueValue>>();
     let work = move || queues.into_iter().for_each(|held| guard("freeing a queue", (), || drop(held)));
     let started = thread::Builder::new().name("dq-free".to_owned()).spawn(work);
     started.is_ok().then(|| Mutex::new(sender))

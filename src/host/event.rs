@@ -95,23 +95,23 @@ impl Death {
     }
 
     /// By the state of the message that took the place.
-    pub fn of_next(next: Option<State>) -> Death {
+    pub fn from_state(next: Option<State>) -> Death {
         Death::if_any(matches!(next, Some(State::Dead { .. })))
     }
 
     /// By the record of a message that was pushed.
-    pub fn of_pushed(record: &Record) -> Death {
+    pub fn from_record(record: &Record) -> Death {
         Death::if_any(matches!(record.phase, Phase::Dead { .. }))
     }
 
-    fn of_successor(applied: Applied) -> Death {
+    fn from_applied(applied: Applied) -> Death {
         Death::if_any(applied == Applied::SuccessorDied)
     }
 }
 
 impl Event {
     /// The events of a push, which is announced as a replacement if each of its messages replaced another.
-    pub const fn of_push(only_replaced: bool, death: Death) -> &'static [Event] {
+    pub const fn after_push(only_replaced: bool, death: Death) -> &'static [Event] {
         match (only_replaced, death) {
             (false, Death::None) => &[Event::Push],
             (false, Death::Some) => &[Event::Push, Event::Dead],
@@ -121,7 +121,7 @@ impl Event {
     }
 
     /// The events of a nack, which depend on the fate of the message.
-    pub const fn of_nack(fate: Fate) -> &'static [Event] {
+    pub const fn after_nack(fate: Fate) -> &'static [Event] {
         match fate {
             Fate::Due(_) => &[Event::Nack],
             Fate::Dead { .. } => &[Event::Nack, Event::Dead],
@@ -129,7 +129,7 @@ impl Event {
     }
 
     /// The events of acks.
-    pub const fn of_acks(death: Death) -> &'static [Event] {
+    pub const fn after_acks(death: Death) -> &'static [Event] {
         match death {
             Death::None => &[Event::Ack],
             Death::Some => &[Event::Ack, Event::Dead],
@@ -137,7 +137,7 @@ impl Event {
     }
 
     /// The events of a delivery, after the acks of the same command if it made any.
-    pub const fn of_delivery(acks: Option<Death>) -> &'static [Event] {
+    pub const fn after_delivery(acks: Option<Death>) -> &'static [Event] {
         match acks {
             None => &[Event::Pop],
             Some(Death::None) => &[Event::Ack, Event::Pop],
@@ -146,7 +146,7 @@ impl Event {
     }
 
     /// The events of a completion with a result.
-    pub const fn of_completion(death: Death) -> &'static [Event] {
+    pub const fn after_completion(death: Death) -> &'static [Event] {
         match death {
             Death::None => &[Event::Ack, Event::Complete],
             Death::Some => &[Event::Ack, Event::Complete, Event::Dead],
@@ -154,7 +154,7 @@ impl Event {
     }
 
     /// The events of a release.
-    pub const fn of_release(death: Death) -> &'static [Event] {
+    pub const fn after_release(death: Death) -> &'static [Event] {
         match death {
             Death::None => &[Event::Release],
             Death::Some => &[Event::Release, Event::Dead],
@@ -162,7 +162,7 @@ impl Event {
     }
 
     /// The events of a burial.
-    pub const fn of_burial(death: Death) -> &'static [Event] {
+    pub const fn after_burial(death: Death) -> &'static [Event] {
         match death {
             Death::None => &[Event::Bury],
             Death::Some => &[Event::Bury, Event::Dead],
@@ -170,16 +170,16 @@ impl Event {
     }
 
     /// The events of a command whose effect is applied on this server.
-    pub fn of_effect(effect: &Effect<'_>, applied: Applied) -> &'static [Event] {
+    pub fn after_effect(effect: &Effect<'_>, applied: Applied) -> &'static [Event] {
         match effect {
             Effect::Push(_, images) => {
-                let death = images.iter().map(|image| Death::of_pushed(&image.record)).max();
-                Event::of_push(applied == Applied::OnlyReplaced, death.unwrap_or(Death::None))
+                let death = images.iter().map(|image| Death::from_record(&image.record)).max();
+                Event::after_push(applied == Applied::OnlyReplaced, death.unwrap_or(Death::None))
             }
             Effect::Schedule(..) | Effect::Declare(..) => &[Event::Schedule],
             Effect::EndRuns { how, .. } => match how {
-                Ended::Acked => Event::of_acks(Death::of_successor(applied)),
-                Ended::Completed => Event::of_completion(Death::of_successor(applied)),
+                Ended::Acked => Event::after_acks(Death::from_applied(applied)),
+                Ended::Completed => Event::after_completion(Death::from_applied(applied)),
                 Ended::Taken => &[Event::Pop],
                 Ended::Forwarded => &[Event::Forward],
                 Ended::Nacked { .. } => &[Event::Nack, Event::Dead],
@@ -189,20 +189,20 @@ impl Event {
             },
             Effect::Take(_) => &[Event::Pop],
             Effect::Deliver { acked, .. } => {
-                Event::of_delivery((!acked.is_empty()).then_some(Death::of_successor(applied)))
+                Event::after_delivery((!acked.is_empty()).then_some(Death::from_applied(applied)))
             }
             Effect::Forward(_) => &[Event::Forward],
             Effect::DeadForward(_) => &[Event::DeadForward],
-            Effect::Ack(_) => Event::of_acks(Death::of_successor(applied)),
-            Effect::Complete { .. } => Event::of_completion(Death::of_successor(applied)),
-            Effect::Nack { fate, .. } => Event::of_nack(*fate),
+            Effect::Ack(_) => Event::after_acks(Death::from_applied(applied)),
+            Effect::Complete { .. } => Event::after_completion(Death::from_applied(applied)),
+            Effect::Nack { fate, .. } => Event::after_nack(*fate),
             Effect::Extend { .. } => &[Event::Extend],
             Effect::Cancel(..) => &[Event::Cancel],
             Effect::Reschedule { .. } => &[Event::Reschedule],
             Effect::Promote(..) => &[Event::Promote],
-            Effect::Bury(..) => Event::of_burial(Death::if_any(applied != Applied::Succeeded)),
+            Effect::Bury(..) => Event::after_burial(Death::if_any(applied != Applied::Succeeded)),
             Effect::Redrive(..) => &[Event::Redrive],
-            Effect::Release { .. } => Event::of_release(Death::if_any(applied == Applied::Died)),
+            Effect::Release { .. } => Event::after_release(Death::if_any(applied == Applied::Died)),
             Effect::Batch { .. } => &[Event::Batch],
             Effect::Purge { .. } => &[Event::Purge],
             Effect::Create(..) => &[Event::Create],

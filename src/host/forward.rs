@@ -12,7 +12,7 @@
 use super::event::Event;
 use super::floor::raise_floor;
 use super::forward_dead::{self, Moving};
-use super::held::Held;
+use super::queue_value::QueueValue;
 use super::session::Session;
 use super::{admission, gauges, slot, waiting};
 use crate::module_api::call::Word;
@@ -102,7 +102,7 @@ struct Outgoing {
 
 impl Run<'_> {
     /// Calls `change` with the queue, if it still exists.
-    fn with_queue<R>(&self, change: impl FnOnce(&mut Held) -> R) -> Option<R> {
+    fn with_queue<R>(&self, change: impl FnOnce(&mut QueueValue) -> R) -> Option<R> {
         let mut key = self.session.open_untouched();
         match key.content() {
             Content::Holds(held) => Some(change(held)),
@@ -178,7 +178,7 @@ impl Run<'_> {
 }
 
 /// Removes messages that were forwarded when they were due.
-fn forwarded_due(held: &mut Held, now: UnixMs, written: &[Sequence]) -> Effect<'static> {
+fn forwarded_due(held: &mut QueueValue, now: UnixMs, written: &[Sequence]) -> Effect<'static> {
     let forwarded = held.queue.forwarded(now, written, gauges::count_lateness);
     // A schedule that was declared during a run gets a new id when the run ends.
     raise_floor(held.queue.last_given());

@@ -49,7 +49,7 @@ fn tallies() -> MutexGuard<'static, Tallies> {
     TALLIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn of_database(tallies: &mut ByDatabase, db: i32) -> Arc<Tally> {
+fn tally_of(tallies: &mut ByDatabase, db: i32) -> Arc<Tally> {
     Arc::clone(tallies.entry(db).or_insert_with(|| Arc::new(Tally::of(db))))
 }
 
@@ -106,14 +106,14 @@ pub struct TallyEntry(Arc<Tally>);
 impl TallyEntry {
     /// Counts a queue that is about to be stored in a database that is not yet known.
     pub fn nowhere(queue: &Queue) -> TallyEntry {
-        TallyEntry::enter(of_database(&mut tallies().here, NOWHERE), queue)
+        TallyEntry::enter(tally_of(&mut tallies().here, NOWHERE), queue)
     }
 
     /// Counts a queue that was loaded into a database, from a file or by `RESTORE`, or copied to one.
     pub fn loaded(queue: &Queue, db: i32) -> TallyEntry {
         let mut tallies = tallies();
         let Tallies { here, loaded } = &mut *tallies;
-        TallyEntry::enter(of_database(loaded.as_mut().unwrap_or(here), db), queue)
+        TallyEntry::enter(tally_of(loaded.as_mut().unwrap_or(here), db), queue)
     }
 
     fn enter(tally: Arc<Tally>, queue: &Queue) -> TallyEntry {
@@ -147,7 +147,7 @@ impl TallyEntry {
     #[cold]
     fn change(&mut self, queue: &Queue, db: i32) {
         self.leave(queue);
-        *self = TallyEntry::enter(of_database(&mut tallies().here, db), queue);
+        *self = TallyEntry::enter(tally_of(&mut tallies().here, db), queue);
     }
 
     /// Removes the share of the queue. May be called on any thread.
@@ -163,7 +163,7 @@ impl TallyEntry {
         add(sums, counts(queue), since.counts);
         add(&FREQUENT, frequent, since.frequent());
         if since.has_rare || others.is_some() || queue.gauges(queue.viewed()).is_some() {
-            let now = Share::of(queue);
+            let now = Share::from_queue(queue);
             add(sums.get(COUNTS..).unwrap_or_default(), now.gauges, since.gauges);
             add(&OTHERS, now.totals.numbers(), since.totals.numbers());
         }
@@ -259,7 +259,7 @@ pub struct Share {
 impl Share {
     /// The share of a queue whose last change has been added.
     #[inline(always)]
-    pub fn of(queue: &Queue) -> Share {
+    pub fn from_queue(queue: &Queue) -> Share {
         let ([pushed, delivered, acked], others) = queue.tally();
         let gauges = queue.gauges(queue.viewed());
         Share {

@@ -34,7 +34,7 @@ pub enum Origin {
 
 impl Origin {
     /// Returns the origin of the current command.
-    pub fn of(flags: Flags) -> Origin {
+    pub fn from_flags(flags: Flags) -> Origin {
         match (flags.loading(), flags.replicated(), flags.master()) {
             (true, _, _) => Origin::Aof,
             (false, true, false) => Origin::Master,
@@ -78,7 +78,7 @@ impl Wall for OnlyClients {
 
 #[cold]
 fn refuses(ctx: Ctx, command: &str) -> bool {
-    let origin = Origin::of(ctx.flags());
+    let origin = Origin::from_flags(ctx.flags());
     if origin == Origin::Client {
         return false;
     }

@@ -10,8 +10,8 @@ use std::mem::ManuallyDrop;
 
 use super::event::Event;
 use super::floor::raise_floor;
-use super::held::Held;
 use super::origin::EFFECT_COMMAND;
+use super::queue_value::QueueValue;
 use super::session::Session;
 use super::{listeners, waiting};
 use crate::module_api::call::Word;
@@ -51,7 +51,7 @@ pub enum Wake {
 impl Session<'_> {
     /// Sends an effect that was decided in this call to the replicas and the AOF. The queue stamps it with its own
     /// time.
-    pub fn replicate(&self, held: &mut Held, effect: Effect<'_>) {
+    pub fn replicate(&self, held: &mut QueueValue, effect: Effect<'_>) {
         let now = held.queue.stamp(self.now);
         let mut blob = BLOB.with(|blob| blob.take());
         blob.clear();
@@ -71,7 +71,7 @@ impl Session<'_> {
 
     /// Records a change that was just made to the queue: replicates its effect, drops dead messages that exceed the
     /// queue's limit and replicates that too, and calls [`rearm`](Self::rearm).
-    pub fn record<'e>(&self, held: &mut Held, wake: Wake, effect: impl FnOnce() -> Effect<'e>) -> Announcement {
+    pub fn record<'e>(&self, held: &mut QueueValue, wake: Wake, effect: impl FnOnce() -> Effect<'e>) -> Announcement {
         let (heard, is_awaited) = (listeners::any(self.ctx), waiting::is_awaited(self));
         let mut answers = false;
         if heard || is_awaited {
@@ -93,7 +93,11 @@ impl Session<'_> {
 
     /// Records a change that may have made messages deliverable, or made room under `MAXINFLIGHT`. If there was none,
     /// only calls [`rearm`](Self::rearm).
-    pub fn record_if<'e>(&self, held: &mut Held, effect: Option<impl FnOnce() -> Effect<'e>>) -> Option<Announcement> {
+    pub fn record_if<'e>(
+        &self,
+        held: &mut QueueValue,
+        effect: Option<impl FnOnce() -> Effect<'e>>,
+    ) -> Option<Announcement> {
         match effect {
             Some(effect) => Some(self.record(held, Wake::IfDeliverable, effect)),
             None => {
@@ -106,7 +110,7 @@ impl Session<'_> {
     /// Replicates an effect, and the ends of runs that belong to it, if there are listeners. Returns whether a client
     /// waits for one of its messages.
     #[inline(never)]
-    fn tell(&self, held: &mut Held, effect: Effect<'_>) -> bool {
+    fn tell(&self, held: &mut QueueValue, effect: Effect<'_>) -> bool {
         let heard = listeners::any(self.ctx);
         let ends = held.queue.take_ends();
         let (first, second) = if ends.is_empty() { (effect, None) } else { effect.with_ends(ends) };
@@ -123,7 +127,7 @@ impl Session<'_> {
     /// Whether a batch of the queue has ended since the last call. What follows it was pushed then: with an id of its
     /// own, or with one for which a client of `DQ.AWAIT` waits, so all of them look again.
     #[inline]
-    pub fn take_batch_end(&self, held: &mut Held) -> bool {
+    pub fn take_batch_end(&self, held: &mut QueueValue) -> bool {
         let ended = held.queue.take_batch_end();
         if ended {
             raise_floor(held.queue.last_given());
@@ -133,7 +137,7 @@ impl Session<'_> {
     }
 
     /// Takes note of an effect that was applied to the queue, and calls [`rearm`](Self::rearm).
-    pub fn applied(&self, held: &mut Held, effect: &Effect<'_>) -> Announcement {
+    pub fn applied(&self, held: &mut QueueValue, effect: &Effect<'_>) -> Announcement {
         let answers = waiting::note(self, effect);
         let ends_batch = self.take_batch_end(held);
         let wakes = self.rearm_and_look(held, Wake::IfDeliverable);
@@ -149,14 +153,14 @@ impl Session<'_> {
 
     /// Raises the floor of ids and re-arms the timer for the queue. Every call that may have moved the view of a queue
     /// and changed nothing else ends with this.
-    pub fn rearm(&self, held: &mut Held) {
+    pub fn rearm(&self, held: &mut QueueValue) {
         raise_floor(held.queue.last_given());
         held.queue.note_rate_limit(self.now);
         self.arm(held);
     }
 
     /// [`rearm`](Self::rearm) after a change. Returns whether blocked clients are woken.
-    fn rearm_and_look(&self, held: &mut Held, wake: Wake) -> bool {
+    fn rearm_and_look(&self, held: &mut QueueValue, wake: Wake) -> bool {
         self.rearm(held);
         match wake {
             Wake::IfDeliverable => self.serves(held),
@@ -167,7 +171,7 @@ impl Session<'_> {
     /// Returns whether a client that is blocked on the queue and waits for a delivery could be served. A queue that
     /// forwards serves nobody.
     #[inline]
-    pub fn serves(&self, held: &Held) -> bool {
+    pub fn serves(&self, held: &QueueValue) -> bool {
         waiting::may_wait_for_delivery(self) && held.queue.forward().is_none() && held.queue.has_deliverable(self.now)
     }
 

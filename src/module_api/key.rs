@@ -102,7 +102,7 @@ pub enum Refusal {
 }
 
 /// What the key held when it was opened, or what was stored in it since.
-enum Found<T> {
+enum KeyState<T> {
     Missing,
     Value(*mut T),
     Refused(Refusal),
@@ -116,7 +116,7 @@ static VALUE_OPEN: AtomicBool = AtomicBool::new(false);
 pub struct OpenKey<'a, T: Value> {
     key: *mut raw::RedisModuleKey,
     of: TypeHandle<T>,
-    found: Found<T>,
+    found: KeyState<T>,
     /// The state from [`Value::opened`]; `Some` if the key holds a value.
     opened: Option<T::Opened>,
     db: i32,
@@ -145,7 +145,7 @@ impl<'a, T: Value> OpenKey<'a, T> {
     fn open(ctx: Ctx, db: i32, name: Name<'a>, of: TypeHandle<T>, mode: c_int) -> Self {
         // SAFETY: the context and the name are valid; the server takes a reference of its own to the name.
         let key = unsafe { api!(RedisModule_OpenKey)(ctx.as_ptr(), name.as_ptr(), mode) };
-        let mut open = OpenKey { key, of, found: Found::Missing, opened: None, db, name };
+        let mut open = OpenKey { key, of, found: KeyState::Missing, opened: None, db, name };
         open.look();
         open
     }
@@ -157,12 +157,12 @@ impl<'a, T: Value> OpenKey<'a, T> {
         if id.is_null() {
             // SAFETY: as above.
             if unsafe { api!(RedisModule_KeyType)(self.key) } != raw::REDISMODULE_KEYTYPE_EMPTY as c_int {
-                self.found = Found::Refused(Refusal::WrongType);
+                self.found = KeyState::Refused(Refusal::WrongType);
             }
         } else if id != self.of.id {
-            self.found = Found::Refused(Refusal::WrongType);
+            self.found = KeyState::Refused(Refusal::WrongType);
         } else if VALUE_OPEN.load(Ordering::Relaxed) {
-            self.found = Found::Refused(refuse_second());
+            self.found = KeyState::Refused(refuse_second());
         } else {
             // SAFETY: as above; values of this type are boxes of `T`, see `TypeHandle::new`, and no other is open.
             let (value, is_sound) = unsafe {
@@ -172,7 +172,7 @@ impl<'a, T: Value> OpenKey<'a, T> {
             if is_sound {
                 self.hold(value);
             } else {
-                self.found = Found::Refused(Refusal::Unsound);
+                self.found = KeyState::Refused(Refusal::Unsound);
             }
         }
     }
@@ -181,7 +181,7 @@ impl<'a, T: Value> OpenKey<'a, T> {
     #[inline(always)]
     fn hold(&mut self, value: *mut T) {
         VALUE_OPEN.store(true, Ordering::Relaxed);
-        self.found = Found::Value(value);
+        self.found = KeyState::Value(value);
         // SAFETY: the value lives in the key, and nobody else holds it: it is the only open one.
         self.opened = Some(unsafe { (*value).opened() });
     }
@@ -190,11 +190,11 @@ impl<'a, T: Value> OpenKey<'a, T> {
     #[inline(always)]
     pub fn content(&mut self) -> Content<'_, 'a, T> {
         match self.found {
-            Found::Missing => Content::Missing(Vacant(self)),
-            Found::Refused(why) => Content::Refused(why),
+            KeyState::Missing => Content::Missing(Vacant(self)),
+            KeyState::Refused(why) => Content::Refused(why),
             // SAFETY: the value lives in the key while nothing else runs, and this is the only open value, so the
             // borrow, which ends with that of `self`, is the only one.
-            Found::Value(value) => Content::Holds(unsafe { &mut *value }),
+            KeyState::Value(value) => Content::Holds(unsafe { &mut *value }),
         }
     }
 }
@@ -231,7 +231,7 @@ impl<'k, T: Value> Vacant<'k, '_, T> {
 
 impl<T: Value> Drop for OpenKey<'_, T> {
     fn drop(&mut self) {
-        if let (Found::Value(value), Some(opened)) = (&self.found, &self.opened) {
+        if let (KeyState::Value(value), Some(opened)) = (&self.found, &self.opened) {
             VALUE_OPEN.store(false, Ordering::Relaxed);
             // SAFETY: as in `content`; what `content` lent has ended.
             let value = unsafe { &mut **value };

@@ -45,18 +45,18 @@ impl Access {
 
 /// A key or a channel among the words of a command, with its position; the command's name is at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum KeyOrChannel {
     /// A key.
     Key(usize, Access),
     /// A channel to which the command may make the server publish.
     Channel(usize),
 }
 
-impl Found {
+impl KeyOrChannel {
     /// The position.
     pub const fn position(&self) -> usize {
         match self {
-            Found::Key(position, _) | Found::Channel(position) => *position,
+            KeyOrChannel::Key(position, _) | KeyOrChannel::Channel(position) => *position,
         }
     }
 }
@@ -75,7 +75,7 @@ pub enum Keys {
         /// The words that precede the other keys, and the accesses to these.
         after: &'static [(&'static CStr, Access)],
         /// Finds exactly the other keys, and the channels, among all words of a call.
-        find: fn(&[Name<'_>]) -> Vec<Found>,
+        find: fn(&[Name<'_>]) -> Vec<KeyOrChannel>,
     },
 }
 

@@ -15,7 +15,7 @@ use super::api::api;
 use super::args::Args;
 use super::ctx::{is_ok, Ctx};
 use super::guard::guard;
-pub use super::key_flags::{Access, Found, Keys};
+pub use super::key_flags::{Access, KeyOrChannel, Keys};
 use super::log::{log, Level};
 pub use super::row::{Arg, Row};
 
@@ -206,9 +206,9 @@ fn told_keys(ctx: Ctx, keys: &Keys, args: &Args<'_>) -> bool {
                 }
                 for found in others {
                     match found {
-                        Found::Key(position, access) if asks_for_keys => ctx.key_at(position, access.bits()),
-                        Found::Channel(position) if asks_for_channels => ctx.channel_at(position),
-                        Found::Key(..) | Found::Channel(_) => {}
+                        KeyOrChannel::Key(position, access) if asks_for_keys => ctx.key_at(position, access.bits()),
+                        KeyOrChannel::Channel(position) if asks_for_channels => ctx.channel_at(position),
+                        KeyOrChannel::Key(..) | KeyOrChannel::Channel(_) => {}
                     }
                 }
             }

@@ -6,7 +6,7 @@
 //! moment and costs nothing; [`Idle::pop_forgotten`] frees the memory later.
 
 use super::BatchId;
-use crate::memory::{of_tree, of_vec};
+use crate::memory::{tree_bytes, vec_bytes};
 use crate::time::UnixMs;
 use std::collections::BTreeSet;
 
@@ -98,8 +98,8 @@ impl Idle {
 
     /// The number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        let lists = self.0.iter().map(|list| of_tree::<(UnixMs, BatchId), ()>(list.batches.len())).sum::<usize>();
-        of_vec::<List>(self.0.capacity()) + lists
+        let lists = self.0.iter().map(|list| tree_bytes::<(UnixMs, BatchId), ()>(list.batches.len())).sum::<usize>();
+        vec_bytes::<List>(self.0.capacity()) + lists
     }
 }
 

@@ -12,7 +12,7 @@
 use super::slab::Slab;
 use super::GroupId;
 use crate::gate::Pause;
-use crate::memory::{given, of_vec};
+use crate::memory::{given, vec_bytes};
 use crate::name_index::{NameHash, NameIndex};
 use crate::rate::{Rate, RateLog};
 use crate::sorted_set::{Key, OrderedKeys};
@@ -96,7 +96,7 @@ pub(crate) struct Room {
 
 impl Room {
     /// What a rate allows a group without recent deliveries; `None` if there is no rate.
-    pub fn of_rate(rate: Rate) -> Option<Room> {
+    pub fn from_rate(rate: Rate) -> Option<Room> {
         (!rate.is_off()).then(|| Room { count: number(rate.most), changes: None, changed: UnixMs::EPOCH })
     }
 }
@@ -157,12 +157,12 @@ impl GroupGates {
 
     /// What the gate of a group allows at `now`; `None` if nothing limits the group. O(log n).
     pub fn room(&self, name: &[u8], now: UnixMs) -> Option<Room> {
-        let Some(entry) = self.get(name) else { return Room::of_rate(self.rate) };
+        let Some(entry) = self.get(name) else { return Room::from_rate(self.rate) };
         if entry.pause.holds_at(now) {
             return Some(Room { count: 0, changes: entry.pause.end(), changed: UnixMs::EPOCH });
         }
         let Rate { period, .. } = self.rate;
-        let most = Room::of_rate(self.rate).map_or(usize::MAX, |room| room.count);
+        let most = Room::from_rate(self.rate).map_or(usize::MAX, |room| room.count);
         Some(Room {
             count: most.saturating_sub(number(entry.log.count(now, period))),
             changes: entry.log.leaves_after(now, period),
@@ -358,7 +358,7 @@ impl GroupGates {
     pub fn heap_bytes(&self) -> usize {
         self.entries.heap_bytes()
             + self.bytes
-            + of_vec::<u32>(self.free.capacity())
+            + vec_bytes::<u32>(self.free.capacity())
             + self.index.heap_bytes()
             + self.ends.heap_bytes()
             + self.pauses.heap_bytes()

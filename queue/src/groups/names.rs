@@ -7,7 +7,7 @@
 use super::slab::Slab;
 use super::{last_turn_at, place_in_round, GroupId, GroupLimits};
 use crate::id::first_tick;
-use crate::memory::{given, of_tree, of_vec};
+use crate::memory::{given, tree_bytes, vec_bytes};
 use crate::name_index::{NameHash, NameIndex};
 use crate::time::UnixMs;
 use std::cmp::Reverse;
@@ -344,9 +344,9 @@ impl GroupNames {
         self.entries.heap_bytes()
             + self.name_bytes
             + self.index.heap_bytes()
-            + of_vec::<u32>(self.free.capacity())
-            + of_vec::<GroupId>(self.left.capacity())
-            + of_tree::<Option<GroupId>, Claim>(self.claims.len())
+            + vec_bytes::<u32>(self.free.capacity())
+            + vec_bytes::<GroupId>(self.left.capacity())
+            + tree_bytes::<Option<GroupId>, Claim>(self.claims.len())
     }
 
     /// Checks that each group has as many members as `members` says, and that it is found by its name. O(n log n).

@@ -1,6 +1,6 @@
 //! A growing array that never moves what it holds, and gives back the memory of parts that are no longer used.
 
-use crate::memory::of_vec;
+use crate::memory::vec_bytes;
 
 /// The number of entries in one part.
 const PART: usize = 256;
@@ -94,8 +94,8 @@ impl<T: Default> Slab<T> {
 
     /// The number of bytes on the heap, without what the entries hold. O(n / 256).
     pub fn heap_bytes(&self) -> usize {
-        let entries = self.parts.iter().map(|part| of_vec::<T>(part.entries.capacity())).sum::<usize>();
-        entries + of_vec::<Part<T>>(self.parts.capacity())
+        let entries = self.parts.iter().map(|part| vec_bytes::<T>(part.entries.capacity())).sum::<usize>();
+        entries + vec_bytes::<Part<T>>(self.parts.capacity())
     }
 }
 

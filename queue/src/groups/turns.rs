@@ -1,7 +1,7 @@
 //! The order of the heads when groups take turns: by priority, and among equal priorities by when the group's turn
 //! comes.
 
-use crate::memory::of_vec;
+use crate::memory::vec_bytes;
 use crate::sorted_set::{word, Key, OrderedKeys};
 use std::cmp::Reverse;
 
@@ -63,7 +63,7 @@ impl Turns {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        of_vec::<(i8, OrderedKeys<Turn>)>(self.0.capacity())
+        vec_bytes::<(i8, OrderedKeys<Turn>)>(self.0.capacity())
             + self.0.iter().map(|(_, keys)| keys.heap_bytes()).sum::<usize>()
     }
 }

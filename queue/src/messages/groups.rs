@@ -156,7 +156,7 @@ impl Messages {
     pub fn room_of_group(&self, id: GroupId, now: UnixMs) -> Option<Room> {
         let groups = self.group_names()?;
         match self.gates() {
-            None => Room::of_rate(groups.limits.rate),
+            None => Room::from_rate(groups.limits.rate),
             Some(gates) => gates.room(groups.name(id), now),
         }
     }

@@ -32,7 +32,11 @@ impl Queue {
         if !matches!(record.phase, Phase::Leased { .. }) {
             return self.messages.leaving(at).cloned();
         }
-        Some(Leaving::of(Record { recurring: false, ..record }, &self.messages.bytes(at), self.messages.checkpoint(at)))
+        Some(Leaving::new(
+            Record { recurring: false, ..record },
+            &self.messages.bytes(at),
+            self.messages.checkpoint(at),
+        ))
     }
 
     /// Stores what is being delivered before its successor, and the name of the consumer that holds it. O(log n).
@@ -79,7 +83,7 @@ impl Queue {
     /// Stores messages in flight that have a successor, while a queue is loaded that was saved at `now`.
     pub(crate) fn add_leaving(&mut self, leaving: &[(Sequence, Image<'_>)], now: UnixMs) {
         for (sequence, image) in leaving {
-            let leaving = Leaving::of(image.record, &Bytes::from(image), image.checkpoint);
+            let leaving = Leaving::new(image.record, &Bytes::from(image), image.checkpoint);
             self.set_leaving(*sequence, leaving, None, now);
         }
     }

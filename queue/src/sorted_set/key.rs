@@ -10,7 +10,7 @@ pub trait Word: Copy + Ord + 'static {
     /// Its number; the numbers are ordered as the values are.
     fn word(self) -> u64;
     /// The value that has this number.
-    fn of_word(word: u64) -> Self;
+    fn from_word(word: u64) -> Self;
 }
 
 impl Word for UnixMs {
@@ -20,7 +20,7 @@ impl Word for UnixMs {
     }
 
     #[inline]
-    fn of_word(word: u64) -> UnixMs {
+    fn from_word(word: u64) -> UnixMs {
         UnixMs::new(word)
     }
 }
@@ -35,7 +35,7 @@ macro_rules! word {
             }
 
             #[inline]
-            fn of_word(word: u64) -> $kind {
+            fn from_word(word: u64) -> $kind {
                 $kind(word as _)
             }
         }
@@ -76,13 +76,13 @@ impl<A: Word, B: Word> Key<A, B> {
     /// The first part.
     #[inline]
     pub fn major(self) -> A {
-        A::of_word(self.words.major)
+        A::from_word(self.words.major)
     }
 
     /// The second part.
     #[inline]
     pub fn minor(self) -> B {
-        B::of_word(self.words.minor)
+        B::from_word(self.words.minor)
     }
 }
 

@@ -21,15 +21,22 @@ pub use key::{Key, Word};
 pub use keys::Keys;
 
 use super::id::Sequence;
-use super::memory::of_box;
+use super::memory::{box_bytes, sum_spread};
 use super::time::UnixMs;
 use std::ops::Deref;
 
 /// How many bytes each key of a large set takes, whatever the order in which they were added.
-pub(super) const KEY_BYTES: usize = 17;
+pub(crate) const KEY_BYTES: usize = 17;
 
 /// A set of more keys than this is large: its nodes, and the room in its leaves, are next to nothing for each key.
 const LARGE: usize = 1024;
+
+/// The bytes of a collection of sets that hold `keys` keys altogether, given the number of sets and the
+/// [`OrderedKeys::overhead_bytes`] of each.
+pub(super) fn key_set_bytes(keys: usize, sets: usize, overhead: impl Fn(usize) -> i64) -> usize {
+    let bytes = (keys * KEY_BYTES) as i64 + sum_spread(sets, overhead);
+    usize::try_from(bytes).unwrap_or(0)
+}
 
 /// [`Keys`] that stay empty in most queues: they are allocated with the first key, and take one word until then.
 #[derive(Debug)]
@@ -96,7 +103,7 @@ impl<A: Word, B: Word> OrderedKeys<A, B> {
 
     /// The number of bytes on the heap. O(number of leaves).
     pub fn heap_bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, |keys| of_box::<Keys>() + keys.heap_bytes())
+        self.0.as_ref().map_or(0, |keys| box_bytes::<Keys>() + keys.heap_bytes())
     }
 
     /// How many bytes more, or fewer, the set takes than [`KEY_BYTES`] for each key. As it is small for a set of any

@@ -4,7 +4,7 @@
 #![allow(clippy::indexing_slicing)]
 
 use super::key::Words;
-use crate::memory::of_vec;
+use crate::memory::vec_bytes;
 use std::collections::VecDeque;
 
 /// The number of keys in a full leaf, 2 KiB. To shift half of it costs less than a cache miss.
@@ -127,7 +127,7 @@ impl Leaf {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        of_vec::<Words>(self.0.capacity())
+        vec_bytes::<Words>(self.0.capacity())
     }
 
     /// Gives storage back once more than a fifth of it, plus a few keys, is unused.
@@ -258,8 +258,8 @@ impl Inner {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        of_vec::<Words>(self.bounds.capacity())
-            + of_vec::<Leaf>(self.leaves.capacity())
+        vec_bytes::<Words>(self.bounds.capacity())
+            + vec_bytes::<Leaf>(self.leaves.capacity())
             + self.leaves.iter().map(Leaf::heap_bytes).sum::<usize>()
     }
 }

@@ -5,7 +5,7 @@
 
 use super::key::Words;
 use super::node::{child_of, Inner, Leaf, INNER_MAX, LEAF_MAX, LEAF_STEP};
-use crate::memory::{of_box, of_vec};
+use crate::memory::{box_bytes, vec_bytes};
 
 /// The root: inner nodes with a lower bound for each.
 #[derive(Debug, Default)]
@@ -144,9 +144,9 @@ impl Tree {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        of_box::<Tree>()
-            + of_vec::<Words>(self.bounds.capacity())
-            + of_vec::<Inner>(self.inners.capacity())
+        box_bytes::<Tree>()
+            + vec_bytes::<Words>(self.bounds.capacity())
+            + vec_bytes::<Inner>(self.inners.capacity())
             + self.inners.iter().map(Inner::heap_bytes).sum::<usize>()
     }
 }

@@ -10,7 +10,7 @@ use crate::effect::Image;
 use crate::errors::{Errors, PastError};
 use crate::headers::HeaderBlock;
 use crate::id::Sequence;
-use crate::memory::{given, of_box};
+use crate::memory::{box_bytes, given};
 use crate::origin::Origin;
 use crate::record::Record;
 use crate::recurring::Recurring;
@@ -34,7 +34,7 @@ pub struct Leaving {
 
 impl Leaving {
     /// A message with this record, these bytes and this checkpoint.
-    pub fn of(record: Record, bytes: &Bytes<'_>, checkpoint: Option<&[u8]>) -> Leaving {
+    pub fn new(record: Record, bytes: &Bytes<'_>, checkpoint: Option<&[u8]>) -> Leaving {
         Leaving {
             record,
             payload: bytes.payload.into(),
@@ -66,7 +66,7 @@ impl Leaving {
 
     /// The number of bytes on the heap, with its own.
     pub(super) fn heap_bytes(&self) -> usize {
-        of_box::<Leaving>()
+        box_bytes::<Leaving>()
             + given(self.payload.len())
             + self.errors.as_ref().map_or(0, |errors| given(errors.len()))
             + self.headers.as_ref().map_or(0, HeaderBlock::heap_bytes)

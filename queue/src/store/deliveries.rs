@@ -8,7 +8,7 @@
 //! A list has four bytes more for each delivery as soon as one of them has a consumer with a name.
 
 use crate::id::ConsumerId;
-use crate::memory::{of_box, of_vec};
+use crate::memory::{box_bytes, vec_bytes};
 use std::mem::size_of;
 use std::num::NonZeroU16;
 
@@ -230,6 +230,6 @@ impl Deliveries {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, |list| of_box::<List>() + of_vec::<u8>(list.bytes.capacity()))
+        self.0.as_ref().map_or(0, |list| box_bytes::<List>() + vec_bytes::<u8>(list.bytes.capacity()))
     }
 }

@@ -8,7 +8,7 @@
 
 use super::segment::Segment;
 use crate::id::Sequence;
-use crate::memory::{of_box, of_vec};
+use crate::memory::{box_bytes, vec_bytes};
 use std::collections::VecDeque;
 use std::mem::size_of;
 use std::ops::{Index, IndexMut};
@@ -172,11 +172,11 @@ impl Directory {
     pub fn heap_bytes(&self) -> usize {
         let segments = match self {
             Directory::Empty => 0,
-            Directory::One(_) => of_box::<Segment>(),
+            Directory::One(_) => box_bytes::<Segment>(),
             Directory::Several(list) => {
-                of_box::<SegmentList>()
-                    + of_vec::<Segment>(list.segments.capacity())
-                    + of_vec::<u64>(list.firsts.capacity())
+                box_bytes::<SegmentList>()
+                    + vec_bytes::<Segment>(list.segments.capacity())
+                    + vec_bytes::<u64>(list.firsts.capacity())
             }
         };
         segments + self.iter().map(Segment::heap_bytes).sum::<usize>()

@@ -37,7 +37,7 @@ impl Segment {
 
     /// The lower bits of a sequence as a header of this segment has them; `None` if this segment cannot have it.
     fn low_of(&self, sequence: Sequence) -> Option<u64> {
-        (Era::of(sequence) == self.era).then_some(sequence.0 & LOW_MASK)
+        (Era::containing(sequence) == self.era).then_some(sequence.0 & LOW_MASK)
     }
 
     /// The sequence of the message at `index`.

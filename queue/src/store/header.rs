@@ -40,7 +40,7 @@ pub(super) const LOW_MASK: u64 = (1 << LOW_BITS) - 1;
 pub(super) struct Era(u16);
 
 impl Era {
-    pub fn of(sequence: Sequence) -> Era {
+    pub fn containing(sequence: Sequence) -> Era {
         Era((sequence.0 >> LOW_BITS) as u16)
     }
 

@@ -25,7 +25,7 @@ use super::consumers::Consumers;
 use super::errors::Errors;
 use super::headers::Headers;
 use super::id::{BatchId, ConsumerId, GroupId, Receipt, Sequence};
-use super::memory::{given, of_box, of_tree, sum_sampled};
+use super::memory::{box_bytes, given, sum_sampled, tree_bytes};
 use super::origin::Origin;
 use super::record::{Phase, Record};
 use super::time::{DurationMs, UnixMs};
@@ -396,22 +396,22 @@ impl Store {
     pub fn heap_bytes(&self) -> usize {
         let texts = |map: &BTreeMap<Sequence, Box<[u8]>>| {
             let bytes = sum_sampled(map.values(), |bytes| given(bytes.len()));
-            bytes + of_tree::<Sequence, Box<[u8]>>(map.len())
+            bytes + tree_bytes::<Sequence, Box<[u8]>>(map.len())
         };
-        let boxes = |len| of_tree::<Sequence, Box<Leaving>>(len);
+        let boxes = |len| tree_bytes::<Sequence, Box<Leaving>>(len);
         self.segments.heap_bytes()
             + self.attachments.as_ref().map_or(0, |maps| {
                 let recurring = sum_sampled(maps.recurring.values(), |recurring| recurring.heap_bytes());
                 let leaving = sum_sampled(maps.leaving.values(), |leaving| leaving.heap_bytes());
-                of_box::<Attachments>()
+                box_bytes::<Attachments>()
                     + texts(&maps.large)
                     + texts(&maps.errors)
                     + texts(&maps.checkpoints)
-                    + of_tree::<Sequence, Origin>(maps.origins.len())
-                    + of_tree::<Sequence, DurationMs>(maps.retains.len())
+                    + tree_bytes::<Sequence, Origin>(maps.origins.len())
+                    + tree_bytes::<Sequence, DurationMs>(maps.retains.len())
                     + boxes(maps.recurring.len())
                     + recurring
-                    + maps.consumers.as_ref().map_or(0, |of| of_box::<Consumers>() + of.heap_bytes())
+                    + maps.consumers.as_ref().map_or(0, |of| box_bytes::<Consumers>() + of.heap_bytes())
                     + boxes(maps.leaving.len())
                     + leaving
             })

@@ -13,7 +13,7 @@ use super::header::*;
 use crate::errors::Errors;
 use crate::headers::Headers;
 use crate::id::{BatchId, GroupId, Sequence};
-use crate::memory::of_vec;
+use crate::memory::vec_bytes;
 use crate::origin::Origin;
 use crate::record::{Record, Ttl};
 use crate::settings::Retries;
@@ -87,7 +87,7 @@ pub(super) struct Segment {
 pub(super) struct CommonRetries(i16);
 
 impl CommonRetries {
-    fn of(record: &Record) -> CommonRetries {
+    fn from_record(record: &Record) -> CommonRetries {
         CommonRetries(i16::try_from(record.retries.count()).unwrap_or(0))
     }
 
@@ -101,12 +101,12 @@ impl Segment {
     pub fn small(record: &Record) -> Segment {
         Segment {
             headers: Vec::new(),
-            era: Era::of(record.sequence),
+            era: Era::containing(record.sequence),
             data: Vec::new(),
             deliveries: Deliveries::default(),
             live: 0,
             live_bytes: 0,
-            retries: CommonRetries::of(record),
+            retries: CommonRetries::from_record(record),
         }
     }
 
@@ -128,7 +128,7 @@ impl Segment {
         let size = self.size_of(record, entry);
         let fits = self.headers.len() < SEGMENT_HEADERS
             && self.data.len() + size <= SEGMENT_BYTES
-            && (self.era == Era::of(record.sequence) || self.headers.is_empty())
+            && (self.era == Era::containing(record.sequence) || self.headers.is_empty())
             && (self.headers.len() < self.headers.capacity() || self.data.len() < NEARLY_FULL_BYTES);
         fits.then_some(size)
     }
@@ -149,7 +149,7 @@ impl Segment {
         let NewEntry { name, group, batch, headers, inline } = *entry;
         self.make_room(size);
         if self.headers.is_empty() {
-            self.era = Era::of(record.sequence);
+            self.era = Era::containing(record.sequence);
         }
         let mut header = Header::new(record.sequence, record.due, record.priority, self.data.len() as u16);
         header.set_phase(record.phase.into());
@@ -412,7 +412,9 @@ impl Segment {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        of_vec::<Header>(self.headers.capacity()) + of_vec::<u8>(self.data.capacity()) + self.deliveries.heap_bytes()
+        vec_bytes::<Header>(self.headers.capacity())
+            + vec_bytes::<u8>(self.data.capacity())
+            + self.deliveries.heap_bytes()
     }
 }
 

@@ -58,7 +58,7 @@ fn message(sequence: u64, size: usize, seed: u8) -> Expected {
         placement: Placement::Waiting,
         group: has(7).then_some(GroupId(sequence as u32)),
         batch: (size % 4 == 1).then_some(BatchId(sequence as u32)),
-        headers: (seed > 0 && size % 3 == 1).then(|| HeaderBlock::of(vec![(&[seed], &number.to_le_bytes())]).unwrap()),
+        headers: (seed > 0 && size % 3 == 1).then(|| HeaderBlock::new(vec![(&[seed], &number.to_le_bytes())]).unwrap()),
     }
 }
 

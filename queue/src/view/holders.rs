@@ -5,10 +5,10 @@
 use super::View;
 use crate::delivery_starts::DeliveryStarts;
 use crate::id::{ConsumerId, Receipt, Sequence};
-use crate::memory::{of_key_sets, of_vec};
+use crate::memory::vec_bytes;
 use crate::messages::Messages;
 use crate::record::State;
-use crate::sorted_set::{word, Key, OrderedKeys};
+use crate::sorted_set::{key_set_bytes, word, Key, OrderedKeys};
 use crate::store::At;
 use crate::time::UnixMs;
 use std::collections::BTreeMap;
@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 word!(Receipt);
 
 /// The deliveries of a consumer, by (receipt, sequence).
-type Held = OrderedKeys<Receipt, Sequence>;
+type ConsumerDeliveries = OrderedKeys<Receipt, Sequence>;
 
 /// The deliveries that stand among the leases and bear the name of a consumer, by the number of that.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
-    by_number: Vec<Held>,
+    by_number: Vec<ConsumerDeliveries>,
     /// The number of all deliveries.
     all: usize,
     /// The number of consumers that have one.
@@ -36,7 +36,7 @@ impl Holders {
     fn begin(&mut self, ConsumerId(number): ConsumerId, receipt: Receipt, sequence: Sequence) {
         let number = number as usize;
         if self.by_number.len() <= number {
-            self.by_number.resize_with(number + 1, Held::default);
+            self.by_number.resize_with(number + 1, ConsumerDeliveries::default);
         }
         if let Some(held) = self.by_number.get_mut(number) {
             self.holding += usize::from(held.is_empty());
@@ -52,14 +52,15 @@ impl Holders {
         }
         self.all -= 1;
         if held.is_empty() {
-            *held = Held::default();
+            *held = ConsumerDeliveries::default();
             self.holding -= 1;
         }
     }
 
     pub fn heap_bytes(&self) -> usize {
-        let overhead = |number: usize| self.by_number.get(number).map_or(0, Held::overhead_bytes);
-        of_vec::<Held>(self.by_number.capacity()) + of_key_sets(self.all, self.by_number.len(), overhead)
+        let overhead = |number: usize| self.by_number.get(number).map_or(0, ConsumerDeliveries::overhead_bytes);
+        vec_bytes::<ConsumerDeliveries>(self.by_number.capacity())
+            + key_set_bytes(self.all, self.by_number.len(), overhead)
     }
 }
 
@@ -159,7 +160,7 @@ impl View {
     }
 
     /// The deliveries of a consumer, by their receipts.
-    fn held(&self, consumer: ConsumerId) -> Option<&Held> {
+    fn held(&self, consumer: ConsumerId) -> Option<&ConsumerDeliveries> {
         self.uncommon.as_ref()?.holders.as_ref()?.by_number.get(consumer.0 as usize)
     }
 

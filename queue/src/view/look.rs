@@ -3,7 +3,7 @@
 use super::{Holders, Stand, UncommonState, View};
 use crate::groups::GroupView;
 use crate::id::Sequence;
-use crate::memory::of_box;
+use crate::memory::box_bytes;
 use crate::messages::Messages;
 use crate::record::{Phase, StateKind};
 use crate::sorted_set::{Key, OrderedKeys};
@@ -146,15 +146,16 @@ impl View {
 
     /// The number of bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self, messages: &Messages) -> usize {
-        let groups = self.groups().map(|groups| of_box::<GroupView>() + groups.heap_bytes(messages.grouped()));
+        let groups = self.groups().map(|groups| box_bytes::<GroupView>() + groups.heap_bytes(messages.grouped()));
         let sets = [&self.inflight, &self.expiring, &self.dead];
         self.waiting.heap_bytes()
             + groups.unwrap_or(0)
             + self.starts.heap_bytes()
             + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
             + self.uncommon.as_ref().map_or(0, |uncommon| {
-                let holders = uncommon.holders.as_ref().map_or(0, |holders| of_box::<Holders>() + holders.heap_bytes());
-                of_box::<UncommonState>() + uncommon.failed.heap_bytes() + holders
+                let holders =
+                    uncommon.holders.as_ref().map_or(0, |holders| box_bytes::<Holders>() + holders.heap_bytes());
+                box_bytes::<UncommonState>() + uncommon.failed.heap_bytes() + holders
             })
     }
 
@@ -184,16 +185,16 @@ impl View {
                 }
                 Placement::InFlight => {
                     inflight += 1;
-                    matches!(Stand::of(&record, UnixMs::EPOCH), Stand::InFlight(key) if self.inflight.contains(key))
+                    matches!(Stand::at(&record, UnixMs::EPOCH), Stand::InFlight(key) if self.inflight.contains(key))
                 }
                 Placement::Dead if record.recurring => {
                     failed += 1;
                     let stands = |key| self.uncommon.as_ref().is_some_and(|uncommon| uncommon.failed.contains(key));
-                    matches!(Stand::of(&record, UnixMs::MAX), Stand::Failed(key) if stands(key))
+                    matches!(Stand::at(&record, UnixMs::MAX), Stand::Failed(key) if stands(key))
                 }
                 Placement::Dead => {
                     dead += 1;
-                    matches!(Stand::of(&record, UnixMs::MAX), Stand::Dead(key) if self.dead.contains(key))
+                    matches!(Stand::at(&record, UnixMs::MAX), Stand::Dead(key) if self.dead.contains(key))
                 }
             };
             if !stands {

@@ -95,7 +95,7 @@ enum Stand {
 }
 
 impl Stand {
-    fn of(record: &Record, now: UnixMs) -> Stand {
+    fn at(record: &Record, now: UnixMs) -> Stand {
         match (record.state_at(now), record.phase) {
             (State::InFlight, Phase::Leased { deadline, .. } | Phase::Successor { deadline, .. }) => {
                 Stand::InFlight(Key::at(deadline, record.sequence))
@@ -144,7 +144,7 @@ impl View {
 
     /// Puts a message into the orders in which it stands at `now`, except the delivery order. Returns where it stands.
     fn enter(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs) -> Stand {
-        let stand = Stand::of(record, now);
+        let stand = Stand::at(record, now);
         match stand {
             Stand::Waiting => {
                 if let Some(ttl) = record.ttl {
@@ -246,7 +246,7 @@ impl View {
         let (Phase::Leased { deadline, receipt } | Phase::Successor { deadline, receipt }) = old.phase else {
             return None;
         };
-        let Stand::InFlight(to) = Stand::of(new, now) else { return None };
+        let Stand::InFlight(to) = Stand::at(new, now) else { return None };
         let is_same = messages.placement(at) == Placement::InFlight && new.receipt() == Some(receipt);
         is_same.then_some((Key::at(deadline, old.sequence), to))
     }

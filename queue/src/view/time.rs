@@ -72,7 +72,7 @@ impl View {
     /// Returns what that changed; `None` if the message already stands where it should at `now`, as most do.
     #[inline]
     pub fn refresh(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs) -> Option<Refreshed> {
-        let is = Stand::of(record, now).placement();
+        let is = Stand::at(record, now).placement();
         (messages.placement(at) != is).then(|| self.move_to(messages, at, record, is, now))
     }
 
@@ -126,7 +126,7 @@ impl View {
         let mut all = Uncounted::default();
         for at in messages.iter_after(None) {
             let record = messages.record(at);
-            let (was, is) = (messages.placement(at), Stand::of(&record, now).placement());
+            let (was, is) = (messages.placement(at), Stand::at(&record, now).placement());
             let one = uncounted(&record, was, is);
             all.lease_expired += one.lease_expired;
             all.died += one.died;
@@ -142,7 +142,7 @@ impl View {
         let (mut inflight, mut receipts, mut dead, mut failed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut moved_to = UnixMs::EPOCH;
         messages.place_all(|record, group| {
-            let stand = Stand::of(record, now);
+            let stand = Stand::at(record, now);
             match stand {
                 Stand::Waiting => {
                     if group.is_none() {

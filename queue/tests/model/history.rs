@@ -325,7 +325,7 @@ pub const ERRORS: [&[u8]; 4] = [b"", b"timeout", &[b'e'; 1024], &[b'f'; 3000]];
 /// The headers with a number, as a client gives them.
 pub fn headers(nth: usize) -> Headers<'static> {
     static BLOCKS: LazyLock<Vec<HeaderBlock>> =
-        LazyLock::new(|| HEADERS.iter().map(|headers| HeaderBlock::of(headers.to_vec()).unwrap()).collect());
+        LazyLock::new(|| HEADERS.iter().map(|headers| HeaderBlock::new(headers.to_vec()).unwrap()).collect());
     let own = BLOCKS.get(nth).map(HeaderBlock::headers);
     own.unwrap_or_else(|| OTHERS.with_borrow(|others| others[nth - BLOCKS.len()].headers()))
 }

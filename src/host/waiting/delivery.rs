@@ -15,7 +15,7 @@ use super::client::{self, Waiter};
 use super::Names;
 use crate::host::admission::{self, Admission};
 use crate::host::event::Event;
-use crate::host::held::Held;
+use crate::host::queue_value::QueueValue;
 use crate::host::session::Session;
 use crate::host::write::Announcement;
 use crate::module_api::args::Args;
@@ -28,7 +28,7 @@ use dq_queue::Gathered;
 /// The request of a client that waits.
 pub trait Request {
     /// Returns whether the queue has messages for the request at `now`.
-    fn finds(&self, held: &mut Held, now: UnixMs) -> Gathered;
+    fn finds(&self, held: &mut QueueValue, now: UnixMs) -> Gathered;
 
     /// Whether the client waits for several messages at once.
     fn gathers(&self) -> bool;
@@ -37,7 +37,7 @@ pub trait Request {
     fn need(&self) -> Need;
 
     /// Delivers the messages and sends the reply. Returns `None`, and sends no reply, if there is no message.
-    fn deliver(&self, session: &Session<'_>, held: &mut Held) -> Option<Announcement>;
+    fn deliver(&self, session: &Session<'_>, held: &mut QueueValue) -> Option<Announcement>;
 
     /// Sends the reply to a client that has received no message.
     fn reply_none(&self, ctx: Ctx);
@@ -58,7 +58,7 @@ pub fn block(ctx: Ctx, names: &[Name<'_>], request: Box<dyn Request>, timeout: D
         // There may be messages, but not enough. Nothing else says when they have waited for long enough.
         for name in names {
             let session = Session::at(ctx, *name);
-            if find(&session, &*request) == Found::Enough {
+            if find(&session, &*request) == Supply::Enough {
                 // That has just come.
                 super::linger(&session, session.now);
             }
@@ -90,12 +90,12 @@ impl Waiter for Consumer {
             return retry();
         }
         match find(&session, &*self.request) {
-            Found::Enough => {}
-            Found::TooFew => {
+            Supply::Enough => {}
+            Supply::TooFew => {
                 barren::note(self.number, Some(need), self.keys.db, name.bytes());
                 return false;
             }
-            Found::NothingForAnybody => {
+            Supply::NothingForAnybody => {
                 barren::note(self.number, None, self.keys.db, name.bytes());
                 return false;
             }
@@ -142,7 +142,7 @@ fn count_empty_pops(ctx: Ctx, keys: &Names) {
 
 /// What a client finds at a key that was signalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum Supply {
     /// As many messages as it asked for.
     Enough,
     /// Too few messages.
@@ -152,25 +152,25 @@ enum Found {
 }
 
 /// Looks for messages for the request. Re-arms the timer for this queue.
-fn find(session: &Session<'_>, request: &dyn Request) -> Found {
+fn find(session: &Session<'_>, request: &dyn Request) -> Supply {
     let mut key = session.open_write();
     // The key is missing or holds another type. A queue may still be created there.
-    let Content::Holds(held) = key.content() else { return Found::NothingForAnybody };
+    let Content::Holds(held) = key.content() else { return Supply::NothingForAnybody };
     // Usually the clients before this one have taken all messages that a pop could deliver, and the timer will signal
     // the key when more become ready.
     if held.queue.has_nothing_open() {
         session.arm(held);
-        return Found::NothingForAnybody;
+        return Supply::NothingForAnybody;
     }
     let found = request.finds(held, session.now);
     // Nobody is woken, because this call already serves a blocked client.
     session.rearm(held);
     match found {
-        Gathered::Enough => Found::Enough,
-        Gathered::Nothing => Found::TooFew,
+        Gathered::Enough => Supply::Enough,
+        Gathered::Nothing => Supply::TooFew,
         Gathered::Until(end) => {
             super::linger(session, end);
-            Found::TooFew
+            Supply::TooFew
         }
     }
 }

@@ -4,10 +4,9 @@ use super::{turn_of, GroupView};
 use crate::groups::slot::Slot;
 use crate::groups::{last_turn_at, GroupId};
 use crate::id::Sequence;
-use crate::memory::of_key_sets;
 use crate::messages::Messages;
 use crate::record::StateKind;
-use crate::sorted_set::Key;
+use crate::sorted_set::{key_set_bytes, Key};
 use crate::store::Placement;
 use crate::time::UnixMs;
 use crate::waiting::Waiting;
@@ -45,7 +44,7 @@ impl GroupView {
     pub fn heap_bytes(&self, members: usize) -> usize {
         let overhead = |number: usize| self.slots.get(number as u32).map_or(0, Slot::overhead_bytes);
         self.slots.heap_bytes()
-            + of_key_sets(members, self.slots.length(), overhead)
+            + key_set_bytes(members, self.slots.length(), overhead)
             + self.waiting().iter().map(|waiting| waiting.heap_bytes()).sum::<usize>()
             + self.turns.heap_bytes()
             + self.restraints_bytes()

@@ -9,9 +9,9 @@ use crate::groups::gates::Room;
 use crate::groups::slab::Slab;
 use crate::groups::slot::Slot;
 use crate::groups::GroupId;
-use crate::memory::{of_box, of_key_sets};
+use crate::memory::box_bytes;
 use crate::messages::Messages;
-use crate::sorted_set::{Key, OrderedKeys};
+use crate::sorted_set::{key_set_bytes, Key, OrderedKeys};
 use crate::time::UnixMs;
 
 /// The groups that are restrained, and when that changes.
@@ -54,7 +54,7 @@ impl Restraints {
     /// The number of bytes on the heap, from a look at each group.
     pub(super) fn exact_heap_bytes(&self) -> usize {
         let retries = self.groups.iter().map(|(_, restraint)| restraint.retries.heap_bytes());
-        of_box::<Restraints>() + self.groups.heap_bytes() + retries.sum::<usize>() + self.openings.heap_bytes()
+        box_bytes::<Restraints>() + self.groups.heap_bytes() + retries.sum::<usize>() + self.openings.heap_bytes()
     }
 }
 
@@ -286,9 +286,9 @@ impl GroupView {
         let Some(restraints) = &self.restraints else { return 0 };
         let restraint = |number: usize| restraints.groups.get(number as u32);
         let overhead = |number: usize| restraint(number).map_or(0, |restraint| restraint.retries.overhead_bytes());
-        of_box::<Restraints>()
+        box_bytes::<Restraints>()
             + restraints.groups.heap_bytes()
-            + of_key_sets(restraints.open_retries, restraints.groups.length(), overhead)
+            + key_set_bytes(restraints.open_retries, restraints.groups.length(), overhead)
             + restraints.openings.heap_bytes()
     }
 

@@ -21,7 +21,7 @@ use dq_queue::wire::Loader;
 use dq_queue::Queue;
 
 /// The value of a key: a queue, and what the host keeps with it.
-pub struct Held {
+pub struct QueueValue {
     /// The queue.
     pub queue: Queue,
     armed: Option<Armed>,
@@ -32,43 +32,43 @@ pub struct Held {
 // This is a size class of the server's allocator; the next one is 384 bytes. (In tests the hint of a queue has one more
 // field.)
 #[cfg(not(test))]
-const _: () = assert!(size_of::<Held>() <= 320);
+const _: () = assert!(size_of::<QueueValue>() <= 320);
 
 lazy_static! {
     /// The settings of the queue that was created or loaded last. Most queues have the same settings and share them.
     static ref COMMON_SETTINGS: Mutex<Arc<Settings>> = Mutex::default();
 }
 
-impl Held {
+impl QueueValue {
     /// Wraps a queue that was created on this server.
-    pub fn new(queue: Queue) -> Box<Held> {
-        Held::counted_in(TallyEntry::nowhere(&queue), queue)
+    pub fn new(queue: Queue) -> Box<QueueValue> {
+        QueueValue::counted_in(TallyEntry::nowhere(&queue), queue)
     }
 
     /// Wraps a queue that was loaded into a database or copied to one.
-    pub fn loaded(queue: Queue, db: i32) -> Box<Held> {
-        Held::counted_in(TallyEntry::loaded(&queue, db), queue)
+    pub fn loaded(queue: Queue, db: i32) -> Box<QueueValue> {
+        QueueValue::counted_in(TallyEntry::loaded(&queue, db), queue)
     }
 
     /// Stands for a queue that was loaded into a database but could not be rebuilt after a bug. It has settings that no
     /// queue can have, so it can never be rebuilt itself, and is saved as what it is.
-    pub fn unsound(db: i32) -> Box<Held> {
+    pub fn unsound(db: i32) -> Box<QueueValue> {
         let impossible = Settings { lease: DurationMs::ZERO, ..Settings::DEFAULT };
-        let mut held = Held::loaded(Queue::new(impossible), db);
+        let mut held = QueueValue::loaded(Queue::new(impossible), db);
         held.set_unsound();
         held
     }
 
-    fn counted_in(tally: TallyEntry, mut queue: Queue) -> Box<Held> {
+    fn counted_in(tally: TallyEntry, mut queue: Queue) -> Box<QueueValue> {
         queue.share_settings(&mut COMMON_SETTINGS.lock().unwrap_or_else(PoisonError::into_inner));
         raise_floor(queue.last_given());
-        Box::new(Held { queue, armed: None, counted: Some(tally) })
+        Box::new(QueueValue { queue, armed: None, counted: Some(tally) })
     }
 
     /// Wraps a queue that was created by an operation, and adds what it has done so far to the totals.
-    pub fn made(queue: Queue) -> Box<Held> {
+    pub fn made(queue: Queue) -> Box<QueueValue> {
         gauges::count(&queue);
-        Held::new(queue)
+        QueueValue::new(queue)
     }
 
     /// Removes the queue from the sums and drops its hint, because it is about to be freed.
@@ -173,13 +173,13 @@ fn earlier(one: Option<UnixMs>, other: Option<UnixMs>) -> Option<UnixMs> {
 /// would take too long.
 const CHECKED_MAX: u64 = 64;
 
-impl Value for Held {
+impl Value for QueueValue {
     type Opened = Share;
 
     // Every command takes a share twice. Without inlining it would be copied each time.
     #[inline(always)]
     fn opened(&self) -> Share {
-        Share::of(&self.queue)
+        Share::from_queue(&self.queue)
     }
 
     #[inline]
@@ -211,7 +211,7 @@ impl Value for Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for QueueValue {
     fn drop(&mut self) {
         self.withdraw();
     }
