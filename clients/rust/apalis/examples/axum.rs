@@ -5,8 +5,8 @@
 //! curl -X POST -H 'Content-Type: application/json' -d '{"to":"ann@example.org","text":"Hello"}' 127.0.0.1:3000/mails
 //! ```
 //!
-//! `DQ_URL` names the server, by default `redis://127.0.0.1:6379`, and `LISTEN` the address of the service. A mail is sent after
-//! ten seconds.
+//! `DQ_URL` names the server, by default `redis://127.0.0.1:6379`, and `LISTEN` the address of the service. A mail is
+//! sent after ten seconds.
 
 use apalis::prelude::*;
 use apalis_board::axum::framework::{ApiBuilder, RegisterRoute};
@@ -61,7 +61,7 @@ async fn main() -> Result<(), BoxDynError> {
         .nest("/api/v1", board)
         .fallback_service(ServeUI::new());
     let listener = tokio::net::TcpListener::bind(or("LISTEN", "127.0.0.1:3000")).await?;
-    let worker = WorkerBuilder::new("mailer").backend(mails).concurrency(64).catch_panic().build(send);
+    let worker = WorkerBuilder::new("mailer").backend(mails).concurrency(64).build(send);
     tokio::select! {
         served = axum::serve(listener, app) => served?,
         worked = worker.run_until(dq_client::shutdown_signal()) => worked?,

@@ -10,15 +10,17 @@ use dq_client::{Error, Nack, Queue, Raw};
 use futures_util::future::{pending, select, BoxFuture, Either};
 use futures_util::FutureExt;
 use serde::Serialize;
+use std::any::Any;
 use std::fmt;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// The error of a task whose lease was lost, because it was cancelled or belongs to another worker now. Its future was dropped
-/// at an `.await`, or its outcome was too late to be reported.
+/// The error of a task whose lease was lost, because it was cancelled or belongs to another worker now. Its future was
+/// dropped at an `.await`, or its outcome was too late to be reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LeaseLost;
 
@@ -30,8 +32,8 @@ impl fmt::Display for LeaseLost {
 
 impl std::error::Error for LeaseLost {}
 
-/// Acknowledges tasks that succeeded, and gives back those that failed: a layer, and with an inner service its service. It is
-/// the outermost layer of a worker, so it sees the last result of a layer that retries.
+/// Acknowledges tasks that succeeded, and gives back those that failed: a layer, and with an inner service its service.
+/// It is the outermost layer of a worker, so it sees the last result of a layer that retries.
 #[derive(Clone, Debug)]
 pub struct Settle<S = ()> {
     pub(crate) inner: S,
@@ -64,7 +66,15 @@ where
 
     fn call(&mut self, task: Task<Args>) -> Self::Future {
         let (held, context) = (delivery(&task), task.ctx().clone());
-        let run = self.inner.call(task).map(|result| result.map_err(Into::into));
+        // Otherwise the panic would end the worker, and then the next one that gets the task.
+        let begun = catch_unwind(AssertUnwindSafe(|| self.inner.call(task)));
+        let run = async move {
+            let ended = match begun {
+                Ok(run) => AssertUnwindSafe(run).catch_unwind().await,
+                Err(panic) => Err(panic),
+            };
+            ended.map_or_else(|panic| Err(panicked(panic)), |result| result.map_err(Into::into))
+        };
         // It was not delivered by a queue, but for example piped to the backend from a stream.
         let Some(held) = held else { return run.boxed() };
         let (queue, worker) = (self.queue.clone(), self.worker.clone());
@@ -72,7 +82,8 @@ where
             let first = context.attempt();
             let lost = held.lost().map_or(Either::Left(pending()), |lost| Either::Right(lost.map(drop)));
             let Either::Left((result, lost)) = select(pin!(run), lost).await else { return Err(LeaseLost.into()) };
-            // A layer that has retried and then returned the error has given up, unless it did so because the worker stops.
+            // A layer that has retried and then returned the error has given up, unless it did so because the worker
+            // stops.
             let has_given_up = context.attempt() > first + 1 && !worker.is_shutting_down();
             let verdict = verdict(&result, has_given_up);
             let reporting = pin!(report_until_answered(&queue, &held, &verdict));
@@ -82,13 +93,26 @@ where
                 Either::Left((Err(error), _)) => Err(error.into()),
                 Either::Right(_) => {
                     let (queue, receipt) = (queue.name(), &held.receipt);
-                    tracing::warn!(%queue, %receipt, "the outcome of a task could not be reported before its lease was over");
+                    let text = "the outcome of a task could not be reported before its lease was over";
+                    tracing::warn!(%queue, %receipt, "{text}");
                     Err(LeaseLost.into())
                 }
             }
         }
         .boxed()
     }
+}
+
+/// The error of a task that has panicked.
+fn panicked(panic: Box<dyn Any + Send>) -> BoxDynError {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    let error = format!("panic: {text}").into();
+    // What a panic carries may panic when it is dropped.
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(another);
+    }
+    error
 }
 
 /// What is reported to the server: the result in JSON, which is `None` if it is null; or how the task is given back.

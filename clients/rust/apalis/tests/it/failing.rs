@@ -1,6 +1,6 @@
 //! Tasks that fail: who decides whether they run again.
 
-use crate::{attempts, next, numbers, queue, until, until_dead, with_server, Outcome, HOUR};
+use crate::{attempts, next, numbers, queue, until, until_dead, until_empty, with_server, Outcome, HOUR};
 use apalis::layers::retry::RetryPolicy;
 use apalis::layers::WorkerBuilderExt;
 use apalis_core::backend::TaskSink;
@@ -49,6 +49,24 @@ fn a_panic_that_apalis_catches_is_dead_at_once() {
         until_dead(&queue(&client), 1).await;
         let dead = queue(&client).peek(State::Dead, 1).await.unwrap().remove(0);
         assert!(dead.error.unwrap().contains("out of paper"));
+        running.abort();
+    });
+}
+
+#[test]
+fn a_panic_is_a_failure_and_the_worker_goes_on() {
+    with_server(|client| async move {
+        declare(&client, 1).await;
+        let (handler, mut received) = attempts(|runs| {
+            assert!(runs > 0, "out of paper");
+            Ok(())
+        });
+        let mut storage = numbers(&client);
+        storage.push(1).await.unwrap();
+        let running = tokio::spawn(WorkerBuilder::new("w").backend(storage).build(handler).run());
+        assert_eq!([next(&mut received).await, next(&mut received).await], [1, 2]);
+        until_empty(&queue(&client)).await;
+        assert!(!running.is_finished());
         running.abort();
     });
 }
