@@ -1,5 +1,5 @@
 # frozen_string_literal: true
 
-# The name of the gem, which Bundler requires. dq-work has required "dq" before Rails was there.
+# Bundler loads the file that has the name of the gem. dq-work has loaded "dq" before Rails was there.
 require "dq"
 require "dq/railtie" if defined?(Rails::Railtie)

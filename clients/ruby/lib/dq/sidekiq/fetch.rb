@@ -44,7 +44,7 @@ module DQ
       def pop
         keys = queues.map { |name| PREFIX + name }
         lease = (DQ::Sidekiq.lease * 1000).ceil
-        queue, messages = with_link do |link|
+        queue, messages = with_link(keys.first) do |link|
           link.call("DQ.MPOP", keys.size, *keys, "BLOCK", BLOCK_SECONDS * 1000, "LEASE", lease, "AS", consumer,
                     seconds: BLOCK_SECONDS)
         end
@@ -53,8 +53,8 @@ module DQ
 
       # Lends a connection that no other thread uses. Sidekiq replaces a thread after each job that fails, so
       # connections do not belong to threads. One on which a reply may be outstanding is not lent again.
-      def with_link
-        link = idle_link || DQ::Sidekiq.client.settings.link
+      def with_link(key)
+        link = idle_link || DQ::Sidekiq.client.settings.link(key)
         link.check
         yield(link).tap { @idle << link }
       rescue DQ::Refused
