@@ -303,7 +303,8 @@ EOF
     part "planted faults"
     "$python/bin/python" clients/conformance/planted.py --turn "${PLANTED:-1/1}" "${planted[@]}"
     for client in python node go php ruby rust dqctl; do
-        "$python/bin/python" - "$client" <<'EOF' || left_out+=("the conformance of the $client client: it has no programs, or what runs them is missing")
+        missing="the conformance of the $client client: it has no programs, or what runs them is missing"
+        "$python/bin/python" - "$client" <<'EOF' || left_out+=("$missing")
 import sys
 sys.path.insert(0, "clients/conformance")
 import program

@@ -130,8 +130,8 @@ def instructions_of_lives(contender):
 
 def worker(results):
     return Table("Push + ACKPOP: CPU µs per message; × is relative to SET + GET + DEL in the same run", [
-        "dq", "push + ACKPOP", "×", "× by instructions", "of push + pop + ack", "of the same without a pipeline", "in batches of 100, ×",
-        "AOF bytes beyond the payload"],
+        "dq", "push + ACKPOP", "×", "× by instructions", "of push + pop + ack",
+        "of the same without a pipeline", "in batches of 100, ×", "AOF bytes beyond the payload"],
         [worker_row(figures[way], words, counted) for _, figures in results.of("worker") for way, words, counted in (
             ("memory", "in memory", "life by ACKPOP"), ("aof", "with an AOF", "life by ACKPOP with AOF"))])
 

@@ -458,7 +458,8 @@ EXTRA = {
     "_hold(lane):": (
         "worker/handlers.py",
         "    def _may_begin(",
-        "    def _hold(self, lane: Any) -> bool:\n        with lane.lock:\n            __import__('time').sleep(3)\n        return True\n\n    def _may_begin(",
+        "    def _hold(self, lane: Any) -> bool:\n        with lane.lock:\n"
+        "            __import__('time').sleep(3)\n        return True\n\n    def _may_begin(",
     ),
     **planted_ruby.EXTRA,
 }

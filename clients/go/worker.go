@@ -112,9 +112,9 @@ func NewWorker(do Doer, mux *Mux, options ...WorkerOption) *Worker {
 }
 
 // Run works until ctx ends and then stops: it takes no further messages, gives handlers their [Grace], gives back what
-// they have not completed, and returns nil. It does not wait for handlers that ignore the end of their context. A server
-// that is away is waited for. An error means that an option is wrong, that the worker was run before, or that the
-// server did not accept all outcomes within a moment, so that messages wait for the end of their leases.
+// they have not completed, and returns nil. It does not wait for handlers that ignore the end of their context. A
+// server that is away is waited for. An error means that an option is wrong, that the worker was run before, or that
+// the server did not accept all outcomes within a moment, so that messages wait for the end of their leases.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.begun.Swap(true) {
 		return errors.New("dq: the worker was run before; make another one")

@@ -230,8 +230,8 @@ impl fmt::Display for Error {
             }
             Error::QueueExists => f.write_str("QUEUEEXISTS queue exists with other settings: DQ.ALTER changes them"),
             Error::Unsound => f.write_str(
-                "UNSOUND a bug in the module may have left this queue half changed, so it is not served. DEBUG RELOAD or a \
-                 restart reloads it; read \"A queue that is not served\" in docs/operations.md before",
+                "UNSOUND a bug in the module may have left this queue half changed, so it is not served. DEBUG RELOAD \
+                 or a restart reloads it; read \"A queue that is not served\" in docs/operations.md before",
             ),
             Error::WrongType => f.write_str("WRONGTYPE Operation against a key holding the wrong kind of value"),
             Error::Full(held) => {
@@ -251,7 +251,9 @@ impl fmt::Display for Error {
             Error::ResultTooLarge => write!(f, "ERR RESULT must be at most {RESULT_MAX} bytes"),
             Error::CheckpointTooLarge => write!(f, "ERR CHECKPOINT must be at most {CHECKPOINT_MAX} bytes"),
             Error::OutOfMemory => f.write_str("OOM command not allowed when used memory > 'maxmemory'."),
-            Error::Exhausted => f.write_str("EXHAUSTED the ids of this queue are used up; delete it and push to a new one"),
+            Error::Exhausted => {
+                f.write_str("EXHAUSTED the ids of this queue are used up; delete it and push to a new one")
+            }
             Error::EffectRefused => f.write_str(
                 "ERR DQ.E is what the server itself writes to its AOF and its replicas; \
                  CONFIG SET dq.allow-effects yes lets clients send it",

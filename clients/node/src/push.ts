@@ -19,7 +19,10 @@ export class Sender {
   readonly #key: Buffer;
   readonly #timeout: number;
 
-  /** A push is repeated for `timeout`, and any other command fails then; 0: each is sent once, and the server makes ids. */
+  /**
+   * A push is repeated for `timeout`, and any other command fails then; 0: each is sent once, and the server makes
+   * ids.
+   */
   constructor(client: Client, key: Buffer, timeout = PUSH_TIMEOUT_MS) {
     this.#client = client;
     this.#key = key;

@@ -51,8 +51,8 @@ pub fn in_background(describe: impl Fn(u64) -> String + Send + 'static) -> io::R
     OUTPUT.start("dq-output", print)
 }
 
-/// Writes a line to standard error, whatever characters a name or an error in it has. If that is full or closed, the work
-/// goes on without it.
+/// Writes a line to standard error, whatever characters a name or an error in it has. If that is full or closed, the
+/// work goes on without it.
 pub fn print_error_line(line: fmt::Arguments<'_>) {
     let line = format!("{}\n", visible(&line.to_string())).into_bytes();
     match ERRORS.writer.get() {

@@ -41,7 +41,10 @@ impl Log {
     /// What the client reports.
     pub fn event(&self, event: &Event<'_>) {
         let text = event.to_string();
-        let with_error = |queue: &dyn ToString, error: &dyn ToString| json!({ "queue": queue.to_string(), "error": error.to_string() });
+        let with_error = |queue: &dyn ToString, error: &dyn ToString| {
+            let (queue, error) = (queue.to_string(), error.to_string());
+            json!({ "queue": queue, "error": error })
+        };
         match event {
             Event::Interrupted { queue, error } => self.warn("interrupted", &text, with_error(queue, error)),
             Event::Resumed { queue } => self.info("resumed", &text, json!({ "queue": queue.to_string() })),

@@ -50,7 +50,9 @@ async function main() {
   for (let number = 0; number < 4; number++) await add({ number, text: "ü\u2028" });
   await add({ own: true }, { jobId: "own-id" });
   for (const priority of [3, 1, 2, 2]) await add({ priority }, { priority });
-  for (let number = 0; number < 4; number++) await add({ z: number, a: 1.5 }, { delay: LATER - Date.now(), attempts: 4 });
+  for (let number = 0; number < 4; number++) {
+    await add({ z: number, a: 1.5 }, { delay: LATER - Date.now(), attempts: 4 });
+  }
   await other.add("send", {});
   await queue.close();
   await other.close();

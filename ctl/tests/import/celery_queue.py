@@ -1,4 +1,5 @@
-"""Fills a queue of Celery, lets a worker take tasks that are due later and retry one, stops it, and prints as JSON what was put there.
+"""Fills a queue of Celery, lets a worker take tasks that are due later and retry one, stops it, and prints as JSON what
+was put there.
 
     python celery_queue.py PORT        with the packages celery and redis
 """
@@ -42,7 +43,8 @@ def main():
     push(0, later, queue="other")
     push("fails").update(due=later, attempt=1)
     worker = subprocess.Popen(
-        [sys.executable, "-m", "celery", "-A", "celery_queue", "worker", "-Q", "mail,other", "-P", "solo", "-l", "error"],
+        [sys.executable, "-m", "celery", "-A", "celery_queue", "worker", "-Q", "mail,other", "-P", "solo",
+         "-l", "error"],
         cwd=os.path.dirname(os.path.abspath(__file__)),
         env={**os.environ, "DQ_TEST_PORT": str(PORT)},
         stdout=subprocess.DEVNULL,

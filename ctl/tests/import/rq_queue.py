@@ -1,4 +1,5 @@
-"""Fills a queue of RQ, lets a worker fail so that jobs are dead or wait for a retry, and prints as JSON what was put there.
+"""Fills a queue of RQ, lets a worker fail so that jobs are dead or wait for a retry, and prints as JSON what was put
+there.
 
     python rq_queue.py PORT        with the package rq
 """
@@ -36,7 +37,8 @@ for number in range(5):
     # Two of them at the same time.
     at = LATER + timedelta(seconds=number // 2)
     job = queue.enqueue_at(at, "operator.mul", number, b"\xff\x00", description=f"later {number}")
-    jobs.append({"id": f"rq:{job.id}", "due": int(at.timestamp() * 1000), "job": job.id, "description": job.description})
+    due = int(at.timestamp() * 1000)
+    jobs.append({"id": f"rq:{job.id}", "due": due, "job": job.id, "description": job.description})
 other.enqueue("operator.add", 0, 0)
 other.enqueue_at(LATER, "operator.add", 0, 0)
 print(json.dumps({"library": f"rq {rq.VERSION}", "source": "mail", "left": 2, "jobs": jobs}))

@@ -1,4 +1,5 @@
-"""Fills a queue of RQ with a job that was taken and not begun, one on which another depends, and one that repeats itself.
+"""Fills a queue of RQ with a job that was taken and not begun, one on which another depends, and one that repeats
+itself.
 
     python rq_ties.py PORT        with the package rq
 """

@@ -27,12 +27,15 @@ fn a_server_that_cannot_be_reached_is_named() {
 fn no_command_panics_if_nothing_can_be_written() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
-    let lines = "ls|info q|info none|stats q|peek q|get q none|find none|consumers q|groups q|dead q|dead --by-error|doctor|\
-                 push q x --id m|cancel q none|cancel q m|redrive q none|promote q none|nack q none|bury q none|\
-                 purge q|release q none|reschedule q none --in 1m|await q none|batch q none|dump q|load q|\
-                 import list none q|import list none q --dry-run|completions bash|man|--help|--version|nonsense|create q|\
-                 schedule q m x --every 1m|pause q|resume q|export --listen 256.0.0.1:1|work -q q|delete none --yes";
-    for line in lines.split('|') {
+    let look = ["ls", "info q", "info none", "stats q", "peek q", "get q none", "find none", "consumers q", "groups q"];
+    let dead = ["dead q", "dead --by-error", "redrive q none", "bury q none", "purge q"];
+    let change = ["push q x --id m", "cancel q none", "cancel q m", "promote q none", "nack q none", "release q none"];
+    let times = ["reschedule q none --in 1m", "await q none", "batch q none", "schedule q m x --every 1m"];
+    let moving = ["dump q", "load q", "import list none q", "import list none q --dry-run"];
+    let queues = ["create q", "pause q", "resume q", "delete none --yes"];
+    let rest = ["doctor", "export --listen 256.0.0.1:1", "work -q q", "completions bash", "man", "--help", "--version"];
+    let all: [&[&str]; 8] = [&look, &dead, &change, &times, &moving, &queues, &rest, &["nonsense"]];
+    for line in all.concat() {
         let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut command = command(&server, &line.split(' ').collect::<Vec<_>>());
         let status = command.stdout(full()).stderr(full()).status().unwrap();

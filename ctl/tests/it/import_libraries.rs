@@ -200,8 +200,10 @@ fn jobs_of_laravel_are_imported() {
     let job = |uuid: &str, number: u32| {
         let command = "O:12:\\\"App\\\\Jobs\\\\Send\\\":0:{}";
         format!(
-            "{{\"uuid\":\"{uuid}\",\"displayName\":\"App\\\\Jobs\\\\Send\",\"job\":\"Illuminate\\\\Queue\\\\CallQueuedHandler@call\",\
-             \"maxTries\":null,\"data\":{{\"commandName\":\"App\\\\Jobs\\\\Send\",\"command\":\"{command}\"}},\"id\":\"r{number}\",\"attempts\":{number}}}"
+            "{{\"uuid\":\"{uuid}\",\"displayName\":\"App\\\\Jobs\\\\Send\",\
+             \"job\":\"Illuminate\\\\Queue\\\\CallQueuedHandler@call\",\
+             \"maxTries\":null,\"data\":{{\"commandName\":\"App\\\\Jobs\\\\Send\",\
+             \"command\":\"{command}\"}},\"id\":\"r{number}\",\"attempts\":{number}}}"
         )
     };
     let mut jobs = Vec::new();
@@ -212,7 +214,8 @@ fn jobs_of_laravel_are_imported() {
         let score = (4_102_444_800 + u64::from(number) / 2).to_string();
         server.ask(&["ZADD", "app_database_queues:mail:delayed", &score, &job(&later, number)]);
         jobs.push(json!({ "id": format!("laravel:{waiting}"), "due": null, "attempt": number }));
-        jobs.push(json!({ "id": format!("laravel:{later}"), "due": (4_102_444_800 + u64::from(number) / 2) * 1000, "attempt": number }));
+        let due = (4_102_444_800 + u64::from(number) / 2) * 1000;
+        jobs.push(json!({ "id": format!("laravel:{later}"), "due": due, "attempt": number }));
     }
     server.ask(&["RPUSH", "queues:other", &job("other", 0)]);
     let expected = json!({ "source": "app_database_queues:mail", "left": 1, "jobs": jobs });

@@ -18,7 +18,8 @@ fn every_setting_can_be_given_to_create_and_alter() {
     let expected = json!({ "lease": 61_001, "maxlease": 3_600_000, "retries": -1, "backoff-base": 1_500,
         "backoff-max": 7_200_000, "backoff-jitter": 20, "ttl": 86_400_000, "maxlen": 10, "maxinflight": 5, "rate": 100,
         "rate-period": 60_000, "deadlen": -1, "deadttl": 604_800_000, "retain": 90_000, "donelen": 50,
-        "maxpayload": 1024, "groupinflight": 2, "grouprate": 7, "grouprate-period": 1_000, "errors": 3, "grouporder": "turn", "dedupe": 3_600_000,
+        "maxpayload": 1024, "groupinflight": 2, "grouprate": 7, "grouprate-period": 1_000, "errors": 3,
+        "grouporder": "turn", "dedupe": 3_600_000,
         "delay": 5_000, "forward": "STREAM jobs TRIM 1000" });
     // All that the server has, from its first setting to its last one.
     let shown = ok(&server, &["info", "q"]);

@@ -96,7 +96,8 @@ fn a_handler_gets_the_payload_and_what_it_must_know() {
     let server = Server::start();
     // A payload that a shell would not leave as it is, and one that no pipe takes at once.
     let payload = "$(touch $DIR/shell) `x` 'y' \"z\"\n";
-    let script = "cat > $DIR/$DQ_ID.tmp; echo \"$DQ_QUEUE $DQ_ATTEMPT $DQ_RECEIPT\" > $DIR/$DQ_ID.env; mv $DIR/$DQ_ID.tmp $DIR/$DQ_ID";
+    let script = "cat > $DIR/$DQ_ID.tmp; echo \"$DQ_QUEUE $DQ_ATTEMPT $DQ_RECEIPT\" > $DIR/$DQ_ID.env; \
+                  mv $DIR/$DQ_ID.tmp $DIR/$DQ_ID";
     let work = Work::start(&server, &["-q", "mail=2", "-q", "other"], script);
     server.until_blocked(2);
     ok(&server, &["push", "mail", payload, "--id", "small"]);

@@ -17,7 +17,8 @@ fn configure(server: &Server, text: &str) -> String {
 /// A worker whose handler writes its process number to `PREFIX-ID`, and runs until there is a file `go-ID`.
 fn worker(queue: &str, concurrency: usize, prefix: &str, more: &str) -> String {
     let script = format!("echo $$ > $DIR/{prefix}-$DQ_ID; while [ ! -e $DIR/go-$DQ_ID ]; do sleep 0.01; done");
-    format!("[[worker]]\nqueue = \"{queue}\"\nconcurrency = {concurrency}\ncommand = [\"sh\", \"-c\", '{script}']\n{more}\n")
+    let command = format!("command = [\"sh\", \"-c\", '{script}']");
+    format!("[[worker]]\nqueue = \"{queue}\"\nconcurrency = {concurrency}\n{command}\n{more}\n")
 }
 
 fn start(server: &Server, text: &str) -> Work {

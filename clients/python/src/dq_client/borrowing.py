@@ -40,7 +40,10 @@ def command_name(pool: Any) -> Tuple[str, ...]:
 
 
 def asked_waiting(pool: Any, words: Sequence[Word], before: Sequence[Sequence[Word]] = ()) -> Any:
-    """Sends a command, and others before it. Returns its reply, or raises :class:`Unsent` if no connection can be opened."""
+    """Sends a command, and others before it, and returns its reply.
+
+    Raises :class:`Unsent` if no connection can be opened.
+    """
     try:
         connection = pool.get_connection(*command_name(pool))
     except Exception as error:

@@ -81,7 +81,10 @@ class Awaited:
         self._pools: Dict[Address, Any] = {}
 
     async def ask(self, words: Sequence[Word], opened: List[Any]) -> Any:
-        """Sends a command and returns its reply. The connection is in ``opened`` once the command may have been sent."""
+        """Sends a command and returns its reply.
+
+        The connection is in ``opened`` once the command may have been sent.
+        """
         await self._client.initialize()
         node = self._client.get_node_from_key(words[1])
         pool = self._pool(node, dict(node.connection_kwargs))

@@ -35,7 +35,8 @@ fn what_a_queue_holds_is_text_in_a_browser() {
     server.ask(&["DQ.POP", markup]);
     server.ask(&["DQ.NACK", markup, "travelling", "ERROR", markup, "CHECKPOINT", markup]);
     let web = Web::start(&server, &[]);
-    let queue = "queue?queue=%3Cscript%3Edocument.body.id%3D%27owned%27%3C%2Fscript%3E%3Cimg+src%3Dx+onerror%3D%22document.body.id%3D%27owned%27%22%3E";
+    let queue = "queue?queue=%3Cscript%3Edocument.body.id%3D%27owned%27%3C%2Fscript%3E\
+                 %3Cimg+src%3Dx+onerror%3D%22document.body.id%3D%27owned%27%22%3E";
     for view in [
         "".to_owned(),
         queue.to_owned(),
@@ -63,7 +64,9 @@ fn a_foreign_page_neither_reads_nor_writes() {
     let url = format!("http://127.0.0.1:{}", web.port);
     let attack = format!(
         r#"<iframe name="f"></iframe>
-        <form id="form" method="post" target="f" action="{url}/api/do" enctype="text/plain"><input name='{{"act":"pause","queue":"q","x":"' value='"}}'></form>
+        <form id="form" method="post" target="f" action="{url}/api/do" enctype="text/plain">
+          <input name='{{"act":"pause","queue":"q","x":"' value='"}}'>
+        </form>
         <p id="result"></p>
         <script>
         const body = '{{"act":"pause","queue":"q"}}';
@@ -74,7 +77,8 @@ fn a_foreign_page_neither_reads_nor_writes() {
           fetch("{url}/api/do", {{ method: "POST", mode: "no-cors", body }}).then(() => {{ throw 0; }}),
         ];
         document.getElementById("form").submit();
-        Promise.allSettled(tries).then((all) => document.getElementById("result").textContent = all.map((one) => one.status).join());
+        const result = document.getElementById("result");
+        Promise.allSettled(tries).then((all) => result.textContent = all.map((one) => one.status).join());
         </script>"#
     );
     let foreign = serve(attack);

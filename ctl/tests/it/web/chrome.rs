@@ -168,7 +168,8 @@ impl Browser {
     /// Presses Tab until what has the focus shows this text, and says how often.
     #[track_caller]
     pub fn tab_to(&mut self, text: &str) -> usize {
-        let focused = "(document.activeElement?.innerText || document.activeElement?.ariaLabel || document.activeElement?.id || '').trim().replace(/\\s+/g, ' ')";
+        let focused = "(document.activeElement?.innerText || document.activeElement?.ariaLabel \
+                       || document.activeElement?.id || '').trim().replace(/\\s+/g, ' ')";
         for pressed in 0..200 {
             if self.eval(focused).as_str().is_some_and(|found| found.starts_with(text)) {
                 return pressed;
