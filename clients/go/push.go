@@ -131,9 +131,18 @@ func (q *Queue) repeat(ctx context.Context, args []any) (reply any, mayBeThere b
 			}
 			return reply, mayBeThere, err
 		}
-		mayBeThere, cause = mayBeThere || mayHaveRun(err), err
+		mayBeThere = mayBeThere || mayHaveRun(err)
+		// An attempt that began just before the end of the time says less than those before it.
+		if cause == nil || !isTimeout(err) {
+			cause = err
+		}
 		waitFor(ctx.Done(), pauses.next())
 	}
+}
+
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // newID is the id of a message whose producer gave none, so that its push can be repeated.
