@@ -510,7 +510,7 @@ fn it_works_in_transactions_and_scripts() {
         let replies =
             c.multi(&["DQ.CREATE q MAXLEN 1", "DQ.CREATE q", "DQ.PUSH q x", "DQ.PUSH q x", "DQ.ALTER q MAXLEN 2"]);
         replies[0].ok();
-        assert!(replies[1].error().starts_with("ERR ") && replies[3].error().starts_with("QUEUEFULL "));
+        assert!(replies[1].error().starts_with("QUEUEEXISTS ") && replies[3].error().starts_with("QUEUEFULL "));
         replies[4].ok();
         c.script("DQ.ALTER q MAXLEN 3").ok();
         c.script("DQ.CREATE other LEASE 5").ok();
