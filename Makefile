@@ -122,6 +122,7 @@ fuzz-smoke: ## the same for a minute each, if cargo-fuzz is installed; leaves fu
 lint: ## check formatting and lints, and that workflows and manifests agree with the rest
 	@scripts/install-deps.sh build lint python
 	python3 scripts/check-repository.py
+	python3 scripts/public-items.py
 	cargo fmt --all -- --check
 	cargo clippy --all-targets --workspace --locked -- -D warnings
 
