@@ -2,6 +2,7 @@
 //!
 //! A queue can have several conditions at once, such as paused and full.
 
+use super::refusals::Refusals;
 use crate::board::dead::is_letter;
 use crate::server::{reply, Fields, QueueInfo};
 use crate::text::{millis, span};
@@ -47,6 +48,28 @@ impl Level {
     }
 }
 
+/// Why messages wait, where `DQ.INFO` does not say it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Untaken {
+    /// There is no consumer, or there are too few.
+    ByConsumers,
+    /// Nobody has to take dead letters: nothing was ever taken from the queue, and its first message died in another
+    /// one.
+    Letters,
+    /// The server refuses pops.
+    Refused,
+}
+
+impl Untaken {
+    pub fn decide(is_refused: bool, has_letters: bool) -> Untaken {
+        match (is_refused, has_letters) {
+            (true, _) => Untaken::Refused,
+            (false, true) => Untaken::Letters,
+            (false, false) => Untaken::ByConsumers,
+        }
+    }
+}
+
 /// Of the same level, the most important one comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Condition {
@@ -59,6 +82,8 @@ pub enum Condition {
     Paused,
     /// New messages are refused, as somebody asked. That says more about what waits than what follows.
     Closed,
+    /// The server refuses pops, so nothing is delivered, whatever consumers do.
+    Refused,
     /// Messages are ready, no client waits for one, none is in flight, and no delivery was seen.
     Unserved,
     /// Messages are delivered, but late.
@@ -82,18 +107,18 @@ struct Signs<'a> {
     waited: Duration,
     is_full: bool,
     is_limited: bool,
-    has_letters: bool,
+    cause: Untaken,
 }
 
 impl Signs<'_> {
-    fn read(info: &QueueInfo, has_letters: bool) -> Signs<'_> {
+    fn read(info: &QueueInfo, cause: Untaken) -> Signs<'_> {
         let limit = info.settings.max_len.unwrap_or(0);
         Signs {
             info,
             waited: info.oldest_ready.unwrap_or_default(),
             is_full: limit > 0 && info.ready + info.delayed + info.inflight >= limit,
             is_limited: info.next_delivery.is_some(),
-            has_letters,
+            cause,
         }
     }
 
@@ -107,6 +132,11 @@ impl Signs<'_> {
 
     fn is_unserved(&self) -> bool {
         !self.is_served() && self.waited >= UNSERVED
+    }
+
+    /// Whether messages wait for long although there are consumers, and nothing explains that.
+    fn is_late(&self) -> bool {
+        self.waited >= LATE && self.is_served() && !self.is_explained()
     }
 
     fn is_occupied(&self) -> bool {
@@ -141,12 +171,22 @@ impl Signs<'_> {
         self.has_death_within(RECENT) && (self.info.dead > 0 || self.info.moves_dead())
     }
 
-    /// The level of messages that wait although nothing holds them back.
+    /// The condition of messages that wait although nothing in the queue holds them back, if there are any.
+    fn wait(&self) -> Option<Condition> {
+        match self.cause {
+            Untaken::Refused => (self.is_unserved() || self.is_late()).then_some(Condition::Refused),
+            Untaken::ByConsumers | Untaken::Letters if self.is_late() => Some(Condition::Late),
+            Untaken::ByConsumers => self.is_unserved().then_some(Condition::Unserved),
+            Untaken::Letters => self.is_unserved().then_some(Condition::Letters),
+        }
+    }
+
+    /// The level of messages that wait although nothing in the queue holds them back.
     fn level_of_wait(&self) -> Level {
-        if self.waited >= LONG {
-            Level::Bad
-        } else {
-            Level::Warning
+        match self.cause {
+            Untaken::Letters if self.is_unserved() => Level::Note,
+            Untaken::ByConsumers | Untaken::Letters | Untaken::Refused if self.waited >= LONG => Level::Bad,
+            Untaken::ByConsumers | Untaken::Letters | Untaken::Refused => Level::Warning,
         }
     }
 
@@ -162,12 +202,13 @@ impl Signs<'_> {
 
 impl Condition {
     /// All of them, in the order in which those of the same level are listed: causes before what follows from them.
-    pub const ALL: [Condition; 12] = [
+    pub const ALL: [Condition; 13] = [
         Condition::Failing,
         Condition::Paused,
         Condition::Full,
         Condition::Dying,
         Condition::Closed,
+        Condition::Refused,
         Condition::Unserved,
         Condition::Letters,
         Condition::Late,
@@ -177,10 +218,9 @@ impl Condition {
         Condition::Dead,
     ];
 
-    /// The conditions of a queue; none if nothing is unusual. `has_letters`: nothing was ever taken from the queue, and
-    /// its first message died in another one. Nobody has to take such letters.
-    pub fn find_all(info: &QueueInfo, has_letters: bool) -> Vec<(Condition, Level)> {
-        let signs = Signs::read(info, has_letters);
+    /// The conditions of a queue; none if nothing is unusual.
+    pub fn find_all(info: &QueueInfo, cause: Untaken) -> Vec<(Condition, Level)> {
+        let signs = Signs::read(info, cause);
         let present = Condition::ALL.into_iter().filter_map(|one| Some((one, one.level(&signs)?)));
         let mut found: Vec<_> = present.collect();
         found.sort_by_key(|(_, level)| Reverse(*level));
@@ -197,11 +237,8 @@ impl Condition {
             Condition::Full => signs.is_full.then_some(Level::Bad),
             Condition::Dying => signs.are_dying().then_some(Level::Warning),
             Condition::Closed => info.closed.then_some(Level::Warning),
-            Condition::Unserved => (signs.is_unserved() && !signs.has_letters).then_some(signs.level_of_wait()),
-            Condition::Letters => (signs.is_unserved() && signs.has_letters).then_some(Level::Note),
-            Condition::Late => {
-                let is_late = signs.waited >= LATE && signs.is_served() && !signs.is_explained();
-                is_late.then_some(signs.level_of_wait())
+            Condition::Refused | Condition::Unserved | Condition::Letters | Condition::Late => {
+                (signs.wait() == Some(self)).then_some(signs.level_of_wait())
             }
             Condition::Held => (signs.are_groups_held() && !info.paused).then_some(signs.level_of_limit()),
             Condition::Occupied if info.paused || signs.is_limited || !signs.is_occupied() => None,
@@ -213,9 +250,11 @@ impl Condition {
         }
     }
 
-    /// The same for any queue. The first message is read if that decides it.
+    /// The same for any queue. The server and the first message are read if they decide it.
     pub fn read(client: &Client, queue: &[u8], info: &QueueInfo) -> Vec<(Condition, Level)> {
-        Condition::find_all(info, may_be_letters(info) && begins_with_letter(client, queue))
+        let is_refused = waits_for_pops(info) && Refusals::default().concern(client, queue);
+        let has_letters = !is_refused && may_be_letters(info) && begins_with_letter(client, queue);
+        Condition::find_all(info, Untaken::decide(is_refused, has_letters))
     }
 
     /// The names of conditions and of their levels, in their order: `[["full", "bad"], ["paused", "warning"]]`.
@@ -241,6 +280,7 @@ impl Condition {
             Condition::Dying => "messages die",
             Condition::Paused => "paused",
             Condition::Closed => "closed",
+            Condition::Refused => "writes refused",
             Condition::Unserved => "no consumer",
             Condition::Late => "late",
             Condition::Held => "groups held",
@@ -270,16 +310,20 @@ impl Condition {
             Condition::Failing | Condition::Full | Condition::Dying | Condition::Paused | Condition::Closed => {
                 self.as_str().to_owned()
             }
-            Condition::Late | Condition::Occupied | Condition::Held | Condition::Limited | Condition::Letters => {
-                self.as_str().to_owned()
-            }
+            Condition::Refused | Condition::Late | Condition::Letters => self.as_str().to_owned(),
+            Condition::Held | Condition::Occupied | Condition::Limited => self.as_str().to_owned(),
         }
     }
 }
 
 /// Whether nothing was ever taken from a queue in which messages wait without a consumer.
 pub fn may_be_letters(info: &QueueInfo) -> bool {
-    info.totals.delivered == 0 && Condition::find_all(info, false).iter().any(|(one, _)| *one == Condition::Unserved)
+    info.totals.delivered == 0 && Signs::read(info, Untaken::ByConsumers).is_unserved()
+}
+
+/// Whether messages wait that consumers could take, as far as `DQ.INFO` says.
+pub fn waits_for_pops(info: &QueueInfo) -> bool {
+    Signs::read(info, Untaken::ByConsumers).wait().is_some()
 }
 
 /// Whether the first message that waits in a queue died in another one. False if the user may not read it.
@@ -293,7 +337,7 @@ pub fn begins_with_letter(client: &Client, queue: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Condition, Level, NEW, POLLED, RECENT};
+    use super::{waits_for_pops, Condition, Level, Untaken, NEW, POLLED, RECENT};
     use crate::server::QueueInfo;
     use crate::text::millis;
     use dq_client::Value;
@@ -307,7 +351,7 @@ mod tests {
     }
 
     fn conditions(numbers: &[(&str, i64)]) -> Vec<(Condition, Level)> {
-        Condition::find_all(&info(numbers), false)
+        Condition::find_all(&info(numbers), Untaken::ByConsumers)
     }
 
     #[test]
@@ -367,7 +411,7 @@ mod tests {
         let fields = [("ready", Value::Int(2)), ("oldest-ready", Value::Int(70_000))].into_iter();
         let failing = [("forward", Value::BulkString(b"STREAM s".to_vec())), ("forward-failing-since", Value::Int(9))];
         let info = QueueInfo::with(fields.chain(failing));
-        assert_eq!(Condition::find_all(&info, false), [(Condition::Failing, Level::Bad)]);
+        assert_eq!(Condition::find_all(&info, Untaken::ByConsumers), [(Condition::Failing, Level::Bad)]);
     }
 
     #[test]
@@ -384,8 +428,25 @@ mod tests {
     fn nobody_has_to_take_dead_letters() {
         let waits = info(&[("ready", 2), ("oldest-ready", 20 * 60_000), ("closed", 1)]);
         let closed = (Condition::Closed, Level::Warning);
-        assert_eq!(Condition::find_all(&waits, false), [(Condition::Unserved, Level::Bad), closed]);
-        assert_eq!(Condition::find_all(&waits, true), [closed, (Condition::Letters, Level::Note)]);
+        assert_eq!(Condition::find_all(&waits, Untaken::ByConsumers), [(Condition::Unserved, Level::Bad), closed]);
+        assert_eq!(Condition::find_all(&waits, Untaken::Letters), [closed, (Condition::Letters, Level::Note)]);
+    }
+
+    #[test]
+    fn a_server_that_refuses_pops_is_the_cause_whether_consumers_are_seen() {
+        let old = [("ready", 2), ("oldest-ready", 70_000)];
+        let refused = vec![(Condition::Refused, Level::Warning)];
+        for more in [&[][..], &[("waiting-clients", 1)], &[("inflight", 1)], &[("last-delivery", 1_000)]] {
+            let info = info(&[&old[..], more].concat());
+            assert!(waits_for_pops(&info), "{more:?}");
+            assert_eq!(Condition::find_all(&info, Untaken::Refused), refused, "{more:?}");
+        }
+        // What explains the wait without the server stays the cause.
+        for (more, cause) in [(("paused", 1), Condition::Paused), (("next-delivery", 9), Condition::Limited)] {
+            let info = info(&[&old[..], &[more]].concat());
+            assert!(!waits_for_pops(&info), "{more:?}");
+            assert_eq!(Condition::find_all(&info, Untaken::Refused), [(cause, Level::Warning)], "{more:?}");
+        }
     }
 
     #[test]
@@ -400,7 +461,7 @@ mod tests {
         let dies = |target: &str| {
             let target = ("deadforward", Value::BulkString(target.into()));
             let numbers = ["dead", "last-death"].map(|name| (name, Value::Int(0)));
-            Condition::find_all(&QueueInfo::with(numbers.into_iter().chain([target])), false)
+            Condition::find_all(&QueueInfo::with(numbers.into_iter().chain([target])), Untaken::ByConsumers)
         };
         assert_eq!((dies("QUEUE q:dead"), dies("NONE")), (vec![(Condition::Dying, Level::Warning)], vec![]));
     }
@@ -415,7 +476,7 @@ mod tests {
         ] {
             // One that died later was redriven.
             let info = info(&[("dead", 30), ("newest-dead", newest), ("last-death", 0)]);
-            assert_eq!(Condition::find_all(&info, false), [(condition, level)], "{newest}");
+            assert_eq!(Condition::find_all(&info, Untaken::ByConsumers), [(condition, level)], "{newest}");
             assert_eq!(condition.words(&info), words);
         }
     }

@@ -4,8 +4,10 @@ use crate::server::{quoted, Failure, QueueInfo};
 use crate::text::{instant, now_ms, shown, unix_ms};
 use dq_client::{blocking::Client, Error, GroupInfo, GroupPause, Raw};
 
-/// The most groups that are read to find those that hold messages back, and the most of these that are named.
+/// The most groups that are read to find those that hold messages back: for somebody who looks at a queue, and for a
+/// thorough look, which takes a few seconds then. And the most that are named.
 pub const MOST_READ: usize = 5_000;
+pub const MOST_EXAMINED: usize = 100_000;
 pub const MOST_NAMED: usize = 3;
 
 /// A row of `DQ.GROUPS`.
@@ -104,27 +106,51 @@ pub fn group_limit(info: &QueueInfo) -> i64 {
     i64::try_from(info.settings.group_inflight.unwrap_or(0)).unwrap_or(i64::MAX)
 }
 
-/// The groups that hold due messages back, among the first thousands: the paused ones first. `info` says whether there
-/// are any, so that nothing is read otherwise.
-pub fn held_back(client: &Client, queue: &[u8], info: &QueueInfo) -> Result<Vec<HeldGroup>, Failure> {
-    let (mut found, limit) = (Vec::new(), group_limit(info));
-    if info.blocked == 0 {
-        return Ok(found);
-    }
-    for group in each(client, queue).take(MOST_READ) {
-        found.extend(HeldGroup::find(group?, limit));
-    }
-    found.sort_by_key(|held| (held.rank(), held.oldest_due));
-    Ok(found)
+/// The groups that hold due messages back, of those that were read.
+#[derive(Default)]
+pub struct Holding {
+    /// The paused ones come first.
+    pub groups: Vec<HeldGroup>,
+    /// How many groups were read, and how many there are, if that is more.
+    pub part: Option<(usize, usize)>,
 }
 
-/// The groups of a queue that [`held_back`] found, as a few sentences.
-pub fn sentences(held: &[HeldGroup], queue: &[u8]) -> Vec<String> {
-    let named = held.iter().take(MOST_NAMED);
-    let mut sentences: Vec<String> = named.map(|group| group.sentence(queue)).collect();
-    if held.len() > MOST_NAMED {
-        let more = held.len() - MOST_NAMED;
-        sentences.push(format!("{more} more: dqctl groups {}", quoted(&shown(queue))));
+impl Holding {
+    /// `only 5000 of 20000 groups were looked at`, if that is so.
+    pub fn partial(&self) -> Option<String> {
+        self.part.map(|(read, all)| format!("only {read} of {all} groups were looked at"))
     }
-    sentences
+
+    /// A few sentences.
+    pub fn sentences(&self, queue: &[u8]) -> Vec<String> {
+        let named = self.groups.iter().take(MOST_NAMED);
+        let mut sentences: Vec<String> = named.map(|group| group.sentence(queue)).collect();
+        let rest = match (self.groups.len().saturating_sub(MOST_NAMED), self.partial()) {
+            (0, partial) => partial,
+            (more, None) => Some(format!("{more} more")),
+            (more, Some(partial)) => Some(format!("{more} more, and {partial}")),
+        };
+        sentences.extend(rest.map(|rest| format!("{rest}: dqctl groups {}", quoted(&shown(queue)))));
+        sentences
+    }
+}
+
+/// The groups that hold due messages back, among the first `most`. `info` says whether there are any, so that nothing
+/// is read otherwise.
+pub fn held_back(client: &Client, queue: &[u8], info: &QueueInfo, most: usize) -> Result<Holding, Failure> {
+    let (mut holding, limit) = (Holding::default(), group_limit(info));
+    if info.blocked == 0 {
+        return Ok(holding);
+    }
+    let (mut groups, mut read) = (each(client, queue), 0);
+    for group in groups.by_ref().take(most) {
+        holding.groups.extend(HeldGroup::find(group?, limit));
+        read += 1;
+    }
+    if read == most && groups.next().is_some() {
+        let all = usize::try_from(info.groups).unwrap_or(usize::MAX);
+        holding.part = Some((read, all.max(read + 1)));
+    }
+    holding.groups.sort_by_key(|held| (held.rank(), held.oldest_due));
+    Ok(holding)
 }

@@ -13,6 +13,7 @@ pub mod history;
 pub mod latency;
 pub mod message;
 pub mod names;
+mod refusals;
 pub mod row;
 pub mod scan;
 pub mod sort;
@@ -25,7 +26,7 @@ pub use dead::{
     as_it_died, cause_of, each_page, error_of, frequent_cause, is_letter, is_older, older_than, pages, since, target,
     target_in_words, target_queue, Among, Cause, Causes, Filter,
 };
-pub use groups::{Group, HeldGroup};
+pub use groups::{Group, HeldGroup, Holding};
 pub use history::Sample;
 pub use latency::{at_most, PERCENTILES};
 pub use message::{recurs, rule, setting, shown_fields};
@@ -35,9 +36,10 @@ pub use trouble::Trouble;
 
 use crate::server::{Failure, QueueInfo};
 use crate::text::now_ms;
-use condition::may_be_letters;
+use condition::{may_be_letters, waits_for_pops};
 use dq_client::{blocking::Client, cmd, Error, Raw, Resend};
 use history::{History, APART, FEW, HOUR};
+use refusals::Refusals;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -81,6 +83,7 @@ pub struct Board {
     pattern: Option<String>,
     memory: Memory,
     state: Mutex<State>,
+    refusals: Refusals,
     /// The state of the board has changed.
     changed: Condvar,
 }
@@ -116,7 +119,8 @@ pub struct About {
 
 impl Board {
     pub fn new(client: Client, pattern: Option<String>, memory: Memory) -> Board {
-        Board { client, pattern, memory, state: Mutex::default(), changed: Condvar::new() }
+        let (state, refusals) = (Mutex::default(), Refusals::default());
+        Board { client, pattern, memory, state, refusals, changed: Condvar::new() }
     }
 
     /// Refreshes it in the background for as long as the process runs.
@@ -303,13 +307,14 @@ impl Board {
     /// Brings the row of a queue up to date. It is changed in place, under the lock, since several threads read the
     /// same queue; the server is asked before and after.
     fn update(&self, name: &[u8], info: &QueueInfo) {
+        let is_refused = waits_for_pops(info) && self.refusals.concern(&self.client, name);
         let letters = may_be_letters(info).then(|| self.has_letters(name));
         let is_measured = {
             let mut state = self.lock();
             let has_room = state.rows.len() <= RINGS;
             let row = state.rows.entry(name.to_vec()).or_default();
             let has_hour = self.memory == Memory::Hour && (row.looked.is_some() || has_room);
-            let is_sample = row.update(info, letters, if has_hour { HOUR } else { FEW });
+            let is_sample = row.update(info, letters, is_refused, if has_hour { HOUR } else { FEW });
             row.info = if self.memory == Memory::Fields { info.clone() } else { info.without_fields() };
             has_hour && is_sample
         };

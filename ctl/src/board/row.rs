@@ -1,6 +1,6 @@
 //! What is known of one queue: its numbers, its rates, its conditions and its history.
 
-use super::condition::{Condition, Level, HELD};
+use super::condition::{Condition, Level, Untaken, HELD};
 use super::history::{History, Sample};
 use super::trouble::Trouble;
 use crate::output::Style;
@@ -96,11 +96,12 @@ impl Row {
         }
     }
 
-    /// Takes over `DQ.INFO`. `letters`: whether the first message died in another queue, if that matters; `most`
-    /// samples are kept. Returns whether this became a sample of the history.
-    pub(super) fn update(&mut self, info: &QueueInfo, letters: Option<bool>, most: usize) -> bool {
+    /// Takes over `DQ.INFO`. `letters`: whether the first message died in another queue, if that matters;
+    /// `is_refused`: whether messages wait because the server refuses pops; `most` samples are kept. Returns whether
+    /// this became a sample of the history.
+    pub(super) fn update(&mut self, info: &QueueInfo, letters: Option<bool>, is_refused: bool, most: usize) -> bool {
         self.letters = letters;
-        self.conditions = Condition::find_all(info, self.letters == Some(true));
+        self.conditions = Condition::find_all(info, Untaken::decide(is_refused, letters == Some(true)));
         self.trouble = Trouble::rank(info, &self.conditions);
         (self.status, self.read) = (Status::Known, Some(Instant::now()));
         self.history.add(Sample::read(info), most)
@@ -112,7 +113,7 @@ impl Row {
     /// A row that was read with these fields.
     pub fn with_numbers(numbers: &[(&str, i64)]) -> Row {
         let mut row = Row { info: QueueInfo::with_numbers(numbers), ..Row::default() };
-        row.update(&row.info.clone(), None, super::history::FEW);
+        row.update(&row.info.clone(), None, false, super::history::FEW);
         row
     }
 }

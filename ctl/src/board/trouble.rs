@@ -21,7 +21,7 @@ impl Trouble {
         // Messages are refused; they die, or nobody takes them, or whoever took them hangs; they wait.
         let harm = |(condition, level): &(Condition, Level)| match condition {
             Condition::Failing | Condition::Full => 2,
-            Condition::Unserved | Condition::Dying => 1,
+            Condition::Refused | Condition::Unserved | Condition::Dying => 1,
             Condition::Late | Condition::Occupied if hangs || *level == Level::Bad => 1,
             Condition::Late | Condition::Occupied | Condition::Paused | Condition::Closed | Condition::Held => 0,
             Condition::Limited | Condition::Dead | Condition::Letters => 0,
@@ -44,12 +44,12 @@ impl Trouble {
 #[cfg(test)]
 mod tests {
     use super::Trouble;
-    use crate::board::condition::Condition;
+    use crate::board::condition::{Condition, Untaken};
     use crate::server::QueueInfo;
 
     fn trouble(numbers: &[(&str, i64)]) -> Trouble {
         let info = QueueInfo::with_numbers(numbers);
-        Trouble::rank(&info, &Condition::find_all(&info, false))
+        Trouble::rank(&info, &Condition::find_all(&info, Untaken::ByConsumers))
     }
 
     #[test]

@@ -45,8 +45,8 @@ pub fn info(client: &Client, name: &QueueName, output: &Output) -> Result<Outcom
         }
         if field == "blocked" {
             // A user who may not read the groups still sees how many messages they hold.
-            let held = groups::held_back(client, name.as_bytes(), &info).unwrap_or_default();
-            let sentences = groups::sentences(&held, name.as_bytes());
+            let held = groups::held_back(client, name.as_bytes(), &info, groups::MOST_READ).unwrap_or_default();
+            let sentences = held.sentences(name.as_bytes());
             pairs.extend(sentences.into_iter().map(|text| ("held".to_owned(), text)));
         }
     }

@@ -25,7 +25,7 @@ fn cause(queue: &Queue) -> Result<Option<(Cause, u64)>, Failure> {
     if queue.has(Condition::Paused) || queue.has(Condition::Letters) || info.is_forwarded() || is_held {
         return Ok(None);
     }
-    if queue.writes.are_refused {
+    if queue.writes.are_refused || queue.has(Condition::Refused) {
         return Ok(None);
     }
     let is_taken = info.last_delivery.is_some_and(|ago| ago < POLLED);

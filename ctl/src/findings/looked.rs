@@ -2,7 +2,7 @@
 
 use super::finding::{Diagnosis, Severity};
 use super::writes::Writes;
-use crate::board::{groups, Condition, HeldGroup, Row};
+use crate::board::{groups, Condition, HeldGroup, Holding, Row};
 use crate::cli::doctor::DoctorArgs;
 use crate::server::{quoted, Failure, QueueInfo};
 use crate::text::{millis, shown};
@@ -20,7 +20,7 @@ pub struct Queue<'a> {
     pub limits: &'a DoctorArgs,
     pub writes: &'a Writes,
     /// Those that hold messages back, once they have been read.
-    pub held: OnceCell<Vec<HeldGroup>>,
+    pub holding: OnceCell<Holding>,
 }
 
 impl Queue<'_> {
@@ -39,10 +39,11 @@ impl Queue<'_> {
 
     /// The groups that hold messages back.
     pub fn groups(&self) -> Result<&[HeldGroup], Failure> {
-        if self.held.get().is_none() {
-            let _ = self.held.set(groups::held_back(self.client, self.name, &self.row.info)?);
+        if self.holding.get().is_none() {
+            let holding = groups::held_back(self.client, self.name, &self.row.info, groups::MOST_EXAMINED)?;
+            let _ = self.holding.set(holding);
         }
-        Ok(self.held.get().map_or(&[], Vec::as_slice))
+        Ok(self.holding.get().map_or(&[], |holding| holding.groups.as_slice()))
     }
 }
 

@@ -4,7 +4,6 @@
 
 mod delivery;
 mod finding;
-mod info;
 mod looked;
 mod queues;
 mod servers;
@@ -13,11 +12,10 @@ mod writes;
 use crate::board::{Board, Memory, Rows, Trouble};
 use crate::cli::doctor::DoctorArgs;
 use crate::output::Output;
-use crate::server::{Failure, Outcome};
+use crate::server::{Failure, Outcome, ServerInfo};
 use dq_client::{blocking::Client, Address, Error};
 use finding::Findings;
 pub use finding::{Diagnosis, Finding, Severity, Subject};
-use info::ServerInfo;
 use looked::Queue;
 use std::cell::OnceCell;
 use writes::Writes;
@@ -91,7 +89,7 @@ fn look_at_queues(
     let looked = board.sweep().and_then(|()| {
         let rows = board.rows(Rows::clone);
         for (name, row) in &rows {
-            let queue = Queue { client, name, row, limits: args, writes, held: OnceCell::new() };
+            let queue = Queue { client, name, row, limits: args, writes, holding: OnceCell::new() };
             queues::check(&queue, findings)?;
         }
         let about = board.about();

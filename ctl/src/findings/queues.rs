@@ -1,9 +1,9 @@
 //! The checks of a queue, in a table. Most of them need only its `DQ.INFO`.
 
 use super::delivery;
-use super::finding::{Findings, Severity, Subject};
+use super::finding::{Diagnosis, Findings, Severity, Subject};
 use super::looked::{at_least, one, Looked, Queue};
-use crate::board::{frequent_cause, target, target_in_words, Condition, Level, Status};
+use crate::board::{frequent_cause, target, target_in_words, Condition, Holding, Level, Status};
 use crate::server::{quoted, reply, Failure};
 use crate::text::{exact, millis, now_ms, shown, span};
 use dq_client::{cmd, Resend};
@@ -41,6 +41,11 @@ pub fn check(queue: &Queue, findings: &mut Findings) -> Result<(), Failure> {
             Err(failure) if failure.is_denied() => findings.not_checked(&subject, check, right),
             Err(failure) => return Err(failure),
         }
+    }
+    if let Some(partial) = queue.holding.get().and_then(Holding::partial) {
+        let advice = format!("dqctl groups {} lists all groups", queue.quoted());
+        let found = Diagnosis::new(Severity::NotChecked, "the other groups", &partial, advice);
+        findings.add(&subject, "group", found, queue.row.trouble);
     }
     Ok(())
 }

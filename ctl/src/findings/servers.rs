@@ -2,9 +2,9 @@
 
 use super::finding::Severity::{self, Critical, Note, Warning};
 use super::finding::{some, Diagnosis, Findings, Subject};
-use super::info::ServerInfo;
 use super::writes;
 use crate::board::Trouble;
+use crate::server::ServerInfo;
 use crate::text::span;
 use dq_client::{Address, Error};
 
@@ -217,9 +217,8 @@ pub fn unreachable(server: &Address, is_replica: bool, error: &Error, findings: 
 #[cfg(test)]
 mod tests {
     use super::super::finding::{Findings, Severity};
-    use super::super::info::{Clock, ServerInfo};
     use super::{check, compare_versions};
-    use crate::server::Fields;
+    use crate::server::{Clock, Fields, ServerInfo};
     use dq_client::{Address, Value};
 
     const SOUND: &str = "aof_enabled:1\r\naof_last_write_status:ok\r\nmaxmemory:100\r\nmaxmemory_policy:noeviction\r\n\

@@ -1,7 +1,7 @@
-//! Whether a server carries out writes, including pops. If it does not, its consumers seem to be absent.
+//! What is wrong with a server that does not carry out writes, or may soon refuse them.
 
 use super::finding::{some, Diagnosis, Severity};
-use super::info::ServerInfo;
+use crate::server::{Replicas, ServerInfo};
 use crate::text::span;
 use Severity::{Critical, Warning};
 
@@ -24,20 +24,11 @@ impl Writes {
         let mut is_any = false;
         for info in masters.filter(|info| !info.is_replica()) {
             is_any = true;
-            writes.are_refused &= are_refused(info);
+            writes.are_refused &= info.refuses_writes();
             writes.held_clients += held_clients(info);
         }
         Writes { are_refused: writes.are_refused && is_any, ..writes }
     }
-}
-
-fn are_refused(info: &ServerInfo) -> bool {
-    // The server refuses them with MISCONF.
-    let after_snapshot = info.may_be_set("stop-writes-on-bgsave-error", "yes") && !info.is_set("save", "");
-    let has_failed = |field| !matches!(info.text(field), "ok" | "");
-    let is_misconfigured =
-        has_failed("aof_last_write_status") || has_failed("rdb_last_bgsave_status") && after_snapshot;
-    is_misconfigured || without_replicas(info).is_some() || paused(info).is_some()
 }
 
 fn held_clients(info: &ServerInfo) -> u64 {
@@ -63,13 +54,7 @@ pub fn failed(info: &ServerInfo) -> Option<Diagnosis> {
 
 /// `min-replicas-to-write` is not met.
 pub fn without_replicas(info: &ServerInfo) -> Option<Diagnosis> {
-    // The field is missing if the setting is 0, so it is at least 1.
-    let good: u64 = info.text("min_slaves_good_slaves").parse().ok()?;
-    let least = info.config.as_ref().map(|config| config.text("min-replicas-to-write").parse::<u64>());
-    let least = least.and_then(Result::ok).unwrap_or(1);
-    if info.is_replica() || good >= least {
-        return None;
-    }
+    let Replicas { least, good } = info.lacks_replicas()?;
     let what = format!("it refuses writes: min-replicas-to-write is {least}, and {good} replicas follow it closely");
     let why = "nothing is pushed or popped, and consumers get the error NOREPLICAS";
     let accept = info.config_set("min-replicas-to-write 0");
@@ -79,7 +64,7 @@ pub fn without_replicas(info: &ServerInfo) -> Option<Diagnosis> {
 
 /// `CLIENT PAUSE`, or a failover that an operator has begun.
 pub fn paused(info: &ServerInfo) -> Option<Diagnosis> {
-    if matches!(info.text("paused_actions"), "" | "none") {
+    if !info.pauses_writes() {
         return None;
     }
     let (reason, left) = (info.text("paused_reason"), info.number("paused_timeout_milliseconds"));
@@ -92,8 +77,8 @@ pub fn paused(info: &ServerInfo) -> Option<Diagnosis> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::info::ServerInfo;
     use super::Writes;
+    use crate::server::ServerInfo;
 
     #[test]
     fn writes_are_refused_if_no_master_takes_them() {

@@ -5,11 +5,17 @@ mod connection;
 mod failure;
 pub mod info;
 pub mod reply;
+mod server_info;
 mod transfer;
+mod writes;
 
-pub use advice::{print_note, quoted, redis_cli};
+pub use advice::{print_note, quoted};
 pub use connection::Connection;
 pub use failure::{is_cut, Failure, Outcome};
 pub use info::QueueInfo;
 pub use reply::Fields;
+#[cfg(test)]
+pub use server_info::Clock;
+pub use server_info::ServerInfo;
 pub use transfer::{fewer, get_all, persistently, BATCH_BYTES};
+pub use writes::Replicas;

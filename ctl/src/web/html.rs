@@ -74,7 +74,9 @@ fn tab_of(condition: Condition) -> &'static str {
         Condition::Held => "groups",
         Condition::Letters => "letters",
         Condition::Failing | Condition::Full => "details",
-        Condition::Paused | Condition::Closed | Condition::Unserved | Condition::Limited => "ready",
+        Condition::Paused | Condition::Closed | Condition::Refused | Condition::Unserved | Condition::Limited => {
+            "ready"
+        }
     }
 }
 

@@ -106,7 +106,7 @@ fn acts(name: &[u8], info: &QueueInfo) -> Markup {
 /// What is unusual, and a few facts.
 fn state(app: &App, name: &[u8], info: &QueueInfo, row: &Row) -> Markup {
     // A user who may not read the groups still sees how many messages they hold.
-    let held = groups::held_back(&app.client, name, info).unwrap_or_default();
+    let held = groups::held_back(&app.client, name, info, groups::MOST_READ).unwrap_or_default();
     let facts = [
         info.oldest_ready.map(|age| format!("oldest ready for {}", span(millis(age)))),
         info.oldest_inflight.map(|age| format!("oldest delivery {} ago", span(millis(age)))),
@@ -118,7 +118,7 @@ fn state(app: &App, name: &[u8], info: &QueueInfo, row: &Row) -> Markup {
     ];
     html! {
         p.conditions { (conditions(name, info, &row.conditions)) (overview::died(app, name, row)) }
-        @for sentence in groups::sentences(&held, name) { p.warning { (advice(&sentence)) } }
+        @for sentence in held.sentences(name) { p.warning { (advice(&sentence)) } }
         p.dim {
             (facts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
             @if let Some(due) = info.next_due { " · next due " (time(Some(unix_ms(due)))) }

@@ -94,6 +94,37 @@ fn consumers_are_not_missing_where_a_server_refuses_pops() {
     let (_, findings) = doctor(&server, &[]);
     assert_eq!(all(&findings), [1, 0], "{findings:?}");
     assert!(findings[0]["what"].as_str().unwrap().contains("min-replicas-to-write is 1, and 0 replicas"));
+    // The other commands name the cause as well, as far as the user may read it.
+    let state = |args: &[&str]| json(&server, args).remove(0)["state"].as_str().unwrap().to_owned();
+    for args in [&["ls"][..], &["info", "q"]] {
+        assert_eq!(state(args), "writes refused");
+    }
+    assert_eq!(json(&server, &["ls", "--trouble"]).len(), 1);
+    server.ask(&["ACL", "SETUSER", "limited", "on", ">x", "~*", "+@all", "-info"]);
+    let url = server.url().replace("redis://", "redis://limited:x@");
+    assert!(state(&["ls", "-u", &url]).starts_with("no consumer"));
+    server.ask(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+    assert!(state(&["ls"]).starts_with("no consumer"));
+}
+
+#[test]
+fn only_the_queues_of_a_server_that_refuses_pops_are_said_to_be_refused() {
+    let cluster = Cluster::of(2);
+    let queues = ["a", "b", "c", "d"];
+    for queue in queues {
+        let owner = &cluster.nodes[Cluster::first_owner(2, cluster.slot_of(queue))];
+        push(owner, queue, 1, 20);
+    }
+    cluster.nodes[1].ask(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    let url = format!("redis://127.0.0.1:{}", cluster.nodes[0].port());
+    let of_cluster = |args: &[&str]| dqctl(&cluster.nodes[0], &[args, &["-u", &url, "--cluster", "--json"]].concat());
+    let (_, findings) = findings(of_cluster(&["doctor"]));
+    for queue in queues {
+        let is_refused = Cluster::first_owner(2, cluster.slot_of(queue)) == 1;
+        assert_eq!(of(&findings, queue, "no-consumer").is_none(), is_refused, "{queue}: {findings:?}");
+        let ran = of_cluster(&["info", queue]);
+        assert_eq!(ran.out.contains("writes refused"), is_refused, "{queue}: {ran:?}");
+    }
 }
 
 #[test]

@@ -51,6 +51,27 @@ fn the_doctor_names_the_group_and_no_missing_consumer() {
 }
 
 #[test]
+fn a_group_behind_thousands_of_others_is_found_or_the_rest_is_named() {
+    let server = Server::with(&["--appendonly", "yes"]);
+    let names: Vec<String> = (0..6_000).map(|number| format!("group-{number}")).collect();
+    for some in names.chunks(100) {
+        let groups = some.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(",");
+        let push = "redis.call('DQ.PUSH', 'q', 'x', 'GROUP', name, 'AT', '1700000000000')";
+        server.ask(&["EVAL", &format!("for _, name in ipairs({{{groups}}}) do {push} end"), "0"]);
+    }
+    let listed = ok(&server, &["groups", "q", "--json"]);
+    let last: Json = serde_json::from_str(listed.lines().last().expect("a group")).expect("JSON");
+    let last = last["group"].as_str().expect("a name");
+    server.ask(&["DQ.PAUSE", "q", "GROUP", last]);
+    let found = findings(&server, &["--match", "q"]);
+    let groups: Vec<&Json> = found.iter().filter(|one| one["check"] == "group").collect();
+    assert!(groups.len() == 1 && groups[0]["what"].as_str().unwrap().contains(last), "{found:?}");
+    // A glance does not read so many.
+    let shown = ok(&server, &["info", "q"]);
+    assert!(shown.contains("only 5000 of 6000 groups were looked at: dqctl groups q"), "{shown}");
+}
+
+#[test]
 fn a_right_to_the_groups_that_is_missing_is_said() {
     let server = held();
     server.ask(&["ACL", "SETUSER", "limited", "on", ">x", "~*", "+@all", "-dq.groups"]);

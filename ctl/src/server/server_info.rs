@@ -1,6 +1,7 @@
 //! `INFO everything` of a server, and its configuration if the user may read it.
 
-use crate::server::{redis_cli, reply, Fields};
+use super::advice::redis_cli;
+use super::reply::{self, Fields};
 use crate::text::unix_ms;
 use dq_client::{blocking::Client, cmd, Address, Error};
 use std::collections::BTreeMap;
@@ -36,14 +37,22 @@ impl ServerInfo {
         let info = client.call_on(server, cmd("INFO").arg("everything"))?;
         let mut this = ServerInfo::parse(&reply::text(&info).unwrap_or_default());
         this.redis_cli = redis_cli(&server.to_string());
-        this.config = match client.call_on(server, cmd("CONFIG").arg("GET").arg(&SETTINGS)) {
-            Ok(reply) => Fields::read(reply).ok().flatten(),
-            Err(error) => refused(error)?,
-        };
+        this.config = config(client, server)?;
         this.clock = match clock(client, server) {
             Ok(clock) => clock,
             Err(error) => refused(error)?,
         };
+        Ok(this)
+    }
+
+    /// Reads of a server what tells whether it refuses writes. The right to `CONFIG GET` is asked for only if that
+    /// depends on it.
+    pub fn read_writes(client: &Client, server: &Address) -> Result<ServerInfo, Error> {
+        let info = client.call_on(server, &cmd("INFO"))?;
+        let mut this = ServerInfo::parse(&reply::text(&info).unwrap_or_default());
+        if this.refuses_writes() || !this.text("min_slaves_good_slaves").is_empty() {
+            this.config = config(client, server)?;
+        }
         Ok(this)
     }
 
@@ -118,6 +127,14 @@ impl ServerInfo {
             Some(Address::Tcp(value("ip")?.to_owned(), value("port")?.parse().ok()?))
         };
         self.fields.iter().filter_map(address).collect()
+    }
+}
+
+/// The settings; `None` if the user may not read them.
+fn config(client: &Client, server: &Address) -> Result<Option<Fields>, Error> {
+    match client.call_on(server, cmd("CONFIG").arg("GET").arg(&SETTINGS)) {
+        Ok(reply) => Ok(Fields::read(reply).ok().flatten()),
+        Err(error) => refused(error),
     }
 }
 
