@@ -85,6 +85,24 @@ class WorkerTest < ServerTest
     assert_equal 1, queue.info["delivered"]
   end
 
+  def test_a_worker_may_be_made_before_its_process_is_forked
+    at = DQ::Client.new(server.url)
+    worker = DQ::Worker.new(client: at, grace: 0.2, logger: Logger.new(@log))
+    worker.consume("q") { |message| message.wait(message.payload.to_f) }
+    child = fork { exit!(worker.run) }
+    queue.push("0")
+    counted("acked", 1)
+    queue.push("60", id: "held")
+    counted("inflight", 1)
+    assert_includes queue.get("held")["consumer"], ":#{child}:"
+    Process.kill(:TERM, child)
+    status = Process.wait2(child).last
+    child = nil
+    assert_equal 0, status.exitstatus
+  ensure
+    Process.kill(:KILL, child) if child
+  end
+
   def test_each_handler_has_a_context_of_its_own
     seen = Thread::Queue.new
     work(concurrency: 1) do |message|

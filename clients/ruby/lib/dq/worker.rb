@@ -24,7 +24,7 @@ module DQ
 
     # @return [Array<Lane>]
     attr_reader :lanes
-    # @return [String] the name under which DQ.CONSUMERS lists the worker
+    # @return [String, nil] the name under which DQ.CONSUMERS lists the worker, once it has started
     attr_reader :consumer
     # @return [Float] until when outcomes are sent again
     attr_reader :patience
@@ -50,8 +50,8 @@ module DQ
       @keep = keep.to_sym
       raise ArgumentError, "keep is :process or :thread, not #{keep.inspect}" unless %i[process thread].include?(@keep)
 
-      @handlers = Handlers.new(self, time_limit && positive(:time_limit, time_limit))
-      @consumer = consumer_name(name)
+      @time_limit = time_limit && positive(:time_limit, time_limit)
+      @name = name
       @announcer = Announcer.new(logger)
       @hook = hook
       @lanes = []
@@ -101,7 +101,9 @@ module DQ
       raise ArgumentError, "there is no queue to work on" if @lanes.empty?
 
       DQ.worker = self
-
+      # Programs become daemons, or fork, after they have made a worker: both of these name this process.
+      @consumer = consumer_name
+      @handlers = Handlers.new(self, @time_limit)
       @announcer.start
       sizes = @lanes.map { |lane| "#{lane.name} (#{lane.concurrency} at a time)" }
       @announcer.log(Logger::INFO, "#{@consumer} works on #{sizes.join(", ")}")
@@ -218,8 +220,8 @@ module DQ
     end
 
     # @return [String] host:pid:name, shortened at the host to what the server takes
-    def consumer_name(name)
-      rest = ":#{Process.pid}:#{name}"
+    def consumer_name
+      rest = ":#{Process.pid}:#{@name}"
       host = Socket.gethostname.byteslice(0, [NAME_BYTES - rest.bytesize, 0].max)
       "#{host}#{rest}".byteslice(0, NAME_BYTES)
     end
