@@ -112,13 +112,23 @@ class QueueTest < ServerTest
   def test_a_caller_gets_the_failure
     work do |message|
       raise DQ::Reject, "no address" if message.payload == "reject"
-
-      "x" * 70_000 if message.payload == "large"
     end
     error = assert_raises(DQ::Failed) { queue.push_and_wait("reject", timeout: 10) }
     assert_equal ["no address", "rejected"], [error.message, error.reason]
     assert_raises(DQ::NotKept) { queue.await(queue.push("gone"), timeout: 10) }
-    assert_nil queue.push_and_wait("none", timeout: 10)
+  end
+
+  def test_a_caller_without_time_does_not_wait_for_a_server_that_does_not_answer
+    link = DQ::Client.new({ url: server.url, timeout: 0.3 }).settings.link("q")
+    assert_nil link.call("DQ.AWAIT", "q", "id", "BLOCK", 1, seconds: 0)
+    server.signal(:STOP)
+    waiting = Thread.new do
+      assert_raises(DQ::ConnectionLost) { link.call("DQ.AWAIT", "q", "id", "BLOCK", 1, seconds: 0) }
+    end
+    assert waiting.join(Patience::SECONDS), "it waits for ever"
+  ensure
+    server.signal(:CONT)
+    link.close
   end
 
   def test_a_caller_waits_no_longer_than_it_wants

@@ -21,7 +21,8 @@ module DQ
     # @param words [Array<String, Integer>]
     # @param seconds [Numeric, nil] how long the server may wait before it answers
     def call(*words, seconds: nil)
-      translated { seconds ? @redis.blocking_call_v(seconds, words) : @redis.call_v(words) }
+      waits = seconds&.positive? # redis-client takes a wait of 0 for one without an end.
+      translated { waits ? @redis.blocking_call_v(seconds, words) : @redis.call_v(words) }
     end
 
     # Sends commands at once.
