@@ -118,6 +118,15 @@ class QueueTest < ServerTest
     assert_raises(DQ::NotKept) { queue.await(queue.push("gone"), timeout: 10) }
   end
 
+  def test_a_caller_is_told_of_a_result_that_was_not_kept
+    results = { "large" => "x" * 70_000, "no JSON" => Object.new, "empty" => "", "none" => nil }
+    work { |message| results.fetch(message.payload) }
+    assert_raises(DQ::NotKept) { queue.push_and_wait("large", timeout: 10) }
+    assert_raises(DQ::NotKept) { queue.push_and_wait("no JSON", timeout: 10) }
+    assert_nil queue.push_and_wait("empty", timeout: 10)
+    assert_nil queue.push_and_wait("none", timeout: 10)
+  end
+
   def test_a_caller_without_time_does_not_wait_for_a_server_that_does_not_answer
     link = DQ::Client.new({ url: server.url, timeout: 0.3 }).settings.link("q")
     assert_nil link.call("DQ.AWAIT", "q", "id", "BLOCK", 1, seconds: 0)

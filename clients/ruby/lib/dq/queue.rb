@@ -268,8 +268,10 @@ module DQ
       if fields["state"] == "dead"
         raise Failed.new(fields["error"] || "the message #{id} is dead: #{fields["reason"]}", reason: fields["reason"])
       end
-      # The server says with an empty result that the true one was too large.
-      raise NotKept, "the result of #{id} is larger than 65536 bytes and was not kept" if fields["result"] == ""
+      # Workers say with an empty result that there was one, which they could not send.
+      if fields["result"] == ""
+        raise NotKept, "the result of #{id} was not kept: it is larger than 65536 bytes, or cannot be made JSON"
+      end
 
       fields["result"]
     end

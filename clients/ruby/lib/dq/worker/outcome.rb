@@ -20,13 +20,14 @@ module DQ
       GIVEN_BACK = new(:returned, "DQ.NACK", ["NOCOUNT"].freeze, "").freeze
 
       class << self
-        # @param result [Object] what a handler returned: a String is kept as it is, other values as JSON. What cannot
-        #   be kept is left out: the work is done all the same.
+        # @param result [Object] what a handler returned: a String is kept as it is, other values as JSON. For what
+        #   cannot be kept, an empty result is, which no handler has: whoever awaits it sees that.
         # @return [Outcome]
         def of_result(result)
           return ACK if result.nil?
 
           stored = stored(result)
+          return ACK if stored.empty?
           return new(:done, "DQ.COMPLETE", ["RESULT", stored], "") if stored.bytesize <= RESULT_BYTES
 
           unkept("has #{stored.bytesize} bytes and is not kept: the most are #{RESULT_BYTES}")
@@ -58,7 +59,7 @@ module DQ
           end
         end
 
-        def unkept(reason) = new(:done, "DQ.ACK", [], "its result #{reason}")
+        def unkept(reason) = new(:done, "DQ.COMPLETE", ["RESULT", ""], "its result #{reason}")
 
         def of_retry(given)
           text = Texts.message(given)
