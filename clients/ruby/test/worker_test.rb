@@ -103,6 +103,37 @@ class WorkerTest < ServerTest
     Process.kill(:KILL, child) if child
   end
 
+  def test_a_message_whose_handler_gets_no_thread_goes_back_uncounted
+    refusals = 1
+    worker = work { nil }
+    handlers = worker.instance_variable_get(:@handlers)
+    handlers.define_singleton_method(:start_thread) do |lane, delivery|
+      raise ThreadError, "can't create Thread" if (refusals -= 1) >= 0
+
+      super(lane, delivery)
+    end
+    queue.push("x")
+    assert_includes event(:refused).text, "can't create Thread"
+    counted("acked", 1)
+    assert_equal [1, 0, 2], queue.info.values_at("given-back", "nacked", "delivered")
+  end
+
+  def test_names_and_errors_in_any_encoding_keep_no_place
+    name = "q\xFF\0".b
+    worker = DQ::Worker.new(client: client, grace: 0.2, logger: Logger.new(@log))
+    kind = ->(_message) { "B\xE9zier".dup.force_encoding(Encoding::ISO_8859_1) }
+    worker.consume(name, concurrency: 1, kind: kind) do |message|
+      raise DQ::Reject, "zu früh \xFF" if message.payload == "x"
+    end
+    worker.start
+    queue(name).push("x", id: "früh")
+    queue(name).push("y")
+    counted("acked", 1, name)
+    Patience.until(-> { @log.string }) { @log.string.include?("Bézier früh rejected at attempt 1: zu früh") }
+    worker.stop
+    refute_includes @log.string, "unexpected"
+  end
+
   def test_each_handler_has_a_context_of_its_own
     seen = Thread::Queue.new
     work(concurrency: 1) do |message|

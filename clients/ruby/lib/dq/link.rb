@@ -58,7 +58,7 @@ module DQ
     # @param error [RedisClient::Error] what the server answered
     # @return [Refused]
     def self.refused(error)
-      text = error.message
+      text = Texts.utf8(error.message) # It may have words of the command.
       return NoModule.new("the server has not loaded the module dq: #{text}") if text.match?(UNKNOWN_COMMAND)
 
       if (node = text[/\AMOVED \d+ (\S+)/, 1])

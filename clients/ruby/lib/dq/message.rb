@@ -39,7 +39,7 @@ module DQ
 
     # @return [String, nil] what the message is, such as the class of its job, if that is known
     def kind
-      @kind = @kind.call(self) if @kind.respond_to?(:call)
+      @kind = @kind.call(self)&.to_s if @kind.respond_to?(:call)
       @kind
     rescue StandardError
       @kind = nil

@@ -105,16 +105,16 @@ module DQ
       @consumer = consumer_name
       @handlers = Handlers.new(self, @time_limit)
       @announcer.start
-      sizes = @lanes.map { |lane| "#{lane.name} (#{lane.concurrency} at a time)" }
+      sizes = @lanes.map { |lane| "#{lane.title} (#{lane.concurrency} at a time)" }
       @announcer.log(Logger::INFO, "#{@consumer} works on #{sizes.join(", ")}")
       start_guard if @keep == :process
       @listener = Listener.new(self)
       @fetchers = @lanes.to_h { |lane| [lane, Fetcher.new(self, lane)] }
       @fetchers.each do |lane, fetcher|
-        spawn("dq-fetch-#{lane.name}", fetcher)
+        spawn("dq-fetch-#{lane.title}", fetcher)
       end
       @reporters = @lanes.map { |lane| Reporter.new(self, lane) }
-      @reporters.zip(@lanes) { |reporter, lane| spawn("dq-report-#{lane.name}", reporter) }
+      @reporters.zip(@lanes) { |reporter, lane| spawn("dq-report-#{lane.title}", reporter) }
       spawn("dq-listen", @listener)
       spawn("dq-clock", @clock)
     end
@@ -196,7 +196,7 @@ module DQ
     # Logs an event of a queue, and reports it to the hook.
     def emit_of_queue(kind, queue, text = "")
       @announcer.log(kind == :resumed ? Logger::INFO : Logger::ERROR,
-                     "#{queue}: #{kind}#{": #{text}" unless text.empty?}")
+                     "#{Texts.utf8(queue)}: #{kind}#{": #{Texts.utf8(text)}" unless text.empty?}")
       call_hook(kind: kind, queue: queue, text: text)
     end
 
@@ -265,7 +265,7 @@ module DQ
         sleep 1
         retry
       end
-      thread.name = name
+      thread.name = name.delete("\0")
       @threads[runner] = thread
     end
 
@@ -309,8 +309,8 @@ module DQ
 
     def log_message(level, kind, delivery, text, details = nil)
       message = delivery.message
-      work = [message.kind, Texts.utf8(message.id)].compact.join(" ")
-      line = "#{message.queue}: #{work} #{kind} at attempt #{message.attempt}"
+      work = [message.kind, message.id].compact.map { |part| Texts.utf8(part) }.join(" ")
+      line = "#{Texts.utf8(message.queue)}: #{work} #{kind} at attempt #{message.attempt}"
       line += ": #{text}" unless text.empty?
       @announcer.log(level, [line, details].compact.join("\n"))
     end
@@ -318,7 +318,10 @@ module DQ
     # Once for each queue is enough.
     def log_unkept(message, text)
       first = @lock.synchronize { @unkept.key?(message.queue) ? false : @unkept[message.queue] = true }
-      @announcer.log(Logger::WARN, "#{message.queue}: #{Texts.utf8(message.id)} is done, but #{text}") if first
+      return unless first
+
+      queue, id = [message.queue, message.id].map { |part| Texts.utf8(part) }
+      @announcer.log(Logger::WARN, "#{queue}: #{id} is done, but #{text}")
     end
 
     def call_hook(**fields)

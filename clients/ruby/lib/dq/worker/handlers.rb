@@ -7,6 +7,8 @@ module DQ
       # Ruby's threads take turns of 100 ms, halved by each step of a lower priority: busy handlers then let the threads
       # that keep leases run more often.
       PRIORITY = -2
+      # How long no more messages are taken after the system has refused a thread.
+      NO_THREAD_SECONDS = 1.0
 
       def initialize(worker, time_limit)
         @worker = worker
@@ -19,8 +21,15 @@ module DQ
         return deliveries.each { |delivery| lane.give_back(delivery) } if @worker.stopping?
 
         deliveries.each { |delivery| limit(delivery) } if @time_limit
+        refused = nil
         @worker.guard&.hold(lane, deliveries) # From now on, a handler may let no other thread run.
-        deliveries.each { |delivery| start_thread(lane, delivery) }
+        deliveries.each do |delivery|
+          start_thread(lane, delivery)
+        rescue ThreadError => error
+          refused = error
+          lane.give_back(delivery) # Its handler was not called.
+        end
+        no_thread(lane, refused) if refused
       end
 
       private
@@ -40,8 +49,12 @@ module DQ
         rescue TimeLimit
           nil # It was raised when the handler had just ended.
         end
-      rescue ThreadError => error
-        lane.ended(delivery, Outcome.of_error(error))
+      end
+
+      # What went back is delivered at once: a pause leaves it to other workers.
+      def no_thread(lane, error)
+        @worker.emit_of_queue(:refused, lane.name, "a handler cannot be called: #{error.message}")
+        @worker.wait(NO_THREAD_SECONDS)
       end
 
       def handle(lane, delivery)

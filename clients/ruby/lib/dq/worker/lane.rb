@@ -15,6 +15,8 @@ module DQ
       EARLY_NOTICES = 1000
 
       attr_reader :worker, :name, :concurrency, :handler, :leases, :lock, :fetch, :report
+      # @return [String] the name for people and logs
+      attr_reader :title
       # @return [Integer] how many places are occupied
       attr_reader :working
       # @return [Array<Delivery>] acks that go with the next pop
@@ -37,6 +39,7 @@ module DQ
       def initialize(worker, name, concurrency, lease_ms, handler, kind)
         @worker = worker
         @name = name
+        @title = Texts.utf8(name)
         @concurrency = concurrency
         @handler = handler
         @kind = kind

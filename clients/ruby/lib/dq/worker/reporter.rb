@@ -131,11 +131,11 @@ module DQ
       def heard?(reports, reply)
         return false if reply.is_a?(Refused) && passes?(reply)
 
+        reports.each { |delivery, _| @lane.answered(delivery) } # First: whatever follows, their places are free.
         refused(reply.message) if reply.is_a?(Refused)
+        dead = reply == "dead"
         reports.each do |delivery, outcome|
-          dead = reply == "dead"
           @worker.log_failure(delivery, outcome, dead) if dead || %i[failed rejected].include?(outcome.kind)
-          @lane.answered(delivery)
         end
         true
       end
