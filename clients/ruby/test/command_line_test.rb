@@ -33,6 +33,15 @@ class CommandLineTest < ServerTest
     assert_equal 1, queue("mail").len(:ready)
   end
 
+  def test_its_exit_code_tells_of_outcomes_that_the_server_has_not_accepted
+    worker = work("mail=1", "--grace", "0")
+    queue("mail").push("sleep")
+    worker.wait_for("mail: sleep")
+    server.kill
+    assert_equal 1, worker.stop
+    assert_includes worker.output, "could not report 1 messages"
+  end
+
   def test_a_second_signal_ends_it_at_once
     worker = work("mail=1", "--grace", "60")
     queue("mail").push("sleep")

@@ -263,6 +263,16 @@ class WorkerTest < ServerTest
     @closing.pop
   end
 
+  def test_a_stop_tells_of_outcomes_that_the_server_has_not_accepted
+    worker = work { sleep }
+    queue.push("x")
+    event(:started)
+    server.kill
+    assert_equal 1, worker.stop
+    assert_match(/ERROR.* could not report 1 messages.*\n.* has stopped; 0 messages went back/, @log.string)
+    @closing.pop
+  end
+
   def test_a_worker_refuses_what_it_does_not_understand
     [{ lease: 0 }, { lease: "30" }, { grace: -1 }, { time_limit: 0 }, { keep: :fork }].each do |options|
       assert_raises(ArgumentError) { DQ::Worker.new(client: client, **options) }

@@ -5,6 +5,8 @@ module DQ
   module Texts
     # How many causes of an error are named.
     MOST_CAUSES = 5
+    # The length of a name of a consumer that the server takes, in bytes.
+    CONSUMER_BYTES = 128
 
     module_function
 
@@ -17,6 +19,14 @@ module DQ
 
     # @return [String] the first bytes of a text, up to the end of a character
     def cut(text, most) = text.bytesize <= most ? text : text.byteslice(0, most).scrub("")
+
+    # @return [String] by which name DQ.CONSUMERS lists this process: host:pid:name, shortened at the host to what the
+    #   server takes
+    def consumer(name)
+      rest = ":#{Process.pid}:#{name}"
+      host = Socket.gethostname.byteslice(0, [CONSUMER_BYTES - rest.bytesize, 0].max)
+      "#{host}#{rest}".byteslice(0, CONSUMER_BYTES)
+    end
 
     # @param error [Exception]
     # @return [String] its class and message

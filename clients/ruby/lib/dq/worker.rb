@@ -17,8 +17,6 @@ module DQ
     Event = Struct.new(:kind, :queue, :id, :job, :attempt, :seconds, :text, keyword_init: true)
 
     CONCURRENCY = 8
-    # The length of a name of a consumer that the server takes, in bytes.
-    NAME_BYTES = 128
     # How long the end of a worker waits for handlers that were told to stop, and for answers to the last outcomes.
     LAST_SECONDS = 1.0
 
@@ -82,14 +80,13 @@ module DQ
     end
 
     # Works until SIGTERM or SIGINT, then stops. A second signal ends the process at once.
-    # @return [Integer] 0, the exit code
+    # @return [Integer] the exit code: 0, or 1 if the server has not accepted all outcomes
     def run
       received, signal = IO.pipe
       previous = trap_signals(signal)
       start
       received.read(1)
-      stop
-      0
+      stop.zero? ? 0 : 1
     ensure
       previous&.each { |name, handler| trap(name, handler || "DEFAULT") }
       [received, signal].each { |pipe| pipe&.close }
@@ -102,7 +99,7 @@ module DQ
 
       DQ.worker = self
       # Programs become daemons, or fork, after they have made a worker: both of these name this process.
-      @consumer = consumer_name
+      @consumer = Texts.consumer(@name)
       @handlers = Handlers.new(self, @time_limit)
       @announcer.start
       sizes = @lanes.map { |lane| "#{lane.title} (#{lane.concurrency} at a time)" }
@@ -120,7 +117,7 @@ module DQ
     end
 
     # Takes no further messages, waits for handlers as long as grace says, gives back the others, and ends.
-    # @return [void]
+    # @return [Integer] how many outcomes the server has not accepted
     def stop
       request_stop
       last = DQ.now + @grace
@@ -129,8 +126,10 @@ module DQ
       @lanes.each { |lane| lane.running.each { |delivery| lane.take(delivery, "stopping", Outcome::GIVEN_BACK) } }
       wait_for_handlers(DQ.now + LAST_SECONDS)
       close
-      @announcer.log(Logger::INFO, "#{@consumer} has stopped; #{@given_back} messages went back")
+      unanswered = @lanes.sum { |lane| lane.reported.size }
+      log_end(unanswered)
       @announcer.close(LAST_SECONDS)
+      unanswered
     end
 
     # @return [Boolean] whether it takes no further messages
@@ -178,7 +177,6 @@ module DQ
     # Reports an event of a message to the hook.
     def emit(kind, delivery, text = "")
       message = delivery.message
-      @lock.synchronize { @given_back += 1 } if kind == :returned
       log_message(Logger::WARN, "lost", delivery, text) if kind == :lost
       log_unkept(message, text) if kind == :done && !text.empty?
       return unless @hook
@@ -186,6 +184,9 @@ module DQ
       call_hook(kind: kind, queue: message.queue, id: message.id, job: message.kind, attempt: message.attempt,
                 seconds: DQ.now - delivery.begun, text: text)
     end
+
+    # The server has taken a message back.
+    def gave_back = @lock.synchronize { @given_back += 1 if @stopping }
 
     # Logs that a delivery has not succeeded.
     def log_failure(delivery, outcome, dead)
@@ -217,13 +218,6 @@ module DQ
     def positive(name, seconds, zero: false)
       valid = seconds.is_a?(Numeric) && seconds.to_f.finite? && (seconds.positive? || (zero && seconds.zero?))
       valid ? seconds : raise(ArgumentError, "#{name} is a number of seconds, not #{seconds.inspect}")
-    end
-
-    # @return [String] host:pid:name, shortened at the host to what the server takes
-    def consumer_name
-      rest = ":#{Process.pid}:#{@name}"
-      host = Socket.gethostname.byteslice(0, [NAME_BYTES - rest.bytesize, 0].max)
-      "#{host}#{rest}".byteslice(0, NAME_BYTES)
     end
 
     def trap_signals(pipe)
@@ -293,6 +287,14 @@ module DQ
       last = @patience + Fetcher::MARGIN_SECONDS # A server that is slow still gets what is on its way.
       @reporters.each { |reporter| @threads[reporter].join([last - DQ.now, 0].max) }
       @guard&.close
+    end
+
+    def log_end(unanswered)
+      if unanswered.positive?
+        @announcer.log(Logger::ERROR, "#{@consumer} could not report #{unanswered} messages, which are delivered " \
+                                      "again when their leases are over")
+      end
+      @announcer.log(Logger::INFO, "#{@consumer} has stopped; #{@given_back} messages went back")
     end
 
     # @return [Float] seconds after which a queue that is not served shows that something is wrong

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "socket"
-
 module DQ
   module Sidekiq
     # Takes the place of Sidekiq::BasicFetch, by the setting that Sidekiq has for it.
@@ -45,8 +43,8 @@ module DQ
         keys = queues.map { |name| PREFIX + name }
         lease = (DQ::Sidekiq.lease * 1000).ceil
         queue, messages = with_link(keys.first) do |link|
-          link.call("DQ.MPOP", keys.size, *keys, "BLOCK", BLOCK_SECONDS * 1000, "LEASE", lease, "AS", consumer,
-                    seconds: BLOCK_SECONDS)
+          link.call("DQ.MPOP", keys.size, *keys, "BLOCK", BLOCK_SECONDS * 1000, "LEASE", lease,
+                    "AS", Texts.consumer("sidekiq"), seconds: BLOCK_SECONDS)
         end
         Work.new(@leases, queue, messages.first).tap { |work| @leases.hold(work) } if queue
       end
@@ -75,11 +73,6 @@ module DQ
         else
           ordered(@config[:queues], @config[:strict])
         end
-      end
-
-      # By which name DQ.CONSUMERS shows this process.
-      def consumer
-        "#{Socket.gethostname}:#{Process.pid}:sidekiq"
       end
 
       def ordered(names, strict)

@@ -133,6 +133,7 @@ module DQ
 
         reports.each { |delivery, _| @lane.answered(delivery) } # First: whatever follows, their places are free.
         refused(reply.message) if reply.is_a?(Refused)
+        @worker.gave_back if reply.is_a?(String) && reports.first.last.equal?(Outcome::GIVEN_BACK)
         dead = reply == "dead"
         reports.each do |delivery, outcome|
           @worker.log_failure(delivery, outcome, dead) if dead || %i[failed rejected].include?(outcome.kind)
