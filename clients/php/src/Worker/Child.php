@@ -33,11 +33,18 @@ final class Child
      * Starts one.
      *
      * @param callable(): void $abandon lets go of what belongs to the parent
+     *
+     * @throws \RuntimeException if none can be started
      */
     public static function start(Lane $lane, callable $abandon): self
     {
-        [$ours, $theirs] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
-        $pid = pcntl_fork();
+        $pair = @stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+        if ($pair === false) {
+            $cause = error_get_last()['message'] ?? '';
+            throw new \RuntimeException("no process can be started, as it could not be reached: $cause");
+        }
+        [$ours, $theirs] = $pair;
+        $pid = @pcntl_fork();
         if ($pid === -1) {
             throw new \RuntimeException('no process can be started: ' . pcntl_strerror(pcntl_get_last_error()));
         }

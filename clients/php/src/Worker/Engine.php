@@ -24,6 +24,10 @@ final class Engine
     private ?Stop $stop = null;
     private int $signals = 0;
     private bool $isReady = false;
+    /** When processes that are missing are started again, by Clock. */
+    private float $nextStart = 0.0;
+    private bool $isShort = false;
+    private Backoff $startBackoff;
 
     /**
      * @param float|null                                            $timeLimit of each handler, in seconds
@@ -41,6 +45,7 @@ final class Engine
     ) {
         $this->reporter = new Reporter($this);
         $this->listener = new Listener($this);
+        $this->startBackoff = new Backoff();
     }
 
     /** Works until a signal comes. Returns the exit code. */
@@ -52,10 +57,11 @@ final class Engine
         };
         pcntl_signal(SIGTERM, $signalled, false);
         pcntl_signal(SIGINT, $signalled, false);
-        foreach ($this->lanes as $lane) {
-            for ($place = 0; $place < $lane->places; $place++) {
-                $this->startChild($lane);
-            }
+        try {
+            $this->startMissing();
+        } catch (\RuntimeException $error) {
+            $this->killChildren();
+            throw $error;
         }
         while ($this->stop === null || !$this->stop->isDone()) {
             $this->turn();
@@ -68,9 +74,14 @@ final class Engine
             }
         }
         $this->killChildren();
-        $this->log("stopped; {$this->stop->givenBack} messages were given back");
+        $unreported = array_sum(array_map(static fn (Lane $lane): int => count($lane->unanswered), $this->lanes));
+        if ($unreported > 0) {
+            $then = 'which are delivered again when their leases are over';
+            $this->log("error: $this->name could not report $unreported messages, $then");
+        }
+        $this->log("stopped; {$this->stop->givenBack} messages went back");
         $this->tell('stopped');
-        return 0;
+        return $unreported > 0 ? 1 : 0;
     }
 
     public function isStopping(): bool
@@ -132,6 +143,7 @@ final class Engine
     private function turn(): void
     {
         $now = Clock::now();
+        $this->replaceChildren($now);
         foreach ($this->lanes as $lane) {
             $lane->turn($now);
         }
@@ -160,6 +172,7 @@ final class Engine
     private function wait(float $now): void
     {
         $next = min($this->reporter->next(), $this->listener->next(), $this->stop?->next() ?? INF);
+        $next = $this->isShort && $this->stop === null ? min($next, $this->nextStart) : $next;
         $read = $write = [];
         foreach ($this->wires() as $wire) {
             $read[] = $wire->stream();
@@ -180,12 +193,48 @@ final class Engine
             }
         }
         $seconds = min(self::LONGEST_WAIT, max(0.0, $next - $now));
-        $except = null;
         // A millisecond more, as what is due a moment later would make it turn without a pause.
-        @stream_select($read, $write, $except, 0, (int) ($seconds * 1_000_000) + 1000);
+        $microseconds = (int) ($seconds * 1_000_000) + 1000;
+        $except = null;
+        if ($read === []) {
+            usleep($microseconds); // All processes have ended, and no connection is open: PHP refuses to wait for them.
+        } else {
+            @stream_select($read, $write, $except, 0, $microseconds);
+        }
         pcntl_signal_dispatch();
     }
 
+    /** A process that cannot be started is tried again later: leases and outcomes do not wait for it. */
+    private function replaceChildren(float $now): void
+    {
+        if ($this->stop !== null || $now < $this->nextStart) {
+            return;
+        }
+        try {
+            $this->startMissing();
+        } catch (\RuntimeException $error) {
+            if (!$this->isShort) {
+                $this->log("error: {$error->getMessage()}; this is tried again");
+            }
+            $this->isShort = true;
+            $this->nextStart = $now + $this->startBackoff->next();
+            return;
+        }
+        $this->isShort = false;
+        $this->startBackoff->reset();
+    }
+
+    /** @throws \RuntimeException if a process cannot be started */
+    private function startMissing(): void
+    {
+        foreach ($this->lanes as $lane) {
+            while (count($lane->children) < $lane->places) {
+                $this->startChild($lane);
+            }
+        }
+    }
+
+    /** @throws \RuntimeException if it cannot be started */
     private function startChild(Lane $lane): void
     {
         $child = Child::start($lane, function (): void {
@@ -240,9 +289,6 @@ final class Engine
         }
         if ($delivery?->lost !== null) {
             $this->tell('ended', $delivery->message, $delivery->lost);
-        }
-        if ($this->stop === null) {
-            $this->startChild($lane);
         }
     }
 

@@ -12,6 +12,10 @@ final class WorkerTest extends TestCase
     private TestServer $server;
     private Client $client;
     private string $output;
+    /** @var resource of proc_open */
+    private $worker;
+    /** Code that the program of the worker runs first. */
+    private string $before = '';
 
     protected function setUp(): void
     {
@@ -114,6 +118,85 @@ final class WorkerTest extends TestCase
         $this->assertStringNotContainsString('cannot be reached', $this->log());
     }
 
+    public function testAStopWithoutAServerSaysWhatItCouldNotReport(): void
+    {
+        $this->startWorker('static fn ($m) => sleep(60)', '->consume("q", %s, 1)', true, 'grace: 1');
+        $this->client->push('q', 'x', id: 'm');
+        self::eventually('it is delivered', fn (): bool => $this->client->get('q', 'm')['state'] === 'inflight');
+        posix_kill($this->server->pid(), SIGKILL);
+        proc_terminate($this->worker, SIGTERM);
+        $this->assertSame(1, $this->exitCode(), $this->log());
+        $this->assertMatchesRegularExpression('/could not report 1 messages.*\n.*stopped; /', $this->log());
+    }
+
+    public function testAProcessThatCannotBeStartedIsStartedLater(): void
+    {
+        $forbidden = $this->forbidForks('$calls > 2');
+        $handler = 'static fn ($m) => $m->payload === "exit" ? exit(3) : usleep(1_500_000)';
+        $this->startWorker($handler, '->consume("q", %s, 2)', true, 'lease: 0.5');
+        $this->client->push('q', 'x', id: 'busy', retain: 60);
+        $this->client->push('q', 'exit', id: 'm', retries: 0);
+        self::eventually('it is logged', fn (): bool => str_contains($this->log(), 'no process can be started'));
+        self::eventually('the outcome is sent', fn (): bool => $this->client->len('q', 'dead') === 1);
+        self::eventually('the other one is done', fn (): bool => $this->client->get('q', 'busy')['state'] === 'done');
+        $this->client->push('q', 'exit', id: 'n', retries: 0);
+        self::eventually('it is dead', fn (): bool => $this->client->len('q', 'dead') === 2);
+        unlink($forbidden);
+        $this->client->push('q', 'x', id: 'last', retain: 60);
+        self::eventually('it is done', fn (): bool => $this->client->get('q', 'last')['state'] === 'done');
+        $this->assertSame(1, $this->client->get('q', 'busy')['attempt']);
+    }
+
+    public function testAWorkerThatCannotStartLeavesNoProcess(): void
+    {
+        $this->forbidForks('$calls > 1');
+        $this->startWorker('static fn ($m) => null', '->consume("q", %s, 2)', false);
+        $this->assertSame(255, $this->exitCode());
+        $this->assertStringContainsString('no process can be started', $this->log());
+        preg_match('/child (\d+)/', $this->log(), $found);
+        $this->assertFalse(posix_kill((int) $found[1], 0), 'the child that was started is gone');
+    }
+
+    /**
+     * Has forks of the worker fail while a condition holds, which knows $calls.
+     *
+     * @return string the file without which they do not fail
+     */
+    private function forbidForks(string $condition): string
+    {
+        $file = TestServer::makeDirectory() . '/forbidden.php';
+        $code = <<<'PHP'
+            <?php
+            namespace Dq\Worker;
+            function pcntl_fork(): int
+            {
+                static $calls = 0;
+                $calls++;
+                clearstatcache();
+                if ((CONDITION) && file_exists(__FILE__)) {
+                    return -1;
+                }
+                $child = \pcntl_fork();
+                $child > 0 && fwrite(STDERR, "child $child\n");
+                return $child;
+            }
+            PHP;
+        file_put_contents($file, str_replace('CONDITION', $condition, $code));
+        $this->before = "require '$file';\n";
+        return $file;
+    }
+
+    private function exitCode(): int
+    {
+        $state = [];
+        $hasEnded = function () use (&$state): bool {
+            $state = proc_get_status($this->worker);
+            return !$state['running'];
+        };
+        self::eventually('it ends', $hasEnded, 20);
+        return $state['exitcode'];
+    }
+
     /**
      * @param string $handler the code of the handler, which takes the place of %s in $calls
      */
@@ -127,7 +210,7 @@ final class WorkerTest extends TestCase
         $url ??= $this->server->url();
         $hook = $isHeard ? '->on(static function ($event) { fwrite(STDERR, "$event\n"); })' : '';
         $made = "(new Dq\\Worker('$url', $options))" . sprintf($calls, $handler);
-        $this->start("exit({$made}{$hook}->run());", $this->output);
+        $this->worker = $this->start("{$this->before}exit({$made}{$hook}->run());", $this->output);
         if ($isHeard) {
             self::eventually('it consumes', fn (): bool => str_contains($this->log(), 'ready'));
         }
