@@ -17,8 +17,8 @@ FAULTS = [
     (
         "1 works on one message after the other",
         "lib/dq/worker/handlers.rb",
-        "start_thread(lane, delivery) }",
-        "start_thread(lane, delivery).join }",
+        "  start_thread(lane, delivery)\n",
+        "  start_thread(lane, delivery).join\n",
         "test_1",
     ),
     ("2 extends leases too late", LEASES, "now + ([left, seconds].min / 2)", TOO_LATE, "test_2"),
