@@ -36,6 +36,18 @@ final class Keeper
     }
 
     /**
+     * Starts the process before a message is held. It inherits the connections that are open: a pop that is given up on
+     * one of them would go on for nobody.
+     */
+    public function prepare(): void
+    {
+        $this->forgetIfForked();
+        if (!$this->isRunning()) {
+            $this->start();
+        }
+    }
+
+    /**
      * Extends the lease of a message from now on.
      *
      * @param string $key   of the queue, with its prefix

@@ -16,6 +16,8 @@ final class SocketConnection implements Connection
     /** @var resource|null */
     private $stream = null;
     private Resp $resp;
+    /** The process that has opened it. */
+    private int $owner = 0;
 
     public function __construct(private readonly Server $server)
     {
@@ -43,6 +45,11 @@ final class SocketConnection implements Connection
     public function close(): void
     {
         if ($this->stream !== null) {
+            if ($this->owner === getmypid()) {
+                // Programs that this one has started have copies: without this, a pop that was given up would go on for
+                // nobody. A fork only lets go of its copy.
+                @stream_socket_shutdown($this->stream, STREAM_SHUT_RDWR);
+            }
             fclose($this->stream);
             $this->stream = null;
         }
@@ -62,6 +69,7 @@ final class SocketConnection implements Connection
     private function open(): void
     {
         $this->stream = $this->server->open($this->server->timeout);
+        $this->owner = getmypid();
         stream_set_blocking($this->stream, false);
         try {
             foreach ($this->server->greeting() as $words) {
@@ -100,7 +108,7 @@ final class SocketConnection implements Connection
             }
             $out = substr($out, $sent);
         }
-        while (!$this->resp->next($reply)) {
+        while (!$this->next($reply)) {
             $bytes = @fread($this->stream, 65536);
             if ($bytes === false || ($bytes === '' && feof($this->stream))) {
                 $this->fail('the connection was closed');
@@ -111,6 +119,17 @@ final class SocketConnection implements Connection
             $this->resp->feed($bytes);
         }
         return $reply;
+    }
+
+    /** @throws ConnectionLost if what has arrived is no reply */
+    private function next(mixed &$reply): bool
+    {
+        try {
+            return $this->resp->next($reply);
+        } catch (ConnectionLost $lost) {
+            $this->close();
+            throw $lost;
+        }
     }
 
     private function wait(float $end, bool $toWrite): void

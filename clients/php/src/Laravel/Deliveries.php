@@ -33,6 +33,11 @@ final class Deliveries
     /** Whether the reply of a pop was lost, which may have had a message. */
     private bool $mayHold = false;
 
+    private string $name = '';
+
+    /** The process whose name it is: a fork has its own. */
+    private int $named = 0;
+
     /**
      * @param Link $waiting the connection of pops
      * @param Link $commands the connection of everything else
@@ -152,6 +157,11 @@ final class Deliveries
     /** @param list<string> $queues */
     private function pop(array $queues): ?Delivery
     {
+        try {
+            $this->keeper?->prepare(); // Before the connection of pops is opened.
+        } catch (Throwable) {
+            // The first message says so.
+        }
         if ($this->mayHold) {
             $this->giveBackLostReplies($queues);
         }
@@ -256,9 +266,17 @@ final class Deliveries
         }
     }
 
-    /** The name of this process, under which the server lists what it holds. */
+    /**
+     * The name of this process, under which the server lists what it holds. Its end is random, as workers in containers
+     * may all have the same host and process, and what one of them held is given back by this name.
+     */
     private function consumer(): string
     {
-        return substr((string) gethostname(), 0, 80) . ':' . getmypid() . ':laravel';
+        if ($this->named !== getmypid()) {
+            $this->named = getmypid();
+            $random = bin2hex(random_bytes(4));
+            $this->name = substr((string) gethostname(), 0, 80) . ":{$this->named}:laravel:{$random}";
+        }
+        return $this->name;
     }
 }

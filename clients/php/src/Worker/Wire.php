@@ -112,6 +112,8 @@ final class Wire
         if ($this->stream === null) {
             return;
         }
+        // Programs that this one has started have copies: without this, a pop that was given up would go on for nobody.
+        @stream_socket_shutdown($this->stream, STREAM_SHUT_RDWR);
         fclose($this->stream);
         $this->stream = null;
         $lost ??= new ConnectionLost('the connection was closed', true);

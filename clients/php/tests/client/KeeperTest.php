@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Dq\Tests\Client;
 
 use Dq\Client;
+use Dq\Exception\ConnectionLost;
 use Dq\Keeper;
 use Dq\Server;
 
@@ -47,6 +48,31 @@ final class KeeperTest extends TestCase
         $keeper->drop($this->hold($keeper, $this->client));
         self::eventually('its lease is over', fn () => $this->client->get('q', 'm')['state'] === 'ready');
         $this->assertSame(0, $this->client->info('q')['nacked']);
+    }
+
+    public function testAPopThatIsGivenUpTakesNothingAlthoughTheKeeperHasACopyOfItsConnection(): void
+    {
+        $impatient = new Client($this->server->url() . '?timeout=0.3');
+        $this->hold(new Keeper(Server::fromUrl($this->server->url())), $impatient);
+        try {
+            $impatient->call('DQ.POP', 'q', 'BLOCK', '60000');
+            $this->fail('it has an answer');
+        } catch (ConnectionLost) {
+            $blocked = fn (): string => $this->client->call('INFO', 'clients');
+            self::eventually('the pop ends', static fn (): bool => str_contains($blocked(), "blocked_clients:0\r\n"));
+        }
+    }
+
+    public function testAForkThatClosesItsCopyOfAConnectionDoesNotEndIt(): void
+    {
+        $id = $this->client->call('CLIENT', 'ID');
+        $child = pcntl_fork();
+        if ($child === 0) {
+            $this->client->close();
+            posix_kill(getmypid(), SIGKILL);
+        }
+        pcntl_waitpid($child, $status);
+        $this->assertSame($id, $this->client->call('CLIENT', 'ID'));
     }
 
     public function testALossIsNoticed(): void

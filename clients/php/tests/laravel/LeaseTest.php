@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Dq\Tests\Laravel;
 
 use App\Jobs\Job;
+use Dq\Laravel\DqConnector;
 use Illuminate\Queue\MaxAttemptsExceededException;
 use Illuminate\Support\Facades\Queue;
 
@@ -75,6 +76,27 @@ final class LeaseTest extends TestCase
             $this->eventually('the worker ends', fn (): bool => ! $worker->isRunning());
             $this->assertNoKeeperOf($worker);
         }
+    }
+
+    public function testTheKeeperIsThereBeforeTheConnectionOfPopsWhichItWouldInherit(): void
+    {
+        $this->untilKept($this->work());
+        $this->assertSame([], $this->journal('run'));
+    }
+
+    public function testWorkersWithTheSameHostAndProcessHaveNamesOfTheirOwn(): void
+    {
+        $names = [];
+        foreach (['a', 'b'] as $job) {
+            $id = Queue::push(new Job($job));
+            $queue = (new DqConnector($this->app))->connect($this->app['config']['queue.connections.dq']);
+            $queue->setContainer($this->app);
+            $held = $queue->pop();
+            $names[] = $this->message($id)['consumer'];
+            $held->delete();
+        }
+        $this->assertNotSame($names[0], $names[1]);
+        $this->assertSame(substr($names[0], 0, -8), substr($names[1], 0, -8));
     }
 
     public function testAnIdleWorkerStopsAndHoldsNothing(): void
