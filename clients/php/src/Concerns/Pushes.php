@@ -75,7 +75,7 @@ trait Pushes
      * @param mixed ...$options those of push()
      *
      * @throws Failed   if the message becomes dead
-     * @throws NotKept  if it is removed, or its result was too long
+     * @throws NotKept  if it is removed, or its result was too long or no JSON
      * @throws TimedOut if it has not ended in time
      */
     public function pushAndWait(string $queue, string $payload, float $timeout, mixed ...$options): ?string
@@ -98,7 +98,9 @@ trait Pushes
                     $reason = $message['error'] ?? $message['reason'] ?? '';
                     throw new Failed("the message $id is dead: $reason");
                 case 'done':
-                    return $message['result'] ?? null;
+                    $result = $message['result'] ?? null;
+                    return $result !== '' ? $result
+                        : throw new NotKept("the message $id is done, but its result could not be kept");
             }
             if (Clock::now() >= $end) {
                 throw new TimedOut("the message $id is still {$message['state']}");

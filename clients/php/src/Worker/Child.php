@@ -52,9 +52,11 @@ final class Child
             fclose($ours);
             $abandon();
             stream_set_timeout($theirs, self::FOREVER);
-            // The parent decides when it ends: Ctrl-C and many supervisors send signals to all processes.
-            pcntl_signal(SIGINT, SIG_IGN);
-            pcntl_signal(SIGTERM, SIG_IGN);
+            // The parent decides when it ends: Ctrl-C and many supervisors send signals to all processes. SIG_IGN would
+            // be inherited by the programs that a handler starts, which could not be ended then.
+            $goOn = static fn (): null => null;
+            pcntl_signal(SIGINT, $goOn);
+            pcntl_signal(SIGTERM, $goOn);
             pcntl_signal(SIGCHLD, SIG_DFL);
             self::work($lane->handler, $theirs);
             // Without destructors and what else belongs to the end of the parent.

@@ -66,21 +66,27 @@ final class Outcome
 
     private static function ofResult(mixed $result): self
     {
-        if ($result === null) {
-            return new self('ok', 'DQ.ACK');
+        if ($result === null || $result === '') {
+            return self::plainAck();
         }
         if (!is_string($result)) {
             try {
                 $result = json_encode($result, JSON_THROW_ON_ERROR | JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_SLASHES);
             } catch (\Throwable $error) {
-                return new self('ok', 'DQ.ACK', [], "the result is no JSON and is not kept: {$error->getMessage()}");
+                return self::unkept("the result is no JSON and is not kept: {$error->getMessage()}");
             }
         }
         if (strlen($result) > self::RESULT) {
             $text = 'the result of ' . strlen($result) . ' bytes is longer than ' . self::RESULT . ' and is not kept';
-            return new self('ok', 'DQ.ACK', [], $text);
+            return self::unkept($text);
         }
         return new self('ok', 'DQ.COMPLETE', ['RESULT', $result]);
+    }
+
+    /** The handler has returned what cannot be kept. Who waits sees it by an empty result, which no handler has. */
+    private static function unkept(string $text): self
+    {
+        return new self('ok', 'DQ.COMPLETE', ['RESULT', ''], $text);
     }
 
     private static function ofError(\Throwable $error): self

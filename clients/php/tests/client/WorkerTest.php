@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Dq\Tests\Client;
 
 use Dq\Client;
+use Dq\Exception\NotKept;
 
 /** What the conformance suite does not drive: handlers that misbehave, hooks, logs, TLS. */
 final class WorkerTest extends TestCase
@@ -116,6 +117,30 @@ final class WorkerTest extends TestCase
         }
         // A child that began later has closed nothing that belongs to its parent.
         $this->assertStringNotContainsString('cannot be reached', $this->log());
+    }
+
+    public function testProgramsThatHandlersStartCanBeTerminated(): void
+    {
+        $handler = 'static function ($m) { $p = proc_open(["sleep", "60"], [], $pipes); proc_terminate($p); '
+            . 'return proc_close($p); }';
+        $this->startWorker($handler, '->consume("q", %s, 1)', true, 'timeLimit: 5');
+        $this->client->push('q', 'x', id: 'm', retain: 60, retries: 0);
+        self::eventually('it is done', fn (): bool => $this->client->get('q', 'm')['state'] === 'done');
+    }
+
+    public function testAResultThatCannotBeKeptIsTold(): void
+    {
+        $results = '["long" => str_repeat("x", 70_000), "none" => NAN, "empty" => ""]';
+        $this->startWorker("static fn (\$m) => {$results}[\$m->payload]");
+        $this->assertNull($this->client->pushAndWait('q', 'empty', 10));
+        foreach (['long', 'none'] as $payload) {
+            try {
+                $this->client->pushAndWait('q', $payload, 10);
+                $this->fail("$payload is kept");
+            } catch (NotKept $error) {
+                $this->assertStringContainsString('could not be kept', $error->getMessage());
+            }
+        }
     }
 
     public function testAStopWithoutAServerSaysWhatItCouldNotReport(): void
