@@ -24,6 +24,9 @@ final class Options
         'forward', 'deadForward',
     ];
 
+    /** The earliest point in time that commands accept, in Unix ms: smaller numbers look like seconds. */
+    public const EARLIEST_MS = 100_000_000_000;
+
     private const DURATIONS = [
         'delay', 'lease', 'ttl', 'maxWait', 'retain', 'every', 'offset', 'linger', 'block', 'older', 'for', 'maxLease',
         'deadTtl', 'dedupe',
@@ -101,7 +104,7 @@ final class Options
         if (!$value instanceof \DateTimeInterface) {
             throw new \InvalidArgumentException("$name must be a time, a DateTimeInterface");
         }
-        return $value->format('Uv');
+        return (string) max(self::EARLIEST_MS, (int) $value->format('Uv'));
     }
 
     private static function flag(string $name, mixed $value): bool

@@ -6,6 +6,7 @@ namespace Dq\Laravel;
 
 use DateInterval;
 use DateTimeInterface;
+use Dq\Options as CommandOptions;
 use Illuminate\Support\Carbon;
 
 /**
@@ -14,9 +15,6 @@ use Illuminate\Support\Carbon;
  */
 final class DueTime
 {
-    /** The earliest `AT` that the server accepts, in Unix ms: smaller numbers look like seconds. */
-    private const EARLIEST_MS = 100_000_000_000;
-
     /**
      * @param DateTimeInterface|DateInterval|int|float|string|null $delay seconds, if it is a number
      * @return list<string|int> the option `AT` or `DELAY`, or no option for null
@@ -27,7 +25,7 @@ final class DueTime
             return [];
         }
         if ($delay instanceof DateTimeInterface) {
-            return ['AT', max(self::EARLIEST_MS, (int) $delay->format('Uv'))];
+            return ['AT', max(CommandOptions::EARLIEST_MS, (int) $delay->format('Uv'))];
         }
         return ['DELAY', self::millisecondsFromNow($delay)];
     }

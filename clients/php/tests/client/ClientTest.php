@@ -240,4 +240,36 @@ final class ClientTest extends TestCase
         }
         $this->fail("$class was not thrown");
     }
+
+    public function testAPointInTimeLongAgoIsNow(): void
+    {
+        $this->onEach(function (Client $client): void {
+            foreach (['1969-07-20T20:17:40Z', '1971-01-01T00:00:00Z'] as $i => $time) {
+                $client->push('q', 'x', id: "m$i", at: new DateTimeImmutable($time));
+                $this->assertSame('ready', $client->get('q', "m$i")['state']);
+            }
+        });
+    }
+
+    public function testAConnectionOnWhichNoReplyCameIsNotUsedAgain(): void
+    {
+        $port = TestServer::freePort();
+        $this->start("\$server = stream_socket_server('tcp://127.0.0.1:$port');
+            foreach ([\"HTTP/1.1 400\\r\\n\", \"+PONG\\r\\n\"] as \$reply) {
+                \$open[] = \$one = stream_socket_accept(\$server);
+                fread(\$one, 1000);
+                fwrite(\$one, \$reply);
+            }
+            sleep(60);");
+        $client = new Client("redis://127.0.0.1:$port");
+        $error = self::eventually('it listens', static function () use ($client): ?string {
+            try {
+                return $client->call('PING');
+            } catch (ConnectionLost $lost) {
+                return $lost->mayHaveRun ? $lost->getMessage() : null;
+            }
+        });
+        $this->assertStringContainsString('no reply', $error);
+        $this->assertSame('PONG', $client->call('PING'));
+    }
 }
