@@ -1,6 +1,7 @@
 // Clients that were given, and networks that lose replies.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { test } from 'node:test';
 import { Queue } from 'dq-client';
@@ -49,8 +50,13 @@ const GIVEN = {
   'node-redis, a cluster': (port) => quiet(createCluster({ rootNodes: [{ url: `redis://127.0.0.1:${port}` }] })),
 };
 
+// Of older ones the options of a cluster cannot be read, so that one is refused.
+const nodeRedis = JSON.parse(readFileSync(new URL('../node_modules/redis/package.json', import.meta.url), 'utf8'));
+const isOld = Number.parseInt(nodeRedis.version, 10) < 6;
+
 for (const [name, given] of Object.entries(GIVEN)) {
-  test(`a push whose reply is lost is no duplicate (${name})`, async (t) => {
+  const skip = isOld && name === 'node-redis, a cluster';
+  test(`a push whose reply is lost is no duplicate (${name})`, { skip }, async (t) => {
     const proxy = await losing(t);
     const server = await (name.includes('cluster') ? cluster(t, proxy) : Server.start(t));
     proxy.target = server.port;

@@ -12,7 +12,7 @@ const PLAIN: &str = "_-.:/@%+=,{}";
 const NO_REPLY: &str = ": no reply in time";
 const TOO_MANY: &str = "max number of clients";
 const EXPECTS_TLS: &str = "; the server may expect TLS, and so rediss://";
-const MAY_NOT_SPEAK_TLS: &str = "; the server may not speak TLS on this port";
+const MAY_NOT_SPEAK_TLS: &str = "; the server may not speak TLS on this port, and so expect redis://";
 const TIMED_OUT: &str = ": timed out";
 const SPEAKS_NO_TLS: &str = ": it does not speak TLS on this port";
 /// Redis refuses clients of other machines in its protected mode. Its text has its own advice.
@@ -154,7 +154,7 @@ pub fn quoted(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{described, quoted, redis_cli, Subject};
+    use super::{described, quoted, redis_cli, Subject, MAY_NOT_SPEAK_TLS};
     use dq_client::Error;
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
         assert!(described(Error::Connect(expects)).contains("name it as rediss://"));
         for error in [
             Error::Certificate("h:1: it does not speak TLS on this port".to_owned()),
-            Error::Connect("h:1: no reply in time; the server may not speak TLS on this port".to_owned()),
+            Error::Connect(format!("h:1: no reply in time{MAY_NOT_SPEAK_TLS}")),
         ] {
             let text = described(error);
             assert!(text.contains("name it as redis://") && !text.contains("--cacert"), "{text}");
