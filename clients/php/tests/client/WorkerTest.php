@@ -121,8 +121,13 @@ final class WorkerTest extends TestCase
 
     public function testProgramsThatHandlersStartCanBeTerminated(): void
     {
-        $handler = 'static function ($m) { $p = proc_open(["sleep", "60"], [], $pipes); proc_terminate($p); '
-            . 'return proc_close($p); }';
+        // Once it has said something, it is no longer a fork of PHP, which takes the signal for its own.
+        $handler = 'static function ($m) {
+            $program = proc_open(["sh", "-c", "echo begun; exec sleep 60"], [1 => ["pipe", "w"]], $pipes);
+            fgets($pipes[1]);
+            proc_terminate($program);
+            proc_close($program);
+        }';
         $this->startWorker($handler, '->consume("q", %s, 1)', true, 'timeLimit: 5');
         $this->client->push('q', 'x', id: 'm', retain: 60, retries: 0);
         self::eventually('it is done', fn (): bool => $this->client->get('q', 'm')['state'] === 'done');
