@@ -24,13 +24,17 @@ fetched_ruby() {
 # Tests Active Job and Sidekiq with one Ruby, on other adapters and on dq.
 #   test_frameworks RUBY
 test_frameworks() {
-    local adapter bridge test
+    local runs=(
+        "DQ_TEST_ADAPTER=async jobs_test.rb" "DQ_TEST_ADAPTER=dq jobs_test.rb"
+        "DQ_TEST_BRIDGE=0 sidekiq_test.rb" "DQ_TEST_BRIDGE=1 sidekiq_test.rb"
+        dq_jobs_test.rb rails_test.rb sidekiq_bridge_test.rb sidekiq_page_test.rb pages_test.rb
+    )
     "$1" -r rails/version -r sidekiq/version -e 'puts "dq: Rails #{Rails.version}, Sidekiq #{Sidekiq::VERSION}"'
     (
         cd clients/ruby/test/frameworks
-        for adapter in async dq; do DQ_TEST_ADAPTER=$adapter "$1" jobs_test.rb; done
-        for bridge in 0 1; do DQ_TEST_BRIDGE=$bridge "$1" sidekiq_test.rb; done
-        for test in dq_jobs rails sidekiq_bridge sidekiq_page pages; do "$1" "${test}_test.rb"; done
+        # Most of the time they wait, so several run at once; what each prints stays together.
+        printf '%s\n' "${runs[@]}" | RUBY=$1 xargs -P "$jobs" -I RUN bash -c \
+            'set -- RUN; out=$(env "${@:1:$#-1}" "$RUBY" "${@: -1}" 2>&1); code=$?; echo "$out"; exit $code'
     )
 }
 
