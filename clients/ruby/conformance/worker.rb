@@ -7,6 +7,7 @@ require "optparse"
 require_relative "lines"
 
 OUTPUT = Mutex.new
+HOOK = ENV.fetch("DQ_HOOK", nil)
 ENDS = { done: "ok", failed: "fail", rejected: "reject", retried: "retry" }.freeze
 # A value that JSON cannot say.
 NO_RESULT = [Float::NAN].freeze
@@ -20,8 +21,15 @@ end
 
 def now = (Time.now.to_r * 1000).floor
 
-# Tells what the worker decides by itself, and how handlers end.
+# Tells what the worker decides by itself, and how handlers end. Then it may do what a hook should not.
 def heard(event)
+  tell(event)
+  raise "the hook fails" if HOOK == "fail"
+
+  sleep(3) if HOOK == "block" && event.kind == :failed
+end
+
+def tell(event)
   if event.kind == :ready
     say("ready")
   elsif event.kind == :lost || (event.kind == :returned && event.text == "stopping")
@@ -33,7 +41,8 @@ end
 
 # Does what the payload says.
 def handle(message)
-  say("start", queue: message.queue, id: message.id, attempt: message.attempt, headers: message.headers, at: now)
+  say("start", queue: message.queue, id: message.id, attempt: message.attempt, headers: message.headers,
+               checkpoint: message.checkpoint, at: now)
   work(message, message.json)
 ensure
   say("end", id: message.id, how: "lost", at: now) if message.lost? && message.reason != "time limit"
@@ -44,7 +53,10 @@ def work(message, wanted)
   seconds = (wanted["ms"] || 0) / 1000.0
   case wanted["do"]
   when "ok" then nil
-  when "fail" then raise text if message.attempt <= (wanted["times"] || message.attempt)
+  when "fail" then fail_at(message, wanted)
+  when "save"
+    save(message, text, seconds)
+    fail_at(message, wanted)
   when "reject" then raise DQ::Reject, text
   when "retry" then raise DQ::Retry.new(text, after: after(wanted["after"]))
   when "exit" then exit!(3)
@@ -55,6 +67,16 @@ def work(message, wanted)
   else raise "unknown task #{wanted["do"].inspect}"
   end
   nil
+end
+
+def fail_at(message, wanted)
+  raise wanted["text"].to_s if message.attempt <= (wanted["times"] || message.attempt)
+end
+
+def save(message, text, seconds)
+  message.wait(seconds)
+  message.save(text)
+  message.wait(seconds)
 end
 
 def after(wanted)
