@@ -125,6 +125,20 @@ FAULTS = [
     ),
     ("an outcome that meets BUSY is dropped", "lib/dq/errors.rb", "(?:BUSY|", "(?:", "test_5 outcome_waits"),
     (
+        "a checkpoint that cannot be kept now is dropped",
+        REPORTER,
+        "passes?(reply) ? again[receipt] = value : refused(",
+        "refused(",
+        "test_5 checkpoint_waits",
+    ),
+    (
+        "hooks are called where leases are kept",
+        "lib/dq/worker.rb",
+        "@announcer.announce { hook.call(event) }",
+        "hook.call(event)",
+        "test_8 hooks_that",
+    ),
+    (
         "an outcome that is late is not reported",
         "lib/dq/worker/clock.rb",
         "lane.late(delivery) : note",
