@@ -12,6 +12,9 @@ use Dq\Server;
 /** The process that keeps leases, and what becomes of messages when it or its worker is killed. */
 final class KeeperTest extends TestCase
 {
+    /** Of the messages, in seconds: half of it is enough for a busy machine to extend it. */
+    private const LEASE = 2.0;
+
     private TestServer $server;
     private Client $client;
     /** @var list<callable> drop what this process holds */
@@ -36,7 +39,7 @@ final class KeeperTest extends TestCase
     {
         $keeper = new Keeper(Server::fromUrl($this->server->url()));
         $this->hold($keeper, $this->client);
-        self::beBusyFor(1.5);
+        self::beBusyFor(2.5 * self::LEASE);
         $this->assertSame(1, $this->client->info('q')['delivered']);
         $this->assertSame('inflight', $this->client->get('q', 'm')['state']);
         $this->assertFalse($keeper->isLost($this->client->get('q', 'm')['receipt']));
@@ -107,7 +110,7 @@ final class KeeperTest extends TestCase
         $this->kill($first);
         $isAnother = static fn (): bool => !in_array(self::keepersOf(self::pid($worker)), [[], [$first]], true);
         self::eventually('there is another one', $isAnother, 1);
-        self::beBusyFor(1.5);
+        self::beBusyFor(2.5 * self::LEASE);
         $this->assertSame(1, $this->client->info('q')['delivered']);
         $this->assertSame('inflight', $this->client->get('q', 'm')['state']);
     }
@@ -118,7 +121,7 @@ final class KeeperTest extends TestCase
         [$keeper] = self::keepersOf(self::pid($worker));
         $this->kill(self::pid($worker));
         $this->kill($keeper);
-        self::eventually('it is back', fn () => $this->messageIf('ready'), 3);
+        self::eventually('it is back', fn () => $this->messageIf('ready'));
     }
 
     public function testNoKeeperIsLeftIfTheServerIsAwayAtTheEndOfItsWorker(): void
@@ -140,7 +143,7 @@ final class KeeperTest extends TestCase
             $client->push('q', 'x', id: 'm');
             $keeper = new Keeper(Server::fromUrl($url));
             $this->hold($keeper, $client);
-            self::beBusyFor(1.0);
+            self::beBusyFor(1.5 * self::LEASE);
             $this->assertSame('inflight', $client->get('q', 'm')['state'], $url);
             $this->assertSame(1, $client->info('q')['delivered'], $url);
         }
@@ -148,8 +151,8 @@ final class KeeperTest extends TestCase
 
     private function hold(Keeper $keeper, Client $client): string
     {
-        [$message] = $client->pop('q', lease: 0.5);
-        $keeper->hold('q', $message->receipt, 0.5);
+        [$message] = $client->pop('q', lease: self::LEASE);
+        $keeper->hold('q', $message->receipt, self::LEASE);
         $this->held[] = static fn () => $keeper->drop($message->receipt);
         return $message->receipt;
     }
@@ -161,12 +164,12 @@ final class KeeperTest extends TestCase
      */
     private function startWorker(string $code = '')
     {
-        $url = $this->server->url();
+        [$url, $lease] = [$this->server->url(), self::LEASE];
         $worker = $this->start(<<<PHP
             \$client = new Dq\Client('$url');
-            [\$message] = \$client->pop('q', lease: 1);
+            [\$message] = \$client->pop('q', lease: $lease);
             \$keeper = new Dq\Keeper(Dq\Server::fromUrl('$url'));
-            \$keeper->hold('q', \$message->receipt, 1);
+            \$keeper->hold('q', \$message->receipt, $lease);
             $code
             for (\$end = microtime(true) + 60; microtime(true) < \$end;);
             PHP);

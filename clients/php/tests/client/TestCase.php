@@ -31,7 +31,7 @@ abstract class TestCase extends PhpUnitTestCase
     }
 
     /** Waits for a condition and returns its value. */
-    public static function eventually(string $what, callable $condition, float $seconds = 10): mixed
+    public static function eventually(string $what, callable $condition, float $seconds = 60): mixed
     {
         $end = microtime(true) + $seconds * (float) (getenv('DQ_PATIENCE') ?: 1);
         while (true) {

@@ -162,8 +162,8 @@ final class WorkerTest extends TestCase
     public function testAProcessThatCannotBeStartedIsStartedLater(): void
     {
         $forbidden = $this->forbidForks('$calls > 2');
-        $handler = 'static fn ($m) => $m->payload === "exit" ? exit(3) : usleep(1_500_000)';
-        $this->startWorker($handler, '->consume("q", %s, 2)', true, 'lease: 0.5');
+        $handler = 'static fn ($m) => $m->payload === "exit" ? exit(3) : usleep(5_000_000)';
+        $this->startWorker($handler, '->consume("q", %s, 2)', true, 'lease: 2');
         $this->client->push('q', 'x', id: 'busy', retain: 60);
         $this->client->push('q', 'exit', id: 'm', retries: 0);
         self::eventually('it is logged', fn (): bool => str_contains($this->log(), 'no process can be started'));
