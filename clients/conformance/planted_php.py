@@ -125,6 +125,20 @@ FAULTS = [
         "test_6 reply_was_cut",
     ),
     (
+        "a checkpoint that cannot be kept now is dropped",
+        "Worker/Reporter.php",
+        "$delivery->isSaving = false;",
+        "$delivery->isSaving = false; $delivery->checkpoint = null;",
+        "test_5 checkpoint_waits",
+    ),
+    (
+        "hooks are called where leases are kept",
+        "Worker/Announcer.php",
+        "$this->waiting->enqueue($frame);",
+        "($this->hook)($event, $message, $reason); return;",
+        "test_8 hooks_that",
+    ),
+    (
         "an outcome that meets BUSY is dropped",
         "Exception/ServerError.php",
         "'LOADING', 'BUSY',",

@@ -21,6 +21,7 @@ function act(Message $message): mixed
         'id' => $message->id,
         'attempt' => $message->attempt,
         'headers' => $message->headers,
+        'checkpoint' => $message->checkpoint,
         'at' => at(),
     ]);
     $asked = parsed($message->payload);
@@ -29,6 +30,11 @@ function act(Message $message): mixed
     switch ($asked['do']) {
         case 'ok':
             return null;
+        case 'save':
+            usleep(($asked['ms'] ?? 0) * 1000);
+            $message->save($text);
+            usleep(($asked['ms'] ?? 0) * 1000);
+            // It fails as that does.
         case 'fail':
             return $message->attempt <= ($asked['times'] ?? PHP_INT_MAX) ? throw new RuntimeException($text) : null;
         case 'reject':
@@ -81,6 +87,13 @@ function hear(string $event, ?Message $message, ?string $reason): void
         'ended' => say('end', ['id' => $message->id, 'how' => 'lost', 'at' => at()]),
         default => say('end', ['id' => $message->id, 'how' => $event, 'at' => at()]),
     };
+    $trouble = getenv('DQ_HOOK');
+    if ($trouble === 'fail') {
+        throw new RuntimeException('the hook fails');
+    }
+    if ($trouble === 'block' && $event === 'fail') {
+        sleep(3);
+    }
 }
 
 $options = options();

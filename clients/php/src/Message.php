@@ -4,9 +4,14 @@ declare(strict_types=1);
 
 namespace Dq;
 
+use Dq\Worker\Child;
+
 /** A message that was delivered. */
 final class Message
 {
+    /** The longest checkpoint that the server keeps, in bytes. */
+    private const CHECKPOINT = 65536;
+
     /**
      * @param string                $queue      the queue, without the prefix of the client
      * @param int                   $attempt    the number of deliveries so far, this one included
@@ -34,6 +39,22 @@ final class Message
         public readonly ?string $error = null,
         public readonly ?string $checkpoint = null,
     ) {
+    }
+
+    /**
+     * Stores a checkpoint, in a handler of a Worker: how far the work is. The next attempt, if there is one, finds it
+     * in $checkpoint. This does not wait for the server, which is asked until it keeps the last one that was saved. An
+     * empty one removes what was saved.
+     *
+     * @param string $checkpoint of at most 65536 bytes
+     */
+    public function save(string $checkpoint): void
+    {
+        if (strlen($checkpoint) > self::CHECKPOINT) {
+            $size = strlen($checkpoint);
+            throw new \InvalidArgumentException("a checkpoint of $size bytes is longer than " . self::CHECKPOINT);
+        }
+        Child::save($this->receipt, $checkpoint);
     }
 
     /**

@@ -74,8 +74,9 @@ final class Worker
     }
 
     /**
-     * Has a function called, in this process, with what happens: `ready`, `ok`, `fail`, `reject`, `retry`, `lost` with
-     * the reason, `ended` after the process of a lost message is gone, and `stopped`.
+     * Has a function called with what happens: `ready`, `ok`, `fail`, `reject`, `retry`, `lost` with the reason,
+     * `ended` after the process of a lost message is gone, and `stopped`. It is called in a process of its own, one
+     * event after the other, so that it delays nothing. If it throws, the first time is logged.
      *
      * @param callable(string, ?Message, ?string): void $hook the event, its message, and the error or the reason
      */

@@ -10,9 +10,9 @@ use Dq\Message;
 final class Child
 {
     /** An empty answer, by which it says that it calls the handler. */
-    private const BEGUN = "\0\0\0\0";
-    /** For how long it waits for a message, in seconds: PHP gives up after 60 by default. */
-    private const FOREVER = 1 << 30;
+    private const BEGUN = '';
+    /** @var resource|null the pipe to the parent, in the process that calls handlers */
+    private static $parent = null;
 
     /** What it works on. */
     public ?Delivery $delivery = null;
@@ -26,7 +26,6 @@ final class Child
      */
     private function __construct(public readonly int $pid, public readonly Lane $lane, public readonly mixed $pipe)
     {
-        stream_set_blocking($pipe, false);
     }
 
     /**
@@ -38,32 +37,9 @@ final class Child
      */
     public static function start(Lane $lane, callable $abandon): self
     {
-        $pair = @stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
-        if ($pair === false) {
-            $cause = error_get_last()['message'] ?? '';
-            throw new \RuntimeException("no process can be started, as it could not be reached: $cause");
-        }
-        [$ours, $theirs] = $pair;
-        $pid = @pcntl_fork();
-        if ($pid === -1) {
-            throw new \RuntimeException('no process can be started: ' . pcntl_strerror(pcntl_get_last_error()));
-        }
-        if ($pid === 0) {
-            fclose($ours);
-            $abandon();
-            stream_set_timeout($theirs, self::FOREVER);
-            // The parent decides when it ends: Ctrl-C and many supervisors send signals to all processes. SIG_IGN would
-            // be inherited by the programs that a handler starts, which could not be ended then.
-            $goOn = static fn (): null => null;
-            pcntl_signal(SIGINT, $goOn);
-            pcntl_signal(SIGTERM, $goOn);
-            pcntl_signal(SIGCHLD, SIG_DFL);
-            self::work($lane->handler, $theirs);
-            // Without destructors and what else belongs to the end of the parent.
-            posix_kill(getmypid(), SIGKILL);
-        }
-        fclose($theirs);
-        return new self($pid, $lane, $ours);
+        $work = static fn ($pipe) => self::work($lane->handler, $pipe);
+        [$pid, $pipe] = Fork::start($abandon, $work);
+        return new self($pid, $lane, $pipe);
     }
 
     /** Has it call the handler. */
@@ -72,7 +48,7 @@ final class Child
         $this->delivery = $delivery;
         $this->hasBegun = false;
         stream_set_blocking($this->pipe, true);
-        self::write($this->pipe, serialize($delivery->message));
+        Fork::write($this->pipe, serialize($delivery->message));
         stream_set_blocking($this->pipe, false);
     }
 
@@ -82,20 +58,30 @@ final class Child
         while (($bytes = @fread($this->pipe, 1 << 16)) !== '' && $bytes !== false) {
             $this->heard .= $bytes;
         }
-        if (strncmp($this->heard, self::BEGUN, 4) === 0) {
-            $this->hasBegun = true;
-            $this->heard = substr($this->heard, 4);
+        while (($body = $this->nextBody()) !== null) {
+            if ($body === self::BEGUN) {
+                $this->hasBegun = true;
+                continue;
+            }
+            $said = unserialize($body, ['allowed_classes' => [Outcome::class]]);
+            if ($said instanceof Outcome) {
+                return $said;
+            }
+            [$receipt, $checkpoint] = $said;
+            if ($this->delivery?->message->receipt === $receipt) {
+                $this->delivery->checkpoint = $checkpoint;
+            }
         }
-        if (strlen($this->heard) < 4) {
-            return null;
+        return null;
+    }
+
+    /** Has the parent of this process, in which a handler runs, store a checkpoint. */
+    public static function save(string $receipt, string $checkpoint): void
+    {
+        if (self::$parent === null) {
+            throw new \LogicException('a checkpoint is saved by a handler of a Dq\Worker; see DQ.EXTEND');
         }
-        $size = unpack('N', $this->heard)[1];
-        if (strlen($this->heard) < 4 + $size) {
-            return null;
-        }
-        $outcome = unserialize(substr($this->heard, 4, $size), ['allowed_classes' => [Outcome::class]]);
-        $this->heard = '';
-        return $outcome;
+        Fork::write(self::$parent, serialize([$receipt, $checkpoint]));
     }
 
     public function hasBegun(): bool
@@ -130,46 +116,31 @@ final class Child
      */
     private static function work(callable $handler, $pipe): void
     {
-        while (($head = self::read($pipe, 4)) !== null) {
-            $body = self::read($pipe, unpack('N', $head)[1]);
-            if ($body === null) {
-                return;
-            }
+        self::$parent = $pipe;
+        while (($body = Fork::read($pipe)) !== null) {
             $process = getmypid();
-            fwrite($pipe, self::BEGUN);
+            Fork::write($pipe, self::BEGUN);
             $message = unserialize($body, ['allowed_classes' => [Message::class]]);
             $outcome = Outcome::ofHandler($handler, $message);
             if (getmypid() !== $process) {
                 return; // The handler has forked: the outcome is that of the other process.
             }
-            self::write($pipe, serialize($outcome));
+            Fork::write($pipe, serialize($outcome));
         }
     }
 
-    /** @param resource $pipe */
-    private static function read($pipe, int $size): ?string
+    /** Returns the body of the next frame that has arrived. */
+    private function nextBody(): ?string
     {
-        $bytes = '';
-        while (strlen($bytes) < $size) {
-            $more = fread($pipe, $size - strlen($bytes));
-            if ($more === false || ($more === '' && feof($pipe))) {
-                return null;
-            }
-            $bytes .= $more;
+        if (strlen($this->heard) < 4) {
+            return null;
         }
-        return $bytes;
-    }
-
-    /** @param resource $pipe */
-    private static function write($pipe, string $body): void
-    {
-        $bytes = pack('N', strlen($body)) . $body;
-        while ($bytes !== '') {
-            $sent = @fwrite($pipe, $bytes);
-            if ($sent === false || $sent === 0) {
-                break; // The other process has ended, which its end shows.
-            }
-            $bytes = substr($bytes, $sent);
+        $size = unpack('N', $this->heard)[1];
+        if (strlen($this->heard) < 4 + $size) {
+            return null;
         }
+        $body = substr($this->heard, 4, $size);
+        $this->heard = substr($this->heard, 4 + $size);
+        return $body;
     }
 }

@@ -23,6 +23,10 @@ final class Delivery
     public ?string $lost = null;
     /** Whether the lease has ended while the outcome was not answered. */
     public bool $isLate = false;
+    /** What the handler has saved, and the server has not kept yet. */
+    public ?string $checkpoint = null;
+    /** Whether a command that stores a checkpoint is not answered. */
+    public bool $isSaving = false;
 
     /**
      * @param float $end   when the lease ends

@@ -16,6 +16,9 @@ final class Engine
 {
     /** A signal that comes just before it waits is seen after so many seconds. */
     private const LONGEST_WAIT = 0.25;
+    /** For how long the hook may go on when the worker stops, in seconds; after a second signal. */
+    private const HOOK = 5.0;
+    private const HOOK_AT_ONCE = 0.2;
 
     /** @var list<Lane> */
     public array $lanes = [];
@@ -28,6 +31,7 @@ final class Engine
     private float $nextStart = 0.0;
     private bool $isShort = false;
     private Backoff $startBackoff;
+    private ?Announcer $announcer;
 
     /**
      * @param float|null                                            $timeLimit of each handler, in seconds
@@ -40,12 +44,13 @@ final class Engine
         public readonly string $name,
         private readonly ?float $timeLimit,
         private readonly float $grace,
-        private readonly mixed $hook,
+        ?callable $hook,
         private readonly mixed $write,
     ) {
         $this->reporter = new Reporter($this);
         $this->listener = new Listener($this);
         $this->startBackoff = new Backoff();
+        $this->announcer = $hook === null ? null : new Announcer($hook, $this->abandon(...), $this->log(...));
     }
 
     /** Works until a signal comes. Returns the exit code. */
@@ -58,9 +63,11 @@ final class Engine
         pcntl_signal(SIGTERM, $signalled, false);
         pcntl_signal(SIGINT, $signalled, false);
         try {
+            $this->announcer?->start();
             $this->startMissing();
         } catch (\RuntimeException $error) {
             $this->killChildren();
+            $this->announcer?->close(self::HOOK_AT_ONCE);
             throw $error;
         }
         while ($this->stop === null || !$this->stop->isDone()) {
@@ -70,6 +77,7 @@ final class Engine
             }
             if ($this->signals > 1) {
                 $this->killChildren();
+                $this->announcer?->close(self::HOOK_AT_ONCE);
                 return 1;
             }
         }
@@ -81,6 +89,7 @@ final class Engine
         }
         $this->log("stopped; {$this->stop->givenBack} messages went back");
         $this->tell('stopped');
+        $this->announcer?->close(self::HOOK);
         return $unreported > 0 ? 1 : 0;
     }
 
@@ -150,6 +159,7 @@ final class Engine
         $this->reporter->turn($now);
         $this->listener->turn($now);
         $this->stop?->turn($now);
+        $this->announcer?->turn();
         $this->wait($now);
         foreach ($this->wires() as $wire) {
             $wire->turn();
@@ -192,11 +202,14 @@ final class Engine
                 $next = $delivery->isLate ? $next : min($next, $delivery->end);
             }
         }
+        if ($this->announcer?->stream() !== null) {
+            $write[] = $this->announcer->stream();
+        }
         $seconds = min(self::LONGEST_WAIT, max(0.0, $next - $now));
         // A millisecond more, as what is due a moment later would make it turn without a pause.
         $microseconds = (int) ($seconds * 1_000_000) + 1000;
         $except = null;
-        if ($read === []) {
+        if ($read === [] && $write === []) {
             usleep($microseconds); // All processes have ended, and no connection is open: PHP refuses to wait for them.
         } else {
             @stream_select($read, $write, $except, 0, $microseconds);
@@ -237,17 +250,22 @@ final class Engine
     /** @throws \RuntimeException if it cannot be started */
     private function startChild(Lane $lane): void
     {
-        $child = Child::start($lane, function (): void {
-            foreach ($this->wires() as $wire) {
-                $wire->abandon();
-            }
-            foreach ($this->lanes as $lane) {
-                foreach ($lane->children as $other) {
-                    fclose($other->pipe);
-                }
-            }
-        });
+        $child = Child::start($lane, $this->abandon(...));
         $lane->children[$child->pid] = $child;
+    }
+
+    /** Lets go, in a new process, of what belongs to this one. */
+    private function abandon(): void
+    {
+        foreach ($this->wires() as $wire) {
+            $wire->abandon();
+        }
+        foreach ($this->lanes as $lane) {
+            foreach ($lane->children as $other) {
+                fclose($other->pipe);
+            }
+        }
+        $this->announcer?->abandon();
     }
 
     private function watchChildren(): void
@@ -361,13 +379,6 @@ final class Engine
 
     private function tell(string $event, ?Message $message = null, ?string $reason = null): void
     {
-        if ($this->hook === null) {
-            return;
-        }
-        try {
-            ($this->hook)($event, $message, $reason);
-        } catch (\Throwable $error) {
-            $this->log("the hook has failed at '$event': " . get_class($error) . ": {$error->getMessage()}");
-        }
+        $this->announcer?->tell($event, $message, $reason);
     }
 }

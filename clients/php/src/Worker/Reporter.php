@@ -9,7 +9,8 @@ use Dq\Exception\ConnectionLost;
 use Dq\Exception\ServerError;
 
 /**
- * The connection that extends leases and reports outcomes until they are answered. No handler and no pop holds it up.
+ * The connection that extends leases, stores checkpoints, and reports outcomes until they are answered. No handler and
+ * no pop holds it up.
  */
 final class Reporter
 {
@@ -41,11 +42,15 @@ final class Reporter
     public function turn(float $now): void
     {
         $lanes = array_filter($this->engine->lanes, fn (Lane $lane): bool => $this->isDue($lane, $now));
-        if (($lanes === [] && $this->reports === []) || !$this->isReady($now)) {
+        $unsaved = $this->unsaved();
+        if (($lanes === [] && $this->reports === [] && $unsaved === []) || !$this->isReady($now)) {
             return;
         }
         foreach ($lanes as $lane) {
             $this->extend($lane);
+        }
+        foreach ($unsaved as [$lane, $delivery]) {
+            $this->save($lane, $delivery);
         }
         $reports = $this->reports;
         $this->reports = [];
@@ -57,7 +62,7 @@ final class Reporter
     /** Returns when turn() has something to do, by Clock. */
     public function next(): float
     {
-        $next = $this->reports === [] ? INF : $this->nextTry;
+        $next = $this->reports === [] && $this->unsaved() === [] ? INF : $this->nextTry;
         foreach ($this->engine->lanes as $lane) {
             if (!isset($this->extending[$lane->queue])) {
                 $due = array_map(static fn (Delivery $delivery): float => $delivery->due, $lane->held);
@@ -113,6 +118,19 @@ final class Reporter
     /** Extends all leases of a queue. */
     private function extend(Lane $lane): void
     {
+        $this->askTime($lane);
+        $lane->asksForLosses = false;
+        $this->extending[$lane->queue] = true;
+        $held = array_values($lane->held);
+        $receipts = array_map(static fn (Delivery $delivery): string => $delivery->message->receipt, $held);
+        $sent = Clock::now();
+        $then = fn (mixed $reply) => $this->extended($lane, $held, $reply, $sent);
+        $this->ask(['DQ.MEXTEND', $lane->key, count($receipts), ...$receipts, ...$lane->leases->words()], $then);
+    }
+
+    /** Asks for the time of the server, if it is not known well enough to tell when a lease ends. */
+    private function askTime(Lane $lane): void
+    {
         $time = $lane->leases->time;
         if ($time->isOld()) {
             $asked = Clock::now();
@@ -123,13 +141,6 @@ final class Reporter
             };
             $this->ask(['TIME'], $learn);
         }
-        $lane->asksForLosses = false;
-        $this->extending[$lane->queue] = true;
-        $held = array_values($lane->held);
-        $receipts = array_map(static fn (Delivery $delivery): string => $delivery->message->receipt, $held);
-        $sent = Clock::now();
-        $then = fn (mixed $reply) => $this->extended($lane, $held, $reply, $sent);
-        $this->ask(['DQ.MEXTEND', $lane->key, count($receipts), ...$receipts, ...$lane->leases->words()], $then);
     }
 
     /** @param list<Delivery> $held */
@@ -156,9 +167,64 @@ final class Reporter
         }
     }
 
+    /** @return list<array{Lane, Delivery}> those with a checkpoint that is to be sent */
+    private function unsaved(): array
+    {
+        $unsaved = [];
+        foreach ($this->engine->lanes as $lane) {
+            foreach ($lane->held as $delivery) {
+                if ($delivery->checkpoint !== null && !$delivery->isSaving) {
+                    $unsaved[] = [$lane, $delivery];
+                }
+            }
+        }
+        return $unsaved;
+    }
+
+    /** Stores a checkpoint, which also extends the lease. */
+    private function save(Lane $lane, Delivery $delivery): void
+    {
+        $this->askTime($lane);
+        $checkpoint = $delivery->checkpoint;
+        $delivery->isSaving = true;
+        $sent = Clock::now();
+        $then = fn (mixed $reply) => $this->saved($lane, $delivery, $checkpoint, $reply, $sent);
+        $lease = $lane->leases->words();
+        $words = ['DQ.EXTEND', $lane->key, $delivery->message->receipt, ...$lease, 'CHECKPOINT', $checkpoint];
+        $this->ask($words, $then);
+    }
+
+    private function saved(Lane $lane, Delivery $delivery, string $checkpoint, mixed $reply, float $sent): void
+    {
+        $delivery->isSaving = false;
+        if ($reply instanceof ConnectionLost || ($reply instanceof ServerError && $reply->isTransient())) {
+            $this->pause();
+            return;
+        }
+        if ($delivery->checkpoint === $checkpoint) {
+            $delivery->checkpoint = null;
+        }
+        if ($reply instanceof ServerError) {
+            $this->engine->log("queue $lane->queue: a checkpoint was refused: {$reply->getMessage()}");
+            return;
+        }
+        $this->backoff->reset();
+        if ($delivery->isDecided) {
+            return;
+        }
+        if (is_int($reply)) {
+            $lane->leases->extended($delivery, $reply, $sent);
+        } else {
+            $lane->lose($delivery, 'lease');
+        }
+    }
+
     private function send(Lane $lane, Delivery $delivery, Outcome $outcome): void
     {
         $words = [$outcome->command, $lane->key, $delivery->message->receipt, ...$outcome->words];
+        if ($delivery->checkpoint !== null && $outcome->command === 'DQ.NACK') {
+            $words = [...$words, 'CHECKPOINT', $delivery->checkpoint]; // There was no time to store it before.
+        }
         $this->ask($words, function (mixed $reply) use ($lane, $delivery, $outcome): void {
             $isTransient = $reply instanceof ServerError && $reply->isTransient();
             if ($reply instanceof ConnectionLost || $isTransient) {

@@ -56,6 +56,64 @@ final class WorkerTest extends TestCase
         $this->assertStringContainsString('on purpose', $this->log());
     }
 
+    public function testAHookThatBlocksOrEndsItsProcessDelaysNothing(): void
+    {
+        $hook = 'static function ($event, $m) {
+            fwrite(STDERR, "heard $event\n");
+            $event === "ok" && ($m->payload === "exit" ? exit(3) : sleep(60));
+        }';
+        $this->startWorker('static fn ($m) => null', "->consume('q', %s)->on($hook)", false, 'lease: 0.5');
+        foreach (['exit', 'x', 'x', str_repeat('x', 1 << 22)] as $payload) {
+            $id = $this->client->push('q', $payload);
+            self::eventually('it is done', fn (): bool => $this->client->get('q', $id) === null);
+        }
+        $logged = 'the process of the hook has ended, and is started again';
+        self::eventually('it is started again', fn (): bool => str_contains($this->log(), $logged));
+        proc_terminate($this->worker, SIGTERM);
+        $this->assertSame(0, $this->exitCode(), $this->log());
+        $this->assertSame(2, substr_count($this->log(), 'heard ok'));
+    }
+
+    public function testAHookThatFailsIsLoggedOnce(): void
+    {
+        $throw = 'static function ($event) { throw new Exception("on purpose"); }';
+        $this->startWorker('static fn ($m) => null', "->consume('q', %s)->on($throw)", false);
+        $this->client->push('q', 'x', id: 'm');
+        self::eventually('it is done', fn (): bool => $this->client->get('q', 'm') === null);
+        proc_terminate($this->worker, SIGTERM);
+        $this->assertSame(0, $this->exitCode(), $this->log());
+        $this->assertSame(1, substr_count($this->log(), "has failed at 'ready': Exception: on purpose"));
+        $this->assertSame(1, substr_count($this->log(), 'on purpose'));
+    }
+
+    public function testTheNextAttemptFindsTheLastCheckpoint(): void
+    {
+        $handler = 'static function ($m) {
+            if ($m->attempt === 1) {
+                foreach (range(1, 1000) as $page) {
+                    $m->save("page $page");
+                }
+                try {
+                    $m->save(str_repeat("x", 65537));
+                } catch (InvalidArgumentException $error) {
+                    throw new Dq\Retry($error->getMessage(), after: 0);
+                }
+            }
+            if ($m->attempt === 2) {
+                $m->save("$m->checkpoint of 1000");
+                usleep(300_000);
+                exit(3);
+            }
+            return "$m->checkpoint: $m->error";
+        }';
+        $this->client->create('q', backoff: [0.001, 0.001]);
+        $this->startWorker($handler);
+        $this->client->push('q', 'x', id: 'm', retain: 60);
+        $done = self::eventually('it is done', fn () => $this->client->get('q', 'm')['result'] ?? null);
+        $this->assertSame('page 1000 of 1000: the process of the handler has ended (code 3)', $done);
+        $this->assertStringContainsString('a checkpoint of 65537 bytes is longer than 65536', $this->log());
+    }
+
     public function testProcessesWaitForMessagesAsLongAsTheyLike(): void
     {
         $idle = 'ini_set("default_socket_timeout", "1")';
@@ -161,7 +219,7 @@ final class WorkerTest extends TestCase
 
     public function testAProcessThatCannotBeStartedIsStartedLater(): void
     {
-        $forbidden = $this->forbidForks('$calls > 2');
+        $forbidden = $this->forbidForks('$calls > 3');
         $handler = 'static fn ($m) => $m->payload === "exit" ? exit(3) : usleep(5_000_000)';
         $this->startWorker($handler, '->consume("q", %s, 2)', true, 'lease: 2');
         $this->client->push('q', 'x', id: 'busy', retain: 60);
