@@ -24,9 +24,7 @@ NOT_OF = {
 
 
 def pytest_addoption(parser):
-    parser.addoption(
-        "--client", action="append", help="drive this one only: python, node, go, rust, php, ruby, dqctl"
-    )
+    parser.addoption("--client", action="append", help="drive this one only: python, node, go, rust, php, ruby, dqctl")
 
 
 def pytest_collection_modifyitems(items):
