@@ -22,7 +22,7 @@ FOLDERS = ("scripts/", "packaging/", "contrib/", "clients/", "docs/", "tests/", 
 BUILT = ("clients/node/dist", "clients/node/node_modules")
 # The longest line of code, comments and templates, in all languages whose formatters do not see to that.
 COLUMNS = 120
-LANGUAGES = (".rs", ".py", ".ts", ".mjs", ".go", ".js", ".css", ".html", ".sh", ".lua", ".rb", ".c")
+LANGUAGES = (".rs", ".py", ".ts", ".mjs", ".go", ".js", ".css", ".html", ".sh", ".lua", ".rb", ".php", ".c")
 # Where lines are as long as they are: they were written by a program, or are tables of one line for each case.
 LONG_LINES = ("tests/golden/",)
 # The fences of Markdown whose text is code, and not what a terminal shows.

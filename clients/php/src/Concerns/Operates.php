@@ -76,7 +76,7 @@ trait Operates
         return (bool) $this->ask('DQ.BURY', $queue, [$id, ...Options::words(['error' => $error], ['error'])]);
     }
 
-    /** Takes back the messages that a consumer holds. Returns how many. `count` and `noCount` are those of DQ.RELEASE. */
+    /** Takes back the messages of a consumer and returns how many. `count` and `noCount`: see DQ.RELEASE. */
     public function release(string $queue, string $consumer, mixed ...$options): int
     {
         $words = Options::words($options, ['count', 'noCount']);

@@ -146,7 +146,7 @@ final class Connections
         }
     }
 
-    /** @return array<string, mixed> of the one server: with the parts of its `url`, `path` for a socket, and `secure` */
+    /** @return array<string, mixed> the one server: the parts of its `url`, `path` for a socket, `secure` for TLS */
     private function serverSettings(): array
     {
         $one = (new ConfigurationUrlParser())->parseConfiguration($this->settings()[$this->name] ?? []);

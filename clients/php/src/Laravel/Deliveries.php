@@ -249,7 +249,7 @@ final class Deliveries
         }
     }
 
-    /** @throws RuntimeException if the keeper cannot be started; the message is given back, and the attempt not counted */
+    /** @throws RuntimeException if the keeper cannot be started; the message is given back uncounted */
     private function hold(Delivery $delivery, Keeper $keeper): void
     {
         try {

@@ -200,7 +200,7 @@ class DqJob extends Job implements JobContract
         }
     }
 
-    /** The store of failed jobs has refused the job: it is tried again, or is a dead message if nothing can store it. */
+    /** The store of failed jobs has refused the job: retry it, or make it a dead message if nothing can store it. */
     private function notStored(Throwable $error): void
     {
         if ($this->decoded['job'] === UnreadablePayload::class . '@call') {

@@ -40,7 +40,7 @@ trait JobOptions
     }
 
     /**
-     * The job is a failed job if it is not done so long after its push or its due time.
+     * Time to live: the job fails if it is not done this long after its push or its due time.
      *
      * @param DateTimeInterface|DateInterval|int|float $ttl seconds, if it is a number
      * @return $this

@@ -202,7 +202,7 @@ final class Lane
         }
     }
 
-    /** Returns how many messages could be begun. A message has its place until its outcome is answered, or with a pop. */
+    /** Returns the number of free places. A message keeps its place until its outcome is answered or sent in a pop. */
     private function room(): int
     {
         $occupied = [];

@@ -83,7 +83,7 @@ final class Outcome
         return new self('ok', 'DQ.COMPLETE', ['RESULT', $result]);
     }
 
-    /** The handler has returned what cannot be kept. Who waits sees it by an empty result, which no handler has. */
+    /** The result cannot be kept. An empty result tells the caller so, since a handler never sends one. */
     private static function unkept(string $text): self
     {
         return new self('ok', 'DQ.COMPLETE', ['RESULT', ''], $text);

@@ -19,7 +19,7 @@ final class ServerTime
     /** For how long what is known counts, in seconds. */
     private const FRESH = 5.0;
     private const JUST = 0.2;
-    /** A deadline that differs by more than this from what has passed shows that a clock was set: seconds, and a part. */
+    /** If a deadline is off by more than this, a clock was set: seconds, and a share of the elapsed time. */
     private const JUMP = 0.5;
     private const JUMP_PART = 0.1;
 

@@ -18,7 +18,7 @@ final class Process
 
     /**
      * @param list<string> $command
-     * @param array<string, string> $environment beside that of this process
+     * @param array<string, string> $environment variables added to those of this process
      */
     public function __construct(array $command, private string $file, array $environment)
     {

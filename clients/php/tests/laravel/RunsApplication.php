@@ -58,7 +58,7 @@ trait RunsApplication
         return 'dq';
     }
 
-    /** @return array<string, mixed> of the connection `dq`, beside those in config/queue.php */
+    /** @return array<string, mixed> options of the connection `dq` that replace or extend config/queue.php */
     protected function queueSettings(): array
     {
         return ['block_for' => 1];

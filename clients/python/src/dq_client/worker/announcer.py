@@ -12,7 +12,7 @@ from typing import Callable, Optional
 
 log = logging.getLogger("dq_client")
 
-# So many calls may wait. Those beyond are dropped: whoever blocks this thread for so long reads them no more.
+# The most calls that may wait. Further ones are dropped: a hook that blocks this long no longer reads them.
 _MOST_WAITING = 100_000
 
 

@@ -1,7 +1,7 @@
 """What a worker logs, and the events that it reports to its hook.
 
 All lines are made here, and written by the thread of ``announcer``, so that nothing that keeps a lease waits for
-whoever reads them. No line has anything of a payload but what a handler raises.
+whoever reads them. No line shows any part of a payload, except in the text of what a handler raises.
 """
 
 from __future__ import annotations
