@@ -7,6 +7,7 @@ mod clock;
 pub mod cluster;
 mod commands;
 pub mod history;
+mod limit;
 mod load;
 mod page;
 mod place;

@@ -3,6 +3,7 @@
 
 use super::client::{Client, Protocol};
 use super::clock::Clock;
+use super::limit::Limit;
 use super::place::test_dir;
 use super::power::Disk;
 use super::preload::{library, preloading, PRELOAD};
@@ -30,6 +31,7 @@ const PORT_ATTEMPTS: usize = 20;
 /// A running server. On drop it is stopped, and the test fails if its log contains an alarm.
 pub struct Server {
     child: Child,
+    limit: Limit,
     port: u16,
     dir: PathBuf,
     args: Vec<String>,
@@ -112,7 +114,8 @@ impl Server {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         let module = module();
         let (child, port) = launch(&dir, &args, &environment, module);
-        Server { child, port, dir, args, environment, module, alarm_wanted: false }
+        let limit = Limit::new(child.id());
+        Server { child, limit, port, dir, args, environment, module, alarm_wanted: false }
     }
 
     /// Starts a server with an AOF, which is synced to disk before each reply.
@@ -197,6 +200,7 @@ impl Server {
     /// Starts the server again after it ended.
     pub fn boot(&mut self) {
         (self.child, self.port) = launch(&self.dir, &self.args, &self.environment, self.module);
+        self.limit.goes_on(self.child.id());
     }
 
     /// Makes the server load the module of the next format when it starts again, or the module under test if it loads
@@ -208,6 +212,7 @@ impl Server {
     /// Tries to start the server again after it ended, and waits until it has given up.
     pub fn boot_in_vain(&mut self) {
         self.child = spawn(&self.dir, free_port(), &self.args, &self.environment, self.module);
+        self.limit.goes_on(self.child.id());
         self.until_it_ends();
     }
 

@@ -18,10 +18,14 @@ pub fn late_ms() -> i64 {
     30_000 * i64::from(factor())
 }
 
-fn factor() -> u32 {
+/// How many times as patient the tests are as on their own.
+pub(super) fn factor() -> u32 {
     static FACTOR: OnceLock<u32> = OnceLock::new();
     *FACTOR.get_or_init(|| std::env::var("DQ_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1))
 }
+
+/// How often it is looked for tests that hang.
+pub(super) const WATCHER_PAUSE: Duration = Duration::from_secs(1);
 
 /// Waits until `condition` is true. Panics with `what` if it does not become true in time.
 #[track_caller]
