@@ -157,7 +157,7 @@ class SidekiqBridgeTest < SidekiqCase
   end
 
   def test_jobs_that_were_imported_run
-    dqctl = ENV.fetch("DQ_CTL") { skip "dqctl is not built: DQ_CTL names it" }
+    dqctl = ENV.fetch("DQCTL") { skip "DQCTL does not name dqctl" }
 
     job = { "class" => "NoteWorker", "args" => [name], "jid" => "b" * 24, "queue" => "default", "retry" => true }
     later = { **job, "args" => [name, "later"], "jid" => "c" * 24 }

@@ -54,7 +54,7 @@ class DqCase < Minitest::Test
   end
 
   def import_from_sidekiq(name, queue)
-    dqctl = ENV.fetch("DQ_CTL") { skip "dqctl is not built: DQ_CTL names it" }
+    dqctl = ENV.fetch("DQCTL") { skip "DQCTL does not name dqctl" }
     command = [dqctl, "--url", server.url, "import", "sidekiq", name, queue, "--move"]
     output = IO.popen(command, err: %i[child out], &:read)
     assert_predicate $CHILD_STATUS, :success?, output

@@ -1,0 +1,67 @@
+# The tests of the PHP client and its driver of Laravel, for scripts/test-clients.sh. They run on the oldest and the
+# newest PHP that users of Debian have.
+# shellcheck shell=bash
+
+PHPS=(php-bookworm php-sid)
+
+# Tests the client with one PHP.
+#   test_php_client_on PHP
+test_php_client_on() {
+    local root
+    root=$(dirname "$1")/root
+    "$1" -r 'echo "dq: PHP ", PHP_VERSION, ", ext-redis ", phpversion("redis"), "\n";'
+    find clients/php \( -name '*.php' -o -name dq-keeper \) -print0 | xargs -0 -n 1 -P "$jobs" "$1" -l >/dev/null
+    if [ -e "$root/usr/bin/phpcs" ]; then
+        "$1" "$root/usr/bin/phpcs" --standard=clients/php/phpcs.xml -q
+    fi
+    "$1" "$root/usr/bin/phpunit" --do-not-cache-result --bootstrap clients/php/tests/client/autoload.php \
+        clients/php/tests/client
+}
+
+test_php() {
+    local name php link=$target/clients/php/php
+    part "PHP client"
+    mkdir -p "$(dirname "$link")"
+    rm -f "$link"
+    for name in "${PHPS[@]}"; do
+        if php=$(fetched "$name") && [ -n "$php" ]; then
+            test_php_client_on "$php"
+            # The conformance suite drives the newest.
+            ln -sfn "$php" "$link"
+        else
+            leave_out "the PHP client on $name: its packages cannot be downloaded from Debian's archives"
+        fi
+    done
+    if [ -e "$link" ]; then
+        plant php
+    else
+        leave_out "the PHP client: no PHP can be had"
+    fi
+}
+
+# Tests the driver of Laravel with one PHP.
+#   test_laravel_on PHP
+test_laravel_on() {
+    local phpunit=("$1" "$(dirname "$1")/root/usr/bin/phpunit")
+    "$1" -r 'require "Illuminate/autoload.php";
+        echo "dq: Laravel ", Illuminate\Foundation\Application::VERSION, " on PHP ", PHP_VERSION, "\n";'
+    (
+        cd clients/php/tests/laravel
+        SHARED_CONNECTION=redis "${phpunit[@]}" SharedTest.php
+        # Each file by itself; what it prints stays together.
+        printf '%s\n' *Test.php |
+            xargs -P "$jobs" -I FILE bash -c 'out=$("$@" 2>&1); code=$?; echo "$out"; exit $code' _ "${phpunit[@]}" FILE
+    )
+}
+
+test_laravel() {
+    local name php
+    part "Laravel"
+    for name in "${PHPS[@]}"; do
+        if php=$(fetched "$name") && [ -n "$php" ]; then
+            test_laravel_on "$php"
+        else
+            leave_out "the driver of Laravel on $name: its packages cannot be downloaded from Debian's archives"
+        fi
+    done
+}
