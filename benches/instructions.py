@@ -10,13 +10,14 @@ Instructions repeat where time does not: the same build counts the same on a bus
 The figures hold for one version of the server: that in benches/instructions.json. With another version, or without
 valgrind, it says so and succeeds.
 
-    benches/instructions.py [--write] [--cpu] [--server PATH] [--module PATH]
+    benches/instructions.py [--write] [--cpu] [--functions] [--server PATH] [--module PATH]
 
 --write makes what is counted now the figures that later runs are held against; --cpu measures the CPU time of the same
-scenes too, without valgrind.
+scenes too, without valgrind; --functions shows on which functions the instructions of a push and an ACKPOP are spent.
 """
 import argparse
 import atexit
+import collections
 import json
 import os
 import shutil
@@ -108,6 +109,22 @@ class Profiled(Loaded):
                 elif line.startswith("calls="):
                     calls = int(line[6:].split()[0])
 
+    def functions(self):
+        """The instructions of the whole run by the functions that they belong to, without what these called."""
+        names, current, found, is_call = {}, "", collections.Counter(), False
+        with open(self.profile.name) as profile:
+            for line in profile:
+                if line.startswith(("fn=", "cfn=")):
+                    number, _, name = line.split("=", 1)[1].strip().partition(" ")  # a name is given only once
+                    name = names.setdefault(number, name)
+                    current = name if line.startswith("fn=") else current
+                elif line.startswith("calls="):
+                    is_call = True
+                elif line[0] in "0123456789+-*":
+                    found[current] += 0 if is_call else int(line.split()[1])
+                    is_call = False
+        return found
+
 
 def receipts(replies):
     return [message[3] for reply in replies for message in reply]
@@ -133,8 +150,7 @@ def in_hundreds(server):
 
 
 def by_worker(server):
-    server.run(*[("DQ.PUSH", "q", PAYLOAD)] * MESSAGES)
-    held = receipts(server.run(("DQ.POP", "q", "COUNT", IN_HAND)))
+    held = pushes(server)
     while held:
         replies = server.run(*[("DQ.ACKPOP", "q", 1, receipt) for receipt in held])
         held = receipts([reply[1] for reply in replies if reply[1]])
@@ -178,6 +194,12 @@ def keys(server):
     server.run(*[("GET", name) for name in names])
     server.run(*[("DEL", name) for name in names])
     return {}
+
+
+def pushes(server):
+    """What comes before the first ACKPOP."""
+    server.run(*[("DQ.PUSH", "q", PAYLOAD)] * MESSAGES)
+    return receipts(server.run(("DQ.POP", "q", "COUNT", IN_HAND)))
 
 
 def nothing(_):
@@ -232,6 +254,25 @@ def cpu_us(binary, modules):
     return {name: sorted(figures)[len(figures) // 2] for name, figures in rounds.items()}
 
 
+def show_functions(binary, module):
+    """Prints on which functions the instructions of a push and of an ACKPOP are spent, those of the server too."""
+    idle, pushed, worked = (run_to_end(binary, module, scene).functions() for scene in (nothing, pushes, by_worker))
+    for command, before, after in (("push", idle, pushed), ("ACKPOP", pushed, worked)):
+        spent = {name: (after[name] - before[name]) / MESSAGES for name in after}
+        own = sum(cost for name, cost in spent.items() if "::" in name)
+        print(f"{command}: {sum(spent.values()):,.0f} instructions, of which {own:,.0f} are the module's")
+        for name, cost in sorted(spent.items(), key=lambda item: -item[1])[:10]:
+            print(f"  {cost:7,.0f}  {name}")
+
+
+def run_to_end(binary, module, scene, arguments=()):
+    """A server that has played a scene under callgrind, and has ended."""
+    server = Profiled(binary, "--loadmodule", module, *arguments)
+    scene(server)
+    server.shut_down()
+    return server
+
+
 def built_limit():
     """The module that does nothing, built where the temporary files are."""
     path = os.path.join(tempfile.mkdtemp(prefix="dq-limit-"), "limit.so")
@@ -258,10 +299,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="make these the figures that later runs are held against")
     parser.add_argument("--cpu", action="store_true", help="measure the CPU time of the same too, without valgrind")
+    parser.add_argument("--functions", action="store_true", help="show on which functions they are spent instead")
     add_server_and_module(parser)
     options = parser.parse_args()
     if not shutil.which("valgrind"):
         print("instructions were not counted: there is no valgrind here")
+        return
+    if options.functions:
+        show_functions(options.server, os.path.abspath(options.module))
         return
     modules = {"dq": os.path.abspath(options.module), "limit": built_limit()}
     counted, whole, version = count(options.server, modules)
