@@ -2,10 +2,15 @@
 //!
 //! Tests of libraries that cannot be installed are skipped with a line in the output.
 
+use super::place::test_dir;
+use super::wait::within;
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// Reports a test that is skipped. It bypasses the test harness, which hides the output of tests that pass.
 pub fn left_out(what: &str, why: &str) {
@@ -116,14 +121,40 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
+/// How long a program may run, and packages may take to be installed.
+const LIMIT: Duration = Duration::from_secs(300);
+
 /// Runs a program to its end. The error contains the command and its output.
 pub fn run(command: &mut Command) -> Result<String, String> {
-    match command.output() {
-        Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        Ok(output) => {
-            let said = [output.stdout, output.stderr].concat();
-            Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&said)))
-        }
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("program-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    // In files, because a process that it leaves behind would keep pipes open.
+    let files = ["out", "err"].map(|what| test_dir().join(format!("{name}.{what}")));
+    let [out, err] = files.each_ref().map(|file| File::create(file).expect("a file for the output"));
+    let ended = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn().and_then(end_of);
+    let [out, err] = files.map(|file| {
+        let said = std::fs::read(&file).expect("its output");
+        let _ = std::fs::remove_file(&file);
+        String::from_utf8_lossy(&said).into_owned()
+    });
+    match ended {
+        Ok(Some(status)) if status.success() => Ok(out),
+        Ok(Some(status)) => Err(format!("{command:?}: {status}\n{out}{err}")),
+        Ok(None) => Err(format!("{command:?} did not end within {} s\n{out}{err}", LIMIT.as_secs())),
         Err(error) => Err(format!("{command:?}: {error}")),
     }
+}
+
+/// Waits for the end of a program. `None`: it was killed, because it ran for too long.
+fn end_of(mut child: Child) -> std::io::Result<Option<ExitStatus>> {
+    let mut ended = None;
+    within(LIMIT, || {
+        ended = child.try_wait().transpose();
+        ended.is_some()
+    });
+    if ended.is_none() {
+        child.kill()?;
+        child.wait()?;
+    }
+    ended.transpose()
 }

@@ -29,12 +29,20 @@ pub(super) const WATCHER_PAUSE: Duration = Duration::from_secs(1);
 
 /// Waits until `condition` is true. Panics with `what` if it does not become true in time.
 #[track_caller]
-pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + patience();
+pub fn eventually(what: &str, condition: impl FnMut() -> bool) {
+    assert!(within(patience(), condition), "waited in vain: {what}");
+}
+
+/// Waits until `condition` is true. Returns whether it became true in time.
+pub(super) fn within(time: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + time;
     while !condition() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        if Instant::now() >= deadline {
+            return false;
+        }
         std::thread::sleep(Duration::from_millis(2));
     }
+    true
 }
 
 /// Repeats `turn` until clients have counted up to `goal` together. Panics if the count stands still, for instance
