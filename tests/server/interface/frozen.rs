@@ -3,7 +3,7 @@
 //! `DQ_BLESS=1 cargo test --test server interface::frozen` writes the file. Once a version is released, the file only
 //! gains lines, and its lines only gain words: see CONTRIBUTING.md, Releases.
 
-use crate::support::{root, Client, Page, Protocol, Reply, Server};
+use crate::support::{root, section, Client, Page, Protocol, Reply, Server};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -76,7 +76,8 @@ fn interface(c: &mut Client) -> String {
     let fields = info.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name);
     lines.push(names("INFO dq", fields));
     let shared = std::fs::read_to_string(root().join("docs/commands/README.md")).expect("the page of all commands");
-    let errors: BTreeSet<String> = pages.iter().flat_map(codes).collect();
+    let mut errors: BTreeSet<String> = pages.iter().flat_map(codes).collect();
+    errors.extend(first_words(section(&shared, "Common errors"), is_code));
     lines.extend(errors.into_iter().map(|word| format!("error {word}")));
     let is_event = |word: &str| word.starts_with("dq.") && !word.contains('-');
     let notices = pages.iter().map(|page| page.section("Notifications")).chain([shared.as_str()]);
@@ -92,11 +93,19 @@ fn interface(c: &mut Client) -> String {
 /// The first words of the errors of a page: they are in the first cells of the table, as are options that an error
 /// names.
 fn codes(page: &Page) -> BTreeSet<String> {
-    let cells = page.section("Errors").lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
     let syntax = page.syntax();
     let options: BTreeSet<&str> = syntax.split([' ', '[', ']']).collect();
-    let is_code = |word: &str| word.bytes().all(|byte| byte.is_ascii_uppercase()) && !options.contains(word);
-    quoted(&cells.collect::<Vec<_>>().join("\n"), is_code)
+    first_words(page.section("Errors"), |word| is_code(word) && !options.contains(word))
+}
+
+/// The words in backquotes of the first cells of a table for which this holds.
+fn first_words(table: &str, is_wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    let cells = table.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    quoted(&cells.collect::<Vec<_>>().join("\n"), is_wanted)
+}
+
+fn is_code(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
 #[test]

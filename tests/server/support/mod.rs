@@ -34,7 +34,7 @@ pub use cluster::Cluster;
 pub use commands::{writes, Kind, SAMPLES};
 pub use history::any_command;
 pub use load::Load;
-pub use page::{is_token, markdown_files, prose, root, setting_parameters, OptionRow, Page, Parameter, Range};
+pub use page::{is_token, markdown_files, prose, root, section, setting_parameters, OptionRow, Page, Parameter, Range};
 pub use power::Disk;
 pub use proxy::{Proxy, Traffic, Way};
 pub use queue::Message;

@@ -47,6 +47,14 @@ pub enum Range {
     Other,
 }
 
+/// What is under a heading of the second level.
+pub fn section<'a>(text: &'a str, heading: &str) -> &'a str {
+    let title = format!("\n## {heading}\n");
+    let start = text.find(&title).expect("the heading") + title.len();
+    let rest = &text[start..];
+    rest[..rest.find("\n## ").unwrap_or(rest.len())].trim()
+}
+
 impl Page {
     /// The pages of all commands, sorted by name.
     pub fn all() -> Vec<Page> {
@@ -77,9 +85,8 @@ impl Page {
     #[track_caller]
     pub fn section(&self, heading: &str) -> &str {
         let title = format!("\n## {heading}\n");
-        let start = self.text.find(&title).unwrap_or_else(|| panic!("{} has no {heading:?}", self.name)) + title.len();
-        let rest = &self.text[start..];
-        rest[..rest.find("\n## ").unwrap_or(rest.len())].trim()
+        assert!(self.text.contains(&title), "{} has no {heading:?}", self.name);
+        section(&self.text, heading)
     }
 
     /// The syntax as the page shows it, on one line.
