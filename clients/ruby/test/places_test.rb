@@ -33,7 +33,8 @@ class PlacesTest < Minitest::Test
     worker.start
     assert_equal "x done", client.queue("q").push_and_wait("x", timeout: 20), log.string
     worker.stop
-    refute_match(/ERROR|WARN/, log.string)
+    # A machine that stands still for half a second may lose the lease, which is no fault of the connection.
+    refute_match(/ERROR|WARN/, log.string.gsub(/^.* lost at attempt 1: lease$/, ""))
   ensure
     client&.close
   end
