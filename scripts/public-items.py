@@ -209,7 +209,7 @@ def php_items():
             if re.match(r"((final|abstract|readonly) )*(class|interface|trait|enum) \w", line):
                 yield declaration([*lines[at:], "{"], 0, "{")
             elif re.match(r" +(final |static |abstract )*public ", line):
-                yield f"{scope}: {declaration(lines, at, '{;=' if 'function' not in line else '{;')}"
+                yield f"{scope}: {declaration(lines, at, '{;' if 'function' in line else '{;=,')}"
 
 
 def ruby_items():
