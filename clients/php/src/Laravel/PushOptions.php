@@ -4,9 +4,15 @@ declare(strict_types=1);
 
 namespace Dq\Laravel;
 
+use Illuminate\Events\CallQueuedListener;
+use Illuminate\Mail\SendQueuedMailable;
+use Illuminate\Notifications\SendQueuedNotifications;
+use ReflectionClass;
+
 /**
  * What a job asks of its push. Only one that uses the trait Options does: the `$priority` or `$ttl` of another job may
- * mean something else. `$messageGroup` is what `onGroup` of Laravel sets.
+ * mean something else. `$messageGroup` is what `onGroup` of Laravel sets. For a mail, a notification or a listener that
+ * is queued, Laravel pushes a job of its own, and what is sent or called has the options.
  */
 final class PushOptions
 {
@@ -15,6 +21,16 @@ final class PushOptions
      * @return list<string|int> without the id and the due time
      */
     public static function of(mixed $job): array
+    {
+        return [...self::lasting($job), ...self::option($job, 'REPLACE') ?? []];
+    }
+
+    /**
+     * What counts for a retry of the failed job as well.
+     *
+     * @return list<string|int>
+     */
+    public static function lasting(mixed $job): array
     {
         $words = [];
         $group = self::option($job, 'GROUP') ?? (is_object($job) ? $job->messageGroup ?? null : null);
@@ -29,13 +45,13 @@ final class PushOptions
         if ($ttl !== null) {
             array_push($words, 'TTL', DueTime::millisecondsFromNow($ttl));
         }
-        return [...$words, ...self::option($job, 'REPLACE') ?? []];
+        return $words;
     }
 
-    /** Returns the id that the job was given, or null. */
+    /** Returns the id that the job was given, or null. A notification is a job for each person and channel. */
     public static function id(mixed $job): ?string
     {
-        return self::option($job, 'ID');
+        return $job instanceof SendQueuedNotifications ? null : self::option($job, 'ID');
     }
 
     /** Whether the releases that the job or its middleware ask for count as attempts. */
@@ -50,9 +66,21 @@ final class PushOptions
      */
     private static function option(mixed $job, string $option, ?string $property = null): mixed
     {
-        if (! is_object($job) || ! isset($job->dqOptions) || ! is_array($job->dqOptions)) {
+        $asks = self::whatAsks($job);
+        if (! is_object($asks) || ! isset($asks->dqOptions) || ! is_array($asks->dqOptions)) {
             return null;
         }
-        return $job->dqOptions[$option] ?? ($property === null ? null : $job->$property ?? null);
+        return $asks->dqOptions[$option] ?? ($property === null ? null : $asks->$property ?? null);
+    }
+
+    private static function whatAsks(mixed $job): mixed
+    {
+        return match (true) {
+            $job instanceof SendQueuedMailable => $job->mailable,
+            $job instanceof SendQueuedNotifications => $job->notification,
+            $job instanceof CallQueuedListener && class_exists($job->class) =>
+                (new ReflectionClass($job->class))->newInstanceWithoutConstructor(),
+            default => $job,
+        };
     }
 }

@@ -5,10 +5,16 @@ declare(strict_types=1);
 namespace Dq\Tests\Laravel;
 
 use App\Jobs\Job;
+use App\OrderShipped;
+use App\ShippedMail;
+use App\ShippedNotification;
 use Dq\Exception\DeadId;
 use Dq\Exception\NoModule;
 use Dq\Exception\QueueFull;
 use Dq\Laravel\ServerUnreachable;
+use Illuminate\Support\Facades\Event;
+use Illuminate\Support\Facades\Mail;
+use Illuminate\Support\Facades\Notification;
 use Illuminate\Support\Facades\Queue;
 use Throwable;
 
@@ -193,6 +199,26 @@ final class PushTest extends TestCase
         $this->assertSame(5, (int) $message['priority']);
         $this->assertSame(90_000, (int) $message['ttl']);
         $this->assertSame(-1, (int) $message['retries']);
+    }
+
+    public function testAMailThatIsQueuedHasTheOptionsOfTheTrait(): void
+    {
+        Mail::to('customer@example.org')->queue((new ShippedMail('1001'))->withId('mail-1001')->withPriority(5));
+        $this->assertSame(5, (int) $this->message('mail-1001')['priority']);
+    }
+
+    public function testANotificationHasTheOptionsOfTheTraitButNoIdAsItIsAJobForEachChannel(): void
+    {
+        $notification = (new ShippedNotification('1001'))->withId('note-1001')->withPriority(5);
+        Notification::route('journal', 'customer')->notify($notification);
+        $this->assertNull($this->message('note-1001'));
+        $this->assertSame(5, (int) $this->peek('default', 'ready')[0]['priority']);
+    }
+
+    public function testAListenerHasTheOptionsThatAreItsProperties(): void
+    {
+        Event::dispatch(new OrderShipped('1001'));
+        $this->assertSame(5, (int) $this->peek('default', 'ready')[0]['priority']);
     }
 
     public function testAPropertyOfTheJobIsItsPriority(): void
