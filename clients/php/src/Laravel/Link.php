@@ -9,6 +9,7 @@ use Dq\Client;
 use Dq\Exception\ConnectionLost;
 use Dq\Exception\OutOfMemory;
 use Dq\Exception\ServerError;
+use Error;
 use InvalidArgumentException;
 use LogicException;
 use Throwable;
@@ -109,8 +110,8 @@ final class Link
             return $this->client = ($this->open)();
         } catch (ServerError $error) {
             throw $error;
-        } catch (InvalidArgumentException | LogicException $error) {
-            throw $error; // The settings are wrong.
+        } catch (Error | InvalidArgumentException | LogicException $error) {
+            throw $error; // The settings are wrong, or an extension is missing.
         } catch (Throwable $error) {
             throw $this->unreachable($error, 'to connect');
         }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Dq\Tests\Laravel;
 
 use App\Jobs\Job;
+use Dq\Laravel\Link;
 use Illuminate\Support\Facades\Queue;
 
 /** Servers that fail, and messages that nobody can read. */
@@ -120,6 +121,13 @@ final class TroubleTest extends TestCase
         $this->work('--tries=2', '--backoff=600');
         $this->eventually('it waits', fn (): bool => $this->message('m-1')['state'] === 'delayed');
         $this->assertStringContainsString('is no JSON of a Laravel job', $this->message('m-1')['error']);
+    }
+
+    public function testAMissingExtensionIsNotTakenForAServerThatIsAway(): void
+    {
+        $link = new Link(fn () => new \NoSuchExtension(), '127.0.0.1:6379');
+        $this->expectExceptionMessage('NoSuchExtension');
+        $link->call('DQ.LEN', 'default');
     }
 
     public function testAMessageWithRetriesOfItsOwnIsAFailedJobWhenTheyAreSpent(): void
