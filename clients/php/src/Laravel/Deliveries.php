@@ -81,7 +81,8 @@ final class Deliveries
         if (! in_array($queue, $this->wanted, true)) {
             return $this->pop([$queue]);
         }
-        if ($this->asked) {
+        // The first queue begins a round, also if another listener has kept the event that announces one from us.
+        if ($this->asked && $queue !== $this->wanted[0]) {
             return null; // The first pop of this round has waited for all.
         }
         $this->asked = true;

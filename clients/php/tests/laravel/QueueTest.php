@@ -100,6 +100,17 @@ final class QueueTest extends TestCase
         $this->assertSame(['done high', 'done low'], $this->journal('done'));
     }
 
+    public function testAWorkerPopsAlthoughAnotherListenerKeepsTheEventOfItsRounds(): void
+    {
+        $this->restartWith(['block_for' => 0]);
+        $queue = Queue::connection();
+        $queue->beginRound(['high', 'low']);
+        foreach (['high', 'low', 'high', 'low'] as $name) {
+            $this->assertNull($queue->pop($name));
+        }
+        $this->assertSame(2, $this->calls('mpop'));
+    }
+
     public function testOnceLooksAtAllQueues(): void
     {
         Job::dispatch('low')->onQueue('low');
