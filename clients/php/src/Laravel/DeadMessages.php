@@ -74,8 +74,8 @@ final class DeadMessages
         return $this->link->call(...$words, ...($id === null ? [] : ['ID', $id, 'REPLACE']));
     }
 
-    /** The message of this id is going to be replaced by a live one, so that nothing is left to forget. */
-    public function willRunAgain(string $id): void
+    /** A live message has taken the place of that of this id, so that nothing is left to forget. */
+    public function runsAgain(string $id): void
     {
         $this->running[$id] = true;
     }

@@ -79,7 +79,7 @@ class DqFailedJobProvider implements FailedJobProviderInterface, PrunableFailedJ
                 return $record;
             }
         }
-        return null;
+        return $this->findByUuid((string) $id);
     }
 
     /**
@@ -88,12 +88,11 @@ class DqFailedJobProvider implements FailedJobProviderInterface, PrunableFailedJ
      */
     public function forget($id)
     {
-        foreach ($this->places() as [, $dead, $queue]) {
-            if ($dead->forget($queue, (string) $id)) {
-                return true;
-            }
+        if ($this->forgetMessage((string) $id)) {
+            return true;
         }
-        return false;
+        $record = $this->findByUuid((string) $id);
+        return $record !== null && $this->forgetMessage($record->id);
     }
 
     /**
@@ -131,6 +130,27 @@ class DqFailedJobProvider implements FailedJobProviderInterface, PrunableFailedJ
             }
         }
         return $count;
+    }
+
+    private function forgetMessage(string $id): bool
+    {
+        foreach ($this->places() as [, $dead, $queue]) {
+            if ($dead->forget($queue, $id)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** A batch knows its failed jobs by the uuid that Laravel gave them, also those with an id of their own. */
+    private function findByUuid(string $uuid): ?object
+    {
+        foreach ($this->all() as $record) {
+            if ((json_decode($record->payload, true)['uuid'] ?? null) === $uuid) {
+                return $record;
+            }
+        }
+        return null;
     }
 
     private function first(): DqQueue

@@ -98,16 +98,19 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     /**
      * @param string $payload of a new job, or of a failed one, in whose place it is pushed
      * @param string|null $queue
-     * @param array<int, string|int> $options more words of DQ.PUSH
-     * @return string|null the id; null: the queue has a job of that id
+     * @param array<int, string|int> $options words of DQ.PUSH; none: those with which the job was pushed before
+     * @return string|null the id; null: the queue has this job already
+     * @throws IdTaken if the queue has another job of that id: `queue:retry` then keeps the failed job
      */
     public function pushRaw($payload, $queue = null, array $options = [])
     {
+        $key = $this->key($queue);
         try {
-            return $this->send($payload, $this->key($queue), $options);
+            $pushed = $this->send($payload, $key, $options ?: $this->lastingOptions($payload));
         } catch (DeadId) {
-            return $this->pushAgain($payload, $this->key($queue), (string) $this->idOf($payload), $options);
+            return $this->pushAgain($payload, $key, (string) $this->idOf($payload), $options);
         }
+        return $pushed ?? $this->pushRefused($payload, $key, (string) $this->idOf($payload), $options);
     }
 
     /**
@@ -258,21 +261,42 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     }
 
     /**
+     * The queue has, or remembers, the id of a payload. A job that is stored in a table when it fails is done for the
+     * queue, which keeps it for its RETAIN, or only its id for its DEDUPE.
+     *
+     * @param array<int, string|int> $options
+     * @throws IdTaken
+     */
+    private function pushRefused(string $payload, string $key, string $id, array $options): ?string
+    {
+        $message = Reply::map($this->link->call('DQ.GET', $key, $id) ?: []);
+        if (! in_array($message['state'] ?? null, ['delayed', 'ready', 'inflight'], true)) {
+            return $this->pushAgain($payload, $key, $id, $options);
+        }
+        if ($this->uuidOf($message['payload']) !== $this->uuidOf($payload)) {
+            throw new IdTaken("The job was not pushed: another one in the queue [{$key}] has its id [{$id}].");
+        }
+        return null;
+    }
+
+    /**
      * Puts a failed job back in the place of its dead message, with what that was pushed with.
      *
      * @param array<int, string|int> $options
      */
     private function pushAgain(string $payload, string $key, string $id, array $options): ?string
     {
-        $words = ['DQ.PUSH', $key, $payload, ...self::FOREVER, ...$options, 'ID', $id, 'REPLACE'];
-        $dead = Reply::map($this->link->call('DQ.GET', $key, $id) ?: []);
+        $message = Reply::map($this->link->call('DQ.GET', $key, $id) ?: []);
+        $kept = isset($message['priority']) ? [] : $this->lastingOptions($payload);
         foreach (['priority' => 'PRIORITY', 'group' => 'GROUP', 'ttl' => 'TTL'] as $field => $option) {
-            if (isset($dead[$field]) && ! in_array($option, $options, true)) {
-                array_push($words, $option, $dead[$field]);
+            if (isset($message[$field])) {
+                array_push($kept, $option, $message[$field]);
             }
         }
-        $this->deadMessages()->willRunAgain($id);
-        return $this->link->call(...$words);
+        $words = ['DQ.PUSH', $key, $payload, ...self::FOREVER, ...($options ?: $kept), 'ID', $id, 'REPLACE'];
+        $pushed = $this->link->call(...$words);
+        $this->deadMessages()->runsAgain($id);
+        return $pushed;
     }
 
     /**
@@ -290,6 +314,9 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         if (! PushOptions::releasesCount($job)) {
             $own['releaseUncounted'] = true;
         }
+        if (($options = PushOptions::lasting($job)) !== []) {
+            $own['pushOptions'] = $options;
+        }
         return array_merge(parent::createPayloadArray($job, $queue, $data), $own);
     }
 
@@ -299,6 +326,19 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
         $decoded = json_decode($payload, true);
         $id = is_array($decoded) ? $decoded['id'] ?? $decoded['uuid'] ?? null : null;
         return is_scalar($id) && $id !== '' ? (string) $id : null;
+    }
+
+    private function uuidOf(string $payload): mixed
+    {
+        $decoded = json_decode($payload, true);
+        return is_array($decoded) ? $decoded['uuid'] ?? null : null;
+    }
+
+    /** @return list<string|int> what the job of a payload asked for when it was pushed first */
+    private function lastingOptions(string $payload): array
+    {
+        $decoded = json_decode($payload, true);
+        return is_array($decoded) ? $decoded['pushOptions'] ?? [] : [];
     }
 
     private function delayOf(mixed $job): mixed

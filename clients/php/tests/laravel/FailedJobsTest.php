@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Dq\Tests\Laravel;
 
 use App\Jobs\Job;
+use Dq\Laravel\IdTaken;
+use Illuminate\Support\Facades\Bus;
 use Illuminate\Support\Facades\Queue;
 
 /** Failed jobs of the driver dq: dead messages, without SQL. */
@@ -180,6 +182,74 @@ final class FailedJobsTest extends TestCase
         $this->runUntilKilled();
         $this->assertSame(1, (int) $this->server->ask('DQ.LEN', 'default'));
         $this->assertSame([], $this->failer()->all());
+    }
+
+    public function testARetryFromATableIsNotLostAlthoughTheQueueRemembersTheId(): void
+    {
+        $this->inTable = true;
+        $this->boot();
+        foreach (['RETAIN', 'DEDUPE'] as $setting) {
+            $this->server->ask('DQ.CREATE', strtolower($setting), $setting, '600000');
+            Job::dispatch('a', ['throw'])->onQueue(strtolower($setting));
+            $this->workUntilEmpty('--queue=' . strtolower($setting));
+            $this->assertCount(1, $this->failer()->all());
+            $this->artisan('queue:retry', ['id' => ['all']]);
+            $this->assertSame([], $this->failer()->all());
+            $this->assertSame(1, Queue::size(strtolower($setting)));
+        }
+    }
+
+    public function testAFailedJobStaysInItsTableWhileAnotherJobHasItsId(): void
+    {
+        $this->inTable = true;
+        $this->boot();
+        Queue::push((new Job('a', ['throw']))->withId('order-7'));
+        $this->workUntilEmpty();
+        Queue::push((new Job('b'))->withId('order-7'));
+        try {
+            $this->artisan('queue:retry', ['id' => ['all']]);
+            $this->fail('the retry says that it was made');
+        } catch (IdTaken $error) {
+            $this->assertStringContainsString('order-7', $error->getMessage());
+        }
+        $this->assertPlaces(1, 1);
+        $this->assertStringContainsString('s:1:\"b\"', $this->message('order-7')['payload']);
+    }
+
+    public function testARetryOfAJobThatIsInTheQueueAlreadyChangesNothing(): void
+    {
+        $id = Queue::push(new Job('a'));
+        $this->assertNull(Queue::pushRaw($this->message($id)['payload']));
+        $this->assertSame(1, Queue::size());
+    }
+
+    public function testARetryFromATableKeepsTheOptionsOfTheJob(): void
+    {
+        $this->inTable = true;
+        $this->boot();
+        Queue::push((new Job('a', ['throw']))->withId('order-7')->withPriority(4)->onGroup('g'));
+        $this->workUntilEmpty();
+        $this->artisan('queue:retry', ['id' => ['all']]);
+        $this->assertSame([4, 'g'], [(int) $this->message('order-7')['priority'], $this->message('order-7')['group']]);
+    }
+
+    public function testTheFailedJobsOfABatchAreRetriedAlsoThoseWithAnIdOfTheirOwn(): void
+    {
+        $jobs = [new Job('a', ['throw']), (new Job('b', ['throw']))->withId('order-7')];
+        $batch = Bus::batch($jobs)->allowFailures()->dispatch();
+        $this->workUntilEmpty();
+        $this->assertPlaces(0, 2);
+        $this->artisan('queue:retry-batch', ['id' => $batch->id]);
+        $this->assertPlaces(2, 0);
+    }
+
+    public function testAFailedJobWithAnIdOfItsOwnIsForgottenByItsUuid(): void
+    {
+        Queue::push((new Job('a', ['throw']))->withId('order-7'));
+        $this->workUntilEmpty();
+        $uuid = json_decode($this->message('order-7')['payload'], true)['uuid'];
+        $this->assertTrue($this->failer()->forget($uuid));
+        $this->assertPlaces(0, 0);
     }
 
     private function failer(): object
