@@ -38,7 +38,8 @@ final class Fork
             stream_set_timeout($theirs, self::FOREVER);
             // The parent decides when it ends: Ctrl-C and many supervisors send signals to all processes. SIG_IGN would
             // be inherited by the programs that a handler starts, which could not be ended then.
-            $goOn = static fn (): null => null;
+            $goOn = static function (): void {
+            };
             pcntl_signal(SIGINT, $goOn);
             pcntl_signal(SIGTERM, $goOn);
             pcntl_signal(SIGCHLD, SIG_DFL);

@@ -84,7 +84,8 @@ final class Reporter
             $then(false);
             return;
         }
-        $nothing = static fn (): null => null;
+        $nothing = static function (): void {
+        };
         $this->wire->send(['MULTI'], $nothing, Lane::MARGIN);
         $this->wire->send(['DQ.ACK', $lane->key, '#'], $nothing, Lane::MARGIN);
         $this->wire->send(['CLIENT', 'UNBLOCK', $lane->connectionId()], $nothing, Lane::MARGIN);
