@@ -82,6 +82,12 @@ final class Options
         return sprintf('%.0F', round($duration * 1000));
     }
 
+    /** Returns a point in time as commands take it: rounded up to the millisecond, so that nothing is early. */
+    public static function unixMs(\DateTimeInterface $time): int
+    {
+        return max(self::EARLIEST_MS, intdiv((int) $time->format('Uu') + 999, 1000));
+    }
+
     /** @return list<string> */
     private static function option(string $name, mixed $value): array
     {
@@ -104,7 +110,7 @@ final class Options
         if (!$value instanceof \DateTimeInterface) {
             throw new \InvalidArgumentException("$name must be a time, a DateTimeInterface");
         }
-        return (string) max(self::EARLIEST_MS, (int) $value->format('Uv'));
+        return (string) self::unixMs($value);
     }
 
     private static function flag(string $name, mixed $value): bool

@@ -25,7 +25,7 @@ final class DueTime
             return [];
         }
         if ($delay instanceof DateTimeInterface) {
-            return ['AT', max(CommandOptions::EARLIEST_MS, (int) $delay->format('Uv'))];
+            return ['AT', CommandOptions::unixMs($delay)];
         }
         return ['DELAY', self::millisecondsFromNow($delay)];
     }
@@ -39,7 +39,7 @@ final class DueTime
             $delay = Carbon::now()->add($delay);
         }
         if ($delay instanceof DateTimeInterface) {
-            return max(0, (int) $delay->format('Uv') - (int) Carbon::now()->format('Uv'));
+            return max(0, intdiv((int) $delay->format('Uu') - (int) Carbon::now()->format('Uu') + 999, 1000));
         }
         return max(0, (int) round((float) $delay * 1000));
     }

@@ -251,6 +251,14 @@ final class ClientTest extends TestCase
         });
     }
 
+    public function testAPartOfAMillisecondMakesNothingEarly(): void
+    {
+        $this->onEach(function (Client $client): void {
+            $client->push('q', 'x', id: 'm', at: new DateTimeImmutable('2100-01-01T00:00:00.123001Z'));
+            $this->assertSame(4_102_444_800_124, $client->get('q', 'm')['due']);
+        });
+    }
+
     public function testAConnectionOnWhichNoReplyCameIsNotUsedAgain(): void
     {
         $port = TestServer::freePort();

@@ -6,6 +6,8 @@ namespace Dq\Tests\Laravel;
 
 use App\Jobs\Job;
 use Dq\Laravel\DqQueue;
+use Dq\Laravel\DueTime;
+use Illuminate\Support\Carbon;
 use Illuminate\Support\Facades\Queue;
 
 /** What the queue of dq promises beyond the driver redis. */
@@ -49,6 +51,17 @@ final class QueueTest extends TestCase
         $due = now()->addSeconds(90)->startOfSecond()->addMilliseconds(123);
         $id = Queue::later($due, new Job('a'));
         $this->assertSame((int) $due->format('Uv'), (int) $this->message($id)['due']);
+    }
+
+    public function testAPartOfAMillisecondMakesNoJobEarly(): void
+    {
+        $due = now()->addSeconds(90)->startOfSecond()->addMicroseconds(123_001);
+        $id = Queue::later($due, new Job('a'));
+        $this->assertSame((int) $due->format('U') * 1000 + 124, (int) $this->message($id)['due']);
+        $now = now()->startOfSecond();
+        Carbon::setTestNow($now);
+        $this->assertSame(1, DueTime::millisecondsFromNow($now->copy()->addMicroseconds(1)));
+        Carbon::setTestNow();
     }
 
     public function testAWorkerDoesNotSleepBetweenPops(): void
