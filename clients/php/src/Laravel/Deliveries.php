@@ -89,7 +89,6 @@ final class Deliveries
         try {
             return $this->pop($this->wanted);
         } catch (ServerUnreachable $error) {
-            $this->mayHold = true;
             report($error);
             sleep(self::PAUSE);
             return null;
@@ -166,10 +165,15 @@ final class Deliveries
         if ($this->mayHold) {
             $this->giveBackLostReplies($queues);
         }
-        $inTurn = $this->oneKeyAtATime && count($queues) > 1;
-        $delivery = $inTurn ? $this->popInTurn($queues) : $this->popFirst($queues);
-        if ($delivery !== null) {
-            $this->keep($delivery);
+        try {
+            $inTurn = $this->oneKeyAtATime && count($queues) > 1;
+            $delivery = $inTurn ? $this->popInTurn($queues) : $this->popFirst($queues);
+            if ($delivery !== null) {
+                $this->keep($delivery);
+            }
+        } catch (ServerUnreachable $error) {
+            $this->mayHold = true;
+            throw $error;
         }
         return $delivery;
     }

@@ -6,6 +6,7 @@ namespace Dq\Tests\Laravel;
 
 use App\Jobs\Job;
 use Dq\Laravel\Link;
+use Dq\Laravel\ServerUnreachable;
 use Illuminate\Support\Facades\Queue;
 
 /** Servers that fail, and messages that nobody can read. */
@@ -18,6 +19,8 @@ final class TroubleTest extends TestCase
 
     /** @var array<string, mixed>|null */
     private ?array $redis = null;
+
+    private ?Process $proxy = null;
 
     protected function redisSettings(): array
     {
@@ -144,20 +147,44 @@ final class TroubleTest extends TestCase
 
     public function testAJobWhoseDeliveryWasLostDoesNotWaitForItsLease(): void
     {
-        $port = TestServer::freePort();
-        $proxy = new Process(
-            [PHP_BINARY, __DIR__ . '/proxy.php', (string) $port, (string) $this->server->port, 'DQ.POP'],
-            "{$this->directory}/proxy",
-            []
-        );
-        $this->eventually('the proxy listens', fn (): bool => str_contains($proxy->output(), 'ready'));
+        $proxy = $this->connectThroughAProxyThatLosesAReply();
         Job::dispatch('a');
-        $this->redis = ['client' => 'phpredis', 'default' => ['host' => '127.0.0.1', 'port' => $port]];
-        $this->restartWith(['lease' => 3600, 'block_for' => 1]);
         $this->work();
         $this->untilWritten('done a');
         $this->assertSame(['run a 1'], $this->journal('run'));
         $this->assertStringContainsString('cut', $proxy->output());
-        $proxy->kill();
+    }
+
+    public function testAJobWhoseDeliveryWasLostOutsideOfALoopDoesNotWaitForItsLeaseEither(): void
+    {
+        $this->connectThroughAProxyThatLosesAReply();
+        $id = Queue::push(new Job('a'));
+        try {
+            Queue::pop();
+            $this->fail('the reply is lost');
+        } catch (ServerUnreachable) {
+            $this->assertSame('inflight', $this->message($id)['state']);
+        }
+        $job = Queue::pop();
+        $this->assertSame([$id, 1], [$job->getJobId(), $job->attempts()]);
+        $job->delete();
+    }
+
+    /** The reply to the first pop is lost. A lease is long. */
+    private function connectThroughAProxyThatLosesAReply(): Process
+    {
+        $port = TestServer::freePort();
+        $command = [PHP_BINARY, __DIR__ . '/proxy.php', (string) $port, (string) $this->server->port, 'DQ.POP'];
+        $this->proxy = new Process($command, "{$this->directory}/proxy", []);
+        $this->eventually('the proxy listens', fn (): bool => str_contains($this->proxy->output(), 'ready'));
+        $this->redis = ['client' => 'phpredis', 'default' => ['host' => '127.0.0.1', 'port' => $port]];
+        $this->restartWith(['lease' => 3600, 'block_for' => 1]);
+        return $this->proxy;
+    }
+
+    protected function tearDown(): void
+    {
+        $this->proxy?->kill();
+        parent::tearDown();
     }
 }
