@@ -31,15 +31,20 @@ final class DocumentationTest extends TestCase
     public function testTheOtherProgramsRun(): void
     {
         $server = new TestServer();
-        [, , $pushing, $handler] = self::blocks(self::PAGE);
+        [, , $pushing, $handler, $middleware] = self::blocks(self::PAGE);
         $shows = "\nprint_r(\$client->info('orders'));";
         $said = $this->assertRuns($this->program("require 'vendor/autoload.php';\n$pushing$shows", $server));
         $this->assertMatchesRegularExpression('/\[ready\] => 3\s/', $said);
         $this->assertMatchesRegularExpression('/\[cancelled\] => 1\s/', $said);
-        $text = "require 'vendor/autoload.php';\n$handler\nexit(\$worker->run());";
-        $this->start($this->program($text, $server));
+        $text = "require 'vendor/autoload.php';\n$handler\n$middleware\nexit(\$worker->run());";
+        $server->client()->purge('orders');
+        $output = TestServer::makeDirectory() . '/output';
+        $this->start($this->program($text, $server), $output);
         $payload = json_encode(['task' => 'add', 'a' => 2, 'b' => 3]);
         $this->assertSame('5', $server->client()->pushAndWait('tasks', $payload, 10));
+        $headers = ['traceparent' => '00-1-2-01'];
+        $this->assertSame('shipped 7', $server->client()->pushAndWait('orders', '7', 10, headers: $headers));
+        $this->assertStringContainsString('its parent is 00-1-2-01', file_get_contents($output));
     }
 
     public function testTheProgramsForPhpredisAndPredisRunAndHideNoRefusal(): void
