@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Dq;
 
 use Dq\Exception\DqException;
+use Dq\Keeper\Servers;
 
 /**
  * Keeps the leases of what this process works on. That is done by a process of its own, bin/dq-keeper, because PHP has
@@ -30,9 +31,11 @@ final class Keeper
     private bool $isWatched = false;
     private bool $wasAsync = false;
     private mixed $before = null;
+    private readonly Servers $servers;
 
-    public function __construct(private readonly Server $server)
+    public function __construct(Server|Servers $servers)
     {
+        $this->servers = $servers instanceof Server ? Servers::one($servers) : $servers;
     }
 
     /**
@@ -124,7 +127,7 @@ final class Keeper
     {
         $this->owner = getmypid();
         // TLS is an extension, which some systems load by a setting. Otherwise it needs no extension.
-        $settings = $this->server->secure ? [] : ['-n'];
+        $settings = $this->servers->areSecure() ? [] : ['-n'];
         $command = [PHP_BINARY, ...$settings, self::PROGRAM, (string) $this->owner];
         $process = proc_open($command, [['pipe', 'r'], ['pipe', 'w'], STDERR], $this->pipes);
         if ($process === false) {
@@ -134,7 +137,7 @@ final class Keeper
         $this->heard = '';
         stream_set_blocking($this->pipes[1], false);
         // Not in the arguments or the environment, which others may read.
-        $this->say(['server', base64_encode(json_encode($this->server->toArray(), JSON_THROW_ON_ERROR))]);
+        $this->say(['servers', base64_encode(json_encode($this->servers->toArray(), JSON_THROW_ON_ERROR))]);
     }
 
     /** @param list<string> $words */

@@ -80,6 +80,12 @@ final class Server
         );
     }
 
+    /** Returns the server at another address to which one logs in in the same way. */
+    public function at(string $host, int $port): self
+    {
+        return new self(...['host' => $host, 'port' => $port, 'path' => null] + get_object_vars($this));
+    }
+
     /** Returns what to connect to, for people and for errors. */
     public function address(): string
     {

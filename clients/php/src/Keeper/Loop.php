@@ -5,9 +5,7 @@ declare(strict_types=1);
 namespace Dq\Keeper;
 
 use Dq\Clock;
-use Dq\Connection\SocketConnection;
 use Dq\Exception\DqException;
-use Dq\Server;
 
 /**
  * What bin/dq-keeper does: it hears through a pipe what its worker holds, and extends each lease at half time. When the
@@ -23,7 +21,7 @@ final class Loop
     private const LOOK = 0.5;
     private const LONGEST_PAUSE = 1.0;
 
-    private ?SocketConnection $connection = null;
+    private ?Route $route = null;
     /** @var array<string, Hold> by receipt */
     private array $held = [];
     private string $heard = '';
@@ -75,9 +73,9 @@ final class Loop
         while (($end = strpos($this->heard, "\n")) !== false) {
             $words = explode(' ', substr($this->heard, 0, $end));
             $this->heard = substr($this->heard, $end + 1);
-            if ($words[0] === 'server') {
-                $server = ['timeout' => self::TIMEOUT] + json_decode(base64_decode($words[1]), true);
-                $this->connection = new SocketConnection(new Server(...$server));
+            if ($words[0] === 'servers') {
+                $servers = json_decode(base64_decode($words[1]), true);
+                $this->route = new Route(Servers::fromArray($servers, self::TIMEOUT));
                 continue;
             }
             $receipt = (string) base64_decode($words[1]);
@@ -95,7 +93,7 @@ final class Loop
         try {
             $words = ['DQ.EXTEND', $hold->key, $hold->receipt, 'LEASE', (string) $hold->lease];
             $sent = Clock::now();
-            $end = $this->connection->call($words);
+            $end = $this->route->call($hold->key, $words);
         } catch (DqException $error) {
             $hold->next = Clock::now() + min(self::LONGEST_PAUSE, $hold->lease / 10_000);
             if (!$hold->isInTrouble) {
@@ -120,7 +118,8 @@ final class Loop
         while ($this->held !== [] && Clock::now() < $end) {
             foreach ($this->held as $receipt => $hold) {
                 try {
-                    $this->connection->call(['DQ.NACK', $hold->key, $hold->receipt, 'ERROR', 'the worker died']);
+                    $words = ['DQ.NACK', $hold->key, $hold->receipt, 'ERROR', 'the worker died'];
+                    $this->route->call($hold->key, $words);
                     unset($this->held[$receipt]);
                 } catch (DqException) {
                     usleep(100_000);

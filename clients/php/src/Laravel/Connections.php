@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Dq\Laravel;
 
 use Dq\Client;
+use Dq\Keeper\Servers;
 use Dq\Server;
 use Illuminate\Contracts\Foundation\Application;
 use Illuminate\Redis\RedisManager;
 use Illuminate\Support\Arr;
-use Illuminate\Support\ConfigurationUrlParser;
 use InvalidArgumentException;
 use Predis\Client as PredisClient;
 use Predis\Command\CommandInterface;
@@ -56,45 +56,61 @@ final class Connections
         if ($this->isCluster()) {
             return "the cluster {$this->name}";
         }
-        $one = $this->serverSettings();
+        $one = ServerSettings::parse($this->settings()[$this->name]);
         return $one['path'] ?? (($one['host'] ?? $this->name) . (isset($one['port']) ? ":{$one['port']}" : ''));
     }
 
     /**
-     * The server, as the keeper of leases connects to it.
+     * The servers, as the keeper of leases connects to them.
      *
      * @throws InvalidArgumentException if it cannot
      */
-    public function server(): Server
+    public function servers(): Servers
     {
-        $settings = $this->settings()[$this->name] ?? [];
-        $one = $this->serverSettings();
-        if ($this->isCluster() || ! isset($one['host']) && ! isset($one['path'])) {
-            throw new InvalidArgumentException(
-                "The Redis connection [{$this->name}] is a cluster or has Sentinels, which the process that keeps "
-                . "leases does not support. Set 'keep' => 'none'."
-            );
+        $settings = $this->settings();
+        $isCluster = $this->isCluster();
+        $own = $isCluster ? $settings['clusters'][$this->name] : $settings[$this->name];
+        $ofClusters = $isCluster ? $settings['clusters']['options'] ?? [] : [];
+        $options = array_merge($settings['options'] ?? [], $ofClusters, $own['options'] ?? []);
+        $options['parameters'] = $options['parameters'][$this->name] ?? $options['parameters'] ?? [];
+        $several = array_values(Arr::except($own, 'options'));
+        // Otherwise Predis itself chooses the server of a key.
+        if ($isCluster && ($this->driver() !== 'predis' || ($options['cluster'] ?? null) === 'redis')) {
+            return Servers::cluster(array_map(fn (mixed $node): Server => self::node($node, $options), $several));
         }
-        $context = $settings['context'] ?? [];
-        return new Server(
-            $one['host'] ?? '127.0.0.1',
-            (int) ($one['port'] ?? 6379),
-            $one['path'] ?? null,
-            self::text($one['username'] ?? null),
-            self::text($one['password'] ?? null),
-            (int) ($one['database'] ?? 0),
-            $one['secure'],
-            $settings['ssl'] ?? $context['ssl'] ?? $context['stream'] ?? $context
+        if (! $isCluster && isset($own[0], $options['service']) && ($options['replication'] ?? null) === 'sentinel') {
+            $sentinel = fn (array|string $one): Server => ServerSettings::server($one, []);
+            $master = ServerSettings::server([], ['parameters' => $options['parameters']]);
+            return Servers::sentinels(array_map($sentinel, $several), (string) $options['service'], $master);
+        }
+        $one = $isCluster || isset($own[0]) ? [] : ServerSettings::parse($own);
+        if (isset($one['host']) || isset($one['path'])) {
+            return Servers::one(ServerSettings::server($own, $options));
+        }
+        throw new InvalidArgumentException(
+            "The process that keeps leases does not know where in the Redis connection [{$this->name}] a queue is: it "
+            . "supports one server, a cluster of Redis, and Sentinels. Set 'keep' => 'none'."
         );
+    }
+
+    /**
+     * @param array<string, mixed>|string $settings
+     * @param array<string, mixed> $options
+     */
+    private static function node(array|string $settings, array $options): Server
+    {
+        // A cluster has one database, whatever the settings say.
+        return ServerSettings::server(is_array($settings) ? ['database' => 0] + $settings : $settings, $options);
     }
 
     private function open(float $timeout): Client
     {
         $settings = $this->settings();
-        $driver = $settings['client'] ?? 'phpredis';
+        $driver = $this->driver();
         $own = [
             'persistent' => false,
-            'timeout' => $this->serverSettings()['timeout'] ?? min(self::CONNECT_TIMEOUT, $timeout),
+            'timeout' => ServerSettings::parse($settings[$this->name] ?? [])['timeout']
+                ?? min(self::CONNECT_TIMEOUT, $timeout),
             'read_timeout' => $timeout,
             'read_write_timeout' => $timeout,
         ];
@@ -146,26 +162,9 @@ final class Connections
         }
     }
 
-    /** @return array<string, mixed> the one server: the parts of its `url`, `path` for a socket, `secure` for TLS */
-    private function serverSettings(): array
+    private function driver(): string
     {
-        $one = (new ConfigurationUrlParser())->parseConfiguration($this->settings()[$this->name] ?? []);
-        $scheme = strtolower((string) ($one['driver'] ?? $one['scheme'] ?? ''));
-        $host = $one['host'] ?? null;
-        if (is_string($host) && preg_match('#\A(tcp|tls|ssl|unix)://(.+)\z#i', $host, $parts)) {
-            [, $scheme, $host] = $parts;
-        }
-        if (is_string($host) && str_starts_with($host, '/')) {
-            $one['path'] = $host; // This is how phpredis is given a socket.
-        }
-        $one['host'] = $host;
-        $one['secure'] = in_array(strtolower($scheme), ['tls', 'ssl', 'rediss'], true);
-        return $one;
-    }
-
-    private static function text(mixed $value): ?string
-    {
-        return $value === null || $value === '' ? null : (string) $value;
+        return $this->settings()['client'] ?? 'phpredis';
     }
 
     /** @return array<string, mixed> */

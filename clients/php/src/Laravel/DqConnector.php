@@ -62,7 +62,7 @@ final class DqConnector implements ConnectorInterface
         if ($keep !== 'process') {
             throw new InvalidArgumentException("The option 'keep' of a dq connection must be 'process' or 'none'.");
         }
-        return new Keeper($connections->server());
+        return new Keeper($connections->servers());
     }
 
     /** @param array<string, mixed> $config */

@@ -6,7 +6,10 @@ namespace Dq\Tests\Client;
 
 use Dq\Client;
 use Dq\Exception\ConnectionLost;
+use Dq\Exception\ServerError;
 use Dq\Keeper;
+use Dq\Keeper\Route;
+use Dq\Keeper\Servers;
 use Dq\Server;
 
 /** The process that keeps leases, and what becomes of messages when it or its worker is killed. */
@@ -147,6 +150,39 @@ final class KeeperTest extends TestCase
             $this->assertSame('inflight', $client->get('q', 'm')['state'], $url);
             $this->assertSame(1, $client->info('q')['delivered'], $url);
         }
+    }
+
+    public function testWhatANodeOfAClusterSaysIsFollowed(): void
+    {
+        [$first, $second] = [TestServer::freePort(), TestServer::freePort()];
+        $this->startNode($first, "-ASK 1 127.0.0.1:$second\\r\\n", "-MOVED 1 :$second\\r\\n", '-READONLY x\\r\\n');
+        $this->startNode($second, '+OK\\r\\n', ':1\\r\\n', ':2\\r\\n', ':3\\r\\n', '-CLUSTERDOWN x\\r\\n');
+        $route = new Route(Servers::cluster([new Server('127.0.0.1', $first)]));
+        $ask = static fn (): mixed => $route->call('q', ['DQ.EXTEND', 'q', 'm#1']);
+        $this->assertSame([1, 2, 3], [$ask(), $ask(), $ask()], 'ASK is for one command, MOVED for all that follow');
+        foreach (['CLUSTERDOWN', 'READONLY'] as $kind) {
+            try {
+                $ask();
+                $this->fail('there is an answer');
+            } catch (ServerError $error) {
+                $this->assertSame($kind, $error->kind, 'after an error it begins with the known nodes again');
+            }
+        }
+    }
+
+    /** Starts what answers commands on one connection, each with the next of these replies. */
+    private function startNode(int $port, string ...$replies): void
+    {
+        $list = '"' . implode('", "', $replies) . '"';
+        $this->start("\$server = stream_socket_server('tcp://127.0.0.1:$port');
+            do {
+                \$one = stream_socket_accept(\$server, 60);
+            } while (fread(\$one, 1000) === '');
+            foreach ([$list] as \$reply) {
+                fwrite(\$one, \$reply);
+                fread(\$one, 1000);
+            }");
+        self::eventually('it listens', static fn (): bool => @fsockopen('127.0.0.1', $port) !== false);
     }
 
     private function hold(Keeper $keeper, Client $client): string

@@ -6,6 +6,7 @@ namespace Dq\Tests\Laravel;
 
 use App\Jobs\Job;
 use Illuminate\Support\Facades\Queue;
+use InvalidArgumentException;
 
 /** The Redis connections that Laravel knows. With each, a job runs longer than its lease, which its keeper extends. */
 final class ConnectionsTest extends TestCase
@@ -141,17 +142,18 @@ final class ConnectionsTest extends TestCase
         $options = ['replication' => 'sentinel', 'service' => 'main'];
         $settings = ['tcp://127.0.0.1:' . $sentinel->port . '?timeout=5', 'options' => $options];
         $this->redis = ['client' => 'predis', 'default' => $settings];
-        $this->restartWith(['keep' => 'none', 'block_for' => 1, 'push_timeout' => 60]);
+        $this->restartWith(['block_for' => 1, 'lease' => 3, 'push_timeout' => 60]);
         $worker = $this->work();
-        Job::dispatch('a');
+        Job::dispatch('a', ['sleep 4', 'lost']);
         $this->untilWritten('done a');
         $this->eventually('the Sentinel knows the replica', fn (): bool => str_contains(
             json_encode($sentinel->ask('SENTINEL', 'REPLICAS', 'main')),
             (string) $replica->port
         ));
         $this->server->down();
-        Job::dispatch('b');
+        Job::dispatch('b', ['sleep 4', 'lost']);
         $this->untilWritten('done b');
+        $this->assertSame(['held a', 'held b'], $this->journal('held'));
         $this->assertTrue($worker->isRunning());
         $this->assertSame('master', $replica->redis()->role()[0]);
         $sentinel->stop();
@@ -160,31 +162,58 @@ final class ConnectionsTest extends TestCase
 
     public function testWhatTheKeeperCannotReachIsNamedAtTheStart(): void
     {
-        $options = ['replication' => 'sentinel', 'service' => 'main'];
-        $this->redis = ['client' => 'predis', 'default' => ['tcp://127.0.0.1:1', 'options' => $options]];
-        $this->boot();
-        $this->expectExceptionMessage("Set 'keep' => 'none'");
-        Queue::connection('dq');
+        $nodes = ['tcp://127.0.0.1:1?role=master', 'tcp://127.0.0.1:2', 'options' => ['replication' => 'predis']];
+        $unknown = [
+            'replicas that are named' => ['client' => 'predis', 'default' => $nodes],
+            'a driver of others' => ['client' => 'own', 'default' => ['sentinels' => ['127.0.0.1']]],
+            'shards' => ['client' => 'predis', 'clusters' => ['default' => [$this->tcp()]], 'options' => []],
+        ];
+        foreach ($unknown as $what => $this->redis) {
+            $this->boot();
+            try {
+                Queue::connection('dq');
+                $this->fail("there is a keeper for {$what}");
+            } catch (InvalidArgumentException $error) {
+                $this->assertStringContainsString("Set 'keep' => 'none'", $error->getMessage());
+            }
+        }
     }
 
-    public function testACluster(): void
+    public function testAClusterWhoseFirstNodeHasNoQueues(): void
     {
         $this->server->stop();
-        $this->server = TestServer::start(['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1']);
+        $first = $this->startNode();
+        $this->server = $this->startNode();
         $this->server->ask('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
-        $this->eventually('the cluster is up', fn (): bool => str_contains(
-            (string) $this->server->ask('CLUSTER', 'INFO'),
-            'cluster_state:ok'
-        ));
-        foreach (['phpredis', 'predis'] as $client) {
+        $this->server->ask('CLUSTER', 'MEET', '127.0.0.1', (string) $first->port, (string) $first->busPort);
+        foreach ([$first, $this->server] as $node) {
+            $this->eventually('the node knows who has the slots', fn (): bool => str_contains(
+                (string) $node->ask('CLUSTER', 'INFO'),
+                'cluster_state:ok'
+            ));
+            $node->ask('CONFIG', 'SET', 'requirepass', 'secret');
+        }
+        $nodes = [['host' => '127.0.0.1', 'port' => $first->port]];
+        $logins = ['phpredis' => ['password' => 'secret'], 'predis' => ['parameters' => ['password' => 'secret']]];
+        foreach ($logins as $client => $login) {
             $this->redis = [
                 'client' => $client,
-                'clusters' => ['default' => [$this->tcp()], 'options' => []],
-                'options' => ['cluster' => 'redis'],
+                'clusters' => ['default' => $nodes, 'options' => []],
+                'options' => ['cluster' => 'redis'] + $login,
             ];
-            $this->restartWith(['keep' => 'none', 'block_for' => 1]);
-            $this->runsOne('--queue=high,default');
+            $this->boot();
+            $this->runsOne('--queue=high,default', 'sleep 4');
         }
+        $first->stop();
+    }
+
+    private function startNode(): TestServer
+    {
+        $busPort = TestServer::freePort();
+        $options = ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1', '--cluster-port'];
+        $node = TestServer::start([...$options, (string) $busPort]);
+        $node->busPort = $busPort;
+        return $node;
     }
 
     /** @return array<string, mixed> */

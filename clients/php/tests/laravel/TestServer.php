@@ -15,6 +15,9 @@ final class TestServer
 
     private ?Process $process = null;
 
+    /** Of a node of a cluster. */
+    public int $busPort = 0;
+
     private function __construct(public readonly int $port, private string $directory, private array $options)
     {
     }
