@@ -11,15 +11,16 @@ class GuardTest < ServerTest
     require "dq"
     require "fiddle"
     hold = Fiddle::Function.new(Fiddle.dlopen(nil)["sleep"], [Fiddle::TYPE_INT], Fiddle::TYPE_INT, need_gvl: true)
-    worker = DQ::Worker.new(client: DQ::Client.new(ENV["URL"]), lease: 1, keep: ENV["KEEP"])
+    lease = ENV.fetch("LEASE", "1").to_f
+    worker = DQ::Worker.new(client: DQ::Client.new(ENV["URL"]), lease: lease, keep: ENV["KEEP"])
     worker.consume("q") { |message| hold.call(message.payload.to_i) }
     exit worker.run
   RUBY
 
-  def start(keep)
-    running = program(file("worker.rb", PROGRAM), URL: server.url, KEEP: keep)
+  def start(keep, seconds: "4", **environment)
+    running = program(file("worker.rb", PROGRAM), URL: server.url, KEEP: keep, **environment)
     running.wait_for("works on")
-    queue.push("4", retain: 60)
+    queue.push(seconds, retain: 60)
     running
   end
 
@@ -29,6 +30,16 @@ class GuardTest < ServerTest
     assert_equal [1, 0], server.info("q").values_at("delivered", "lease-expired")
     assert_equal 0, running.stop
     refute_includes running.output, "lost"
+  end
+
+  # LOADING, BUSY and READONLY are such answers, too.
+  def test_the_process_tries_again_after_an_error_of_the_server
+    server.do("ACL", "SETUSER", "default", "-dq.mextend")
+    start("process", seconds: "9", LEASE: "3")
+    Patience.until("it is refused") { server.do("ACL", "LOG").any? { |entry| entry["object"] == "DQ.MEXTEND" } }
+    server.do("ACL", "SETUSER", "default", "+dq.mextend")
+    counted("done", 1)
+    assert_equal [1, 0], server.info("q").values_at("delivered", "lease-expired")
   end
 
   def test_without_the_process_it_would_lose_its_message
