@@ -75,6 +75,7 @@ class QueueTest < ServerTest
     id = queue.push("x", delay: 60)
     assert queue.reschedule(id, delay: 120)
     refute queue.reschedule("none", delay: 120)
+    assert_raises(ArgumentError) { queue.reschedule(id) }
     assert_equal 1, queue.promote
     assert_equal "ready", queue.cancel(id)
     assert_nil queue.cancel(id)

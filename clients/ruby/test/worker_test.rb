@@ -192,6 +192,17 @@ class WorkerTest < ServerTest
     assert_equal [nil, "page 1", "page 2"], Array.new(3) { seen.pop }
   end
 
+  def test_a_checkpoint_that_is_no_string_fails_its_handler
+    queue.declare(backoff: [60, 60])
+    work { |message| message.save([1]) if message.payload == "x" }
+    id = queue.push("x")
+    assert_includes event(:failed).text, "a checkpoint is a String, not a Array"
+    counted("delayed", 1)
+    assert_includes queue.get(id)["error"], "a checkpoint"
+    queue.push("y")
+    counted("acked", 1)
+  end
+
   # Sees messages on both sides.
   class Tenant < DQ::Middleware
     def push(_queue, headers)

@@ -27,10 +27,10 @@ module DQ # rubocop:disable Style/Documentation -- lib/dq.rb describes it
     # Moves a job that waits to another time.
     #
     # @param job [ActiveJob::Base] as for {cancel}
-    # @param at [Time, Numeric] the new time; a number is Unix time in seconds
+    # @param at [Time, #to_time, Numeric] the new time; a number is Unix time in seconds
     # @return [Boolean] whether the queue has the job, and nobody works on it
     def reschedule(job, at:)
-      queue(job.queue_name).reschedule(ActiveJob::Options.id(job), at: at.to_f)
+      queue(job.queue_name).reschedule(ActiveJob::Options.id(job), at: at)
     end
   end
 end

@@ -51,7 +51,10 @@ module DQ
     # Stores how far the work has come, up to 65536 bytes, for the next attempt and for operators. Does not wait.
     # @param checkpoint [String]
     # @return [void]
+    # @raise [ArgumentError] if it is none
     def save(checkpoint)
+      raise ArgumentError, "a checkpoint is a String, not a #{checkpoint.class}" unless checkpoint.is_a?(String)
+
       @meta["checkpoint"] = checkpoint.empty? ? nil : checkpoint
       @save.call(checkpoint)
     end

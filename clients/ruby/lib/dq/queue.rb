@@ -145,8 +145,12 @@ module DQ
     # @param at [Time, Numeric, nil]
     # @param priority [Integer, nil]
     # @return [Boolean] whether it was delayed or ready
+    # @raise [ArgumentError] if none of these is given
     def reschedule(id, delay: nil, at: nil, priority: nil)
-      ask("DQ.RESCHEDULE", id, *Words.of({ delay: delay, at: at, priority: priority })) == 1
+      changes = { delay: delay, at: at, priority: priority }.compact
+      raise ArgumentError, "say what is to change: delay:, at: or priority:" if changes.empty?
+
+      ask("DQ.RESCHEDULE", id, *Words.of(changes)) == 1
     end
 
     # Makes delayed messages due now: all, a number of them, or those that are due by a time.

@@ -15,6 +15,7 @@ module DQ
     REPLY_SECONDS = 5.0
     # The parameters of a URL. redis-client ignores all others, and protocol as well.
     PARAMETERS = %w[db protocol].freeze
+    TIMES = %i[timeout connect_timeout read_timeout write_timeout].freeze
 
     # @return [Hash{Symbol => Object}] the options
     attr_reader :options
@@ -22,7 +23,7 @@ module DQ
     # @param given [Hash{Symbol => Object}, String] the options, or a URL
     # @raise [ArgumentError] if something in it is not understood
     def initialize(given)
-      @options = options = given.is_a?(Hash) ? given.transform_keys(&:to_sym) : { url: given }
+      @options = options = plain(given.is_a?(Hash) ? given.transform_keys(&:to_sym) : { url: given })
       if options.key?(:reconnect_attempts)
         raise ArgumentError, "reconnect_attempts has no effect: a push is repeated for push_timeout seconds"
       end
@@ -69,6 +70,11 @@ module DQ
     end
 
     private
+
+    # Numbers instead of Durations of Rails, since the process of a guard gets the options, too.
+    def plain(options)
+      options.to_h { |name, value| [name, TIMES.include?(name) && value.is_a?(Numeric) ? value.to_f : value] }
+    end
 
     def config(options)
       options = read_url(options) if options[:url]

@@ -57,25 +57,24 @@ module DQ
     end
 
     # @param name [Symbol, String] the option, for the error
-    # @param seconds [Numeric]
+    # @param seconds [Numeric] or a Duration of Rails
     # @return [Integer] milliseconds, rounded to a microsecond and then up, so that nothing is due too early
     def milliseconds(name, seconds)
-      wrong(name, :duration, seconds) unless seconds.is_a?(Numeric) && seconds.real?
-      return seconds * 1000 if seconds.instance_of?(Integer)
-
-      exact = seconds.to_f
-      wrong(name, :duration, seconds) unless exact.finite?
-      ((exact * 1_000_000).round / 1000r).ceil
+      wrong(name, :duration, seconds) unless seconds.is_a?(Numeric) && seconds.real? && seconds.to_f.finite?
+      ((seconds.to_r * 1_000_000).round / 1000r).ceil
     end
 
     # @param name [Symbol] the option, for the error
     # @param time [Time, #to_time, Numeric] a time, or Unix seconds
     # @return [Integer] Unix milliseconds, rounded up
     def unix_milliseconds(name, time)
+      # In Rails, Strings have to_time, and a Duration, which has from_now, says that it is a number.
+      wrong(name, :time, time) if time.is_a?(String) || time.respond_to?(:from_now)
       return [milliseconds(name, time), EARLIEST_MS].max if time.is_a?(Numeric)
 
       wrong(name, :time, time) unless time.respond_to?(:to_time)
-      [(time.to_time.to_r * 1000).ceil, EARLIEST_MS].max
+      time = time.to_time unless time.is_a?(Time) # A TimeWithZone is one; its to_time warns in Rails 7.2.
+      [(time.to_r * 1000).ceil, EARLIEST_MS].max
     end
 
     # @return [Array<String, Integer>] the words that follow the name of an option
@@ -105,8 +104,12 @@ module DQ
       value.is_a?(String) || value.is_a?(Symbol) ? value.to_s : wrong(name, kind, value)
     end
 
+    # A Duration of Rails says that it is an Integer, but is none.
     def number(name, kind, value)
-      value.is_a?(Integer) ? value : wrong(name, kind, value)
+      case value
+      when Integer then value
+      else wrong(name, kind, value)
+      end
     end
 
     def pair(name, kind, value)

@@ -215,9 +215,10 @@ module DQ
 
     private
 
+    # @return [Float] a Duration of Rails, too, as the guard is told of it, which has no Rails
     def positive(name, seconds, zero: false)
       valid = seconds.is_a?(Numeric) && seconds.to_f.finite? && (seconds.positive? || (zero && seconds.zero?))
-      valid ? seconds : raise(ArgumentError, "#{name} is a number of seconds, not #{seconds.inspect}")
+      valid ? seconds.to_f : raise(ArgumentError, "#{name} is a number of seconds, not #{seconds.inspect}")
     end
 
     def trap_signals(pipe)

@@ -103,6 +103,35 @@ class DqJobsTest < DqCase
     refute DQ.reschedule(job, at: Time.now)
   end
 
+  def test_a_job_is_moved_to_a_time_only
+    job = NoteJob.set(wait: 600).perform_later(name)
+    due = server.message("default", job.job_id)["due"]
+    [5.minutes, "2040-01-01", nil, :soon].each { |at| assert_raises(ArgumentError) { DQ.reschedule(job, at: at) } }
+    assert_equal due, server.message("default", job.job_id)["due"]
+  end
+
+  def test_a_time_may_be_a_duration_of_rails
+    queue = DQ.queue("mail")
+    id = queue.push("x", delay: 10.minutes, lease: 1.minute, ttl: 2.5.hours, retain: 2.days)
+    assert_equal [60_000, 9_000_000, 172_800_000], server.message("mail", id).values_at("lease", "ttl", "retain")
+    assert_in_delta milliseconds + 600_000, server.message("mail", id)["due"], 60_000
+    queue.alter(backoff: [1.second, 1.hour], rate: [10, 1.minute])
+    assert_equal [1000, 3_600_000], server.info("mail").values_at("backoff-base", "backoff-max")
+    assert_raises(ArgumentError) { queue.push("x", retries: 5.minutes) }
+    assert_raises(DQ::WaitTimeout) { queue.await(id, timeout: 0.1.seconds) }
+    settings = DQ::Settings.new(url: server.url, timeout: 5.seconds)
+    assert_equal [Float], settings.options.values.grep(Numeric).map(&:class), "a guard has no Rails"
+  end
+
+  def test_a_job_may_ask_for_a_retry_after_a_duration
+    id = LaterJob.perform_later(name).job_id
+    work("--time-limit", "60") do
+      recorded(1)
+      Patience.until("it waits") { server.message("default", id)["state"] == "delayed" }
+    end
+    assert_operator server.message("default", id)["due"], :>, milliseconds + 300_000
+  end
+
   def test_a_job_that_runs_is_told_that_it_was_cancelled
     job = WaitingJob.perform_later(name)
     work do

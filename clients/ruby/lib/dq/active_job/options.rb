@@ -8,9 +8,7 @@ module DQ
     #     dq_options retries: 5, group: ->(job) { job.arguments.first.customer_id }
     #   end
     module Options
-      # The options, and the unit of those that are times.
       KNOWN = %i[id group priority retries lease ttl retain replace].freeze
-      SECONDS = %i[lease ttl retain].freeze
       PRIORITIES = -128..127
 
       class << self
@@ -28,7 +26,6 @@ module DQ
           options[:id] = options.fetch(:id, job.job_id).to_s
           options[:group] = options[:group].to_s if options.key?(:group)
           options[:later] = true if options[:replace]
-          SECONDS.each { |name| options[name] = options[name].to_f if options.key?(name) }
           # Of Active Job the smallest priority is first, of dq the greatest.
           options[:priority] = (-job.priority).clamp(PRIORITIES) if job.priority
           options

@@ -50,6 +50,13 @@ class RescuedSumJob < SumJob
   end
 end
 
+class LaterJob < ApplicationJob
+  def perform(name)
+    Record.add(name, DQ.message.attempt)
+    raise DQ::Retry.new("not now", after: 10.minutes)
+  end
+end
+
 # Works until it is told that its message is lost.
 class WaitingJob < ApplicationJob
   retry_on StandardError, wait: 0
