@@ -59,6 +59,23 @@ class ClusterTest < Minitest::Test
     assert_equal "y done", @client.queue("moving").push_and_wait("y", timeout: 30), @log.string
   end
 
+  def test_a_queue_that_is_just_moved_is_used_at_its_new_node
+    work("moving", lease: 0.6) do |message|
+      message.wait(1) if message.payload == "slow"
+      "#{message.payload} done"
+    end
+    @client.queue("moving").push("x", id: "held", delay: 600)
+    from, to = @nodes.sort_by { |node| node.do("CLUSTER", "MYID") == owner("moving") ? 0 : 1 }
+    to.do("CLUSTER", "SETSLOT", slot("moving"), "IMPORTING", from.do("CLUSTER", "MYID"))
+    from.do("CLUSTER", "SETSLOT", slot("moving"), "MIGRATING", to.do("CLUSTER", "MYID"))
+    from.do("MIGRATE", "127.0.0.1", to.port, "moving", 0, 30_000)
+    assert_equal "slow done", @client.queue("moving").push_and_wait("slow", timeout: 30), @log.string
+    assert_equal [nil], @client.queue("moving").push_many(["x"], ids: ["held"])
+    [to, from].each { |node| node.do("CLUSTER", "SETSLOT", slot("moving"), "NODE", to.do("CLUSTER", "MYID")) }
+    assert_equal "z done", @client.queue("moving").push_and_wait("z", timeout: 30), @log.string
+    refute_match(/ERROR|WARN/, @log.string)
+  end
+
   private
 
   def slot(queue) = @nodes.first.do("CLUSTER", "KEYSLOT", queue)

@@ -93,7 +93,7 @@ module DQ
       config = @settings.config_of(queue)
       @lock.synchronize do
         @pools[config] ||= ConnectionPool.new(size: MOST_CONNECTIONS, timeout: @settings.reply_seconds) do
-          Link.new(config.new_client)
+          @settings.link_to(config)
         end
       end
     end

@@ -41,6 +41,9 @@ module DQ
     end
   end
 
+  # The server is a node of a cluster, and the queue is just moved to another node, or does not exist yet.
+  class Asked < Moved; end
+
   # The queue has no room under its MAXLEN.
   class QueueFull < Refused; end
 

@@ -11,9 +11,14 @@ module DQ
     }.freeze
     UNKNOWN_COMMAND = /\AERR unknown command ['`]?dq\./i
 
+    ASKING = ["ASKING"].freeze
+
     # @param redis [RedisClient]
-    def initialize(redis)
+    # @param asking [Boolean] whether ASKING is sent before each command: the server is a node of a cluster that does
+    #   not own a queue yet which is moved to it
+    def initialize(redis, asking: false)
       @redis = redis
+      @asking = asking
       @used = DQ.now
     end
 
@@ -22,7 +27,8 @@ module DQ
     # @param seconds [Numeric, nil] how long the server may wait before it answers
     def call(*words, seconds: nil)
       waits = seconds&.positive? # redis-client takes a wait of 0 for one without an end.
-      translated { waits ? @redis.blocking_call_v(seconds, words) : @redis.call_v(words) }
+      send = ->(to) { waits ? to.blocking_call_v(seconds, words) : to.call_v(words) }
+      translated { @asking ? after_asking(&send) : send.call(@redis) }
     end
 
     # Sends commands at once.
@@ -30,7 +36,9 @@ module DQ
     # @return [Array] a reply or an error for each
     def call_all(commands)
       translated do
+        commands = commands.flat_map { |words| [ASKING, words] } if @asking
         replies = @redis.pipelined(exception: false) { |pipe| commands.each { |words| pipe.call_v(words) } }
+        replies = replies.each_slice(2).map(&:last) if @asking
         replies.map { |reply| reply.is_a?(RedisClient::Error) ? Link.refused(reply) : reply }
       end
     end
@@ -61,14 +69,22 @@ module DQ
       text = Texts.utf8(error.message) # It may have words of the command.
       return NoModule.new("the server has not loaded the module dq: #{text}") if text.match?(UNKNOWN_COMMAND)
 
-      if (node = text[/\AMOVED \d+ (\S+)/, 1])
-        return Moved.new(text, node)
+      if (node = text[/\A(?:MOVED|ASK) \d+ (\S+)/, 1])
+        return (text.start_with?("ASK") ? Asked : Moved).new(text, node)
       end
 
       CODES.fetch(text[/\A\w+/], Refused).new(text)
     end
 
     private
+
+    def after_asking
+      replies = @redis.pipelined do |pipe|
+        pipe.call_v(ASKING)
+        yield pipe
+      end
+      replies.last
+    end
 
     def translated
       was_open = @redis.connected?

@@ -35,6 +35,7 @@ module DQ
 
       @places = {}
       @nodes = {}
+      @asking = {}.compare_by_identity
     end
 
     # @return [Integer] the number of the database
@@ -50,7 +51,13 @@ module DQ
     # @param queue [String] a connection to the server that holds it
     # @param options [Hash] of RedisClient#initialize, such as read_timeout
     # @return [Link] a new connection
-    def link(queue, **options) = Link.new(config_of(queue).new_client(**options))
+    def link(queue, **options) = link_to(config_of(queue), **options)
+
+    # @param config [RedisClient::Config] what {#config_of} returned
+    # @return [Link] a new connection
+    def link_to(config, **options)
+      Link.new(config.new_client(**options), asking: @lock.synchronize { @asking.key?(config) })
+    end
 
     # Learns from an error where a queue of a cluster is, or is no longer. redis-client has no clusters.
     # @param queue [String, nil]
@@ -61,7 +68,7 @@ module DQ
 
       @lock.synchronize do
         case error
-        when Moved then @places[queue] = @nodes[error.address] ||= config_at(error.address)
+        when Moved then @places[queue] = node_of(error)
         when ConnectionLost
           @configs.rotate! unless @places.delete(queue)
         end
@@ -80,6 +87,13 @@ module DQ
       options = read_url(options) if options[:url]
       options = with_timeouts(options)
       options.key?(:sentinels) ? RedisClient.sentinel(**options) : RedisClient.config(**options)
+    end
+
+    # @return [RedisClient::Config] of the node that an error names; what is sent to one that a queue is just moved to
+    #   follows ASKING
+    def node_of(error)
+      moves = error.is_a?(Asked)
+      @nodes[[error.address, moves]] ||= config_at(error.address).tap { |config| @asking[config] = true if moves }
     end
 
     def config_at(address)

@@ -4,8 +4,8 @@ module DQ
   class Worker
     # The thread that extends the leases of a queue at half time, and reports outcomes until they are answered.
     class Reporter
-      # Errors that a worker expects to pass: a password may be about to change, a cluster to be rearranged.
-      PASSING = /\A(?:NOAUTH|WRONGPASS|ASK)\b/
+      # Errors that a worker expects to pass: a password may be about to change.
+      PASSING = /\A(?:NOAUTH|WRONGPASS)\b/
 
       # What is sent in one go.
       Batch = Struct.new(:reports, :saves, :kept) do
