@@ -87,7 +87,7 @@ class PlacesTest < Minitest::Test
   def test_what_is_not_understood_is_refused_by_its_name
     {
       "redis://localhost/one" => "one", "redis://localhost?size=1" => "size", "redis://localhost/1?db=2" => "db",
-      "redis://localhost?protocol=x" => "protocol", "redis://:a#b@localhost" => "#", "http://localhost" => "http",
+      "redis://localhost?protocol=x" => "protocol", " " => "empty", "redis://:a#b@localhost" => "#", "http://localhost" => "http",
       { url: "redis://localhost", tls: true } => "tls", { reconnect_attempts: 3 } => "reconnect_attempts"
     }.each do |redis, word|
       error = assert_raises(ArgumentError, redis.inspect) { DQ::Client.new(redis) }

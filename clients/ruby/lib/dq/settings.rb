@@ -114,6 +114,8 @@ module DQ
     def read_url(options)
       raise ArgumentError, "the URL has a '#': write it as %23 in a password or a path" if options[:url].include?("#")
 
+      raise ArgumentError, "the URL of the server is empty" if options[:url].strip.empty?
+
       uri = URI(options[:url])
       given = URI.decode_www_form(uri.query.to_s)
       given.each { |name, value| check_parameter(uri, given, name, value) }

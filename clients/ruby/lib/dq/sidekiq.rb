@@ -24,26 +24,30 @@ module DQ
     class << self
       # @return [DQ::Client] the connections of the bridge
       attr_reader :client
-      # @return [Numeric] seconds
+      # @return [Float] seconds
       attr_reader :lease
 
       # Has Sidekiq push to dq, in this process, and fetch from it, if this process is +sidekiq+. Call it in the
       # initializer that configures Sidekiq. It may be called again, with another server.
       #
-      # @param url [String] the server with the module, which need not be that of Sidekiq
+      # @param url [String, nil] the server with the module, which need not be that of Sidekiq; nil if other options say
+      #   where it is
       # @param lease [Numeric] after how many seconds the jobs of a process that is gone are delivered again; not the
       #   longest time that a job may take, since it is extended
       # @param push_timeout [Numeric] for how many seconds a push is repeated until it is answered
       # @param redis [Hash] other options of the connection, as those of +DQ.redis=+
       # @raise [Unsupported] if this release of Sidekiq is not known to work
-      def install(url:, lease: LEASE_SECONDS, push_timeout: Client::PUSH_SECONDS, **redis)
-        unless lease.is_a?(Numeric) && lease.positive?
+      def install(url: nil, lease: LEASE_SECONDS, push_timeout: Client::PUSH_SECONDS, **redis)
+        unless lease.is_a?(Numeric) && lease.positive? && lease.to_f.finite?
           raise ArgumentError, "lease is a number of seconds above 0, not #{lease.inspect}"
+        end
+        if redis.key?(:nodes)
+          raise ArgumentError, "nodes: one process of Sidekiq waits at several queues, which a cluster cannot serve"
         end
 
         check
         @client = Client.new({ url: url, **redis }, push_timeout: push_timeout)
-        @lease = lease
+        @lease = lease.to_f
         ::Sidekiq::Client.prepend(Push)
         ::Sidekiq.configure_server { |config| fetch_with(config) }
       end

@@ -196,9 +196,20 @@ class SidekiqBridgeTest < SidekiqCase
   end
 
   def test_a_wrong_lease_is_refused
-    [0, -1, "30", nil].each do |lease|
+    [0, -1, "30", nil, Float::INFINITY].each do |lease|
       assert_raises(ArgumentError) { DQ::Sidekiq.install(url: server.url, lease: lease) }
     end
+  end
+
+  def test_a_cluster_is_refused
+    error = assert_raises(ArgumentError) { DQ::Sidekiq.install(nodes: [server.url]) }
+    assert_includes error.message, "cluster"
+  end
+
+  def test_a_server_needs_no_url
+    DQ::Sidekiq.install(host: "127.0.0.1", port: server.port)
+    NoteWorker.perform_async(name)
+    assert_equal 1, server.len("sidekiq:default")
   end
 
   private
