@@ -84,10 +84,38 @@ class PlacesTest < Minitest::Test
     worker.stop
   end
 
+  # What a master that lives on after a failover accepts is lost.
+  def test_a_master_that_sentinels_have_replaced_is_left
+    master = boot
+    replica = boot("--replicaof", "127.0.0.1 #{master.port}")
+    sentinel = { host: "127.0.0.1", port: boot_sentinel(master) }
+    client = DQ::Client.new({ name: "jobs", sentinels: [sentinel] })
+    @closing << client.method(:close)
+    client.queue("produced").push("x")
+    worker = DQ::Worker.new(client: client, grace: 0.1, logger: Logger.new(log = StringIO.new))
+    worker.consume("q") { nil }
+    worker.start
+    Patience.until("it is ready") { worker.ready? }
+    master.do("ACL", "SETUSER", "default", "-slaveof", "-replicaof") # So that it stays a master.
+    fail_over
+    Patience.until("the replica is the master") { replica.do("ROLE").first == "master" }
+    Patience.until("pushes arrive there") do
+      client.queue("produced").push("y")
+      replica.len("produced") > 1
+    end
+    replica.do("DQ.PUSH", "q", "z")
+    Patience.until(-> { "the worker has moved: #{log.string}" }) do
+      replica.info("q")["acked"] == 1
+    end
+    assert_equal "master", master.do("ROLE").first
+    worker.stop
+  end
+
   def test_what_is_not_understood_is_refused_by_its_name
     {
       "redis://localhost/one" => "one", "redis://localhost?size=1" => "size", "redis://localhost/1?db=2" => "db",
-      "redis://localhost?protocol=x" => "protocol", " " => "empty", "redis://:a#b@localhost" => "#", "http://localhost" => "http",
+      "redis://localhost?protocol=x" => "protocol", " " => "empty", "redis://:a#b@localhost" => "#",
+      "http://localhost" => "http",
       { url: "redis://localhost", tls: true } => "tls", { reconnect_attempts: 3 } => "reconnect_attempts"
     }.each do |redis, word|
       error = assert_raises(ArgumentError, redis.inspect) { DQ::Client.new(redis) }

@@ -75,7 +75,10 @@ module DQ
     end
 
     # Closes the connections.
-    def close = @lock.synchronize { @pools.each_value { |pool| pool.shutdown(&:close) } }
+    def close
+      @settings.close
+      @lock.synchronize { @pools.each_value { |pool| pool.shutdown(&:close) } }
+    end
 
     private
 

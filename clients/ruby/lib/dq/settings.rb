@@ -36,6 +36,8 @@ module DQ
       @places = {}
       @nodes = {}
       @asking = {}.compare_by_identity
+      @links = ObjectSpace::WeakMap.new
+      @sentinels = Sentinels.new(@configs.first) { leave_master } if options.key?(:sentinels)
     end
 
     # @return [Integer] the number of the database
@@ -56,8 +58,15 @@ module DQ
     # @param config [RedisClient::Config] what {#config_of} returned
     # @return [Link] a new connection
     def link_to(config, **options)
-      Link.new(config.new_client(**options), asking: @lock.synchronize { @asking.key?(config) })
+      @sentinels&.watch
+      @lock.synchronize do
+        Link.new(config.new_client(**options), asking: @asking.key?(config)).tap { |link| @links[link] = true }
+      end
     end
+
+    # Has the threads end that watch Sentinels. A new connection starts them again.
+    # @return [void]
+    def close = @sentinels&.close
 
     # Learns from an error where a queue of a cluster is, or is no longer. redis-client has no clusters.
     # @param queue [String, nil]
@@ -77,6 +86,12 @@ module DQ
     end
 
     private
+
+    # Ends all connections, since what the old master still answers is lost. They are opened to the new one.
+    def leave_master
+      @configs.first.reset
+      @lock.synchronize { @links.keys }.each(&:close)
+    end
 
     # Numbers instead of Durations of Rails, since the process of a guard gets the options, too.
     def plain(options)

@@ -9,6 +9,7 @@ require "dq/monotonic"
 require "dq/errors"
 require "dq/texts"
 require "dq/link"
+require "dq/sentinels"
 require "dq/settings"
 require "dq/worker/frames"
 

@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+module DQ
+  # Learns that Sentinels have named another master. The one before may live on for seconds, and what it accepts then is
+  # lost. redis-client asks a Sentinel only when it opens a connection.
+  class Sentinels
+    CHANNEL = "+switch-master"
+    # The pause before a Sentinel that is away is asked again.
+    PAUSE_SECONDS = 1.0
+    # How long a subscription may be silent before the Sentinel is asked for an answer, and how long that may take.
+    QUIET_SECONDS = 10.0
+    ANSWER_SECONDS = 5.0
+
+    # @param config [RedisClient::SentinelConfig]
+    # @yield when there is another master
+    def initialize(config, &switched)
+      @config = config
+      @switched = switched
+      @lock = Mutex.new
+      @threads = []
+    end
+
+    # Starts a thread for each Sentinel, also in a process that was forked.
+    # @return [void]
+    def watch
+      @lock.synchronize do
+        next if @process == Process.pid
+
+        @process = Process.pid
+        @threads = @config.sentinels.map { |sentinel| Thread.new { listen(sentinel) } }
+        @threads.each { |thread| thread.name = "dq-sentinel" }
+      end
+    end
+
+    # Ends the threads.
+    # @return [void]
+    def close
+      @lock.synchronize do
+        @threads.each(&:kill)
+        @process = nil
+      end
+    end
+
+    private
+
+    def listen(sentinel)
+      loop do
+        hear(sentinel)
+      rescue RedisClient::Error, SystemCallError, IOError
+        sleep PAUSE_SECONDS # It is away, or refuses: then the end of connections shows a failover.
+      end
+    end
+
+    def hear(sentinel)
+      channels = sentinel.new_client.pubsub
+      channels.call("SUBSCRIBE", CHANNEL)
+      loop do
+        kind, _channel, text = next_event(channels)
+        heard(text) if kind == "message"
+      end
+    ensure
+      channels&.close
+    end
+
+    def next_event(channels)
+      event = channels.next_event(QUIET_SECONDS)
+      return event if event
+
+      channels.call("SUBSCRIBE", CHANNEL)
+      channels.next_event(ANSWER_SECONDS) || raise(RedisClient::ConnectionError, "the Sentinel does not answer")
+    end
+
+    # @param text [String] the name, the host and the port of the old master, those of the new one
+    def heard(text)
+      name, _host, _port, host, port = text.split
+      known = @config.resolved? && [@config.host, @config.port.to_s] == [host, port]
+      @switched.call if name == @config.name && !known
+    end
+  end
+end
