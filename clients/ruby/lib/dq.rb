@@ -51,6 +51,9 @@ module DQ
     # @return [Worker, nil] the worker of this process
     attr_accessor :worker
 
+    # @return [#call, nil] what workers call with each {Worker::Event}, by default nothing
+    attr_accessor :hook
+
     def logger = @logger ||= Logger.new($stderr, progname: "dq")
 
     private

@@ -56,6 +56,24 @@ class CommandLineTest < ServerTest
     assert_operator DQ.now - begun, :<, 10
   end
 
+  def test_it_runs_from_a_checkout
+    output, status = Open3.capture2e(RbConfig.ruby, TestProgram::WORKER, "--version")
+    assert_predicate status, :success?, output
+    assert_equal "dq-work #{DQ::VERSION}\n", output
+  end
+
+  def test_what_it_loads_can_hear_of_events_and_ask_for_health
+    worker = work("mail", text: <<~RUBY + APPLICATION)
+      DQ.hook = lambda do |event|
+        puts "heard: \#{event.kind} \#{event.queue} \#{DQ.worker.healthy?}"
+        $stdout.flush
+      end
+    RUBY
+    worker.wait_for("works on mail")
+    queue("mail").push("hello")
+    worker.wait_for("heard: done mail true")
+  end
+
   def test_it_loads_the_environment_of_rails_where_there_is_one
     environment = file("environment.rb", APPLICATION)
     config = File.join(File.dirname(environment), "config")
@@ -69,7 +87,8 @@ class CommandLineTest < ServerTest
   def test_a_wrong_command_line_is_refused
     {
       [] => "name a queue", %w[mail=0] => "mail=0", %w[mail=x] => "mail=x", %w[=3] => "=3",
-      %w[mail mail=2] => "twice", %w[other] => "nothing handles the queue other", %w[mail --lease x] => "--lease x",
+      %w[mail=1 mail mail=2] => "twice",
+      %w[other] => "nothing handles the queue other", %w[mail --lease x] => "--lease x",
       %w[mail --lease 0] => "lease", %w[mail --grace -1] => "grace", %w[mail --time-limit 0] => "time_limit",
       %w[mail --keep fork] => "--keep fork", %w[mail --fast] => "--fast", %w[mail --require none.rb] => "none.rb"
     }.each do |words, said|

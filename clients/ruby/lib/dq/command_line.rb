@@ -48,7 +48,7 @@ module DQ
       end
 
       queues = words.map { |word| queue(word) }
-      twice = queues.map(&:first).tally.key(2)
+      twice, = queues.map(&:first).tally.find { |_name, times| times > 1 }
       raise ArgumentError, "the queue #{twice} is named twice" if twice
 
       queues.to_h
@@ -77,13 +77,12 @@ module DQ
     end
 
     def add_times(parser)
-      parser.on("--lease SECONDS", Float, "how long messages stay with a worker that is gone") do |seconds|
-        @options[:lease] = seconds
-      end
+      parser.on("--lease SECONDS", Float, "how long messages stay with a worker that is gone",
+                "(that of the message, else that of its queue)") { |seconds| @options[:lease] = seconds }
       parser.on("--grace SECONDS", Float, "how long handlers may end at a stop (30)") do |seconds|
         @options[:grace] = seconds
       end
-      parser.on("--time-limit SECONDS", Float, "how long a handler may take") do |seconds|
+      parser.on("--time-limit SECONDS", Float, "how long a handler may take (no limit)") do |seconds|
         @options[:time_limit] = seconds
       end
     end

@@ -41,7 +41,7 @@ module DQ
     # @param logger [Logger]
     # @param hook [#call, nil] is called with each {Event}, from a thread of its own
     def initialize(client: DQ.client, lease: nil, grace: 30, time_limit: nil, keep: :process, name: "worker",
-                   logger: DQ.logger, hook: nil)
+                   logger: DQ.logger, hook: DQ.hook)
       @client = client
       @lease_ms = lease && Words.milliseconds(:lease, positive(:lease, lease))
       @grace = positive(:grace, grace, zero: true)
