@@ -78,6 +78,20 @@ class GuardTest < ServerTest
     counted("lease-expired", 1)
   end
 
+  # Something of the program that redis-client calls.
+  module Seen
+  end
+
+  def test_it_needs_nothing_that_the_program_has_loaded
+    work(redis: { url: server.url, driver: :ruby, middlewares: [Seen] }, lease: 1, concurrency: 1) do
+      HOLD.call(3)
+      nil
+    end
+    queue.push("x", retain: 60)
+    counted("done", 1)
+    assert_equal [1, 0], server.info("q").values_at("delivered", "lease-expired")
+  end
+
   def test_options_that_no_process_can_have_leave_the_threads
     work(redis: { url: server.url, custom: { proc: -> {} } }) { nil }
     queue.push("x")

@@ -16,6 +16,8 @@ module DQ
       # A guard that is so far behind does not run, and is replaced.
       MOST_UNSENT_BYTES = 4_000_000
       PROGRAM = File.expand_path("guard_process.rb", __dir__)
+      # Options of a connection that name what only the worker has loaded.
+      ONLY_HERE = %i[driver middlewares].freeze
       # How long it takes until a guard that has ended is replaced.
       PAUSE_SECONDS = 0.2
 
@@ -29,7 +31,7 @@ module DQ
       # @return [void]
       # @raise [TypeError] if the options of the connection cannot be passed to a process
       def start
-        options = Frames.dump(@worker.settings.options)
+        options = Frames.dump(@worker.settings.options.except(*ONLY_HERE))
         @lock.synchronize { start_process(options) }
       end
 
