@@ -32,8 +32,12 @@ class TroublesTest < ServerTest
     bare = TestServer.new(with_module: false).boot
     error = assert_raises(DQ::NoModule) { push_to(bare.url) }
     assert_includes error.message, "the server has not loaded the module dq"
+    error = assert_raises(DQ::NoModule) { DQ::Client.new(bare.url, push_timeout: 0.5).queue("q").push("4711") }
+    refute_includes error.message, "4711" # The server repeats the payload.
+    assert_includes error.message, "DQ.PUSH"
+    assert_includes error.message, bare.url
     error = assert_raises(DQ::NoModule) { DQ::Client.new(bare.url, push_timeout: 0.5).queue("q").push("\xFF".b) }
-    assert_equal "früh #{error.message}".encoding, Encoding::UTF_8 # The server repeats the payload.
+    assert_equal "früh #{error.message}".encoding, Encoding::UTF_8
     assert_includes logged(bare.url), "q: interrupted: DQ::NoModule: the server has not loaded the module dq"
   ensure
     bare.close

@@ -34,6 +34,7 @@ class ServerError extends DqException
     {
         $kind = strstr($text . ' ', ' ', true) ?: 'ERR';
         if (preg_match("/\\AERR unknown command ['`]?dq\\./i", $text)) {
+            $text = strstr($text, ', with args', true) ?: $text; // Behind that, the server quotes the payload.
             return new NoModule("the server has not loaded the module dq: $text", 'NOMODULE');
         }
         $class = self::CLASSES[$kind] ?? self::class;

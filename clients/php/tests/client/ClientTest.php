@@ -150,7 +150,8 @@ final class ClientTest extends TestCase
             $this->assertThrows(QueueFull::class, fn () => $client->push('q', 'x'));
             $client->pause('q', 'in');
             $this->assertThrows(QueueClosed::class, fn () => $client->push('q', 'x'));
-            $this->assertThrows(NoModule::class, fn () => $client->call('DQ.NOTHING'));
+            $error = $this->assertThrows(NoModule::class, fn () => $client->call('DQ.NOTHING', 'q', '4711'));
+            $this->assertStringNotContainsString('4711', $error->getMessage());
             $error = $this->assertThrows(ServerError::class, fn () => $client->push('text', 'secret'));
             $this->assertSame('WRONGTYPE', $error->kind);
             $this->assertStringContainsString('DQ.PUSH text', $error->getMessage());

@@ -10,6 +10,8 @@ module DQ
       "OOM" => OutOfMemory
     }.freeze
     UNKNOWN_COMMAND = /\AERR unknown command ['`]?dq\./i
+    # The server quotes the payload; redis-client appends the URL.
+    QUOTED_WORDS = /, with args.*?( \((?:rediss?|unix):[^ ]*\))?\z/m
 
     ASKING = ["ASKING"].freeze
 
@@ -67,7 +69,9 @@ module DQ
     # @return [Refused]
     def self.refused(error)
       text = Texts.utf8(error.message) # It may have words of the command.
-      return NoModule.new("the server has not loaded the module dq: #{text}") if text.match?(UNKNOWN_COMMAND)
+      if text.match?(UNKNOWN_COMMAND)
+        return NoModule.new("the server has not loaded the module dq: #{text.sub(QUOTED_WORDS, '\\1')}")
+      end
 
       if (node = text[/\A(?:MOVED|ASK) \d+ (\S+)/, 1])
         return (text.start_with?("ASK") ? Asked : Moved).new(text, node)
