@@ -125,6 +125,11 @@ def is_disconnect(error: BaseException) -> bool:
     return isinstance(error, kinds) and not isinstance(error, (*_CREDENTIALS, *_NOT_NOW_CLASSES))
 
 
+def lacks_module(error: BaseException) -> bool:
+    """Returns whether the server has not loaded the module."""
+    return re.match("unknown command ['`]?dq[.]", str(error), re.IGNORECASE) is not None
+
+
 def explained(error: BaseException) -> str:
     """Returns the text of an error, preceded by an explanation if the server has not loaded the module.
 
@@ -134,7 +139,7 @@ def explained(error: BaseException) -> str:
     if isinstance(error, redis.exceptions.MovedError):
         node = f"{error.host}:{error.port}"
         return f"the server is a node of a cluster, and {node} holds the queue: pass a redis.RedisCluster ({text})"
-    if not re.match("unknown command ['`]?dq[.]", text, re.IGNORECASE):
+    if not lacks_module(error):
         return text
     text = text.partition(", with args")[0]
     error.args = (text,)

@@ -1,5 +1,6 @@
 """Celery on dq: the example as an application, with Celery's own workers."""
 
+import contextlib
 import time
 from datetime import datetime, timedelta, timezone
 
@@ -9,7 +10,7 @@ pytest.importorskip("celery")
 
 import celery
 from celery.exceptions import TaskRevokedError
-from celery_worker import PATIENT, ROOT, Shop, wait
+from celery_worker import PATIENT, ROOT, Server, Shop, wait
 
 import dq_client.celery
 
@@ -293,3 +294,13 @@ def test_a_worker_ends_while_its_server_is_away(own):
     end = time.monotonic() + 6  # Its heartbeats are due every two seconds.
     wait("heartbeats have failed", lambda: time.monotonic() > end)
     assert worker.stop() == 0
+
+
+def test_a_worker_waits_for_the_module_with_a_sentence(own):
+    shop = own()
+    with contextlib.closing(Server(module=False)) as bare:
+        worker = shop.work("-c", "1", REDIS_URL=f"{bare.boot().url}/0")
+        said = "the server has not loaded the module dq: unknown command 'DQ.LEN'. Trying again in"
+        wait("it says what it waits for", lambda: said in " ".join(worker.text().split()))
+        assert "Traceback" not in worker.text()
+        assert worker.stop() == 0

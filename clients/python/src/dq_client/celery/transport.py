@@ -19,6 +19,7 @@ from kombu.utils.url import url_to_parts
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from ..errors import explained, lacks_module
 from ..queue import PUSH_SECONDS
 from ..source import CLUSTERS, Source
 from ..wire import checked_seconds
@@ -116,9 +117,12 @@ class Transport(virtual.Transport):
         return redis.Redis(db=int(path or 0), username=user or None, password=password or None, **place, **settings)
 
     def establish_connection(self) -> Any:
-        """Checks that the server answers."""
+        """Checks that the server answers, and has loaded the module. Celery tries again until then."""
         try:
-            self.source.client().ping()
+            client = self.source.client()
+            client.ping()
+            if not isinstance(client, CLUSTERS):
+                _check_module(client)
         except (redis.ConnectionError, redis.TimeoutError) as error:
             raise type(error)(f"{self.source.address}: {error}") from error
         return super().establish_connection()
@@ -215,6 +219,15 @@ class Transport(virtual.Transport):
                 self._hand_over(*self._arrived.get_nowait())
             except Empty:
                 return
+
+
+def _check_module(client: Any) -> None:
+    """Without a key, a server with the module refuses the command, whatever the rights of the user are."""
+    try:
+        client.execute_command("DQ.LEN")
+    except redis.ResponseError as error:
+        if lacks_module(error):
+            raise redis.ConnectionError(explained(error)) from error
 
 
 def _check_slot(prefix: str) -> None:
