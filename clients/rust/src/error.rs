@@ -1,6 +1,7 @@
 //! Errors, distinguished by what a program can do about them.
 
 use crate::names::MessageId;
+use std::fmt;
 use std::sync::Arc;
 
 type Cause = Arc<dyn std::error::Error + Send + Sync>;
@@ -8,7 +9,7 @@ type Cause = Arc<dyn std::error::Error + Send + Sync>;
 /// An error of a queue, of its server, or of the connection to it.
 ///
 /// The texts of servers are kept as they were sent.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no room under the queue's `MAXLEN`. Nothing was pushed.
@@ -92,6 +93,13 @@ pub enum Error {
     System(#[source] Arc<std::io::Error>),
 }
 
+/// Its text: a `main` that returns an error, and `unwrap`, print that.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// The end of a text that may have a detail.
 fn after_colon(detail: Option<&str>) -> String {
     detail.map(|detail| format!(": {detail}")).unwrap_or_default()
@@ -166,6 +174,8 @@ mod tests {
         assert!(matches!(Error::from_reply("ERR", "RESULT must be at most 65536 bytes"), Error::TooLarge(_)));
         let missing = Error::from_reply("ERR", "unknown command 'DQ.PUSH', with args beginning with: 'q' 'secret'");
         assert!(matches!(missing, Error::NoModule(_)) && !missing.to_string().contains("secret"), "{missing}");
+        // What `main` prints.
+        assert_eq!(format!("{missing:?}"), "the server has not loaded the module dq: ERR unknown command 'DQ.PUSH'");
         assert!(matches!(Error::from_reply("ERR", "unknown command 'FOO', with args"), Error::Server(_)));
         assert_eq!(Error::from_reply("ERR", "syntax error").to_string(), "ERR syntax error");
     }

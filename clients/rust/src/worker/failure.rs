@@ -1,13 +1,14 @@
 //! Why a handler did not complete a message.
 
 use crate::queue::Nack;
+use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
 /// Why a handler did not complete a message, and what happens to the message.
 ///
 /// Any error converts into a failure that is retried, so `?` works in a handler: also `anyhow::Error`, and
-/// `Box<dyn Error + Send + Sync>`.
+/// `Box<dyn Error + Send + Sync>`. Its text has those of its sources, too.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
     pub(super) nack: Box<Nack>,
@@ -25,6 +26,12 @@ impl Failure {
     /// kept with the message.
     pub fn retry(text: impl fmt::Display) -> Failure {
         Failure::new(Nack::retry(), text)
+    }
+
+    /// A failure that is retried, with the texts of an error and of its sources: the conversion of an error into a
+    /// failure, for a program that keeps the error.
+    pub fn of(error: &dyn Error) -> Failure {
+        Failure::retry(with_sources(error))
     }
 
     /// The message is delivered again after this time.
@@ -50,15 +57,32 @@ impl Failure {
     }
 }
 
-impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for Failure {
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for Failure {
     fn from(error: E) -> Failure {
-        Failure::retry(error.into())
+        let error: Box<dyn Error + Send + Sync> = error.into();
+        Failure::of(&*error)
     }
+}
+
+/// The text of an error and of its sources. Some errors name their source themselves.
+fn with_sources(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let cause = error.to_string();
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+        source = error.source();
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::Failure;
+    use std::error::Error;
+    use std::fmt;
 
     #[test]
     fn any_error_is_a_failure_that_is_retried() {
@@ -66,5 +90,29 @@ mod tests {
         assert_eq!(failure, Failure::retry("invalid digit found in string"));
         let boxed: Box<dyn std::error::Error + Send + Sync> = "no answer".into();
         assert_eq!(Failure::from(boxed), Failure::retry("no answer"));
+    }
+
+    #[derive(Debug)]
+    struct Refused(&'static str, Option<Box<Refused>>);
+
+    impl fmt::Display for Refused {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl Error for Refused {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            self.1.as_ref().map(|source| &**source as &(dyn Error + 'static))
+        }
+    }
+
+    #[test]
+    fn a_failure_has_the_texts_of_all_sources_once() {
+        let root = Refused("connection refused", None);
+        let named = Refused("cannot connect: connection refused", Some(Box::new(root)));
+        let outer = Refused("the mail was not sent", Some(Box::new(named)));
+        let text = "the mail was not sent: cannot connect: connection refused";
+        assert_eq!(Failure::from(outer), Failure::retry(text));
     }
 }
