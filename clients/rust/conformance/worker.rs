@@ -8,12 +8,11 @@ mod bytes;
 use bytes::text;
 use dq_client::both::Running;
 use dq_client::{
-    blocking, Client, Context, Event, Failure, Loss, MessageId, Mode, Options, Pool, Raw, Receipt, Worker,
+    blocking, Client, Context, Event, Failure, Loss, MessageId, Mode, Options, Pool, Raw, Receipt, Stopped, Worker,
 };
 use serde_json::{json, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
-use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -21,7 +20,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// How often a function looks whether its message is lost.
 const LOOK: Duration = Duration::from_millis(5);
 
-fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
+fn main() -> Result<Stopped, Box<dyn std::error::Error>> {
     let given = Given::parse(std::env::args().skip(1))?;
     let options = Options::from_url(&given.url)?.name(&given.name);
     let handlers = std::env::var("DQ_HANDLERS").unwrap_or_else(|_| "async".to_owned());
@@ -49,7 +48,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         stopped
     };
     say("stopped", json!({}));
-    Ok(if stopped.forced { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(stopped)
 }
 
 /// Says that the worker consumes, as soon as it does.

@@ -1,10 +1,14 @@
 //! Events that a worker reports, to `tracing` and to the program.
 
 use super::loss::Loss;
+use super::shut_down::Stopped;
 use crate::error::Error;
 use crate::names::{MessageId, QueueName, Receipt};
 use crate::queue::State;
 use std::fmt;
+
+/// What becomes of messages whose outcome the server has not accepted.
+const UNREPORTED: &str = "which are delivered again when their leases expire";
 
 /// Something that an operator may want to know. `Display` is a line for a log.
 #[derive(Debug)]
@@ -65,6 +69,13 @@ pub enum Event<'a> {
         /// Why.
         error: &'a Error,
     },
+    /// The worker has stopped.
+    Stopped {
+        /// Its name, `host:pid:name`.
+        consumer: &'a str,
+        /// How.
+        stopped: &'a Stopped,
+    },
 }
 
 impl Event<'_> {
@@ -81,6 +92,12 @@ impl Event<'_> {
             }
             Event::ResultLost { queue, id, error } => tracing::warn!(%queue, %id, %error, "a result cannot be kept"),
             Event::Refused { queue, error } => tracing::error!(%queue, %error, "the server refused an answer"),
+            Event::Stopped { consumer, stopped: Stopped { given_back, unreported: 0, .. } } => {
+                tracing::info!(consumer, given_back, "the worker has stopped");
+            }
+            Event::Stopped { consumer, stopped: Stopped { given_back, unreported, .. } } => {
+                tracing::error!(consumer, given_back, unreported, "the worker has stopped without reporting all");
+            }
         }
     }
 }
@@ -99,6 +116,15 @@ impl fmt::Display for Event<'_> {
             }
             Event::ResultLost { queue, id, error } => write!(f, "{queue}: {id} has no result: {error}"),
             Event::Refused { queue, error } => write!(f, "{queue}: the server refused an answer: {error}"),
+            Event::Stopped { consumer, stopped } => {
+                // The name of the connections may be empty.
+                let consumer = consumer.trim_end_matches(':');
+                write!(f, "{consumer} has stopped; {} messages went back", stopped.given_back)?;
+                match stopped.unreported {
+                    0 => Ok(()),
+                    count => write!(f, "; it could not report {count} messages, {UNREPORTED}"),
+                }
+            }
         }
     }
 }

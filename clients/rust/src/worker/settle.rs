@@ -343,6 +343,7 @@ impl Settler<'_> {
         let state = <Option<State>>::read(reply)?;
         let Some(error) = &failure.text else {
             lock(counters).given_back += 1;
+            self.source.given_back.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         };
         match state {

@@ -1,5 +1,6 @@
 //! How a worker stops: its pops end, its handlers get their grace period, and their outcomes are reported.
 
+use super::event::Event;
 use super::loss::Loss;
 use super::running_pool::RunningPool;
 use super::source::Source;
@@ -8,6 +9,8 @@ use crate::connect::Address;
 use crate::sync::lock;
 use crate::time::after;
 use futures_util::future::join_all;
+use std::process::{ExitCode, Termination};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
@@ -20,7 +23,8 @@ const TO_END: Duration = Duration::from_millis(300);
 /// How long the replies to pops that the server has ended may take.
 const TO_END_POPS: Duration = Duration::from_millis(300);
 
-/// How a worker has ended.
+/// How a worker has ended. A `main` that returns it ends with exit code 1 if the worker was forced to stop, or if the
+/// server has not accepted all outcomes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Stopped {
@@ -31,6 +35,14 @@ pub struct Stopped {
     /// Messages of which the server has not accepted, since the worker was started, that they were handled or given
     /// back. They are delivered again when their leases expire.
     pub unreported: usize,
+    /// Messages that were given back, since the worker was started, without counting as an attempt.
+    pub given_back: usize,
+}
+
+impl Termination for Stopped {
+    fn report(self) -> ExitCode {
+        ExitCode::from(u8::from(self.forced || self.unreported > 0))
+    }
 }
 
 /// Waits until the worker is asked to stop, and stops it.
@@ -64,11 +76,20 @@ pub(super) async fn run(pools: Vec<Arc<RunningPool>>, settling: Vec<JoinHandle<(
         _ = timeout_at(end.max(Instant::now() + 2 * time).into(), join_all(settling)) => {}
         () = forced => {}
     }
-    let reported = pools.iter().map(|pool| pool.reporter.flush());
-    let _ = timeout(TO_END, join_all(reported)).await;
-    let sources = pools.iter().flat_map(|pool| &pool.sources);
-    let unreported = sources.map(|source| source.not_accepted()).sum();
-    Stopped { abandoned, forced: stop.forced.is_cancelled(), unreported }
+    let sources = || pools.iter().flat_map(|pool| &pool.sources);
+    let stopped = Stopped {
+        abandoned,
+        forced: stop.forced.is_cancelled(),
+        unreported: sources().map(|source| source.not_accepted()).sum(),
+        given_back: sources().map(|source| source.given_back.load(Ordering::Relaxed)).sum(),
+    };
+    // All pools have the same reporter.
+    if let Some(pool) = pools.first() {
+        let consumer = String::from_utf8_lossy(&pool.consumer).into_owned();
+        pool.reporter.report(move |emit| emit(&Event::Stopped { consumer: &consumer, stopped: &stopped }));
+        let _ = timeout(TO_END, pool.reporter.flush()).await;
+    }
+    stopped
 }
 
 /// Ends blocked pops, again and again: a task may have been about to block. Does not wait for those of a server that

@@ -45,6 +45,8 @@ pub(super) struct Source {
     pub unreported: Mutex<HashMap<u64, Arc<Lease>>>,
     /// How many outcomes the server has refused for good.
     refused: AtomicUsize,
+    /// How many messages the server has taken back without counting an attempt.
+    pub given_back: AtomicUsize,
     /// What is to be reported, for the task that settles.
     outcomes: UnboundedSender<Outcome>,
     /// Wakes that task, because something is to be done before it looks at the leases next.
@@ -71,6 +73,7 @@ impl Source {
             leases: Mutex::default(),
             unreported: Mutex::default(),
             refused: AtomicUsize::new(0),
+            given_back: AtomicUsize::new(0),
             outcomes,
             changed: Notify::new(),
             looks_at: Mutex::new(Instant::now()),
