@@ -59,6 +59,8 @@ impl Log {
                 self.warn("lost", &text, fields);
             }
             Event::Refused { queue, error } => self.warn("refused", &text, with_error(queue, error)),
+            // The log has a line for each queue that is not worked on any more.
+            Event::Stopped { .. } => {}
             _ => self.warn("other", &text, json!({})),
         }
     }

@@ -30,8 +30,8 @@ pub enum Notice {
     Reload,
     /// SIGTERM or SIGINT.
     Stop,
-    /// A worker has stopped.
-    Stopped(Stopped),
+    /// The worker of this queue has stopped.
+    Stopped(String, Stopped),
     /// A handler of this queue lacked what the system refused.
     Lacking(String, String),
 }
@@ -163,7 +163,8 @@ impl Workers {
                 }
                 // The second time, running handlers are not waited for.
                 Notice::Stop => self.stoppers.iter().for_each(Stopper::stop),
-                Notice::Stopped(stopped) => {
+                Notice::Stopped(queue, stopped) => {
+                    self.say_stopped(&queue, stopped);
                     self.stopping -= 1;
                     self.abandoned += stopped.abandoned;
                     self.unreported += stopped.unreported as u64;
@@ -184,8 +185,8 @@ impl Workers {
             return Err(Failure::failed(format!("{} {text}", self.abandoned)));
         }
         if self.unreported > 0 {
-            let text = "could not be acknowledged or given back, and are delivered again when their leases expire";
-            return Err(Failure::failed(format!("{} {text}", messages(self.unreported))));
+            let text = "what is neither acknowledged nor given back is delivered again when its lease expires";
+            return Err(Failure::failed(format!("could not report {}: {text}", messages(self.unreported))));
         }
         if self.is_forced {
             return Err(Failure::failed(
@@ -230,6 +231,13 @@ impl Workers {
             Some(_) => self.log.warn(event, &text, fields),
             None => self.log.info(event, &text, fields),
         }
+    }
+
+    fn say_stopped(&self, queue: &str, stopped: Stopped) {
+        let text = format!("{queue}: stopped; {} went back", messages(stopped.given_back as u64));
+        let (given_back, unreported) = (stopped.given_back, stopped.unreported);
+        let fields = json!({ "queue": queue, "given_back": given_back, "unreported": unreported });
+        self.log.info("stopped", &text, fields);
     }
 
     fn start(&mut self, (job, handle): Ready) -> Result<(), Failure> {
@@ -285,9 +293,9 @@ impl Workers {
         stopper.stop();
         self.stoppers.push(stopper);
         self.stopping += 1;
-        let notices = self.notices.clone();
+        let (notices, of) = (self.notices.clone(), queue.to_owned());
         let join = move || {
-            let _ = notices.send(Notice::Stopped(running.join()));
+            let _ = notices.send(Notice::Stopped(of, running.join()));
         };
         if let Err(error) = thread::Builder::new().name("dq-join".to_owned()).spawn(join) {
             // The worker stops by itself when it is dropped.
