@@ -338,12 +338,12 @@ FAULTS = {
         ),
         (
             "2 overrides the leases of messages",
-            "worker/pool.rs",
-            "(!self.tells_time.load(Ordering::Relaxed)).then_some(LEASE)",
+            "worker/source.rs",
+            "(!self.may_ask_time.load(Ordering::Relaxed)).then_some(LEASE)",
             "Some(LEASE)",
             "test_2",
         ),
-        ("3 retries what is rejected", "queue/nack.rs", 'Nack::flagged("DEAD")', "Nack::default()", "test_3"),
+        ("3 retries what is rejected", "queue/nack.rs", '.flag("DEAD")', "", "test_3"),
         (
             "3 fails for a long result",
             "queue/done.rs",
@@ -354,19 +354,33 @@ FAULTS = {
         ("3 never acks with the next pop", "worker/fetch.rs", "self.source.handoff.open();", "", "test_3"),
         (
             "3 rejects what it cannot decode",
-            "worker/pool.rs",
+            "worker/running_pool.rs",
             "Report::Nack(Failure::retry(error))",
             "Report::Nack(Failure::reject(error))",
             "test_3",
         ),
-        ("4 counts what it gives back", "queue/nack.rs", 'Nack::flagged("NOCOUNT")', "Nack::default()", "test_4"),
-        ("4 does not end its pops", "worker/running.rs", "ending.push(pool.end_pop(source));", "", "test_4"),
+        ("4 counts what it gives back", "queue/nack.rs", '.flag("NOCOUNT")', "", "test_4"),
+        ("4 does not end its pops", "worker/shut_down.rs", "ending.push(pool.end_pop(source));", "", "test_4"),
         (
             "4 waits for connections that are dead",
-            "worker/running.rs",
+            "worker/shut_down.rs",
             "begun.elapsed() > TO_END_POPS",
             "false && begun.elapsed() > TO_END_POPS",
             "test_4",
+        ),
+        (
+            "4 does not count what goes back",
+            "worker/settle.rs",
+            "self.source.given_back.fetch_add(1, Ordering::Relaxed);",
+            "",
+            "test_4 went_back",
+        ),
+        (
+            "4 ends as if all was reported",
+            "worker/shut_down.rs",
+            "self.forced || self.unreported > 0",
+            "self.forced",
+            "test_4 cannot_report",
         ),
         (
             "4 unblocks pops that are put off",
@@ -439,9 +453,9 @@ FAULTS = {
         ("8 pops without a name", "worker/fetch.rs", '.word("AS").word(&self.pool.consumer)', "", "test_8"),
         (
             "9 takes ids for valid UTF-8",
-            "queue/id.rs",
-            "reply::bytes(value).map($name)",
-            "reply::text(value).map(|text| $name(text.into_bytes()))",
+            "reply.rs",
+            "bytes(value).map(MessageId::from)",
+            "text(value).map(MessageId::from)",
             "test_9",
         ),
     ],
@@ -481,12 +495,23 @@ def copy(client, directory):
     return directory / "dist"
 
 
+def sources(client):
+    """Returns the folder of the repository that has the files in which the faults of a client are planted."""
+    folders = {"rust": "src", "php": "src", "node": "dist", **SOURCES}
+    return HERE.parent / client / folders[client]
+
+
+def fitting(folder, file, old):
+    """Returns the text of a file, in which a fault replaces ``old``."""
+    text = (folder / file).read_text()
+    assert old in text, f"{file} no longer has {old!r}: plant this fault in another way"
+    return text
+
+
 def change(folder, file, old, new):
     """Replaces a text in a file."""
-    path = folder / file
-    text = path.read_text()
-    assert old in text, f"{file} no longer has {old!r}: plant this fault in another way"
-    path.write_text(text.replace(old, new))
+    text = fitting(folder, file, old)
+    (folder / file).write_text(text.replace(old, new))
 
 
 def prepare(client, folder):

@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+import planted
 from program import calls, can_call
 from server import ROOT
 
@@ -44,3 +45,11 @@ def test_every_command_of_the_pages_has_a_method_with_its_options(client, server
     missing = {name: sorted(words - sent[name]) if name in sent else "all" for name, words in wanted.items()}
     missing = {name: words for name, words in missing.items() if words}
     assert not missing, f"teach the {client} client these, and its program conformance/calls to call them: {missing}"
+
+
+def test_every_fault_that_the_suite_has_to_notice_can_be_planted(client):
+    folder = planted.sources(client) if client in planted.FAULTS else None
+    if folder is None or not folder.exists():
+        pytest.skip("no faults are planted into it, or it is not built")
+    for _, file, old, _, _ in planted.FAULTS[client]:
+        planted.fitting(folder, file, old)

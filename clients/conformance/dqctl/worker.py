@@ -65,7 +65,7 @@ def from_log(log):
                 say("end", id=id, how="fail", at=now)
         if said["event"] == "listening":
             threading.Thread(target=until_healthy, args=[said["address"]], daemon=True).start()
-        if said["level"] != "info":
+        if said["level"] != "info" or said["event"] == "stopped":
             sys.stderr.write(line)
 
 
