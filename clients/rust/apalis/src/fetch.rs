@@ -1,6 +1,7 @@
 //! Popping tasks, for as long as the server can be asked.
 
 use crate::leases::Leases;
+use crate::log::Event;
 use crate::{task, Source};
 use apalis_core::task::Task;
 use apalis_core::timer::sleep;
@@ -39,7 +40,7 @@ pub(crate) async fn fetch(
             Err(error) if !is_for_now(&error) || worker.is_shutting_down() => return Err(error),
             Err(error) => {
                 if pause == PAUSES.0 {
-                    tracing::warn!(queue = %source.queue.name(), %error, "cannot pop");
+                    Event::Interrupted { queue: source.queue.name(), error: &error }.log();
                 }
                 sleep(pause).await;
                 pause = (pause * 2).min(PAUSES.1);
@@ -88,7 +89,7 @@ impl Source {
         for (delivery, end) in deliveries.into_iter().zip(ends) {
             if let Err(error) = check(&delivery.bytes().to_vec()) {
                 // A newer worker may be able to decode it. apalis would end the worker.
-                tracing::warn!(queue = %self.queue.name(), id = %delivery.id, error, "a task cannot be decoded");
+                Event::Undecodable { queue: self.queue.name(), id: &delivery.id, error: &error }.log();
                 self.nack(&delivery, &Nack::retry().error(error)).await;
                 continue;
             }
@@ -103,7 +104,7 @@ impl Source {
     /// it.
     async fn nack(&self, delivery: &Delivery<Raw>, how: &Nack) {
         if let Err(error) = self.queue.nack(delivery, how).await {
-            tracing::warn!(queue = %self.queue.name(), id = %delivery.id, %error, "a task cannot be given back");
+            Event::NotGivenBack { queue: self.queue.name(), id: &delivery.id, error: &error }.log();
         }
     }
 }

@@ -4,6 +4,7 @@
 //! A lease ends when the server says so, however late its reply is, and whatever the clock of this machine shows. If
 //! the server cannot be reached, tasks learn in time that their leases are over.
 
+use crate::log::Event;
 use apalis_core::task::Task;
 use dq_client::{Error, Queue, Raw, Receipt};
 use futures_channel::oneshot;
@@ -150,8 +151,7 @@ impl Leases {
             if let Err(error) = ends {
                 // Elsewhere, because a subscriber of the program may block.
                 let queue = self.queue.name().clone();
-                let log = move || tracing::warn!(%queue, %error, "leases cannot be extended");
-                tokio::task::spawn_blocking(log);
+                tokio::task::spawn_blocking(move || Event::NotExtended { queue: &queue, error: &error }.log());
             }
         }
     }

@@ -7,6 +7,7 @@ mod backend;
 mod board;
 mod fetch;
 mod leases;
+mod log;
 mod manage;
 mod push;
 mod results;

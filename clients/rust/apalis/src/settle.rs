@@ -2,11 +2,12 @@
 
 use crate::fetch::{is_for_now, PAUSES};
 use crate::leases::{delivery, LeasedDelivery};
+use crate::log::Event;
 use apalis_core::error::{AbortError, BoxDynError, DeferredError, RetryAfterError};
 use apalis_core::task::Task;
 use apalis_core::timer::sleep;
 use apalis_core::worker::context::WorkerContext;
-use dq_client::{Error, Nack, Queue, Raw};
+use dq_client::{Error, Failure, Nack, Queue, Raw, State};
 use futures_util::future::{pending, select, BoxFuture, Either};
 use futures_util::FutureExt;
 use serde::Serialize;
@@ -88,13 +89,18 @@ where
             let verdict = verdict(&result, has_given_up);
             let reporting = pin!(report_until_answered(&queue, &held, &verdict));
             match select(reporting, lost).await {
-                Either::Left((Ok(true), _)) => result,
-                Either::Left((Ok(false), _)) => Err(LeaseLost.into()),
+                Either::Left((Ok(Reported::Accepted(state)), _)) => {
+                    let failed = result.as_ref().err().filter(|error| error.downcast_ref::<DeferredError>().is_none());
+                    if let Some(error) = failed {
+                        let (queue, receipt, error) = (queue.name(), &held.receipt, &text_of(error));
+                        Event::Failed { queue, receipt, attempt: context.attempt(), error, state }.log();
+                    }
+                    result
+                }
+                Either::Left((Ok(Reported::LeaseLost), _)) => Err(LeaseLost.into()),
                 Either::Left((Err(error), _)) => Err(error.into()),
                 Either::Right(_) => {
-                    let (queue, receipt) = (queue.name(), &held.receipt);
-                    let text = "the outcome of a task could not be reported before its lease was over";
-                    tracing::warn!(%queue, %receipt, "{text}");
+                    Event::TooLate { queue: queue.name(), receipt: &held.receipt }.log();
                     Err(LeaseLost.into())
                 }
             }
@@ -123,28 +129,42 @@ fn verdict<R: Serialize>(result: &Result<R, BoxDynError>, has_given_up: bool) ->
         Ok(value) => return Ok(serde_json::to_vec(value).ok().filter(|json| json != b"null")),
         Err(error) => error,
     };
-    let cause = |error: &dyn std::error::Error| error.source().map_or_else(|| error.to_string(), ToString::to_string);
-    Err(if let Some(abort) = error.downcast_ref::<AbortError>() {
-        Nack::reject().error(cause(abort))
+    let nack = if error.is::<AbortError>() {
+        Nack::reject()
     } else if let Some(retry) = error.downcast_ref::<RetryAfterError>() {
-        Nack::retry().after(retry.get_duration()).error(cause(retry))
-    } else if let Some(deferred) = error.downcast_ref::<DeferredError>() {
-        Nack::give_back().after(Duration::ZERO).error(cause(deferred))
+        Nack::retry().after(retry.get_duration())
+    } else if error.is::<DeferredError>() {
+        Nack::give_back().after(Duration::ZERO)
+    } else if has_given_up {
+        Nack::reject()
     } else {
-        let nack = if has_given_up { Nack::reject() } else { Nack::retry() };
-        nack.error(error.to_string())
-    })
+        Nack::retry()
+    };
+    Err(nack.error(text_of(error)))
+}
+
+/// The text of an error and of its sources.
+fn text_of(error: &BoxDynError) -> String {
+    // Those of apalis only say what is to become of the task.
+    let is_wrapper = error.is::<AbortError>() || error.is::<RetryAfterError>() || error.is::<DeferredError>();
+    let error: &(dyn std::error::Error + 'static) = &**error;
+    Failure::of(error.source().filter(|_| is_wrapper).unwrap_or(error)).text().to_owned()
 }
 
 /// Reports again and again while the server cannot be reached. The lease is kept meanwhile, as far as that is possible.
-async fn report_until_answered(queue: &Queue<Raw>, held: &LeasedDelivery, verdict: &Verdict) -> Result<bool, Error> {
+async fn report_until_answered(
+    queue: &Queue<Raw>,
+    held: &LeasedDelivery,
+    verdict: &Verdict,
+) -> Result<Reported, Error> {
     let (mut pause, mut may_have_counted) = (PAUSES.0, false);
     loop {
         match report(queue, held, verdict).await {
             // An earlier command may have counted, whose reply was lost.
-            Ok(has_counted) => return Ok(has_counted || may_have_counted),
+            Ok(Reported::LeaseLost) if may_have_counted => return Ok(Reported::Accepted(None)),
+            Ok(reported) => return Ok(reported),
             Err(error) if is_for_now(&error) => {
-                tracing::warn!(queue = %queue.name(), receipt = %held.receipt, %error, "an outcome cannot be reported");
+                Event::NotReported { queue: queue.name(), receipt: &held.receipt, error: &error }.log();
                 may_have_counted |= error.may_have_been_executed();
             }
             Err(error) => return Err(error),
@@ -154,19 +174,28 @@ async fn report_until_answered(queue: &Queue<Raw>, held: &LeasedDelivery, verdic
     }
 }
 
-/// Returns false if the lease was lost before.
-async fn report(queue: &Queue<Raw>, held: &LeasedDelivery, verdict: &Verdict) -> Result<bool, Error> {
+/// What the server made of an outcome.
+enum Reported {
+    /// It counts. A task that was given back is in this state now, unless that is unknown.
+    Accepted(Option<State>),
+    LeaseLost,
+}
+
+async fn report(queue: &Queue<Raw>, held: &LeasedDelivery, verdict: &Verdict) -> Result<Reported, Error> {
     let receipt = &held.receipt;
-    let result = match verdict {
-        Err(nack) => return Ok(queue.nack(receipt, nack).await?.is_some()),
-        Ok(None) => return queue.ack(receipt).await,
-        Ok(Some(result)) => result,
-    };
-    match queue.complete(receipt).result(&Raw(result.clone())).await {
-        Err(error @ (Error::TooLarge(_) | Error::NoPermission(_))) => {
-            tracing::warn!(queue = %queue.name(), %error, "a result cannot be kept");
-            queue.ack(receipt).await
+    let has_counted = match verdict {
+        Err(nack) => {
+            let state = queue.nack(receipt, nack).await?;
+            return Ok(state.map_or(Reported::LeaseLost, |state| Reported::Accepted(Some(state))));
         }
-        reported => reported,
-    }
+        Ok(None) => queue.ack(receipt).await?,
+        Ok(Some(result)) => match queue.complete(receipt).result(&Raw(result.clone())).await {
+            Err(error @ (Error::TooLarge(_) | Error::NoPermission(_))) => {
+                Event::ResultLost { queue: queue.name(), error: &error }.log();
+                queue.ack(receipt).await?
+            }
+            completed => completed?,
+        },
+    };
+    Ok(if has_counted { Reported::Accepted(None) } else { Reported::LeaseLost })
 }

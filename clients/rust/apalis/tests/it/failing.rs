@@ -1,12 +1,15 @@
 //! Tasks that fail: who decides whether they run again.
 
-use crate::{attempts, next, numbers, queue, until, until_dead, until_empty, with_server, Outcome, HOUR};
+use crate::support::{Process, Server};
+use crate::{attempts, next, numbers, queue, until, until_dead, until_empty, with_client, with_server, Outcome, HOUR};
 use apalis::layers::retry::RetryPolicy;
 use apalis::layers::WorkerBuilderExt;
 use apalis_core::backend::TaskSink;
 use apalis_core::error::{AbortError, DeferredError, RetryAfterError};
 use apalis_core::worker::builder::WorkerBuilder;
 use dq_client::{Client, Settings, State};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 /// Retries come at once, and there are `retries` of them.
@@ -34,6 +37,35 @@ fn an_abort_is_dead_at_once() {
         );
         running.abort();
     });
+}
+
+const URL: &str = "APALIS_DQ_TEST_URL";
+
+/// A worker in a program that has chosen no log, in a process of its own.
+#[test]
+#[ignore = "it is started by the test below"]
+fn works_without_a_log() {
+    let client = Client::open(&std::env::var(URL).unwrap()).unwrap();
+    let handler = |_: u32| async { Outcome::Err("no oven".into()) };
+    let worker = WorkerBuilder::new("w").backend(numbers(&client)).build(handler);
+    tokio::runtime::Runtime::new().unwrap().block_on(worker.run()).unwrap();
+}
+
+#[test]
+fn a_worker_without_a_log_writes_failures_to_standard_error() {
+    let server = Server::start();
+    let mut worker = Command::new(std::env::current_exe().unwrap());
+    worker.args(["--exact", "failing::works_without_a_log", "--ignored", "--nocapture"]).env(URL, server.url());
+    let mut worker = Process(worker.stderr(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(worker.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut until_said = |text: &str| lines.find(|line| line.contains(text)).unwrap();
+    with_client(&server, |client| async move {
+        numbers(&client).push(1).await.unwrap();
+    });
+    let failed = until_said("no oven");
+    assert!(failed.starts_with("dq: q: ") && failed.ends_with("failed at attempt 1: no oven; now delayed"), "{failed}");
+    drop(server);
+    until_said("dq: q: cannot pop: ");
 }
 
 #[test]
