@@ -145,7 +145,7 @@ def worker_row(figures, words, counted):
 def durable_life(results):
     columns = ["life_us", "ratio", "batch_life_us", "batch_ratio"]
     return Table("With an AOF (everysec), and with a replica: CPU µs per message; × is relative to SET + GET + DEL "
-                 "the same", [
+                 "with the same", [
         "", "AOF: push + pop + ack", "×", "in batches of 100", "×", "replica: push + pop + ack", "×",
         "in batches of 100", "×"],
         [[c.title, *[number(f.get(way, {}).get(key)) for way in ("aof", "replica") for key in columns]]
