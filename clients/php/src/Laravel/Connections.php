@@ -174,6 +174,9 @@ final class Connections
         if (! isset($settings[$this->name]) && ! isset($settings['clusters'][$this->name])) {
             throw new InvalidArgumentException("The Redis connection [{$this->name}] is not configured.");
         }
+        if (is_string($settings[$this->name] ?? null)) {
+            $settings[$this->name] = ['url' => $settings[$this->name]];
+        }
         return $settings;
     }
 }

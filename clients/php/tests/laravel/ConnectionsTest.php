@@ -98,6 +98,7 @@ final class ConnectionsTest extends TestCase
     {
         $url = "redis://127.0.0.1:{$this->server->port}/2";
         $this->runsWith(['client' => 'phpredis', 'default' => ['url' => $url, 'database' => 0]]);
+        $this->runsWith(['client' => 'predis', 'default' => $url]);
     }
 
     public function testAUnixSocket(): void
