@@ -338,7 +338,8 @@ class DqQueue extends Queue implements QueueContract, ClearableQueue
     private function lastingOptions(string $payload): array
     {
         $decoded = json_decode($payload, true);
-        return is_array($decoded) ? $decoded['pushOptions'] ?? [] : [];
+        $options = is_array($decoded) ? $decoded['pushOptions'] ?? [] : [];
+        return is_array($options) ? array_values($options) : [];
     }
 
     private function delayOf(mixed $job): mixed
