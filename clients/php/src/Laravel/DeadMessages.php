@@ -16,6 +16,9 @@ final class DeadMessages
     private const CONNECTION = 'laravel-connection';
     private const QUEUE = 'laravel-queue';
 
+    /** For how long a failed job of another connection is sent, in seconds: it has left its queue already. */
+    private const PATIENCE = 30.0;
+
     /** @var array<string, true> the ids of dead messages that this process has pushed again */
     private array $running = [];
 
@@ -71,7 +74,9 @@ final class DeadMessages
         $id = json_decode($payload, true)['uuid'] ?? null;
         $words = ['DQ.PUSH', ($this->key)($queue), $payload, 'DEAD', 'ERROR', $error, 'RETRIES', -1];
         array_push($words, 'HEADERS', 2, self::CONNECTION, $connection, self::QUEUE, $jobsQueue);
-        return $this->link->call(...$words, ...($id === null ? [] : ['ID', $id, 'REPLACE']));
+        return $id === null
+            ? $this->link->call(...$words)
+            : $this->link->repeat(self::PATIENCE, [...$words, 'ID', $id, 'REPLACE']);
     }
 
     /** A live message has taken the place of that of this id, so that nothing is left to forget. */

@@ -31,20 +31,22 @@ final class PushTest extends TestCase
 
     public function testAPushWhoseReplyWasLostIsMadeOnce(): void
     {
-        $port = TestServer::freePort();
-        $proxy = new Process(
-            [PHP_BINARY, __DIR__ . '/proxy.php', (string) $port, (string) $this->server->port, 'DQ.PUSH'],
-            "{$this->directory}/proxy",
-            []
-        );
-        $this->eventually('the proxy listens', fn (): bool => str_contains($proxy->output(), 'ready'));
-        $this->redis = ['client' => 'phpredis', 'default' => ['host' => '127.0.0.1', 'port' => $port]];
+        [$proxy, $this->redis] = $this->loseOneReplyTo('DQ.PUSH');
         $this->boot();
         $id = Queue::push(new Job('a'));
         $this->assertStringContainsString('cut', $proxy->output());
         $this->assertSame(1, (int) $this->server->ask('DQ.LEN', 'default'));
         $this->assertSame($id, $this->peek('default', 'ready')[0]['id']);
-        $proxy->kill();
+    }
+
+    public function testAFailedJobOfAnotherConnectionIsStoredAlthoughTheReplyWasLost(): void
+    {
+        [$proxy, $this->redis] = $this->loseOneReplyTo('DQ.PUSH');
+        $this->boot();
+        $dead = Queue::connection()->deadMessages();
+        $this->assertSame('u-1', $dead->store('redis', 'default', 'reports', '{"uuid":"u-1","job":"x"}', 'broke'));
+        $this->assertStringContainsString('cut', $proxy->output());
+        $this->assertSame(1, (int) $this->server->ask('DQ.LEN', 'default', 'dead'));
     }
 
     public function testAPushWithoutAServerFailsWithItsAddress(): void

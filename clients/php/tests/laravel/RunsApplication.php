@@ -123,6 +123,20 @@ trait RunsApplication
         return $this->processes[] = new Process([PHP_BINARY, ...$words], $output, $this->environment());
     }
 
+    /**
+     * Starts a proxy that loses the reply to the first command of this name.
+     *
+     * @return array{Process, array<string, mixed>} it, and the settings of `database.redis` that lead through it
+     */
+    protected function loseOneReplyTo(string $command): array
+    {
+        $port = TestServer::freePort();
+        $words = [PHP_BINARY, __DIR__ . '/proxy.php', (string) $port, (string) $this->server->port, $command];
+        $proxy = $this->processes[] = new Process($words, "{$this->directory}/proxy", []);
+        $this->eventually('the proxy listens', fn (): bool => str_contains($proxy->output(), 'ready'));
+        return [$proxy, ['client' => 'phpredis', 'default' => ['host' => '127.0.0.1', 'port' => $port]]];
+    }
+
     /** Runs workers until nothing is left to do, and returns what was printed. */
     protected function workUntilEmpty(string ...$options): string
     {

@@ -20,8 +20,6 @@ final class TroubleTest extends TestCase
     /** @var array<string, mixed>|null */
     private ?array $redis = null;
 
-    private ?Process $proxy = null;
-
     protected function redisSettings(): array
     {
         return $this->redis ?? parent::redisSettings();
@@ -147,7 +145,8 @@ final class TroubleTest extends TestCase
 
     public function testAJobWhoseDeliveryWasLostDoesNotWaitForItsLease(): void
     {
-        $proxy = $this->connectThroughAProxyThatLosesAReply();
+        [$proxy, $this->redis] = $this->loseOneReplyTo('DQ.POP');
+        $this->restartWith(['lease' => 3600, 'block_for' => 1]);
         Job::dispatch('a');
         $this->work();
         $this->untilWritten('done a');
@@ -157,7 +156,8 @@ final class TroubleTest extends TestCase
 
     public function testAJobWhoseDeliveryWasLostOutsideOfALoopDoesNotWaitForItsLeaseEither(): void
     {
-        $this->connectThroughAProxyThatLosesAReply();
+        [, $this->redis] = $this->loseOneReplyTo('DQ.POP');
+        $this->restartWith(['lease' => 3600, 'block_for' => 1]);
         $id = Queue::push(new Job('a'));
         try {
             Queue::pop();
@@ -168,23 +168,5 @@ final class TroubleTest extends TestCase
         $job = Queue::pop();
         $this->assertSame([$id, 1], [$job->getJobId(), $job->attempts()]);
         $job->delete();
-    }
-
-    /** The reply to the first pop is lost. A lease is long. */
-    private function connectThroughAProxyThatLosesAReply(): Process
-    {
-        $port = TestServer::freePort();
-        $command = [PHP_BINARY, __DIR__ . '/proxy.php', (string) $port, (string) $this->server->port, 'DQ.POP'];
-        $this->proxy = new Process($command, "{$this->directory}/proxy", []);
-        $this->eventually('the proxy listens', fn (): bool => str_contains($this->proxy->output(), 'ready'));
-        $this->redis = ['client' => 'phpredis', 'default' => ['host' => '127.0.0.1', 'port' => $port]];
-        $this->restartWith(['lease' => 3600, 'block_for' => 1]);
-        return $this->proxy;
-    }
-
-    protected function tearDown(): void
-    {
-        $this->proxy?->kill();
-        parent::tearDown();
     }
 }
