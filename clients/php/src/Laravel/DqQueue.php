@@ -17,6 +17,8 @@ use UnitEnum;
 /** Queues of dq as a queue connection of Laravel. Each queue of Laravel is a key: the prefix and the name. */
 class DqQueue extends Queue implements QueueContract, ClearableQueue
 {
+    use InspectsJobs;
+
     /** Laravel decides how often a job is tried. */
     private const FOREVER = ['RETRIES', -1];
 

@@ -7,6 +7,7 @@ namespace Dq\Tests\Laravel;
 use App\Jobs\Job;
 use Dq\Laravel\DqQueue;
 use Dq\Laravel\DueTime;
+use Illuminate\Queue\Jobs\InspectedJob;
 use Illuminate\Support\Carbon;
 use Illuminate\Support\Facades\Queue;
 
@@ -163,6 +164,23 @@ final class QueueTest extends TestCase
             $queue->size(), $queue->pendingSize(), $queue->delayedSize(), $queue->reservedSize(),
         ]);
         $this->assertEqualsWithDelta(time(), $queue->creationTimeOfOldestPendingJob(), 120);
+    }
+
+    public function testTheJobsOfAQueueCanBeLookedAt(): void
+    {
+        if (! class_exists(InspectedJob::class)) {
+            $this->markTestSkipped('this version of Laravel does not look at jobs');
+        }
+        $reserved = Queue::push(new Job('a'));
+        $this->server->ask('DQ.POP', 'default');
+        $pending = Queue::push(new Job('b'));
+        $delayed = Queue::later(60, new Job('c'));
+        $this->server->ask('DQ.PUSH', 'default', 'no json');
+        $queue = Queue::connection();
+        $this->assertSame([$pending, null], $queue->pendingJobs()->pluck('uuid')->all());
+        $this->assertSame([$delayed], $queue->delayedJobs()->pluck('uuid')->all());
+        [$job] = $queue->reservedJobs()->all();
+        $this->assertSame([$reserved, Job::class, 1, 'default'], [$job->uuid, $job->name, $job->attempts, $job->queue]);
     }
 
     public function testAJobThatIsReleasedAndThenBreaksIsNotLost(): void
