@@ -209,6 +209,11 @@ final class Engine
         // A millisecond more, as what is due a moment later would make it turn without a pause.
         $microseconds = (int) ($seconds * 1_000_000) + 1000;
         $except = null;
+        $signals = $this->signals;
+        pcntl_signal_dispatch();
+        if ($this->signals !== $signals) {
+            return; // It came during this turn: it would be seen only after the wait.
+        }
         if ($read === [] && $write === []) {
             usleep($microseconds); // All processes have ended, and no connection is open: PHP refuses to wait for them.
         } else {
