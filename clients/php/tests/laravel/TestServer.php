@@ -100,6 +100,12 @@ final class TestServer
         exec('rm -rf ' . escapeshellarg($this->directory));
     }
 
+    /** A test that fails does not reach the end of its servers, for which PHP would wait when it ends itself. */
+    public function __destruct()
+    {
+        $this->down();
+    }
+
     /** A new directory for the files of a test. */
     public static function directory(string $what): string
     {
