@@ -7,6 +7,8 @@ import { type Job, jsonOf, packed } from './job.js';
 const ERROR_BYTES = 1024;
 const SUMMARY_BYTES = 512;
 const RESULT_BYTES = 65_536;
+// How many causes of an error are named.
+const MOST_CAUSES = 5;
 
 /** A command, and what follows the receipt in it. */
 export type Outcome = [command: string, ...words: string[]];
@@ -45,11 +47,26 @@ export function ofError(error: unknown): Outcome {
     const delay = after === undefined ? [] : ['DELAY', String(Math.round(after))];
     return ['DQ.NACK', ...delay, ...(message ? ['ERROR', packed(cut(message, ERROR_BYTES))] : [])];
   }
-  const summary = cut(`${name}: ${messageOf(error)}`, SUMMARY_BYTES);
+  const summary = cut(summaryOf(error), SUMMARY_BYTES);
   const frames = framesOf(error);
   const room = ERROR_BYTES - summary.length - 1;
   const all = frames ? Buffer.concat([summary, Buffer.from('\n'), cut(frames, room)]) : summary;
   return ['DQ.NACK', 'ERROR', packed(all)];
+}
+
+/** Returns the name and the text of what was thrown, and of its causes. */
+function summaryOf(error: unknown): string {
+  const lines = [`${nameOf(error)}: ${messageOf(error)}`];
+  let cause = causeOf(error);
+  while (cause !== undefined && lines.length <= MOST_CAUSES) {
+    lines.push(`caused by ${nameOf(cause)}: ${messageOf(cause)}`);
+    cause = causeOf(cause);
+  }
+  return lines.join('\n');
+}
+
+function causeOf(error: unknown): unknown {
+  return error instanceof Error ? (error.cause ?? undefined) : undefined;
 }
 
 function nameOf(error: unknown): string {

@@ -218,7 +218,7 @@ test('a payload that is no job fails with an error that does not show it', async
 
 test('failures are logged, and say what is now dead', async (t) => {
   const { server, queue, worker } = await working(t, (job) => {
-    if (job.isJob()) throw new Error('no address');
+    if (job.isJob()) throw new Error('no address', { cause: new TypeError('no @') });
     return job.data;
   });
   worker.removeAllListeners('failed');
@@ -227,7 +227,7 @@ test('failures are logged, and say what is now dead', async (t) => {
   await queue.add('welcome', 0, { id: 'm', attempts: 2 });
   const [job] = await dead;
   assert.deepEqual([job.id, job.name, job.attempt], ['m', 'welcome', 2]);
-  assert.match(job.failedReason, /^Error: no address/);
+  assert.match(job.failedReason, /^Error: no address\ncaused by TypeError: no @\n +at /);
   await queue.push('{}', { id: 'odd' });
   await eventually('all are logged', () => log.mock.callCount() >= 3);
   const lines = log.mock.calls.map(({ arguments: [text] }) => text.split('\n')[0]);
