@@ -5,6 +5,9 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+/// How many sources of an error are named: it could be a source of itself.
+const MOST_SOURCES: usize = 10;
+
 /// Why a handler did not complete a message, and what happens to the message.
 ///
 /// Any error converts into a failure that is retried, so `?` works in a handler: also `anyhow::Error`, and
@@ -68,7 +71,8 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for Failure {
 fn with_sources(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
-    while let Some(error) = source {
+    for _ in 0..MOST_SOURCES {
+        let Some(error) = source else { break };
         let cause = error.to_string();
         if !text.ends_with(&cause) {
             text = format!("{text}: {cause}");
