@@ -59,8 +59,8 @@ impl Log {
                 self.warn("lost", &text, fields);
             }
             Event::Refused { queue, error } => self.warn("refused", &text, with_error(queue, error)),
-            // The log has a line for each queue that is not worked on any more.
-            Event::Stopped { .. } => {}
+            // The log names all queues in one line, and has one for each queue that is not worked on any more.
+            Event::Started { .. } | Event::Stopped { .. } => {}
             _ => self.warn("other", &text, json!({})),
         }
     }

@@ -14,6 +14,13 @@ const UNREPORTED: &str = "which are delivered again when their leases expire";
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
+    /// The worker has started. It may not have reached a server yet.
+    Started {
+        /// Its name, `host:pid:name`.
+        consumer: &'a str,
+        /// Its queues, and how many handlers run at a time for each, or for all queues of its pool together.
+        queues: &'a [(QueueName, usize)],
+    },
     /// Messages cannot be popped: reported once for each outage.
     Interrupted {
         /// The queue.
@@ -81,6 +88,9 @@ pub enum Event<'a> {
 impl Event<'_> {
     pub(super) fn trace(&self) {
         match self {
+            Event::Started { consumer, queues } => {
+                tracing::info!(consumer, queues = sizes(queues), "the worker has started");
+            }
             Event::Interrupted { queue, error } => tracing::warn!(%queue, %error, "cannot pop"),
             Event::Resumed { queue } => tracing::info!(%queue, "can pop again"),
             Event::Failed { queue, id, attempt, error, state } => {
@@ -105,6 +115,7 @@ impl Event<'_> {
 impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Event::Started { consumer, queues } => write!(f, "{} works on {}", shown(consumer), sizes(queues)),
             Event::Interrupted { queue, error } => write!(f, "{queue}: cannot pop: {error}"),
             Event::Resumed { queue } => write!(f, "{queue}: can pop again"),
             Event::Failed { queue, id, attempt, error, state } => {
@@ -117,9 +128,7 @@ impl fmt::Display for Event<'_> {
             Event::ResultLost { queue, id, error } => write!(f, "{queue}: {id} has no result: {error}"),
             Event::Refused { queue, error } => write!(f, "{queue}: the server refused an answer: {error}"),
             Event::Stopped { consumer, stopped } => {
-                // The name of the connections may be empty.
-                let consumer = consumer.trim_end_matches(':');
-                write!(f, "{consumer} has stopped; {} messages went back", stopped.given_back)?;
+                write!(f, "{} has stopped; {} messages went back", shown(consumer), stopped.given_back)?;
                 match stopped.unreported {
                     0 => Ok(()),
                     count => write!(f, "; it could not report {count} messages, {UNREPORTED}"),
@@ -127,4 +136,15 @@ impl fmt::Display for Event<'_> {
             }
         }
     }
+}
+
+/// A consumer without the colon that its name ends with if its connections have none.
+fn shown(consumer: &str) -> &str {
+    consumer.trim_end_matches(':')
+}
+
+/// `mail (64 at a time), reports (2 at a time)`.
+fn sizes(queues: &[(QueueName, usize)]) -> String {
+    let sizes: Vec<String> = queues.iter().map(|(queue, number)| format!("{queue} ({number} at a time)")).collect();
+    sizes.join(", ")
 }

@@ -222,9 +222,9 @@ impl<M: Mode> Worker<M> {
         self
     }
 
-    /// Calls this with failures and interruptions, which go to `tracing` as well. If the program has neither this nor a
-    /// subscriber of `tracing`, the worker writes them to standard error. A thread of the worker calls it, so it may
-    /// take its time; if ten thousand events wait for it, further ones are lost.
+    /// Calls this with events such as failures and interruptions, which go to `tracing` as well. If the program has
+    /// neither this nor a subscriber of `tracing`, the worker writes them to standard error. A thread of the worker
+    /// calls it, so it may take its time; if ten thousand events wait for it, further ones are lost.
     pub fn on_event(mut self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
@@ -281,6 +281,7 @@ impl<M: Mode> Worker<M> {
         }
         let io = &self.client.io;
         let pools: Vec<_> = started.iter().map(|(pool, _)| Arc::clone(pool)).collect();
+        report_start(&reporter, &consumer, &pools);
         let mut settling = Vec::new();
         for (pool, inboxes) in started {
             io.spawn(notices::run(Arc::clone(&pool)));
@@ -293,6 +294,15 @@ impl<M: Mode> Worker<M> {
         let (client, metrics) = (self.client, self.metrics);
         Ok(Running { client, pools, metrics, stop, ended, signals: None })
     }
+}
+
+fn report_start(reporter: &Reporter, consumer: &[u8], pools: &[Arc<RunningPool>]) {
+    let consumer = String::from_utf8_lossy(consumer).into_owned();
+    let mut queues = Vec::new();
+    for pool in pools {
+        queues.extend(pool.spec.queues.iter().map(|(name, _)| (name.clone(), pool.spec.concurrency)));
+    }
+    reporter.report(move |emit| emit(&Event::Started { consumer: &consumer, queues: &queues }));
 }
 
 /// The name under which a worker of this process takes messages: `host:pid:name`, with the name of its connections.

@@ -2,7 +2,7 @@
 
 use crate::support::{eventually, Cluster, Server, Tls};
 use dq_client::blocking::{Client, Queue, Worker};
-use dq_client::{cmd, Context, Error, Options, Pushed, Resend, Settings};
+use dq_client::{cmd, Context, Error, Event, Options, Pushed, Resend, Settings};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,7 +45,8 @@ fn a_server_without_hello_is_spoken_to_in_resp2() {
             let client = Options::from_url(&format!("redis://worker:secret@127.0.0.1:{port}/1{protocol}")).unwrap();
             let client = Client::with(client.name("a name")).unwrap();
             push_and_pop(&client, "q");
-            let worker = Worker::new(client.clone()).on_event(|event| panic!("{event}"));
+            let worker = Worker::new(client.clone())
+                .on_event(|event| assert!(matches!(event, Event::Started { .. } | Event::Stopped { .. }), "{event}"));
             let running = worker.queue("work", 1, |_: u8, _: Context| Ok(())).start().unwrap();
             let queue: Queue<u8> = client.queue("work");
             queue.push(&1).send().unwrap();

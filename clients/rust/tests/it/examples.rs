@@ -113,6 +113,7 @@ fn a_worker_without_a_log_writes_failures_to_standard_error() {
     let written = Arc::new(Mutex::new(String::new()));
     let text = Arc::clone(&written);
     std::thread::spawn(move || lines.for_each(|line| text.lock().unwrap().push_str(&line.unwrap())));
+    eventually("it says what it works on", || written.lock().unwrap().contains(" works on keys (4 at a time)"));
     // A key is a text, not a number.
     queue(&server, "keys").push(&Raw(b"7".to_vec())).id("wrong").send().unwrap();
     eventually("it reports the failure", || written.lock().unwrap().contains("dq: keys: wrong failed at attempt 1"));
