@@ -76,6 +76,8 @@ pub(super) async fn run(pools: Vec<Arc<RunningPool>>, settling: Vec<JoinHandle<(
         _ = timeout_at(end.max(Instant::now() + 2 * time).into(), join_all(settling)) => {}
         () = forced => {}
     }
+    // A server that did not end a pop in time may have answered again, and have delivered to it what was given back.
+    let _ = timeout(TO_END, end_pops(&pools, &stop.fetchers)).await;
     let sources = || pools.iter().flat_map(|pool| &pool.sources);
     let stopped = Stopped {
         abandoned,
