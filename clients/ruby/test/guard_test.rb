@@ -72,6 +72,28 @@ class GuardTest < ServerTest
     Patience.until("no child") { children.none? { |pid| alive?(pid) } }
   end
 
+  FORKING = <<~RUBY
+    require "dq"
+    worker = DQ::Worker.new(client: DQ::Client.new(ENV["URL"]), lease: 1)
+    worker.consume("q") do
+      $stdout.write("child \#{fork { sleep }}.")
+      $stdout.flush
+      sleep
+    end
+    exit worker.run
+  RUBY
+
+  def test_it_keeps_no_lease_of_a_dead_worker_whose_handler_has_forked
+    running = program(file("worker.rb", FORKING), URL: server.url)
+    running.wait_for("works on")
+    queue.push("x")
+    child = Patience.until("the child") { running.output[/child (\d+)\./, 1] }.to_i
+    running.kill
+    counted("lease-expired", 1)
+  ensure
+    Process.kill(:KILL, child) if child
+  end
+
   def test_it_keeps_no_lease_beyond_the_time_limit
     work(lease: 1, time_limit: 1.5, concurrency: 1) { HOLD.call(4) }
     queue.push("x")

@@ -100,7 +100,8 @@ module DQ
       def start_process(options)
         ours, theirs = UNIXSocket.pair
         environment = { "RUBYOPT" => nil, "RUBYLIB" => $LOAD_PATH.uniq.join(File::PATH_SEPARATOR) }
-        @pid = Process.spawn(environment, RbConfig.ruby, "--disable=gems", PROGRAM, in: theirs, out: File::NULL)
+        words = [RbConfig.ruby, "--disable=gems", PROGRAM, Process.pid.to_s]
+        @pid = Process.spawn(environment, *words, in: theirs, out: File::NULL)
         Process.detach(@pid)
         theirs.close
         @unsent = options

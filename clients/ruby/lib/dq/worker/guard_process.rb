@@ -26,20 +26,22 @@ class GuardProcess
   Held = Struct.new(:queue, :words, :due, :period, :limit)
 
   # @param socket [UNIXSocket]
-  def initialize(socket)
+  # @param worker [Integer] the id of the process
+  def initialize(socket, worker)
     @socket = socket
+    @worker = worker
     @frames = DQ::Worker::Frames.new(socket)
     @held = {}
     @links = {}
   end
 
-  # Works until the worker ends.
+  # Works until the worker ends. What a handler has forked may keep the socket open for longer than that.
   def run
-    loop do
+    while Process.ppid == @worker
       due = @held.each_value.map(&:due).min
       @socket.wait_readable(due ? [due - DQ.now, 0].max : LONGEST_WAIT_SECONDS)
       @frames.read.each { |message| hear(message) }
-      extend_due(DQ.now)
+      extend_due(DQ.now) if Process.ppid == @worker
     end
   rescue SystemCallError, IOError
     nil # The worker has ended.
@@ -87,6 +89,7 @@ end
 
 # The worker decides when to end, also if the terminal sends the signal to both.
 %w[INT TERM HUP].each { |name| trap(name, "IGNORE") }
-Process.setproctitle("dq-work: keeps leases for #{Process.ppid}")
-GuardProcess.new(UNIXSocket.for_fd(0)).run
+worker = Integer(ARGV.fetch(0))
+Process.setproctitle("dq-work: keeps leases for #{worker}")
+GuardProcess.new(UNIXSocket.for_fd(0), worker).run
 exit!(0)
