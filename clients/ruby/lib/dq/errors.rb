@@ -41,7 +41,7 @@ module DQ
     end
   end
 
-  # The server is a node of a cluster, and the queue is just moved to another node, or does not exist yet.
+  # The server is a node of a cluster that moves the slot of the queue to another node, and no longer has the queue.
   class Asked < Moved; end
 
   # The queue has no room under its MAXLEN.

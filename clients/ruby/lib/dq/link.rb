@@ -16,8 +16,8 @@ module DQ
     ASKING = ["ASKING"].freeze
 
     # @param redis [RedisClient]
-    # @param asking [Boolean] whether ASKING is sent before each command: the server is a node of a cluster that does
-    #   not own a queue yet which is moved to it
+    # @param asking [Boolean] whether ASKING is sent before each command: a node of a cluster to which a slot is being
+    #   moved serves its keys only then
     def initialize(redis, asking: false)
       @redis = redis
       @asking = asking

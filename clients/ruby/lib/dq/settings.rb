@@ -104,11 +104,10 @@ module DQ
       options.key?(:sentinels) ? RedisClient.sentinel(**options) : RedisClient.config(**options)
     end
 
-    # @return [RedisClient::Config] of the node that an error names; what is sent to one that a queue is just moved to
-    #   follows ASKING
+    # @return [RedisClient::Config] of the node that an error names
     def node_of(error)
-      moves = error.is_a?(Asked)
-      @nodes[[error.address, moves]] ||= config_at(error.address).tap { |config| @asking[config] = true if moves }
+      asking = error.is_a?(Asked)
+      @nodes[[error.address, asking]] ||= config_at(error.address).tap { |config| @asking[config] = true if asking }
     end
 
     def config_at(address)
