@@ -118,6 +118,22 @@ class WorkerTest < ServerTest
     assert_equal [1, 0, 2], queue.info.values_at("given-back", "nacked", "delivered")
   end
 
+  def test_an_outcome_that_cannot_be_sent_keeps_no_place
+    faults = 1
+    worker = work(concurrency: 1, lease: 0.5) { |message| raise DQ::Reject, "no" if message.payload == "x" }
+    reporter, = worker.instance_variable_get(:@reporters)
+    reporter.define_singleton_method(:outcome_command) do |reports|
+      raise TypeError, "no word of a command" if (faults -= 1) >= 0
+
+      super(reports)
+    end
+    queue.push("x")
+    queue.push("y")
+    counted("dead", 1)
+    counted("acked", 1)
+    assert_includes @log.string, "begins again after an unexpected error"
+  end
+
   def test_names_and_errors_in_any_encoding_keep_no_place
     name = "q\xFF\0".b
     worker = DQ::Worker.new(client: client, grace: 0.2, logger: Logger.new(@log))

@@ -28,6 +28,9 @@ module DQ
           rescue ConnectionLost, Refused => error
             @worker.settings.learn(@lane.name, error)
             send_again(batch)
+          rescue StandardError # A fault of this program: the messages come back, and keep no places until then.
+            batch.reports.each { |delivery, _| @lane.answered(delivery) }
+            raise
           end
         end
         @link&.close
