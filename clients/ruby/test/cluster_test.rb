@@ -47,6 +47,16 @@ class ClusterTest < Minitest::Test
     refute_match(/ERROR|WARN/, @log.string)
   end
 
+  def test_a_node_that_is_gone_is_passed_over
+    nodes = ["redis://127.0.0.1:#{TestServer.free_port}", *@nodes.map(&:url)]
+    client = DQ::Client.new({ nodes: nodes })
+    assert_equal 0, client.queue("queue").len
+    gone = DQ::Client.new({ nodes: nodes.first(1) * 3 })
+    assert_raises(DQ::ConnectionLost) { gone.queue("queue").len }
+  ensure
+    client&.close
+  end
+
   def test_a_queue_that_moves_is_found_again
     work("moving") { |message| "#{message.payload} done" }
     assert_equal "x done", @client.queue("moving").push_and_wait("x", timeout: 30)

@@ -45,7 +45,8 @@ module DQ
         call_once(words, seconds)
       rescue ConnectionLost, Moved => error
         redirects += 1
-        raise unless @settings.learn(words[1], error) && redirects <= MOST_REDIRECTS
+        is_elsewhere = @settings.learn(words[1], error) && redirects <= MOST_REDIRECTS
+        raise unless is_elsewhere || (not_reached?(error) && redirects < @settings.nodes)
 
         retry
       end
@@ -108,6 +109,7 @@ module DQ
       raise ArgumentError, "#{words.first}: payloads, ids and names are of the class String"
     end
 
+    def not_reached?(error) = error.is_a?(ConnectionLost) && !error.may_have_run?
     def may_succeed_later?(error) = error.is_a?(ConnectionLost) || error.later?
     def may_have_run?(error) = error.is_a?(ConnectionLost) && error.may_have_run?
   end

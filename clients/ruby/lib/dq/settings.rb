@@ -46,6 +46,9 @@ module DQ
     # @return [Float] how many seconds a reply may take
     def reply_seconds = @configs.first.read_timeout
 
+    # @return [Integer] how many nodes were named; 1 without a cluster
+    def nodes = @configs.size
+
     # @param queue [String, nil]
     # @return [RedisClient::Config] of the server that is to be asked for a queue
     def config_of(queue) = @lock.synchronize { @places[queue] || @configs.first }
