@@ -44,6 +44,7 @@ class PlacesTest < Minitest::Test
     server.do("ACL", "SETUSER", "ann", "on", ">secret", "~*", "&*", "+@all")
     server.do("ACL", "SETUSER", "default", "off")
     assert_works("redis://ann:secret@127.0.0.1:#{server.port}/3")
+    assert_works(URI("redis://ann:secret@127.0.0.1:#{server.port}"))
     assert_works({ host: "127.0.0.1", port: server.port, username: "ann", password: "secret", db: 3, protocol: 2 })
   end
 
@@ -116,6 +117,7 @@ class PlacesTest < Minitest::Test
       "redis://localhost/one" => "one", "redis://localhost?size=1" => "size", "redis://localhost/1?db=2" => "db",
       "redis://localhost?protocol=x" => "protocol", " " => "empty", "redis://:a#b@localhost" => "#",
       "http://localhost" => "http",
+      { nodes: nil } => "nodes", { nodes: "redis://localhost/one" } => "one",
       { url: "redis://localhost", tls: true } => "tls", { reconnect_attempts: 3 } => "reconnect_attempts"
     }.each do |redis, word|
       error = assert_raises(ArgumentError, redis.inspect) { DQ::Client.new(redis) }

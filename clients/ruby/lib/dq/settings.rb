@@ -30,8 +30,10 @@ module DQ
 
       @lock = Mutex.new
       @shared = options.except(:nodes)
-      @configs = (options[:nodes] || [nil]).map { |url| config(url ? { **@shared, url: url } : @shared) }
-      raise ArgumentError, "nodes: name the URLs of some nodes of the cluster" if @configs.empty?
+      nodes = options.key?(:nodes) ? Array(options[:nodes]) : [nil]
+      raise ArgumentError, "nodes: name the URLs of some nodes of the cluster" if nodes.empty?
+
+      @configs = nodes.map { |url| config(url ? { **@shared, url: url } : @shared) }
 
       @places = {}
       @nodes = {}
@@ -102,7 +104,7 @@ module DQ
     end
 
     def config(options)
-      options = read_url(options) if options[:url]
+      options = read_url({ **options, url: options[:url].to_s }) if options[:url]
       options = with_timeouts(options)
       options.key?(:sentinels) ? RedisClient.sentinel(**options) : RedisClient.config(**options)
     end
