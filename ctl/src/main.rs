@@ -39,10 +39,7 @@ fn main() -> ExitCode {
     let parsed = cli::definition().try_get_matches();
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, cli::queue_of(&matches))));
     let outcome = match parsed {
-        Ok((cli, queue)) => {
-            let is_tls = cli.connection.is_tls();
-            run(cli).map_err(|failure| failure.about(queue.as_deref()).over_tls(is_tls))
-        }
+        Ok((cli, queue)) => run(cli).map_err(|failure| failure.about(queue.as_deref())),
         Err(error) => {
             let command = cli::named().map_or_else(String::new, |name| format!("{name} "));
             Err(Failure::clap(&error, &format!("; see dqctl {command}--help")))

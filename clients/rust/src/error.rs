@@ -1,5 +1,6 @@
 //! Errors, distinguished by what a program can do about them.
 
+use crate::connection_error::{ConnectionError, ConnectionErrorKind};
 use crate::names::MessageId;
 use std::fmt;
 use std::sync::Arc;
@@ -55,11 +56,11 @@ pub enum Error {
     Server(String),
     /// No connection could be made. The command was not executed.
     #[error("cannot connect: {0}")]
-    Connect(String),
+    Connect(ConnectionError),
     /// The connection was lost, or the reply did not come in time, after the command was sent: it may have been
     /// executed.
     #[error("the connection was lost: {0}")]
-    Lost(String),
+    Lost(ConnectionError),
     /// The URL, or an option of the connection, cannot be understood.
     #[error("{0}")]
     Config(String),
@@ -108,7 +109,10 @@ fn after_colon(detail: Option<&str>) -> String {
 impl Error {
     /// Whether the same command may succeed if it is sent again later.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Error::Unavailable(_) | Error::Connect(_) | Error::Lost(_) | Error::OutOfMemory(_))
+        match self {
+            Error::Connect(error) => error.kind() != ConnectionErrorKind::NoTls,
+            other => matches!(other, Error::Unavailable(_) | Error::Lost(_) | Error::OutOfMemory(_)),
+        }
     }
 
     /// Whether it is unknown if the server executed the command.
@@ -164,7 +168,7 @@ impl From<std::io::Error> for Error {
 
 #[cfg(test)]
 mod tests {
-    use super::Error;
+    use super::{ConnectionError, ConnectionErrorKind, Error};
 
     #[test]
     fn replies_are_told_apart_by_their_code() {
@@ -182,8 +186,9 @@ mod tests {
 
     #[test]
     fn only_a_lost_connection_leaves_it_open_what_happened() {
-        assert!(Error::Lost(String::new()).may_have_been_executed());
-        assert!(!Error::Connect(String::new()).may_have_been_executed());
+        let error = || ConnectionError::new(ConnectionErrorKind::Closed, "h:1", "broken pipe");
+        assert!(Error::Lost(error()).may_have_been_executed());
+        assert!(!Error::Connect(error()).may_have_been_executed());
         assert!(!Error::from_reply("LOADING", "").may_have_been_executed());
         assert!(Error::from_reply("LOADING", "").is_transient());
     }

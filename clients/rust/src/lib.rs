@@ -4,6 +4,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod connect;
+mod connection_error;
 mod error;
 mod mode;
 mod murmur3;
@@ -18,6 +19,7 @@ mod time;
 mod worker;
 
 pub use connect::{Address, Options};
+pub use connection_error::{ConnectionError, ConnectionErrorKind};
 pub use error::Error;
 pub use mode::{Async, Blocking, Mode};
 pub use names::{MessageId, QueueName, Receipt};

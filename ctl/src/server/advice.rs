@@ -1,22 +1,14 @@
 //! Errors of the client with advice, in which commands name the queue, the message or the server, so that they can be
 //! pasted into a shell.
 
-use dq_client::Error;
+use dq_client::{ConnectionError, ConnectionErrorKind, Error};
 use std::fmt::Display;
 
 /// Characters of a word that a shell takes as they are.
 const PLAIN: &str = "_-.:/@%+=,{}";
 
-/// What the errors of the client say of a connection that could not be made, by the ends of their texts: the server has
-/// accepted it and does no more, it has too many clients, or one side speaks TLS and the other does not.
-const NO_REPLY: &str = ": no reply in time";
-const TOO_MANY: &str = "max number of clients";
-const EXPECTS_TLS: &str = "; the server may expect TLS, and so rediss://";
-const MAY_NOT_SPEAK_TLS: &str = "; the server may not speak TLS on this port, and so expect redis://";
-const TIMED_OUT: &str = ": timed out";
-const SPEAKS_NO_TLS: &str = ": it does not speak TLS on this port";
-/// Redis refuses clients of other machines in its protected mode. Its text has its own advice.
-const PROTECTED: &str = ": DENIED ";
+/// The advice if nothing more is known of a server that cannot be reached.
+const START: &str = "start the server, or name another one with --url or DQ_URL";
 
 /// The code of the error that a payload is too large. For results and checkpoints there is no limit that could be
 /// raised.
@@ -28,7 +20,6 @@ pub struct Subject {
     pub queue: Option<String>,
     pub message: Option<String>,
     pub server: Option<String>,
-    pub is_tls: bool,
 }
 
 impl Subject {
@@ -43,21 +34,11 @@ impl Subject {
     }
 }
 
-/// Whether the text of a lost connection says that the server has accepted it and does not answer.
-pub fn is_without_reply(text: &str) -> bool {
-    text.ends_with(NO_REPLY)
-}
-
 /// An error, and what to do about it.
 pub fn described(error: &Error, subject: &Subject) -> String {
     let queue = subject.queue();
     let advice = match error {
-        // It waits for the rest of what it takes for a command.
-        Error::Connect(text) if subject.is_tls && text.ends_with(TIMED_OUT) => return without_tls(text),
-        Error::Connect(text) => return not_connected(text, error),
-        Error::Certificate(text) if text.ends_with(SPEAKS_NO_TLS) => {
-            return without_tls(text.trim_end_matches(SPEAKS_NO_TLS));
-        }
+        Error::Connect(error) => return not_connected(error),
         Error::NoQueue(_) => {
             let which = subject.queue.as_ref().map_or_else(|| "such queue".to_owned(), |name| format!("queue {name}"));
             return format!("there is no {which}; it is created by its first push, and dqctl ls lists the queues");
@@ -95,40 +76,37 @@ pub fn described(error: &Error, subject: &Subject) -> String {
     format!("{error}; {advice}")
 }
 
-/// Why no connection could be made. `text` is that of the error.
-fn not_connected(text: &str, error: &Error) -> String {
-    if let Some(server) = text.strip_suffix(NO_REPLY) {
-        return format!(
-            "{server} accepts connections, but does not answer: it is stopped, or busy for seconds; look at its log, \
-             or name another server with --url or DQ_URL"
-        );
-    }
-    if text.contains(TOO_MANY) {
-        return format!(
-            "{error}; close connections that are not needed (CLIENT LIST shows whose they are), or raise maxclients"
-        );
-    }
-    if let Some(server) = text.strip_suffix(EXPECTS_TLS) {
-        return format!(
-            "cannot connect: {server}; if the server speaks TLS on this port, name it as rediss://; else start it, or \
-             name another one with --url or DQ_URL"
-        );
-    }
-    if let Some(server) = text.strip_suffix(MAY_NOT_SPEAK_TLS) {
-        return without_tls(server);
-    }
-    if text.contains(PROTECTED) {
-        return error.to_string();
-    }
-    format!("{error}; start the server, or name another one with --url or DQ_URL")
-}
-
-/// The URL has `rediss://`, and the server speaks no TLS as it seems.
-fn without_tls(problem: &str) -> String {
-    format!(
-        "cannot connect: {problem}; if the server speaks no TLS on this port, name it as redis://; else start it, or \
-         name another one with --url or DQ_URL"
-    )
+/// Why no connection could be made, and what to do about it.
+fn not_connected(error: &ConnectionError) -> String {
+    let (server, reason) = (error.server(), error.reason());
+    let advice = match error.kind() {
+        ConnectionErrorKind::NoReply => {
+            return format!(
+                "{server} accepts connections, but does not answer: it is stopped, or busy for seconds; look at its \
+                 log, or name another server with --url or DQ_URL"
+            );
+        }
+        // The text of the server has its own advice.
+        ConnectionErrorKind::Protected => return format!("cannot connect: {error}"),
+        ConnectionErrorKind::TooManyClients => {
+            "close connections that are not needed (CLIENT LIST shows whose they are), or raise maxclients"
+        }
+        ConnectionErrorKind::MayExpectTls => {
+            "if the server speaks TLS on this port, name it as rediss://; else start it, or name another one with \
+             --url or DQ_URL"
+        }
+        ConnectionErrorKind::TlsTimedOut => {
+            "if the server speaks no TLS on this port, name it as redis://; else start it, or name another one with \
+             --url or DQ_URL"
+        }
+        ConnectionErrorKind::NoTls => "name it as redis://, or name another server with --url or DQ_URL",
+        ConnectionErrorKind::UnknownHost => "correct the host in --url or DQ_URL",
+        ConnectionErrorKind::Refused | ConnectionErrorKind::TimedOut | ConnectionErrorKind::NotMaster => START,
+        ConnectionErrorKind::Closed | ConnectionErrorKind::Other => START,
+        // One of a newer client.
+        _ => START,
+    };
+    format!("cannot connect: {server}: {reason}; {advice}")
 }
 
 /// The program that talks to a server, with the options that name it: `redis-cli -h 127.0.0.1 -p 6379`.
@@ -154,8 +132,8 @@ pub fn quoted(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{described, quoted, redis_cli, Subject, MAY_NOT_SPEAK_TLS};
-    use dq_client::Error;
+    use super::{described, quoted, redis_cli, Subject};
+    use dq_client::{ConnectionError, ConnectionErrorKind, Error};
 
     #[test]
     fn a_name_is_one_word_of_a_shell() {
@@ -172,15 +150,14 @@ mod tests {
 
     #[test]
     fn both_mismatches_of_tls_name_the_other_scheme() {
-        let described = |error: Error| described(&error, &Subject::default());
-        let expects = "h:1: reset; the server may expect TLS, and so rediss://".to_owned();
-        assert!(described(Error::Connect(expects)).contains("name it as rediss://"));
-        for error in [
-            Error::Certificate("h:1: it does not speak TLS on this port".to_owned()),
-            Error::Connect(format!("h:1: no reply in time{MAY_NOT_SPEAK_TLS}")),
+        for (kind, scheme) in [
+            (ConnectionErrorKind::MayExpectTls, "name it as rediss://"),
+            (ConnectionErrorKind::TlsTimedOut, "name it as redis://"),
+            (ConnectionErrorKind::NoTls, "name it as redis://"),
         ] {
-            let text = described(error);
-            assert!(text.contains("name it as redis://") && !text.contains("--cacert"), "{text}");
+            let error = Error::Connect(ConnectionError::new(kind, "h:1", "reset"));
+            let text = described(&error, &Subject::default());
+            assert!(text.starts_with("cannot connect: h:1: reset; ") && text.contains(scheme), "{text}");
         }
     }
 }

@@ -34,11 +34,6 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Whether the URL asks for TLS.
-    pub fn is_tls(&self) -> bool {
-        self.url.as_ref().is_some_and(|url| url.starts_with("rediss://"))
-    }
-
     /// A client that repeats a command for this long if the server cannot be reached. `url` is that of the server
     /// unless the command line or the environment names one.
     pub fn client(&self, url: Option<&str>, patience: Duration) -> Result<Client, Failure> {

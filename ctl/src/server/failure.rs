@@ -6,7 +6,7 @@
 use crate::server::advice::{self, Subject};
 use crate::text::{messages, visible};
 use clap::error::ErrorKind;
-use dq_client::{Address, Error};
+use dq_client::{Address, ConnectionErrorKind, Error};
 use std::fmt::{self, Display};
 use std::io;
 use std::process::ExitCode;
@@ -133,7 +133,7 @@ impl Failure {
     /// it.
     pub fn read(error: Error) -> Failure {
         match error {
-            Error::Lost(text) if advice::is_without_reply(&text) => Error::Connect(text).into(),
+            Error::Lost(lost) if lost.kind() == ConnectionErrorKind::NoReply => Error::Connect(lost).into(),
             other => other.into(),
         }
     }
@@ -158,13 +158,6 @@ impl Failure {
     #[must_use]
     pub fn about_message(mut self, id: impl Display) -> Failure {
         self.details.subject.message = Some(id.to_string());
-        self
-    }
-
-    /// Notes whether the URL asks for TLS: a server that speaks none does not answer then.
-    #[must_use]
-    pub fn over_tls(mut self, is_tls: bool) -> Failure {
-        self.details.subject.is_tls = is_tls;
         self
     }
 
@@ -219,10 +212,11 @@ impl Failure {
 
     /// Whether a server that comes back would not end it: the user, a certificate or the module is wrong.
     pub fn is_lasting(&self) -> bool {
-        matches!(
-            self.client_error(),
-            Some(Error::Authentication(_) | Error::Certificate(_) | Error::Config(_) | Error::NoModule(_))
-        )
+        match self.client_error() {
+            Some(Error::Authentication(_) | Error::Certificate(_) | Error::Config(_) | Error::NoModule(_)) => true,
+            Some(Error::Connect(error)) => error.kind() == ConnectionErrorKind::NoTls,
+            Some(_) | None => false,
+        }
     }
 
     /// Whether the user may not execute the command.
@@ -327,7 +321,7 @@ impl From<io::Error> for Failure {
 /// Whether a connection was lost while its server answered. A server closes one whose replies exceed its
 /// `client-output-buffer-limit`, so a smaller reply may get through.
 pub fn is_cut(error: &Error) -> bool {
-    matches!(error, Error::Lost(text) if !advice::is_without_reply(text))
+    matches!(error, Error::Lost(lost) if lost.kind() != ConnectionErrorKind::NoReply)
 }
 
 /// Whether the server refused the words of a command, which are wrong on any queue.
@@ -356,7 +350,8 @@ fn status_of(error: &Error) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Error, Failure};
+    use super::{ConnectionErrorKind, Error, Failure};
+    use dq_client::ConnectionError;
 
     fn server(text: &str) -> Failure {
         Failure::from(Error::Server(text.to_owned()))
@@ -365,7 +360,8 @@ mod tests {
     #[test]
     fn more_may_be_changed_than_was_answered() {
         let after = |error: Error| Failure::from(error).after_change(3, "buried").to_string();
-        assert!(after(Error::Lost("reset".to_owned())).starts_with("at least 3 messages were buried, then: "));
+        let reset = ConnectionError::new(ConnectionErrorKind::Closed, "h:1", "reset");
+        assert!(after(Error::Lost(reset)).starts_with("at least 3 messages were buried, then: "));
         assert!(after(Error::NoPermission("NOPERM".to_owned())).starts_with("3 messages were buried, then: "));
     }
 

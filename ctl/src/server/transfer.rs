@@ -63,20 +63,23 @@ pub fn get_all(client: &Client, queue: &[u8], ids: &[&[u8]]) -> Result<Vec<Optio
 #[cfg(test)]
 mod tests {
     use super::fewer;
-    use dq_client::Error;
+    use dq_client::{ConnectionError, ConnectionErrorKind, Error};
+
+    fn lost(kind: ConnectionErrorKind) -> Error {
+        Error::Lost(ConnectionError::new(kind, "h:1", "reset"))
+    }
 
     #[test]
     fn a_reply_that_is_too_long_is_asked_for_in_smaller_parts() {
-        let answer = |limit: u64| {
-            move |count, _| if count > limit { Err(Error::Lost("broken pipe".to_owned())) } else { Ok(count) }
-        };
+        let answer =
+            |limit: u64| move |count, _| if count > limit { Err(lost(ConnectionErrorKind::Closed)) } else { Ok(count) };
         assert_eq!(fewer(1_000, answer(100)).ok(), Some((62, 62)));
         assert_eq!(fewer(1_000, answer(1)).ok(), Some((1, 1)));
         assert!(fewer(1_000, answer(0)).is_err());
         let mut asked = 0;
         let silent = fewer::<()>(1_000, |_, _| {
             asked += 1;
-            Err(Error::Lost("host: no reply in time".to_owned()))
+            Err(lost(ConnectionErrorKind::NoReply))
         });
         assert!(silent.is_err() && asked == 1);
     }

@@ -51,7 +51,7 @@ pub(crate) async fn fetch(
 
 /// Whether a command may succeed later, or was not even sent, because a connection could not be opened.
 pub(crate) fn is_for_now(error: &Error) -> bool {
-    error.is_transient() || matches!(error, Error::Authentication(_) | Error::Certificate(_))
+    error.is_transient() || matches!(error, Error::Connect(_) | Error::Authentication(_) | Error::Certificate(_))
 }
 
 impl Source {

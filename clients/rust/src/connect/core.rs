@@ -7,6 +7,7 @@ use super::routing::{hash_slot, redirect, routing_key, Slots};
 use super::sentinel;
 use super::servers::Servers;
 use super::url::{Address, Topology};
+use crate::connection_error::ConnectionError;
 use crate::error::Error;
 use crate::reply;
 use crate::request::Resend;
@@ -141,7 +142,7 @@ impl Core {
             self.servers.keep(link);
             replies.into_iter().try_for_each(|reply| reply::checked(reply).map(drop))
         };
-        timeout(TO_END_POP, ending).await.unwrap_or_else(|_| Err(Error::Lost(server.to_string())))
+        timeout(TO_END_POP, ending).await.unwrap_or_else(|_| Err(Error::Lost(ConnectionError::no_reply(server))))
     }
 
     /// Opens a connection to the server of the key, for a consumer alone. `CLIENT LIST` shows whose it is.
@@ -252,7 +253,8 @@ pub(super) fn moved_too_often() -> Error {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
-    use super::{Address, Core, Error, Options};
+    use super::{Address, ConnectionError, Core, Error, Options};
+    use crate::connection_error::ConnectionErrorKind;
     use redis::cmd;
     use std::future::Future;
     use std::sync::Arc;
@@ -273,9 +275,9 @@ mod tests {
     #[test]
     fn the_end_of_a_former_master_keeps_the_present_one() {
         after_a_switch(|core, former, present| async move {
-            core.note(&former, &Err(Error::Lost(former.to_string())));
+            core.note(&former, &Err(Error::Lost(ConnectionError::no_reply(&former))));
             assert_eq!(core.route(None).await.unwrap(), present);
-            core.note(&present, &Err(Error::Lost(present.to_string())));
+            core.note(&present, &Err(Error::Lost(ConnectionError::no_reply(&present))));
             assert!(core.route(None).await.is_err());
         });
     }
@@ -284,7 +286,10 @@ mod tests {
     fn no_connection_is_opened_to_a_former_master() {
         after_a_switch(|core, former, present| async move {
             let error = core.servers.call(&former, &cmd("PING")).await.unwrap_err();
-            assert!(matches!(&error, Error::Connect(text) if text.contains("another server is the master")), "{error}");
+            assert!(
+                matches!(&error, Error::Connect(error) if error.kind() == ConnectionErrorKind::NotMaster),
+                "{error}"
+            );
             assert_eq!(core.route(None).await.unwrap(), present);
         });
     }

@@ -3,6 +3,7 @@
 use super::routing::Slots;
 use super::servers::Servers;
 use super::url::{Address, Topology};
+use crate::connection_error::{ConnectionError, ConnectionErrorKind};
 use crate::error::Error;
 use crate::sync::lock;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -30,7 +31,7 @@ async fn ask(servers: &Servers) -> Result<Slots, Error> {
     let mut nodes = servers.connected();
     nodes.extend(seeds.iter().filter(|seed| !nodes.contains(seed)).cloned().collect::<Vec<_>>());
     let (mut nodes, mut asked) = (nodes.iter(), FuturesUnordered::new());
-    let mut last = Error::Connect("no node of the cluster is known".to_owned());
+    let mut last = Error::Connect(ConnectionError::new(ConnectionErrorKind::Other, "the cluster", "no node is known"));
     loop {
         asked.extend(nodes.next().map(|node| ask_node(servers, node)));
         let answer = timeout(SILENT_AFTER, asked.next());

@@ -3,6 +3,7 @@
 use super::options::Options;
 use super::tls;
 use super::url::{Address, Credentials};
+use crate::connection_error::{ConnectionError, ConnectionErrorKind};
 use crate::error::Error;
 use crate::reply::{self, Fields};
 use futures_util::StreamExt;
@@ -11,6 +12,7 @@ use redis::{
     AsyncConnectionConfig, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, Msg, Pipeline, RedisConnectionInfo,
     RedisError, Value,
 };
+use std::fmt::Display;
 use std::future::{poll_fn, Future};
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
@@ -20,18 +22,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
+use tokio::net::lookup_host;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// Why a connection counts as lost.
-pub(super) const NO_REPLY: &str = "no reply in time";
 /// How long a server that accepts no more connections takes at most to say so, and how many bytes that has.
 const REFUSAL_TIME: Duration = Duration::from_millis(500);
 const REFUSAL_BYTES: u64 = 1024;
-/// Why a connection is given up that works.
-const RETIRED: &str = "another server is the master now";
-/// Such a server waits for the rest of what it takes for a command.
-const NO_TLS_THERE: &str = "; the server may not speak TLS on this port, and so expect redis://";
 /// How many commands wait to be written before callers wait themselves.
 const UNWRITTEN: usize = 1024;
 /// A subscription without a message for this time is tested, so that a connection which is silently dead is noticed.
@@ -65,32 +62,35 @@ impl Link {
             .set_connection_timeout(Some(options.connect_timeout))
             .set_response_timeout(None)
             .set_pipeline_buffer_size(UNWRITTEN);
-        let connection = client.get_multiplexed_async_connection_with_config(&config).await;
-        let connection = connection.map_err(|error| not_connected(address, options, &error))?;
+        let connection = match client.get_multiplexed_async_connection_with_config(&config).await {
+            Ok(connection) => connection,
+            Err(error) => return Err(not_connected(address, options, &error).await),
+        };
         let (address, opened, answered) = (address.clone(), Instant::now(), Arc::default());
         let mut link = Link { connection, address, id: None, is_master: true, retired, opened, answered };
         match link.greet(options, credentials).await {
             // A connection that is lost here has lost no command.
-            Err(Error::Lost(text)) => {
-                let is_tls = options.target.tls;
-                let problem = if is_tls { tls::alert(client, options.connect_timeout).await } else { None };
-                if let Some(problem) = problem {
-                    return Err(Error::Certificate(format!("{}: {problem}", link.address)));
-                }
-                // With TLS, a server says nothing before the handshake.
-                let refusal = if is_tls || text.ends_with(NO_REPLY) { None } else { refusal(&link.address).await };
-                if let Some(refusal) = refusal {
-                    return Err(Error::Connect(format!("{}: {refusal}", link.address)));
-                }
-                let hint = match (is_tls, text.ends_with(NO_REPLY)) {
-                    (true, true) => NO_TLS_THERE,
-                    (false, false) => "; the server may expect TLS, and so rediss://",
-                    (true, false) | (false, true) => "",
-                };
-                Err(Error::Connect(text + hint))
-            }
+            Err(Error::Lost(lost)) => Err(link.not_greeted(lost, options, client).await),
             greeted => greeted.map(|()| link),
         }
+    }
+
+    /// Why a server that accepted the connection does not greet.
+    async fn not_greeted(&self, lost: ConnectionError, options: &Options, client: redis::Client) -> Error {
+        if options.target.tls {
+            return match tls::alert(client, options.connect_timeout).await {
+                Some(problem) => Error::Certificate(format!("{}: {problem}", self.address)),
+                None => Error::Connect(lost),
+            };
+        }
+        if lost.kind() == ConnectionErrorKind::NoReply {
+            return Error::Connect(lost);
+        }
+        // With TLS, a server says nothing before the handshake.
+        Error::Connect(match refusal(&self.address).await {
+            Some(text) => refused(&self.address, &text),
+            None => ConnectionError::new(ConnectionErrorKind::MayExpectTls, &self.address, lost.reason()),
+        })
     }
 
     async fn greet(&mut self, options: &Options, credentials: &Credentials) -> Result<(), Error> {
@@ -112,8 +112,8 @@ impl Link {
                 self.id = Some(greeting.get("id")?);
                 greeting.get("role")?
             }
-            Err(Error::Server(text)) if refuses_connection(&text) => {
-                return Err(Error::Connect(format!("{}: {text}", self.address)));
+            Err(Error::Server(text)) if refusal_kind(&text).is_some() => {
+                return Err(Error::Connect(refused(&self.address, &text)));
             }
             Err(Error::Server(_)) => self.greet_without_hello(options, credentials, &name).await?,
             Err(error) => return Err(error),
@@ -163,7 +163,7 @@ impl Link {
     /// An error if sentinels have named another master.
     pub fn is_in_use(&self) -> Result<(), Error> {
         if self.retired.is_cancelled() {
-            Err(is_retired(&self.address))
+            Err(Error::Connect(ConnectionError::not_master(&self.address)))
         } else {
             Ok(())
         }
@@ -197,25 +197,20 @@ impl Link {
         let mut reply = pin!(reply);
         // The task that writes runs in this thread, and not before this has waited.
         let reply = match poll_fn(|context| Poll::Ready(reply.as_mut().poll(context))).await {
-            Poll::Ready(Err(error)) => return Err(Error::Connect(format!("{}: {error}", self.address))),
+            Poll::Ready(Err(error)) => return Err(Error::Connect(closed(&self.address, &error))),
             Poll::Ready(Ok(reply)) => reply,
             Poll::Pending => tokio::select! {
                 replied = timeout(time, reply) => match replied {
                     Ok(replied) => replied.map_err(|error| lost(&self.address, &error))?,
-                    Err(_) => return Err(Error::Lost(format!("{}: {NO_REPLY}", self.address))),
+                    Err(_) => return Err(Error::Lost(ConnectionError::no_reply(&self.address))),
                 },
-                () = self.retired.cancelled() => return Err(Error::Lost(format!("{}: {RETIRED}", self.address))),
+                () = self.retired.cancelled() => return Err(Error::Lost(ConnectionError::not_master(&self.address))),
             },
         };
         let since = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.answered.store(since, Ordering::Relaxed);
         Ok(reply)
     }
-}
-
-/// The error of a command that was not sent, because sentinels have named another master than this server.
-pub(super) fn is_retired(address: &Address) -> Error {
-    Error::Connect(format!("{address}: {RETIRED}"))
 }
 
 /// Asks why a server closes connections at once: at `maxclients`, and to strangers in protected mode, it sends an error
@@ -245,9 +240,18 @@ fn error_line(stream: impl Read) -> Option<String> {
     Some(line.strip_prefix('-')?.trim_end().to_owned())
 }
 
-/// Whether a server has answered this to a new connection, whatever its first command was.
-fn refuses_connection(text: &str) -> bool {
-    ["ERR max number of clients", "DENIED "].iter().any(|refusal| text.starts_with(refusal))
+/// Why a server refuses a new connection whatever its first command is; `None` for any other error.
+fn refusal_kind(text: &str) -> Option<ConnectionErrorKind> {
+    let kinds = [
+        ("ERR max number of clients", ConnectionErrorKind::TooManyClients),
+        ("DENIED ", ConnectionErrorKind::Protected),
+    ];
+    kinds.into_iter().find_map(|(start, kind)| text.starts_with(start).then_some(kind))
+}
+
+/// The error of a server that has refused a new connection with this text.
+fn refused(address: &Address, text: &str) -> ConnectionError {
+    ConnectionError::new(refusal_kind(text).unwrap_or(ConnectionErrorKind::Other), address, text)
 }
 
 /// A connection that receives the messages of channels.
@@ -276,14 +280,16 @@ impl Subscription {
         }
         let client = client(address, options, settings)?;
         let subscribing = async {
-            let mut subscribed =
-                client.get_async_pubsub().await.map_err(|error| not_connected(address, options, &error))?;
+            let mut subscribed = match client.get_async_pubsub().await {
+                Ok(subscribed) => subscribed,
+                Err(error) => return Err(not_connected(address, options, &error).await),
+            };
             subscribed.subscribe(channels).await.map_err(|error| lost(address, &error))?;
             Ok(subscribed)
         };
         let time = options.connect_timeout + options.response_timeout;
         let subscribed = timeout(time, subscribing).await;
-        let subscribed = subscribed.unwrap_or_else(|_| Err(Error::Connect(format!("{address}: {NO_REPLY}"))))?;
+        let subscribed = subscribed.unwrap_or_else(|_| Err(Error::Connect(ConnectionError::no_reply(address))))?;
         let (sink, stream) = subscribed.split();
         let (address, first_channel) = (address.clone(), channels.first().cloned().unwrap_or_default());
         Ok(Subscription { address, first_channel, response_timeout: options.response_timeout, sink, stream })
@@ -291,29 +297,53 @@ impl Subscription {
 
     /// Waits for the next message.
     pub async fn next(&mut self) -> Result<Msg, Error> {
-        let lost = |why: &str| Error::Lost(format!("{}: {why}", self.address));
+        let closed =
+            |why: &dyn Display| Error::Lost(ConnectionError::new(ConnectionErrorKind::Closed, &self.address, why));
         loop {
             match timeout(QUIET, self.stream.next()).await {
-                Ok(message) => return message.ok_or_else(|| lost("the subscription has ended")),
+                Ok(message) => return message.ok_or_else(|| closed(&"the subscription has ended")),
                 Err(_) => {
                     // The user need not have the right to `PING`.
                     let again = self.sink.subscribe(&self.first_channel);
-                    let answered = timeout(self.response_timeout, again).await.map_err(|_| lost(NO_REPLY))?;
-                    answered.map_err(|error| lost(&error.to_string()))?;
+                    let answered = timeout(self.response_timeout, again).await;
+                    let answered = answered.map_err(|_| Error::Lost(ConnectionError::no_reply(&self.address)))?;
+                    answered.map_err(|error| closed(&error))?;
                 }
             }
         }
     }
 }
 
-fn not_connected(address: &Address, options: &Options, error: &RedisError) -> Error {
-    match tls::problem(error) {
-        Some(problem) => Error::Certificate(format!("{address}: {problem}")),
-        None if error.to_string().contains("KeyMismatch") => {
-            Error::Config("cert and key do not belong together".to_owned())
+/// The error of a connection that was not made.
+async fn not_connected(address: &Address, options: &Options, error: &RedisError) -> Error {
+    if let Some(problem) = tls::problem(error) {
+        return Error::Certificate(format!("{address}: {problem}"));
+    }
+    if error.to_string().contains("KeyMismatch") {
+        return Error::Config("cert and key do not belong together".to_owned());
+    }
+    if tls::is_not_spoken(error) {
+        let reason = "it does not speak TLS on this port";
+        return Error::Connect(ConnectionError::new(ConnectionErrorKind::NoTls, address, reason));
+    }
+    let kind = match (error.is_timeout(), error.is_connection_refusal()) {
+        (true, _) if options.target.tls => ConnectionErrorKind::TlsTimedOut,
+        (true, _) => ConnectionErrorKind::TimedOut,
+        (false, true) => ConnectionErrorKind::Refused,
+        (false, false) if !is_host_known(address, options).await => ConnectionErrorKind::UnknownHost,
+        (false, false) => ConnectionErrorKind::Other,
+    };
+    Error::Connect(ConnectionError::new(kind, address, error))
+}
+
+/// Whether the name of the host has an address. The error of the library does not say so.
+async fn is_host_known(address: &Address, options: &Options) -> bool {
+    match address {
+        Address::Tcp(host, port) => {
+            let lookup = lookup_host((host.as_str(), *port));
+            !matches!(timeout(options.connect_timeout, lookup).await, Ok(Err(_)))
         }
-        None if options.target.tls && error.is_timeout() => Error::Connect(format!("{address}: {error}{NO_TLS_THERE}")),
-        None => Error::Connect(format!("{address}: {error}")),
+        Address::Unix(_) => true,
     }
 }
 
@@ -331,7 +361,12 @@ fn lost(address: &Address, error: &RedisError) -> Error {
         // Such as an error that repeats a payload, which a server without the module answers.
         return Error::Protocol(format!("{address}: a reply cannot be read; does the server have the module dq?"));
     }
-    Error::Lost(format!("{address}: {error}"))
+    Error::Lost(closed(address, error))
+}
+
+/// The error of a connection that was open.
+fn closed(address: &Address, error: &RedisError) -> ConnectionError {
+    ConnectionError::new(ConnectionErrorKind::Closed, address, error)
 }
 
 fn client(address: &Address, options: &Options, settings: RedisConnectionInfo) -> Result<redis::Client, Error> {

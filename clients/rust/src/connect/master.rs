@@ -1,7 +1,7 @@
 //! The master that sentinels have named last, and what ends with the former one.
 
-use super::link::is_retired;
 use super::url::Address;
+use crate::connection_error::ConnectionError;
 use crate::error::Error;
 use crate::sync::lock;
 use std::sync::Mutex;
@@ -61,7 +61,9 @@ impl Master {
     pub fn until_retired(&self, address: &Address) -> Result<CancellationToken, Error> {
         let state = lock(&self.0);
         match &state.named {
-            Some(master) if master != address && !state.is_doubted => Err(is_retired(address)),
+            Some(master) if master != address && !state.is_doubted => {
+                Err(Error::Connect(ConnectionError::not_master(address)))
+            }
             Some(_) | None => Ok(state.retired.clone()),
         }
     }

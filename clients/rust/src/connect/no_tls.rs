@@ -16,3 +16,7 @@ pub(super) async fn alert(_: redis::Client, _: Duration) -> Option<String> {
 pub(super) fn problem(_: &RedisError) -> Option<String> {
     None
 }
+
+pub(super) fn is_not_spoken(_: &RedisError) -> bool {
+    false
+}

@@ -4,6 +4,7 @@ use super::backoff::Backoff;
 use super::link::{Link, Subscription};
 use super::options::Options;
 use super::url::{Address, Credentials, Topology};
+use crate::connection_error::{ConnectionError, ConnectionErrorKind};
 use crate::error::Error;
 use crate::reply::Field;
 use futures_util::future::join_all;
@@ -21,7 +22,7 @@ pub(super) async fn find_master(
     credentials: &Credentials,
     options: &Options,
 ) -> Result<Address, Error> {
-    let mut last = Error::Connect(format!("there is no sentinel for {master}"));
+    let mut last = Error::Connect(ConnectionError::new(ConnectionErrorKind::Other, master, "no sentinel is known"));
     for sentinel in sentinels {
         match ask(sentinel, master, credentials, options).await {
             Ok(found) => return Ok(found),

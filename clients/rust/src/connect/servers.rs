@@ -1,11 +1,12 @@
 //! What is known of the servers, and the connections to them: one to each that commands share, and others for commands
 //! that block.
 
-use super::link::{Link, Subscription, NO_REPLY};
+use super::link::{Link, Subscription};
 use super::master::Master;
 use super::options::Options;
 use super::routing::Slots;
 use super::url::{Address, Topology};
+use crate::connection_error::{ConnectionError, ConnectionErrorKind};
 use crate::error::Error;
 use crate::reply;
 use crate::sync::lock;
@@ -70,9 +71,9 @@ impl Servers {
         };
         match error {
             // It is not asked again, which would take as long.
-            Error::Lost(text) if text.ends_with(NO_REPLY) => {
+            Error::Lost(lost) if lost.kind() == ConnectionErrorKind::NoReply => {
                 self.forget(address);
-                Err(Error::Connect(text))
+                Err(Error::Connect(lost))
             }
             Error::Lost(_) | Error::Connect(_) => self.reopened(&link).await,
             other => Err(other),
@@ -187,11 +188,12 @@ impl Servers {
     fn node(&self, address: &Address) -> Result<Arc<Node>, Error> {
         let retired = self.master.until_retired(address)?;
         let new = || {
-            let (address, options) = (address.clone(), self.options.clone());
+            let (server, address, options) = (address.clone(), address.clone(), self.options.clone());
             let opening = async move { open(&address, &options, retired).await };
             // A task, so that it goes on if the caller who began it is dropped.
             let opened = async move {
-                tokio::spawn(opening).await.unwrap_or_else(|error| Err(Error::Connect(error.to_string())))
+                let not_opened = |error| ConnectionError::new(ConnectionErrorKind::Other, server, error);
+                tokio::spawn(opening).await.unwrap_or_else(|error| Err(Error::Connect(not_opened(error))))
             };
             Arc::new(Node { shared: opened.boxed().shared(), idle: Mutex::default() })
         };

@@ -44,15 +44,14 @@ type Shared = Arc<dyn std::error::Error + Send + Sync>;
 /// What a failure of TLS says about certificates; `None` if it has another cause.
 pub(super) fn problem(error: &RedisError) -> Option<String> {
     let shared = error.source()?.downcast_ref::<Shared>()?;
-    let Some(io) = shared.downcast_ref::<io::Error>() else {
+    if !shared.is::<io::Error>() {
         // Before there is a connection, the certificates of the system are read.
         let is_of_name = shared.downcast_ref::<InvalidDnsNameError>().is_some();
         return (!is_of_name).then(|| {
             format!("the trusted certificates of this machine, or those in SSL_CERT_FILE, cannot be read: {error}")
         });
-    };
-    let tls = io.get_ref()?.downcast_ref::<rustls::Error>()?;
-    match tls {
+    }
+    match tls_error(error)? {
         rustls::Error::InvalidCertificate(wrong) => Some(server_certificate_problem(wrong)),
         rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
             Some("the server asks for a certificate of the client: give cert and key".to_owned())
@@ -60,9 +59,18 @@ pub(super) fn problem(error: &RedisError) -> Option<String> {
         rustls::Error::AlertReceived(alert) if is_about_certificate(*alert) => {
             Some(format!("the server refuses the certificate of the client ({alert:?}): check cert and key"))
         }
-        rustls::Error::InvalidMessage(_) => Some("it does not speak TLS on this port".to_owned()),
         _ => None,
     }
+}
+
+/// Whether the server has answered the handshake with something that is not TLS.
+pub(super) fn is_not_spoken(error: &RedisError) -> bool {
+    matches!(tls_error(error), Some(rustls::Error::InvalidMessage(_)))
+}
+
+fn tls_error(error: &RedisError) -> Option<&rustls::Error> {
+    let io = error.source()?.downcast_ref::<Shared>()?.downcast_ref::<io::Error>()?;
+    io.get_ref()?.downcast_ref()
 }
 
 /// Whether the server does not accept the certificate of the client.

@@ -2,7 +2,7 @@
 
 use crate::support::{eventually, Cluster, Server, Tls};
 use dq_client::blocking::{Client, Queue, Worker};
-use dq_client::{cmd, Context, Error, Event, Options, Pushed, Resend, Settings};
+use dq_client::{cmd, ConnectionError, ConnectionErrorKind, Context, Error, Event, Options, Pushed, Resend, Settings};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -87,13 +87,18 @@ fn tls_checks_the_certificate_of_the_server() {
 #[test]
 fn the_other_scheme_is_named_if_only_one_side_speaks_tls() {
     let (plain, tls) = (Server::start(), Tls::start());
-    for (url, text) in
-        [(plain.url().replace("redis:", "rediss:"), "redis://"), (tls.url().replace("rediss:", "redis:"), "rediss://")]
-    {
+    // A server without TLS may wait for the rest of what it takes for a command.
+    let without_tls: &[_] = &[ConnectionErrorKind::NoTls, ConnectionErrorKind::TlsTimedOut];
+    for (url, text, kinds) in [
+        (plain.url().replace("redis:", "rediss:"), "redis://", without_tls),
+        (tls.url().replace("rediss:", "redis:"), "rediss://", &[ConnectionErrorKind::MayExpectTls]),
+    ] {
         let options =
             Options::from_url(&url).unwrap().retry_for(Duration::ZERO).connect_timeout(Duration::from_secs(2));
-        let error = Client::with(options).unwrap().ping().unwrap_err().to_string();
-        assert!(error.contains("TLS") && error.contains(text), "{url}: {error}");
+        let error = Client::with(options).unwrap().ping().unwrap_err();
+        let Error::Connect(error) = error else { panic!("{url}: {error:?}") };
+        assert!(kinds.contains(&error.kind()), "{url}: {error:?}");
+        assert!(error.to_string().contains("TLS") && error.to_string().contains(text), "{url}: {error}");
     }
 }
 
@@ -349,9 +354,31 @@ fn a_server_that_turns_a_client_away_is_quoted() {
     let error = Options::from_url(&server.url()).unwrap().retry_for(Duration::ZERO);
     let error = Client::with(error).unwrap().ping().unwrap_err();
     assert!(
-        matches!(&error, Error::Connect(text) if text.ends_with(": ERR max number of clients reached")),
+        matches!(&error, Error::Connect(error) if error.kind() == ConnectionErrorKind::TooManyClients)
+            && error.to_string().ends_with(": ERR max number of clients reached"),
         "{error:?}"
     );
+}
+
+#[test]
+fn a_connection_that_is_not_made_has_a_kind_of_error() {
+    let (hanging, free) = (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let [hanging_at, free_at] = [&hanging, &free].map(|listener| listener.local_addr().unwrap());
+    drop(free);
+    for (url, kind, server) in [
+        (format!("redis://{free_at}"), ConnectionErrorKind::Refused, free_at.to_string()),
+        ("unix:///nothing".to_owned(), ConnectionErrorKind::Refused, "/nothing".to_owned()),
+        ("redis://h.invalid".to_owned(), ConnectionErrorKind::UnknownHost, "h.invalid:6379".to_owned()),
+        (format!("redis://{hanging_at}"), ConnectionErrorKind::NoReply, hanging_at.to_string()),
+        (format!("rediss://{hanging_at}"), ConnectionErrorKind::TlsTimedOut, hanging_at.to_string()),
+    ] {
+        let options = Options::from_url(&url).unwrap().retry_for(Duration::ZERO);
+        // A lookup that is refused takes less.
+        let options = options.connect_timeout(Duration::from_secs(if url.contains("127") { 1 } else { 60 }));
+        let error = Client::with(options).unwrap().ping().unwrap_err();
+        let is_expected = |error: &ConnectionError| error.kind() == kind && error.server() == server;
+        assert!(matches!(&error, Error::Connect(error) if is_expected(error)), "{url}: {error:?}");
+    }
 }
 
 #[test]
