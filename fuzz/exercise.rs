@@ -321,7 +321,7 @@ pub fn change_and_remove(queue: &mut Queue, names: &[Vec<u8>], floor: &mut Floor
     let _ = queue.push_all(now, floor, &messages, |_| ());
     queue.catch_up(now);
     for kind in StateKind::ALL {
-        assert_eq!(queue.peek(now, kind, usize::MAX).len() as u64, queue.counts_at(now).of(kind));
+        assert_eq!(queue.peek(now, kind, usize::MAX).len() as u64, queue.counts_at(now).count(kind));
     }
     let (all, rest) = queue.scan(now, None, usize::MAX, ScanFilter::default());
     let held = queue.images().count() + queue.counts_at(now).done as usize;

@@ -179,11 +179,11 @@ pub struct Counts {
 impl Counts {
     /// The number of messages in all states.
     pub fn total(&self) -> u64 {
-        StateKind::ALL.into_iter().map(|kind| self.of(kind)).sum()
+        StateKind::ALL.into_iter().map(|kind| self.count(kind)).sum()
     }
 
     /// The number of messages in one state.
-    pub fn of(&self, kind: StateKind) -> u64 {
+    pub fn count(&self, kind: StateKind) -> u64 {
         match kind {
             StateKind::Delayed => self.delayed,
             StateKind::Ready => self.ready,

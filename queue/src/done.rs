@@ -81,7 +81,7 @@ struct Entry {
 const _: () = assert!(size_of::<Entry>() == 56);
 
 impl Entry {
-    fn of(message: &DoneMessage<'_>) -> Entry {
+    fn new(message: &DoneMessage<'_>) -> Entry {
         let name = message.name.unwrap_or_default();
         Entry {
             due: message.due,
@@ -131,7 +131,7 @@ impl Done {
         }
         self.ages.insert(Key::at(message.done, message.sequence));
         self.ends.insert(Key::at(message.until, message.sequence));
-        let entry = Entry::of(message);
+        let entry = Entry::new(message);
         self.bytes += given(entry.bytes.len());
         self.entries.insert(message.sequence, entry);
     }

@@ -114,7 +114,7 @@ impl<'a> Image<'a> {
             && self.checkpoint.is_none_or(is_checkpoint)
             && self
                 .origin
-                .is_none_or(|origin| self.name.is_some() && origin.unless_told_by(self.record.sequence).is_some())
+                .is_none_or(|origin| self.name.is_some() && origin.unless_derived_from(self.record.sequence).is_some())
             && self.record.recurring == self.recurring.is_some()
             && self.recurring.as_ref().is_none_or(|state| state.is_valid() && self.name.is_some())
             && self.batch.is_none_or(|batch| is_batch_name(batch) && self.may_be_member())

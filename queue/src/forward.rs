@@ -35,7 +35,7 @@ pub struct Targets {
 
 impl Targets {
     /// The target of these messages.
-    pub fn of(&self, source: Source) -> Option<&Forward> {
+    pub fn target(&self, source: Source) -> Option<&Forward> {
         match source {
             Source::Due => self.due.as_deref(),
             Source::Dead => self.dead.as_deref(),
@@ -53,7 +53,7 @@ impl Targets {
 
     /// Whether a client could have chosen these.
     pub fn are_valid(&self) -> bool {
-        Source::ALL.iter().all(|source| self.of(*source).is_none_or(|to| to.is_valid(*source)))
+        Source::ALL.iter().all(|source| self.target(*source).is_none_or(|to| to.is_valid(*source)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What consumers are told if a command takes a message in flight from them.
+//! Notices to consumers from which a command takes a message in flight.
 
 /// What took a message from its consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -246,7 +246,7 @@ impl Messages {
 
     /// The place and the record of the message with `sequence`; `None` if the queue no longer holds it.
     #[inline]
-    pub fn of(&mut self, sequence: Sequence) -> Option<(At, Record)> {
+    pub fn locate_record(&mut self, sequence: Sequence) -> Option<(At, Record)> {
         let at = self.store.find(sequence)?;
         Some((at, self.store.record(at)))
     }

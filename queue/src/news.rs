@@ -21,41 +21,41 @@ pub enum News<'a> {
 }
 
 impl Effect<'_> {
-    /// Calls `tell` with what the effect says to clients that wait for a message. No effect reports what time alone
+    /// Calls `report` with what the effect says to clients that wait for a message. No effect reports what time alone
     /// ends.
-    pub fn news(&self, mut tell: impl FnMut(News<'_>)) {
+    pub fn news(&self, mut report: impl FnMut(News<'_>)) {
         match self {
             Effect::Push(_, images) => {
                 for image in images {
-                    image.name.into_iter().for_each(|name| tell(News::Named(name, image.record.sequence)));
+                    image.name.into_iter().for_each(|name| report(News::Named(name, image.record.sequence)));
                     if matches!(image.record.phase, Phase::Dead { .. }) {
-                        tell(News::Ended(image.record.sequence));
+                        report(News::Ended(image.record.sequence));
                     }
                 }
             }
             Effect::Schedule(_, image) => {
-                image.name.into_iter().for_each(|name| tell(News::Named(name, image.record.sequence)));
+                image.name.into_iter().for_each(|name| report(News::Named(name, image.record.sequence)));
             }
             Effect::Deliver { acked: those, .. }
             | Effect::Take(those)
             | Effect::Forward(those)
             | Effect::Ack(those)
             | Effect::Cancel(those, _) => {
-                those.iter().for_each(|sequence| tell(News::Ended(*sequence)));
+                those.iter().for_each(|sequence| report(News::Ended(*sequence)));
             }
-            Effect::Complete { sequence, .. } | Effect::Bury(sequence, _) => tell(News::Ended(*sequence)),
-            Effect::Release { given_back, .. } => given_back.iter().for_each(|sequence| tell(News::Ended(*sequence))),
-            Effect::Nack { sequence, fate: Fate::Dead { .. }, .. } => tell(News::Ended(*sequence)),
+            Effect::Complete { sequence, .. } | Effect::Bury(sequence, _) => report(News::Ended(*sequence)),
+            Effect::Release { given_back, .. } => given_back.iter().for_each(|sequence| report(News::Ended(*sequence))),
+            Effect::Nack { sequence, fate: Fate::Dead { .. }, .. } => report(News::Ended(*sequence)),
             Effect::EndRuns { others, ends, .. } => {
                 // Forwarded messages are listed in their order, including those whose runs have ended.
                 let ended: BTreeSet<Sequence> = ends.iter().map(|end| end.sequence).collect();
                 let is_other = |sequence: &&Sequence| !ended.contains(*sequence);
-                others.iter().filter(is_other).for_each(|sequence| tell(News::Ended(*sequence)));
-                ends.iter().filter_map(news_of_run).for_each(tell);
+                others.iter().filter(is_other).for_each(|sequence| report(News::Ended(*sequence)));
+                ends.iter().filter_map(news_of_run).for_each(report);
             }
             // These remove many messages at once, or all of them.
             Effect::Purge { .. } | Effect::Batch { then: None, .. } | Effect::Begin(_) | Effect::Continue(_) => {
-                tell(News::LookAgain)
+                report(News::LookAgain)
             }
             // These end no message that a client can wait for.
             Effect::Nack { fate: Fate::Due(_), .. } | Effect::Extend { .. } | Effect::Reschedule { .. } => {}

@@ -26,7 +26,7 @@ pub(super) struct OptionalParts {
     pub forwarding: Option<Box<Forwarding>>,
     /// Where dead messages are forwarded, if they are.
     pub dead_forwarding: Option<Box<Forwarding>>,
-    /// Deliveries of whose loss consumers are still to be told; allocated with the first one.
+    /// Lost deliveries of which consumers are still to be notified; allocated with the first one.
     pub lost: Option<Box<Losses>>,
     /// Allocated with the first batch.
     pub batches: Option<Box<Batches>>,

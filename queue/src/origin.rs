@@ -22,12 +22,12 @@ impl Origin {
     }
 
     /// The origin that follows from the sequence.
-    pub fn told_by(sequence: Sequence) -> Origin {
+    pub fn derived_from(sequence: Sequence) -> Origin {
         Origin::new(sequence.created())
     }
 
     /// The origin; `None` if it follows from the sequence.
-    pub fn unless_told_by(self, sequence: Sequence) -> Option<Origin> {
-        (self != Origin::told_by(sequence)).then_some(self)
+    pub fn unless_derived_from(self, sequence: Sequence) -> Option<Origin> {
+        (self != Origin::derived_from(sequence)).then_some(self)
     }
 }

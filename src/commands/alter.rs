@@ -51,8 +51,8 @@ fn alter(call: &mut Call<'_>) -> Result<(), Error> {
         // The command itself is allowed when memory is low, since it may free some. A new queue needs memory.
         Content::Missing(_) if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
         Content::Missing(vacant) => {
-            let settings = wanted.numbers.of(&config::defaults());
-            let targets = wanted.targets.of(Targets::default());
+            let settings = wanted.numbers.applied_to(&config::defaults());
+            let targets = wanted.targets.applied_to(Targets::default());
             Some((make(&session, vacant, settings, targets)?, Event::Create))
         }
     };
@@ -66,9 +66,9 @@ fn alter(call: &mut Call<'_>) -> Result<(), Error> {
 
 /// Changes the settings of a queue. Returns `None` if they are the same as before.
 fn change(session: &Session<'_>, held: &mut QueueValue, wanted: Wanted) -> Option<Announcement> {
-    let settings = wanted.numbers.of(held.queue.settings());
+    let settings = wanted.numbers.applied_to(held.queue.settings());
     let before = held.queue.targets();
-    let targets = wanted.targets.of(before.clone());
+    let targets = wanted.targets.applied_to(before.clone());
     if settings == *held.queue.settings() && targets == before {
         session.rearm(held);
         return None;

@@ -31,10 +31,10 @@ fn create(call: &mut Call<'_>) -> Result<(), Error> {
     let session = Session::begin(call)?;
     let Session { ctx, name, .. } = session;
     let wanted = parse(call)?;
-    let settings = wanted.numbers.of(&config::defaults());
+    let settings = wanted.numbers.applied_to(&config::defaults());
     forward::refuse_itself(name, &wanted.targets)?;
     forward::refuse_moved(ctx, name)?;
-    let targets = wanted.targets.of(Targets::default());
+    let targets = wanted.targets.applied_to(Targets::default());
     let mut key = session.open_write();
     let announcement = match key.content() {
         // Declaring a queue that exists is never refused because memory is low; a new queue needs some.

@@ -111,7 +111,7 @@ impl WantedTargets {
     }
 
     /// The targets of a queue that had `before`.
-    pub fn of(self, before: Targets) -> Targets {
+    pub fn applied_to(self, before: Targets) -> Targets {
         let changed = |to: Option<Option<Forward>>, before| to.map_or(before, |to| to.map(Box::new));
         Targets { due: changed(self.due, before.due), dead: changed(self.dead, before.dead) }
     }
@@ -119,7 +119,7 @@ impl WantedTargets {
 
 /// Makes a queue forward to these targets.
 pub fn set(queue: &mut Queue, now: UnixMs, targets: &Targets) {
-    Source::ALL.into_iter().for_each(|source| queue.forward_to(now, source, targets.of(source).cloned()));
+    Source::ALL.into_iter().for_each(|source| queue.forward_to(now, source, targets.target(source).cloned()));
 }
 
 /// Reads the value of `FORWARD` or `DEADFORWARD`; `NONE` is `None`.

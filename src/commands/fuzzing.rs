@@ -14,13 +14,13 @@ pub fn arguments(bytes: &[u8]) {
         let Some(parse) = PARSERS.get(usize::from(*which) % PARSERS.len()) else { return };
         let outcome = parse(&mut call);
         if let Err(error) = outcome {
-            assert!(is_told(&error), "{error}");
+            assert!(fits_reply(&error), "{error}");
         }
     });
 }
 
 /// Returns whether an error has its code and fits on one reply line.
-fn is_told(error: &Error) -> bool {
+fn fits_reply(error: &Error) -> bool {
     let text = error.to_string();
     text.starts_with("ERR ") && text.len() < 1_000
 }

@@ -53,14 +53,14 @@ pub fn reply_shown(ctx: Ctx, shown: &Shown<'_>) {
 /// Replies with a message as a map that has `extra` in addition to the fields of `DQ.GET`.
 fn reply_shown_with(ctx: Ctx, shown: &Shown<'_>, extra: Extra) {
     let (sequence, name) = match shown {
-        Shown::Held(message) => (message.record.sequence, message.name),
+        Shown::Message(message) => (message.record.sequence, message.name),
         Shown::Done(message) => (message.sequence, message.name),
     };
     let mut buffer = IdBuffer::new();
     let id = buffer.id(sequence, name);
     let receipt = match shown {
-        Shown::Held(Message { state: State::InFlight, record, .. }) => record.receipt(),
-        Shown::Held(_) | Shown::Done(_) => None,
+        Shown::Message(Message { state: State::InFlight, record, .. }) => record.receipt(),
+        Shown::Message(_) | Shown::Done(_) => None,
     };
     let receipt = receipt.map(|receipt| buffer.receipt(id, receipt));
     // As digits: programs that read numbers as floating point would give several messages of a millisecond the same
@@ -68,7 +68,7 @@ fn reply_shown_with(ctx: Ctx, shown: &Shown<'_>, extra: Extra) {
     let digits = (extra == Extra::Sequence).then(|| sequence.0.to_string());
     let mut fields = vec![("id", text(buffer.text(id)))];
     match shown {
-        Shown::Held(message) => add_message(&mut fields, message, receipt.map(|receipt| buffer.text(receipt))),
+        Shown::Message(message) => add_message(&mut fields, message, receipt.map(|receipt| buffer.text(receipt))),
         Shown::Done(message) => add_done(&mut fields, message),
     }
     if let Some(digits) = &digits {

@@ -53,7 +53,7 @@ fn len(call: &mut Call<'_>) -> Result<(), Error> {
     })?;
     let counts = counts.unwrap_or_default();
     let is_wanted = |kind: &StateKind| wanted.map_or(kind.is_open(), |wanted| wanted == *kind);
-    let len: u64 = StateKind::ALL.into_iter().filter(is_wanted).map(|kind| counts.of(kind)).sum();
+    let len: u64 = StateKind::ALL.into_iter().filter(is_wanted).map(|kind| counts.count(kind)).sum();
     session.ctx.integer(len as i64);
     Ok(())
 }

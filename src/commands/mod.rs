@@ -125,7 +125,7 @@ type Handler = fn(&mut Call<'_>) -> Result<(), Error>;
 
 /// A command of clients.
 trait Command {
-    /// Everything that the server is told about the command.
+    /// What the server knows about the command.
     const ROW: Row;
     /// The function that serves it.
     const HANDLER: Handler;

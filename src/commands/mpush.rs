@@ -47,7 +47,7 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
             message.name.map(|id| session.drop_excess(held, id));
         }
     }
-    let mut pushed = AllPushed::of(messages.len());
+    let mut pushed = AllPushed::with_capacity(messages.len());
     pushed.images = session.is_heard().then(|| Vec::with_capacity(messages.len()));
     let push = |queue: &mut Queue| queue.push_all(session.now, &mut floor(), &messages, |outcome| pushed.note(outcome));
     let Changed { outcome, held, made_with } = change_or_make(key.content(), push, Result::is_ok)?;
@@ -83,7 +83,7 @@ struct AllPushed<'a> {
 }
 
 impl<'a> AllPushed<'a> {
-    fn of(count: usize) -> Self {
+    fn with_capacity(count: usize) -> Self {
         AllPushed { outcomes: Vec::with_capacity(count), images: None, only_replaced: None }
     }
 

@@ -116,7 +116,7 @@ fn pause(call: &mut Call<'_>) -> Result<(), Error> {
         Concerned::Queue(flow) => {
             queue.suspend(now, flow, length).map(|(pause, flow)| Effect::Pause { pause, flow, group: None })
         }
-        Concerned::Group(name) => queue.suspend_group(now, name, length).map(|pause| of_group(pause, name)),
+        Concerned::Group(name) => queue.suspend_group(now, name, length).map(|pause| group_pause(pause, name)),
     })
 }
 
@@ -128,11 +128,11 @@ fn resume(call: &mut Call<'_>) -> Result<(), Error> {
         Concerned::Queue(flow) => {
             queue.resume(now, flow).map(|flow| Effect::Pause { pause: Suspended::Off, flow, group: None })
         }
-        Concerned::Group(name) => queue.resume_group(now, name).then(|| of_group(Suspended::Off, name)),
+        Concerned::Group(name) => queue.resume_group(now, name).then(|| group_pause(Suspended::Off, name)),
     })
 }
 
-fn of_group(pause: Suspended, name: &[u8]) -> Effect<'_> {
+fn group_pause(pause: Suspended, name: &[u8]) -> Effect<'_> {
     Effect::Pause { pause, flow: Flow::Out, group: Some(name) }
 }
 

@@ -80,7 +80,7 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
             return refuse(session.ctx, &message, refused);
         }
     };
-    // The image is copied only if somebody is told.
+    // The image is copied only if somebody listens.
     let effect = || Effect::Push(made_with, vec![image.clone()]);
     let announcement = held.map(|held| session.record(held, Wake::IfDeliverable, effect));
     drop(key);

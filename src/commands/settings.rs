@@ -140,11 +140,11 @@ impl Change {
         }
         // The numbers that could contradict each other are given by one option, so the queue's own settings do not
         // matter here.
-        self.of(&Settings::DEFAULT).conflict().map_or(Ok(()), |conflict| Err(Error::Conflict(conflict)))
+        self.applied_to(&Settings::DEFAULT).conflict().map_or(Ok(()), |conflict| Err(Error::Conflict(conflict)))
     }
 
     /// Returns `settings` with this change applied.
-    pub fn of(&self, settings: &Settings) -> Settings {
+    pub fn applied_to(&self, settings: &Settings) -> Settings {
         let mut changed = *settings;
         for (field, number) in FIELDS.iter().zip(self.numbers) {
             if let Some(number) = number {

@@ -41,7 +41,7 @@ pub fn look_at(ctx: Ctx, taken: &Taken, now: UnixMs, budget: &Budget) -> bool {
         let session = Session { ctx, db: hint.db, name, now };
         let mut moved = Report::default();
         let mut lasted = advance(&session, taken, budget, &mut moved);
-        moved.tell(&session);
+        moved.announce(&session);
         for source in moved.forwards.into_iter().flatten() {
             // Each gets a batch at least, so that neither holds up the other.
             lasted &= forward::run(session, source, budget);
@@ -68,7 +68,7 @@ struct Report {
 }
 
 impl Report {
-    fn tell(&self, Session { ctx, name, .. }: &Session<'_>) {
+    fn announce(&self, Session { ctx, name, .. }: &Session<'_>) {
         let name = *name;
         if self.wakes {
             ctx.signal_ready(name);
@@ -160,8 +160,8 @@ fn advance(session: &Session<'_>, taken: &Taken, budget: &Budget, moved: &mut Re
     moved.ends_batch |= decides && session.take_batch_end(held);
     MOVED.fetch_add((moved.ready + moved.died) as u64, Relaxed);
     moved.wakes |= session.serves(held);
-    let tells = moved.died > 0 && waiting::look_again(session);
-    moved.wakes |= tells || moved.ends_batch;
+    let answers = moved.died > 0 && waiting::look_again(session);
+    moved.wakes |= answers || moved.ends_batch;
     moved.wakes |= waiting::take_postponed(session);
     moved.announced = decides;
     if decides {
@@ -169,7 +169,7 @@ fn advance(session: &Session<'_>, taken: &Taken, budget: &Budget, moved: &mut Re
     }
     // Messages are forwarded once the view is complete. The timer is armed after that.
     if decides && lasted {
-        if tells && held.queue.may_forward(now, Source::Dead) {
+        if answers && held.queue.may_forward(now, Source::Dead) {
             // A client that waits for a message which has just died is served after this run, and sees it dead before
             // the next run forwards it.
             with_schedule(|schedule| schedule.agenda.look_at(now.after(NEXT_RUN), db, name.bytes()));

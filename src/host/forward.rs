@@ -173,7 +173,7 @@ impl Run<'_> {
         });
         self.answers |= answers || ends_batch;
         self.ends_batch |= ends_batch;
-        tell(session.name, source, &batch.to, health.unwrap_or(Health::Same), refused);
+        log_health(session.name, source, &batch.to, health.unwrap_or(Health::Same), refused);
     }
 }
 
@@ -209,8 +209,8 @@ fn header_fields(headers: Headers<'_>) -> impl Iterator<Item = Word> + '_ {
     headers.iter().flat_map(|(name, value)| [Word::new(&[b"header:", name].concat()), Word::new(value)])
 }
 
-/// Logs a change of the server's answer.
-fn tell(name: Name<'_>, source: Source, to: &Forward, health: Health, refused: Option<&str>) {
+/// Logs a change of the answer of the target's server.
+fn log_health(name: Name<'_>, source: Source, to: &Forward, health: Health, refused: Option<&str>) {
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (queue, kind, target) = (shown(name.bytes()), to.kind(), shown(to.target()));
     let what = match source {
@@ -242,7 +242,7 @@ impl Target {
     /// refuses it.
     fn prepare(session: &Session<'_>, to: &Forward) -> Result<Target, String> {
         let (ctx, queue) = (session.ctx, session.name);
-        if ctx.flags().cluster() && to.keys().any(|key| slot::of(key) != slot::of(queue.bytes())) {
+        if ctx.flags().cluster() && to.keys().any(|key| slot::hash_slot(key) != slot::hash_slot(queue.bytes())) {
             // The server itself compares a key with the slots of this node only.
             return Err("CROSSSLOT Keys in request don't hash to the same slot".to_owned());
         }

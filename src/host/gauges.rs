@@ -50,7 +50,7 @@ fn tallies() -> MutexGuard<'static, Tallies> {
 }
 
 fn tally_of(tallies: &mut ByDatabase, db: i32) -> Arc<Tally> {
-    Arc::clone(tallies.entry(db).or_insert_with(|| Arc::new(Tally::of(db))))
+    Arc::clone(tallies.entry(db).or_insert_with(|| Arc::new(Tally::new(db))))
 }
 
 /// The number of queues in a database, and the sums of what they hold.
@@ -79,7 +79,7 @@ impl Sums {
 }
 
 impl Tally {
-    const fn of(db: i32) -> Tally {
+    const fn new(db: i32) -> Tally {
         Tally { db: AtomicI32::new(db), came: Sums::none(), went: Sums::none() }
     }
 

@@ -57,23 +57,23 @@ static IMPORTS: Mutex<Vec<Import>> = Mutex::new(Vec::new());
 /// The length of [`IMPORTS`], which can be read without the lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Whether this server reports its imports.
-static TOLD: AtomicBool = AtomicBool::new(false);
+static REPORTED: AtomicBool = AtomicBool::new(false);
 
 /// Subscribes to the event of slot migrations, if this server has it.
 pub fn watch(ctx: Ctx, on_stage: EventCallback) {
     let is_valkey = ctx.server_info(c"server", c"valkey_version").is_some();
-    TOLD.store(is_valkey && ctx.subscribe(EVENT, on_stage), Relaxed);
+    REPORTED.store(is_valkey && ctx.subscribe(EVENT, on_stage), Relaxed);
 }
 
 /// Returns whether an import may be in progress. In a server that is part of a cluster, `false` is certain; other
 /// servers have no imports.
 pub fn may_run() -> bool {
-    !TOLD.load(Relaxed) || COUNT.load(Relaxed) > 0
+    !REPORTED.load(Relaxed) || COUNT.load(Relaxed) > 0
 }
 
 /// Returns whether the key is in a slot that is being imported, so that another server decides about it.
 pub fn covers(name: Name<'_>) -> bool {
-    COUNT.load(Relaxed) > 0 && imports().iter().any(|import| import.contains(slot::of(name.bytes()).into()))
+    COUNT.load(Relaxed) > 0 && imports().iter().any(|import| import.contains(slot::hash_slot(name.bytes()).into()))
 }
 
 /// Clears the list of imports, because this server's role has changed.

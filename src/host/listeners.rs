@@ -40,7 +40,7 @@ const NOBODY: u8 = 1;
 /// There is a listener. This server decides for itself: it is a master that is not loading and imports no slot.
 const SOMEBODY: u8 = 2;
 /// The answer is "somebody", and commands may come from a master, an AOF or another node.
-const TOLD: u8 = 3;
+const FOLLOWING: u8 = 3;
 
 static HEARD: AtomicU8 = AtomicU8::new(UNKNOWN);
 
@@ -61,7 +61,7 @@ pub fn any(ctx: Ctx) -> bool {
 
 /// Returns whether a command may come from a master, an AOF or another node. `false` is certain.
 #[inline]
-pub fn may_be_told() -> bool {
+pub fn may_follow() -> bool {
     !matches!(HEARD.load(Relaxed), NOBODY | SOMEBODY)
 }
 
@@ -69,11 +69,11 @@ pub fn may_be_told() -> bool {
 #[cold]
 fn look(ctx: Ctx) -> bool {
     let flags = ctx.flags();
-    let told = !flags.master() || flags.loading() || (flags.cluster() && imports::may_run());
+    let follows = !flags.master() || flags.loading() || (flags.cluster() && imports::may_run());
     let is_none = |field| ctx.server_info(c"replication", field).is_some_and(|value| value == "0");
     let nobody = !flags.aof() && !flags.cluster() && is_none(c"connected_slaves") && is_none(c"repl_backlog_active");
-    let heard = match (told, nobody) {
-        (true, _) => TOLD,
+    let heard = match (follows, nobody) {
+        (true, _) => FOLLOWING,
         (false, false) => SOMEBODY,
         (false, true) => NOBODY,
     };

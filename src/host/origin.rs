@@ -72,7 +72,7 @@ impl Wall for OnlyClients {
     /// On a master that is not loading and imports no slot, this costs one load of a byte, because commands come only
     /// from clients there.
     fn refuses_write(ctx: Ctx, command: &str) -> bool {
-        listeners::may_be_told() && refuses(ctx, command)
+        listeners::may_follow() && refuses(ctx, command)
     }
 }
 

@@ -25,7 +25,7 @@ pub fn watch(ctx: Ctx) -> Result<(), String> {
     let role = ctx.subscribe(raw::REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, on_role);
     let load = ctx.subscribe(raw::REDISMODULE_EVENT_LOADING, on_load);
     if !(role && load && LISTENERS.iter().all(|event| ctx.subscribe(*event, on_listener))) {
-        return Err("the server does not tell of its forks, saves and replicas".to_owned());
+        return Err("the server does not report its forks, saves and replicas".to_owned());
     }
     ctx.subscribe(raw::REDISMODULE_EVENT_SWAPDB, on_swap);
     ctx.subscribe(raw::REDISMODULE_EVENT_FLUSHDB, on_flush);

@@ -4,7 +4,7 @@
 const SLOTS: u16 = 16384;
 
 /// The slot of a key: that of its hash tag, if it has one.
-pub fn of(key: &[u8]) -> u16 {
+pub fn hash_slot(key: &[u8]) -> u16 {
     crc16(tag(key)) % SLOTS
 }
 
@@ -32,12 +32,12 @@ mod tests {
     #[test]
     fn slots_are_those_of_the_cluster_specification() {
         assert_eq!(crc16(b"123456789"), 0x31c3);
-        assert_eq!(of(b"foo"), 12182);
-        assert_eq!(of(b"{user1000}.following"), of(b"{user1000}.followers"));
-        assert_eq!(of(b"{user1000}.following"), of(b"user1000"));
-        assert_eq!(of(b"foo{}{bar}"), crc16(b"foo{}{bar}") % SLOTS);
-        assert_eq!(of(b"foo{{bar}}zap"), of(b"{bar"));
-        assert_eq!(of(b"foo{bar}{zap}"), of(b"bar"));
-        assert_eq!(of(b""), 0);
+        assert_eq!(hash_slot(b"foo"), 12182);
+        assert_eq!(hash_slot(b"{user1000}.following"), hash_slot(b"{user1000}.followers"));
+        assert_eq!(hash_slot(b"{user1000}.following"), hash_slot(b"user1000"));
+        assert_eq!(hash_slot(b"foo{}{bar}"), crc16(b"foo{}{bar}") % SLOTS);
+        assert_eq!(hash_slot(b"foo{{bar}}zap"), hash_slot(b"{bar"));
+        assert_eq!(hash_slot(b"foo{bar}{zap}"), hash_slot(b"bar"));
+        assert_eq!(hash_slot(b""), 0);
     }
 }

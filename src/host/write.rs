@@ -75,7 +75,7 @@ impl Session<'_> {
         let (heard, is_awaited) = (listeners::any(self.ctx), waiting::is_awaited(self));
         let mut answers = false;
         if heard || is_awaited {
-            answers = self.tell(held, effect());
+            answers = self.propagate(held, effect());
         } else {
             held.queue.take_ends();
         }
@@ -110,7 +110,7 @@ impl Session<'_> {
     /// Replicates an effect, and the ends of runs that belong to it, if there are listeners. Returns whether a client
     /// waits for one of its messages.
     #[inline(never)]
-    fn tell(&self, held: &mut QueueValue, effect: Effect<'_>) -> bool {
+    fn propagate(&self, held: &mut QueueValue, effect: Effect<'_>) -> bool {
         let heard = listeners::any(self.ctx);
         let ends = held.queue.take_ends();
         let (first, second) = if ends.is_empty() { (effect, None) } else { effect.with_ends(ends) };
@@ -144,7 +144,7 @@ impl Session<'_> {
         Announcement { wakes: wakes || answers || ends_batch, ends_batch, lost: None }
     }
 
-    /// Whether anybody has to be told what a command does to the queue: a replica, the AOF, or a client that waits for
+    /// Whether anybody needs to know what a command does to the queue: a replica, the AOF, or a client that waits for
     /// a message.
     #[inline]
     pub fn is_heard(&self) -> bool {
@@ -182,7 +182,7 @@ impl Session<'_> {
         ctx.signal_modified(name);
         let Announcement { wakes, ends_batch, lost } = announcement;
         if let Some(lost) = lost {
-            self.tell_of_loss(&lost.0);
+            self.publish_losses(&lost.0);
         }
         if wakes {
             ctx.signal_ready(name);
@@ -195,9 +195,9 @@ impl Session<'_> {
         }
     }
 
-    /// Tells consumers that they have lost deliveries, on the channel `__dq@<db>__:<key>`.
+    /// Publishes the deliveries that consumers have lost, on the channel `__dq@<db>__:<key>`.
     #[cold]
-    fn tell_of_loss(&self, lost: &[Lost]) {
+    fn publish_losses(&self, lost: &[Lost]) {
         let mut channel = format!("__dq@{}__:", self.db).into_bytes();
         channel.extend_from_slice(self.name.bytes());
         let channel = Word::new(&channel);

@@ -27,7 +27,7 @@ static HAS_CATEGORY: AtomicBool = AtomicBool::new(false);
 
 /// A command: its row and its handler.
 pub trait Command {
-    /// Everything that the server is told about the command.
+    /// What the server knows about the command.
     const ROW: Row;
 
     /// Serves one call and sends exactly one reply. A panic is caught and answered with an error.
@@ -182,9 +182,9 @@ fn count_of_keys(word: Option<&[u8]>) -> usize {
     word.parse::<u32>().ok().filter(|count| count.to_string() == word).map_or(0, |count| count as usize)
 }
 
-/// Tells the server where the keys and channels of a command are, if that is all that it asks for. Returns whether it
-/// is.
-fn told_keys(ctx: Ctx, keys: &Keys, args: &Args<'_>) -> bool {
+/// Reports to the server where the keys and channels of a command are, if that is all that it asks for. Returns whether
+/// it is.
+fn report_keys(ctx: Ctx, keys: &Keys, args: &Args<'_>) -> bool {
     match keys {
         Keys::First(_) => false,
         Keys::Counted(access) => {
@@ -229,7 +229,7 @@ extern "C" fn entry<C: Command, W: Wall>(
     let served = guard(name, false, || {
         // SAFETY: the server passes `argc` strings that live, unchanged, during this call.
         let args = unsafe { Args::from_raw(argv, argc) };
-        if const { may_be_asked(&C::ROW) } && told_keys(ctx, const { &C::ROW.keys }, &args) {
+        if const { may_be_asked(&C::ROW) } && report_keys(ctx, const { &C::ROW.keys }, &args) {
             return true;
         }
         if !(const { decides(&C::ROW) } && W::refuses_write(ctx, name)) {

@@ -23,7 +23,7 @@ use redis_module::raw;
 
 use super::key_flags::{Access, Keys};
 
-/// Everything that the server is told about a command. The server copies every text.
+/// What the server knows about a command. The server copies every text.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
     /// The name of the command, `DQ.…`.

@@ -54,7 +54,7 @@ pub struct Armed {
 struct Place(u32);
 
 impl Place {
-    fn of(db: i32, key: &[u8]) -> Place {
+    fn hash(db: i32, key: &[u8]) -> Place {
         let mut hasher = FxHasher::default();
         hasher.write_i32(db);
         hasher.write(key);
@@ -77,7 +77,7 @@ impl Armed {
     /// Returns whether the hint certainly exists, refers to the queue at `key` and is not later than `at`. For most
     /// commands this is the only check. O(1).
     pub fn suffices(&self, at: UnixMs, db: i32, key: &[u8]) -> bool {
-        self.at <= at && self.at.as_ms() > self.ledger().taken.load(Relaxed) && self.place == Place::of(db, key)
+        self.at <= at && self.at.as_ms() > self.ledger().taken.load(Relaxed) && self.place == Place::hash(db, key)
     }
 }
 
@@ -139,7 +139,7 @@ impl Agenda {
     /// Ensures that the queue at `key`, whose hint is `armed`, has a hint that is not later than `at`. Returns whether
     /// a new hint was needed. O(log n).
     pub fn arm(&mut self, armed: &mut Option<Armed>, at: UnixMs, db: i32, key: &[u8]) -> bool {
-        let place = Place::of(db, key);
+        let place = Place::hash(db, key);
         let stands = |armed: &Armed| self.hints.contains_key(&armed.id().into());
         if armed.as_ref().is_some_and(|armed| armed.at <= at && armed.place == place && stands(armed)) {
             return false;

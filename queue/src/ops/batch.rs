@@ -245,7 +245,7 @@ impl Queue {
         let mut ended = Vec::new();
         for _ in 0..budget {
             let Some(sequence) = self.batches_mut().and_then(Batches::pop_overdue) else { break };
-            let Some((at, record)) = self.messages.of(sequence) else { continue };
+            let Some((at, record)) = self.messages.locate_record(sequence) else { continue };
             // Another clock may have been ahead. The run of a message that has become recurring ends by itself.
             if !record.recurring && record.state_at(now).kind() == StateKind::Dead {
                 self.end_member(at, sequence, MemberEnd::Dead);
@@ -314,7 +314,7 @@ impl Queue {
         let image = Image {
             name,
             group: then.group.as_deref(),
-            origin: name.and_then(|_| Origin::new(now).unless_told_by(sequence)),
+            origin: name.and_then(|_| Origin::new(now).unless_derived_from(sequence)),
             headers: Some(headers.headers()),
             ..Image::new(record, &then.payload)
         };

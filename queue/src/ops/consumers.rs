@@ -177,15 +177,15 @@ mod tests {
     fn a_release_of_many_is_told_in_one_word() {
         for verdict in [Verdict::Failed, Verdict::NotCounted] {
             let mut queue = delivered(Some(b"worker-1"));
-            let mut told = |count| {
+            let mut notices = |count| {
                 let released = queue.release(at(COUNT), b"worker-1", Some(count), verdict);
                 assert_eq!(released.count, count);
                 queue.take_lost().map_or_else(Vec::new, |lost| lost.0)
             };
-            let named = told(1_000);
+            let named = notices(1_000);
             assert_eq!(named.len(), 1_000);
             assert!(named.iter().all(|lost| lost.how == Loss::Released && lost.receipt.is_some()));
-            assert_eq!(told(1_001), [Lost { how: Loss::Purged, receipt: None }]);
+            assert_eq!(notices(1_001), [Lost { how: Loss::Purged, receipt: None }]);
         }
     }
 }

@@ -109,7 +109,7 @@ impl Queue {
 
     /// Applies a change of where the queue forwards its messages.
     pub(crate) fn set_targets(&mut self, targets: &Targets) {
-        Source::ALL.into_iter().for_each(|source| self.set_target(source, targets.of(source)));
+        Source::ALL.into_iter().for_each(|source| self.set_target(source, targets.target(source)));
     }
 
     fn set_target(&mut self, source: Source, to: Option<&Forward>) {
@@ -179,7 +179,7 @@ impl Queue {
             }
         };
         for sequence in next {
-            let Some((at, record)) = self.messages.of(sequence) else { break };
+            let Some((at, record)) = self.messages.locate_record(sequence) else { break };
             let Bytes { name, payload, headers, errors, .. } = self.messages.bytes(at);
             let death = match record.state_at(now) {
                 State::Dead { died, reason } => {

@@ -51,7 +51,7 @@ pub struct Message<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shown<'a> {
     /// A message that is not done: delayed, ready, in flight or dead.
-    Held(Message<'a>),
+    Message(Message<'a>),
     /// A done message.
     Done(DoneMessage<'a>),
 }
@@ -60,7 +60,7 @@ impl Shown<'_> {
     /// The sequence by which effects name the message.
     pub fn sequence(&self) -> Sequence {
         match self {
-            Shown::Held(message) => message.sequence,
+            Shown::Message(message) => message.sequence,
             Shown::Done(message) => message.sequence,
         }
     }
@@ -68,7 +68,7 @@ impl Shown<'_> {
     /// Whether the message will not be delivered unless a client changes that: it is done or dead.
     pub fn is_over(&self) -> bool {
         match self {
-            Shown::Held(message) => message.state.kind() == StateKind::Dead,
+            Shown::Message(message) => message.state.kind() == StateKind::Dead,
             Shown::Done(_) => true,
         }
     }
@@ -80,7 +80,7 @@ const ENDED_MAX: usize = 1024;
 impl Queue {
     /// What `id` refers to, as it is at `now`; `None` if the id is not held. O(log n).
     pub fn find(&self, now: UnixMs, id: &Id<'_>) -> Option<Shown<'_>> {
-        let held = self.get(now, id).map(Shown::Held);
+        let held = self.get(now, id).map(Shown::Message);
         held.or_else(|| self.get_done(now, id).map(Shown::Done))
     }
 
@@ -130,7 +130,7 @@ impl Queue {
     pub fn show(&self, now: UnixMs, sequence: Sequence) -> Option<Shown<'_>> {
         let now = self.own_time(now);
         match self.messages.locate(sequence) {
-            Some(at) => Some(Shown::Held(self.message(at, now))),
+            Some(at) => Some(Shown::Message(self.message(at, now))),
             None => self.done_at(now, sequence).map(Shown::Done),
         }
     }

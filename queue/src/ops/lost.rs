@@ -1,4 +1,4 @@
-//! Deliveries that a command of somebody else ends, so that their consumers can be told: the message was cancelled,
+//! Deliveries that a command of somebody else ends, so that their consumers can be notified: the message was cancelled,
 //! say.
 //!
 //! Only the queue that decides takes note of them, until [`Queue::take_lost`] hands them over. What time ends, and what
@@ -57,7 +57,7 @@ impl Queue {
     /// Takes note of what [`Queue::in_flight_of`] has found among the messages that are about to be removed.
     pub(crate) fn note_all_lost(&mut self, held: &[Sequence], how: Loss) {
         for sequence in held {
-            if let Some((at, record)) = self.messages.of(*sequence) {
+            if let Some((at, record)) = self.messages.locate_record(*sequence) {
                 self.add_lost(at, &record, how);
             }
         }

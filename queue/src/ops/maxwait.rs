@@ -24,6 +24,6 @@ impl Queue {
 
     /// Where a message comes from.
     pub(crate) fn origin(&self, at: At) -> Origin {
-        self.messages.bytes(at).origin.unwrap_or_else(|| Origin::told_by(self.messages.sequence(at)))
+        self.messages.bytes(at).origin.unwrap_or_else(|| Origin::derived_from(self.messages.sequence(at)))
     }
 }

@@ -281,7 +281,7 @@ impl Queue {
 
     /// Applies a delivery that was decided elsewhere.
     pub(crate) fn lend(&mut self, grant: &Grant, turn: Option<u64>, now: UnixMs) {
-        if let Some((at, record)) = self.messages.of(grant.sequence) {
+        if let Some((at, record)) = self.messages.locate_record(grant.sequence) {
             self.refresh(at, now);
             self.serve_group(self.messages.group(at), turn, now);
             let phase = Phase::Leased { deadline: grant.deadline, receipt: grant.receipt };

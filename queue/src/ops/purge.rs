@@ -99,7 +99,7 @@ impl Queue {
     fn spans_in(&mut self, now: UnixMs, states: States, which: &ToPurge) -> Spans {
         let counts = self.counts();
         let kinds = StateKind::ALL.into_iter().filter(|kind| states.contain(*kind));
-        let concerned = kinds.map(|kind| counts.of(kind)).sum::<u64>() as usize;
+        let concerned = kinds.map(|kind| counts.count(kind)).sum::<u64>() as usize;
         let spared = self.count_spared(which.spare);
         if concerned == 0 {
             return Spans::default();
@@ -197,7 +197,7 @@ impl Queue {
         }
         if ids == Ids::Forgotten && self.messages.has_groups() {
             for sequence in &doomed {
-                if let Some((at, record)) = self.messages.of(*sequence) {
+                if let Some((at, record)) = self.messages.locate_record(*sequence) {
                     self.claim_turn(at, &record, now);
                 }
             }

@@ -347,7 +347,8 @@ impl Queue {
             phase,
             ..Record::new(sequence, due, retries, ttl, now)
         };
-        let origin = message.name.and_then(|_| Origin { accepted: now, chain: Some(chain) }.unless_told_by(sequence));
+        let origin =
+            message.name.and_then(|_| Origin { accepted: now, chain: Some(chain) }.unless_derived_from(sequence));
         let mut image = Image {
             name: message.name,
             group: message.group,

@@ -41,7 +41,7 @@ impl Queue {
 
     /// Stores what is being delivered before its successor, and the name of the consumer that holds it. O(log n).
     pub(crate) fn set_leaving(&mut self, successor: Sequence, leaving: Leaving, consumer: Option<&[u8]>, now: UnixMs) {
-        let Some((at, record)) = self.messages.of(successor) else { return };
+        let Some((at, record)) = self.messages.locate_record(successor) else { return };
         // The view counts the payload if the delivery has ended, so the message is placed again.
         self.view.unplace(&self.messages, at, &record);
         self.messages.set_leaving(at, leaving);

@@ -59,17 +59,17 @@ impl<A: Word, B: Word> Key<A, B> {
     /// The key with these parts.
     #[inline]
     pub fn new(major: A, minor: B) -> Self {
-        Self::of(Words { major: major.word(), minor: minor.word() })
+        Self::from_words(Words { major: major.word(), minor: minor.word() })
     }
 
     /// The largest key that begins with `major`.
     #[inline]
     pub fn last_of(major: A) -> Self {
-        Self::of(Words { major: major.word(), minor: u64::MAX })
+        Self::from_words(Words { major: major.word(), minor: u64::MAX })
     }
 
     #[inline]
-    pub(super) fn of(words: Words) -> Self {
+    pub(super) fn from_words(words: Words) -> Self {
         Key { words, of: PhantomData }
     }
 

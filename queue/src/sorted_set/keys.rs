@@ -92,7 +92,7 @@ impl<A: Word, B: Word> Keys<A, B> {
             Root::Leaf(leaf) => leaf.0.front().copied(),
             Root::Tree(tree) => tree.first(),
         };
-        first.map(Key::of)
+        first.map(Key::from_words)
     }
 
     /// The largest key.
@@ -156,14 +156,14 @@ impl<A: Word, B: Word> Keys<A, B> {
         let (leaf, tree) = self.parts();
         let leaf = leaf.map(|leaf| leaf.0.range(key.map_or(0, |key| leaf.rank(key))..).copied());
         let keys = leaf.into_iter().flatten().chain(tree.into_iter().flat_map(move |tree| tree.iter_after(key)));
-        keys.map(Key::of)
+        keys.map(Key::from_words)
     }
 
     /// The keys from the largest to the smallest.
     pub fn iter_backwards(&self) -> impl Iterator<Item = Key<A, B>> + '_ {
         let (leaf, tree) = self.parts();
         let leaf = leaf.into_iter().flat_map(|leaf| leaf.0.iter().rev().copied());
-        leaf.chain(tree.into_iter().flat_map(Tree::iter_backwards)).map(Key::of)
+        leaf.chain(tree.into_iter().flat_map(Tree::iter_backwards)).map(Key::from_words)
     }
 
     /// The leaf or the tree.
@@ -176,7 +176,7 @@ impl<A: Word, B: Word> Keys<A, B> {
 
     /// Removes the keys for which `keep` returns `false`. O(n).
     pub fn retain(&mut self, keep: impl Fn(Key<A, B>) -> bool) {
-        let kept: Vec<Key<A, B>> = self.iter_after(None).filter(|key| keep(Key::of(key.words))).collect();
+        let kept: Vec<Key<A, B>> = self.iter_after(None).filter(|key| keep(Key::from_words(key.words))).collect();
         *self = Self::from_sorted(&kept);
     }
 

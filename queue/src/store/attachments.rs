@@ -242,7 +242,7 @@ impl Store {
     /// Stores where the message comes from, unless that follows from its sequence.
     pub fn set_origin(&mut self, at: At, origin: Origin) {
         let sequence = self.sequence(at);
-        let Some(origin) = origin.unless_told_by(sequence) else { return };
+        let Some(origin) = origin.unless_derived_from(sequence) else { return };
         self.attachments.get_or_insert_default().origins.insert(sequence, origin);
     }
 

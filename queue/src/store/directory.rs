@@ -110,7 +110,7 @@ impl Directory {
             Directory::One(_) => {
                 let mut segments = std::mem::take(self).into_segments();
                 segments.push_back(segment);
-                let mut list = SegmentList::of(segments);
+                let mut list = SegmentList::new(segments);
                 list.firsts.back_mut().into_iter().for_each(|last| *last = first.0);
                 *self = Directory::Several(Box::new(list));
             }
@@ -125,7 +125,7 @@ impl Directory {
         list.firsts.remove(nth);
         let removed = list.segments.remove(nth);
         if list.segments.len() < 2 {
-            *self = Directory::of(std::mem::take(&mut list.segments));
+            *self = Directory::new(std::mem::take(&mut list.segments));
         } else {
             list.shrink();
         }
@@ -152,9 +152,9 @@ impl Directory {
     }
 
     /// A directory of these segments.
-    pub fn of(mut segments: VecDeque<Segment>) -> Directory {
+    pub fn new(mut segments: VecDeque<Segment>) -> Directory {
         if segments.len() > 1 {
-            return Directory::Several(Box::new(SegmentList::of(segments)));
+            return Directory::Several(Box::new(SegmentList::new(segments)));
         }
         segments.pop_front().map_or(Directory::Empty, |only| Directory::One(Box::new(only)))
     }
@@ -184,7 +184,7 @@ impl Directory {
 }
 
 impl SegmentList {
-    fn of(segments: VecDeque<Segment>) -> SegmentList {
+    fn new(segments: VecDeque<Segment>) -> SegmentList {
         SegmentList {
             firsts: segments.iter().map(|segment| segment.first().map_or(0, |first| first.0)).collect(),
             segments,

@@ -355,7 +355,7 @@ impl Store {
                 _ => kept.push_back(segment),
             }
         }
-        self.segments = Directory::of(kept);
+        self.segments = Directory::new(kept);
         self.attachments = attachments.filter(|attachments| !attachments.is_empty());
         self.len -= removed;
         self.payload_bytes -= payload_bytes;

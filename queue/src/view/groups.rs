@@ -112,12 +112,12 @@ impl View {
             (ungrouped, _) => ungrouped.is_some(),
         };
         if ungrouped_first {
-            let (at, record) = messages.of(self.waiting.pop(now)?)?;
+            let (at, record) = messages.locate_record(self.waiting.pop(now)?)?;
             self.forget_rest(messages, at, &record);
             return Some((at, record));
         }
         let (.., sequence) = head?;
-        let (at, record) = messages.of(sequence)?;
+        let (at, record) = messages.locate_record(sequence)?;
         let id = messages.group(at)?;
         messages.record_delivery(id, now);
         groups.take(messages, id, &record);

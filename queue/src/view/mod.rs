@@ -275,7 +275,7 @@ impl View {
             return self.take_next_of_all(messages, now);
         }
         let sequence = self.waiting.pop(now)?;
-        let (at, record) = messages.of(sequence)?;
+        let (at, record) = messages.locate_record(sequence)?;
         self.subtract_over(payload_left(messages, at, &record));
         if let Some(ttl) = record.ttl {
             self.expiring.remove(Key::at(ttl.end, sequence));

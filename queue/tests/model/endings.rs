@@ -72,7 +72,7 @@ impl Server {
         let dead = self.queue.peek(at(now), StateKind::Dead, 2);
         match dead.as_slice() {
             [one] => match self.queue.show(at(now), *one) {
-                Some(Shown::Held(message)) => message.record.attempts,
+                Some(Shown::Message(message)) => message.record.attempts,
                 other => panic!("{other:?}"),
             },
             other => panic!("{other:?}"),

@@ -58,7 +58,7 @@ impl Pair {
     /// A message that is not done.
     fn held(&self, now: UnixMs, sequence: Sequence) -> Message<'_> {
         match self.master.show(now, sequence) {
-            Some(Shown::Held(message)) => message,
+            Some(Shown::Message(message)) => message,
             other => panic!("{other:?}"),
         }
     }

@@ -1,7 +1,7 @@
 //! The acts of clients, applied to the model and to both masters.
 
 use super::words::*;
-use super::{ms, Told, World};
+use super::{ms, DeliveredMeta, World};
 use crate::history::{
     headers, targets, Aim, Beside, Due, Every, Lease, Purge, Push, Redriven, Who, CONSUMERS, GROUPS, NAMES,
 };
@@ -458,7 +458,7 @@ impl World {
             assert_eq!(popped.name, message.name);
             assert_eq!(popped.payload, message.payload);
             assert_eq!(popped.attempt, message.attempts + 1);
-            let told = Told {
+            let meta = DeliveredMeta {
                 created: message.sequence >> 20,
                 due: message.due,
                 priority: message.priority,
@@ -468,7 +468,7 @@ impl World {
                 error: message.error.clone(),
                 batch: members.iter().find(|(member, _)| *member == message.sequence).map(|(_, name)| name.clone()),
             };
-            assert_eq!(popped.meta, told);
+            assert_eq!(popped.meta, meta);
             assert_eq!(popped.receipt.is_some(), lent.is_some());
             if let Some(receipt) = popped.receipt {
                 assert!(receipt > self.given.1, "receipts never repeat");

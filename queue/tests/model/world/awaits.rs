@@ -1,4 +1,4 @@
-//! Clients that wait for the end of a message: each of them, whenever it began to wait, is told when that message ends.
+//! Clients that wait for the end of a message: each is notified when that message ends, whenever it began to wait.
 //!
 //! The tables are those of the server in their simplest form: a client is found by the sequence that the queue showed
 //! when it last looked, or by the name, and looks again only if an effect or a death by time tells it to.
@@ -16,39 +16,39 @@ pub struct Awaits(BTreeMap<Vec<u8>, Waiting>);
 
 struct Waiting {
     sequence: Sequence,
-    /// Whether the client has been told to look.
-    told: bool,
+    /// Whether the client has been notified.
+    is_notified: bool,
 }
 
 impl Awaits {
     pub fn note(&mut self, effect: &Effect<'_>) {
         effect.news(|news| match news {
-            News::Ended(sequence) => self.of(sequence).for_each(|waiting| waiting.told = true),
+            News::Ended(sequence) => self.waiting_for(sequence).for_each(|waiting| waiting.is_notified = true),
             News::LookAgain => self.look_again(),
             News::Named(name, sequence) => {
                 self.0.get_mut(name).into_iter().for_each(|waiting| waiting.sequence = sequence);
             }
-            News::Renewed(before, sequence) => self.of(before).for_each(|waiting| waiting.sequence = sequence),
+            News::Renewed(before, sequence) => self.waiting_for(before).for_each(|waiting| waiting.sequence = sequence),
         });
     }
 
-    fn of(&mut self, sequence: Sequence) -> impl Iterator<Item = &mut Waiting> {
+    fn waiting_for(&mut self, sequence: Sequence) -> impl Iterator<Item = &mut Waiting> {
         self.0.values_mut().filter(move |waiting| waiting.sequence == sequence)
     }
 
     pub fn look_again(&mut self) {
-        self.0.values_mut().for_each(|waiting| waiting.told = true);
+        self.0.values_mut().for_each(|waiting| waiting.is_notified = true);
     }
 
-    /// Lets the clients that were told to look do so at `now`. Those whose message has ended leave. If the timer of the
+    /// Lets the notified clients look at `now`. Those whose message has ended leave. If the timer of the
     /// server may be still to tell what time has ended, `untold` has the ids of messages that are gone because of it.
     fn look(&mut self, queue: &Queue, now: u64, untold: Option<&BTreeSet<Vec<u8>>>) {
         self.0.retain(|id, waiting| {
             let shown = queue.find(ms(now), &Id::parse(id).unwrap());
             let is_over = shown.is_none_or(|shown| shown.is_over());
             let is_untold = untold.is_some_and(|untold| is_dead_by_time(shown) || untold.contains(id));
-            assert!(!is_over || waiting.told || is_untold, "nobody told who waits for {id:?}");
-            if let (true, Some(shown)) = (std::mem::take(&mut waiting.told), shown) {
+            assert!(!is_over || waiting.is_notified || is_untold, "nobody notified the client that waits for {id:?}");
+            if let (true, Some(shown)) = (std::mem::take(&mut waiting.is_notified), shown) {
                 waiting.sequence = shown.sequence();
             }
             !is_over
@@ -63,7 +63,7 @@ impl Awaits {
                 continue;
             };
             match self.0.entry(id.clone()) {
-                Entry::Vacant(place) => drop(place.insert(Waiting { sequence: shown.sequence(), told: false })),
+                Entry::Vacant(place) => drop(place.insert(Waiting { sequence: shown.sequence(), is_notified: false })),
                 Entry::Occupied(_) if which == Entering::First => {}
                 Entry::Occupied(mut held) => held.get_mut().sequence = shown.sequence(),
             }
@@ -72,7 +72,7 @@ impl Awaits {
 }
 
 fn is_dead_by_time(shown: Option<Shown<'_>>) -> bool {
-    let Some(Shown::Held(message)) = shown else { return false };
+    let Some(Shown::Message(message)) = shown else { return false };
     message.state.kind() == StateKind::Dead && !matches!(message.record.phase, Phase::Dead { .. })
 }
 
@@ -119,7 +119,7 @@ impl AllClients {
 }
 
 impl World {
-    /// Checks that all clients were told whose messages have ended, and lets others begin to wait if there are few
+    /// Checks that all clients whose messages have ended were notified, and lets others begin to wait if there are few
     /// messages. Time had ended the messages with the ids `dead` before the last effect.
     pub(super) fn check_awaits(&mut self, dead: &BTreeSet<Vec<u8>>) {
         let dead = dead.union(&self.dead_ids()).cloned().collect();

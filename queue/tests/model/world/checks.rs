@@ -154,7 +154,7 @@ impl World {
             let counts = queue.counts_of_group(now, name);
             for kind in StateKind::ALL {
                 let mut expected = self.model.peek_group(name, kind);
-                assert_eq!(counts.of(kind), expected.len() as u64);
+                assert_eq!(counts.count(kind), expected.len() as u64);
                 let peek = |count| queue.peek_group(now, name, kind, count).into_iter().map(|sequence| sequence.0);
                 assert_eq!(peek(usize::MAX).collect::<Vec<_>>(), expected);
                 expected.truncate(2);

@@ -429,12 +429,12 @@ pub struct Popped {
     pub payload: Vec<u8>,
     pub attempt: u32,
     pub receipt: Option<u64>,
-    pub meta: Told,
+    pub meta: DeliveredMeta,
 }
 
-/// What a delivery says of a message besides.
+/// The other fields of a delivery, which `META` returns.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct DeliveredMeta {
     pub created: u64,
     pub due: u64,
     pub priority: i8,
@@ -445,10 +445,10 @@ pub struct Told {
     pub batch: Option<Vec<u8>>,
 }
 
-impl Told {
-    fn of(message: &dq_queue::Delivered<'_>) -> Told {
+impl DeliveredMeta {
+    fn read(message: &dq_queue::Delivered<'_>) -> DeliveredMeta {
         let meta = message.details.read();
-        Told {
+        DeliveredMeta {
             created: meta.created.as_ms(),
             due: meta.due.as_ms(),
             priority: meta.priority,
@@ -475,7 +475,7 @@ impl Master {
                 payload: message.payload.to_vec(),
                 attempt: message.grant.attempt,
                 receipt: message.leased.then_some(message.grant.receipt.0),
-                meta: Told::of(&message),
+                meta: DeliveredMeta::read(&message),
             });
         });
         (delivered, grants)
