@@ -32,6 +32,6 @@ impl Report {
     }
 
     pub fn ended(self, is_done: bool) -> Report {
-        Report { outcome: Outcome::found(is_done), ..self }
+        Report { outcome: Outcome::done_if(is_done), ..self }
     }
 }

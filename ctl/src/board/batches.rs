@@ -18,10 +18,10 @@ type Batch = (Vec<u8>, Fields);
 /// The batches of the messages that a queue holds, with what [`info`] says of them. One without messages cannot be
 /// found.
 pub fn find(client: &Client, queue: &QueueName) -> Result<Vec<Batch>, Failure> {
-    let (of_queue, queue) = (info::existing(client, queue)?, queue.as_bytes());
+    let (queue_info, queue) = (info::existing(client, queue)?, queue.as_bytes());
     let mut names = BTreeSet::new();
-    if of_queue.batches > 0 {
-        scan::each_page(client, queue, &of_queue, &[], |page| {
+    if queue_info.batches > 0 {
+        scan::each_page(client, queue, &queue_info, &[], |page| {
             names.extend(page.iter().map(|message| message.bytes("batch").to_vec()).filter(|name| !name.is_empty()));
         })?;
     }

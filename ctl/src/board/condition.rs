@@ -89,7 +89,7 @@ pub enum Condition {
     /// Messages are delivered, but late.
     Late,
     /// Their groups hold all ready messages back: they are paused, at their rate or at their limit.
-    Held,
+    GroupsHeld,
     /// Consumers hold as many messages as `MAXINFLIGHT` lets them, so the others wait.
     Occupied,
     /// The rate limit holds deliveries back.
@@ -212,7 +212,7 @@ impl Condition {
         Condition::Unserved,
         Condition::Letters,
         Condition::Late,
-        Condition::Held,
+        Condition::GroupsHeld,
         Condition::Occupied,
         Condition::Limited,
         Condition::Dead,
@@ -240,7 +240,7 @@ impl Condition {
             Condition::Refused | Condition::Unserved | Condition::Letters | Condition::Late => {
                 (signs.wait() == Some(self)).then_some(signs.level_of_wait())
             }
-            Condition::Held => (signs.are_groups_held() && !info.paused).then_some(signs.level_of_limit()),
+            Condition::GroupsHeld => (signs.are_groups_held() && !info.paused).then_some(signs.level_of_limit()),
             Condition::Occupied if info.paused || signs.is_limited || !signs.is_occupied() => None,
             // A limit explains why messages wait, but not why none of them ends.
             Condition::Occupied => Some(if signs.is_stuck() { Level::Bad } else { signs.level_of_limit() }),
@@ -283,7 +283,7 @@ impl Condition {
             Condition::Refused => "writes refused",
             Condition::Unserved => "no consumer",
             Condition::Late => "late",
-            Condition::Held => "groups held",
+            Condition::GroupsHeld => "groups held",
             Condition::Occupied => "at its limit in flight",
             Condition::Limited => "at its rate limit",
             Condition::Dead => "dead",
@@ -311,7 +311,7 @@ impl Condition {
                 self.as_str().to_owned()
             }
             Condition::Refused | Condition::Late | Condition::Letters => self.as_str().to_owned(),
-            Condition::Held | Condition::Occupied | Condition::Limited => self.as_str().to_owned(),
+            Condition::GroupsHeld | Condition::Occupied | Condition::Limited => self.as_str().to_owned(),
         }
     }
 }
@@ -393,7 +393,7 @@ mod tests {
         for (more, expected) in [
             (("inflight", 1), vec![(Condition::Late, Level::Warning)]),
             // All of them wait for their groups.
-            (("blocked", 2), vec![(Condition::Held, Level::Warning)]),
+            (("blocked", 2), vec![(Condition::GroupsHeld, Level::Warning)]),
             (("next-delivery", 9), vec![(Condition::Limited, Level::Warning)]),
         ] {
             assert_eq!(conditions(&[&old[..], &[more]].concat()), expected, "{more:?}");

@@ -23,7 +23,7 @@ impl Trouble {
             Condition::Failing | Condition::Full => 2,
             Condition::Refused | Condition::Unserved | Condition::Dying => 1,
             Condition::Late | Condition::Occupied if hangs || *level == Level::Bad => 1,
-            Condition::Late | Condition::Occupied | Condition::Paused | Condition::Closed | Condition::Held => 0,
+            Condition::Late | Condition::Occupied | Condition::Paused | Condition::Closed | Condition::GroupsHeld => 0,
             Condition::Limited | Condition::Dead | Condition::Letters => 0,
         };
         let is_of_dead = |(condition, _): &(Condition, Level)| {

@@ -38,7 +38,7 @@ fn count(plan: Plan, output: &Output) -> Result<Outcome, Failure> {
     }
     let is_done = plan.refused.is_empty() && plan.number.is_some_and(|number| number > 0);
     plan.refused.iter().for_each(print_note);
-    plan.missing.map_or(Ok(Outcome::found(is_done)), Err)
+    plan.missing.map_or(Ok(Outcome::done_if(is_done)), Err)
 }
 
 /// Changes one queue after another. What one of them refuses is reported, and the others are changed nevertheless.
@@ -72,7 +72,7 @@ fn carry_out(act: &Act, client: &Client, plan: Plan, output: &Output) -> Result<
     if plan.is_of_several && act.is_of_many() && is_complete && queues == 0 {
         print_note(act.none());
     }
-    plan.missing.map_or(Ok(Outcome::found(is_complete && queues > 0)), Err)
+    plan.missing.map_or(Ok(Outcome::done_if(is_complete && queues > 0)), Err)
 }
 
 fn print(act: &Act, report: Report, queue: Option<&QueueName>, output: &Output) -> Result<(), Failure> {

@@ -71,7 +71,7 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
         }
     }
     print_causes(&all.sorted(), true, args, output)?;
-    missing.or(denied).map_or(Ok(Outcome::found(!names.is_empty())), Err)
+    missing.or(denied).map_or(Ok(Outcome::done_if(!names.is_empty())), Err)
 }
 
 /// Prints causes, and if they are those of several queues, how many queues have each.

@@ -27,5 +27,5 @@ pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<
     } else {
         message::details(&fields, output)?;
     }
-    Ok(Outcome::found(waited.state == State::Done))
+    Ok(Outcome::done_if(waited.state == State::Done))
 }

@@ -87,7 +87,7 @@ pub fn find(client: &Client, args: &FindArgs, output: &Output) -> Result<Outcome
         None if printer.has_found => {}
         None => print_error!("dqctl: {}", wanted.none()),
     }
-    Ok(Outcome::found(printer.has_found))
+    Ok(Outcome::done_if(printer.has_found))
 }
 
 fn find_in(

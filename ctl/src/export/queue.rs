@@ -52,7 +52,7 @@ const FIRST_TOTAL: &str = "pushed";
 /// Adds what `DQ.INFO` says.
 pub fn add_info(text: &mut Text, counters: &mut Counters, name: &[u8], info: &Fields) {
     let queue = shown(name);
-    let of_queue = labels(&[("queue", &queue)]);
+    let queue_labels = labels(&[("queue", &queue)]);
     for state in STATES {
         if let Some(count) = info.int(state) {
             text.add(MESSAGES, &labels(&[("queue", &queue), ("state", state)]), count as f64);
@@ -65,15 +65,15 @@ pub fn add_info(text: &mut Text, counters: &mut Counters, name: &[u8], info: &Fi
         }
     }
     for (field, metric, unit) in FIELDS {
-        text.add(metric, &of_queue, info.int(field).unwrap_or(0) as f64 * unit);
+        text.add(metric, &queue_labels, info.int(field).unwrap_or(0) as f64 * unit);
     }
     for (field, metric) in SOMETIMES {
         if let Some(ms) = info.int(field) {
-            text.add(metric, &of_queue, ms as f64 / 1e3);
+            text.add(metric, &queue_labels, ms as f64 / 1e3);
         }
     }
     for (field, metric) in FAILING {
-        text.add(metric, &of_queue, f64::from(u8::from(info.int(field).is_some())));
+        text.add(metric, &queue_labels, f64::from(u8::from(info.int(field).is_some())));
     }
 }
 

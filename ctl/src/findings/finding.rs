@@ -121,8 +121,8 @@ impl Finding {
     }
 
     fn is_like(&self, other: &Finding) -> bool {
-        let of_queues = [self, other].iter().all(|one| matches!(one.subject, Subject::Queue(_)));
-        of_queues && self.check == other.check && self.found.severity == other.found.severity
+        let are_queues = [self, other].iter().all(|one| matches!(one.subject, Subject::Queue(_)));
+        are_queues && self.check == other.check && self.found.severity == other.found.severity
     }
 }
 
@@ -195,7 +195,7 @@ pub fn print(findings: Vec<Finding>, output: &Output, nothing: &str) -> Result<O
         output.remark(nothing)?;
     }
     let is_sound = findings.iter().all(|finding| finding.found.severity >= Severity::Note);
-    Ok(Outcome::found(is_sound))
+    Ok(Outcome::done_if(is_sound))
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ const OF_SCHEDULES: [&str; 5] = ["PRIORITY", "RETRIES", "LEASE", "TTL", "GROUP"]
 pub enum Pushed {
     New,
     /// The queue holds a message of this id, or has accepted the id within its `DEDUPE`.
-    Held,
+    Duplicate,
     /// The queue holds a dead message of this id.
     Dead,
 }
@@ -97,7 +97,7 @@ pub fn push_all(client: &Client, queue: &[u8], messages: &[NewMessage]) -> (Vec<
     let mut outcomes = Vec::with_capacity(messages.len());
     for reply in persistently(client, &commands) {
         outcomes.push(match reply {
-            Ok(Value::Nil) => Pushed::Held,
+            Ok(Value::Nil) => Pushed::Duplicate,
             Ok(_) => Pushed::New,
             Err(Error::DeadId(_)) => Pushed::Dead,
             Err(error) => return (outcomes, Some(error)),

@@ -43,9 +43,9 @@ impl Outcome {
         }
     }
 
-    /// Done if something was found.
-    pub fn found(found: bool) -> Outcome {
-        if found {
+    /// Done if something was found or changed.
+    pub fn done_if(is_done: bool) -> Outcome {
+        if is_done {
             Outcome::Done
         } else {
             Outcome::Nothing

@@ -71,7 +71,7 @@ fn tab_of(condition: Condition) -> &'static str {
     match condition {
         Condition::Dying | Condition::Dead => "dead",
         Condition::Late | Condition::Occupied => "consumers",
-        Condition::Held => "groups",
+        Condition::GroupsHeld => "groups",
         Condition::Letters => "letters",
         Condition::Failing | Condition::Full => "details",
         Condition::Paused | Condition::Closed | Condition::Refused | Condition::Unserved | Condition::Limited => {

@@ -103,12 +103,12 @@ fn metrics_of(metrics: &Metrics, running: &Running) -> String {
     let mut text = Text::default();
     for queue in metrics.queues() {
         let name = queue.queue.to_string();
-        let of_queue = labels(&[("queue", &name)]);
+        let queue_labels = labels(&[("queue", &name)]);
         for (counter, count) in queue.counters() {
             let metric = format!("dq_worker_{counter}_total");
-            text.add((&metric, "counter", "Since the worker was started."), &of_queue, count as f64);
+            text.add((&metric, "counter", "Since the worker was started."), &queue_labels, count as f64);
         }
-        text.add(RUNNING, &of_queue, queue.running as f64);
+        text.add(RUNNING, &queue_labels, queue.running as f64);
         text.histogram(RUN, &name, &queue.run, 1);
     }
     for (queue, is_up) in running.reached() {

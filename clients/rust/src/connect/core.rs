@@ -213,7 +213,7 @@ impl Core {
                 }
                 self.follow_sentinels();
                 let found = sentinel::find_master(sentinels, master, credentials, self.options()).await?;
-                Ok(self.servers.found(found))
+                Ok(self.servers.accept_answer(found))
             }
             Topology::Cluster(_) => {
                 let node = |slots: &Slots| match key {

@@ -36,7 +36,7 @@ impl Master {
 
     /// A sentinel that was asked has answered this. What was heard meanwhile is newer. Returns the master, and whether
     /// another one was named before.
-    pub fn found(&self, answer: Address) -> (Address, bool) {
+    pub fn accept_answer(&self, answer: Address) -> (Address, bool) {
         let mut state = lock(&self.0);
         match state.named.clone().filter(|_| !state.is_doubted) {
             Some(heard) => (heard, false),
@@ -95,13 +95,13 @@ mod tests {
         let (former, present) = (address(1), address(2));
         for is_asked in [true, false] {
             let master = Master::default();
-            assert_eq!(master.found(former.clone()), (former.clone(), false));
+            assert_eq!(master.accept_answer(former.clone()), (former.clone(), false));
             let blocked = master.until_retired(&former).unwrap();
             // Another connection to it has failed, so the sentinels are asked before they announce it.
             master.doubt(&former);
             assert_eq!(master.known(), None);
             let is_another = match is_asked {
-                true => master.found(present.clone()).1,
+                true => master.accept_answer(present.clone()).1,
                 false => master.switch(present.clone()),
             };
             assert!(is_another && blocked.is_cancelled());
@@ -116,7 +116,7 @@ mod tests {
         master.switch(address(1));
         let blocked = master.retired();
         master.doubt(&address(1));
-        assert_eq!(master.found(address(1)), (address(1), false));
+        assert_eq!(master.accept_answer(address(1)), (address(1), false));
         assert!(!blocked.is_cancelled());
     }
 
@@ -126,7 +126,7 @@ mod tests {
         master.switch(address(1));
         master.doubt(&address(1));
         master.switch(address(2));
-        assert_eq!(master.found(address(1)), (address(2), false));
+        assert_eq!(master.accept_answer(address(1)), (address(2), false));
         master.doubt(&address(1));
         assert_eq!(master.known(), Some(address(2)));
     }

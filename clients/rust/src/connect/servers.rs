@@ -177,8 +177,8 @@ impl Servers {
     }
 
     /// A sentinel that was asked has answered this. Returns the master.
-    pub fn found(&self, answer: Address) -> Address {
-        let (master, is_another) = self.master.found(answer);
+    pub fn accept_answer(&self, answer: Address) -> Address {
+        let (master, is_another) = self.master.accept_answer(answer);
         if is_another {
             lock(&self.nodes).clear();
         }
